@@ -1,4 +1,4 @@
-"""Measure Dueline, compare two results, and write the docs' tables: `python -m bench --help`."""
+"""Measure Dueline, and write the docs' tables: `python -m bench --help`."""
 
 import importlib
 import json
@@ -8,26 +8,21 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.table import Table
 
-from bench.harness import RESULTS, Result, Run, save
+from bench.harness import RESULTS, Result, save
 from bench.report import SCRIPTS, report, tables
 from local.template import ROOT
 
 QUICK = ROOT / ".local" / "bench"
 VERSIONS = ("boto3", "aws_lambda_powertools", "ministack")
-INSTALLED_FOR_BENCH = ("celery", "redis")
-DIFFERS = 0.05
 
 console = Console()
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Measure Dueline.")
@@ -42,7 +37,8 @@ def run(
     quick: Annotated[bool, typer.Option("--quick", help="Rough figures, in 2 minutes, into .local/bench.")] = False,
 ) -> None:
     """Measure, write the figures as JSON into bench/results, and from there into the docs."""
-    _check(scripts or [])
+    if unknown := set(scripts or []) - set(SCRIPTS):
+        raise typer.BadParameter(f"there is no script {sorted(unknown)[0]!r}: choose from {', '.join(SCRIPTS)}")
     # What is started meanwhile ends with this process, whatever ends it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder, on = QUICK if quick else RESULTS, machine()
@@ -62,42 +58,13 @@ def write_report() -> None:
     report()
 
 
-@app.command()
-def compare(before: Path, after: Path) -> None:
-    """Show the figures of two results of a script that differ by over 5 %."""
-    old, new = (dict(_numbers(json.loads(path.read_text())["figures"])) for path in (before, after))
-    table = Table("figure", "before", "after", "ratio")
-    for name in [*old, *(new.keys() - old.keys())]:
-        was, now = old.get(name), new.get(name)
-        if was is None or now is None or abs(now - was) > DIFFERS * abs(was):
-            ratio = f"{now / was:.2f}" if was and now is not None else ""
-            table.add_row(name, *("" if each is None else f"{each:.5g}" for each in (was, now)), ratio)
-    console.print(table)
-
-
-def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict | list):
-        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _numbers(each, f"{name}/{key}".removeprefix("/"))
-    elif isinstance(value, int | float):
-        yield name, float(value)
-
-
-def _check(names: list[str]) -> None:
-    if unknown := set(names) - set(SCRIPTS):
-        raise typer.BadParameter(f"there is no script {sorted(unknown)[0]!r}: choose from {', '.join(SCRIPTS)}")
-    if missing := [name for name in INSTALLED_FOR_BENCH if find_spec(name) is None]:
-        raise typer.BadParameter(f"{', '.join(missing)} is not installed: pip install -r bench/requirements.txt")
-
-
 def _measure(name: str, *, quick: bool, on: dict[str, str]) -> Result:
-    script, begun = importlib.import_module(f"bench.{name}"), time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch, console.status(name) as status:
-        run = Run(quick=quick, scratch=Path(scratch), progress=lambda text: status.update(f"{name}: {text}"))
-        figures = script.measure(run)
+    script, start = importlib.import_module(f"bench.{name}"), time.monotonic()
+    with tempfile.TemporaryDirectory() as scratch, console.status(name):
+        figures = script.measure(Path(scratch), quick=quick)
     # As read back from JSON, whose keys are text.
-    figures, seconds = json.loads(json.dumps(figures)), round(time.monotonic() - begun, 1)
-    targets = script.targets(figures)
+    figures, seconds = json.loads(json.dumps(figures)), round(time.monotonic() - start, 1)
+    targets = script.targets(figures) if hasattr(script, "targets") else []
     return Result(script=name, quick=quick, on=on, seconds=seconds, figures=figures, targets=targets)
 
 

@@ -38,7 +38,7 @@ class Aws:
     # https://repost.aws/knowledge-center/dynamodb-spiky-workloads-short-intervals
     writes_per_key: float = 1000
     reads_per_key: float = 3000
-    # What is kept of a second that was not used: an assumption, the least that tells a second from an instant.
+    # What is kept of a second that was not used: an assumption, the least that is more than an instant.
     burst_seconds: float = 1
     # Into how many physical partitions a hot key was split. Rows that arrive in the order of their sort keys: one.
     # https://aws.amazon.com/blogs/database/part-3-scaling-dynamodb-how-partitions-hot-keys-and-split-for-heat-impact-performance/
@@ -49,9 +49,6 @@ class Aws:
     update: Latency = Latency(0.005, 0.025)
     read: Latency = Latency(0.005, 0.025)
     page: Latency = Latency(0.040, 0.150)
-    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
-    new_table_writes: float = 4000
-    doubling_minutes: float = 30
     # Of a message's whole way to a Lambda function, so rather too long for a send, measured in 2022:
     # https://bitesizedserverless.com/bite/serverless-messaging-latency-compared/
     send: Latency = Latency(0.016, 0.105)

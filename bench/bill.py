@@ -1,17 +1,27 @@
-"""What AWS charges: arithmetic on what was counted, in dollars a million jobs, line by line, by bench/prices.json."""
+"""What AWS charges for what was counted: dollars a million jobs, line by line, by bench/prices.json."""
 
 import json
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
+import yaml
+
+from bench.aws_model import Aws
 from bench.counted import LOG_EVENT_BYTES, Step
-from bench.deployed import Deployed
+from bench.harness import Figures
+from bench.payloads import QUEUE, SIZES, USUAL, Size
 from dueline.aws.clients import LANES
+from dueline.config import metrics
+from dueline.core.job import Route
+from dueline.core.message import BATCH_MESSAGES
+from local.template import synthesize
+from tests.builders import RETENTION
 
 MILLION, GB = 1_000_000, 1_000_000_000
 MONTH_DAYS, MONTH_HOURS = 365 / 12, 730
@@ -64,34 +74,95 @@ def written_prices() -> dict[str, dict[str, Any]]:
 PRICES: Any = SimpleNamespace(**{name: price["value"] for name, price in written_prices().items()})
 
 
+# As API Gateway would fill in the access log's format.
+_FILLED_IN = {
+    "requestId": "JKJaXmPLvHcESHA=",
+    # Of a role, with the name of the session: here an instance's.
+    "identity.caller": "AROAXMPLXMPLXMPLXMPLX:i-0123456789abcdef0",
+    "httpMethod": "POST",
+    "path": f"/queues/{QUEUE}/jobs",
+    "status": "201",
+    "integrationErrorMessage": "-",
+}
+_VARIABLE = re.compile(r"\$context\.([\w.]+)")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
-    """How the jobs table is paid: dollars a million units of each kind, and dollars a GB and month."""
+class Deployed:
+    """What the templates of a deployment with one queue say.
+
+    `queue_alarms` and `queue_metrics` come again with each queue, the others with the deployment. An alarm on a share
+    of two metrics costs as two alarms.
+    """
+
+    memory_mb: int
+    queue_alarms: int
+    core_alarms: int
+    queue_metrics: int
+    core_metrics: int
+    access_log_bytes: int
+    log_days: int
+    logs_its_platform: bool
+
+
+def deployed(scratch: Path) -> Deployed:
+    """Synthesize a deployment with one queue, and return what it is made of."""
+    queues = scratch / "queues.yaml"
+    queues.write_text(yaml.safe_dump({"queues": {QUEUE: {}}}))
+    folder = synthesize(queues, out=scratch / "cdk")
+    core, queue = (_resources(folder / f"dueline-{name}.template.json") for name in ("core", f"queue-{QUEUE}"))
+    functions = [each for each in core["AWS::Lambda::Function"] if "FunctionName" in each]
+    (memory_mb,) = {each["MemorySize"] for each in functions}
+    (stage,) = core["AWS::ApiGatewayV2::Stage"]
+    (log_days,) = {each["RetentionInDays"] for each in core["AWS::Logs::LogGroup"]}
+    named = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
+    return Deployed(
+        memory_mb=memory_mb,
+        queue_alarms=sum(map(_metrics_of, queue["AWS::CloudWatch::Alarm"])),
+        core_alarms=sum(map(_metrics_of, core["AWS::CloudWatch::Alarm"])),
+        queue_metrics=len(metrics.OF_A_QUEUE),
+        core_metrics=len(named - {metrics.NAMESPACE} - metrics.OF_A_QUEUE - metrics.OF_SCHEDULES),
+        access_log_bytes=len(filled_in(stage["AccessLogSettings"]["Format"])),
+        log_days=log_days,
+        logs_its_platform=all(each.get("LoggingConfig", {}).get("SystemLogLevel") != "WARN" for each in functions),
+    )
+
+
+def filled_in(format: str, **other: str) -> str:
+    """Return a line of the access log, of a job that is scheduled or what `other` has instead.
+
+    Raises ValueError for a variable that is not known.
+    """
+    values = _FILLED_IN | other
+    if unknown := set(_VARIABLE.findall(format)) - values.keys():
+        raise ValueError(f"the access log has variables that are not filled in: {', '.join(sorted(unknown))}")
+    return _VARIABLE.sub(lambda variable: values[variable[1]], format)
+
+
+def _metrics_of(alarm: Mapping[str, Any]) -> int:
+    """Return on how many metrics an alarm is, by which it is paid."""
+    return 1 if "MetricName" in alarm else sum("MetricStat" in each for each in alarm["Metrics"])
+
+
+def _resources(template: Path) -> dict[str, list[dict[str, Any]]]:
+    by_type: dict[str, list[dict[str, Any]]] = {}
+    for resource in json.loads(template.read_text())["Resources"].values():
+        by_type.setdefault(resource["Type"], []).append(resource.get("Properties", {}))
+    return by_type
+
+
+class Terms(NamedTuple):
+    """How the jobs table is paid: dollars a million units of each kind."""
 
     writes: float
     reads: float
-    kept: float
-    recovery: float
 
 
-ON_DEMAND = Terms(
-    writes=PRICES.write_units_million,
-    reads=PRICES.read_units_million,
-    kept=PRICES.table_gb_month,
-    recovery=PRICES.recovery_gb_month,
-)
+ON_DEMAND = Terms(writes=PRICES.write_units_million, reads=PRICES.read_units_million)
 # A capacity unit does one unit a second.
-PROVISIONED = replace(
-    ON_DEMAND,
+PROVISIONED = Terms(
     writes=PRICES.write_capacity_hour / (3600 * UTILISATION) * MILLION,
     reads=PRICES.read_capacity_hour / (3600 * UTILISATION) * MILLION,
-)
-# The class for what is rarely read, on demand, and no point-in-time recovery.
-INFREQUENT = Terms(
-    writes=PRICES.infrequent_write_units_million,
-    reads=PRICES.infrequent_read_units_million,
-    kept=PRICES.infrequent_gb_month,
-    recovery=0.0,
 )
 
 
@@ -136,7 +207,7 @@ class Biller:
     def kept(self, row_bytes: int, *, days: float) -> Lines:
         """Bill a row that is kept for so many days."""
         gb_months = (row_bytes + ROW_OVERHEAD_BYTES) * MILLION / GB * days / MONTH_DAYS
-        return lines({STORAGE: gb_months * self.terms.kept, RECOVERY: gb_months * self.terms.recovery})
+        return lines({STORAGE: gb_months * PRICES.table_gb_month, RECOVERY: gb_months * PRICES.recovery_gb_month})
 
     def watch_month(self, *, queues: int) -> float:
         """Return what metrics and alarms cost a month, with so many queues."""
@@ -176,3 +247,240 @@ def waited_seconds(calls: Mapping[str, int]) -> float:
 def polls_month() -> float:
     """Return what Lambda's receives from an empty queue cost in a month."""
     return POLLERS * MONTH_HOURS * 3600 / LONG_POLL_SECONDS * float(PRICES.sqs_million) / MILLION
+
+
+RATES, HIGH = (1, 100, 10_000, 100_000), 10_000
+WAITS = (1, 30, 180)
+# How many jobs a second a partition is to carry: a rule of thumb.
+JOBS_PER_PARTITION = 500
+TICK_SECONDS, SECONDS_A_MONTH = 60, MONTH_HOURS * 3600
+CALL_JOBS = 100
+# A tick of more jobs than these is no dearer a job.
+MOST_TICKED = 1200
+# Dynein's protocol, and the same with whatever it allows done by ten or 25.
+DYNEIN, DYNEIN_BATCHED = "dynein", "dynein batched"
+# Callers that schedule one by one, at once, over one client, and how long these wait for each other.
+CALLERS, LINGER_SECONDS = 8, 0.005
+LINGERING = "lingering"
+# How many messages a receive of the inbound queue's event source brings.
+RECEIVED = 10
+
+
+class Load(NamedTuple):
+    """Jobs of one queue that come evenly, so many a second."""
+
+    rate: int
+
+    @property
+    def partitions(self) -> int:
+        return ceil(self.rate / JOBS_PER_PARTITION)
+
+    @property
+    def ingested(self) -> int:
+        """How many jobs come to each poller within the window, where all go by the buffer.
+
+        >>> [Load(rate).ingested for rate in RATES]
+        [1, 20, 500, 500]
+        """
+        return min(Aws().batch, max(1, int(self.rate * Aws().window / POLLERS)))
+
+    @property
+    def ticked(self) -> int:
+        """How many jobs a tick finds.
+
+        >>> [Load(rate).ticked for rate in RATES]
+        [60, 6000, 30000, 30000]
+        """
+        return self.rate * TICK_SECONDS // self.partitions
+
+    @property
+    def polled(self) -> int:
+        """How many jobs Dynein finds when it polls a partition, once a second or at once after a full page.
+
+        >>> [Load(rate).polled for rate in RATES]
+        [1, 100, 100, 100]
+        """
+        return min(100, max(1, self.rate // self.partitions))
+
+
+class Way(NamedTuple):
+    """How jobs are submitted, so many in a call, and by which route.
+
+    `by` a `direct` client, or over `http` with ids that the library makes, there maybe `keyed` by the caller,
+    `buffered` because the table throttles, or `lingering`: one by one, but by callers whose jobs travel together.
+    """
+
+    by: str
+    jobs: int
+    route: Route = Route.TABLE
+
+
+TENS, HTTP_ONE, HTTP_MANY = Way("direct", BATCH_MESSAGES), Way("http", 1), Way("http", CALL_JOBS)
+HTTP_ONE_BY_ONE, HTTP_SOON = "HTTP, one by one", "HTTP, due within 15 min, one by one"
+HTTP_CALLS = "HTTP, 100 a call"
+LINGER = f"HTTP, {CALLERS} callers at once, linger {LINGER_SECONDS * 1000:.0f} ms"
+WAYS = {
+    HTTP_ONE_BY_ONE: HTTP_ONE,
+    HTTP_CALLS: HTTP_MANY,
+    "direct client, one by one": Way("direct", 1),
+    "direct client, in tens": TENS,
+    "direct client, 100 a call": Way("direct", CALL_JOBS),
+    HTTP_SOON: Way("http", 1, Route.DIRECT),
+    "HTTP, due within 15 min, 100 a call": Way("http", CALL_JOBS, Route.DIRECT),
+    "direct client, due within 15 min, one by one": Way("direct", 1, Route.DIRECT),
+    "direct client, due within 15 min, in tens": Way("direct", BATCH_MESSAGES, Route.DIRECT),
+}
+WAYS_OF_THE_USUAL_SIZE = {
+    LINGER: Way("lingering", 1),
+    "HTTP, one by one, with a key": Way("keyed", 1),
+    "HTTP, 100 a call, with keys": Way("keyed", CALL_JOBS),
+    "HTTP, one by one, by the buffer": Way("buffered", 1),
+}
+OURS, HTTP_SINGLY, HTTP_IN_CALLS = "Dueline, in tens", f"Dueline, {HTTP_ONE_BY_ONE}", f"Dueline, {HTTP_CALLS}"
+OURS_PROVISIONED = f"{OURS}, provisioned"
+CODED, BATCHED = "Dynein as coded", "Dynein batched"
+SCHEDULER, FREE = "EventBridge Scheduler", "EventBridge Scheduler, 14 million a month free"
+
+
+def scheduler_bill(load: Load | None) -> Lines:
+    """Return the bill of an EventBridge schedule that sends to SQS; without a load, of one above the free ones."""
+    free = PRICES.schedules_free / (load.rate * SECONDS_A_MONTH) if load else 0.0
+    return lines({SCHEDULES: max(0.0, 1 - free) * PRICES.schedule_million, SQS: PRICES.sqs_million})
+
+
+def named(kind: str, *parts: object) -> str:
+    """Return the name of a step, such as tick|60|1 KB."""
+    return "|".join([kind, *map(str, parts)])
+
+
+def jobs_together(step: Step) -> int:
+    """Return how many jobs each request carries where callers linger, rounded down."""
+    return step.jobs // step.calls["POST"]
+
+
+# The steps whose CPU time is compared, and how often they are counted. Dynein's submit is until its row is there, as
+# ours is.
+CPU_ROUNDS = 11
+CPU_STEPS = {
+    ("submit", "Dueline"): named("direct", Route.TABLE, CALL_JOBS, USUAL),
+    ("submit", "Dynein"): named(DYNEIN, "in", USUAL),
+    ("submit", "Dynein batched"): named(DYNEIN_BATCHED, "in", USUAL),
+    ("ingest", "Dueline"): named("ingest", Load(HIGH).ingested, Load(HIGH).partitions, USUAL),
+    ("tick", "Dueline"): named("tick", MOST_TICKED, USUAL),
+    ("tick", "Dynein"): named(DYNEIN, "out", Load(HIGH).polled, USUAL),
+    ("tick", "Dynein batched"): named(DYNEIN_BATCHED, "out", Load(HIGH).polled, USUAL),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Costs:
+    """Bills jobs of one queue that wait for so many days."""
+
+    steps: Mapping[str, Step]
+    biller: Biller
+    row_bytes: Mapping[str, int]
+
+    def on(self, terms: Terms) -> "Costs":
+        """Return costs with the jobs table on other terms."""
+        return replace(self, biller=replace(self.biller, terms=terms))
+
+    def dueline(self, way: Way, *, rate: int = HIGH, size: Size = USUAL, days: float = 1) -> Lines:
+        """Return the bill of a job of ours, with its share of what is paid by the month."""
+        load = Load(rate)
+        watched = self.biller.watch_month(queues=1) / (rate * SECONDS_A_MONTH) * MILLION
+        bill = self._submitted(way, size) + lines({WATCH: watched})
+        if way.route is Route.DIRECT:
+            return bill
+        step = self.steps[named("tick", min(MOST_TICKED, load.ticked), size)]
+        bill += self._tick(step, jobs=step.jobs) + self.biller.kept(
+            self.row_bytes[size.name], days=days + RETENTION.days + TTL_DAYS
+        )
+        return bill + self._ingested(load, size) if way.by == "buffered" else bill
+
+    def dynein(self, *, batched: bool, rate: int = HIGH, days: float = 1) -> Lines:
+        """Return the bill of a job of Dynein's: its requests and its row; none of the machines that it runs on."""
+        which = DYNEIN_BATCHED if batched else DYNEIN
+        steps = named(which, "in", USUAL), named(which, "out", Load(rate).polled, USUAL)
+        ingested, polled = (self.biller.requests(self.steps[step]) for step in steps)
+        return ingested + polled + self.biller.kept(self.row_bytes[USUAL.name], days=days)
+
+    def idle_partition(self) -> float:
+        """Return what a partition costs in a month without a job: its ticks."""
+        return total(self._tick(self.steps[named("tick", 0, USUAL)], jobs=1)) * SECONDS_A_MONTH / TICK_SECONDS / MILLION
+
+    def _submitted(self, way: Way, size: Size) -> Lines:
+        if way.by == "lingering":
+            way = Way("http", jobs_together(self.steps[LINGERING]))
+        step = self.steps[named(way.by, way.route, way.jobs, size)]
+        if way.by == "direct":
+            return self.biller.requests(step)
+        return self.biller.http(jobs=way.jobs) + self.biller.invocation(step)
+
+    def _ingested(self, load: Load, size: Size) -> Lines:
+        jobs = load.ingested
+        step = self.steps[named("ingest", jobs, min(jobs, load.partitions), size)]
+        by_lambda = self.biller.inbound(received=RECEIVED, deleted=min(jobs, BATCH_MESSAGES))
+        return by_lambda + self.biller.invocation(step)
+
+    def _tick(self, step: Step, *, jobs: int) -> Lines:
+        return self.biller.invocation(step, jobs=jobs) + lines({SCHEDULES: PRICES.schedule_million / jobs})
+
+
+def figures(costs: Costs) -> Figures:
+    """Return all bills, in dollars a million jobs."""
+    by_way = {
+        name: {size.name: total(costs.dueline(way, size=size)) for size in SIZES} for name, way in WAYS.items()
+    } | {name: {USUAL.name: total(costs.dueline(way))} for name, way in WAYS_OF_THE_USUAL_SIZE.items()}
+    watched, with_a_queue = (costs.biller.watch_month(queues=queues) for queues in (0, 1))
+    idle = {
+        "partition": costs.idle_partition(),
+        "queue": with_a_queue - watched,
+        "deployment": watched + polls_month(),
+    }
+    return {
+        "by_way": by_way,
+        "together": jobs_together(costs.steps[LINGERING]),
+        "by_rate": {str(rate): {name: total(bill) for name, bill in _at(costs, rate).items()} for rate in RATES},
+        "by_wait": {str(days): {name: total(bill) for name, bill in _after(costs, days).items()} for days in WAITS},
+        "idle": idle,
+        "cpu": cpu(costs.steps),
+        "counted": {name: asdict(step) for name, step in costs.steps.items()},
+        "row_bytes": dict(costs.row_bytes),
+        "deployed": asdict(costs.biller.deployed),
+    }
+
+
+def cpu(steps: Mapping[str, Step]) -> Figures:
+    """Return how many jobs each step takes in a second of CPU time, and Dueline's to the others'."""
+    speeds = defaultdict[str, dict[str, float]](dict)
+    for (step, who), name in CPU_STEPS.items():
+        speeds[step][who] = steps[name].jobs / steps[name].cpu_seconds
+    against = {
+        step: {who: by["Dueline"] / each for who, each in by.items() if who != "Dueline"} for step, by in speeds.items()
+    }
+    whole = {step: {who: round(each) for who, each in by.items()} for step, by in speeds.items()}
+    return {"jobs_a_second": whole, "against": against, "rounds": CPU_ROUNDS}
+
+
+def _at(costs: Costs, rate: int) -> dict[str, Lines]:
+    provisioned = costs.on(PROVISIONED)
+    return {
+        HTTP_SINGLY: costs.dueline(HTTP_ONE, rate=rate),
+        HTTP_IN_CALLS: costs.dueline(HTTP_MANY, rate=rate),
+        OURS: costs.dueline(TENS, rate=rate),
+        CODED: costs.dynein(batched=False, rate=rate),
+        BATCHED: costs.dynein(batched=True, rate=rate),
+        FREE: scheduler_bill(Load(rate)),
+        OURS_PROVISIONED: provisioned.dueline(TENS, rate=rate),
+        f"{BATCHED}, provisioned": provisioned.dynein(batched=True, rate=rate),
+    }
+
+
+def _after(costs: Costs, days: int) -> dict[str, Lines]:
+    return {
+        HTTP_SINGLY: costs.dueline(HTTP_ONE, days=days),
+        OURS: costs.dueline(TENS, days=days),
+        CODED: costs.dynein(batched=False, days=days),
+        BATCHED: costs.dynein(batched=True, days=days),
+        SCHEDULER: scheduler_bill(None),
+    }

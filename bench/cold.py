@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 import boto3
 
 from bench import cold_probe
-from bench.harness import Figures, Run, Target
+from bench.harness import Figures, Target
 from dueline.config import metrics, registry
 from dueline.config.deployment import load
 from dueline.config.environment import ApiSettings, IngestSettings, PlannerSettings, Settings, TickSettings, TtlSettings
@@ -31,8 +31,6 @@ BUNDLED = (*FUNCTIONS, "ttl")
 # This Python's, of the same versions: those that are deployed are for another processor.
 INSTALLED = Path(boto3.__file__).parents[1]
 SERVICES = ("dynamodb", "s3", "scheduler", "sqs", "ssm")
-OURS, STDLIB = "ours", "stdlib"
-SHARES = ("boto3", "Powertools", "pydantic", STDLIB, OURS)
 _OURS_MILLISECONDS = 100
 _WITH_BYTECODE = " with bytecode"
 # What Lambda sets of itself: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
@@ -43,22 +41,13 @@ _OF_LAMBDA = {
     "AWS_SECRET_ACCESS_KEY": "nobody",
     "AWS_SESSION_TOKEN": "nobody",
 }
-# Besides its own packages, what botocore and urllib3 look for; most of it is not there.
-_OF_BOTO3 = "boto3 botocore urllib3 s3transfer dateutil six jmespath certifi awscrt brotli brotlicffi backports OpenSSL"
-_OF_PYDANTIC = "pydantic pydantic_core annotated_types typing_extensions typing_inspection"
-_SHARE = {
-    **dict.fromkeys(_OF_BOTO3.split(), "boto3"),
-    **dict.fromkeys(_OF_PYDANTIC.split(), "pydantic"),
-    **dict.fromkeys(("dueline", "functions"), OURS),
-    "aws_lambda_powertools": "Powertools",
-}
 # As `-X importtime` prints it: https://docs.python.org/3/using/cmdline.html#cmdoption-X
 _LINE = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Start:
-    """One start: `wall` and `cpu` in milliseconds, `peak` memory in MB.
+    """One start: `wall` and `cpu` in milliseconds.
 
     `clients` are those of boto3 that were made, with their processor time; `models` the services whose descriptions
     were read; `modules` how long each took by itself, without the clients that were made meanwhile.
@@ -69,28 +58,24 @@ class Start:
     clients: dict[str, float]
     models: tuple[str, ...]
     loaded: tuple[str, ...]
-    peak: float
     modules: dict[str, float]
 
 
-def measure(run: Run) -> Figures:
+def measure(scratch: Path, *, quick: bool) -> Figures:
     """Start each function as it is deployed, the same with bytecode, and what users import; round after round."""
-    code, compiled = stage(run.scratch / "deployed"), stage(run.scratch / "compiled", bytecode=True)
+    code, compiled = stage(scratch / "deployed"), stage(scratch / "compiled", bytecode=True)
     starts: dict[str, list[Start]] = defaultdict(list)
-    for name, each in _rounds(3 if run.quick else 6, code=code, compiled=compiled):
-        run.progress(f"starting {name or 'Python'}")
+    for name, each in _rounds(3 if quick else 6, code=code, compiled=compiled):
         starts[name].append(each)
-    bare = median(each.peak for each in starts[""])
-    medians = {name: _medians(all, bare=bare) for name, all in starts.items() if name}
+    medians = {name: _medians(all) for name, all in starts.items()}
     functions = {name: medians[name] | {"compiled": medians[name + _WITH_BYTECODE]["cpu"]} for name in FUNCTIONS}
-    return {"rounds": len(starts[""]), "functions": functions, "users": {name: medians[name] for name in USERS}}
+    return {"rounds": len(starts[USERS[0]]), "functions": functions, "users": {name: medians[name] for name in USERS}}
 
 
 def targets(figures: Figures) -> list[Target]:
-    ours = {name: each["shares"][OURS] for name, each in figures["functions"].items()}
     return [
-        Target(f"ours of the cold start of {name}", milliseconds, _OURS_MILLISECONDS, unit=" ms")
-        for name, milliseconds in ours.items()
+        Target(f"ours of the cold start of {name}", each["ours_ms"], _OURS_MILLISECONDS, unit=" ms")
+        for name, each in figures["functions"].items()
     ]
 
 
@@ -127,9 +112,9 @@ def start(target: str, *, code: Path, environment: Mapping[str, str] = {}) -> St
     Raises RuntimeError with what the process said when it fails.
     """
     # Lambda's file system is read-only: no bytecode is kept there.
-    given = {**environment, "PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(code)}
+    variables = {**environment, "PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(code)}
     command = [sys.executable, "-S", "-P", "-X", "importtime", str(cold_probe.__file__), target]
-    done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"starting {target!r}: {done.stderr[-1000:]}")
     probed, modules = json.loads(done.stdout), _own_milliseconds(done.stderr)
@@ -143,18 +128,12 @@ def start(target: str, *, code: Path, environment: Mapping[str, str] = {}) -> St
         clients={service: 1000 * each["cpu"] for service, each in clients.items()},
         models=tuple(probed["models"]),
         loaded=tuple(probed["loaded"]),
-        peak=probed["peak_kilobytes"] / 1024,
         modules=modules,
     )
 
 
-def share_of(module: str) -> str:
-    """Return whose a module is; what is nobody else's is the standard library's.
-
-    >>> share_of("botocore.session"), share_of("dueline.core.tick"), share_of("email.parser")
-    ('boto3', 'ours', 'stdlib')
-    """
-    return _SHARE.get(module.partition(".")[0], STDLIB)
+def is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("dueline", "functions")
 
 
 def _own_milliseconds(importtime: str) -> dict[str, float]:
@@ -166,36 +145,25 @@ def _own_milliseconds(importtime: str) -> dict[str, float]:
 
 
 def _rounds(rounds: int, *, code: Path, compiled: Path) -> Iterator[tuple[str, Start]]:
-    """Yield each start by its name; one whose name is empty imports nothing."""
+    """Yield each start by its name."""
     for _ in range(rounds):
-        yield "", start("", code=code)
         for name in FUNCTIONS:
-            target, given = f"functions.{name}:handler", environment(name)
-            yield name, start(target, code=code / name, environment=given)
-            yield name + _WITH_BYTECODE, start(target, code=compiled / name, environment=given)
+            target, variables = f"functions.{name}:handler", environment(name)
+            yield name, start(target, code=code / name, environment=variables)
+            yield name + _WITH_BYTECODE, start(target, code=compiled / name, environment=variables)
         for user in USERS:
             yield user, start(f"dueline:{user}", code=ROOT)
 
 
-def _medians(starts: Sequence[Start], *, bare: float) -> Figures:
-    """Return the medians: times in milliseconds, memory in MB above an interpreter that imports nothing.
-
-    A module's median is its own: what holds one up seldom holds it up again.
-    """
-    first, shares = starts[0], dict.fromkeys(SHARES, 0.0)
-    for name in first.modules:
-        shares[share_of(name)] += median(each.modules.get(name, 0.0) for each in starts)
+def _medians(starts: Sequence[Start]) -> Figures:
+    """Return the medians, in milliseconds. A module's is its own: what holds one up seldom holds it up again."""
+    first, ours = starts[0], [module for module in starts[0].modules if is_ours(module)]
     return {
-        "wall": _median(each.wall for each in starts),
-        "cpu": _median(each.cpu for each in starts),
-        "shares": {share: round(milliseconds, 2) for share, milliseconds in shares.items()},
-        "clients": _median(sum(each.clients.values()) for each in starts),
+        "wall": round(median(each.wall for each in starts), 2),
+        "cpu": round(median(each.cpu for each in starts), 2),
+        "ours_ms": round(sum(median(each.modules.get(module, 0.0) for each in starts) for module in ours), 2),
+        "clients": round(median(sum(each.clients.values()) for each in starts), 2),
         "made": list(first.clients),
-        "memory": _median(each.peak - bare for each in starts),
         "modules": len(first.loaded),
-        "ours": sum(share_of(module) == OURS for module in first.loaded),
+        "ours": sum(map(is_ours, first.loaded)),
     }
-
-
-def _median(values: Iterable[float]) -> float:
-    return round(median(values), 2)

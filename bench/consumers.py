@@ -59,7 +59,7 @@ def main(kind: str, *arguments: str) -> None:
             (poll, dynein_on_aws(dynamodb, client, table=table, inbound=url, queue=url), queue)
             for queue, _, url in (each.partition("=") for each in queues)
         ]
-    threads = [threading.Thread(target=call, args=given) for call, *given in calls]
+    threads = [threading.Thread(target=call, args=arguments) for call, *arguments in calls]
     for thread in threads:
         thread.start()
     # A pool takes no more once the main thread has ended.

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,41 +10,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import count, product
+from pathlib import Path
 from statistics import median
 from threading import Barrier
 from typing import Any
 from uuid import UUID, uuid4
 
-from bench.bill import Biller, total
-from bench.cost_figures import (
-    BATCH_SIZE,
-    BATCHED,
-    CALL_JOBS,
-    CALLERS,
-    CODED,
-    DYNEIN,
-    DYNEIN_BATCHED,
-    HIGH,
-    LINGER_SECONDS,
-    LINGERING,
-    OURS,
-    RATES,
-    SCHEDULER,
-    WINDOW_SECONDS,
-    Costs,
-    Load,
-    figures,
-    jobs_together,
-    named,
-)
+from bench import bill
+from bench.bill import Biller, Costs, Load, deployed, jobs_together, named
 from bench.counted import Step, step_of
-from bench.deployed import deployed
 from bench.dynein import Dynein, job_row
-from bench.harness import Figures, Run, Target, emulated_aws, print_progress, print_result, run_apart
-from bench.lambdas import inbound_event, schedule_event
-from bench.payloads import JSON, QUEUE, SIZES, USUAL, Size, json_of, largest_row_bytes, table_job
-from bench.stage import Stage
+from bench.harness import Figures, Target, emulated_aws, expect, print_result, run_apart
+from bench.payloads import QUEUE, SIZES, USUAL, Size, json_of, largest_row_bytes, table_job
+from bench.stage import Stage, inbound_event, schedule_event
 from dueline import Client, NewJob
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core import rows
@@ -56,88 +36,67 @@ _DELAYS = {Route.DIRECT: timedelta(seconds=60), Route.TABLE: LATER}
 # Beyond the fence when a row is written, and below that of the tick that follows.
 _WITHIN_A_LOOKAHEAD = timedelta(seconds=200)
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
-_MOST_TICKED, _QUICK_MOST_TICKED = 1200, 600
 
 Once = Callable[[], Step]
 
 
-def measure(run: Run) -> Figures:
-    """Count every step, read meanwhile what is deployed, and bill it."""
-    with ThreadPoolExecutor(1) as beside, emulated_aws(run.scratch) as environment:
-        reading = beside.submit(deployed, run.scratch)
-        quick = ["--quick"] if run.quick else []
-        log = run.scratch / "counting.log"
-        counted = run_apart("bench.cost", *quick, log=log, progress=run.progress, environment=environment)
-        is_deployed = reading.result()
-    if (is_deployed.batch_size, is_deployed.window_seconds, is_deployed.is_traced) != (
-        BATCH_SIZE,
-        WINDOW_SECONDS,
-        False,
-    ):
-        raise RuntimeError(f"what is deployed is not what is billed: {is_deployed}")
+def measure(scratch: Path, *, quick: bool) -> Figures:
+    """Count every step, read what is deployed, and bill it."""
+    with emulated_aws(scratch) as environment:
+        options = ["--quick"] if quick else []
+        counted = run_apart("bench.cost", *options, log=scratch / "counting.log", environment=environment)
     costs = Costs(
         steps={name: Step(**step) for name, step in counted.items()},
-        biller=Biller(deployed=is_deployed),
-        row_bytes={size.name: largest_row_bytes(json_of(size.payload(1))) for size in (*SIZES, JSON)},
-        most_ticked=_QUICK_MOST_TICKED if run.quick else _MOST_TICKED,
+        biller=Biller(deployed=deployed(scratch)),
+        row_bytes={size.name: largest_row_bytes(json_of(size.payload(1))) for size in SIZES},
     )
-    return figures(costs)
+    return bill.figures(costs)
 
 
 def targets(figures: Figures) -> list[Target]:
-    ours, bounds = total(figures["bills"][OURS]), {CODED: 0.40, BATCHED: 0.50, SCHEDULER: 0.75}
+    prices, scheduler = figures["by_rate"][str(bill.HIGH)], figures["by_wait"]["1"][bill.SCHEDULER]
+    others = {bill.CODED: (prices[bill.CODED], 0.40), bill.BATCHED: (prices[bill.BATCHED], 0.50)}
+    others[bill.SCHEDULER] = (scheduler, 0.75)
+    ours, jobs = prices[bill.OURS], figures["cpu"]["jobs_a_second"]
     return [
-        Target(f"cost in tens, of {other}", ours / total(figures["bills"][other]), bound)
-        for other, bound in bounds.items()
+        *(Target(f"cost in tens, of {who}", ours / price, most) for who, (price, most) in others.items()),
+        *(
+            Target(f"CPU: {step}, jobs a CPU second", jobs[step]["Dueline"], 10_000, at_most=False)
+            for step in ("tick", "ingest")
+        ),
     ]
 
 
 class Counting:
     """Counts on a stage. `together` is how many jobs a request carries where callers linger."""
 
-    def __init__(self, stage: Stage, *, most_ticked: int, together: int) -> None:
-        self._stage, self._most_ticked, self._together = stage, most_ticked, together
+    def __init__(self, stage: Stage, *, together: int) -> None:
+        self._stage, self._together = stage, together
         self._numbers = count(1)
 
     def steps(self) -> Iterator[tuple[str, Once]]:
-        """Yield each step by its name, and what counts it once."""
+        """Yield each step by its name, and what counts it once: of all rates for the usual size, else of a high one."""
         for size in SIZES:
-            yield from self._submissions(size)
-            yield from self._ticks(size)
-            for which in (DYNEIN, DYNEIN_BATCHED):
-                yield from self._dynein_steps(which, size)
-        yield from self._ticks(JSON)
-        yield (
-            named("direct", Route.TABLE, BATCH_MESSAGES, JSON),
-            partial(self.direct, JSON, Route.TABLE, BATCH_MESSAGES),
-        )
-        for jobs in (1, CALL_JOBS):
+            loads = [Load(rate) for rate in (bill.RATES if size is USUAL else (bill.HIGH,))]
+            for route, jobs in product(Route, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
+                yield named("direct", route, jobs, size), partial(self.direct, size, route, jobs)
+            for route, jobs in product(Route, (1, bill.CALL_JOBS)):
+                yield named("http", route, jobs, size), partial(self._http, size, route, jobs)
+            for jobs in dict.fromkeys(min(bill.MOST_TICKED, load.ticked) for load in loads):
+                yield named("tick", jobs, size), partial(self.tick, size, jobs)
+            for which in (bill.DYNEIN, bill.DYNEIN_BATCHED):
+                dynein = self._stage.dynein(batched=which == bill.DYNEIN_BATCHED)
+                yield named(which, "in", size), partial(self.dynein_ingest, dynein, size)
+                for jobs in dict.fromkeys(load.polled for load in loads):
+                    yield named(which, "out", jobs, size), partial(self.dynein_poll, dynein, size, jobs)
+        for jobs in (1, bill.CALL_JOBS):
             yield named("keyed", Route.TABLE, jobs, USUAL), partial(self._http, USUAL, Route.TABLE, jobs, with_=_keys)
         together = self._together
         yield named("http", Route.TABLE, together, USUAL), partial(self._http, USUAL, Route.TABLE, together)
         yield named("buffered", Route.TABLE, 1, USUAL), self._http_while_the_table_throttles
-        jobs, partitions = Load(HIGH).ingested, Load(HIGH).partitions
+        jobs, partitions = Load(bill.HIGH).ingested, Load(bill.HIGH).partitions
         yield named("ingest", jobs, partitions, USUAL), partial(self.ingest, jobs, partitions)
         yield named("tick", 0, USUAL), partial(self.tick, USUAL, 0)
-
-    def _submissions(self, size: Size) -> Iterator[tuple[str, Once]]:
-        for route in Route:
-            for jobs in (1, BATCH_MESSAGES, CALL_JOBS):
-                yield named("direct", route, jobs, size), partial(self.direct, size, route, jobs)
-            for jobs in (1, CALL_JOBS):
-                yield named("http", route, jobs, size), partial(self._http, size, route, jobs)
-
-    def _ticks(self, size: Size) -> Iterator[tuple[str, Once]]:
-        """Yield the ticks of all rates for the usual size, for others that of a high rate."""
-        rates = RATES if size is USUAL else (HIGH,)
-        for jobs in dict.fromkeys(min(self._most_ticked, Load(rate).ticked) for rate in rates):
-            yield named("tick", jobs, size), partial(self.tick, size, jobs)
-
-    def _dynein_steps(self, which: str, size: Size) -> Iterator[tuple[str, Once]]:
-        dynein = self._stage.dynein(batched=which == DYNEIN_BATCHED)
-        yield named(which, "in", size), partial(self.dynein_ingest, dynein, size)
-        for jobs in dict.fromkeys(Load(rate).polled for rate in (RATES if size is USUAL else (HIGH,))):
-            yield named(which, "out", jobs, size), partial(self.dynein_poll, dynein, size, jobs)
 
     def direct(self, size: Size, route: Route, jobs: int) -> Step:
         new = [NewJob(payload=payload, delay=_DELAYS[route]) for payload in self._payloads(size, jobs)]
@@ -151,25 +110,25 @@ class Counting:
     def _http(self, size: Size, route: Route, jobs: int, *, with_: Any = None) -> Step:
         others = (with_ or _ids)(route, [next(self._numbers) for _ in range(jobs)])
         new = [{"payload": payload, **other} for payload, other in zip(self._payloads(size, jobs), others, strict=True)]
-        return self._invoked("api", schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
+        return self.invoked("api", schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
 
     def _http_while_the_table_throttles(self) -> Step:
         with self._stage.lambdas.throttled(QUEUE):
             step = self._http(USUAL, Route.TABLE, 1)
-        _check("SendMessageBatch" in step.calls, step)
+        expect("SendMessageBatch" in step.calls, step)
         return step
 
     def ingest(self, count: int, partitions: int) -> Step:
         of = [Partition(queue=QUEUE, number=number) for number in range(partitions)]
         jobs = self._jobs(USUAL, count, of, due=datetime.now(UTC) + LATER)
-        return self._invoked("ingest", inbound_event(jobs), jobs=count, is_right=lambda answer: answer == _NONE_FAILED)
+        return self.invoked("ingest", inbound_event(jobs), jobs=count, is_right=lambda answer: answer == _NONE_FAILED)
 
     def tick(self, size: Size, jobs: int) -> Step:
         partition, due = self._stage.partition(), datetime.now(UTC) + _WITHIN_A_LOOKAHEAD
         self._stage.put(rows.job_row(job) for job in self._jobs(size, jobs, [partition], due=due))
         event = {"queue": partition.queue, "partition": partition.number}
-        step = self._invoked("tick", event, jobs=jobs, is_right=lambda answer: answer is None)
-        _check(step.items.get("SendMessageBatch", 0) == jobs, step)
+        step = self.invoked("tick", event, jobs=jobs, is_right=lambda answer: answer is None)
+        expect(step.items.get("SendMessageBatch", 0) == jobs, step)
         return step
 
     def dynein_ingest(self, dynein: Dynein, size: Size) -> Step:
@@ -178,12 +137,12 @@ class Counting:
 
         def ingest() -> int:
             dynein.submit(jobs)
-            taken = 0
-            while taken < len(jobs):
-                taken += dynein.ingest()
-            return taken
+            ingested = 0
+            while ingested < len(jobs):
+                ingested += dynein.ingest()
+            return ingested
 
-        return self._counted(ingest, jobs=len(jobs), is_right=lambda taken: taken == len(jobs))
+        return self._counted(ingest, jobs=len(jobs), is_right=lambda ingested: ingested == len(jobs))
 
     def dynein_poll(self, dynein: Dynein, size: Size, jobs: int) -> Step:
         partition, due = Partition(queue=QUEUE, number=1), datetime.now(UTC) - timedelta(seconds=1)
@@ -192,16 +151,16 @@ class Counting:
 
     def _counted(self, call: Callable[[], Any], *, jobs: int, is_right: Callable[[Any], bool]) -> Step:
         with self._stage.meter.counting() as exchanges:
-            begun = time.process_time()
+            start = time.process_time()
             answer = call()
-            cpu_seconds = time.process_time() - begun
-        _check(is_right(answer), answer)
+            cpu_seconds = time.process_time() - start
+        expect(is_right(answer), answer)
         return step_of([each for each in exchanges if each.service != "ssm"], jobs=jobs, cpu_seconds=cpu_seconds)
 
-    def _invoked(self, name: str, event: Mapping[str, Any], *, jobs: int, is_right: Callable[[Any], bool]) -> Step:
+    def invoked(self, name: str, event: Mapping[str, Any], *, jobs: int, is_right: Callable[[Any], bool]) -> Step:
         with self._stage.meter.counting() as exchanges:
             answer, log, cpu_seconds = self._stage.lambdas.invoke(name, event)
-        _check(is_right(answer), answer)
+        expect(is_right(answer), answer)
         return step_of(exchanges, jobs=jobs, log=log, cpu_seconds=cpu_seconds)
 
     def _payloads(self, size: Size, jobs: int) -> list[dict[str, Any]]:
@@ -230,22 +189,10 @@ def _is_scheduled(answer: Any) -> bool:
     return answer["statusCode"] in (200, 201) and "error" not in answer["body"]
 
 
-def _check(is_right: bool, result: object) -> None:
-    if not is_right:
-        raise RuntimeError(f"a step went wrong, so its figures would be: {str(result)[:500]}")
-
-
 class _SlowApi:
     """Answers that all is scheduled, as late as the API would: two rounds of DynamoDB, and as much for the rest."""
 
     seconds = 0.040
-    job = {
-        "id": "bench.0.t.1795255290123.00000000-0000-4000-8000-000000000001",
-        "queue": "bench",
-        "due": "2026-11-21T10:01:30.123Z",
-        "route": "table",
-        "state": "scheduled",
-    }
 
     def __init__(self) -> None:
         self.requests = 0
@@ -257,36 +204,36 @@ class _SlowApi:
         self.requests += 1
         time.sleep(self.seconds)
         jobs = json.loads(body or "{}").get("jobs")
-        answer: dict[str, Any] = self.job if jobs is None else {"jobs": [self.job] * len(jobs)}
+        id = "bench.0.t.1795255290123.00000000-0000-4000-8000-000000000001"
+        job = {"id": id, "queue": "bench", "due": "2026-11-21T10:01:30.123Z", "route": "table", "state": "scheduled"}
+        answer: dict[str, Any] = job if jobs is None else {"jobs": [job] * len(jobs)}
         return HttpResponse(request=f"{method} {path}", status=201, headers={}, body=json.dumps(answer).encode())
-
-    def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        raise NotImplementedError("nothing here is large")
 
 
 def lingering(*, rounds: int = 15) -> Step:
     """Let callers schedule at once over a real client that lingers; return by how many requests, at the median."""
-    api, together = _SlowApi(), Barrier(CALLERS)
-    client = Client(HttpApi(api, clock=SystemClock(), new_uuid=lambda: str(uuid4())), linger=LINGER_SECONDS)
+    api: Any = _SlowApi()
+    together = Barrier(bill.CALLERS)
+    client = Client(HttpApi(api, clock=SystemClock(), new_uuid=lambda: str(uuid4())), linger=bill.LINGER_SECONDS)
 
     def call(number: int) -> None:
         together.wait()
         client.schedule("bench", {"n": number}, delay=LATER)
 
     requests = []
-    with ThreadPoolExecutor(CALLERS) as threads:
+    with ThreadPoolExecutor(bill.CALLERS) as threads:
         for _ in range(rounds):
             api.requests = 0
-            list(threads.map(call, range(CALLERS)))
+            list(threads.map(call, range(bill.CALLERS)))
             requests.append(api.requests)
-    return Step(jobs=CALLERS, calls={"POST": int(median(requests))})
+    return Step(jobs=bill.CALLERS, calls={"POST": int(median(requests))})
 
 
 def _counted(once: Once, *, rounds: int) -> Step:
     """Count a step so many times; return it with the median of its CPU time. Raises RuntimeError if it varies."""
     steps = [once() for _ in range(rounds)]
-    if len({(each.writes, each.reads, each.sent, tuple(sorted(each.calls.items()))) for each in steps}) > 1:
-        raise RuntimeError(f"a step is not the same each time: {steps}")
+    kinds = {(each.writes, each.reads, each.sent, tuple(sorted(each.calls.items()))) for each in steps}
+    expect(len(kinds) == 1, kinds)
     return replace(steps[-1], cpu_seconds=median(each.cpu_seconds for each in steps))
 
 
@@ -294,15 +241,16 @@ def main(*, quick: bool) -> None:
     """Count in this process: its CPU time and its output are the functions' alone."""
     sys.stdout = out = io.StringIO()
     lingered = lingering()
-    most_ticked = _QUICK_MOST_TICKED if quick else _MOST_TICKED
-    steps = dict(Counting(Stage(out), most_ticked=most_ticked, together=jobs_together(lingered)).steps())
+    # From here on, all threads are on one processor: a function of 512 MB has 0.29 of one.
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    steps = dict(Counting(Stage(out), together=jobs_together(lingered)).steps())
     # One step of each kind first, for what a process does only once.
     for once in {name.partition("|")[0]: once for name, once in steps.items()}.values():
         once()
-    counted = {LINGERING: asdict(lingered)}
-    for number, (name, once) in enumerate(steps.items()):
-        print_progress(f"{name}, {number} of {len(steps)}")
-        counted[name] = asdict(_counted(once, rounds=1 if quick else 2))
+    counted = {bill.LINGERING: asdict(lingered)}
+    for name, once in steps.items():
+        rounds = bill.CPU_ROUNDS if name in bill.CPU_STEPS.values() else 2
+        counted[name] = asdict(_counted(once, rounds=1 if quick else rounds))
     print_result(counted)
 
 

@@ -71,7 +71,7 @@ class Exchange:
 
     @property
     def is_of_state(self) -> bool:
-        """Tell whether the request is to the state table, which is on demand whatever the jobs table is."""
+        """Return whether the request is to the state table, which is on demand whatever the jobs table is."""
         tables = self.body.get("RequestItems", {self.body.get("TableName", ""): None})
         return any(name.endswith(_STATE) for name in tables)
 
@@ -106,7 +106,7 @@ class Exchange:
 
     @property
     def is_grouped(self) -> bool:
-        """Tell whether a message is sent with a group, which makes the request one of a fair queue."""
+        """Return whether a message is sent with a group, which makes the request one of a fair queue."""
         return any("MessageGroupId" in entry for entry in self.body.get("Entries", []))
 
     @property
@@ -131,7 +131,7 @@ class Meter:
     """Keeps the requests of a boto3 session, to be read afterwards: that costs what is measured no time."""
 
     def __init__(self, session: Any) -> None:
-        self._kept: list[Exchange] = []
+        self._kept: list[Exchange] | None = None
         session.events.register("before-parameter-build.dynamodb", _request_units)
         session.events.register("before-call", _keep_body)
         session.events.register("after-call", self._keep)
@@ -139,10 +139,13 @@ class Meter:
     @contextmanager
     def counting(self) -> Iterator[list[Exchange]]:
         """Yield the list of the requests that are made while the context is open."""
-        self._kept = []
-        yield self._kept
+        self._kept = kept = list[Exchange]()
+        yield kept
+        self._kept = None
 
     def _keep(self, http_response: Any, parsed: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+        if self._kept is None:
+            return
         exchange = Exchange(
             service=model.service_model.service_name,
             operation=model.name,

@@ -23,7 +23,7 @@ from dueline.core import instant, rows
 from dueline.core.clock import SystemClock
 from dueline.core.job import Job, Partition
 from dueline.core.message import BATCH_MESSAGES, Message
-from dueline.core.ports import WRITE_ROWS, BatchFailure, Clock, ParallelMap, Queue, QueueReader, Table
+from dueline.core.ports import WRITE_ROWS, BatchFailure, Clock, ParallelMap, Queue, Table
 from dueline.core.rows import Key, Row
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SCHEDULED, ACQUIRED = "SCHEDULED", "ACQUIRED"
 # How long a partition that had no more overdue jobs is left alone (PartitionWorker.scanGroup).
 POLL = timedelta(seconds=1)
+_PAGE_ROWS = 100
 
 
 class DynamoClaims:
@@ -42,7 +43,7 @@ class DynamoClaims:
         self._client, self._name = client, name
 
     def acquire(self, row: Row) -> bool:
-        """Acquire a row, on condition that it is scheduled; tell whether it was."""
+        """Acquire a row, on condition that it is scheduled; return whether it was."""
         try:
             self._client.update_item(
                 TableName=self._name,
@@ -78,28 +79,26 @@ class DynamoClaims:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dynein:
-    """Submits, ingests and polls; `spread` is for what its futures do at once, `query_limit` a page's rows."""
+    """Submits, ingests and polls; `spread` is for what its futures do at once, `inbound` a queue from both sides."""
 
     table: Table
     claims: DynamoClaims
-    inbound: Queue
-    inbox: QueueReader
+    inbound: Any
     queue: Queue
     clock: Clock
     spread: ParallelMap = map
     batched: bool = False
-    query_limit: int = 100
 
     def submit(self, jobs: Sequence[Job]) -> None:
         for batch in chunks(jobs, BATCH_MESSAGES if self.batched else 1):
             _check(self.inbound.send([Message.of(job) for job in batch]))
 
-    def ingest(self, *, wait: int = 0) -> int:
+    def ingest(self) -> int:
         """Receive what the inbound queue gives at once, put its rows, delete its messages; return how many."""
-        arrivals = self.inbox.receive(most=BATCH_MESSAGES if self.batched else 1, wait=wait)
+        arrivals = self.inbound.receive(most=BATCH_MESSAGES if self.batched else 1, wait=0)
         if arrivals:
             self.store([job_row(arrival.message.job()) for arrival in arrivals])
-            self.inbox.delete([arrival.receipt for arrival in arrivals])
+            self.inbound.delete([arrival.receipt for arrival in arrivals])
         return len(arrivals)
 
     def store(self, written: Sequence[Row]) -> None:
@@ -110,7 +109,7 @@ class Dynein:
     def poll(self, partition: Partition) -> tuple[int, bool]:
         """Send one page of overdue jobs; return how many, and whether to poll again at once."""
         until = rows.end_of(instant.text(self.clock.now()))
-        page = self.table.page(partition, after=rows.FIRST, until=until, consistent=False, limit=self.query_limit)
+        page = self.table.page(partition, after=rows.FIRST, until=until, consistent=False, limit=_PAGE_ROWS)
         overdue = [row for row in page.rows if row["status"] == SCHEDULED]
         return (self._send_batched(overdue) if self.batched else sum(self.spread(self._send, overdue))), page.more
 
@@ -132,16 +131,18 @@ class Dynein:
 
 
 def dynein_on_aws(
-    dynamodb: "DynamoDBClient", sqs: "SQSClient", *, table: str, inbound: str, queue: str, **others: Any
+    dynamodb: "DynamoDBClient", sqs: "SQSClient", *, table: str, inbound: str, queue: str, batched: bool = False
 ) -> Dynein:
     """Return Dynein over a table, and over queues by their URLs; what it does at once, it does in lanes as ours do."""
-    ports: dict[str, Any] = {
-        "table": DynamoTable(dynamodb, table, state=table),
-        "claims": DynamoClaims(dynamodb, table),
-    }
-    ports |= {"inbound": SqsQueue(sqs, inbound), "inbox": SqsQueue(sqs, inbound)}
-    spread = others.pop("spread", None) or ThreadPoolExecutor(clients.LANES).map
-    return Dynein(**ports, queue=SqsQueue(sqs, queue), clock=SystemClock(), spread=spread, **others)
+    return Dynein(
+        table=DynamoTable(dynamodb, table, state=table),
+        claims=DynamoClaims(dynamodb, table),
+        inbound=SqsQueue(sqs, inbound),
+        queue=SqsQueue(sqs, queue),
+        clock=SystemClock(),
+        spread=ThreadPoolExecutor(clients.LANES).map,
+        batched=batched,
+    )
 
 
 def job_row(job: Job) -> Row:

@@ -6,15 +6,14 @@ that takes all. The sizes take turns, round by round, so that what else the mach
 
 import json
 import math
-import shutil
 import statistics
 import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from subprocess import PIPE, Popen, run
 from typing import Any
@@ -24,14 +23,14 @@ import boto3
 from boto3.dynamodb.types import TypeSerializer
 
 from bench.counted import Meter, step_of
-from bench.harness import Figures, Progress, Run, Target, chunks
+from bench.harness import Figures, Target, chunks, expect
 from bench.stage import LONGEST, TABLE_SCHEMA, create_table
 from dueline.aws import clients
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config.names import Names
 from dueline.core import instant, rows
 from dueline.core.cancel import cancel
-from dueline.core.job import Job, JobId, Partition, Route, State
+from dueline.core.job import Partition, State
 from dueline.core.partitions import Lease
 from dueline.core.ports import WRITE_ROWS
 from dueline.core.queue_settings import QueueSettings
@@ -42,17 +41,17 @@ from dueline.core.submit import SubmitResult
 from dueline.core.tick import Tick
 from dueline.testing import VirtualClock
 from local.emulator import CREDENTIALS, REGION
-from local.template import ROOT
+from tests.builders import RETENTION, a_job
+from tests.contract.dynalite import node_with_dynalite
 from tests.simulation.lateness import PERIODS
 
 NOW = datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
 PARTITION = Partition(queue="emails", number=0)
-QUEUE = QueueSettings(name=PARTITION.queue, partitions=1, retention=timedelta(days=7))
+QUEUE = QueueSettings(name=PARTITION.queue, partitions=1, retention=RETENTION)
 NAMES = Names("bench")
 SENT, ROW_BYTES = 1000, 1024
 IDLE_TICK, BUSY_TICK = "idle tick", f"tick of {SENT:,} jobs"
 COUNTS = ("requests", "bytes_out", "bytes_in", "read_units", "write_units")
-_DYNALITE = ROOT / "tests" / "contract" / "node_modules" / "dynalite"
 # Jobs wait from a day on for sixty; the jobs that are submitted come to lie amid them.
 _WAIT_FROM, _WAIT_FOR, _SUBMITTED = timedelta(days=1), timedelta(days=60), timedelta(days=30)
 _ENOUGH_SECONDS, _MOST_CPU = 170.0, 1.10
@@ -62,14 +61,14 @@ _BUSY_EVERY = _WARMING_ROUNDS = 8
 Rounds = dict[str, dict[int, list[float]]]
 
 
-def measure(bench: Run) -> Figures:
-    sizes, rounds = ((0, 100_000), 16) if bench.quick else ((0, 10_000, 1_000_000), 160)
-    with places(sizes, scratch=bench.scratch) as ready:
-        costs = {str(place.count): step_costs(place) for place in ready}
-        cpu = cpu_rounds(ready, rounds=rounds, progress=bench.progress)
+def measure(scratch: Path, *, quick: bool) -> Figures:
+    sizes, rounds = ((0, 100_000), 16) if quick else ((0, 10_000, 1_000_000), 160)
+    with tables(sizes, scratch=scratch) as ready:
+        costs = {count: step_costs(table) for count, table in ready.items()}
+        cpu = cpu_rounds(ready, rounds=rounds)
     steps = {
         step: {
-            str(size): {**costs[str(size)][step], "cpu_ms": 1000 * statistics.median(seconds)}
+            str(size): {**costs[size][step], "cpu_ms": 1000 * statistics.median(seconds)}
             for size, seconds in by_size.items()
         }
         for step, by_size in cpu.items()
@@ -79,13 +78,11 @@ def measure(bench: Run) -> Figures:
 
 def targets(figures: Figures) -> list[Target]:
     """Return what is to hold: counts that do not grow, and CPU that does by a tenth at most."""
-    waiting = f"{int(figures['sizes'][-1]):,} waiting to none"
+    waiting, cpu = f"{int(figures['sizes'][-1]):,} waiting to none", growth(figures, "cpu_ms")
+    counts = {what.replace("_", " "): max(growth(figures, what).values()) for what in COUNTS}
     return [
-        *(
-            Target(f"{what.replace('_', ' ')} of any step, {waiting}", max(growth(figures, what).values()), 1.0)
-            for what in COUNTS
-        ),
-        *(Target(f"CPU of {step}, {waiting}", ratio, _MOST_CPU) for step, ratio in growth(figures, "cpu_ms").items()),
+        *(Target(f"{what} of any step, {waiting}", ratio, 1.0) for what, ratio in counts.items()),
+        *(Target(f"CPU of {step}, {waiting}", ratio, _MOST_CPU) for step, ratio in cpu.items()),
     ]
 
 
@@ -105,15 +102,20 @@ def growth(figures: Figures, what: str) -> dict[str, float]:
 
 
 class Steps:
-    """The steps, over the clients of a session. Each does as a function does, and fails where its answer is wrong."""
+    """The steps, as functions do them, over clients that a meter counts; each fails where its answer is wrong."""
 
-    def __init__(self, engine: dict[str, str], *, clock: VirtualClock, session: boto3.Session) -> None:
-        self._clock = clock
+    def __init__(self, engine: dict[str, str]) -> None:
+        account: Any = CREDENTIALS
+        session = boto3.Session(region_name=REGION, **account)
+        self.meter, self._clock = Meter(session), VirtualClock(NOW)
         queue_urls = f"{engine['AWS_ENDPOINT_URL_SQS']}/0/"
         self._resources = AwsDeployment(NAMES.deployment, queue_urls=queue_urls, longest=LONGEST, session=session)
-        self._resources.clock = clock
+        self._resources.clock = self._clock
         with patch.dict("os.environ", engine):
+            client = clients.dynamodb(session, longest=LONGEST)
             self.table, _ = self._resources.table, self._resources.inbound
+        for name in (NAMES.table, NAMES.state):
+            create_table(client, name)
         self._id: Any = None
         self.all: dict[str, Callable[[], None]] = {
             "submit": self._submit,
@@ -136,23 +138,23 @@ class Steps:
         (result,) = submit.run([request], until=self._until)
         if not isinstance(result, SubmitResult):
             raise result
-        _expect(result.state is State.SCHEDULED, result)
+        expect(result.state is State.SCHEDULED, result)
         self._id = result.job.id
 
     def _look_up(self) -> None:
         state = status_of(self._id, queue=QUEUE, table=self.table, now=self._clock.now()).state
-        _expect(state is State.SCHEDULED, state)
+        expect(state is State.SCHEDULED, state)
 
     def _cancel(self) -> None:
         state = cancel(self._id, queue=QUEUE, table=self.table, now=self._clock.now())
-        _expect(state is State.CANCELLED, state)
+        expect(state is State.CANCELLED, state)
 
     def _tick(self, *, jobs: int) -> None:
         table, clock, owner = self.table, self._clock, str(uuid.uuid4())
         lease = Lease(PARTITION, table=table, clock=clock, periods=PERIODS, owner=owner, until=self._until)
         dispatcher = self._resources.dispatcher(QUEUE.name, precise=False)
         done = Tick(PARTITION, lease=lease, table=table, dispatcher=dispatcher, clock=clock).run()
-        _expect(done.owned_lease and done.finished and done.dispatched == jobs, done)
+        expect(done.owned_lease and done.finished and done.dispatched == jobs, done)
 
     @property
     def _until(self) -> float:
@@ -160,63 +162,34 @@ class Steps:
 
     def _put(self, jobs: int, *, due: datetime) -> None:
         """Put jobs with rows of 1 KiB straight into the table, as those that were submitted long before."""
-        id = JobId(partition=PARTITION, route=Route.TABLE, due=due, uid=str(uuid.uuid4()))
-        row = rows.job_row(Job(id=id, payload='""', expires=due + timedelta(days=7)))
+        row = rows.job_row(a_job(partition=PARTITION, due=due, payload='""'))
         row = {**row, "payload": f'"{"x" * (ROW_BYTES - row_bytes(row))}"'}
         new = [{**row, "sk": f"{instant.text(due)}#{uuid.uuid4()}#{rows.JOB}"} for _ in range(jobs)]
         for some in chunks(new, WRITE_ROWS):
-            _expect(not self.table.write(some), "unwritten rows")
-
-
-def _expect(holds: bool, got: object) -> None:
-    """Let no figure stand for a step that did something else."""
-    if not holds:
-        raise RuntimeError(f"a step went wrong: {got}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """A table in which so many jobs wait, once with clients as they are, and once with clients that are counted."""
-
-    count: int
-    bare: Steps
-    counted: Steps
-    meter: Meter
+            expect(not self.table.write(some), "unwritten rows")
 
 
 @contextmanager
-def places(sizes: Sequence[int], *, scratch: Path) -> Iterator[list[Place]]:
+def tables(sizes: Sequence[int], *, scratch: Path) -> Iterator[dict[int, Steps]]:
+    """Yield the steps of tables in which so many jobs wait."""
     with ExitStack() as stack:
-        yield [_place(stack.enter_context(_engine(scratch / f"{count}", count)), count) for count in sizes]
-
-
-def _place(engine: dict[str, str], count: int) -> Place:
-    account: Any = CREDENTIALS
-    clock, (bare, counted) = VirtualClock(NOW), (boto3.Session(region_name=REGION, **account) for _ in range(2))
-    meter = Meter(counted)
-    with patch.dict("os.environ", engine):
-        client = clients.dynamodb(bare, longest=LONGEST)
-    for name in (NAMES.table, NAMES.state):
-        create_table(client, name)
-    of = [Steps(engine, clock=clock, session=session) for session in (bare, counted)]
-    place = Place(count=count, bare=of[0], counted=of[1], meter=meter)
-    check(place.bare, count)
-    return place
+        ready = {count: Steps(stack.enter_context(_engine(scratch / f"{count}", count))) for count in sizes}
+        for count, steps in ready.items():
+            check(steps, count)
+        yield ready
 
 
 def _waiting(count: int) -> tuple[rows.Row, datetime, timedelta]:
     """Return the first row of jobs that wait, their payload one digit, when it is due, and the time between them."""
-    id = JobId(partition=PARTITION, route=Route.TABLE, due=NOW + _WAIT_FROM, uid=str(uuid.uuid4()))
-    row = rows.job_row(Job(id=id, payload="1", expires=id.due + _WAIT_FOR + timedelta(days=7)))
-    return row, id.due, max(_WAIT_FOR // max(count, 1), timedelta(milliseconds=1))
+    first = NOW + _WAIT_FROM
+    job = a_job(partition=PARTITION, due=first, payload="1", expires=first + _WAIT_FOR + RETENTION)
+    return rows.job_row(job), first, max(_WAIT_FOR // max(count, 1), timedelta(milliseconds=1))
 
 
 @contextmanager
 def _engine(folder: Path, waiting: int) -> Iterator[dict[str, str]]:
     """Yield the endpoints of a new engine whose table is not made yet, but holds so many jobs once it is."""
-    node = shutil.which("node")
-    if node is None or not _DYNALITE.is_dir():
-        raise RuntimeError("dynalite is not installed: `make check` does it, and needs Node 20 or later")
+    node = node_with_dynalite()
     row, first, step = _waiting(waiting)
     plan = {
         "table": {"TableName": NAMES.table, **TABLE_SCHEMA},
@@ -248,33 +221,32 @@ def check(steps: Steps, count: int) -> None:
             raise RuntimeError(f"not as if {count} jobs wait: after {after} there are {page}")
 
 
-def cpu_rounds(places: Sequence[Place], *, rounds: int, progress: Progress) -> Rounds:
+def cpu_rounds(ready: dict[int, Steps], *, rounds: int) -> Rounds:
     """Return the CPU seconds of this process for each step and size, of each round."""
-    taken: Rounds = defaultdict(lambda: defaultdict(list))
-    for number in range(-_WARMING_ROUNDS, rounds):
-        progress(f"round {number} of {rounds}")
-        for step in places[0].bare.all:
-            if step == BUSY_TICK and number % _BUSY_EVERY:
-                continue
-            # Another size is the first in each round.
-            first = number % len(places)
-            for place in (*places[first:], *places[:first]):
-                place.bare.prepare(step)
-                begun = time.process_time()
-                place.bare.all[step]()
-                seconds = time.process_time() - begun
-                if number >= 0:
-                    taken[step][place.count].append(seconds)
-    return taken
+    cpu: Rounds = defaultdict(lambda: defaultdict(list))
+    sizes = list(ready)
+    for number, step in product(range(-_WARMING_ROUNDS, rounds), ready[sizes[0]].all):
+        if step == BUSY_TICK and number % _BUSY_EVERY:
+            continue
+        # Another size is the first in each round.
+        first = number % len(sizes)
+        for size in (*sizes[first:], *sizes[:first]):
+            ready[size].prepare(step)
+            start = time.process_time()
+            ready[size].all[step]()
+            seconds = time.process_time() - start
+            if number >= 0:
+                cpu[step][size].append(seconds)
+    return cpu
 
 
-def step_costs(place: Place) -> dict[str, Figures]:
+def step_costs(steps: Steps) -> dict[str, Figures]:
     """Return the requests, bytes and units of each step: the second time, for the first finds no fence yet."""
     costs = {}
-    for step in (*place.counted.all, *place.counted.all):
-        place.counted.prepare(step)
-        with place.meter.counting() as exchanges:
-            place.counted.all[step]()
+    for step in (*steps.all, *steps.all):
+        steps.prepare(step)
+        with steps.meter.counting() as exchanges:
+            steps.all[step]()
         counted = step_of(exchanges, jobs=1)
         costs[step] = {
             "requests": dict(sorted(counted.calls.items())),

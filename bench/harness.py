@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -21,7 +21,6 @@ _STOP_SECONDS = 10
 _READY_SECONDS = 60.0
 
 Figures = dict[str, Any]
-Progress = Callable[[str], None]
 Process = subprocess.Popen[bytes]
 A = TypeVar("A")
 
@@ -41,15 +40,6 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
-    """How a script is run: quick or in full, with a folder for what it needs meanwhile, and what shows its progress."""
-
-    quick: bool
-    scratch: Path
-    progress: Progress
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
     """What is kept of a run; `on` is the machine, the versions and the time."""
 
@@ -63,8 +53,7 @@ class Result:
 
 def save(result: Result, *, folder: Path = RESULTS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    fields = {name: getattr(result, name) for name in Result.__dataclass_fields__}
-    fields["targets"] = [target._asdict() for target in result.targets]
+    fields = {**asdict(result), "targets": [target._asdict() for target in result.targets]}
     (folder / f"{result.script}.json").write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -97,39 +86,19 @@ def python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", module, *arguments]
 
 
-def run_apart(
-    module: str, *arguments: str, log: Path, progress: Progress, environment: Mapping[str, str] | None = None
-) -> Any:
+def run_apart(module: str, *arguments: str, log: Path, environment: Mapping[str, str] | None = None) -> Any:
     """Run a module in a process in which nothing else computes; return its result. Raises RuntimeError if it fails."""
-    lines: dict[str, Any] = {}
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            python(module, *arguments), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as process,
-    ):
-        for line in process.stdout or ():
-            lines = json.loads(line)
-            if "progress" in lines:
-                progress(lines["progress"])
-    if process.returncode or "result" not in lines:
+    with log.open("w") as errors:
+        command = python(module, *arguments)
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, check=False)
+    if done.returncode:
         raise RuntimeError(f"{module} failed: {log.read_text()[-2000:]}")
-    return lines["result"]
-
-
-def print_progress(text: str) -> None:
-    """Show progress, from within such a process."""
-    _print(progress=text)
+    return json.loads(done.stdout)
 
 
 def print_result(result: Any) -> None:
-    _print(result=result)
-
-
-def _print(**line: Any) -> None:
     # Functions log to `sys.stdout`, which a process that measures them replaces.
-    sys.__stdout__.write(json.dumps(line) + "\n")  # type: ignore[union-attr]
-    sys.__stdout__.flush()  # type: ignore[union-attr]
+    sys.__stdout__.write(json.dumps(result))  # type: ignore[union-attr]
 
 
 def aws_environment(endpoint: str) -> dict[str, str]:
@@ -148,13 +117,19 @@ def emulated_aws(scratch: Path) -> Iterator[dict[str, str]]:
         yield {**others, **aws_environment(emulator.endpoint), "AWS_ENDPOINT_URL_DYNAMODB": dynamodb}
 
 
-def wait_until(met: Callable[[], bool], *, what: str, seconds: float = _READY_SECONDS) -> None:
-    """Wait until a condition is met. Raises TimeoutError, which says `what` did not happen."""
-    deadline = time.monotonic() + seconds
-    while not met():
+def wait_until(is_ready: Callable[[], bool], *, what: str) -> None:
+    """Wait until something is ready. Raises TimeoutError, which says `what` did not happen."""
+    deadline = time.monotonic() + _READY_SECONDS
+    while not is_ready():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {seconds:.0f} s")
+            raise TimeoutError(f"{what}: not within {_READY_SECONDS:.0f} s")
         time.sleep(0.05)
+
+
+def expect(is_right: bool, result: object) -> None:
+    """Let no figure stand for a step that did something else."""
+    if not is_right:
+        raise RuntimeError(f"a step went wrong, so its figures would be: {str(result)[:500]}")
 
 
 def chunks(items: Sequence[A], size: int) -> Iterator[list[A]]:

@@ -1,25 +1,32 @@
 """Lateness in real time: the deployed template in the local AWS, beside Celery, Dynein's protocol and SQS alone."""
 
+import itertools
+import json
 import math
 import random
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from bench.celery import KILLED_LOAD, celery_lateness
+import yaml
+
+from bench.celery import celery_lateness
 from bench.dynein import job_row
-from bench.harness import Figures, Progress, Run, Target, chunks, python, running, wait_until
-from bench.lateness_stage import KILLED_QUEUE, LOOKAHEAD, PERIOD, Stage, staged, ticking, warm_ticks
+from bench.harness import Figures, Target, aws_environment, chunks, python, running, wait_until
 from bench.load import (
     EXACT,
     FLOW,
     PLAIN,
     QUEUES,
+    RECORD,
     RUSH,
     Due,
     Ledger,
@@ -27,70 +34,78 @@ from bench.load import (
     Schedule,
     read_landed,
     send,
-    wait_for,
+    sleep_until,
     wait_for_the_last,
 )
 from bench.redis_queue import redis_program
-from bench.sqs import sqs_lateness
 from bench.stage import create_table
-from dueline import State
+from dueline import Client, State
 from dueline.aws.dynamodb import DynamoTable
+from dueline.aws.sqs import SqsQueue
+from dueline.config.deployment import Deployment, load
 from dueline.core.job import Job
+from dueline.core.message import BATCH_MESSAGES, Message
 from dueline.core.ports import WRITE_ROWS
+from dueline.core.request import delay_seconds
 from dueline.core.tick import CHECKPOINT_JOBS
+from local.deploy import deploy
+from local.emulator import Emulator, free_port
+from local.endpoints import Endpoints, find
+from local.signing_proxy import signing_proxy
+from local.template import configure, synthesize
+from tests.e2e.chaos.proxy import Answer, Exchange, Proxy, environment, proxy, straight
 
 OURS, WORKER = "Dueline, plain consumer", "Dueline, its worker"
 DYNEIN, CELERY = "Dynein's protocol", "Celery, ETA on Redis"
-CELERY_KILLED, FLOOR = "Celery, its worker killed", "SQS alone"
+FLOOR = "SQS alone"
 MISSED, KILLED, NEVER = 2, 4, -1
+# AWS's periods, four times as fast: the lookahead is four periods. A lease has 12 s at least.
+PERIOD, LOOKAHEAD = 15, 60
+PERIODS = {"tick_period": PERIOD, "lookahead": LOOKAHEAD, "lease": 12, "direct_horizon": 75, "local_run": True}
+DEPLOYED: dict[str, Any] = {"name": "lateness", "queues": {**dict.fromkeys(PLAIN), EXACT: {"precise": True}}}
+KILLED_QUEUE = PLAIN[0]
 _OURS, _OTHERS = Load(first=6, steady=114, rush=2000), Load(first=5, steady=25, rush=2000)
 _FLOOR, _SMALL = Load(first=5, steady=8, rush=2000), Load(first=4, steady=4, rush=100)
 _INGESTED_A_SECOND, _INGEST_SECONDS, _STORED_A_SECOND = 250, 4, 400
 _WARMING_JOBS, _NOT_IN_THIS_RUN_SECONDS = 200, 86_400.0
 # Half of the cancels are before the first tick, the others in the midst of the run.
 _CANCELLED_SHARE, _CANCEL_AGAIN_AT = 0.05, 0.35
+# Of the inbound queue: deployed it is 181 s, and a run would wait for that where the emulator loses an ingest.
+_VISIBILITY_SECONDS = 15
+_CALLS_AT_ONCE = 32
+_UNUSED_PARTITION = 998
 _DYNEIN_TABLE = "dynein"
 _TO_A_CONSUMER = {"p95": 1.2, "p99": 1.5}
 
 
-def measure(run: Run) -> Figures:
-    """Measure one after the other, Dueline over a longer flow; in a quick run the others run beside it."""
+def measure(scratch: Path, *, quick: bool) -> Figures:
+    """Measure one after the other, Dueline over a longer flow."""
     redis_program()
-    ours, others = (_SMALL, _SMALL) if run.quick else (_OURS, _OTHERS)
-    run.progress("synthesize and deploy")
-    with staged(run.scratch) as stage:
+    ours, others = (_SMALL, _SMALL) if quick else (_OURS, _OTHERS)
+    with staged(scratch) as stage:
         calls: dict[str, Callable[[], Any]] = {
-            DYNEIN: partial(_dynein, stage, others, run.progress),
-            CELERY: partial(celery_lateness, run.scratch / "celery", others, run.progress),
+            DYNEIN: partial(_dynein, stage, others),
+            CELERY: partial(celery_lateness, scratch / "celery", others),
         }
-        if not run.quick:
-            killed = run.scratch / "celery-killed"
-            calls[CELERY_KILLED] = partial(celery_lateness, killed, KILLED_LOAD, run.progress, is_killed=True)
-            calls[FLOOR] = partial(_floor, stage, run.progress)
-        with ThreadPoolExecutor() as pool:
-            beside = {name: pool.submit(call) for name, call in calls.items()} if run.quick else {}
-            figures = _dueline(stage, ours, run.progress, is_disturbed=not run.quick)
-            for name, call in calls.items():
-                figures["contenders"][name] = beside[name].result() if beside else call()
+        if not quick:
+            calls[FLOOR] = partial(_sqs_alone, stage)
+        figures = _dueline(stage, ours, is_disturbed=not quick)
+        figures["contenders"] |= {name: call() for name, call in calls.items()}
     return figures
 
 
 def targets(figures: Figures) -> list[Target]:
     """Return what lateness is to reach, and the counts of all of Dueline's run."""
-    whole, contenders = figures["all"], figures["contenders"]
-    killed = figures["repeated by a killed tick"]
+    whole, contenders, killed = figures["all"], figures["contenders"], figures["repeated by a killed tick"]
+    consumer = [
+        Target(f"lateness {name} to a plain SQS consumer, {kind}", contenders[OURS][kind][name], bound, unit=" s")
+        for kind in (FLOW, RUSH)
+        for name, bound in _TO_A_CONSUMER.items()
+    ]
+    p99 = {kind: round(contenders[WORKER][kind]["p99"] * 1000, 1) for kind in (FLOW, RUSH)}
     return [
-        *(
-            Target(f"lateness {name} to a plain SQS consumer, {kind}", contenders[OURS][kind][name], bound, unit=" s")
-            for kind in (FLOW, RUSH)
-            for name, bound in _TO_A_CONSUMER.items()
-        ),
-        *(
-            Target(
-                f"lateness p99 in a worker, {kind}", round(contenders[WORKER][kind]["p99"] * 1000, 1), 100, unit=" ms"
-            )
-            for kind in (FLOW, RUSH)
-        ),
+        *consumer,
+        *(Target(f"lateness p99 in a worker, {kind}", late, 100, unit=" ms") for kind, late in p99.items()),
         Target("jobs early", whole["early"], 0),
         Target("jobs lost", whole["lost"], 0),
         Target("jobs after a cancel that was promised", whole["after a promised cancel"], 0),
@@ -100,7 +115,114 @@ def targets(figures: Figures) -> list[Target]:
     ]
 
 
-def _dueline(stage: Stage, load: Load, progress: Progress, *, is_disturbed: bool) -> Figures:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """A running deployment. `proxy` passes on its functions' requests to AWS, not those of consumers and workers."""
+
+    emulator: Emulator
+    endpoints: Endpoints
+    deployment: Deployment
+    client: Client
+    proxy: Proxy
+    folder: Path
+
+    def queue(self, url: str) -> SqsQueue:
+        return SqsQueue(self.emulator.client("sqs"), url)
+
+    def environment(self, record: Path) -> dict[str, str]:
+        """Return what a consumer's process needs to find AWS and the record."""
+        return {**aws_environment(self.emulator.endpoint), RECORD: str(record)}
+
+    def is_ingested(self) -> bool:
+        depth = self.queue(self.endpoints.inbound_url).depth()
+        return not (depth.waiting or depth.in_flight)
+
+    def targets(self) -> list[dict[str, Any]]:
+        """Return what the deployment's schedules invoke."""
+        scheduler, group = self.emulator.client("scheduler"), self.deployment.names.schedule_group
+        names = [schedule["Name"] for schedule in scheduler.list_schedules(GroupName=group)["Schedules"]]
+        return [scheduler.get_schedule(GroupName=group, Name=name)["Target"] for name in names]
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Stage]:
+    """Deploy while the context lasts; nothing ticks yet."""
+    queues, periods = folder / "queues-of-bench.yaml", folder / "periods.yaml"
+    queues.write_text(yaml.safe_dump(DEPLOYED))
+    periods.write_text(yaml.safe_dump(PERIODS))
+    configured = configure(queues, out=folder, periods=periods)
+    deployment, assembly = load(configured), synthesize(configured, out=folder / "cdk.out")
+    with ExitStack() as stack:
+        port = free_port()
+        between = stack.enter_context(proxy(f"http://127.0.0.1:{port}"))
+        emulator = Emulator(log=folder / "log", port=port, environment=environment(between.endpoint))
+        deploy(stack.enter_context(emulator), assembly)
+        endpoints = find(emulator, deployment)
+        endpoints = replace(endpoints, api=stack.enter_context(signing_proxy(endpoints.api)))
+        visibility = {"VisibilityTimeout": str(_VISIBILITY_SECONDS)}
+        emulator.client("sqs").set_queue_attributes(QueueUrl=endpoints.inbound_url, Attributes=visibility)
+        client = Client.connect(deployment.name, url=endpoints.api)
+        fields: dict[str, Any] = {"emulator": emulator, "endpoints": endpoints, "deployment": deployment}
+        yield Stage(**fields, client=client, proxy=between, folder=folder)
+
+
+class Kill:
+    """Kills -9 the process of a tick of a queue while it sends: its first request takes effect, unanswered."""
+
+    def __init__(self, queue: str) -> None:
+        self._queue = queue
+        self._lock = threading.Lock()
+        self.at = 0.0
+
+    def __call__(self, exchange: Exchange) -> Answer | None:
+        answer = exchange.pass_on()
+        sender = exchange.sender
+        is_send = sender.function == "tick" and exchange.operation == "SendMessageBatch"
+        if not is_send or exchange.record().queue != self._queue:
+            return answer
+        with self._lock:
+            if self.at:
+                return answer
+            self.at = time.time()
+            sender.kill()
+        return None
+
+
+@contextmanager
+def ticking(stage: Stage, *, begin: float, missed: int, killed: int) -> Iterator[Kill]:
+    """Fire every schedule of the deployment each period from `begin` (since 1970) on, but for the firing `missed`."""
+    kill, stop = Kill(stage.deployment.names.queue(KILLED_QUEUE)), threading.Event()
+    targets, functions = stage.targets(), stage.emulator.client("lambda")
+
+    def fire() -> None:
+        with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+            for firing in itertools.count():
+                if stop.wait(max(0.0, begin + firing * PERIOD - time.time())):
+                    return
+                if firing == killed:
+                    stage.proxy.around = kill
+                for target in targets if firing != missed else ():
+                    pool.submit(functions.invoke, FunctionName=target["Arn"], Payload=target["Input"].encode())
+
+    thread = threading.Thread(target=fire, daemon=True)
+    thread.start()
+    try:
+        yield kill
+    finally:
+        stop.set()
+        thread.join()
+        stage.proxy.around = straight
+
+
+def _warm_ticks(stage: Stage) -> None:
+    """Tick an unused partition, once for each schedule at once: cold starts are not what is measured."""
+    functions = stage.emulator.client("lambda")
+    event = json.dumps({"queue": KILLED_QUEUE, "partition": _UNUSED_PARTITION}).encode()
+    with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+        list(pool.map(lambda target: functions.invoke(FunctionName=target["Arn"], Payload=event), stage.targets()))
+
+
+def _dueline(stage: Stage, load: Load, *, is_disturbed: bool) -> Figures:
     """Have jobs in the table before the first tick, as if scheduled long ago; cancel some, let all land."""
     record, dues = stage.folder / "ours", load.dues()
     missed, killed = (MISSED, KILLED) if is_disturbed else (NEVER, NEVER)
@@ -108,17 +230,16 @@ def _dueline(stage: Stage, load: Load, progress: Progress, *, is_disturbed: bool
         begin = math.ceil(time.time() + len(dues) / _INGESTED_A_SECOND + _INGEST_SECONDS)
         schedule = Schedule(begin=begin, jobs=dues)
         jobs = {due.number: schedule.job(due) for due in dues}
-        progress("Dueline: schedule")
         send(list(jobs.values()), stage.queue(stage.endpoints.inbound_url))
         # Ingest itself sends what is still on its way by then.
-        ingested = _wait_for_ingest(stage, until=begin)
+        while not (ingested := stage.is_ingested()) and time.time() < begin:
+            time.sleep(0.2)
         promises = _cancel(stage, jobs, _chosen(dues, seed=1))
         with ticking(stage, begin=begin, missed=missed, killed=killed) as kill:
-            again_at = begin + load.first + load.steady * _CANCEL_AGAIN_AT
-            wait_for(again_at, "Dueline", progress, schedule=schedule)
+            sleep_until(begin + load.first + load.steady * _CANCEL_AGAIN_AT)
             waiting = [due for due in dues if schedule.dues[due.number] > time.time() + 1]
             promises |= _cancel(stage, jobs, _chosen(waiting, seed=2) - promises.keys())
-            ledger = wait_for_the_last("Dueline", progress, schedule=schedule, record=record, but=promises)
+            ledger = wait_for_the_last(schedule, record, but=promises)
     promised = frozenset(number for number, is_promised in promises.items() if is_promised)
     ledger = replace(ledger, cancelled=promised, maybe_cancelled=promises.keys() - promised)
     return {
@@ -142,7 +263,7 @@ def figures_of(ledger: Ledger, dues: tuple[Due, ...], *, killed: int) -> Figures
 
 
 def is_first_seen(due: Due, *, by: int) -> bool:
-    """Tell whether a firing is the first that looks ahead to a job of the flow."""
+    """Return whether a firing is the first that looks ahead to a job of the flow."""
     until = by * PERIOD + LOOKAHEAD
     return by > 0 and not due.rush and until - PERIOD < due.after <= until
 
@@ -165,36 +286,20 @@ def _consumers(stage: Stage, record: Path) -> Iterator[None]:
     environment, log = stage.environment(record), stage.folder / "consumers.log"
     plain = python("bench.consumers", "plain", *(stage.endpoints.queues[name] for name in PLAIN))
     worker = python("dueline", "worker", "bench.consumers:worker", "--grace", "1")
-    with (
-        running(plain, log=log, environment=environment),
-        running(worker, log=log, environment=environment),
-    ):
+    with running(plain, log=log, environment=environment), running(worker, log=log, environment=environment):
         now = Schedule(begin=int(time.time()), jobs=())
         for number, name in enumerate(QUEUES, start=1):
             send([now.job(Due(-number, name, 0, False))], stage.queue(stage.endpoints.queues[name]))
         later = [Due(-number, EXACT, _NOT_IN_THIS_RUN_SECONDS, False) for number in range(_WARMING_JOBS)]
         # Enough for all functions of ingest to start.
         send([now.job(due) for due in later], stage.queue(stage.endpoints.inbound_url))
-        wait_until(lambda: _is_ingested(stage), what="ingest is ready")
+        wait_until(stage.is_ingested, what="ingest is ready")
         wait_until(lambda: len(dict(read_landed(record))) == len(QUEUES), what="consumers are ready")
-        warm_ticks(stage)
+        _warm_ticks(stage)
         yield
 
 
-def _wait_for_ingest(stage: Stage, *, until: float) -> bool:
-    while time.time() < until:
-        if _is_ingested(stage):
-            return True
-        time.sleep(0.2)
-    return False
-
-
-def _is_ingested(stage: Stage) -> bool:
-    depth = stage.queue(stage.endpoints.inbound_url).depth()
-    return not (depth.waiting or depth.in_flight)
-
-
-def _dynein(stage: Stage, load: Load, progress: Progress) -> Any:
+def _dynein(stage: Stage, load: Load) -> Any:
     """Put a load into Dynein's table, and let its poller send it to the same plain consumers."""
     dynamodb, sqs = stage.emulator.client("dynamodb"), stage.emulator.client("sqs")
     create_table(dynamodb, _DYNEIN_TABLE)
@@ -202,24 +307,34 @@ def _dynein(stage: Stage, load: Load, progress: Progress) -> Any:
     record, log, dues = stage.folder / "dynein", stage.folder / "dynein.log", load.dues()
     schedule = Schedule(begin=math.ceil(time.time() + len(dues) / _STORED_A_SECOND + 2), jobs=dues)
     # 25 rows a request: how they came into the table is not what is measured.
-    table, rows = (
-        DynamoTable(dynamodb, _DYNEIN_TABLE, state=_DYNEIN_TABLE),
-        [job_row(schedule.job(due)) for due in dues],
-    )
+    table = DynamoTable(dynamodb, _DYNEIN_TABLE, state=_DYNEIN_TABLE)
     with ThreadPoolExecutor(4) as pool:
-        if any(pool.map(table.write, chunks(rows, WRITE_ROWS))):
+        if any(pool.map(table.write, chunks([job_row(schedule.job(due)) for due in dues], WRITE_ROWS))):
             raise RuntimeError("rows were left unwritten")
-    of_queues = [f"{name}={url}" for name, url in urls.items()]
-    commands = ("plain", *urls.values()), ("dynein", _DYNEIN_TABLE, *of_queues)
-    with ExitStack() as stack:
-        for command in commands:
-            stack.enter_context(
-                running(python("bench.consumers", *command), log=log, environment=stage.environment(record))
-            )
-        return wait_for_the_last("Dynein", progress, schedule=schedule, record=record).by_kind(dues)
+    plain = python("bench.consumers", "plain", *urls.values())
+    poller = python("bench.consumers", "dynein", _DYNEIN_TABLE, *(f"{name}={url}" for name, url in urls.items()))
+    environment = stage.environment(record)
+    with running(plain, log=log, environment=environment), running(poller, log=log, environment=environment):
+        return wait_for_the_last(schedule, record).by_kind(dues)
 
 
-def _floor(stage: Stage, progress: Progress) -> Any:
-    record = stage.folder / "floor"
-    sqs, environment = stage.emulator.client("sqs"), stage.environment(record)
-    return sqs_lateness(sqs, _FLOOR, progress, record=record, environment=environment)
+def _sqs_alone(stage: Stage) -> Any:
+    """Send the flow straight to SQS, job by job at its instant, and the rush in tens, each with SQS's own timer."""
+    sqs, record, dues = stage.emulator.client("sqs"), stage.folder / "floor", _FLOOR.dues()
+    urls = {name: sqs.create_queue(QueueName=f"floor-{name}")["QueueUrl"] for name in QUEUES}
+    queues = {name: stage.queue(url) for name, url in urls.items()}
+    command, log = python("bench.consumers", "plain", *urls.values()), record.with_suffix(".log")
+    with running(command, log=log, environment=stage.environment(record)):
+        schedule = Schedule(begin=math.ceil(time.time() + 3), jobs=dues)
+
+        def send_together(batch: list[Due]) -> None:
+            delay = delay_seconds(schedule.due(batch[0]), now=datetime.now(UTC))
+            queues[batch[0].queue].send([Message(body=str(due.number), delay=delay) for due in batch])
+
+        rush = [[due for due in dues if due.rush and due.queue == name] for name in QUEUES]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(send_together, (batch for jobs in rush for batch in chunks(jobs, BATCH_MESSAGES))))
+        for due in sorted((due for due in dues if not due.rush), key=attrgetter("after")):
+            sleep_until(schedule.begin + due.after)
+            queues[due.queue].send([Message(body=str(due.number))])
+        return wait_for_the_last(schedule, record).by_kind(dues)

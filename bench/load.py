@@ -8,15 +8,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.harness import Progress, chunks
-from dueline.core.job import Job, JobId, Partition, Route
+from bench.harness import chunks
+from dueline.core.job import Job, Partition
 from dueline.core.message import BATCH_MESSAGES, Message
 from dueline.core.ports import Queue
 from local.demonstration import percentile
+from tests.builders import a_job
 
 PLAIN = ("mails", "hooks", "reports")
 EXACT = "exact"
@@ -69,15 +70,12 @@ class Schedule:
     def dues(self) -> dict[int, float]:
         return {job.number: self.due(job).timestamp() for job in self.jobs}
 
-    @property
-    def last(self) -> float:
-        return max(self.dues.values())
-
     def job(self, job: Due) -> Job:
         """Return a job of the table's route, whose payload is its number."""
-        due, uid = self.due(job), str(uuid.UUID(int=random.Random(job.number).getrandbits(128), version=4))
-        id = JobId(partition=Partition(queue=job.queue, number=0), route=Route.TABLE, due=due, uid=uid)
-        return Job(id=id, payload=str(job.number), expires=due + timedelta(days=7))
+        uid = str(uuid.UUID(int=random.Random(job.number).getrandbits(128), version=4))
+        return a_job(
+            partition=Partition(queue=job.queue, number=0), due=self.due(job), uid=uid, payload=str(job.number)
+        )
 
 
 def send(jobs: Sequence[Job], queue: Queue) -> None:
@@ -110,20 +108,16 @@ def read_landed(record: Path) -> list[tuple[int, float]]:
     return [(int(number), float(at)) for number, at in map(str.split, lines)]
 
 
-def wait_for(until: float, what: str, progress: Progress, *, schedule: Schedule) -> None:
-    """Wait for an instant (since 1970), and show how far it is to the last job."""
-    while (now := time.time()) < until:
-        progress(f"{what}, {max(0, now - schedule.begin):.0f} of {schedule.last - schedule.begin:.0f} s")
-        time.sleep(min(1.0, max(0.0, until - now)))
+def sleep_until(instant: float) -> None:
+    time.sleep(max(0.0, instant - time.time()))
 
 
-def wait_for_the_last(
-    what: str, progress: Progress, *, schedule: Schedule, record: Path, but: Collection[int] = ()
-) -> "Ledger":
+def wait_for_the_last(schedule: Schedule, record: Path, *, but: Collection[int] = ()) -> "Ledger":
     """Wait until all have landed `but` those, for 60 s after the last is due at most; return the ledger."""
-    wait_for(schedule.last, what, progress, schedule=schedule)
+    last = max(schedule.dues.values())
+    sleep_until(last)
     expected = schedule.dues.keys() - set(but)
-    while time.time() < schedule.last + LATEST_SECONDS and expected - {number for number, _ in read_landed(record)}:
+    while time.time() < last + LATEST_SECONDS and expected - {number for number, _ in read_landed(record)}:
         time.sleep(0.5)
     time.sleep(REPEAT_SECONDS)
     return Ledger(dues=schedule.dues, landed=read_landed(record))

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 from random import Random
-from typing import Any
 
 from bench.aws_model import Aws
-from bench.harness import Figures, Run, Target, chunks
+from bench.harness import Figures, Target, chunks
 from bench.load import ON_TIME_SECONDS
-from bench.simulated_callers import Api, Producer, is_in_buffer
-from bench.simulation import Allowance, Record, Region, Storage
+from bench.simulation import Allowance, Api, Producer, Record, Region, Storage, is_in_buffer
 from dueline.core import rows
 from dueline.core.job import Partition
 from dueline.core.submit import SubmitResult
@@ -21,7 +20,7 @@ FLOODED, OTHER = Partition(queue="emails", number=0), Partition(queue="invoices"
 TABLE_WRITES, CALL_JOBS = 1000, 100
 # How many producers share a flood, each with eight lanes.
 PRODUCERS = 4
-CALM, HTTP, DIRECT = "no flood", "HTTP", "direct producers"
+NO_FLOOD, HTTP, DIRECT = "no flood", "HTTP", "direct producers"
 OWN, ITS_PARTITION, OTHER_QUEUE = "its own jobs", "its partition's other jobs", "another queue's jobs"
 # Jobs that are there already, of each queue, and those that come in over HTTP, one by one, a second.
 _WAITING, _COMING = 10.0, 1.0
@@ -37,7 +36,7 @@ class Flood:
     """
 
     def __init__(self, by: str, *, jobs: int, due: float = 900.0, due_for: float = 300.0) -> None:
-        self._jobs, self._by, self._due, self._due_for = 0 if by == CALM else jobs, by, due, due_for
+        self._jobs, self._by, self._due, self._due_for = 0 if by == NO_FLOOD else jobs, by, due, due_for
         self.seconds = _FLOOD_AT + due + due_for + ON_TIME_SECONDS
         aws = Aws()
         table = Allowance(TABLE_WRITES, burst_seconds=aws.burst_seconds)
@@ -122,24 +121,19 @@ def flooded(by: str, *, jobs: int, **due: float) -> Figures:
         "failed_ticks": run.region.failed_ticks,
         "lost": unsent + sum(len(ledger.lost - set(run.flood)) for ledger in ledgers.values()),
         "early": sum(ledger.summary()["early"] for ledger in ledgers.values()),
-        "late": {whose: _lateness(ledger.summary()) for whose, ledger in late.items()},
+        "late": {whose: ledger.summary() if ledger.expected else {} for whose, ledger in late.items()},
     }
 
 
-def _lateness(summary: dict[str, Any]) -> Figures:
-    names = {"jobs": "jobs", "on_time": "on time", "p50": "p50", "p99": "p99", "max": "max"}
-    return {name: summary[of] for name, of in names.items()} if summary["jobs"] else {}
-
-
-def measure(run: Run) -> Figures:
+def measure(scratch: Path, *, quick: bool) -> Figures:
     """Let the floods come, two at once."""
-    flood, ways = partial(flooded, jobs=10_000 if run.quick else 100_000), (CALM, HTTP, DIRECT)
+    flood, ways = partial(flooded, jobs=10_000 if quick else 100_000), (NO_FLOOD, HTTP, DIRECT)
     with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as pool:
         return dict(zip(ways, pool.map(flood, ways), strict=True))
 
 
 def targets(figures: Figures) -> list[Target]:
-    floods, calm = {by: figures[by] for by in (HTTP, DIRECT)}, figures[CALM]["late"]
+    floods, without = {by: figures[by] for by in (HTTP, DIRECT)}, figures[NO_FLOOD]["late"]
     http, direct = (each["refused"] + each["refused_of_others"] for each in floods.values())
     return [
         Target("flood: jobs over HTTP that are refused", http, 0),
@@ -149,7 +143,7 @@ def targets(figures: Figures) -> list[Target]:
         *(
             Target(
                 f"flood: p99 of {whose}, flood over {by}, to none",
-                each["late"][whose]["p99"] / calm[whose]["p99"],
+                each["late"][whose]["p99"] / without[whose]["p99"],
                 _UNCHANGED,
             )
             for by, each in floods.items()

@@ -2,16 +2,15 @@
 
 import math
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench.bill import GB, MILLION, PRICES
-from bench.cost_figures import OURS as TENS
-from bench.harness import Figures, Run, Target, load, python, running, wait_until
+from bench.bill import OURS as TENS
+from bench.harness import Figures, load, python, running, wait_until
 from bench.load import RECORD, Load, Schedule, wait_for_the_last
 from bench.payloads import USUAL, json_of
 from bench.redis_queue import POLL_SECONDS, WORKERS, DelayedQueue, now_ms, redis_program, redis_server
@@ -25,22 +24,16 @@ _RECEIVED = 2 * PRICES.sqs_million / 10
 _FURTHEST_HOURS, _STEPS = 24 * 365, 10
 
 
-def measure(run: Run) -> Figures:
+def measure(scratch: Path, *, quick: bool) -> Figures:
     """Measure Redis; Dueline's bill is that of the stored figures of cost."""
     redis_program()
-    late = Load(first=1, steady=2, rush=100) if run.quick else Load(first=2, steady=10, rush=2000)
-    with ThreadPoolExecutor(2 if run.quick else 1) as pool:
-        lateness, price = pool.submit(_late, run, late), pool.submit(_price, run, 10_000 if run.quick else 100_000)
-        return {"late": lateness.result(), "price": price.result()}
+    late = Load(first=1, steady=2, rush=100) if quick else Load(first=2, steady=10, rush=2000)
+    price = _price(scratch / "price", 10_000 if quick else 100_000)
+    return {"late": _late(scratch / "late", late), "price": price}
 
 
-def targets(figures: Figures) -> list[Target]:
-    return []
-
-
-def _late(run: Run, load: Load) -> Any:
-    folder, dues = run.scratch / "late", load.dues()
-    record = folder / "record"
+def _late(folder: Path, load: Load) -> Any:
+    record, dues = folder / "record", load.dues()
     with ExitStack() as stack:
         url = stack.enter_context(redis_server(folder))
         for _ in range(WORKERS):
@@ -50,17 +43,16 @@ def _late(run: Run, load: Load) -> Any:
         wait_until(lambda: len(queue.client.client_list()) > WORKERS, what="Redis's workers poll")
         schedule = Schedule(begin=math.ceil(time.time() + 1), jobs=dues)
         queue.schedule([(number, round(due * 1000), "{}") for number, due in schedule.dues.items()])
-        return wait_for_the_last("Redis", run.progress, schedule=schedule, record=record).by_kind(dues)
+        return wait_for_the_last(schedule, record).by_kind(dues)
 
 
-def _price(run: Run, waiting: int) -> Figures:
-    with redis_server(run.scratch / "price") as url:
+def _price(folder: Path, waiting: int) -> Figures:
+    with redis_server(folder) as url:
         queue = DelayedQueue(url)
         payloads = [json_of(USUAL.payload(number)) for number in range(_CALL)]
         ecpus = _ecpus(queue, payloads)
         before = queue.client.info("memory")["used_memory"]
         for first in range(0, waiting, _CALL):
-            run.progress(f"Redis: {first:,} of {waiting:,} jobs wait")
             queue.schedule([(first + place, now_ms() + _FAR_MS, each) for place, each in enumerate(payloads)])
         job_bytes = (queue.client.info("memory")["used_memory"] - before) / waiting
     cache, cost = Cache(ecpus=ecpus, job_bytes=job_bytes), load("cost").figures
@@ -94,12 +86,8 @@ def dueline_dollars(cost: Mapping[str, Any], rate: int, hours: float) -> float:
 
 def crossing(cache: Cache, cost: Mapping[str, Any], rate: int) -> float:
     """Return from how many hours on Redis is dearer; 0 where it always is. Its memory makes it so in the end."""
-
-    def is_dearer(step: int) -> bool:
-        hours = step / _STEPS
-        return cache.dollars(rate, hours) >= dueline_dollars(cost, rate, hours)
-
-    return bisect_left(range(_FURTHEST_HOURS * _STEPS), True, key=is_dearer) / _STEPS
+    hours = (step / _STEPS for step in range(_FURTHEST_HOURS * _STEPS))
+    return next(each for each in hours if cache.dollars(rate, each) >= dueline_dollars(cost, rate, each))
 
 
 def bills(cache: Cache, cost: Mapping[str, Any]) -> Figures:

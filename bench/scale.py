@@ -1,25 +1,23 @@
 """Scale, by simulation: what a partition sustains, and how it recovers from outages, over models of AWS."""
 
-import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from bench.aws_model import Aws
 from bench.counted import write_units
-from bench.harness import Figures, Run, Target
+from bench.harness import Figures, Target
 from bench.load import ON_TIME_SECONDS
-from bench.simulated_callers import Api
-from bench.simulation import START, Record, Region, Storage
+from bench.simulation import START, Api, Record, Region, Storage
 from dueline.core import instant, rows
 from dueline.core.job import Partition
-from dueline.core.message import Message
 from dueline.core.queue_settings import JOBS_PER_PARTITION
 
 PARTITION = Partition(queue="emails", number=0)
@@ -27,23 +25,22 @@ DAY, HOUR, SOON_SECONDS = 86_400.0, 3600.0, 1200.0
 SERVICES = ("dynamodb", "sqs", "scheduler")
 # A partition is checked with a little less than it sustains.
 CHECKED, HEADROOM, ON_TIME_TARGET = 0.95, 1.5, 0.99999
-# More than any partition carries, and than any ingest function; and what no key limits.
-_MORE_THAN_ENOUGH, _MANY = 3000.0, 10**6
+# More than any partition carries.
+_MORE_THAN_ENOUGH = 3000.0
 _MISSED = 6
 _OUTAGE_BEGINS, _LONGEST_HOURS = 300.0, 8
 # Rows that are there already are made so long before they can be read, and so many seconds' at once.
 _MADE_BEFORE, _MADE_AT_ONCE = 90.0, 5.0
 # What waits for one round of ingest and of the tick is no backlog.
-_SAMPLE_SECONDS, _USUAL_SECONDS, _CALM_SAMPLES = 30.0, 10.0, 6
+_SAMPLE_SECONDS, _USUAL_SECONDS, _STEADY_SAMPLES = 30.0, 10.0, 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scenario:
     """Jobs a second for so many seconds, each with a row of `row_bytes`, due so many seconds `ahead`.
 
-    They come over the HTTP API, or if `buffered` straight into the inbound queue, or not at all; those due before the
-    first of them could be are there already. If `together`, they are due at the next full minute. The firing of minute
-    `missed` is missed.
+    They come over the HTTP API, or not at all; those due before the first of them could be are there already. If
+    `together`, they are due at the next full minute. The firing of minute `missed` is missed.
     """
 
     rate: float
@@ -52,7 +49,6 @@ class Scenario:
     row_bytes: int = 1024
     together: bool = False
     comes_in: bool = True
-    buffered: bool = False
     missed: int = -1
     outage: tuple[str, float, float] = ("", 0.0, 0.0)
     seed: int = 1
@@ -88,10 +84,10 @@ class World:
             self.time.start(self._schedule)
             self.region.start_pollers()
 
-    def run_until_calm(self) -> None:
+    def run_until_recovered(self) -> None:
         """Let time pass until the outage is made up for."""
         self.time.run(until=self.scenario.outage[2])
-        while self.time.elapsed < self.scenario.seconds and not self._is_calm():
+        while self.time.elapsed < self.scenario.seconds and not self._has_recovered():
             self.time.run(until=self.time.elapsed + _SAMPLE_SECONDS)
 
     @property
@@ -113,8 +109,8 @@ class World:
             **counts,
         }
 
-    def _is_calm(self) -> bool:
-        usual, recent = _USUAL_SECONDS * self.scenario.rate, self.samples[-_CALM_SAMPLES:]
+    def _has_recovered(self) -> bool:
+        usual, recent = _USUAL_SECONDS * self.scenario.rate, self.samples[-_STEADY_SAMPLES:]
         has_caught_up = self.cursor > self.time.elapsed + self.aws.period
         return has_caught_up and all(held <= usual for _, held in recent)
 
@@ -137,10 +133,7 @@ class World:
     def _schedule(self) -> None:
         while self.time.elapsed < self.scenario.seconds:
             job = self.record.new_job(self.scenario.due(self.time.elapsed), written=False)
-            if self.scenario.buffered:
-                self.region.inbound.put(Message.of(job))
-            else:
-                self.time.start(partial(self._api.schedule, [job]))
+            self.time.start(partial(self._api.schedule, [job]))
             self.time.sleep(self._gap())
 
     def _gap(self) -> float:
@@ -160,16 +153,8 @@ def tick_rate(*, times: float, seconds: float, row_bytes: int = 1024) -> float:
     scenario = Scenario(rate=rate, seconds=seconds, ahead=DAY, row_bytes=row_bytes, comes_in=False)
     world = World(scenario, Aws().slowed(times))
     world.time.run(until=seconds)
-    (begun, _), *ticks = [each for each in world.region.dispatched if each[1]]
-    return times * sum(count for _, count in ticks) / (ticks[-1][0] - begun)
-
-
-def ingest_rate(*, seconds: float) -> float:
-    """Return how many jobs a second one ingest function writes that always has more, whatever one key takes."""
-    aws = replace(Aws(), ingest_functions=1, splits=_MANY)
-    world = World(Scenario(rate=_MORE_THAN_ENOUGH, seconds=seconds, ahead=DAY, buffered=True), aws)
-    world.time.run(until=seconds)
-    return len(world.record.written) / seconds
+    (start, _), *ticks = [each for each in world.region.dispatched if each[1]]
+    return times * sum(count for _, count in ticks) / (ticks[-1][0] - start)
 
 
 def outage(service: str, *, rate: float, ahead: float, times: float, lasts: float = HOUR) -> Figures:
@@ -178,14 +163,14 @@ def outage(service: str, *, rate: float, ahead: float, times: float, lasts: floa
     failing, comes_in = (service, _OUTAGE_BEGINS, end), service == "dynamodb"
     scenario = Scenario(rate=rate / times, seconds=seconds, ahead=ahead, outage=failing, comes_in=comes_in)
     world = World(scenario, Aws().slowed(times))
-    world.run_until_calm()
+    world.run_until_recovered()
     at, held = zip(*world.samples, strict=True)
     ledger = world.record.ledger()
-    dues, seen = (
+    dues, landed = (
         sorted(ledger.dues.values()),
         sorted(ledger.dues[each] + late for each, late in ledger.lateness().items()),
     )
-    overdue = [bisect_right(dues, time) - bisect_right(seen, time) for time in at]
+    overdue = [bisect_right(dues, time) - bisect_right(landed, time) for time in at]
     few = ON_TIME_SECONDS * scenario.rate / 6
 
     def cleared(counts: Any) -> float:
@@ -196,31 +181,29 @@ def outage(service: str, *, rate: float, ahead: float, times: float, lasts: floa
         "service": service,
         "rate": rate,
         "ahead": ahead,
-        "calm": world.time.elapsed < seconds,
+        "recovered": world.time.elapsed < seconds,
         "drained": cleared(overdue),
         "ingested": cleared(held) if comes_in else 0.0,
         **world.summary(world.time.elapsed - ON_TIME_SECONDS),
     }
 
 
-def measure(run: Run) -> Figures:
+def measure(scratch: Path, *, quick: bool) -> Figures:
     """Simulate, on two processes at once: first what a partition sustains, and then what follows from that."""
-    sizes, rates = ((1024,), (10_000,)) if run.quick else ((200, 1024, 4096), (1_000, 10_000, 100_000))
-    shares, seconds = ((0.5,), 1200.0) if run.quick else ((0.3, 0.5, 0.8), 1800.0)
-    slow, rate_slow, rate_seconds = 50, *((10, 600.0) if run.quick else (4, 1080.0))
+    sizes = (1024,) if quick else (200, 1024, 4096)
+    shares, seconds = ((0.5,), 1200.0) if quick else ((0.3, 0.5, 0.8), 1800.0)
+    slow, rate_slow, rate_seconds = 50, *((10, 600.0) if quick else (4, 1080.0))
     ticks: dict[Any, Any] = {size: partial(tick_rate, times=slow, seconds=seconds, row_bytes=size) for size in sizes}
-    ticks["ingest"] = partial(ingest_rate, seconds=20)
-    first = _simulate(ticks, run)
+    first = _simulate(ticks)
     key_takes = {size: Aws().writes_per_key / write_units(size) for size in sizes}
     sustained = {size: min(first[size], key_takes[size]) for size in sizes}
-    calls = {**_outages(sustained[1024], shares, quick=run.quick)}
-    for number, total in enumerate(rates):
-        one = partial(steady, float(JOBS_PER_PARTITION), times=rate_slow, seconds=rate_seconds)
-        calls["rate", total] = partial(one, missed=_MISSED, seed=1 + number)
+    calls = {**_outages(sustained[1024], shares, quick=quick)}
+    recommended = partial(steady, float(JOBS_PER_PARTITION), times=rate_slow, seconds=rate_seconds)
+    calls["steady"] = partial(recommended, missed=_MISSED)
     for size, together in product(sizes, (False, True)):
         checked = partial(steady, CHECKED * sustained[size], times=slow, seconds=seconds)
         calls["checked", size, together] = partial(checked, row_bytes=size, together=together)
-    results = _simulate(calls, run)
+    results = _simulate(calls)
     return {
         "partition": [
             {
@@ -233,8 +216,7 @@ def measure(run: Run) -> Figures:
             }
             for size in sizes
         ],
-        "ingest": first["ingest"],
-        "rates": [{"total": total, **needs(total, first["ingest"]), **results["rate", total]} for total in rates],
+        "steady": results["steady"],
         "outages": [
             {"share": share, **results[service, ahead, share]}
             for ahead in (DAY, SOON_SECONDS)
@@ -259,12 +241,11 @@ def _outages(sustained: float, shares: Sequence[float], *, quick: bool) -> dict[
 
 
 def targets(figures: Figures) -> list[Target]:
-    least = min(each["on_time"] for each in figures["rates"])
-    lost = sum(each["lost"] for each in (*figures["rates"], *figures["outages"]))
+    lost = sum(each["lost"] for each in (figures["steady"], *figures["outages"]))
     [sustained] = [each["sustained"] for each in figures["partition"] if each["row_bytes"] == 1024]
     what = "jobs on time (60 s) at the recommended partitions, one firing missed"
     return [
-        Target(what, 100 * least, 100 * ON_TIME_TARGET, at_most=False, unit=" %"),
+        Target(what, 100 * figures["steady"]["on_time"], 100 * ON_TIME_TARGET, at_most=False, unit=" %"),
         Target("jobs lost, the outages of an hour included", lost, 0),
         Target(
             "what a partition sustains, to what is recommended",
@@ -276,23 +257,7 @@ def targets(figures: Figures) -> list[Target]:
     ]
 
 
-def _simulate(calls: Mapping[Any, Callable[[], Any]], run: Run) -> dict[Any, Any]:
+def _simulate(calls: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
     with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as pool:
-        names, results = {pool.submit(call): name for name, call in calls.items()}, dict[Any, Any]()
-        for done in as_completed(names):
-            results[names[done]] = done.result()
-            run.progress(f"{names[done]}, {len(results)} of {len(calls)}")
-    return results
-
-
-def needs(total: int, ingest: float) -> Figures:
-    """Return what a rate needs of what partitions share; a new table doubles what it takes until it takes the rate.
-
-    >>> needs(16_000, ingest=2000)["ramp_minutes"]
-    60.0
-    """
-    return {
-        "partitions": -(-total // JOBS_PER_PARTITION),
-        "ingest_functions": max(2, -(-int(total * HEADROOM) // int(ingest))),
-        "ramp_minutes": max(0.0, math.log2(total / Aws().new_table_writes)) * Aws().doubling_minutes,
-    }
+        results = {name: pool.submit(call) for name, call in calls.items()}
+        return {name: each.result() for name, each in results.items()}

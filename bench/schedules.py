@@ -6,22 +6,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any
 
-from bench.bill import MILLION, MONTH_HOURS, PRICES, TTL_DAYS, Biller, polls_month, total
-from bench.counted import Step, step_of
-from bench.deployed import deployed
-from bench.harness import Figures, Run, Target, emulated_aws, print_result, run_apart
-from bench.lambdas import inbound_event
-from bench.payloads import RETENTION
-from bench.stage import Stage, ticked_once
+from bench import cost
+from bench.bill import MILLION, MONTH_HOURS, PRICES, TTL_DAYS, Biller, deployed, polls_month, total
+from bench.counted import Step
+from bench.harness import Figures, emulated_aws, print_result, run_apart
+from bench.payloads import SIZES
+from bench.stage import Stage, inbound_event, ticked_once
 from dueline.core import rows
-from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.job import Job, Partition
 from dueline.core.queue_settings import PLANNER
 from dueline.core.rows import row_bytes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head, between, head_row, occurrence, partition_of_schedule, planning_job, step
 from dueline.schedules.rule import Rule
+from tests.builders import RETENTION
 
 RULES = {"minutely": Rule(cron="* * * * *"), "hourly": Rule(cron="0 * * * *"), "daily": Rule(cron="0 9 * * *")}
 RUNS_A_MONTH = {"minutely": MONTH_HOURS * 60.0, "hourly": float(MONTH_HOURS), "daily": MONTH_HOURS / 24}
@@ -30,21 +31,16 @@ ALONE, AMONG = "alone", "among many"
 SHAPES = {ALONE: (1, 1), AMONG: (10, 600)}
 PAYLOAD = '{"report":"orders of the day","to":"team@example.com","format":"pdf"}'
 WATCHED = 200
-_WITHIN_A_LOOKAHEAD = timedelta(seconds=200)
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
 
 
-def measure(run: Run) -> Figures:
+def measure(scratch: Path, *, quick: bool) -> Figures:
     """Count in a process of its own, and bill it."""
-    with emulated_aws(run.scratch) as environment:
-        log = run.scratch / "schedules.log"
-        counted = run_apart("bench.schedules", log=log, progress=run.progress, environment=environment)
-    months = Months(counted=counted, biller=Biller(deployed=deployed(run.scratch)))
+    with emulated_aws(scratch) as environment:
+        log = scratch / "schedules.log"
+        counted = run_apart("bench.schedules", log=log, environment=environment)
+    months = Months(counted=counted, biller=Biller(deployed=deployed(scratch)))
     return {**counted, "months": months.figures(), "idle": months.idle()}
-
-
-def targets(figures: Figures) -> list[Target]:
-    return []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,11 +95,11 @@ class Months:
         return total(self.biller.kept(self.counted["row_bytes"][row], days=RETENTION.days + TTL_DAYS))
 
 
-class Counting:
+class Planning:
     """Counts the planner's steps, and the ticks around them, on a stage."""
 
     def __init__(self, stage: Stage) -> None:
-        self._stage, self._numbers = stage, count()
+        self._stage, self._counting, self._numbers = stage, cost.Counting(stage, together=1), count()
         # Runs that are planned lie hours ahead: they go by the table, as all that is planned in time.
         self._from = datetime.now(UTC).replace(minute=30, second=0, microsecond=0) + timedelta(hours=2)
         stage.put([ticked_once(Partition(queue=PLANNER.name, number=0))])
@@ -123,31 +119,17 @@ class Counting:
         }
 
     def _planned(self, how: str, many: int) -> Step:
-        heads = self._heads(how, many)
-        with self._stage.meter.counting() as exchanges:
-            answer, log, cpu_seconds = self._stage.lambdas.invoke("planner", inbound_event(map(_planning_job, heads)))
-        if answer != _NONE_FAILED:
-            raise RuntimeError(f"a step went wrong: {answer}, {log}")
-        return step_of(exchanges, jobs=many, log=log, cpu_seconds=cpu_seconds)
+        event = inbound_event(map(_planning_job, self._heads(how, many)))
+        return self._counting.invoked("planner", event, jobs=many, is_right=lambda answer: answer == _NONE_FAILED)
 
     def _watched(self) -> Step:
         """Count a watch over so many schedules, but for what it costs with none."""
         self._heads("daily", WATCHED)
-        with self._stage.meter.counting() as exchanges:
-            self._stage.lambdas.invoke("planner", {"watch": True})
-        found = sum(each.items for each in exchanges)
-        return replace(step_of(exchanges, jobs=found), logged=0, lines=0)
+        step = self._counting.invoked("planner", {"watch": True}, jobs=1, is_right=lambda _: True)
+        return replace(step, jobs=sum(step.items.values()), logged=0, lines=0)
 
     def _ticked(self, jobs: int) -> Step:
-        partition, due = self._stage.partition(), datetime.now(UTC).replace(microsecond=0) + _WITHIN_A_LOOKAHEAD
-        self._stage.put(rows.job_row(_run_of(partition, due, number)) for number in range(jobs))
-        event = {"queue": partition.queue, "partition": partition.number}
-        with self._stage.meter.counting() as exchanges:
-            _, log, cpu_seconds = self._stage.lambdas.invoke("tick", event)
-        counted = step_of(exchanges, jobs=jobs, log=log, cpu_seconds=cpu_seconds)
-        if counted.items.get("SendMessageBatch", 0) != jobs:
-            raise RuntimeError(f"a tick went wrong: {counted}")
-        return counted
+        return self._counting.tick(SIZES[0], jobs)
 
     def _heads(self, how: str, many: int) -> list[Head]:
         """Put so many schedules into the table; return them."""
@@ -186,11 +168,6 @@ def _planning_job(head: Head) -> Job:
     return job
 
 
-def _run_of(partition: Partition, due: datetime, number: int) -> Job:
-    id = JobId(partition=partition, route=Route.TABLE, due=due, uid=f"00000000-0000-4000-8000-{number:012x}")
-    return Job(id=id, payload=PAYLOAD, expires=due + RETENTION, schedule="a-schedule", scheduled_for=due)
-
-
 if __name__ == "__main__":
     sys.stdout = out = io.StringIO()
-    print_result(Counting(Stage(out)).all())
+    print_result(Planning(Stage(out)).all())

@@ -8,33 +8,38 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from bench.aws_model import Aws, Latency
 from bench.counted import read_units, write_units
 from bench.load import Ledger
-from dueline.config.environment import longest_send
 from dueline.core import instant, rows
-from dueline.core.dispatch import Dispatcher, Parking
-from dueline.core.ingest import InboundMessage, Ingest
-from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.ingest import InboundMessage
+from dueline.core.job import Job, JobId, Partition, State
 from dueline.core.message import ID, Message
-from dueline.core.partitions import Lease, Periods
-from dueline.core.ports import BatchFailure, BatchRead, Depth, Page, Table
+from dueline.core.ports import BatchFailure, BatchRead, Page
+from dueline.core.request import Request
+from dueline.core.retry import CALL_ITEMS, LANES, BatchSize, Calls, Patience
 from dueline.core.rows import Key, PartitionState, Row
-from dueline.core.tick import Tick
-from dueline.errors import RETRYABLE, Throttled, Unavailable
+from dueline.core.submit import Breaker, SubmitResult
+from dueline.errors import RETRYABLE, DuelineError, Throttled, Unavailable
 from dueline.testing import MemoryQueue, MemoryTable
+from tests.builders import a_job, a_queue
+from tests.simulation.lateness import PERIODS
 from tests.simulation.scheduler import Process, Scheduler, Task, current, suspend
+from tests.system import Core, Stores
+from tests.wire import Wire
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-RETENTION = timedelta(days=7)
 _START_MS = instant.epoch_ms(START)
 # As the functions' clients do: botocore's standard mode tries twice, with a wait of up to a second.
 _ATTEMPTS = 2
 # As functions/tick.py and functions/ingest.py have it: what may come after the last send.
 _REQUESTS_AFTER_THE_LAST_SEND = 4
+_TICK_REQUEST = PERIODS.longest_send.total_seconds()
+_DIRECT_HORIZON = timedelta(seconds=890)
 Answer = TypeVar("Answer")
+Results = Sequence[SubmitResult | DuelineError]
 Arrive = Callable[[Message, float], None]
 
 
@@ -66,15 +71,15 @@ class Environment(Process):
 
     def spread(self, call: Callable[[Any], Any], items: Iterable[Any], *, lanes: int | None = None) -> list[Any]:
         """Make a call for each item, as many at once as there are lanes; return the answers in the items' order."""
-        given, answers = list(items), dict[int, Any]()
-        numbers = iter(range(len(given)))
+        all_items, answers = list(items), dict[int, Any]()
+        numbers = iter(range(len(all_items)))
 
         def lane(_: int) -> None:
             for number in numbers:
-                answers[number] = call(given[number])
+                answers[number] = call(all_items[number])
 
-        super().spread(lane, range(min(lanes or self._lanes, len(given))))
-        return [answers[number] for number in range(len(given))]
+        super().spread(lane, range(min(lanes or self._lanes, len(all_items))))
+        return [answers[number] for number in range(len(all_items))]
 
 
 class Record:
@@ -93,8 +98,7 @@ class Record:
         if written:
             self.written.add(number)
         at, uid = instant.from_epoch_ms(_START_MS + due_ms), f"00000000-0000-4000-8000-{number:012x}"
-        id = JobId(partition=self.partition, route=Route.TABLE, due=at, uid=uid)
-        return Job(id=id, payload='{"to":"ann"}', expires=at + RETENTION)
+        return a_job(partition=self.partition, due=at, uid=uid)
 
     def ledger(self, start: float = 0.0, end: float = float("inf")) -> Ledger:
         """Return the ledger of the written jobs that are due in a span of time."""
@@ -110,7 +114,7 @@ class Allowance:
         self._left, self._at = self._most, 0.0
 
     def take(self, units: float, *, now: float) -> bool:
-        """Take all of so many units, or none; tell whether they were there."""
+        """Take all of so many units, or none; return whether they were there."""
         self._left = min(self._most, self._left + (now - self._at) * self._rate)
         self._at = now
         if units > self._left:
@@ -137,7 +141,7 @@ class Storage:
         self._rows: dict[str, Row] = {}
 
     def takes(self, row: Row, *, now: float) -> bool:
-        """Tell whether a row may be written now, and count it if so."""
+        """Return whether a row may be written now, and count it if so."""
         units = write_units(self.row_bytes) if str(row["sk"]).endswith(rows.JOB) else 1
         return (self.table is None or self.table.take(units, now=now)) and self._writes.take(units, now=now)
 
@@ -170,19 +174,19 @@ class TablePort:
 
     def write(self, written: Sequence[Row]) -> list[Row]:
         self._at.compute(self._region.aws.ingest_cpu * len(written))
-        return self._ask(self._region.aws.write, lambda: self._write(written))
+        return self._answer(self._region.aws.write, lambda: self._write(written))
 
     def add(self, row: Row) -> Row:
         self.write([row])
         return row
 
     def read(self, keys: Sequence[Key], *, consistent: bool = True) -> BatchRead:
-        return self._ask(self._region.aws.read, lambda: self._read(keys))
+        return self._answer(self._region.aws.read, lambda: self._read(keys))
 
     def page(
         self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
     ) -> Page:
-        return self._ask(self._region.aws.page, lambda: self._page(self._storage(str(partition)), after, until))
+        return self._answer(self._region.aws.page, lambda: self._page(self._storage(str(partition)), after, until))
 
     def acquire_lease(self, partition: Partition, **changed: str) -> PartitionState:
         storage = self._storage(str(partition))
@@ -202,7 +206,7 @@ class TablePort:
         def answer() -> Answer | None:
             return change() if storage.state_writes.take(1, now=self._at.monotonic()) else None
 
-        return self._ask(self._region.aws.update, answer)
+        return self._answer(self._region.aws.update, answer)
 
     def _write(self, written: Sequence[Row]) -> list[Row] | None:
         """Put the rows for which there are units left; None if there are none at all."""
@@ -217,22 +221,22 @@ class TablePort:
 
     def _read(self, keys: Sequence[Key]) -> BatchRead | None:
         """Read states, or else cancellations, of which there are none."""
-        found: dict[Key, Row] = {}
+        present: dict[Key, Row] = {}
         for key in keys:
             storage, of_state = self._storage(key[0]), rows.in_state_table(key)
             allowance = storage.state_reads if of_state else storage.reads
             if not allowance.take(1, now=self._at.monotonic()):
                 return None
             if of_state:
-                found |= storage.state.read([key]).rows
-        return BatchRead(rows=found)
+                present |= storage.state.read([key]).rows
+        return BatchRead(rows=present)
 
     def _page(self, storage: Storage, after: str, until: str) -> Page | None:
         page = storage.between(after, until)
         units = read_units(len(page.rows) * storage.row_bytes)
         return page if storage.reads.take(units, now=self._at.monotonic()) else None
 
-    def _ask(self, latency: Latency, answer: Callable[[], Answer | None]) -> Answer:
+    def _answer(self, latency: Latency, answer: Callable[[], Answer | None]) -> Answer:
         """Answer after a while, at the second attempt if DynamoDB refuses the first. Raises Throttled, Unavailable."""
         random, is_down = self._region.random, False
         for attempt in range(_ATTEMPTS):
@@ -260,19 +264,16 @@ class QueuePort:
     most: float
 
     def send(self, messages: Sequence[Message]) -> list[BatchFailure]:
-        begun = self.at.monotonic()
+        start = self.at.monotonic()
         self.at.compute(self.cpu * len(messages))
         self.at.sleep(min(self.region.aws.send.draw(self.region.random), self.most))
         if self.region.is_down("sqs"):
             raise Unavailable("SQS is down")
         # Where all is slowed, a job is late by what its own send takes as it is.
-        sent = begun + (self.at.monotonic() - begun) / self.region.aws.times
+        sent = start + (self.at.monotonic() - start) / self.region.aws.times
         for message in messages:
             self.arrive(message, sent + message.delay)
         return []
-
-    def depth(self) -> Depth:
-        raise NotImplementedError("nobody reads how full a model is")
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -346,23 +347,9 @@ class Region:
         failing, start, end = self.outage
         return service == failing and start <= self.time.elapsed < end
 
-    def environment(self) -> Environment:
-        return Environment(self.time, vcpu=self.aws.vcpu, lanes=self.aws.lanes)
-
-    def table(self, at: Environment, *, most: float) -> Table:
-        return cast(Table, TablePort(self, at=at, most=most))
-
-    def dispatcher(self, at: Environment, table: Table, *, most: float) -> Dispatcher:
-        """Return what sends to teams' queues; that takes a tick's CPU in any function."""
-
-        def arrive(message: Message, visible: float) -> None:
-            id = message.attributes[ID]
-            self.record_of(id).landed.append((int(id[-12:], 16), visible))
-
-        queue = QueuePort(region=self, arrive=arrive, at=at, cpu=self.aws.tick_cpu, most=most)
-        parking = Parking(table=table, dead_letters=MemoryQueue(name="dispatch-dlq", clock=at), clock=at)
-        jitter = self.random.random
-        return Dispatcher(level=lambda _: queue, parking=parking, clock=at, jitter=jitter, spread=at.spread)
+    def land(self, message: Message, visible: float) -> None:
+        id = message.attributes[ID]
+        self.record_of(id).landed.append((int(id[-12:], 16), visible))
 
     def fire(self, partition: Partition, *, missed: int = -1) -> None:
         """Fire ticks for ever, each at any second of its minute, and now and then twice."""
@@ -382,32 +369,15 @@ class Region:
         else:
             self.time.sleep(self.aws.cold_start.draw(self.random))
         try:
-            done = self._a_tick(partition, self.environment()).run()
+            core, self._owners = DeployedCore(self, most=_TICK_REQUEST), self._owners + 1
+            seconds = self.aws.tick_timeout - _REQUESTS_AFTER_THE_LAST_SEND * _TICK_REQUEST
+            done = core.a_tick(partition, owner=f"owner {self._owners}", seconds=seconds).run()
             self.dispatched.append((self.time.elapsed, done.dispatched))
         except RETRYABLE:
             self.failed_ticks += 1
             if attempt < self.aws.tick_attempts:
                 self.time.start(partial(self._tick, partition, attempt + 1), after=self.aws.retry_seconds)
         self._warm += 1
-
-    def _a_tick(self, partition: Partition, at: Environment) -> Tick:
-        aws, longest = self.aws, longest_send(int(self.aws.lease))
-        most = longest.total_seconds()
-        periods = Periods(
-            period=timedelta(seconds=aws.period),
-            lookahead=timedelta(seconds=aws.lookahead),
-            lease=timedelta(seconds=aws.lease),
-            longest_send=longest,
-        )
-        until, table = (
-            at.monotonic() + aws.tick_timeout - _REQUESTS_AFTER_THE_LAST_SEND * most,
-            self.table(at, most=most),
-        )
-        self._owners += 1
-        owner = f"owner {self._owners}"
-        lease = Lease(partition, table=table, clock=at, periods=periods, owner=owner, until=until)
-        dispatcher = self.dispatcher(at, table, most=most)
-        return Tick(partition, lease=lease, table=table, dispatcher=dispatcher, clock=at)
 
     def start_pollers(self) -> None:
         """Let SQS's pollers begin, as Lambda's ramp has it."""
@@ -417,7 +387,7 @@ class Region:
 
     def _poll(self) -> None:
         """Gather a batch, invoke ingest, and put back what failed, again and again."""
-        aws, ingest = self.aws, self._an_ingest(self.environment())
+        aws, ingest = self.aws, DeployedCore(self, most=self.aws.ingest_longest_request).an_ingest()
         after_the_last_send = _REQUESTS_AFTER_THE_LAST_SEND * aws.ingest_longest_request
         while True:
             if len(self.inbound.waiting) < aws.batch or self.is_down("sqs"):
@@ -436,16 +406,90 @@ class Region:
             for each in self.inbound.settle(received, again=again, visible=visible):
                 self.note_written(each.message.attributes[ID])
 
-    def _an_ingest(self, at: Environment) -> Ingest:
-        most = self.aws.ingest_longest_request
-        table = self.table(at, most=most)
-        dispatcher, rejects = self.dispatcher(at, table, most=most), MemoryQueue(name="inbound-dlq", clock=at)
-        return Ingest(
-            table=table,
-            dispatcher=lambda _: dispatcher,
-            rejects=lambda: rejects,
-            is_declared=lambda _: True,
-            clock=at,
-            jitter=self.random.random,
-            spread=at.spread,
-        )
+
+class DeployedCore(Core):
+    """The real core as one function or producer has it, in which a request takes `most` seconds at most."""
+
+    def __init__(self, region: Region, *, most: float) -> None:
+        self.region, self.at = region, Environment(region.time, vcpu=region.aws.vcpu, lanes=region.aws.lanes)
+        self._port = partial(QueuePort, region=region, at=self.at, most=most)
+        queues = [a_queue(name=record.partition.queue) for _, record in region.places.values()]
+        table: Any = TablePort(region, at=self.at, most=most)
+        stores = Stores(queues, table=table, clock=self.at)
+        super().__init__(stores, clock=self.at, wire=Wire(), periods=PERIODS, spread=self.at.spread)
+        self.breakers = {name: Breaker(clock=self.at, jitter=region.random.random) for name in self.breakers}
+
+    def level(self, queue: str) -> Callable[[int], Any]:
+        """Return what sends to teams' queues; that takes a tick's CPU in any function."""
+        return lambda _: self._port(arrive=self.region.land, cpu=self.region.aws.tick_cpu)
+
+    def to(self, queue: MemoryQueue) -> Any:
+        if queue is not self.stores.inbound:
+            return queue
+        return self._port(arrive=self.region.inbound.put, cpu=self.region.aws.ingest_cpu)
+
+
+class Submitter:
+    """A process that submits, with breakers of its own: a function of the API, which `is_buffered`, or a producer."""
+
+    def __init__(self, region: Region, *, is_buffered: bool) -> None:
+        self._region, self._is_buffered = region, is_buffered
+        self._core = DeployedCore(region, most=region.aws.api_longest_request)
+        self.at = self._core.at
+
+    def submit(self, requests: Sequence[Request], *, queue: str) -> Results:
+        """Submit jobs as the API's function does; note which are in the table, or sent."""
+        self.at.compute(self._region.aws.api_cpu)
+        until = self.at.monotonic() + self._region.aws.api_sends_for
+        # All ids are made already.
+        ids: dict[str, Any] = {"direct_horizon": _DIRECT_HORIZON, "new_uid": lambda: ""}
+        results = self._core.submission(queue, **ids, is_buffered=self._is_buffered).run(requests, until=until)
+        for each in results:
+            if isinstance(each, SubmitResult) and not is_in_buffer(each):
+                self._region.note_written(str(each.job.id))
+        return results
+
+
+class Api:
+    """The functions of the API: one more, after a cold start, whenever all are busy. `answered` has every result."""
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+        self._idle: list[Submitter] = []
+        self.answered: list[SubmitResult | DuelineError] = []
+
+    def schedule(self, jobs: Sequence[Job]) -> None:
+        """Take one request with some jobs of one queue, whose ids their caller made."""
+        submitter = self._idle.pop() if self._idle else self._new()
+        self.answered += submitter.submit(list(map(_request, jobs)), queue=jobs[0].id.queue)
+        self._idle.append(submitter)
+
+    def _new(self) -> Submitter:
+        self._region.time.sleep(self._region.aws.cold_start.draw(self._region.random))
+        return Submitter(self._region, is_buffered=True)
+
+
+class Producer:
+    """A direct producer, which schedules many jobs in as many lanes as a client has, and as patiently."""
+
+    def __init__(self, region: Region) -> None:
+        self._jitter, self._submitter = region.random.random, Submitter(region, is_buffered=False)
+        self.answered: list[SubmitResult | DuelineError] = []
+        self.ended = 0.0
+
+    def schedule_many(self, jobs: Sequence[Job]) -> None:
+        at, submit = self._submitter.at, partial(self._submitter.submit, queue=jobs[0].id.queue)
+        calls = Calls(patience=Patience(), clock=at, jitter=self._jitter)
+        schedule = partial(calls.run_each, submit, size=BatchSize())
+        pieces = [jobs[start : start + CALL_ITEMS] for start in range(0, len(jobs), CALL_ITEMS)]
+        for results in at.spread(schedule, [list(map(_request, piece)) for piece in pieces], lanes=LANES):
+            self.answered += results
+        self.ended = at.monotonic()
+
+
+def is_in_buffer(result: SubmitResult | DuelineError) -> bool:
+    return isinstance(result, SubmitResult) and result.state is State.ACCEPTED
+
+
+def _request(job: Job) -> Request:
+    return Request(id=str(job.id), text=job.payload)

@@ -3,33 +3,42 @@
 What answers does not matter to a count of requests; the units do.
 """
 
+import importlib
 import io
 import json
-from collections.abc import Iterable
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import boto3
 
 from bench.counted import Meter
 from bench.dynein import Dynein, dynein_on_aws
 from bench.harness import chunks
-from bench.lambdas import Lambdas
-from bench.payloads import PARTITIONS, QUEUE, RETENTION
+from bench.payloads import PARTITIONS, QUEUE
 from dueline import Client
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
-from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings
+from dueline.config import metrics
+from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings, IngestSettings, PlannerSettings, TickSettings
 from dueline.config.names import Names
 from dueline.config.registry import Registry
 from dueline.core import instant
-from dueline.core.job import Partition
+from dueline.core.job import Job, Partition
+from dueline.core.message import Message, type_of
 from dueline.core.ports import WRITE_ROWS
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import FIRST, Row, state_key
+from local.emulator import ACCOUNT, REGION
+from tests.builders import RETENTION
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -48,10 +57,119 @@ def create_table(client: "DynamoDBClient", name: str) -> None:
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 0, "MaxAttempts": 1000})
 
 
-def ticked_once(partition: Partition) -> Row:
-    """Return the state of a partition that was ticked long ago: the first tick ever makes more requests."""
+def ticked_once(partition: Partition, *, fence: datetime = instant.EPOCH) -> Row:
+    """Return the state of a partition that was ticked, by default long ago: the first tick ever makes more requests."""
     pk, sk = state_key(partition)
-    return {"pk": pk, "sk": sk, "fence": instant.text(instant.EPOCH), "cursor": FIRST}
+    return {"pk": pk, "sk": sk, "fence": instant.text(fence), "cursor": FIRST}
+
+
+# Lambda names the trace to every function, also where it is not traced.
+TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=557abcec3ee5a047;Sampled=0"
+_REQUEST_ID = "8476a536-e9f4-11e8-9739-2dfe598c3fcd"
+
+
+def declare(registry: Registry) -> None:
+    """Have functions that are imported from now on know these queues."""
+    sys.modules["functions.queue_registry"] = SimpleNamespace(REGISTRY=registry)  # type: ignore[assignment]
+    sys.modules["functions.declared_queues"] = SimpleNamespace(DECLARED=registry)  # type: ignore[assignment]
+
+
+def context(function: str) -> Any:
+    """Return the context of an invocation of a function."""
+    return SimpleNamespace(
+        function_name=function,
+        memory_limit_in_mb=512,
+        invoked_function_arn=f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}",
+        aws_request_id=_REQUEST_ID,
+        get_remaining_time_in_millis=lambda: 300_000,
+    )
+
+
+def inbound_event(jobs: Iterable[Job]) -> dict[str, Any]:
+    """Return the event by which Lambda brings a batch of the inbound queue."""
+    return {"Records": [_record(number, Message.of(job)) for number, job in enumerate(jobs)]}
+
+
+def _record(number: int, message: Message) -> dict[str, Any]:
+    received = {"ApproximateReceiveCount": "1", "SentTimestamp": "1795255290123", "SenderId": "AIDAEXAMPLE"}
+    no_lists: dict[str, Any] = {"stringListValues": [], "binaryListValues": []}
+    return {
+        "messageId": f"{number:08d}-0000-4000-8000-000000000000",
+        "receiptHandle": f"{number:0400d}",
+        "body": message.body,
+        "attributes": received | {"ApproximateFirstReceiveTimestamp": "1795255290124"},
+        "messageAttributes": {
+            name: {"dataType": type_of(name, value), "stringValue": value, **no_lists}
+            for name, value in message.attributes.items()
+        },
+        "md5OfBody": "9a0364b9e99bb480dd25e1f0284c8555",
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:{REGION}:{ACCOUNT}:dueline-inbound",
+        "awsRegion": REGION,
+    }
+
+
+def schedule_event(queue: str, jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the event by which API Gateway requests to schedule one job, or several."""
+    path = f"/queues/{queue}/jobs"
+    caller = f"arn:aws:sts::{ACCOUNT}:assumed-role/service/i-0123456789abcdef0"
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "headers": {"content-type": "application/json"},
+        "requestContext": {
+            "http": {"method": "POST", "path": path, "sourceIp": "10.0.0.1", "userAgent": "dueline"},
+            "stage": "$default",
+            "authorizer": {"iam": {"userArn": caller}},
+        },
+        "isBase64Encoded": False,
+        "body": json.dumps(jobs[0] if len(jobs) == 1 else {"jobs": list(jobs)}),
+    }
+
+
+class Invocation(NamedTuple):
+    """What an invocation answered and wrote, and the CPU time that it took."""
+
+    answer: Any
+    log: str
+    cpu_seconds: float
+
+
+class Lambdas:
+    """The functions, read when they are first invoked. What they write goes to `out`, which must be `sys.stdout`."""
+
+    def __init__(self, registry: Registry, *, deployment: str, queue_urls: str, out: io.StringIO) -> None:
+        self._deployment = deployment
+        self._out = out
+        common: dict[str, Any] = {"deployment": deployment, "queue_urls": queue_urls}
+        os.environ |= IngestSettings(**common).to_env()
+        os.environ |= TickSettings(**common, tick_period=60, lookahead=240, lease=30).to_env()
+        os.environ |= PlannerSettings(**common, tick_period=60).to_env()
+        os.environ |= ApiSettings(**common, payloads="payloads", direct_horizon=890, lookahead=240).to_env()
+        os.environ |= {"POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE, "_X_AMZN_TRACE_ID": TRACE}
+        declare(registry)
+
+    def invoke(self, name: str, event: Mapping[str, Any]) -> Invocation:
+        if f"functions.{name}" not in sys.modules:
+            os.environ["POWERTOOLS_SERVICE_NAME"] = name
+        handler = importlib.import_module(f"functions.{name}").handler
+        lambda_context = context(f"{self._deployment}-{name}")
+        self._out.seek(0)
+        self._out.truncate()
+        start = time.process_time()
+        answer = handler(event, lambda_context)
+        cpu_seconds = time.process_time() - start
+        return Invocation(answer=answer, log=self._out.getvalue(), cpu_seconds=cpu_seconds)
+
+    @contextmanager
+    def throttled(self, queue: str) -> Iterator[None]:
+        """Let the API know that the table takes no jobs of a queue, while the context lasts."""
+        resources = importlib.import_module("functions.api").DEPLOYMENT
+        resources.breaker(queue).trip()
+        try:
+            yield
+        finally:
+            resources.breaker.cache_clear()
 
 
 class Stage:
@@ -62,7 +180,8 @@ class Stage:
         self.meter = Meter(boto3.DEFAULT_SESSION)
         self.names = Names("dueline")
         self.settings = QueueSettings(name=QUEUE, partitions=PARTITIONS, retention=RETENTION)
-        self._numbers = count()
+        # Beyond those of the queue, whose fences lie ahead: callers look at all of them until all tick.
+        self._numbers = count(PARTITIONS)
         self._dynamodb, self._sqs = clients.dynamodb(longest=LONGEST), clients.sqs(longest=LONGEST)
         url = self._queue(self.names.queue(QUEUE))
         self._queue(self.names.inbound)
@@ -73,7 +192,8 @@ class Stage:
         queues = Registry({QUEUE: self.settings})
         self.lambdas = Lambdas(queues, deployment=self.names.deployment, queue_urls=queue_urls, out=out)
         self.table = DynamoTable(self._dynamodb, self.names.table, state=self.names.state)
-        self.put(ticked_once(Partition(queue=QUEUE, number=number)) for number in range(PARTITIONS))
+        ahead, partitions = datetime.now(UTC) + timedelta(hours=1), self.settings.all_partitions()
+        self.put(ticked_once(partition, fence=ahead) for partition in partitions)
 
     @cached_property
     def client(self) -> Client:

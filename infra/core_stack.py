@@ -19,15 +19,12 @@ from infra.constructs.alarms import Alarms
 from infra.constructs.dashboards import DeploymentDashboard
 from infra.constructs.http_api import JobsApi
 from infra.constructs.ingest import Ingest
-from infra.constructs.invocations import Invocations
 from infra.constructs.payloads_bucket import PayloadsBucket
 from infra.constructs.planner import Planner
-from infra.constructs.schedule_group import ScheduleGroup
+from infra.constructs.schedules import Invocations, ScheduleGroup, Watches
 from infra.constructs.tables import JobsTable, OnceTable, StateTable
-from infra.constructs.tick import Tick
-from infra.constructs.tick_schedules import TickSchedules
+from infra.constructs.tick import Tick, TickSchedules
 from infra.constructs.ttl_guard import TtlGuard, TtlRule
-from infra.constructs.watches import Watches
 
 
 class CoreStack(Stack):

@@ -1,8 +1,13 @@
-"""Policy statements that allow actions: on resources, or on some rows of a table."""
+"""Policy statements that allow actions, and the customer managed key, if queues.yaml names one."""
 
 from collections.abc import Sequence
 
+from aws_cdk import Stack
 from aws_cdk.aws_iam import PolicyStatement
+from aws_cdk.aws_kms import IKey, Key
+from constructs import Construct
+
+from dueline.config.deployment import Deployment
 
 
 def allow(*actions: str, on: Sequence[str]) -> PolicyStatement:
@@ -20,3 +25,33 @@ def allow_on_rows(*actions: str, table: str, keys: Sequence[str]) -> PolicyState
     statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": list(keys)})
     statement.add_condition("Null", {"dynamodb:LeadingKeys": "false"})
     return statement
+
+
+# The sender of a message or an object has KMS make a data key, and decrypt it: SQS keeps it for a while.
+_OF_MESSAGES_AND_OBJECTS = ("kms:Decrypt", "kms:GenerateDataKey")
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html
+_OF_ROWS = (*_OF_MESSAGES_AND_OBJECTS, "kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo")
+_ACTIONS = {"dynamodb": _OF_ROWS, "s3": _OF_MESSAGES_AND_OBJECTS, "sqs": _OF_MESSAGES_AND_OBJECTS}
+KEYED_SERVICES = frozenset(_ACTIONS)
+
+
+def key_of(scope: Construct, id: str, *, deployment: Deployment) -> IKey | None:
+    """Return the deployment's key, or none: then each service encrypts with a key of its own."""
+    return Key.from_key_arn(scope, f"{id}Key", deployment.kms_key_arn) if deployment.kms_key_arn else None
+
+
+def services_of(statements: Sequence[PolicyStatement]) -> set[str]:
+    """Return the services whose actions are allowed, by the names that IAM and boto3 give them."""
+    return {action.partition(":")[0] for statement in statements for action in statement.actions}
+
+
+def use_of_key(scope: Construct, *services: str, deployment: Deployment) -> list[PolicyStatement]:
+    """Allow to have these services use the key, and nobody else: who may call a service, other statements say."""
+    if not deployment.kms_key_arn:
+        return []
+    statements = [allow(*actions, on=[deployment.kms_key_arn]) for actions in map(_ACTIONS.__getitem__, services)]
+    stack = Stack.of(scope)
+    for service, statement in zip(services, statements, strict=True):
+        via = f"{service}.{stack.region}.{stack.url_suffix}"
+        statement.add_condition("StringEquals", {"kms:ViaService": via})
+    return statements

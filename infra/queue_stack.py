@@ -1,8 +1,10 @@
 """The stack of one queue."""
 
+import json
 from collections.abc import Sequence
 
 from aws_cdk import Annotations, Stack
+from aws_cdk.aws_iam import CfnManagedPolicy
 from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
@@ -10,15 +12,16 @@ from constructs import Construct
 from dueline.config.deployment import Deployment
 from dueline.config.names import Dashboards
 from dueline.config.registry import published
+from dueline.config.yaml_file import ConfigurationError
 from dueline.core.job import MAX_PRIORITY
 from dueline.core.queue_settings import JOBS_PER_PARTITION, QueueSettings
 from infra.constructs.alarm_topic import topics_of_queue
 from infra.constructs.alarms import Alarms
 from infra.constructs.dashboards import QueueDashboard
-from infra.constructs.policies import ConsumerPolicy, DirectPolicy, OperatorPolicy, ProducerPolicy
+from infra.constructs.policies import ConsumerPolicy, DirectPolicy, OperatorPolicy, PolicyScope, ProducerPolicy
 from infra.constructs.queue import DurableQueue
-from infra.constructs.tick_schedules import TickSchedules
-from infra.policy_scope import PolicyScope
+from infra.constructs.tick import TickSchedules
+from infra.nag import spelled
 
 
 class QueueStack(Stack):
@@ -35,10 +38,8 @@ class QueueStack(Stack):
         # A tick parks the jobs of a queue that does not exist, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
         of = PolicyScope(names=names, queues=[queue])
-        ProducerPolicy(self, "Producer", deployment=deployment, of=of)
-        ConsumerPolicy(self, "Consumer", deployment=deployment, of=of)
-        OperatorPolicy(self, "Operator", deployment=deployment, of=of)
-        DirectPolicy(self, "Direct", deployment=deployment, of=of)
+        for kind, policy in _KINDS.items():
+            policy(self, kind, deployment=deployment, of=of)
         self._add_alarms(deployment, dead_letters, queue)
         if deployment.dashboards is Dashboards.ALL:
             QueueDashboard(
@@ -108,3 +109,51 @@ class QueueStack(Stack):
             f" jobs a second it should be at least {settings.partitions_needed}, {JOBS_PER_PARTITION} for each"
         )
         Annotations.of(self).add_warning_v2("dueline:partitions", text)
+
+
+# IAM's, of a managed policy.
+MOST_CHARACTERS = 6_144
+_KINDS = {"Producer": ProducerPolicy, "Consumer": ConsumerPolicy, "Operator": OperatorPolicy, "Direct": DirectPolicy}
+# As long as they are at most.
+_REFERENCES = {
+    "<AWS::Partition>": "aws",
+    "<AWS::Region>": "ap-southeast-99",
+    "<AWS::AccountId>": "1" * 12,
+    "<HttpApiId>": "a" * 10,
+}
+
+
+class GroupsStack(Stack):
+    """Policies to attach like those of a queue, each for all queues of a group: a role may have ten."""
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+        description = "Dueline: the policies of groups of queues."
+        super().__init__(scope, id, description=description, suppress_template_indentation=True)
+        by_name = {queue.name: queue for queue in deployment.queue_settings()}
+        for group, queues in deployment.groups.items():
+            place = Construct(self, f"Group-{group}")
+            of = PolicyScope(names=deployment.names, queues=[by_name[queue] for queue in queues], group=group)
+            for kind, policy in _KINDS.items():
+                self._check(policy(place, kind, deployment=deployment, of=of), group)
+
+    def _check(self, policy: Construct, group: str) -> None:
+        """Raise ConfigurationError for a policy that IAM would refuse, in the middle of a deployment."""
+        [made] = [each for each in policy.node.find_all() if isinstance(each, CfnManagedPolicy)]
+        document = json.dumps(_spelled(self.resolve(made.policy_document)), separators=(",", ":"))
+        if len(document) > MOST_CHARACTERS:
+            raise ConfigurationError(
+                f"groups.{group} has too many queues: its policy {made.managed_policy_name} takes {len(document):,}"
+                f" characters, and IAM's limit is {MOST_CHARACTERS:,}; make two groups of it"
+            )
+
+
+def _spelled(value: object) -> object:
+    """Return a document with the references in it as long as what becomes of them."""
+    if isinstance(value, list):
+        return [_spelled(each) for each in value]
+    if isinstance(value, dict) and not value.keys() & {"Ref", "Fn::Join"}:
+        return {name: _spelled(each) for name, each in value.items()}
+    text = spelled(value)
+    for reference, meant in _REFERENCES.items():
+        text = text.replace(reference, meant)
+    return text

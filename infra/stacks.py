@@ -6,8 +6,7 @@ from cdk_nag import AwsSolutionsChecks
 
 from dueline.config.deployment import Deployment
 from infra.core_stack import CoreStack
-from infra.groups_stack import GroupsStack
-from infra.queue_stack import QueueStack
+from infra.queue_stack import GroupsStack, QueueStack
 
 
 def add_stacks(app: App, *, deployment: Deployment) -> None:

@@ -16,13 +16,11 @@ import typer
 from rich.console import Console
 
 from dueline.config.yaml_file import ConfigurationError
-from local.demonstration import Demonstration, summary_of
+from local.demonstration import Demonstration, screen, summary_of
 from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free
 from local.endpoints import Endpoints
-from local.pid_file import AlreadyUp, pid_file, pid_of
-from local.running import HOME, LOG, deploy_again, put_schedules, running
-from local.screen import screen
+from local.running import HOME, LOG, AlreadyUp, deploy_again, pid_file, pid_of, put_schedules, running
 from local.template import ROOT, SynthesisError
 
 ENDPOINTS = HOME / "endpoints.json"

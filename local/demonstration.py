@@ -3,16 +3,73 @@
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 import httpx
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
 
-from local.consumer import Landed, consuming
+from dueline.core import instant
+from local.emulator import Emulator
 from local.running import Running
+
+_LONG_POLL_SECONDS = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Landed:
+    """A job that a consumer received, with its message group and its run of a schedule, if it has one."""
+
+    id: str
+    payload: str
+    due: datetime
+    at: datetime
+    group: str | None = None
+    run: str | None = None
+
+    @property
+    def lateness(self) -> float:
+        """Seconds from due to received."""
+        return (self.at - self.due).total_seconds()
+
+
+@contextmanager
+def consuming(emulator: Emulator, url: str, on_job: Callable[[Landed], None]) -> Iterator[None]:
+    """Receive and delete the messages of a queue in a thread, handing each to `on_job`, until the context ends."""
+    stop = threading.Event()
+    thread = threading.Thread(target=_consume, args=(emulator, url, on_job, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _consume(emulator: Emulator, url: str, on_job: Callable[[Landed], None], stop: threading.Event) -> None:
+    sqs = emulator.client("sqs")
+    while not stop.is_set():
+        answer = sqs.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=10,
+            WaitTimeSeconds=_LONG_POLL_SECONDS,
+            MessageAttributeNames=["All"],
+            MessageSystemAttributeNames=["MessageGroupId"],
+        )
+        at = datetime.now(UTC)
+        for message in answer.get("Messages", []):
+            attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
+            due = datetime.fromisoformat(attributes["dueline-due"])
+            group = message.get("Attributes", {}).get("MessageGroupId")
+            run = attributes.get("dueline-schedule")
+            on_job(Landed(id=attributes["dueline-id"], payload=message["Body"], due=due, at=at, group=group, run=run))
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
 
 GRACE_SECONDS = 60.0
 REPEAT_SECONDS = 1.5
@@ -182,3 +239,76 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
     2.0
     """
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] if ordered else math.nan
+
+
+def screen(console: Console) -> "LiveTable | Lines":
+    """Return what fits the console: a live table on a terminal, lines in a pipe."""
+    return LiveTable(console) if console.is_terminal else Lines(console)
+
+
+class LiveTable:
+    """A table that changes as jobs land."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, refresh_per_second=8)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, demonstration: Demonstration) -> None:
+        table = Table("queue", "job", "route", "due (UTC)", "state", "lateness")
+        table.caption = _refused(demonstration) if demonstration.refusal else None
+        for job in list(demonstration.jobs):
+            table.add_row(job.queue, job.what, job.route, _clock(job), *_state(job))
+        self._live.update(table)
+
+
+class Lines:
+    """A line for each event, once."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._printed: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def show(self, demonstration: Demonstration) -> None:
+        for job in list(demonstration.jobs):
+            self._print(f"scheduled  {job.queue:<10} {job.what:<24} {job.route:<7} due {_clock(job)}")
+            if job.cancelled:
+                self._print(f"cancelled  {job.queue:<10} {job.what:<24} {job.id}")
+            for landed in list(job.landed):
+                self._print(
+                    f"landed     {job.queue:<10} {job.what:<24} {job.route:<7} {landed.lateness * 1000:+5.0f} ms"
+                )
+        if demonstration.refusal:
+            self._print(_refused(demonstration))
+
+    def _print(self, line: str) -> None:
+        if line not in self._printed:
+            self._printed.add(line)
+            self._console.print(line, highlight=False, soft_wrap=True)
+
+
+def _refused(demonstration: Demonstration) -> str:
+    return f"a malformed request was refused with {demonstration.refusal}"
+
+
+def _clock(job: Scheduled) -> str:
+    return instant.text(job.due)[11:-1] if not job.cancelled else instant.text(job.due)[:10]
+
+
+def _state(job: Scheduled) -> tuple[str, str]:
+    if job.landed:
+        return "landed", f"{job.landed[0].lateness * 1000:+.0f} ms"
+    if job.cancelled:
+        return "cancelled", ""
+    return "scheduled", f"due in {max(0.0, (job.due - datetime.now(UTC)).total_seconds()):.0f} s"

@@ -1,4 +1,4 @@
-"""The HTTP API's Lambda function, imported and called in this process, with its queues and table in memory."""
+"""The Lambda functions, imported and called in this process, with their queues and tables in memory."""
 
 import importlib
 import json
@@ -20,20 +20,54 @@ from dueline.testing import MemoryQueue, MemoryTable
 from tests.builders import NOBODY
 from tests.fake_api_server import ApiRequest, Reply, json_reply
 
-CONTEXT = SimpleNamespace(get_remaining_time_in_millis=lambda: 20_000)
+CONTEXT = SimpleNamespace(
+    function_name="dueline-function",
+    memory_limit_in_mb=512,
+    invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-function",
+    aws_request_id="r",
+    get_remaining_time_in_millis=lambda: 20_000,
+)
 SETTINGS = ApiSettings(deployment="d", queue_urls="http://localhost/", payloads="p", direct_horizon=890, lookahead=240)
+
+
+def import_function(monkeypatch: pytest.MonkeyPatch, name: str, settings: Any, registry: Registry) -> Any:
+    """Import a function as on Lambda, with these settings and queues, and no network."""
+    for variable, value in {**settings.to_env(), **NOBODY}.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setitem(sys.modules, "functions.queue_registry", SimpleNamespace(REGISTRY=registry))
+    monkeypatch.setitem(sys.modules, "functions.declared_queues", SimpleNamespace(DECLARED=Registry(registry.queues)))
+    # So that it is forgotten afterwards.
+    monkeypatch.setitem(sys.modules, f"functions.{name}", None)
+    del sys.modules[f"functions.{name}"]
+    monkeypatch.setattr(clients.DEADLINE, "at", math.inf)
+    return importlib.import_module(f"functions.{name}")
+
+
+def sqs_record(id: str, body: str = "{}", *, receives: int = 1, **attributes: Any) -> dict[str, Any]:
+    """Return a message as an event source mapping of SQS brings it.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html
+    """
+    return {
+        "messageId": id,
+        "receiptHandle": f"receipt of {id}",
+        "body": body,
+        "attributes": {
+            "ApproximateReceiveCount": str(receives),
+            "ApproximateFirstReceiveTimestamp": "1795334400250",
+            "SentTimestamp": "1545082649183",
+        },
+        "messageAttributes": {
+            name: {"stringValue": value} if isinstance(value, str) else value for name, value in attributes.items()
+        },
+        "eventSource": "aws:sqs",
+    }
 
 
 @contextmanager
 def import_api(monkeypatch: pytest.MonkeyPatch, *queues: QueueSettings) -> Iterator[Any]:
-    """Import the function with these queues."""
-    for name, value in {**SETTINGS.to_env(), **NOBODY}.items():
-        monkeypatch.setenv(name, value)
-    registry = SimpleNamespace(REGISTRY=Registry({queue.name: queue for queue in queues}))
-    monkeypatch.setitem(sys.modules, "functions.queue_registry", registry)
-    monkeypatch.delitem(sys.modules, "functions.api", raising=False)
-    monkeypatch.setattr(clients.DEADLINE, "at", math.inf)
-    api: Any = importlib.import_module("functions.api")
+    """Import the HTTP API's function with these queues."""
+    api = import_function(monkeypatch, "api", SETTINGS, Registry({queue.name: queue for queue in queues}))
     made: dict[str, MemoryQueue] = {}
 
     def queue(name: str) -> MemoryQueue:
@@ -43,7 +77,6 @@ def import_api(monkeypatch: pytest.MonkeyPatch, *queues: QueueSettings) -> Itera
     monkeypatch.setattr(type(api.DEPLOYMENT), "table", MemoryTable(), raising=False)
     monkeypatch.setattr(api.DEPLOYMENT, "queue", queue)
     yield api
-    sys.modules.pop("functions.api", None)
 
 
 def call_api(
@@ -78,8 +111,8 @@ def call_api(
 def forward_to_api(api: Any, request: ApiRequest) -> Reply:
     """Return the function's reply to a request that the fake server received."""
     url = urlsplit(request.path)
-    given = request.headers
-    headers = {name: given[name] for name in ("if-match", "if-none-match", "idempotency-key") if name in given}
+    received = request.headers
+    headers = {name: received[name] for name in ("if-match", "if-none-match", "idempotency-key") if name in received}
     query, body = dict(parse_qsl(url.query)), request.body.decode() or None
     status, content = call_api(api, request.method, url.path, body=body, caller="ann", headers=headers, query=query)
     return json_reply(content, status)

@@ -26,8 +26,8 @@ _UIDS = uids()
 
 
 def an_id(**overrides: Any) -> JobId:
-    given = {"partition": EMAILS, "route": Route.TABLE, "due": NOW + timedelta(hours=1), "uid": next(_UIDS)}
-    return JobId(**(given | overrides))
+    fields = {"partition": EMAILS, "route": Route.TABLE, "due": NOW + timedelta(hours=1), "uid": next(_UIDS)}
+    return JobId(**(fields | overrides))
 
 
 def a_job(
@@ -48,6 +48,10 @@ def a_job(
     fields = {"tenant": tenant, "priority": priority, "offloaded_bytes": offloaded_bytes, "trace": trace}
     fields |= {"schedule": schedule, "scheduled_for": scheduled_for, "exclusive": exclusive}
     return Job(id=id, payload=payload, expires=over, **fields)
+
+
+def due_in(seconds: float, **overrides: Any) -> Job:
+    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def a_message(**overrides: Any) -> Message:

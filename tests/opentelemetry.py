@@ -13,6 +13,6 @@ TRACER = trace.get_tracer("tests")
 
 
 def parent_of(span: trace.Span) -> str:
-    """Return the traceparent that tells of a span."""
-    told = span.get_span_context()
-    return f"00-{told.trace_id:032x}-{told.span_id:016x}-{told.trace_flags:02x}"
+    """Return the traceparent of a span."""
+    context = span.get_span_context()
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"

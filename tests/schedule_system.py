@@ -29,11 +29,11 @@ def at(minutes: float) -> datetime:
 
 
 def a_definition(**overrides: Any) -> Definition:
-    """Return a definition whose rule, unless it is given, is to run each minute."""
-    given = {
+    """Return a definition whose rule, unless it is options, is to run each minute."""
+    options = {
         name: overrides.pop(name) for name in ("cron", "every", "zone", "start", "end", "count") if name in overrides
     }
-    rule = Rule(**(given or {"every": A_MINUTE}))
+    rule = Rule(**(options or {"every": A_MINUTE}))
     return Definition(**({"rule": rule, "payload": '{"to":"all"}'} | overrides))
 
 
@@ -51,8 +51,8 @@ class ScheduleSystem(System):
         self.tick(EMAILS)
         self.tick(PLANNER_PARTITION)
 
-    def watch(self, **given: str) -> Watchdog:
-        return Watchdog(table=self.table, route=self.route, clock=self.clock, tick_period=A_MINUTE, **given)
+    def watch(self, **options: str) -> Watchdog:
+        return Watchdog(table=self.table, route=self.route, clock=self.clock, tick_period=A_MINUTE, **options)
 
     def define(self, name: str = "digest", *, if_match: str | None = None, **overrides: Any) -> Changed:
         return self.changes.put(self.settings["emails"], name, a_definition(**overrides), if_match=if_match)
@@ -81,9 +81,7 @@ class ScheduleSystem(System):
             self._first_received.setdefault(str(each.number), now)
         return [
             PlanningMessage(
-                message_id=str(each.number),
-                message=each.message,
-                first_received=self._first_received[str(each.number)],
+                message_id=str(each.number), message=each.message, first_received=self._first_received[str(each.number)]
             )
             for each in visible
         ]
@@ -92,9 +90,9 @@ class ScheduleSystem(System):
         """Have the planner take what is visible, and delete or hide it as it says."""
         batch = self.planning_messages()
         planned = self.planner.run(batch, until=math.inf)
-        queue, taken = self.queues[PLANNER.name], {each.message_id for each in batch}
+        queue, received = self.queues[PLANNER.name], {each.message_id for each in batch}
         queue.deliveries = [
-            each for each in queue.deliveries if str(each.number) not in taken or str(each.number) in planned.again
+            each for each in queue.deliveries if str(each.number) not in received or str(each.number) in planned.again
         ]
         return planned
 

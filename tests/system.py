@@ -90,7 +90,7 @@ class Core:
         """Return what returns a queue's SQS queue of a priority."""
         return lambda priority: self.to(self.stores.level(queue, priority))
 
-    def submission(self, queue: str, *, direct_horizon: timedelta, new_uid: Any) -> Submit:
+    def submission(self, queue: str, *, direct_horizon: timedelta, new_uid: Any, is_buffered: bool = True) -> Submit:
         settings, clock, spread = self.stores.settings[queue], self.clock, self.spread
         inbound, level = self.to(self.stores.inbound), self.level(queue)
         route = TableWriter(table=self.table, dispatcher=self.dispatcher, clock=clock, spread=spread)
@@ -100,6 +100,7 @@ class Core:
             table=WriteThrough(route, breaker=self.breakers[queue]),
             sender=Sender(settings, level=level, inbound=inbound, clock=clock, spread=spread),
             clock=clock,
+            is_buffered=is_buffered,
         )
 
     def submitted_statuses(

@@ -10,7 +10,7 @@ from dueline.errors import Unavailable
 
 
 class Call(NamedTuple):
-    """A call of a port on its way, such as `table.write`; `do` carries out what it asks, or only a part of it."""
+    """A call of a port on its way, such as `table.write`; `do` carries out what it requests, or only a part of it."""
 
     name: str
     args: tuple[Any, ...]
@@ -43,8 +43,8 @@ class _Tapped:
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            def do(*given: Any) -> Any:
-                return getattr(self._port, method)(*given, **kwargs)
+            def do(*args: Any) -> Any:
+                return getattr(self._port, method)(*args, **kwargs)
 
             return self._wire.around(Call(name=f"{self._name}.{method}", args=args, do=do, kwargs=kwargs))
 
@@ -53,14 +53,14 @@ class _Tapped:
 
 def on(name: str, react: Around, *, times: int = 1_000_000, skip: int = 0) -> Around:
     """Let calls of that name be answered by `react`: so many times, after the first `skip` of them."""
-    seen = 0
+    count = 0
 
     def around(call: Call) -> Any:
-        nonlocal seen
+        nonlocal count
         if call.name != name:
             return straight(call)
-        seen += 1
-        return react(call) if skip < seen <= skip + times else straight(call)
+        count += 1
+        return react(call) if skip < count <= skip + times else straight(call)
 
     return around
 

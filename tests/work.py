@@ -31,7 +31,7 @@ class SharedQueue:
 
     def __init__(self, *, visibility_timeout: int = 30, clock: Clock | None = None) -> None:
         self.queue = MemoryQueue(name="emails", clock=clock or SystemClock(), visibility_timeout=visibility_timeout)
-        self.asked: list[tuple[str, int]] = []
+        self.requests: list[tuple[str, int]] = []
         self._lock = threading.Lock()
 
     def send(self, messages: Sequence[Message]) -> list[BatchFailure]:
@@ -42,7 +42,7 @@ class SharedQueue:
         until = time.monotonic() + wait * A_SECOND_OF_POLLS
         while True:
             with self._lock:
-                self.asked.append(("receive", most))
+                self.requests.append(("receive", most))
                 if arrivals := self.queue.receive(most=most, wait=0, hidden=hidden):
                     return arrivals
             if time.monotonic() >= until:
@@ -51,12 +51,12 @@ class SharedQueue:
 
     def delete(self, receipts: Sequence[str]) -> list[BatchFailure]:
         with self._lock:
-            self.asked.append(("delete", len(receipts)))
+            self.requests.append(("delete", len(receipts)))
             return self.queue.delete(receipts)
 
     def hide(self, receipts: Sequence[str], seconds: Sequence[int]) -> list[BatchFailure]:
         with self._lock:
-            self.asked.append(("hide", len(receipts)))
+            self.requests.append(("hide", len(receipts)))
             return self.queue.hide(receipts, seconds)
 
     @property
@@ -111,46 +111,51 @@ class DeclaredSchedules:
         assert queue == "emails"
         return self
 
-    def put(self, name: str, **given: Any) -> None:
-        self._ask()
-        self.put_so_far[name] = given
+    def put(self, name: str, **options: Any) -> None:
+        self._count_request()
+        self.put_so_far[name] = options
 
     def list(self) -> list[SimpleNamespace]:
-        self._ask()
-        found = [
+        self._count_request()
+        schedules = [
             SimpleNamespace(
                 name=name,
-                owner=given["owner"],
-                etag=_etag(given),
+                owner=options["owner"],
+                etag=_etag(options),
                 effective_from=self.changed.get(name, NOW - timedelta(days=9)),
             )
-            for name, given in self.put_so_far.items()
+            for name, options in self.put_so_far.items()
         ]
         self.put_so_far |= self.put_by_others
-        return found
+        return schedules
 
     def delete(self, name: str, *, if_match: str | None = None) -> None:
-        self._ask()
+        self._count_request()
         if if_match not in (None, _etag(self.put_so_far[name])):
             raise ScheduleChanged(name)
         del self.put_so_far[name]
 
-    def _ask(self) -> None:
+    def _count_request(self) -> None:
         self.requests += 1
         if self._faults:
             raise self._faults.pop(0)
 
 
-def _etag(given: dict[str, Any]) -> str:
-    return json.dumps(given, default=str)
+def _etag(options: dict[str, Any]) -> str:
+    return json.dumps(options, default=str)
 
 
 def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> QueueContext:
-    """Return a connection to a queue in memory, with the settings that are given."""
-    given = {"queue": a_queue(priorities=max(1, len(levels))), "retry": AT_ONCE, "max_receives": 10, "longest_run": 60}
+    """Return a connection to a queue in memory, with these settings."""
+    options = {
+        "queue": a_queue(priorities=max(1, len(levels))),
+        "retry": AT_ONCE,
+        "max_receives": 10,
+        "longest_run": 60,
+    }
     inboxes = levels or (SharedQueue(clock=clock),)
     urls = tuple(f"memory://emails/{number}" for number in range(len(inboxes)))
-    settings = WorkSettings(**({"urls": urls, "dead_letters": "memory://dead"} | given | overrides))
+    settings = WorkSettings(**({"urls": urls, "dead_letters": "memory://dead"} | options | overrides))
     return QueueContext(
         settings=settings,
         levels=inboxes,

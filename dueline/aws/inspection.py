@@ -18,14 +18,13 @@ from dueline.aws.dynamodb import Items
 from dueline.aws.sqs import SqsQueue
 from dueline.core import rows
 from dueline.core.clock import SystemClock
-from dueline.core.message import Message
 from dueline.core.overview import Control
 from dueline.core.ports import READ_KEYS
 from dueline.core.queue_settings import PLANNER
 from dueline.core.retry import Calls, Patience
 from dueline.core.rows import Key, Row, is_paused, paused_key, rate_key, read_rate
 from dueline.errors import Unavailable
-from dueline.operations.dead_letters import ErrorGroup, RedriveMessage
+from dueline.operations.dead_letters import ErrorGroup
 from dueline.operations.doctor import PARTLY, Check
 from dueline.operations.doctor_functions import PAGES_OF_LINES, SOURCES
 from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, LogLine, QueueDepth, Share, Unchecked
@@ -379,8 +378,4 @@ def _kinds(place: DeploymentContext, name: str, *, most: int) -> tuple[ErrorGrou
         dead_letters=SqsQueue(client, place.queue_urls + name, map_errors=map_caller_errors), queues=()
     )
     calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
-    return Redrive(ends, rule=_as_it_is, calls=calls, most=most).look().kinds
-
-
-def _as_it_is(message: Message) -> RedriveMessage:
-    return RedriveMessage(message=message)
+    return Redrive(ends, calls=calls, most=most).look().kinds

@@ -31,7 +31,7 @@ from dueline.operations.dead_letters import (
     reasons_json,
     to_its_queue,
 )
-from dueline.operations.redrive import DeleteResult, Redrive, RedriveResult, delete_dead_letters
+from dueline.operations.redrive import Redrive, RedriveResult
 
 # Receiving more dead letters would take minutes, in which they are hidden from everyone else.
 MOST_RECEIVED = 10_000
@@ -175,23 +175,21 @@ class DeadLetterRuns:
         selection = DeadLetterFilter(errors=_errors(body))
 
         def work(progress: Progress) -> dict[str, Any]:
-            dead_letters = self._backend.dead_letters(queue).dead_letters
-            done = delete_dead_letters(dead_letters, selection=selection, most=MOST_RECEIVED, **self._options(progress))
-            return _counts(done) | {"deleted": done.deleted}
+            done = self._redrive(queue, progress, selection=selection, most=MOST_RECEIVED).delete()
+            return _counts(done) | {"deleted": done.moved}
 
         return self._runs.start(queue, work)
 
     def _redrive(self, queue: str, progress: Progress, **filters: Any) -> Redrive:
         queues = self._backend.dead_letters(queue)
         rule = partial(to_its_queue, levels=len(queues.queues))
-        return Redrive(queues, rule=rule, **self._options(progress), **filters)
-
-    def _options(self, progress: Progress) -> dict[str, Any]:
         calls = Calls(patience=Patience(), clock=self._backend.clock, jitter=random.random)
-        return {"calls": calls, "spread": self._backend.parallel_map, "on_progress": progress}
+        return Redrive(
+            queues, rule=rule, calls=calls, spread=self._backend.parallel_map, on_progress=progress, **filters
+        )
 
 
-def _counts(done: RedriveResult | DeleteResult) -> dict[str, Any]:
+def _counts(done: RedriveResult) -> dict[str, Any]:
     counts = {"received": done.received, "wanted": done.selected, "hidden": done.hidden}
     return {**counts, "groups": error_groups_json(done.kinds), "failed": reasons_json(done.failed)}
 

@@ -1,11 +1,11 @@
 """Findings about late and waiting jobs, with what causes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 
 from dueline.config.names import runbook
 from dueline.operations.doctor_functions import PAGES_OF_LINES, SOURCES
-from dueline.operations.observation import Finding, Observation, Severity, guide
+from dueline.operations.observation import Observation, Severity, Symptom, guide, rule
 
 # Those at which the alarms ring.
 LATE_SECONDS = 60
@@ -15,53 +15,48 @@ _ON_TIME_PERCENT = 99.9
 _LONG_KEPT = 0.5
 
 
-def late_jobs(observed: Observation) -> Iterator[Finding]:
+@rule(
+    "late_jobs", Severity.CRITICAL, page=runbook("late-jobs"), do="fix the cause: its ticks then catch up by themselves"
+)
+def late_jobs(observed: Observation) -> Iterator[Symptom]:
     """Report queues whose jobs are past due and not sent to workers."""
     for queue in observed.deployment.ticking():
         seconds = observed.figure(queue.name, "lateness")
         if seconds >= LATE_SECONDS:
-            yield Finding(
-                code="late_jobs",
-                severity=Severity.CRITICAL,
-                about=queue.name,
-                what=f"its oldest job not sent to workers is {seconds:,.0f} s late{_because(observed, 'tick')}",
-                do="fix the cause: its ticks then catch up by themselves",
-                page=runbook("late-jobs"),
-            )
+            late = f"its oldest job not sent to workers is {seconds:,.0f} s late"
+            yield Symptom(queue.name, f"{late}{_because(observed, 'tick')}")
 
 
-def delayed_jobs(observed: Observation) -> Iterator[Finding]:
+@rule(
+    "jobs_not_on_time",
+    Severity.WARNING,
+    page=runbook("jobs-not-on-time"),
+    do="fix the other findings about this queue; without any, callers scheduled these jobs late",
+)
+def delayed_jobs(observed: Observation) -> Iterator[Symptom]:
     """Report queues of whose jobs over one in a thousand were over a minute late in the last hour."""
     for queue in observed.deployment.queues:
         on_time, delayed = (observed.figure(queue.name, each) for each in ("on_time", "delayed"))
         share = 100 * on_time / (on_time + delayed) if delayed else 100.0
         if share < _ON_TIME_PERCENT:
-            yield Finding(
-                code="jobs_not_on_time",
-                severity=Severity.WARNING,
-                about=queue.name,
-                what=f"{share:.1f} % of its jobs of the last hour were on time, {delayed:,.0f} were not",
-                do="fix the other findings about this queue; without any, callers scheduled these jobs late",
-                page=runbook("jobs-not-on-time"),
-            )
+            on_time_share = f"{share:.1f} % of its jobs of the last hour were on time"
+            yield Symptom(queue.name, f"{on_time_share}, {delayed:,.0f} were not")
 
 
-def inbound_backlog(observed: Observation) -> Iterator[Finding]:
+@rule(
+    "inbound_backlog",
+    Severity.CRITICAL,
+    page=runbook("inbound-backlog"),
+    do="fix the cause; without one, raise ingest_max_concurrency in queues.yaml, then: make deploy",
+)
+def inbound_backlog(observed: Observation) -> Iterator[Symptom]:
     """Report jobs that wait for ingest."""
     inbound = observed.deployment.names.inbound
     depth = (observed.depths or {}).get(inbound)
     waiting = depth.waiting if depth else 0
     seconds, because = observed.figure(inbound, "age"), _because(observed, "ingest")
-    if seconds < INBOUND_SECONDS and not (waiting and because):
-        return
-    yield Finding(
-        code="inbound_backlog",
-        severity=Severity.CRITICAL,
-        about=inbound,
-        what=f"{waiting:,} messages wait for ingest, the oldest for {seconds:,.0f} s{because}",
-        do="fix the cause; without one, raise ingest_max_concurrency in queues.yaml, then: make deploy",
-        page=runbook("inbound-backlog"),
-    )
+    if seconds >= INBOUND_SECONDS or (waiting and because):
+        yield Symptom(inbound, f"{waiting:,} messages wait for ingest, the oldest for {seconds:,.0f} s{because}")
 
 
 def _because(observed: Observation, function: str) -> str:
@@ -71,25 +66,22 @@ def _because(observed: Observation, function: str) -> str:
 
 
 def _causes(observed: Observation, function: str) -> Iterator[str]:
-    for table, throttled in throttled_tables(observed):
+    for table, throttled in _throttled_tables(observed):
         yield f"the table {table} refused {throttled:,.0f} requests"
     if (observed.reserved or {}).get(function) == 0:
         yield f"the function {function} may not run: its reserved concurrency is 0"
     for what, outcome in (("errors", "failed"), ("throttles", "was throttled by Lambda")):
         if count := observed.figure(function, what):
             yield f"the function {function} {outcome} {count:,.0f} times"
-    if any(state not in ("Enabled", "Enabling", "Creating") for state in _source(observed, function)):
+    sources = (observed.sources or {}).get(function, ()) if function in SOURCES else ()
+    if any(state not in ("Enabled", "Enabling", "Creating") for state in sources):
         yield f"the event source mapping of {function} is disabled"
     for line in observed.logged:
         if line.function == function and line.message in PAGES_OF_LINES:
             yield f"it {line.message}: {line.reason}"
 
 
-def _source(observed: Observation, function: str) -> Sequence[str]:
-    return (observed.sources or {}).get(function, ()) if function in SOURCES else ()
-
-
-def throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:
+def _throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:
     """Yield the tables that DynamoDB throttled, and how many requests it refused."""
     names = observed.deployment.names
     for table in (names.table, names.state):
@@ -97,79 +89,71 @@ def throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:
             yield table, count
 
 
-def tables_throttled(observed: Observation) -> Iterator[Finding]:
+@rule(
+    "table_throttled",
+    Severity.WARNING,
+    page=runbook("inbound-backlog"),
+    do="raise capacity in queues.yaml, or the partitions of the queue that writes most, then: make deploy",
+)
+def tables_throttled(observed: Observation) -> Iterator[Symptom]:
     """Report tables that DynamoDB throttled."""
-    for table, count in throttled_tables(observed):
-        yield Finding(
-            code="table_throttled",
-            severity=Severity.WARNING,
-            about=table,
-            what=f"DynamoDB refused {count:,.0f} requests of the last hour",
-            do="raise capacity in queues.yaml, or the partitions of the queue that writes most, then: make deploy",
-            page=runbook("inbound-backlog"),
-        )
+    for table, count in _throttled_tables(observed):
+        yield Symptom(table, f"DynamoDB refused {count:,.0f} requests of the last hour")
 
 
-def queues_gone(observed: Observation) -> Iterator[Finding]:
+@rule(
+    "queue_gone",
+    Severity.CRITICAL,
+    page=guide("queues-that-are-gone"),
+    do="create it again as its stack's template has it, then: dueline redrive --parked --apply",
+)
+def queues_gone(observed: Observation) -> Iterator[Symptom]:
     """Report SQS queues of the deployment that were deleted."""
     for name, depth in (observed.depths or {}).items():
         if depth is None:
-            yield Finding(
-                code="queue_gone",
-                severity=Severity.CRITICAL,
-                about=name,
-                what="this SQS queue does not exist: its jobs are parked or refused",
-                do="create it again as its stack's template has it, then: dueline redrive --parked --apply",
-                page=guide("queues-that-are-gone"),
-            )
+            yield Symptom(name, "this SQS queue does not exist: its jobs are parked or refused")
 
 
-def queues_left(observed: Observation) -> Iterator[Finding]:
+@rule(
+    "queue_left",
+    Severity.WARNING,
+    page=guide("queues-that-were-given-up"),
+    do="deploy the queue or priority again until it is empty, then delete it: aws sqs delete-queue",
+)
+def queues_left(observed: Observation) -> Iterator[Symptom]:
     """Report SQS queues with messages whose queue or priority was removed: workers do not read them."""
     for name, depth in sorted((observed.left or {}).items()):
         if count := depth.waiting + depth.in_flight:
-            yield Finding(
-                code="queue_left",
-                severity=Severity.WARNING,
-                about=name,
-                what=f"{count:,} messages are in this SQS queue, whose queue or priority is not deployed any more: no"
-                f" worker receives them, and SQS deletes each after {_hours(depth.retention)}",
-                do="deploy the queue or priority again until it is empty, then delete it: aws sqs delete-queue",
-                page=guide("queues-that-were-given-up"),
-            )
+            what = f"{count:,} messages are in this SQS queue, whose queue or priority is not deployed any more"
+            lost = f"no worker receives them, and SQS deletes each after {_hours(depth.retention)}"
+            yield Symptom(name, f"{what}: {lost}")
 
 
-def messages_kept_long(observed: Observation) -> Iterator[Finding]:
+@rule(
+    "messages_kept_long",
+    Severity.CRITICAL,
+    page="docs/doctor.md#workers-that-do-not-keep-up",
+    do="run workers: SQS deletes such messages without a dead letter",
+)
+def messages_kept_long(observed: Observation) -> Iterator[Symptom]:
     """Report queues whose messages SQS will soon delete, because no worker receives them."""
     for queue in observed.deployment.queues:
         for name in observed.deployment.levels(queue):
             depth, age = (observed.depths or {}).get(name), timedelta(seconds=observed.figure(name, "age"))
             if depth and age >= _LONG_KEPT * depth.retention:
-                yield Finding(
-                    code="messages_kept_long",
-                    severity=Severity.CRITICAL,
-                    about=queue.name,
-                    what=f"a message of {name} has waited for {_hours(age)}, and SQS deletes it after"
-                    f" {_hours(depth.retention)}{_stopped(observed, queue.name)}",
-                    do="run workers: SQS deletes such messages without a dead letter",
-                    page="docs/doctor.md#workers-that-do-not-keep-up",
-                )
+                waited = f"a message of {name} has waited for {_hours(age)}, and SQS deletes it after"
+                yield Symptom(queue.name, f"{waited} {_hours(depth.retention)}{_stopped(observed, queue.name)}")
 
 
-def queues_stopped(observed: Observation) -> Iterator[Finding]:
+@rule("queue_stopped", Severity.NOTE, page="docs/operations.md#pausing-a-queue-and-limiting-its-rate")
+def queues_stopped(observed: Observation) -> Iterator[Symptom]:
     """Report queues whose jobs wait because somebody paused them or set their rate to 0."""
     for queue in observed.deployment.queues:
         depths = [(observed.depths or {}).get(name) for name in observed.deployment.levels(queue)]
-        waiting = sum(depth.waiting for depth in depths if depth)
-        if waiting and _stopped(observed, queue.name):
-            yield Finding(
-                code="queue_stopped",
-                severity=Severity.NOTE,
-                about=queue.name,
-                what=f"{waiting:,} jobs wait{_stopped(observed, queue.name)}",
-                do=f"when it is time: dueline resume {queue.name}, or dueline rate {queue.name} none",
-                page="docs/operations.md#pausing-a-queue-and-limiting-its-rate",
-            )
+        waiting, stopped = sum(depth.waiting for depth in depths if depth), _stopped(observed, queue.name)
+        if waiting and stopped:
+            do = f"when it is time: dueline resume {queue.name}, or dueline rate {queue.name} none"
+            yield Symptom(queue.name, f"{waiting:,} jobs wait{stopped}", do)
 
 
 def _stopped(observed: Observation, queue: str) -> str:

@@ -1,10 +1,11 @@
 """Observation: what was looked at of a deployment. A part that is None was not, or could not be."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Protocol
+from functools import wraps
+from typing import NamedTuple, Protocol
 
 from dueline.config.names import Names
 from dueline.core.job import Partition
@@ -200,6 +201,36 @@ class DoctorReport:
 
     findings: tuple[Finding, ...]
     unseen: tuple[Unchecked, ...] = field(default=())
+
+
+class Symptom(NamedTuple):
+    """What a rule sees: what it is about, what is wrong, and what to do if that is not what the rule says."""
+
+    about: str
+    what: str
+    do: str = ""
+    page: str = ""
+
+
+Rule = Callable[[Observation], Iterator[Finding]]
+
+
+def rule(
+    code: str, severity: Severity, *, page: str = "", do: str = ""
+) -> Callable[[Callable[[Observation], Iterable[Symptom]]], Rule]:
+    """Make findings of the symptoms that a function sees."""
+
+    def decorate(see: Callable[[Observation], Iterable[Symptom]]) -> Rule:
+        @wraps(see)
+        def find(observed: Observation) -> Iterator[Finding]:
+            for about, what, its_do, its_page in see(observed):
+                yield Finding(
+                    code=code, severity=severity, about=about, what=what, do=its_do or do, page=its_page or page
+                )
+
+        return find
+
+    return decorate
 
 
 def guide(heading: str) -> str:

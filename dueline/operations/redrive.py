@@ -1,4 +1,4 @@
-"""Redrive: put dead chosen back into their queues. However it is interrupted, none is lost.
+"""Redrive: put dead letters back into their queues, or delete them. However it is interrupted, none is lost.
 
 A message is sent first and deleted after: a crash in between sends it twice. Messages that are not selected stay hidden
 during the run, so that each is received once, and become visible again at its end. If the run is killed, they do after
@@ -7,7 +7,7 @@ HIDDEN_SECONDS.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from typing import Protocol
 
@@ -83,15 +83,23 @@ class _PutBack:
 
 @dataclass(kw_only=True, slots=True)
 class _Progress:
-    """Progress of a run, by ids of messages: `held` has the receipts of hidden ones, `sent` are those sent."""
+    """Progress of a run, by ids of messages: `held` has the receipts of hidden ones, `sent` are those sent.
+
+    `kept` says why SQS did not delete others.
+    """
 
     received: set[str] = field(default_factory=set)
     held: dict[str, str] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
+    kept: dict[str, str] = field(default_factory=dict)
     selected: ErrorGroups = field(default_factory=ErrorGroups)
     moved: int = 0
     stay: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+
+
+def _as_it_is(message: Message) -> RedriveMessage:
+    return RedriveMessage(message=message)
 
 
 class Redrive:
@@ -107,7 +115,7 @@ class Redrive:
         self,
         ends: RedriveQueues,
         *,
-        rule: Rule,
+        rule: Rule = _as_it_is,
         calls: Calls,
         selection: DeadLetterFilter | None = None,
         limit: int | None = None,
@@ -128,6 +136,16 @@ class Redrive:
     def apply(self) -> RedriveResult:
         """Put back the selected messages. If it ends early, another run continues with the rest."""
         return self._run(self._move)
+
+    def delete(self) -> RedriveResult:
+        """Delete the selected messages for good; `moved` counts them.
+
+        Those that SQS does not delete this time have `failed`, and are visible again within HIDDEN_SECONDS. If it ends
+        early, what was deleted is gone, and another run continues.
+        """
+        done = self._run(self._delete_all)
+        failed = Counter(self._progress.kept.values())
+        return replace(done, moved=done.moved - failed.total(), failed=failed)
 
     def _run(self, act: Callable[[Sequence[_DeadLetter]], None]) -> RedriveResult:
         depth = self._calls.run(self._dead_letters.depth)
@@ -216,13 +234,25 @@ class Redrive:
         self._delete(ids)
         return _PutBack(moved=len(ids), stay=stay, failed=Counter(refusal.reason for refusal in refusals))
 
+    def _delete_all(self, chosen: Sequence[_DeadLetter]) -> None:
+        cut = list(batches([each.arrival.message_id for each in chosen], size=lambda _: 0))
+        for ids in cut:
+            self._progress.sent.update(ids)
+        list(self._spread(self._delete, cut))
+        self._progress.moved += len(chosen)
+
     def _delete(self, ids: Sequence[str]) -> None:
-        """Delete messages that were sent. Those of which SQS says no for now are tried once more at the end."""
+        """Delete messages. Those of which SQS says no for now are tried once more at the end."""
         if not ids:
             return
         refusals = self._calls.run(lambda: self._dead_letters.delete([self._progress.held[id] for id in ids]))
         left = {refusal.index for refusal in refusals if not refusal.final}
+        kept = {ids[refusal.index]: refusal.reason for refusal in refusals}
         for index, id in enumerate(ids):
+            if id in kept:
+                self._progress.kept[id] = kept[id]
+            else:
+                self._progress.kept.pop(id, None)
             if index not in left:
                 self._progress.sent.discard(id)
                 del self._progress.held[id]
@@ -231,8 +261,8 @@ class Redrive:
         """Delete what was sent and is still there, and show the rest again; what fails shows itself after its time."""
         sent = list(batches(sorted(self._progress.sent), size=lambda _: 0))
         list(self._spread(lambda ids: attempt(self._delete, ids), sent))
-        kept = [receipt for id, receipt in self._progress.held.items() if id not in self._progress.sent]
-        list(self._spread(self._show, batches(kept, size=lambda _: 0)))
+        others = [receipt for id, receipt in self._progress.held.items() if id not in self._progress.sent]
+        list(self._spread(self._show, batches(others, size=lambda _: 0)))
 
     def _show(self, receipts: Sequence[str]) -> Sequence[BatchFailure] | DuelineError:
         return attempt(
@@ -258,89 +288,3 @@ def _level(dead_letter: _DeadLetter) -> int:
 
 def _bytes(dead_letter: _DeadLetter) -> int:
     return dead_letter.back.message.sent_bytes
-
-
-# Delete chosen dead letters for good. Those that are not selected stay, and are visible again at the end. It is a
-# redrive that puts them back nowhere: received and selected in the same way, and deleted once they were sent.
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeleteResult:
-    """The result of a run: `received` messages arrived, those of `kinds` were selected, and `deleted` are gone.
-
-    `failed` counts, by reason, the selected messages that SQS did not delete this time: they stay, and are visible
-    again within HIDDEN_SECONDS. `hidden` messages were in flight when the run began.
-    """
-
-    received: int
-    hidden: int
-    kinds: tuple[ErrorGroup, ...]
-    deleted: int
-    failed: Mapping[str, int]
-
-    @property
-    def selected(self) -> int:
-        """How many messages were selected."""
-        return sum(kind.count for kind in self.kinds)
-
-
-def delete_dead_letters(
-    dead_letters: DeadLetters,
-    *,
-    calls: Calls,
-    selection: DeadLetterFilter | None = None,
-    most: int | None = None,
-    spread: ParallelMap = map,
-    on_progress: Callable[[int, int], None] = lambda _done, _of: None,
-) -> DeleteResult:
-    """Delete the selected messages, by default all, of as many as were there when it began.
-
-    `most` is how many are received at most, whether or not they are selected. If it ends early, what was deleted is
-    gone, and another run continues. Raises QueueNotFound, or what the last attempt of a call raised.
-    """
-    noted = _Noted(dead_letters)
-    ends = RedriveQueues(dead_letters=noted, queues=(_Nowhere(),))
-    run = Redrive(
-        ends, rule=_as_it_is, calls=calls, selection=selection, most=most, spread=spread, on_progress=on_progress
-    )
-    done = run.apply()
-    failed = Counter(noted.refused.values())
-    deleted = done.moved - failed.total()
-    return DeleteResult(received=done.received, hidden=done.hidden, kinds=done.kinds, deleted=deleted, failed=failed)
-
-
-def _as_it_is(message: Message) -> RedriveMessage:
-    return RedriveMessage(message=message)
-
-
-class _Nowhere:
-    """A queue that keeps nothing."""
-
-    def send(self, messages: Sequence[Message]) -> list[BatchFailure]:
-        return []
-
-    def depth(self) -> Depth:
-        return Depth(waiting=0, in_flight=0, delayed=0)
-
-
-@dataclass(slots=True)
-class _Noted:
-    """A dead-letter queue, and the receipts that it did not delete, with why."""
-
-    inner: DeadLetters
-    refused: dict[str, str] = field(default_factory=dict)
-
-    def receive(self, *, most: int, wait: int, hidden: int | None = None) -> list[QueueMessage]:
-        return self.inner.receive(most=most, wait=wait, hidden=hidden)
-
-    def hide(self, receipts: Sequence[str], seconds: Sequence[int]) -> list[BatchFailure]:
-        return self.inner.hide(receipts, seconds)
-
-    def depth(self) -> Depth:
-        return self.inner.depth()
-
-    def delete(self, receipts: Sequence[str]) -> list[BatchFailure]:
-        refusals = self.inner.delete(receipts)
-        refused = {receipts[refusal.index]: refusal.reason for refusal in refusals}
-        for receipt in receipts:
-            self.refused.pop(receipt, None)
-        self.refused.update(refused)
-        return refusals

@@ -32,7 +32,7 @@ class Watchdog:
     ) -> None:
         self._table, self._route, self._clock = table, route, clock
         self._grace = GRACE_TICKS * tick_period
-        self._tzdata = tzdata or tzdata_version()
+        self._tzdata = tzdata
 
     def revive(self, queue: str, *, until: float) -> int:
         """Submit the planning job of each stalled schedule, or with a newer tzdata of all; count the stalled.
@@ -59,13 +59,17 @@ class Watchdog:
         """Return whether all planning jobs of a queue are due by the tzdata in use."""
         key = tzdata_key(queue)
         row = self._table.read([key]).rows.get(key)
-        return row is not None and row.get("version") == self._tzdata
+        return row is not None and row.get("version") == self._version()
+
+    def _version(self) -> str:
+        # Read when it is needed: a planner that starts imports no tzdata.
+        return self._tzdata or tzdata_version()
 
     def _note_tzdata(self, queue: str) -> None:
         pk, sk = tzdata_key(queue)
         ttl = int((self._clock.now() + _NOTED).timestamp())
         # Left unwritten, the next round submits them once more.
-        self._table.write([{"pk": pk, "sk": sk, "version": self._tzdata, "ttl": ttl}])
+        self._table.write([{"pk": pk, "sk": sk, "version": self._version(), "ttl": ttl}])
 
     def _pages(self, queue: str) -> Iterator[Sequence[Row]]:
         after, more = "", True

@@ -1,19 +1,23 @@
 """A Lambda function with its role and log group."""
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import cast
 
-from aws_cdk import Duration
+from aws_cdk import Annotations, App, AssetHashType, Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_iam import PolicyDocument, PolicyStatement, Role, ServicePrincipal
+from aws_cdk.aws_lambda import Code
 from constructs import Construct
 
-from dueline.config import metrics
+from dueline.config import metrics, registry
 from dueline.config.deployment import Deployment
 from dueline.config.names import LIVE
 from infra.arns import Arns
+from infra.bundle import PYTHON, ROOT, bundle, compiler, installed
 from infra.constructs.log_group import Log
-from infra.function_code import function_code
-from infra.grants import allow
+from infra.grants import KEYED_SERVICES, allow, services_of, use_of_key
 from infra.nag import acknowledge, acknowledge_wildcard
 
 _MEMORY_MB = 512
@@ -26,7 +30,8 @@ _WHY_A_PREFIX = (
 class CoreFunction(Construct):
     """The function of `functions/{name}.py`, with a log group and a role of its own.
 
-    The role may do what `statements` say and write its log. CDK's own grants cannot widen it. Each change of code or
+    The role may do what `statements` say, use the deployment's key for it, and write its log. CDK's own grants cannot
+    widen it. Each change of code or
     settings is published as a version, to which the alias `live` moves: that is what others invoke.
     """
 
@@ -53,7 +58,7 @@ class CoreFunction(Construct):
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
             handler=f"functions.{name}.handler",
-            code=function_code(self, name=name, deployment=deployment, services=_services(statements)),
+            code=function_code(self, name=name, deployment=deployment, services=services_of(statements)),
             memory_size=_MEMORY_MB,
             reserved_concurrent_executions=reserved_concurrency,
             timeout=Duration.seconds(timeout),
@@ -71,7 +76,9 @@ class CoreFunction(Construct):
         self.live = lambda_.Alias(self, "Live", alias_name=LIVE, version=self.function.current_version)
 
     def _role(self, log: Log, statements: Sequence[PolicyStatement], deployment: Deployment) -> Role:
-        granted = [*statements, allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log.log_group_arn])]
+        keyed = sorted(services_of(statements) & KEYED_SERVICES)
+        granted = [*statements, *use_of_key(self, *keyed, deployment=deployment)]
+        granted.append(allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log.log_group_arn]))
         if deployment.tracing:
             granted.append(allow("xray:PutTraceSegments", "xray:PutTelemetryRecords", on=["*"]))
         role = Role(
@@ -88,13 +95,33 @@ class CoreFunction(Construct):
         return role
 
 
-def _services(statements: Sequence[PolicyStatement]) -> set[str]:
-    """Return the services that a function may call: boto3 has a client for each by the name that IAM gives it."""
-    return {action.partition(":")[0] for statement in statements for action in statement.actions}
-
-
 def _powertools_environment(name: str) -> dict[str, str]:
     return {
         "POWERTOOLS_SERVICE_NAME": name,
         "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
     }
+
+
+_SLOW = f"cold starts take twice as long: there is no python{PYTHON} here to compile the functions' code with"
+_INSTALLED = ROOT / ".local" / "libraries"
+
+
+def function_code(scope: Construct, *, name: str, deployment: Deployment, services: Collection[str]) -> Code:
+    """Return the code of `functions/{name}.py` with all that it imports; it may call these services.
+
+    With the context `libraries=none` it has no libraries: for an AWS whose Python has them, as a local one.
+    Raises BundleError where libraries cannot be installed.
+    """
+    is_complete = scope.node.try_get_context("libraries") != "none"
+    if is_complete and compiler() is None:
+        Annotations.of(Stack.of(scope)).add_warning_v2("dueline:bytecode", _SLOW)
+    staging = Path(cast(App, scope.node.root).outdir) / "functions" / name
+    shutil.rmtree(staging, ignore_errors=True)
+    hashed = bundle(
+        name,
+        staging,
+        registry=registry.to_json(deployment.queue_settings()),
+        services=services,
+        libraries=installed(_INSTALLED) if is_complete else None,
+    )
+    return Code.from_asset(str(staging), asset_hash=hashed, asset_hash_type=AssetHashType.CUSTOM)

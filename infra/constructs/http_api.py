@@ -18,18 +18,19 @@ from aws_cdk.aws_apigatewayv2 import (
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_certificatemanager import Certificate
+from aws_cdk.aws_cloudwatch import Unit
 from aws_cdk.aws_iam import PolicyStatement
+from aws_cdk.aws_logs import FilterPattern, ILogGroup, MetricFilter
 from constructs import Construct
 
+from dueline.config import metrics
 from dueline.config.deployment import Deployment
 from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.log_group import Log
-from infra.constructs.metric_filters import MetricFilters
 from infra.constructs.payloads_bucket import ANY_JOB, UPLOADS
-from infra.encryption import use_of_key
 from infra.grants import allow, allow_on_rows
 from infra.nag import acknowledge_wildcard
 
@@ -103,11 +104,7 @@ class JobsApi(Construct):
             timeout=_TIMEOUT,
             reserved_concurrency=deployment.api_reserved_concurrency,
             environment=self.settings.to_env(),
-            statements=[
-                *_grants(arns, names=names),
-                *_payload_grants(arns),
-                *use_of_key(self, "dynamodb", "s3", "sqs", deployment=deployment),
-            ],
+            statements=[*_grants(arns, names=names), *_payload_grants(arns)],
         )
         MetricFilters(self, "Metrics", log=function.log)
         return function
@@ -189,3 +186,27 @@ def _payload_grants(arns: Arns) -> list[PolicyStatement]:
         allow("s3:GetObject", "s3:PutObject", on=[arns.payloads(ANY_JOB), arns.payloads(UPLOADS)]),
         allow("s3:ListBucket", on=[arns.bucket]),
     ]
+
+
+class MetricFilters(Construct):
+    """Adds up a queue's metrics from the lines that `functions.telemetry.count` writes. Metric filters cost nothing."""
+
+    def __init__(self, scope: Construct, id: str, *, log: ILogGroup) -> None:
+        super().__init__(scope, id)
+        for name in sorted(metrics.COUNTED):
+            self._add(name, field=name, log=log)
+        # The API sends jobs when they come, and none is due before.
+        self._add(metrics.ON_TIME, field=metrics.DISPATCHED, log=log)
+
+    def _add(self, name: str, *, field: str, log: ILogGroup) -> None:
+        MetricFilter(
+            self,
+            name,
+            log_group=log,
+            filter_pattern=FilterPattern.number_value(f"$.{field}", ">", 0),
+            metric_namespace=metrics.NAMESPACE,
+            metric_name=name,
+            metric_value=f"$.{field}",
+            dimensions={dimension: f"$.{dimension}" for dimension in metrics.dimensions("", "")},
+            unit=Unit.COUNT,
+        )

@@ -11,7 +11,6 @@ from dueline.config.environment import IngestSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
-from infra.encryption import use_of_key
 from infra.grants import allow
 
 _TIMEOUT = 30
@@ -80,5 +79,4 @@ class Ingest(Construct):
             allow("sqs:SendMessage", on=sends_to),
             allow(*receives, on=[self.inbound.queue_arn]),
             allow("ssm:GetParameter", on=[arns.queue_parameters]),
-            *use_of_key(self, "dynamodb", "sqs", deployment=deployment),
         ]

@@ -5,7 +5,7 @@ from aws_cdk.aws_logs import LogGroup, RetentionDays
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from infra.encryption import key_of
+from infra.grants import key_of
 
 RETENTION = {
     1: RetentionDays.ONE_DAY,

@@ -6,7 +6,7 @@ from constructs import Construct
 
 from dueline.config.deployment import Deployment
 from dueline.core.job import KEEP_DAYS
-from infra.encryption import key_of
+from infra.grants import key_of
 from infra.nag import acknowledge
 
 # A key begins with the days that its object is kept, in four digits, or with this, and then the queue.

@@ -14,7 +14,6 @@ from dueline.core.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
-from infra.encryption import use_of_key
 from infra.grants import allow, allow_on_rows
 
 _TIMEOUT = 30
@@ -106,5 +105,4 @@ class Planner(Construct):
             allow_on_rows("dynamodb:Query", "dynamodb:UpdateItem", table=arns.state, keys=["*#schedules"]),
             allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(deployment.names.dispatch_dlq)]),
             allow(*_RECEIVE, on=[self.queue.queue_arn]),
-            *use_of_key(self, "dynamodb", "sqs", deployment=deployment),
         ]

@@ -1,17 +1,56 @@
 """The managed policies of a queue, or of a group of queues: producers, direct producers, consumers and operators."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from aws_cdk.aws_iam import ManagedPolicy, PolicyStatement
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
+from dueline.config.names import Names
+from dueline.core.queue_settings import QueueSettings
 from infra.arns import Arns
 from infra.constructs.payloads_bucket import keys_of_queue
-from infra.encryption import use_of_key
-from infra.grants import allow, allow_on_rows
+from infra.grants import allow, allow_on_rows, use_of_key
 from infra.nag import acknowledge_wildcard
-from infra.policy_scope import PolicyScope
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyScope:
+    """One queue, or several and the group that queues.yaml has of them."""
+
+    names: Names
+    queues: Sequence[QueueSettings]
+    group: str | None = None
+
+    def __str__(self) -> str:
+        return f"group {self.group}" if self.group else f"queue {self.queues[0].name}"
+
+    def policy(self, kind: str) -> str:
+        """Return the name of the policy of a kind, such as `producer`."""
+        if self.group:
+            return self.names.group_policy(self.group, kind)
+        return self.names.policy(self.queues[0].name, kind)
+
+    def levels(self, arns: Arns) -> list[str]:
+        """Return the SQS queues of all priorities."""
+        return [
+            arns.queue(self.names.queue(queue.name, priority))
+            for queue in self.queues
+            for priority in range(1, queue.priorities + 1)
+        ]
+
+    def dead_letters(self, arns: Arns) -> list[str]:
+        return [arns.queue(self.names.queue_dlq(queue.name)) for queue in self.queues]
+
+    def parameters(self, arns: Arns) -> list[str]:
+        """Return what the queues publish of themselves."""
+        return [arns.parameter(self.names.queue_parameter(queue.name)) for queue in self.queues]
+
+    def rows(self, *rest: str) -> list[str]:
+        """Return the partition keys that begin with a queue's name and `#`, and go on with any of some patterns."""
+        return [f"{queue.name}#{each}" for queue in self.queues for each in rest]
+
 
 _READ = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
 _WRITE = ("dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
@@ -121,7 +160,7 @@ class ConsumerPolicy(Construct):
         _managed_policy(
             self,
             of.policy("consumer"),
-            f"Find {of}, work off its messages, and ask which of its jobs were cancelled.",
+            f"Find {of}, work off its messages, and read which of its jobs were cancelled.",
             [
                 allow(*_RECEIVE, on=of.levels(arns)),
                 allow("sqs:SendMessage", on=of.dead_letters(arns)),

@@ -9,7 +9,7 @@ from constructs import Construct
 
 from dueline.config.deployment import Deployment
 from infra.arns import Arns
-from infra.encryption import key_of
+from infra.grants import key_of
 
 LONGEST_RETENTION_DAYS = 14
 

@@ -16,7 +16,7 @@ from aws_cdk.aws_dynamodb import (
 from constructs import Construct
 
 from dueline.config.deployment import Capacity, Deployment, Storage
-from infra.encryption import key_of
+from infra.grants import key_of
 from infra.nag import acknowledge
 
 _CLASSES = {Storage.STANDARD: TableClass.STANDARD, Storage.INFREQUENT: TableClass.STANDARD_INFREQUENT_ACCESS}

@@ -9,7 +9,6 @@ from dueline.config.deployment import Deployment
 from dueline.config.environment import TtlSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
-from infra.encryption import use_of_key
 from infra.grants import allow
 from infra.nag import acknowledge_wildcard
 
@@ -33,7 +32,7 @@ class TtlGuard(Construct):
             deployment=deployment,
             timeout=_TIMEOUT,
             environment=settings.to_env(),
-            statements=[*_statements(arns), *use_of_key(self, "dynamodb", deployment=deployment)],
+            statements=_statements(arns),
         )
         acknowledge_wildcard(core, "*", reason="Listing schedules shows their names, and is allowed on all or none.")
         self.function, self.live = core.function, core.live

@@ -18,21 +18,21 @@ DEPLOY = (*CDK, "--app", f"{sys.executable} app.py", "--output", ".local/accepta
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.acceptance", description=__doc__)
     parser.add_argument("command", nargs="?", choices=("run", "remove", "tidy"), default="run")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="do not prompt")
     parser.add_argument("--report", default="acceptance.xml", help="the file for the results, as JUnit's XML")
     parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
-    given = parser.parse_args()
+    options = parser.parse_args()
     session = boto3.Session()
     account, region = session.client("sts").get_caller_identity()["Account"], session.region_name
     where = f"the deployment {sandbox.NAME} in account {account}, {region}"
-    if not given.yes and input(f"{given.command}: {where}, for under a dollar? [y/N] ") != "y":
+    if not options.yes and input(f"{options.command}: {where}, for under a dollar? [y/N] ") != "y":
         return 1
     try:
         sandbox.refuse_other_queues(session)
-        if given.command == "tidy":
+        if options.command == "tidy":
             sandbox.tidy(session)
             return 0
-        if given.command == "remove":
+        if options.command == "remove":
             left = sandbox.Removal(session).run()
             print("\n".join(left) or "nothing is left")
             return 1 if left else 0
@@ -42,7 +42,7 @@ def main() -> int:
         print(f"refused: {reason}", file=sys.stderr)
         return 2
     print(f"a run takes up to {sandbox.EXPECTED}; run it in {region} itself: figures include the way to it")
-    tests = [sys.executable, "-m", "pytest", "tests/acceptance", f"--junit-xml={given.report}", *given.pytest]
+    tests = [sys.executable, "-m", "pytest", "tests/acceptance", f"--junit-xml={options.report}", *options.pytest]
     return sandbox.run(
         [*DEPLOY, f"queues={sandbox.QUEUES.relative_to(sandbox.ROOT)}"], tests, remove=sandbox.Removal(session).run
     )

@@ -19,7 +19,7 @@ _MINUTE = timedelta(minutes=1)
 _STAYS = timedelta(minutes=20)
 
 ON_DEAD_LETTERS, GROWING = "DeadLetters", "Growing"
-# These tell by the state of alarms without data, too.
+# These report by the state of alarms without data, too.
 BY_SILENCE = ("WithoutTick", "plain MissingTicks")
 ON_FAULTS = (
     *("ApiErrors", "IngestErrors", "PlannerErrors", "TickErrors"),
@@ -39,9 +39,9 @@ def on_what(alarm: str, names: Names) -> str:
     """
     queues = load(sandbox.QUEUES).queues
     stacks = {names.core_stack: "", **{names.queue_stack(queue): f"{queue} " for queue in queues}}
-    found = _ON.search(alarm)
-    stack = alarm[: found.start()] if found else ""
-    return stacks[stack] + found[1] if found and stack in stacks else ""
+    match = _ON.search(alarm)
+    stack = alarm[: match.start()] if match else ""
+    return stacks[stack] + match[1] if match and stack in stacks else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,6 @@ It is deployed into a local AWS, or, with ACCEPTANCE=aws, it is the sandbox in t
 """
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -23,6 +22,7 @@ from tests.acceptance.inbox import Inbox
 from tests.acceptance.rights import SigV4, role_with
 from tests.e2e.deployed import deployed_locally
 from tests.e2e.environment import environment_of
+from tests.e2e.working import working as process_jobs
 from tests.retrying_http import RetryingTransport
 from tests.waiting import HANG_SECONDS, PATIENT
 
@@ -75,8 +75,6 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             patch.setattr(boto3, "DEFAULT_SESSION", None)
             for name, value in environment_of(emulator, sandbox.NAME).items():
                 patch.setenv(name, value)
-            # A worker that is told to stop ends its poll first.
-            patch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
         sandbox.refuse_other_deployments(boto3.Session())
         yield sandbox.NAME
 
@@ -93,7 +91,7 @@ def session(deployment: str) -> boto3.Session:
 
 @pytest.fixture(scope="session")
 def aws(session: boto3.Session) -> Callable[[str], Any]:
-    """Clients of AWS's services, with the rights of whoever runs the tests."""
+    """Clients of AWS's services, with the rights of the one who runs the tests."""
     make: Any = session.client
     return cache(make)
 
@@ -152,7 +150,7 @@ def inboxes(names: Names, aws: Callable[[str], Any]) -> Iterator[Callable[..., I
 
 @pytest.fixture(scope="session")
 def inbox(inboxes: Callable[..., Inbox], early: dict[str, Job]) -> Callable[..., Inbox]:
-    """All that arrived in a queue, or in a priority of it, since the first test that asked for it."""
+    """All that arrived in a queue, or in a priority of it, since the first test that used it."""
 
     def opened(queue: str, priority: int = 1) -> Inbox:
         return inboxes(queue, priority).open()
@@ -162,7 +160,7 @@ def inbox(inboxes: Callable[..., Inbox], early: dict[str, Job]) -> Callable[...,
 
 @pytest.fixture(scope="session")
 def holder(names: Names, session: boto3.Session) -> Iterator[Callable[[str, str], boto3.Session]]:
-    """The credentials of whoever has a managed policy of a queue, and nothing else: `holder("producer", "plain")`."""
+    """The credentials of one who has a managed policy of a queue, and nothing else: `holder("producer", "plain")`."""
     with ExitStack() as stack:
         yield cache(lambda kind, queue: stack.enter_context(role_with(names, kind, queue, session, is_aws=IS_AWS)))
 
@@ -180,23 +178,9 @@ def working(inboxes: Callable[..., Inbox], session: boto3.Session, deployment: s
     @contextmanager
     def run(queue: str, function: Callable[[Any], None]) -> Iterator[None]:
         inboxes(queue).close()
-        worker, raised = Worker(deployment, session=session), list[BaseException]()
+        worker = Worker(deployment, session=session)
         worker.job(queue)(function)
-
-        def work() -> None:
-            try:
-                worker.run(grace=5)
-            except BaseException as error:
-                raised.append(error)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        try:
+        with process_jobs(worker):
             yield
-        finally:
-            worker.stop()
-            thread.join(HANG_SECONDS)
-        assert not thread.is_alive()
-        assert not raised, raised
 
     return run

@@ -44,24 +44,25 @@ def schedule(http: httpx.Client, queue: str, *, headers: Mapping[str, str] | Non
 
 
 def upload(http: httpx.Client, queue: str, body: bytes, **claimed: Any) -> tuple[Job, httpx.Response]:
-    """Ask for an upload, and send it as the answer says, without any credentials."""
-    asked = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()} | claimed
-    answer = http.post(f"/queues/{queue}/uploads", json=asked)
+    """Request an upload, and send it as the answer says, without any credentials."""
+    request = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()} | claimed
+    answer = http.post(f"/queues/{queue}/uploads", json=request)
     assert answer.status_code == 201, answer.text
-    told = answer.json()
+    presigned = answer.json()
     headers = {
-        name: str(len(body)) if name.lower() == "content-length" else each for name, each in told["headers"].items()
+        name: str(len(body)) if name.lower() == "content-length" else each
+        for name, each in presigned["headers"].items()
     }
     with httpx.Client(verify=trust(), timeout=HANG_SECONDS) as stranger:
-        return told, stranger.put(told["url"], content=body, headers=headers)
+        return presigned, stranger.put(presigned["url"], content=body, headers=headers)
 
 
 def schedule_early(http: httpx.Client, *, delay: float) -> dict[str, Job]:
     """Schedule the jobs; return each by its name."""
-    begun, sent = upload(http, "plain", compact(UPLOADED).encode())
+    presigned, sent = upload(http, "plain", compact(UPLOADED).encode())
     assert sent.is_success, sent.text
     bodies = {name: ("plain", {"payload": payload}) for name, payload in PAYLOADS.items()}
     bodies |= {f"priority {each}": ("levels", {"priority": each}) for each in PRIORITIES}
-    bodies |= {"uploaded": ("plain", {"upload": begun["upload"]})}
+    bodies |= {"uploaded": ("plain", {"upload": presigned["upload"]})}
     bodies |= {"traced": ("plain", {"headers": TRACE})}
     return {name: schedule(http, queue, **body, delay=delay) for name, (queue, body) in bodies.items()}

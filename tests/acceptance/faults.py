@@ -111,17 +111,17 @@ class Faults:
             iam.delete_role_policy(RoleName=role, PolicyName=_POLICY)
 
     def _role_of(self, function: str) -> str:
-        found = self._aws("lambda").get_function_configuration(FunctionName=self._names.function(function))
-        return str(found["Role"]).rpartition("/")[2]
+        configuration = self._aws("lambda").get_function_configuration(FunctionName=self._names.function(function))
+        return str(configuration["Role"]).rpartition("/")[2]
 
     def _set_schedules(self, state: str, *, prefix: str) -> None:
         scheduler, group = self._aws("scheduler"), self._names.schedule_group
         for page in scheduler.get_paginator("list_schedules").paginate(GroupName=group):
-            for listed in page["Schedules"]:
-                if listed["Name"].startswith(prefix) and listed["State"] != state:
-                    known = scheduler.get_schedule(GroupName=group, Name=listed["Name"])
+            for summary in page["Schedules"]:
+                if summary["Name"].startswith(prefix) and summary["State"] != state:
+                    schedule = scheduler.get_schedule(GroupName=group, Name=summary["Name"])
                     scheduler.update_schedule(
-                        **{each: known[each] for each in _OF_A_SCHEDULE if known.get(each)}, State=state
+                        **{each: schedule[each] for each in _OF_A_SCHEDULE if schedule.get(each)}, State=state
                     )
 
     def _limit_writes(self, units: int) -> None:
@@ -134,10 +134,10 @@ class Faults:
     def _make_level(self, queue: str, priority: int) -> None:
         """Make a level, though it may seem to be there: SQS lists a queue for a while after it was deleted."""
         sqs, first, name = self._aws("sqs"), self._names.queue(queue), self._names.queue(queue, priority)
-        told = sqs.get_queue_attributes(QueueUrl=self._url(first), AttributeNames=["All"])["Attributes"]
-        attributes = {each: told[each] for each in (*_OF_A_QUEUE, "RedrivePolicy") if each in told}
-        if "Policy" in told:
-            attributes["Policy"] = told["Policy"].replace(f':{first}"', f':{name}"')
+        source = sqs.get_queue_attributes(QueueUrl=self._url(first), AttributeNames=["All"])["Attributes"]
+        attributes = {each: source[each] for each in (*_OF_A_QUEUE, "RedrivePolicy") if each in source}
+        if "Policy" in source:
+            attributes["Policy"] = source["Policy"].replace(f':{first}"', f':{name}"')
         for left in reversed(range(_TRIES)):
             try:
                 sqs.create_queue(QueueName=name, Attributes=attributes)

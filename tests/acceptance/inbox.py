@@ -92,13 +92,13 @@ class Inbox:
 
 
 def _landed(message: Any) -> Landed:
-    told = message["Attributes"]
+    system = message["Attributes"]
     return Landed(
         body=message["Body"],
         attributes={name: each["StringValue"] for name, each in message.get("MessageAttributes", {}).items()},
-        sent=_instant(told["SentTimestamp"]),
-        visible=_instant(told["ApproximateFirstReceiveTimestamp"]),
-        group=told.get("MessageGroupId"),
+        sent=_instant(system["SentTimestamp"]),
+        visible=_instant(system["ApproximateFirstReceiveTimestamp"]),
+        group=system.get("MessageGroupId"),
     )
 
 

@@ -14,7 +14,7 @@ from botocore.awsrequest import AWSRequest
 from dueline.config.names import Names
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
 
-# IAM tells all of AWS of a change within seconds, and promises no more.
+# IAM informs all of AWS of a change within seconds, and promises no more.
 _KNOWN_AFTER_SECONDS = 20.0
 KINDS = ("producer", "consumer", "operator", "direct")
 
@@ -58,9 +58,12 @@ def role_with(names: Names, kind: str, queue: str, session: boto3.Session, *, is
         else:
             local = json.dumps(as_the_emulator_takes_it(document_of(iam, policy)))
             iam.put_role_policy(RoleName=role, PolicyName="local", PolicyDocument=local)
-        given = sts.assume_role(RoleArn=arn, RoleSessionName="acceptance")["Credentials"]
+        credentials = sts.assume_role(RoleArn=arn, RoleSessionName="acceptance")["Credentials"]
         yield boto3.Session(
-            given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], region_name=session.region_name
+            credentials["AccessKeyId"],
+            credentials["SecretAccessKey"],
+            credentials["SessionToken"],
+            region_name=session.region_name,
         )
     finally:
         remove_role(iam, role)

@@ -45,11 +45,11 @@ def refuse_other_deployments(session: boto3.Session) -> None:
     expected = set(load(QUEUES).queues)
     try:
         client = Client.connect(NAME, session=session, patience=PATIENT)
-        found = {queue.name for queue in client.queues()}
+        actual = {queue.name for queue in client.queues()}
     except DeploymentNotFound:
         return
-    if found != expected:
-        raise Refused(f"{NAME} has the queues {sorted(found)}: the sandbox has {sorted(expected)} and no others")
+    if actual != expected:
+        raise Refused(f"{NAME} has the queues {sorted(actual)}: the sandbox has {sorted(expected)} and no others")
     for queue in expected:
         overview = client.queue(queue)
         depth = overview.depth
@@ -180,12 +180,12 @@ class Removal:
 
     def _delete_queues(self) -> None:
         """Delete the queues that are there, and wait until SQS lets their names be used again."""
-        sqs, found = self._aws("sqs"), 0
+        sqs, deleted = self._aws("sqs"), 0
         for name in queue_names():
             with suppress(sqs.exceptions.QueueDoesNotExist):
                 sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])
-                found += 1
-        if found:
+                deleted += 1
+        if deleted:
             self._sleep(SQS_DELETES_FOR.total_seconds())
 
 

@@ -23,7 +23,7 @@ Aws = Callable[[str], Any]
 # CloudWatch has SQS's metrics a minute or two later, of a queue that nobody used for hours up to 15 minutes later:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/monitoring-using-cloudwatch.html
 RINGS_WITHIN, SILENT_WITHIN = timedelta(minutes=20), timedelta(minutes=35)
-# Two periods of five minutes that miss ticks, and one more that had begun.
+# Two periods of five minutes that miss ticks, and one more that had started.
 WITHOUT_TICKS = timedelta(minutes=16)
 # A period of five minutes has it for certain.
 FAULTY = timedelta(minutes=2)
@@ -56,17 +56,17 @@ def dead_letter_urls(aws: Aws) -> list[str]:
     return [aws("sqs").get_queue_url(QueueName=each)["QueueUrl"] for each in names]
 
 
-def ask_for(duration: timedelta, ask: Callable[[], object]) -> None:
+def repeat_for(duration: timedelta, call: Callable[[], object]) -> None:
     until = time.monotonic() + duration.total_seconds()
     while time.monotonic() < until:
         with suppress(DuelineError):
-            ask()
+            call()
         time.sleep(1)
 
 
 def let_ingest_wait(client: Client) -> None:
     """Move a job to now, in a queue that has its ticks: ingest is sent it by the inbound queue."""
-    # SQS tells the age of no message that was received more than three times: so there are several, in turn.
+    # SQS reports the age of no message that was received more than three times: so there are several, in turn.
     (job,) = jobs_of(client.schedule_many("moved", [NewJob(payload=1, delay=1200)]))
     with suppress(DuelineError):
         client.reschedule(job.id, delay=0)
@@ -86,7 +86,7 @@ def test_alarms_ring_and_fall_silent(
     far = jobs_of(client.schedule_many("plain", [NewJob(payload=n, delay=86_400) for n in range(500)]))
     with faults.schedule_off("plain"):
         until = now + WITHOUT_TICKS
-        # Its jobs are due before its ticks are back, so that the first of these tells how late they are.
+        # Its jobs are due before its ticks are back, so that the first of these shows how late they are.
         jobs_of(client.schedule_many("plain", [NewJob(payload=1, delay=table_after)]))
         for function in ("api", "ingest", "planner", "tick"):
             invoke(aws, names, function)
@@ -112,14 +112,14 @@ def break_functions(client: Client, names: Names, aws: Aws, faults: Faults, far:
     let_ingest_wait(client)
     # A submission would be buffered in the inbound queue, and be no fault: a cancel must be written.
     with faults.table_denied("api"):
-        ask_for(FAULTY, lambda: client.cancel(next(far)))
+        repeat_for(FAULTY, lambda: client.cancel(next(far)))
     let_ingest_wait(client)
     with faults.stopped("api"):
-        ask_for(FAULTY, lambda: client.queue("plain"))
+        repeat_for(FAULTY, lambda: client.queue("plain"))
     let_ingest_wait(client)
     # Lambda tries what it was sent asynchronously, as by schedules, again and again: an alarm needs throttles at once.
     with faults.stopped("tick"), faults.schedules_hidden():
-        ask_for(FAULTY, lambda: (invoke(aws, names, "tick"), invoke(aws, names, "ttl")))
+        repeat_for(FAULTY, lambda: (invoke(aws, names, "tick"), invoke(aws, names, "ttl")))
 
 
 def invoke(aws: Aws, names: Names, function: str) -> None:

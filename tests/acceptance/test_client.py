@@ -52,14 +52,14 @@ def test_job_arrives_with_its_payload(client: Client, inbox: Callable[..., Inbox
 
 
 @both
-def test_many_are_scheduled_and_cancelled_in_order(client: Client) -> None:
+def test_many_are_scheduled_and_cancelled(client: Client) -> None:
     start = datetime.now(UTC).replace(microsecond=0) + DAY
-    asked = [NewJob(payload=n, at=start + timedelta(seconds=n)) for n in range(30)]
-    asked[25] = NewJob(payload=25, delay=-1)
-    results = client.schedule_many("flood", asked)
+    new = [NewJob(payload=n, at=start + timedelta(seconds=n)) for n in range(30)]
+    new[25] = NewJob(payload=25, delay=-1)
+    results = client.schedule_many("flood", new)
     assert isinstance(results.pop(25), InvalidJob)
     jobs = jobs_of(results)
-    assert [job.due for job in jobs] == [each.at for each in asked if each.at]
+    assert [job.due for job in jobs] == [each.at for each in new if each.at]
     assert client.cancel_many(job.id for job in jobs[:20]) == [State.CANCELLED] * 20
 
 
@@ -72,8 +72,8 @@ def test_job_moves_and_is_listed_until_cancelled(client: Client) -> None:
     assert client.reschedule(job.id, at=job.due - DAY) == moved
     assert (client.get(job.id).state, client.get(job.id).moved_to) == (State.CANCELLED, moved.id)
     around = {"start": moved.due, "end": moved.due + timedelta(seconds=1)}
-    listed = [each for each in client.jobs("flood", **around) if each.id == moved.id]
-    assert [(each.payload, each.state) for each in listed] == [({"to": "ann"}, State.SCHEDULED)]
+    entries = [each for each in client.jobs("flood", **around) if each.id == moved.id]
+    assert [(each.payload, each.state) for each in entries] == [({"to": "ann"}, State.SCHEDULED)]
     assert client.cancel(moved.id) is State.CANCELLED
     assert moved.id not in {each.id for each in client.jobs("flood", **around)}
     with pytest.raises(AlreadyFinished, match="was cancelled"):
@@ -95,7 +95,7 @@ def test_queue_is_paused_limited_and_resumed(client: Client) -> None:
 
 @both
 @pytest.mark.parametrize(
-    ("ask", "error"),
+    ("call", "error"),
     [
         (lambda client: client.schedule("nobody", 1), QueueNotFound),
         (lambda client: client.get("plain.0.t.1000.00000000-0000-4000-8000-000000000000"), JobNotFound),
@@ -103,9 +103,9 @@ def test_queue_is_paused_limited_and_resumed(client: Client) -> None:
         (lambda client: client.schedule("plain", 1, at=datetime(2999, 1, 1, tzinfo=UTC)), InvalidJob),
     ],
 )
-def test_refusals(client: Client, ask: Callable[[Client], object], error: type[DuelineError]) -> None:
+def test_refusals(client: Client, call: Callable[[Client], object], error: type[DuelineError]) -> None:
     with pytest.raises(error):
-        ask(client)
+        call(client)
 
 
 def test_producer_uses_its_own_queue_alone(holder: Callable[[str, str], boto3.Session], deployment: str) -> None:

@@ -56,7 +56,7 @@ def test_nothing_is_lost_meanwhile(
             jobs += client.schedule_many("plain", [NewJob(payload="meanwhile", delay=table_after)])
             time.sleep(2 if IS_AWS else 1)
     accepted = [job for job in jobs if isinstance(job, Job)]
-    figure("refused, and their callers told", len(jobs) - len(accepted))
+    figure("refused, and their callers informed", len(jobs) - len(accepted))
     plain.wait_for(*(job.id for job in accepted), seconds=60 * minutes + table_after + HANG_SECONDS)
     late = lateness(accepted, plain.landed)
     assert figure("early", sum(each < 0 for each in late)) == 0

@@ -17,7 +17,7 @@ def post(http: httpx.Client, body: Any, queue: str = "plain") -> httpx.Response:
     return http.post(f"/queues/{queue}/jobs", json=body)
 
 
-def test_created_job_has_id_queue_due_route_and_state(http: httpx.Client) -> None:
+def test_created_job_has_all_its_fields(http: httpx.Client) -> None:
     answer = post(http, {"payload": {"to": "ann"}, "at": "2030-01-01T09:00:00+01:00"})
     assert answer.status_code == 201
     job = answer.json()
@@ -104,7 +104,7 @@ def test_id_of_another_queue_is_not_found(http: httpx.Client, method: str) -> No
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_each_of_many_jobs_has_a_result_or_an_error(http: httpx.Client) -> None:
+def test_each_job_has_a_result_or_an_error(http: httpx.Client) -> None:
     answer = post(http, {"jobs": [{"payload": 1, "delay": DAY}, {"payload": 2, "delay": -1}, {"payload": 3}]})
     assert answer.status_code == 200
     first, second, third = answer.json()["jobs"]
@@ -143,7 +143,7 @@ def test_look_up_follows_a_job_to_dispatched(
     assert inbox("plain").wait_for(job["id"]).body == "1"
 
 
-def test_jobs_of_both_routes_have_their_requests_trace(
+def test_jobs_carry_their_requests_trace(
     http: httpx.Client, early: dict[str, Job], inbox: Callable[..., Inbox]
 ) -> None:
     direct, by_the_table = schedule(http, "plain", headers=TRACE), early["traced"]

@@ -33,10 +33,10 @@ def deploying(partitions: int, folder: Path) -> Iterator["subprocess.Popen[bytes
     settings["queues"][QUEUE] = {"partitions": partitions}
     file, log = folder / f"{partitions}.yaml", folder / f"{partitions}.log"
     file.write_text(yaml.safe_dump(settings, sort_keys=False))
-    with log.open("wb") as told:
+    with log.open("wb") as output:
         # A session of its own, so that Ctrl-C ends the run, and not the deployment half-way.
         command = [*DEPLOY, f"queues={file}"]
-        process = subprocess.Popen(command, cwd=sandbox.ROOT, stdout=told, stderr=told, start_new_session=True)
+        process = subprocess.Popen(command, cwd=sandbox.ROOT, stdout=output, stderr=output, start_new_session=True)
         try:
             yield process
         finally:
@@ -45,7 +45,7 @@ def deploying(partitions: int, folder: Path) -> Iterator["subprocess.Popen[bytes
 
 
 @pytest.mark.aws_only("each deployment takes a synthesis: tests/template and the simulation hold it locally")
-def test_partitions_change_while_jobs_are_on_their_way(
+def test_partitions_change_with_jobs_in_flight(
     client: Client,
     http: httpx.Client,
     names: Names,
@@ -74,7 +74,7 @@ def test_partitions_change_while_jobs_are_on_their_way(
             moved.wait_for(*(job.id for job in jobs), seconds=table_after + HANG_SECONDS)
 
     def takes_jobs(partitions: int) -> bool:
-        """Ask the HTTP API, which gives each job its partition; a client knows of new ones within a minute."""
+        """Use the HTTP API, which gives each job its partition; a client knows of new ones within a minute."""
         ids = [http.post(f"/queues/{QUEUE}/jobs", json={"payload": 1}).json()["id"] for _ in range(20)]
         return {partition(id) for id in ids} == set(range(partitions))
 

@@ -22,9 +22,7 @@ from tests.waiting import HANG_SECONDS, wait_until
 Aws = Callable[[str], Any]
 
 
-def test_jobs_arrive_in_the_queue_of_their_priority(
-    http: httpx.Client, early: dict[str, Job], inbox: Callable[..., Inbox]
-) -> None:
+def test_jobs_arrive_by_priority(http: httpx.Client, early: dict[str, Job], inbox: Callable[..., Inbox]) -> None:
     levels = {priority: inbox("levels", priority) for priority in PRIORITIES}
     for priority, level in levels.items():
         direct, by_the_table = schedule(http, "levels", priority=priority), early[f"priority {priority}"]
@@ -75,7 +73,7 @@ def failing(sqs: Any, names: Names, queue: str) -> Iterator[None]:
             thread.join()
 
 
-def test_redrive_puts_dead_letters_back_into_their_level(
+def test_redrive_keeps_the_level(
     client: Client,
     names: Names,
     aws: Aws,
@@ -98,11 +96,11 @@ def test_redrive_puts_dead_letters_back_into_their_level(
     assert wait_until(lambda: moved.append(redriven("levels")) or sum(moved) >= len(jobs)), moved
     for number, level in enumerate(levels):
         level.open().wait_for(*(job.id for job in jobs[number::2]))
-    astray = sum(bool(levels[1 - n % 2].of(job.id)) for n, job in enumerate(jobs))
-    assert figure("dead letters in another level", astray) == 0
+    misplaced = sum(bool(levels[1 - n % 2].of(job.id)) for n, job in enumerate(jobs))
+    assert figure("dead letters in another level", misplaced) == 0
 
 
-def test_jobs_without_their_level_are_parked_and_put_back(
+def test_jobs_of_a_missing_level_are_parked(
     client: Client,
     names: Names,
     aws: Aws,

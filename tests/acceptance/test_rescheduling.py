@@ -24,7 +24,7 @@ def scheduled(http: httpx.Client, **more: Any) -> dict[str, Any]:
     return job
 
 
-def test_moved_job_comes_at_its_new_time_with_its_tenant(http: httpx.Client, inbox: Callable[..., Inbox]) -> None:
+def test_moved_job_keeps_its_tenant(http: httpx.Client, inbox: Callable[..., Inbox]) -> None:
     moved, old = inbox("moved"), scheduled(http, tenant="acme")
     answer = http.patch(path_of(old), json={"delay": 3})
     assert answer.status_code == 200, answer.text
@@ -44,8 +44,8 @@ def test_move_can_be_repeated_but_not_changed(http: httpx.Client) -> None:
     there = {"at": "2027-05-01T09:00:00+02:00"}
     new = http.patch(path_of(old), json=there).json()
     assert new["due"] == "2027-05-01T07:00:00.000Z"
-    told = http.get(path_of(old)).json()
-    assert (told["state"], told["moved_to"]) == ("cancelled", new["id"])
+    shown = http.get(path_of(old)).json()
+    assert (shown["state"], shown["moved_to"]) == ("cancelled", new["id"])
     assert http.patch(path_of(old), json=there).json()["id"] == new["id"]
     elsewhere = http.patch(path_of(old), json={"delay": DAY})
     assert elsewhere.status_code == 409
@@ -54,7 +54,7 @@ def test_move_can_be_repeated_but_not_changed(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("cancelled", [True, False], ids=["cancelled", "left"])
-def test_move_of_a_job_that_is_gone_is_409_and_says_why(http: httpx.Client, cancelled: bool) -> None:
+def test_move_of_a_finished_job_is_409(http: httpx.Client, cancelled: bool) -> None:
     job = scheduled(http) if cancelled else schedule(http, "moved", delay=0)
     if cancelled:
         assert http.delete(path_of(job)).status_code == 200

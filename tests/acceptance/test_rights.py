@@ -21,7 +21,7 @@ from tests.waiting import PATIENT, wait_until
 
 OWN, OTHER = "plain", "plain-vip"
 ID = "0.t.4102444800000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
-# A job of the future that is not there may be on its way: whoever moves it has to try again.
+# A missing job of the future may be on its way: one who moves it has to try again.
 LONG_AGO = ID.replace("4102444800000", "1600000000000")
 Holder = Callable[[str, str], boto3.Session]
 Aws = Callable[[str], Any]
@@ -176,7 +176,7 @@ def test_nobody_sends_planning_jobs(holder: Holder, names: Names, aws: Aws) -> N
         aws("iam").delete_role_policy(RoleName=role, PolicyName="all")
 
 
-# By IAM's simulator: some questions in each call, as it may be asked a few times a second only.
+# By IAM's simulator: some questions in each call, as it takes a few calls a second only.
 
 Rows = tuple[str, Sequence[str]]
 ROWS: dict[str, list[Rows]] = {
@@ -187,7 +187,7 @@ ROWS: dict[str, list[Rows]] = {
     "direct": [("jobs", ["GetItem", "Query", "PutItem"]), ("state", ["GetItem"])],
 }
 ON_ROWS = ("GetItem", "PutItem", "Query", "Scan")
-# What no function does, whatever it is asked: rows of jobs are only added, and nothing that is deployed goes.
+# What no function does, whatever the request: rows of jobs are only added, and nothing that is deployed goes.
 NEVER = (
     *("dynamodb:DeleteItem", "dynamodb:DeleteTable", "sqs:PurgeQueue", "sqs:DeleteQueue", "iam:AttachRolePolicy"),
     *("lambda:UpdateFunctionCode", "scheduler:DeleteSchedule"),
@@ -195,7 +195,7 @@ NEVER = (
 
 
 class Simulator:
-    """Asks IAM what a managed policy, or a function's role, allows in a deployment; counts the calls."""
+    """Queries IAM: what a managed policy, or a function's role, allows in a deployment; counts the calls."""
 
     def __init__(self, names: Names, session: boto3.Session) -> None:
         make: Any = session.client
@@ -215,8 +215,8 @@ class Simulator:
         return {"PolicyInputList": [document if isinstance(document, str) else json.dumps(document)]}
 
     def role(self, function: str) -> dict[str, Any]:
-        found = self._functions.get_function_configuration(FunctionName=self._names.function(function))
-        return {"PolicySourceArn": found["Role"]}
+        configuration = self._functions.get_function_configuration(FunctionName=self._names.function(function))
+        return {"PolicySourceArn": configuration["Role"]}
 
     def allowed(
         self, of: dict[str, Any], actions: Sequence[str], resources: Sequence[str], *, key: str = ""
@@ -228,31 +228,31 @@ class Simulator:
         pages = self._iam.get_paginator(kind).paginate(
             ActionNames=actions, ResourceArns=resources, ContextEntries=[entry] if key else [], **of
         )
-        found = set()
+        allowed = set()
         for result in (each for page in pages for each in page["EvaluationResults"]):
             each = result.get("ResourceSpecificResults") or [
                 {"EvalResourceName": result["EvalResourceName"], "EvalResourceDecision": result["EvalDecision"]}
             ]
-            found |= {
+            allowed |= {
                 (result["EvalActionName"], one["EvalResourceName"])
                 for one in each
                 if one["EvalResourceDecision"] == "allowed"
             }
-        return found
+        return allowed
 
 
 @pytest.mark.aws_only("the local AWS simulates one resource a call, and knows no conditions on a row's key")
 def test_simulator_allows_what_is_documented(names: Names, session: boto3.Session, figure: Figure) -> None:
-    asks, wrong = Simulator(names, session), list[str]()
+    simulator, wrong = Simulator(names, session), list[str]()
     tables = {
-        name: f"arn:aws:dynamodb:{asks.here}:table/{each}"
+        name: f"arn:aws:dynamodb:{simulator.here}:table/{each}"
         for name, each in (("jobs", names.table), ("state", names.state))
     }
     for kind in KINDS:
-        policy, requests = asks.policy(kind), [*ALLOWED.get(kind, []), *DENIED[kind]]
-        arns = {f"{asks.api}/{each.method}{each.path}": each in ALLOWED.get(kind, []) for each in requests}
-        found = {arn for _, arn in asks.allowed(policy, ["execute-api:Invoke"], list(arns))}
-        wrong += [f"{kind}: {arn}" for arn, allowed in arns.items() if (arn in found) is not allowed]
+        policy, requests = simulator.policy(kind), [*ALLOWED.get(kind, []), *DENIED[kind]]
+        arns = {f"{simulator.api}/{each.method}{each.path}": each in ALLOWED.get(kind, []) for each in requests}
+        passed = {arn for _, arn in simulator.allowed(policy, ["execute-api:Invoke"], list(arns))}
+        wrong += [f"{kind}: {arn}" for arn, allowed in arns.items() if (arn in passed) is not allowed]
         for queue in (OWN, OTHER):
             expected = {
                 (f"dynamodb:{action}", tables[table])
@@ -261,11 +261,11 @@ def test_simulator_allows_what_is_documented(names: Names, session: boto3.Sessio
                 if queue == OWN
             }
             actions = [f"dynamodb:{action}" for action in ON_ROWS]
-            given = asks.allowed(policy, actions, list(tables.values()), key=f"{queue}#0")
-            wrong += [f"{kind} on rows of {queue}: {each}" for each in sorted(given ^ expected)]
-    queue = f"arn:aws:sqs:{asks.here}:{names.queue(OWN)}"
+            actual = simulator.allowed(policy, actions, list(tables.values()), key=f"{queue}#0")
+            wrong += [f"{kind} on rows of {queue}: {each}" for each in sorted(actual ^ expected)]
+    queue = f"arn:aws:sqs:{simulator.here}:{names.queue(OWN)}"
     for function in FUNCTIONS:
-        for pair in asks.allowed(asks.role(function), NEVER, [*tables.values(), queue, "*"]):
+        for pair in simulator.allowed(simulator.role(function), NEVER, [*tables.values(), queue, "*"]):
             wrong.append(f"function {function}: {pair}")
-    figure("calls of the simulator", asks.calls)
+    figure("calls of the simulator", simulator.calls)
     assert wrong == []

@@ -38,14 +38,14 @@ def test_schedule_runs_on_time_and_pauses(http: httpx.Client, inbox: Callable[..
     landed = next(landed for landed in plain.landed if landed.attributes.get("dueline-schedule") == f"beat@{first}")
     assert (landed.body, landed.due) == ('{"beat":1}', start)
 
-    def told() -> list[tuple[str, str]]:
-        """Return the run as the history tells it, once its planner has noted how far it came."""
+    def history() -> list[tuple[str, str]]:
+        """Return the run as the history shows it, once its planner has noted how far it came."""
         runs = http.get(f"{PATH}/history").json()["runs"]
         return [(each["id"], each["state"]) for each in runs if each["scheduled_for"] == first]
 
-    assert wait_until(lambda: told() == [(landed.id, "dispatched")]), told()
-    asked = http.post(f"{PATH}/run", json={"payload": "now"}).json()
-    assert wait_until(lambda: [each.body for each in plain.of(asked["id"])] == ['"now"'])
+    assert wait_until(lambda: history() == [(landed.id, "dispatched")]), history()
+    manual = http.post(f"{PATH}/run", json={"payload": "now"}).json()
+    assert wait_until(lambda: [each.body for each in plain.of(manual["id"])] == ['"now"'])
 
     paused = http.post(f"{PATH}/pause", headers={"If-Match": answer.headers["ETag"]})
     assert (paused.status_code, paused.json()["paused"], paused.json()["next"]) == (200, True, [])
@@ -79,13 +79,13 @@ def test_first_schedule_of_the_docs_goes_through(
     assert capsys.readouterr().out.count(" 09:00:00+0") == 5
 
     exec(THEN, names)
-    changed, listed = capsys.readouterr().out.splitlines()
-    assert (changed, listed) == (str(names["later"].effective_from), "['digest']")
+    changed, listing = capsys.readouterr().out.splitlines()
+    assert (changed, listing) == (str(names["later"].effective_from), "['digest']")
     assert [run.scheduled_for.day for run in names["missed"]] == [2, 3, 4, 5, 6]
     with pytest.raises(ScheduleNotFound):
         names["schedules"].get("digest")
     plain = inbox("plain")
-    asked = [names["once"], *names["missed"]]
-    landed = plain.wait_for(*(run.id for run in asked))
+    runs = [names["once"], *names["missed"]]
+    landed = plain.wait_for(*(run.id for run in runs))
     run = f"digest@{instant.text(names['once'].scheduled_for)}"
     assert (landed.body, landed.attributes["dueline-schedule"]) == ('{"to":"ann"}', run)

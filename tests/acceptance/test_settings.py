@@ -1,4 +1,4 @@
-"""How AWS has the deployment set: what keeps jobs from being lost, and tells when something is wrong."""
+"""How AWS has the deployment set: what keeps jobs from being lost, and reports when something is wrong."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ def test_every_schedule_fires(names: Names, client: Client, aws: Aws) -> None:
     assert {name for name in {*ticks, names.watch, names.planner_watch} if states.get(name) != "ENABLED"} == set()
 
 
-def test_every_queue_keeps_its_dead_letters_for_14_days(names: Names, client: Client, aws: Aws) -> None:
+def test_dead_letters_are_kept_for_14_days(names: Names, client: Client, aws: Aws) -> None:
     sqs, wrong = aws("sqs"), list[str]()
 
     def attributes(name: str) -> dict[str, str]:

@@ -23,9 +23,7 @@ Scale = Callable[[int, int], int]
 
 
 @pytest.mark.aws_only("the timers are AWS's own")
-def test_sqs_shows_a_message_in_the_second_after_its_delay(
-    names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure
-) -> None:
+def test_sqs_delay_ends_within_a_second(names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure) -> None:
     sqs, plain, delays, chance = aws("sqs"), inbox("plain"), dict[str, int](), random.Random(1)
     url, run = sqs.get_queue_url(QueueName=names.queue("plain"))["QueueUrl"], datetime.now(UTC).isoformat()
     for batch in range(200):
@@ -105,9 +103,9 @@ def test_cold_api_answers_within_three_seconds(aws: Aws, http: httpx.Client, fig
         pytest.skip(f"the account lets {most} functions run at once, and this takes {2 * count}")
 
     def seconds(_: int) -> float:
-        begun = time.monotonic()
+        started = time.monotonic()
         assert http.get("/queues/plain").status_code == 200
-        return time.monotonic() - begun
+        return time.monotonic() - started
 
     with ThreadPoolExecutor(count) as pool:
         took = sorted(pool.map(seconds, range(count)))
@@ -115,7 +113,7 @@ def test_cold_api_answers_within_three_seconds(aws: Aws, http: httpx.Client, fig
 
 
 @pytest.mark.aws_only("the local AWS does not count what AWS bills")
-def test_small_job_is_charged_as_the_cost_model_says(
+def test_small_job_costs_what_the_model_says(
     client: Client, names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure, table_after: float
 ) -> None:
     count, start, flood = 1000, datetime.now(UTC) - timedelta(minutes=1), inbox("flood")

@@ -69,7 +69,7 @@ class QueueEngine(TableEngine, Protocol):
         """Return what a worker reads where a pointer points to."""
 
     def upload(self, payloads: Payloads, url: str, headers: Mapping[str, str], body: bytes) -> bool:
-        """PUT a body to a URL without credentials; tell whether it was taken."""
+        """PUT a body to a URL without credentials; return whether it was accepted."""
 
 
 class Memory:
@@ -109,10 +109,10 @@ class Memory:
         return kept
 
     def upload(self, payloads: Any, url: str, headers: Mapping[str, str], body: bytes) -> bool:
-        wanted = {"content-length": str(len(body)), "x-amz-checksum-sha256": hashlib.sha256(body).hexdigest()}
-        if headers == wanted:
+        expected_headers = {"content-length": str(len(body)), "x-amz-checksum-sha256": hashlib.sha256(body).hexdigest()}
+        if headers == expected_headers:
             payloads.kept[url.removeprefix(f"memory://{payloads.bucket}/")] = body
-        return headers == wanted
+        return headers == expected_headers
 
 
 class DynamoDB:
@@ -177,8 +177,8 @@ class Aws(DynamoDB):
 
     def types(self, queue: Queue) -> dict[str, str]:
         """Return the type of each attribute of the next message."""
-        asked: Any = {"QueueUrl": self._urls[queue], "MessageAttributeNames": ["All"]}
-        (message,) = self.sqs.receive_message(**asked)["Messages"]
+        parameters: Any = {"QueueUrl": self._urls[queue], "MessageAttributeNames": ["All"]}
+        (message,) = self.sqs.receive_message(**parameters)["Messages"]
         return {name: value["DataType"] for name, value in message["MessageAttributes"].items()}
 
     def _receive(self, queue: Queue) -> list[Message]:
@@ -207,7 +207,7 @@ class Aws(DynamoDB):
 
 
 class Moto(Aws):
-    # Only while a test asks for it: moto answers every client of this process.
+    # Only while a test needs it: moto answers every client of this process.
     answering = staticmethod(mock_aws)
 
 

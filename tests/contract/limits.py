@@ -30,7 +30,7 @@ def state_limits_of_dynamodb(client: Any) -> Any:
     """Let a client refuse what DynamoDB would; return the client."""
     _refuse(client, "BatchWriteItem", _too_many_rows, _too_large_a_row)
     _refuse(client, "BatchGetItem", _too_many_keys)
-    _refuse(client, "PutItem", lambda asked: _too_large([asked["Item"]]))
+    _refuse(client, "PutItem", lambda request: _too_large([request["Item"]]))
     _refuse(client, "TransactWriteItems", _too_many_actions, _too_large_an_action, _an_item_twice)
     _refuse(client, "Query", _bounds_the_wrong_way_round, _too_long_a_bound)
     return client
@@ -63,8 +63,8 @@ def _plain(type: str, value: Any) -> str | int | bool | bytes:
 
 def _refuse(client: Any, operation: str, *checks: Check) -> None:
     def before_call(params: dict[str, Any], **_: Any) -> Any:
-        asked = json.loads(params["body"])
-        problem = next(filter(None, (check(asked) for check in checks)), None)
+        request = json.loads(params["body"])
+        problem = next(filter(None, (check(request) for check in checks)), None)
         return problem and _answer(params, 400, {"Error": dict(zip(("Code", "Message"), problem, strict=True))})
 
     service = client.meta.service_model.service_name
@@ -75,30 +75,30 @@ def _answer(params: dict[str, Any], status: int, parsed: dict[str, Any]) -> Any:
     return AWSResponse(params["url"], status, {}, None), parsed
 
 
-def _too_many_rows(asked: dict[str, Any]) -> Problem:
-    (requests,) = asked["RequestItems"].values()
+def _too_many_rows(request: dict[str, Any]) -> Problem:
+    (requests,) = request["RequestItems"].values()
     if len(requests) <= WRITE_ROWS:
         return None
     return "ValidationException", "Too many items requested for the BatchWriteItem call"
 
 
-def _too_large_a_row(asked: dict[str, Any]) -> Problem:
-    (requests,) = asked["RequestItems"].values()
-    return _too_large(request["PutRequest"]["Item"] for request in requests if "PutRequest" in request)
+def _too_large_a_row(request: dict[str, Any]) -> Problem:
+    (requests,) = request["RequestItems"].values()
+    return _too_large(each["PutRequest"]["Item"] for each in requests if "PutRequest" in each)
 
 
-def _too_large_an_action(asked: dict[str, Any]) -> Problem:
-    return _too_large(action["Put"]["Item"] for action in asked["TransactItems"] if "Put" in action)
+def _too_large_an_action(request: dict[str, Any]) -> Problem:
+    return _too_large(action["Put"]["Item"] for action in request["TransactItems"] if "Put" in action)
 
 
-def _too_many_actions(asked: dict[str, Any]) -> Problem:
-    if len(asked["TransactItems"]) <= ACTIONS:
+def _too_many_actions(request: dict[str, Any]) -> Problem:
+    if len(request["TransactItems"]) <= ACTIONS:
         return None
     return "ValidationException", "Member must have length less than or equal to 100"
 
 
-def _an_item_twice(asked: dict[str, Any]) -> Problem:
-    bodies = [body for action in asked["TransactItems"] for body in action.values()]
+def _an_item_twice(request: dict[str, Any]) -> Problem:
+    bodies = [body for action in request["TransactItems"] for body in action.values()]
     named = [(body["TableName"], body.get("Key") or body["Item"]) for body in bodies]
     keys = [(table, item["pk"]["S"], item["sk"]["S"]) for table, item in named]
     if len(set(keys)) == len(keys):
@@ -112,38 +112,38 @@ def _too_large(items: Iterable[dict[str, Any]]) -> Problem:
     return "ValidationException", "Item size has exceeded the maximum allowed size"
 
 
-def _too_many_keys(asked: dict[str, Any]) -> Problem:
-    if sum(len(wanted["Keys"]) for wanted in asked["RequestItems"].values()) <= READ_KEYS:
+def _too_many_keys(request: dict[str, Any]) -> Problem:
+    if sum(len(keys["Keys"]) for keys in request["RequestItems"].values()) <= READ_KEYS:
         return None
     return "ValidationException", "Too many items requested for the BatchGetItem call"
 
 
-def _bounds_the_wrong_way_round(asked: dict[str, Any]) -> Problem:
-    low, high = (asked["ExpressionAttributeValues"].get(name, {}).get("S") for name in (":low", ":high"))
+def _bounds_the_wrong_way_round(request: dict[str, Any]) -> Problem:
+    low, high = (request["ExpressionAttributeValues"].get(name, {}).get("S") for name in (":low", ":high"))
     if low is None or high is None or low <= high:
         return None
     return "ValidationException", "The BETWEEN operator requires upper bound to be greater than or equal to lower bound"
 
 
-def _too_long_a_bound(asked: dict[str, Any]) -> Problem:
-    bounds = [asked["ExpressionAttributeValues"].get(name, {}).get("S", "") for name in (":low", ":high")]
+def _too_long_a_bound(request: dict[str, Any]) -> Problem:
+    bounds = [request["ExpressionAttributeValues"].get(name, {}).get("S", "") for name in (":low", ":high")]
     if max(len(bound.encode()) for bound in bounds) <= KEY_BYTES:
         return None
     return "ValidationException", "Size of rangekey has exceeded the maximum size limit of 1024 bytes"
 
 
-def _too_many_messages(asked: dict[str, Any]) -> Problem:
-    if 1 <= len(asked["Entries"]) <= MESSAGES:
+def _too_many_messages(request: dict[str, Any]) -> Problem:
+    if 1 <= len(request["Entries"]) <= MESSAGES:
         return None
     return "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10"
 
 
-def _too_long_a_batch(asked: dict[str, Any]) -> Problem:
-    sent = sum(_message_bytes(entry) for entry in asked["Entries"])
+def _too_long_a_batch(request: dict[str, Any]) -> Problem:
+    sent = sum(_message_bytes(entry) for entry in request["Entries"])
     if sent <= BATCH_BYTES:
         return None
-    told = f"Batch requests cannot be longer than {BATCH_BYTES} bytes. You have sent {sent} bytes."
-    return "AWS.SimpleQueueService.BatchRequestTooLong", told
+    message = f"Batch requests cannot be longer than {BATCH_BYTES} bytes. You have sent {sent} bytes."
+    return "AWS.SimpleQueueService.BatchRequestTooLong", message
 
 
 def _untyped_value(asked: dict[str, Any]) -> Problem:
@@ -166,15 +166,15 @@ def _message_bytes(entry: dict[str, Any]) -> int:
 
 def _hold_back_long_delays(params: dict[str, Any], context: dict[str, Any], **_: Any) -> Any:
     """Take out what SQS would fail alone, for a delay that is too long, while it sends the rest of a batch."""
-    asked = json.loads(params["body"])
-    kept = [entry for entry in asked["Entries"] if 0 <= entry["DelaySeconds"] <= DELAY_SECONDS]
-    context["held_back"] = [entry for entry in asked["Entries"] if entry not in kept]
-    params["body"] = json.dumps({**asked, "Entries": kept}).encode()
+    request = json.loads(params["body"])
+    kept = [entry for entry in request["Entries"] if 0 <= entry["DelaySeconds"] <= DELAY_SECONDS]
+    context["held_back"] = [entry for entry in request["Entries"] if entry not in kept]
+    params["body"] = json.dumps({**request, "Entries": kept}).encode()
     return None if kept else _answer(params, 200, {"Successful": []})
 
 
 def _fail_long_delays(parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
-    told = f"DelaySeconds must be >= 0 and <= {DELAY_SECONDS}."
-    failed = {"Code": "InvalidParameterValue", "SenderFault": True, "Message": told}
+    message = f"DelaySeconds must be >= 0 and <= {DELAY_SECONDS}."
+    failed = {"Code": "InvalidParameterValue", "SenderFault": True, "Message": message}
     for entry in context.pop("held_back", ()):
         parsed.setdefault("Failed", []).append({**failed, "Id": entry["Id"]})

@@ -77,7 +77,7 @@ NO_ANSWER = [
         *((each, Unavailable) for each in NO_ANSWER),
     ],
 )
-def test_table_that_fails_says_why_at_every_call(fault, expected):
+def test_each_table_call_reports_its_fault(fault, expected):
     is_code = isinstance(fault, str)
     answers = error(fault, status=500 if fault == "InternalServerError" else 400) if is_code else fault
     for name, call in CALLS.items():
@@ -91,14 +91,14 @@ def test_table_that_fails_says_why_at_every_call(fault, expected):
 @pytest.mark.parametrize(
     "name", ["write", "read", "page", "share", "read_barrier", "reserve", "acquire_lease", "checkpoint"]
 )
-def test_odd_success_of_dynamodb_is_unavailable(name, body):
+def test_odd_dynamodb_answer_is_unavailable(name, body):
     """A proxy may answer with 200, and with what AWS never says."""
     with pytest.raises(Unavailable):
         CALLS[name](table((200, body)))
 
 
 @pytest.mark.parametrize("body", [{}, [], "ok"], ids=["empty", "list", "text"])
-def test_odd_success_of_sqs_acknowledges_nothing(body):
+def test_odd_sqs_answer_acknowledges_nothing(body):
     client = answering("sqs", (200, body))
     with pytest.raises(Unavailable):
         SqsQueue(client, URL).depth()
@@ -121,7 +121,7 @@ def counting(answer):
 @pytest.mark.parametrize(
     "call", ["add", "record", "mark_exact", "read_barrier", "acquire_lease", "checkpoint", "release", "reserve"]
 )
-def test_conflict_with_a_transaction_is_retried_then_throttled(call):
+def test_transaction_conflict_is_retried(call):
     conflict = error("TransactionConflictException")
     requests, port = counting(conflict)
     with pytest.raises(Throttled, match="TransactionConflictException"):
@@ -133,14 +133,14 @@ def test_conflict_with_a_transaction_is_retried_then_throttled(call):
 def test_lease_is_taken_after_conflicts(conflicts):
     held = (200, {"Attributes": {"owner": {"S": "me"}, "lease": {"S": "2"}, "fence": {"S": "3"}}})
     answers = [error("TransactionConflictException") for _ in range(conflicts)]
-    taken = table(*answers, held).acquire_lease(EMAILS, owner="me", now="1", lease="2", fence="3")
-    assert taken == PartitionState(owner="me", lease="2", fence="3")
+    lease = table(*answers, held).acquire_lease(EMAILS, owner="me", now="1", lease="2", fence="3")
+    assert lease == PartitionState(owner="me", lease="2", fence="3")
 
 
 def cancelled(*codes):
     reasons = [{"Code": code, "Message": "because"} for code in codes]
-    told = {"__type": "com.amazonaws.aws#TransactionCanceledException", "Message": "because"}
-    return answer(400, {**told, "CancellationReasons": reasons})
+    content = {"__type": "com.amazonaws.aws#TransactionCanceledException", "Message": "because"}
+    return answer(400, {**content, "CancellationReasons": reasons})
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def cancelled(*codes):
         ("ConditionalCheckFailed", "None", "None"),
     ],
 )
-def test_move_refused_by_its_condition_is_not_retried(codes):
+def test_refused_move_is_not_retried(codes):
     requests, port = counting(cancelled(*codes))
     assert CALLS["move"](port) is False
     assert len(requests) == 1
@@ -169,7 +169,7 @@ def test_move_refused_by_its_condition_is_not_retried(codes):
         (error("IdempotentParameterMismatchException"), Unavailable, 1),
     ],
 )
-def test_move_that_dynamodb_does_not_decide_is_an_error(answer, error_type, tries):
+def test_undecided_move_is_an_error(answer, error_type, tries):
     requests, port = counting(answer)
     with pytest.raises(error_type):
         CALLS["move"](port)
@@ -184,14 +184,14 @@ ITEM = {"pk": {"S": "emails#0"}, "sk": {"S": "1"}}
 UNREAD = (200, {"Responses": {}, "UnprocessedKeys": {"jobs": {"Keys": [ITEM]}}})
 
 
-def test_unprocessed_items_and_keys_are_reported():
+def test_unprocessed_items_are_reported():
     left = {"jobs": [{"PutRequest": {"Item": ITEM}}]}
     assert table((200, {"UnprocessedItems": left})).write([ROW, {**ROW, "sk": "2"}]) == [ROW]
     reading = table(UNREAD).read([KEY])
     assert (reading.rows, reading.unread) == ({}, {KEY})
 
 
-def test_page_that_dynamodb_cut_short_has_more():
+def test_truncated_page_has_more():
     assert table((200, {"Items": [ITEM], "LastEvaluatedKey": ITEM})).page(EMAILS, after="0", until="9").more
     assert not table((200, {"Items": [ITEM]})).page(EMAILS, after="0", until="9").more
 
@@ -202,7 +202,7 @@ REFUSED = error("ConditionalCheckFailedException")
 @pytest.mark.parametrize(
     ("table_name", "sort_key", "call"), [("jobs", "1", CALLS["add"]), ("state", "!state", CALLS["acquire_lease"])]
 )
-def test_unread_row_is_never_taken_for_none(table_name, sort_key, call):
+def test_unread_row_is_not_a_missing_row(table_name, sort_key, call):
     keys = [{"pk": {"S": "emails#0"}, "sk": {"S": sort_key}}]
     unread = (200, {"Responses": {}, "UnprocessedKeys": {table_name: {"Keys": keys}}})
     with pytest.raises(Unavailable, match="left unread"):
@@ -210,13 +210,13 @@ def test_unread_row_is_never_taken_for_none(table_name, sort_key, call):
 
 
 @pytest.mark.parametrize("refusals", range(RESERVE_ATTEMPTS))
-def test_reservation_after_others_uses_its_other_condition(refusals):
+def test_reservation_alternates_its_conditions(refusals):
     reserved = (200, {"Attributes": {"until": {"N": "7"}}})
     answers = [REFUSED] * refusals
     assert table(*answers, reserved).reserve(KEY, now=5, amount=2, ttl=9) == 7
 
 
-def test_reservation_that_always_loses_is_throttled():
+def test_reservation_gives_up_as_throttled():
     requests, port = counting(REFUSED)
     with pytest.raises(Throttled, match="was changed by others"):
         port.reserve(KEY, now=5, amount=2, ttl=9)
@@ -225,15 +225,15 @@ def test_reservation_that_always_loses_is_throttled():
     assert [condition != following for condition, following in pairwise(conditions)] == [True] * (RESERVE_ATTEMPTS - 1)
 
 
-def test_reads_of_the_protocol_are_consistent():
-    asked = []
+def test_reads_are_consistent():
+    requests = []
     client = answering("dynamodb", (200, {"Responses": {}, "UnprocessedKeys": {}, "Items": []}))
-    client.meta.events.register("before-call", lambda params, **_: asked.append(json.loads(params["body"])))
+    client.meta.events.register("before-call", lambda params, **_: requests.append(json.loads(params["body"])))
     port = DynamoTable(client, "jobs", state="state")
     port.read([KEY])
     port.page(EMAILS, after="0", until="9")
-    assert asked[0]["RequestItems"]["jobs"]["ConsistentRead"] is True
-    assert asked[1]["ConsistentRead"] is True
+    assert requests[0]["RequestItems"]["jobs"]["ConsistentRead"] is True
+    assert requests[1]["ConsistentRead"] is True
 
 
 def test_request_is_retried_once():
@@ -269,10 +269,10 @@ def test_queue_that_fails_says_why(fault, expected):
             call()
 
 
-def test_depth_has_waiting_in_flight_and_delayed():
+def test_depth_has_its_three_counts():
     names = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"
-    told = (200, {"Attributes": dict(zip(names, "123", strict=True))})
-    assert queue(told).depth() == Depth(waiting=1, in_flight=2, delayed=3)
+    content = (200, {"Attributes": dict(zip(names, "123", strict=True))})
+    assert queue(content).depth() == Depth(waiting=1, in_flight=2, delayed=3)
 
 
 def failed(index, code):
@@ -289,16 +289,19 @@ def test_failed_entry_is_final_or_not():
     ]
 
 
-@pytest.mark.parametrize("told", [{}, {"Successful": []}, {"Failed": [failed(7, "InternalError")]}])
-def test_message_missing_from_the_answer_is_not_final(told):
-    assert [(each.index, each.final) for each in queue((200, told)).send([a_message()] * 2)] == [(0, False), (1, False)]
+@pytest.mark.parametrize("content", [{}, {"Successful": []}, {"Failed": [failed(7, "InternalError")]}])
+def test_unanswered_message_is_not_final(content):
+    assert [(each.index, each.final) for each in queue((200, content)).send([a_message()] * 2)] == [
+        (0, False),
+        (1, False),
+    ]
 
 
 def test_expired_credentials_are_forbidden():
     ended = (NOW - timedelta(days=9999)).isoformat()
-    told = {"access_key": "a", "secret_key": "s", "token": "t", "expiry_time": ended}
-    credentials = RefreshableCredentials.create_from_metadata(told, refresh_using=lambda: told, method="env")
-    with pytest.raises(Forbidden, match="credentials are still expired"), map_caller_errors("asking"):
+    content = {"access_key": "a", "secret_key": "s", "token": "t", "expiry_time": ended}
+    credentials = RefreshableCredentials.create_from_metadata(content, refresh_using=lambda: content, method="env")
+    with pytest.raises(Forbidden, match="credentials are still expired"), map_caller_errors("listing"):
         credentials.get_frozen_credentials()
 
 
@@ -309,7 +312,7 @@ def test_refused_batch_is_sent_one_by_one(code):
     assert refusals == [BatchFailure(index=1, reason=f"sending to queue emails: {code}: because", final=True)]
 
 
-def test_fault_while_sending_one_by_one_hides_no_sent_message():
+def test_single_send_fault_hides_no_other():
     done = (200, {"Successful": [{"Id": "0"}], "Failed": []})
     answers = error("InvalidMessageContents"), done, error("ThrottlingException"), done
     (refusal,) = queue(*answers).send([a_message()] * 3)

@@ -39,23 +39,23 @@ def parts_of(backup, segment):
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_segments_hold_each_partition_whole_and_in_order(backup):
+def test_segment_holds_whole_partitions_in_order(backup):
     read, jobs = backup
-    found = {segment: [rows.key(row) for part in parts_of(read, segment) for row in part] for segment in range(OF)}
-    assert sorted(chain.from_iterable(found.values())) == sorted(rows.job_key(job.id) for job in jobs)
+    keys_of = {segment: [rows.key(row) for part in parts_of(read, segment) for row in part] for segment in range(OF)}
+    assert sorted(chain.from_iterable(keys_of.values())) == sorted(rows.job_key(job.id) for job in jobs)
     for partition in PARTITIONS:
         pk = str(partition)
-        its = [segment for segment, keys in found.items() if any(key[0] == pk for key in keys)]
+        its = [segment for segment, keys in keys_of.items() if any(key[0] == pk for key in keys)]
         assert len(its) == 1
-        of_partition = [index for index, key in enumerate(found[its[0]]) if key[0] == pk]
+        of_partition = [index for index, key in enumerate(keys_of[its[0]]) if key[0] == pk]
         assert of_partition == list(range(of_partition[0], of_partition[-1] + 1))
-        assert sorted(found[its[0]][index] for index in of_partition) == [
-            found[its[0]][index] for index in of_partition
+        assert sorted(keys_of[its[0]][index] for index in of_partition) == [
+            keys_of[its[0]][index] for index in of_partition
         ]
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_states_are_apart_and_both_tables_read_by_key(backup):
+def test_states_and_jobs_are_read_by_key(backup):
     read, jobs = backup
     assert [rows.key(row) for row in read.states(after=None).rows] == [rows.paused_key("emails")]
     keys = [rows.paused_key("emails"), rows.job_key(jobs[0].id), ("emails#9", "none")]
@@ -64,14 +64,14 @@ def test_states_are_apart_and_both_tables_read_by_key(backup):
 
 
 @pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
-def test_a_table_that_is_not_there_is_named(engine):
+def test_missing_backup_table_is_named(engine):
     table = engine.table()
     with pytest.raises(DeploymentNotFound, match="no table 'nowhere'"):
         DynamoBackup(table._client, jobs="nowhere", state=table._state)
 
 
 @pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
-def test_a_table_of_something_else_is_refused(engine):
+def test_table_with_other_keys_is_refused(engine):
     table = engine.table()
     once = f"{table._name}-once"
     keys = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "BillingMode": "PAY_PER_REQUEST"}
@@ -82,7 +82,7 @@ def test_a_table_of_something_else_is_refused(engine):
 
 
 @pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
-def test_backup_is_named_by_its_jobs_tables_creation(engine):
+def test_backup_name_has_its_creation_time(engine):
     table = engine.table()
     backup = DynamoBackup(table._client, jobs=table._name, state=table._state)
     made = table._client.describe_table(TableName=table._name)["Table"]["CreationDateTime"]

@@ -8,7 +8,6 @@ import math
 import random
 from collections import Counter
 from contextlib import contextmanager
-from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -17,7 +16,6 @@ from dueline.core import rows
 from dueline.core.ingest import InboundMessage
 from dueline.core.job import State
 from dueline.core.message import Message
-from dueline.core.ports import WRITE_ROWS
 from dueline.core.rows import row_bytes, write_units
 from dueline.core.status import Outcome, note_outcome
 from dueline.testing import VirtualClock
@@ -49,7 +47,7 @@ def units(engine):
     """Count requests, and the units that they consume, while the context is open."""
     counted, events = Counter(), engine.dynamodb.meta.events
 
-    def ask(params, **_):
+    def return_capacity(params, **_):
         params["ReturnConsumedCapacity"] = "TOTAL"
 
     def count(parsed, model, **_):
@@ -58,7 +56,7 @@ def units(engine):
         for each in consumed if isinstance(consumed, list) else [consumed]:
             counted["written" if model.name in WRITES else "read"] += each["CapacityUnits"]
 
-    handlers = ("before-parameter-build.dynamodb", ask), ("after-call.dynamodb", count)
+    handlers = ("before-parameter-build.dynamodb", return_capacity), ("after-call.dynamodb", count)
     for event, handler in handlers:
         events.register(event, handler)
     try:
@@ -79,24 +77,12 @@ def scattered(size):
     return base64.b64encode(random.Random(size).randbytes(size)).decode()[:size]
 
 
-def put(core, *, jobs, due):
-    written = [rows.job_row(a_job(due=due)) for _ in range(jobs)]
-    for start in range(0, jobs, WRITE_ROWS):
-        core.table.write(written[start : start + WRITE_ROWS])
-
-
 def ingest(core, *jobs):
     batch = [InboundMessage(message_id=str(job.id), message=Message.of(job)) for job in jobs]
     assert core.an_ingest().run(batch, until=math.inf).written == len(jobs)
 
 
-def tick(core):
-    ticked = core.a_tick(EMAILS, owner="me", seconds=170).run()
-    assert ticked.finished
-    return ticked.dispatched
-
-
-def test_ingest_of_1_kib_writes_one_unit_and_reads_one(engine, core):
+def test_ingest_of_1_kib_costs_one_write_unit(engine, core):
     with units(engine) as of_one:
         ingest(core, a_job_of(1024))
     with units(engine) as of_a_batch:
@@ -112,7 +98,7 @@ def test_ingest_of_1_kib_writes_one_unit_and_reads_one(engine, core):
 @pytest.mark.parametrize(
     ("size", "text", "written"), [(1025, "1", 1), (20_000, "the same again, ", 1), (1200, scattered(1200), 1)]
 )
-def test_a_payload_is_packed_to_save_units(engine, core, size, text, written):
+def test_payload_is_compressed_to_save_units(engine, core, size, text, written):
     with units(engine) as counted:
         ingest(core, a_job_of(size, text=text))
     assert counted == {"requests": 3, "written": written, "read": 2}
@@ -127,41 +113,13 @@ def test_units_are_what_dynamodb_charges(engine, core, size, text):
     assert counted["written"] == write_units(rows.job_row(job))
 
 
-def test_a_steps_cost_does_not_grow_with_the_backlog(engine, core):
-    assert tick(core) == 0
-    with_none = costs(engine, core)
-    put(core, jobs=1000, due=NOW + timedelta(days=1))
-    put(core, jobs=1000, due=core.clock.now() + PERIODS.lookahead)
-    core.clock.sleep(60)
-    assert tick(core) == 1000
-    assert costs(engine, core) == with_none
-    assert with_none == {
-        "ingest": {"requests": 3, "written": 1, "read": 2},
-        "look up": {"requests": 1, "read": 5},
-        "cancel": {"requests": 3, "written": 2, "read": 1},
-        # dynalite counts nothing for an empty page, for which AWS has its minimum of one unit.
-        "idle tick": {"requests": 2, "written": 1, "read": 0},
-    }
-
-
-def test_tracking_costs_one_row_a_look_up_and_one_write(engine):
+def test_tracking_costs_one_read_and_one_write(engine):
     core = a_core(engine, track=True)
     job, outcome = a_job(), Outcome(state=State.RUNNING, attempts=1, started=NOW)
     note = partial(note_outcome, job.id, outcome, expires=job.expires, table=core.table)
     assert cost(engine, note, True) == {"requests": 1, "written": 1}
     assert cost(engine, note, True) == {"requests": 1, "written": 1}
     assert cost(engine, lambda: core.look_up(job.id), State.RUNNING) == {"requests": 1, "read": 6}
-
-
-def costs(engine, core):
-    job = a_job(due=NOW + timedelta(days=1))
-    core.clock.sleep(60)
-    return {
-        "ingest": cost(engine, lambda: ingest(core, job)),
-        "look up": cost(engine, lambda: core.look_up(job.id), State.SCHEDULED),
-        "cancel": cost(engine, lambda: core.cancel(job.id), State.CANCELLED),
-        "idle tick": cost(engine, lambda: tick(core), 0),
-    }
 
 
 def cost(engine, act, expected=None):

@@ -1,4 +1,4 @@
-"""A direct client, which asks SQS and DynamoDB themselves, as moto answers for them."""
+"""A direct client, which calls SQS and DynamoDB themselves, as moto answers for them."""
 
 import json
 import math
@@ -28,7 +28,6 @@ from dueline import (
     InvalidJob,
     Job,
     JobNotFound,
-    KeyReused,
     NewJob,
     NotYet,
     Patience,
@@ -74,7 +73,7 @@ def session():
 
 @cache
 def client_of(session, service):
-    """Return a client that the tests ask with: to make one takes longer than to ask."""
+    """Return a client that the tests share: to make one takes longer than to use it."""
     return session.client(service)
 
 
@@ -116,8 +115,8 @@ def deployment(session, sqs):
     return asdict(settings)
 
 
-def publish(session, name, told):
-    client_of(session, "ssm").put_parameter(Name=name, Value=json.dumps(told), Type="String", Overwrite=True)
+def publish(session, name, value):
+    client_of(session, "ssm").put_parameter(Name=name, Value=json.dumps(value), Type="String", Overwrite=True)
 
 
 @pytest.fixture
@@ -164,7 +163,7 @@ def refused_with(code):
 # The same methods
 
 
-def test_jobs_of_a_stream_that_reuses_a_dict_differ(client, session):
+def test_stream_may_reuse_a_dict(client, session):
     def stream():
         row = {}
         for n in range(10):
@@ -186,14 +185,14 @@ def test_retry_sends_the_payload_as_it_was(client, session):
 
 
 @pytest.mark.parametrize("payload", [{1, 2}, math.nan, "x" * (10 * 1024 * 1024)], ids=["a set", "NaN", "over 10 MiB"])
-def test_bad_payload_is_refused_before_any_request(session, deployment, payload):
-    asked = []
-    session.events.register("before-send", lambda event_name, **_: asked.append(event_name))
+def test_bad_payload_makes_no_request(session, deployment, payload):
+    requests = []
+    session.events.register("before-send", lambda event_name, **_: requests.append(event_name))
     client = a_client(session)
-    asked.clear()
+    requests.clear()
     with pytest.raises(InvalidJob, match=r"^payload "):
         client.schedule("emails", payload, delay=HOUR)
-    assert asked == []
+    assert requests == []
 
 
 def test_tracked_job_shows_its_attempts(client, session):
@@ -208,12 +207,14 @@ def test_tracked_job_shows_its_attempts(client, session):
         assert client.get(str(id)).state is state
     job = client.schedule("emails", 1, key="order 5")
     note_outcome(JobId.parse(job.id), outcome, expires=job.due + DAY, table=table)
-    told = client.schedule("emails", 1, key="order 5")
-    assert told == replace(job, state=State.FAILED, attempts=2, started=began, ended=began + HOUR, error="TimeoutError")
+    repeat = client.schedule("emails", 1, key="order 5")
+    assert repeat == replace(
+        job, state=State.FAILED, attempts=2, started=began, ended=began + HOUR, error="TimeoutError"
+    )
 
 
 @pytest.mark.parametrize("delay", [60.0, 7200.0])
-def test_no_delay_of_a_direct_client_ends_early(session, deployment, monkeypatch, delay):
+def test_direct_delay_never_ends_early(session, deployment, monkeypatch, delay):
     """Whatever its machine's clock says, and also once that is set; and as for an id that it makes before."""
     machine = {"ahead": 3600.0}
     monkeypatch.setattr(ServiceClock.__init__, "__defaults__", (lambda: time.time() + machine["ahead"],))
@@ -236,24 +237,16 @@ def test_jobs_carry_the_current_trace(client, session, sqs):
     assert [job.trace.parent for job in stored(session)] == [parent_of(span)] * 2
 
 
-def test_a_key_is_one_job(client, session):
-    first = client.schedule("emails", 1, delay=HOUR, key="order 5")
-    assert client.schedule("emails", 1, delay=HOUR, key="order 5").id == first.id
-    with pytest.raises(KeyReused):
-        client.schedule("emails", 2, delay=HOUR, key="order 5")
-    assert [str(job.id) for job in stored(session)] == [first.id]
-
-
 def stored(session):
     """Return the jobs that have rows."""
     table = DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state)
     pages = [table.page(Partition(queue="emails", number=number), after=rows.FIRST, until="~") for number in range(3)]
     pages += [table.page(Partition(queue="invoices", number=0), after=rows.FIRST, until="~")]
-    found = [row for page in pages for row in page.rows]
-    return [rows.read_job(row) for row in found if rows.prefix_and_kind(row["sk"])[1] == rows.JOB]
+    kept = [row for page in pages for row in page.rows]
+    return [rows.read_job(row) for row in kept if rows.prefix_and_kind(row["sk"])[1] == rows.JOB]
 
 
-def test_imported_line_is_one_row_however_often_sent(client, session):
+def test_imported_line_is_idempotent(client, session):
     ids = ImportIds.create(uuid.uuid4(), id_terms(client, "emails"), at=None, delay=HOUR)
     jobs = [NewJob(payload=line, id=str(ids.id("emails", line))) for line in range(3)]
     for _ in range(2):
@@ -274,15 +267,15 @@ def store(session, job, payload):
     DynamoTable(client_of(session, "dynamodb"), NAMES.table, state=NAMES.state).write([row])
 
 
-def test_payload_that_is_not_json_is_listed_as_text(client, session):
+def test_non_json_payload_is_listed_as_text(client, session):
     store(session, client.schedule("emails", 1, delay=HOUR), "NaN")
     (job,) = client.jobs("emails")
     assert (job.payload, job.payload_text) == (None, "NaN")
 
 
 def test_more_than_a_page_is_listed_in_order(client, session):
-    asked = [NewJob(payload=n, delay=HOUR + timedelta(seconds=n)) for n in range(130)]
-    for n, job in enumerate(client.schedule_many("emails", asked)):
+    new = [NewJob(payload=n, delay=HOUR + timedelta(seconds=n)) for n in range(130)]
+    for n, job in enumerate(client.schedule_many("emails", new)):
         store(session, job, str(n))
     assert [job.payload for job in client.jobs("emails")] == list(range(130))
 
@@ -290,8 +283,8 @@ def test_more_than_a_page_is_listed_in_order(client, session):
 def test_queues_have_settings_and_depths(client):
     assert client.queues() == QUEUES
     client.schedule("emails", 1)
-    told = client.queue("emails")
-    assert (told.scheduled, told.depth.waiting, told.dead) == (0, 1, 0)
+    overview = client.queue("emails")
+    assert (overview.scheduled, overview.depth.waiting, overview.dead) == (0, 1, 0)
 
 
 # Errors and repeats
@@ -303,7 +296,7 @@ def test_missing_deployment_is_not_found(session):
 
 
 @pytest.mark.parametrize(
-    ("told", "error", "says"),
+    ("schema", "error", "says"),
     [
         (None, DeploymentTooOld, "'direct' publishes no schema.* deploy it with this version"),
         ({"schema": 0}, DeploymentTooOld, "or install the version that is deployed"),
@@ -314,23 +307,23 @@ def test_missing_deployment_is_not_found(session):
         ),
     ],
 )
-def test_incompatible_schemas_are_refused_on_connecting(session, deployment, told, error, says):
+def test_incompatible_schema_is_refused(session, deployment, schema, error, says):
     session.client("ssm").delete_parameter(Name=NAMES.schema_parameter)
-    if told is not None:
-        publish(session, NAMES.schema_parameter, told)
+    if schema is not None:
+        publish(session, NAMES.schema_parameter, schema)
         publish(session, NAMES.settings_parameter, {"all": "else"})
     with pytest.raises(error, match=says):
         a_client(session)
 
 
-def test_newer_deployment_with_a_compatible_schema_works(session, deployment):
+def test_newer_compatible_schema_works(session, deployment):
     publish(session, NAMES.settings_parameter, {**deployment, "something": "new"})
     publish(session, NAMES.schema_parameter, {"schema": 2, "oldest_schema": 1, "something": "else"})
     assert a_client(session).get(a_client(session).schedule("emails", 1).id).state is State.UNRECORDED
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "call",
     [
         lambda client: client.schedule("nobody", 1),
         lambda client: client.queue("nobody"),
@@ -341,9 +334,9 @@ def test_newer_deployment_with_a_compatible_schema_works(session, deployment):
         lambda client: client.cancel("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
     ],
 )
-def test_missing_queue_is_not_found(client, ask):
+def test_missing_queue_is_not_found(client, call):
     with pytest.raises(QueueNotFound, match="nobody"):
-        ask(client)
+        call(client)
 
 
 def test_url_and_direct_exclude_each_other():
@@ -352,7 +345,7 @@ def test_url_and_direct_exclude_each_other():
 
 
 @pytest.mark.parametrize("event", ["before-call.sqs", "before-call.dynamodb"])
-def test_denied_request_is_forbidden_without_a_retry(session, deployment, event):
+def test_denied_request_is_not_retried(session, deployment, event):
     session.events.register(event, refused_with("AccessDeniedException"))
     client = a_client(session, seconds=0)
     with pytest.raises(Forbidden, match="AccessDenied"):
@@ -373,7 +366,7 @@ def test_lost_answers_leave_one_job(session, deployment, sqs, key):
     assert [str(each.id) for each in stored(session)] == [later.id]
 
 
-def test_interrupted_shared_request_leaves_one_job_each(session, deployment, monkeypatch):
+def test_interrupted_batch_leaves_one_job_each(session, deployment, monkeypatch):
     """Where what sends for others is interrupted once their jobs are written."""
     monkeypatch.setattr("dueline.client.coalescing.LONGEST_SECONDS", HANG_SECONDS)
     client = Client.connect("direct", session=session, direct=True, linger=HANG_SECONDS)
@@ -402,7 +395,7 @@ def test_interrupted_shared_request_leaves_one_job_each(session, deployment, mon
     assert sorted(each.payload for each in stored(session)) == ["0", "1", "2", "3", "4"]
 
 
-def test_throttled_write_is_retried_and_never_sent_inbound(session, deployment, sqs):
+def test_throttled_write_is_retried(session, deployment, sqs):
     throttled = iter([True] * 3)
 
     def throttle(**_):
@@ -415,7 +408,7 @@ def test_throttled_write_is_retried_and_never_sent_inbound(session, deployment, 
 
 
 @pytest.mark.parametrize(("event", "delay"), [("dynamodb.BatchGetItem", HOUR), ("sqs.SendMessageBatch", 0)])
-def test_odd_answer_is_unavailable_and_names_the_job(session, deployment, event, delay):
+def test_odd_answer_names_the_job(session, deployment, event, delay):
     session.events.register(f"before-call.{event}", lambda **_: (SimpleNamespace(status_code=200), {}))
     with pytest.raises(Unavailable) as raised:
         a_client(session, attempts=2).schedule("emails", 1, delay=delay)
@@ -423,7 +416,7 @@ def test_odd_answer_is_unavailable_and_names_the_job(session, deployment, event,
 
 
 @pytest.mark.parametrize("lost", [2, 100])
-def test_repeat_that_cannot_be_looked_up_hides_no_other(session, deployment, lost):
+def test_failed_repeat_lookup_hides_no_other(session, deployment, lost):
     # The first job reads its fence; the call of many reads the key's row, and its fence; what is lost, botocore's own
     # second try with it, looks the repeat up.
     lose_answers(session, "BatchGetItem", lost, after=3)
@@ -439,7 +432,7 @@ def test_repeat_that_cannot_be_looked_up_hides_no_other(session, deployment, los
         assert repeat.id == first.id
 
 
-def test_giving_up_names_the_job_that_may_be_scheduled(session, deployment, sqs):
+def test_giving_up_names_the_job(session, deployment, sqs):
     lose_answers(session, "SendMessageBatch", 100)
     lose_answers(session, "PutItem", 100)
     for delay, came in ((0, lambda: ids_in(sqs, NAMES.queue("emails"))), (HOUR, lambda: map_ids(stored(session)))):
@@ -448,7 +441,7 @@ def test_giving_up_names_the_job_that_may_be_scheduled(session, deployment, sqs)
         assert set(came()) == {raised.value.job_id}
 
 
-def test_job_in_a_partition_newer_than_the_client_is_found(session, deployment):
+def test_job_in_a_newer_partition_is_found(session, deployment):
     client = a_client(session)
     assert client.schedule("emails", 1, delay=HOUR)
     publish(session, NAMES.queue_parameter("emails"), {"url": "…", **a_queue(partitions=5).to_json()})
@@ -463,7 +456,7 @@ def test_job_in_a_partition_newer_than_the_client_is_found(session, deployment):
             call(never)
 
 
-def test_repeated_move_returns_the_moved_jobs_state(client, session):
+def test_repeated_move_returns_current_state(client, session):
     job = client.schedule("emails", 1, delay=HOUR)
     store(session, job, "1")
     at = datetime.now(UTC) + 2 * HOUR
@@ -473,17 +466,17 @@ def test_repeated_move_returns_the_moved_jobs_state(client, session):
     assert client.reschedule(job.id, at=at).state is State.CANCELLED
 
 
-def test_cancel_of_an_unknown_partition_fails_alone(session, deployment):
+def test_cancel_in_unknown_partition_fails_alone(session, deployment):
     client = a_client(session, attempts=2)
-    known, stray = [str(an_id()) for _ in range(3)], str(an_id(partition=Partition(queue="emails", number=77)))
-    assert client.cancel_many(known) == [State.CANCELLED] * 3
+    existing, stray = [str(an_id()) for _ in range(3)], str(an_id(partition=Partition(queue="emails", number=77)))
+    assert client.cancel_many(existing) == [State.CANCELLED] * 3
     client._api._published._client.get_parameter = refused_with("ThrottlingException")
-    *others, error = client.cancel_many([*known, stray])
+    *others, error = client.cancel_many([*existing, stray])
     assert others == [State.CANCELLED] * 3
     assert isinstance(error, Throttled)
 
 
-def test_added_partitions_are_used_within_a_minute(session, deployment, monkeypatch):
+def test_new_partitions_are_used_in_a_minute(session, deployment, monkeypatch):
     client = a_client(session)
     clock = client._calls._clock
     assert partitions_of(client) <= {"0", "1", "2"}
@@ -514,19 +507,19 @@ def test_client_works_in_a_forked_child(session, deployment, linger):
     schedule()
 
 
-def test_forked_child_does_not_wait_for_the_parents_lock(session, deployment, monkeypatch):
+def test_forked_child_ignores_the_parents_lock(session, deployment, monkeypatch):
     client, make, parent = a_client(session), clients.dynamodb, os.getpid()
-    begun, go_on = threading.Event(), threading.Event()
+    started, go_on = threading.Event(), threading.Event()
 
-    def slow(*args, **given):
-        begun.set()
+    def slow(*args, **options):
+        started.set()
         assert os.getpid() != parent or go_on.wait(HANG_SECONDS)
-        return make(*args, **given)
+        return make(*args, **options)
 
     monkeypatch.setattr(clients, "dynamodb", slow)
     making = threading.Thread(target=client.schedule, args=("emails", 1), kwargs={"delay": HOUR, "key": "k"})
     making.start()
-    assert begun.wait(HANG_SECONDS)
+    assert started.wait(HANG_SECONDS)
     assert run_in_fork(lambda: client.schedule("emails", 1, delay=HOUR, key="another"))
     go_on.set()
     making.join()

@@ -25,7 +25,6 @@ def dynein(engine, request):
         table=DynamoTable(engine.dynamodb, name, state=name),
         claims=DynamoClaims(engine.dynamodb, name),
         inbound=inbound,
-        inbox=inbound,
         queue=MemoryQueue(name="emails", clock=clock),
         clock=clock,
         batched=request.param,
@@ -44,7 +43,7 @@ def all_rows(dynein):
     return dynein.table.page(EMAILS, after=rows.FIRST, until="~").rows
 
 
-def test_every_job_is_sent_once_when_it_is_due_and_leaves_no_row(dynein):
+def test_due_job_is_sent_once_and_its_row_removed(dynein):
     jobs = jobs_of(JOBS)
     dynein.submit(jobs)
     while dynein.ingest():
@@ -60,13 +59,13 @@ def test_every_job_is_sent_once_when_it_is_due_and_leaves_no_row(dynein):
     assert not all_rows(dynein)
 
 
-def test_a_job_that_another_worker_acquired_is_not_sent(dynein):
+def test_job_acquired_by_another_is_not_sent(dynein):
     ours, theirs = jobs_of(2)
     dynein.store([job_row(ours), job_row(theirs)])
     dynein.clock.sleep(5)
-    seen = dynein.table.page(EMAILS, after=rows.FIRST, until="~")
+    page = dynein.table.page(EMAILS, after=rows.FIRST, until="~")
     assert dynein.claims.acquire(job_row(theirs))
-    dynein.table.page = lambda *args, **kwargs: Page(rows=seen.rows, more=False)
+    dynein.table.page = lambda *args, **kwargs: Page(rows=page.rows, more=False)
     assert dynein.poll(EMAILS) == (1, False)
     assert delivered(dynein) == [ours.id]
     assert not dynein.claims.acquire(job_row(theirs))

@@ -1,4 +1,4 @@
-"""What CloudWatch tells of a deployment's metrics, as moto keeps them."""
+"""What CloudWatch returns of a deployment's metrics, as moto keeps them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -33,7 +33,7 @@ def report(session, name, *values, queue="emails", deployment="dueline", minutes
     session.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data)
 
 
-def test_series_is_its_queues_alone_in_order_of_time(session):
+def test_series_is_ordered_by_time(session):
     report(session, metrics.LATENESS, 2.0, minutes_ago=3)
     report(session, metrics.LATENESS, 1.0, 7.0)
     report(session, metrics.ON_TIME, 3.0, 4.0)
@@ -46,7 +46,7 @@ def test_series_is_its_queues_alone_in_order_of_time(session):
     assert figures.read([], **AN_HOUR) == []
 
 
-def test_more_series_than_one_request_takes_are_read_in_several(session):
+def test_many_series_need_several_requests(session):
     report(session, metrics.LATENESS, 7.0, queue="q501")
     every = [Series(queue=f"q{number}", metric=metrics.LATENESS, statistic="Maximum") for number in range(502)]
     read = CloudWatchFigures("dueline", session=lambda: session).read(every, **AN_HOUR)
@@ -54,7 +54,7 @@ def test_more_series_than_one_request_takes_are_read_in_several(session):
 
 
 @pytest.mark.parametrize("code", ["InternalError", "Forbidden"])
-def test_metric_that_cloudwatch_withholds_is_not_empty(session, code):
+def test_withheld_metric_is_not_empty(session, code):
     """An answer of 200 may leave metrics out: those are not known, and nothing was not late for that."""
     owed = {"MetricDataResults": [{"Id": "m0", "StatusCode": code, "Timestamps": [], "Values": []}]}
     session.events.register("before-call.cloudwatch.GetMetricData", lambda **_: (AWSResponse("", 200, {}, None), owed))
@@ -62,7 +62,7 @@ def test_metric_that_cloudwatch_withholds_is_not_empty(session, code):
         CloudWatchFigures("dueline", session=lambda: session).read([LATENESS], **AN_HOUR)
 
 
-def test_missing_region_is_forbidden_with_the_reason(monkeypatch):
+def test_missing_region_is_forbidden(monkeypatch):
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     with pytest.raises(Forbidden, match="reading metrics from CloudWatch: You must specify a region"):
         CloudWatchFigures("dueline", session=boto3.Session).read([LATENESS], **AN_HOUR)

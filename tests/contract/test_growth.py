@@ -2,29 +2,29 @@
 
 import pytest
 
-from bench.growth import BUSY_TICK, IDLE_TICK, PARTITION, check, places, step_costs
+from bench.growth import BUSY_TICK, IDLE_TICK, PARTITION, check, step_costs, tables
 from dueline.core.rows import FIRST, read_job
 
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory):
-    with places((0, 30), scratch=tmp_path_factory.mktemp("growth")) as ready:
+    with tables((0, 30), scratch=tmp_path_factory.mktemp("growth")) as ready:
         yield ready
 
 
-def test_loaded_rows_are_waiting_jobs_in_due_order(ready):
+def test_loaded_rows_are_jobs_in_due_order(ready):
     none, thirty = (
-        [read_job(row) for row in place.bare.table.page(PARTITION, after=FIRST, until="~").rows] for place in ready
+        [read_job(row) for row in steps.table.page(PARTITION, after=FIRST, until="~").rows] for steps in ready.values()
     )
     assert none == []
     assert len({job.id.uid for job in thirty}) == 30
     assert [job.id.due for job in thirty] == sorted(job.id.due for job in thirty)
     with pytest.raises(RuntimeError, match="not as if 31 jobs wait"):
-        check(ready[1].bare, 31)
+        check(ready[30], 31)
 
 
-def test_a_step_costs_the_same_with_none_and_with_30_waiting(ready):
-    none, thirty = map(step_costs, ready)
+def test_backlog_changes_no_step_cost(ready):
+    none, thirty = map(step_costs, ready.values())
     assert none == thirty
     assert {
         step: (sum(cost["requests"].values()), cost["read_units"], cost["write_units"]) for step, cost in none.items()

@@ -25,7 +25,7 @@ def bodies(arrivals):
     return sorted(each.message.body for each in arrivals)
 
 
-def test_message_is_received_as_sent_and_counted(queue, inbox):
+def test_message_is_received_as_sent(queue, inbox):
     sent = Message.of(a_job())
     queue.send([sent])
     (first,) = inbox.receive(most=10, wait=0, hidden=0)
@@ -36,7 +36,7 @@ def test_message_is_received_as_sent_and_counted(queue, inbox):
     assert first.receipt != again.receipt
 
 
-def test_attributes_are_put_back_with_their_types(queue, inbox):
+def test_attributes_are_redriven_with_types(queue, inbox):
     typed = {
         "sig": TypedText.of_bytes(b"\x00\xff"),
         "count": TypedText("42", data_type="Number"),
@@ -53,18 +53,18 @@ def test_attributes_are_put_back_with_their_types(queue, inbox):
     assert types == {"sig": "Binary", "count": "Number", "uuid": "String.uuid", "text": "String"}
 
 
-def test_no_more_is_received_than_asked_for(queue, inbox):
+def test_receive_returns_at_most_the_limit(queue, inbox):
     queue.send([a_message(body=str(number)) for number in range(10)])
     first, second = inbox.receive(most=3, wait=0), inbox.receive(most=10, wait=0)
     assert (len(first), len(second)) == (3, 7)
     assert len(set(bodies(first + second))) == 10
 
 
-def test_an_empty_queue_gives_nothing(inbox):
+def test_empty_queue_returns_nothing(inbox):
     assert inbox.receive(most=10, wait=0) == []
 
 
-def test_a_received_message_is_hidden_until_its_time_is_over(engine, queue, inbox):
+def test_message_is_hidden_until_its_timeout(engine, queue, inbox):
     queue.send([a_message(body="for long")])
     assert bodies(inbox.receive(most=10, wait=0, hidden=600)) == ["for long"]
     queue.send([a_message(body="for a second")])
@@ -73,7 +73,7 @@ def test_a_received_message_is_hidden_until_its_time_is_over(engine, queue, inbo
     assert bodies(inbox.receive(most=10, wait=0)) == ["for a second"]
 
 
-def test_a_message_that_was_deleted_does_not_come_back(queue, inbox):
+def test_deleted_message_does_not_come_back(queue, inbox):
     queue.send([a_message(body=str(number)) for number in range(3)])
     gone, *_ = arrivals = inbox.receive(most=10, wait=0)
     assert inbox.delete([gone.receipt]) == []
@@ -82,7 +82,7 @@ def test_a_message_that_was_deleted_does_not_come_back(queue, inbox):
     assert bodies(inbox.receive(most=10, wait=0)) == bodies(left)
 
 
-def test_a_message_is_hidden_for_as_long_as_is_asked_anew(engine, queue, inbox):
+def test_hide_sets_the_visibility_anew(engine, queue, inbox):
     queue.send([a_message()])
     (arrival,) = inbox.receive(most=10, wait=0, hidden=600)
     assert inbox.hide([arrival.receipt], [1]) == []
@@ -90,13 +90,13 @@ def test_a_message_is_hidden_for_as_long_as_is_asked_anew(engine, queue, inbox):
     assert len(inbox.receive(most=10, wait=0)) == 1
 
 
-def test_a_receipt_that_is_none_is_refused_for_good(inbox):
+def test_invalid_receipt_is_a_final_failure(inbox):
     for refused in (inbox.delete(["nothing"]), inbox.hide(["nothing"], [0])):
         assert [(each.index, each.final) for each in refused] == [(0, True)]
 
 
-def test_an_inbox_that_is_gone_is_not_found(engine, queue, inbox):
+def test_deleted_queue_is_not_found(engine, queue, inbox):
     engine.delete(queue)
-    for ask in (lambda: inbox.receive(most=1, wait=0), lambda: inbox.delete(["1"]), lambda: inbox.hide(["1"], [0])):
+    for call in (lambda: inbox.receive(most=1, wait=0), lambda: inbox.delete(["1"]), lambda: inbox.hide(["1"], [0])):
         with pytest.raises(QueueNotFound):
-            ask()
+            call()

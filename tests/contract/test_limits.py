@@ -52,7 +52,7 @@ def put(table, row, *, way):
 @ON_TABLES
 @WAYS
 @TEXTS
-def test_a_row_over_400_kib_is_refused_and_nothing_is_written(engine, way, text):
+def test_row_over_400_kib_is_refused(engine, way, text):
     table = engine.table()
     with pytest.raises(DuelineError, match="Item size has exceeded"):
         put(table, a_row_of(ITEM_BYTES + 1, text=text), way=way)
@@ -63,14 +63,14 @@ def test_a_row_over_400_kib_is_refused_and_nothing_is_written(engine, way, text)
 @pytest.mark.parametrize("engine", [each for each in TABLES_ON_AWS if each != "moto"], indirect=True)
 @WAYS
 @TEXTS
-def test_a_row_of_400_kib_is_written(engine, way, text):
+def test_row_of_400_kib_is_written(engine, way, text):
     table = engine.table()
     put(table, a_row_of(ITEM_BYTES, text=text), way=way)
     assert all_of(table)[0] == "1"
 
 
 @ON_TABLES
-def test_a_page_is_cut_at_1_mb_and_says_that_there_is_more(engine):
+def test_page_ends_at_1_mb(engine):
     table = engine.table()
     for key in "12345":
         table.write([a_row(key, payload="x" * 300_000)])
@@ -95,7 +95,7 @@ def test_bounds_may_be_equal_but_not_reversed(engine):
 
 
 @ON_QUEUES
-def test_attributes_count_towards_the_mib_of_a_batch(engine):
+def test_attributes_count_towards_a_batch(engine):
     queue = engine.queue()
     assert len(queue.send([a_message_of(BATCH_BYTES + 1)])) == 1
     assert engine.visible(queue) == []
@@ -105,7 +105,7 @@ def test_attributes_count_towards_the_mib_of_a_batch(engine):
 
 @ON_QUEUES
 @pytest.mark.parametrize("delay", [-1, 901])
-def test_a_delay_beyond_sqs_is_refused_for_its_message_alone(engine, delay):
+def test_invalid_delay_fails_alone(engine, delay):
     queue = engine.queue()
     (refusal,) = queue.send([a_message(body="1"), a_message(body="2", delay=delay), a_message(body="3")])
     assert (refusal.index, refusal.final) == (1, True)
@@ -185,19 +185,19 @@ STATED = {
 STATE = {"dynamodb": limits.state_limits_of_dynamodb, "sqs": limits.state_limits_of_sqs}
 
 
-@pytest.mark.parametrize(("service", "ask"), STATED.values(), ids=list(STATED))
-def test_a_request_at_a_limit_is_sent_and_one_beyond_it_never(service, ask):
+@pytest.mark.parametrize(("service", "call"), STATED.values(), ids=list(STATED))
+def test_request_beyond_a_limit_is_never_sent(service, call):
     sent = []
     client = STATE[service](answering(service, (200, {"Successful": []})))
-    client.meta.events.register_first("before-send", lambda **_: sent.append(ask))
-    ask(client, 0)
+    client.meta.events.register_first("before-send", lambda **_: sent.append(call))
+    call(client, 0)
     assert len(sent) == 1
-    assert is_refused(ask, client)
+    assert is_refused(call, client)
     assert len(sent) == 1
 
 
-def is_refused(ask, client):
+def is_refused(call, client):
     try:
-        return bool(ask(client, 1)["Failed"])
+        return bool(call(client, 1)["Failed"])
     except ClientError:
         return True

@@ -21,7 +21,7 @@ def take(locks, job, *, schedule="digest", now=NOW, until=LATER):
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_lock_is_one_jobs_until_it_expires_or_is_freed(locks):
+def test_lock_is_held_until_expired_or_freed(locks):
     assert take(locks, "a")
     assert not take(locks, "b", now=LATER - timedelta(milliseconds=1))
     assert take(locks, "b", schedule="report")
@@ -33,14 +33,14 @@ def test_lock_is_one_jobs_until_it_expires_or_is_freed(locks):
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_a_job_that_has_a_lock_gets_it_again_for_longer(locks):
+def test_holder_extends_its_lock(locks):
     assert take(locks, "a")
     assert take(locks, "a", until=STILL_LATER)
     assert not take(locks, "b", now=LATER)
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_a_renewal_takes_no_lock_that_was_freed_or_is_anothers(locks):
+def test_only_the_holder_renews_a_lock(locks):
     assert not locks.renew("digest", job="a", until=LATER)
     assert take(locks, "a")
     assert locks.renew("digest", job="a", until=STILL_LATER)
@@ -51,14 +51,7 @@ def test_a_renewal_takes_no_lock_that_was_freed_or_is_anothers(locks):
     assert not locks.renew("digest", job="a", until=STILL_LATER)
 
 
-@pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_expired_lock_is_renewed_unless_another_took_it(locks):
-    assert take(locks, "a")
-    assert locks.renew("digest", job="a", until=STILL_LATER)
-    assert not take(locks, "b", now=LATER)
-
-
 @pytest.mark.parametrize("engine", TABLES_UNDER_THREADS, indirect=True)
-def test_of_jobs_that_take_a_lock_at_once_one_gets_it(locks):
+def test_one_of_concurrent_jobs_gets_the_lock(locks):
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(lambda number: take(locks, f"job {number}"), range(16))) == 1

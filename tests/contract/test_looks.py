@@ -34,20 +34,20 @@ def look(session):
     def look(what, service, *answers):
         place = DeploymentContext(deployment=DEPLOYMENT, session=session, queue_urls=QUEUE_URLS, now=NOW)
         with Stubber(place.client(service)) as answering:
-            for operation, answer, *asked in answers:
+            for operation, answer, *parameters in answers:
                 if isinstance(answer, str):
                     answering.add_client_error(operation, answer)
                 else:
-                    answering.add_response(operation, answer, *asked)
-            seen = what(place)
+                    answering.add_response(operation, answer, *parameters)
+            observed = what(place)
             answering.assert_no_pending_responses()
-        return seen
+        return observed
 
     return look
 
 
-def an_alarm(name, state, *, made, since, tells_silence=True):
-    silence = {"InsufficientDataActions": [TOPIC]} if tells_silence else {}
+def an_alarm(name, state, *, made, since, reports_silence=True):
+    silence = {"InsufficientDataActions": [TOPIC]} if reports_silence else {}
     at = {"AlarmConfigurationUpdatedTimestamp": NOW - made, "StateUpdatedTimestamp": NOW - since}
     return {"AlarmName": name, "StateValue": state, "AlarmActions": ["arn"], **at, **silence}
 
@@ -57,73 +57,73 @@ def silent(look, *described):
     return [each.name for each in look(inspection.alarms, "cloudwatch", *answers)["alarms"] if each.is_silent]
 
 
-def test_alarm_without_data_is_silent_unless_it_is_new(look):
+def test_old_alarm_without_data_is_silent(look):
     a_week, a_while, no_data = timedelta(days=7), timedelta(minutes=20), "INSUFFICIENT_DATA"
     described = [
         an_alarm("fell-silent", no_data, made=a_week, since=a_while),
         an_alarm("never-reported", no_data, made=a_week, since=a_week),
         an_alarm("new", no_data, made=a_while, since=a_while),
-        an_alarm("tells-none", no_data, made=a_week, since=a_while, tells_silence=False),
+        an_alarm("reports-none", no_data, made=a_week, since=a_while, reports_silence=False),
         an_alarm("well", "OK", made=a_week, since=a_while),
     ]
     assert silent(look, *described) == ["fell-silent", "never-reported"]
 
 
-def test_alarms_that_are_never_evaluated_are_not_silent(look):
+def test_unevaluated_alarm_is_not_silent(look):
     day = timedelta(days=1)
     assert silent(look, an_alarm("ttl", "INSUFFICIENT_DATA", made=day, since=day)) == []
 
 
-@pytest.mark.parametrize("told", [{"AlarmActions": []}, {"ActionsEnabled": False}])
-def test_alarm_without_actions_notifies_nobody(look, told):
+@pytest.mark.parametrize("content", [{"AlarmActions": []}, {"ActionsEnabled": False}])
+def test_alarm_without_actions_notifies_nobody(look, content):
     well = an_alarm("well", "OK", made=timedelta(days=7), since=timedelta(days=7))
-    answers = {"MetricAlarms": [well, {**well, "AlarmName": "mute", **told}]}, {"MetricAlarms": []}
-    seen = look(inspection.alarms, "cloudwatch", *(("describe_alarms", answer) for answer in answers))
-    assert [(each.name, each.notifies) for each in seen["alarms"]] == [("well", True), ("mute", False)]
+    answers = {"MetricAlarms": [well, {**well, "AlarmName": "mute", **content}]}, {"MetricAlarms": []}
+    observed = look(inspection.alarms, "cloudwatch", *(("describe_alarms", answer) for answer in answers))
+    assert [(each.name, each.notifies) for each in observed["alarms"]] == [("well", True), ("mute", False)]
 
 
-def test_unconfirmed_subscription_counts_for_nothing(look, monkeypatch):
+def test_unconfirmed_subscription_is_not_counted(look, monkeypatch):
     monkeypatch.setattr(inspection, "_described", lambda _: [])
     confirmed, *others = f"{TOPIC}:0a1b", "PendingConfirmation", "Deleted"
 
     def heard(*arns):
-        told = {"Subscriptions": [{"SubscriptionArn": arn} for arn in arns]}
-        return look(inspection.subscribers, "sns", ("list_subscriptions_by_topic", told))["subscribers"]
+        content = {"Subscriptions": [{"SubscriptionArn": arn} for arn in arns]}
+        return look(inspection.subscribers, "sns", ("list_subscriptions_by_topic", content))["subscribers"]
 
     assert heard(*others) == {"shop-alarms": 0}
     assert heard(confirmed, *others) == {"shop-alarms": 1}
 
 
 @pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])
-def test_an_sqs_queue_that_is_gone_is_none_that_is_empty(look, code):
-    told = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
-    told |= {"MessageRetentionPeriod": "345600"}
+def test_missing_queue_is_not_an_empty_one(look, code):
+    content = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
+    content |= {"MessageRetentionPeriod": "345600"}
     first, *rest = DEPLOYMENT.sqs_queues()
-    answers = [code, *({"Attributes": told} for _ in rest)]
-    seen = look(inspection.depths, "sqs", *(("get_queue_attributes", answer) for answer in answers))["depths"]
-    assert seen == {first: None} | dict.fromkeys(rest, QueueDepth(waiting=3, retention=timedelta(days=4)))
+    answers = [code, *({"Attributes": content} for _ in rest)]
+    observed = look(inspection.depths, "sqs", *(("get_queue_attributes", answer) for answer in answers))["depths"]
+    assert observed == {first: None} | dict.fromkeys(rest, QueueDepth(waiting=3, retention=timedelta(days=4)))
 
 
-def test_removed_queue_is_reported_with_its_messages(look):
+def test_removed_queue_is_reported(look):
     own = DEPLOYMENT.sqs_queues()
     pages = [f"{QUEUE_URLS}{name}" for name in own if name.startswith("shop_")], [f"{QUEUE_URLS}shop_old_p2"]
-    told = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
-    told |= {"MessageRetentionPeriod": "345600"}
+    content = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
+    content |= {"MessageRetentionPeriod": "345600"}
     first, second = ({"QueueUrls": urls} for urls in pages)
     # Without a number SQS gives no token, however many there are.
-    asked = {"QueueNamePrefix": "shop_", "MaxResults": 1000}
-    listed = (
-        ("list_queues", first | {"NextToken": "more"}, asked),
-        ("list_queues", second, {**asked, "NextToken": "more"}),
+    parameters = {"QueueNamePrefix": "shop_", "MaxResults": 1000}
+    listings = (
+        ("list_queues", first | {"NextToken": "more"}, parameters),
+        ("list_queues", second, {**parameters, "NextToken": "more"}),
     )
-    seen = look(inspection.left, "sqs", *listed, ("get_queue_attributes", {"Attributes": told}))
-    assert seen == {"left": {"shop_old_p2": QueueDepth(waiting=3, retention=timedelta(days=4))}}
+    observed = look(inspection.left, "sqs", *listings, ("get_queue_attributes", {"Attributes": content}))
+    assert observed == {"left": {"shop_old_p2": QueueDepth(waiting=3, retention=timedelta(days=4))}}
 
 
-def test_a_log_that_is_gone_is_none_in_which_nothing_is(look):
+def test_missing_log_is_not_an_empty_one(look):
     answers = ["ResourceNotFoundException", *((len(FUNCTIONS) - 1) * [{"events": []}])]
-    seen = look(inspection.logs, "logs", *(("filter_log_events", answer) for answer in answers))
-    assert seen["logs_gone"] == [FUNCTIONS[0]]
+    observed = look(inspection.logs, "logs", *(("filter_log_events", answer) for answer in answers))
+    assert observed["logs_gone"] == [FUNCTIONS[0]]
 
 
 @pytest.mark.parametrize("skew", [timedelta(hours=-2), timedelta(hours=2)])
@@ -133,16 +133,16 @@ def test_doctor_goes_by_the_clock_of_aws(session, monkeypatch, skew):
     monkeypatch.setattr(clients, "service_client", lambda *_, **__: ssm)
     settings = {"Name": "/dueline/shop/settings", "Value": json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})}
     api = {"Name": "/dueline/shop/api-id", "Value": "a1"}
-    told = {"HTTPStatusCode": 200, "HTTPHeaders": {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}}
+    content = {"HTTPStatusCode": 200, "HTTPHeaders": {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}}
     with Stubber(ssm) as answering:
-        answering.add_response("get_parameters_by_path", {"Parameters": [settings, api], "ResponseMetadata": told})
-        _, seen = connect.doctor(connect.Target(name="shop"), now=NOW + skew, sample=0)
+        answering.add_response("get_parameters_by_path", {"Parameters": [settings, api], "ResponseMetadata": content})
+        _, observed = connect.doctor(connect.Target(name="shop"), now=NOW + skew, sample=0)
     # Else what was measured within the second would be left out.
-    assert seen().now == NOW + timedelta(seconds=1)
-    assert seen().deployment.api_id == "a1"
+    assert observed().now == NOW + timedelta(seconds=1)
+    assert observed().deployment.api_id == "a1"
 
 
-def test_stacks_that_failed_to_create_or_delete_are_seen(look):
+def test_doctor_sees_failed_stacks(look):
     states = {
         "shop-core": "UPDATE_COMPLETE",
         "shop-groups": "UPDATE_ROLLBACK_COMPLETE",
@@ -155,27 +155,27 @@ def test_stacks_that_failed_to_create_or_delete_are_seen(look):
         for name, state in states.items()
     ]
     pages[-1].pop("NextToken")
-    seen = look(inspection.stacks, "cloudformation", *(("describe_stacks", page) for page in pages))
-    assert seen == {"stacks": {name: state for name, state in states.items() if name != "shopping-core"}}
+    observed = look(inspection.stacks, "cloudformation", *(("describe_stacks", page) for page in pages))
+    assert observed == {"stacks": {name: state for name, state in states.items() if name != "shopping-core"}}
 
 
-def test_api_gateway_5xx_are_read_by_the_apis_id(session):
+def test_5xx_metric_uses_the_api_id(session):
     there = DeploymentContext(
         deployment=replace(DEPLOYMENT, api_id="a1"), session=session, queue_urls=QUEUE_URLS, now=NOW
     )
-    [wanted] = [each.query for each in cloudwatch._metrics(there) if each.figure == ("shop", "api_5xx")]
-    assert wanted == ("AWS/ApiGateway", "5xx", "Sum", {"ApiId": "a1"})
+    [query] = [each.query for each in cloudwatch._metrics(there) if each.figure == ("shop", "api_5xx")]
+    assert query == ("AWS/ApiGateway", "5xx", "Sum", {"ApiId": "a1"})
 
 
-def test_long_log_is_read_in_part_and_reported(look, monkeypatch):
+def test_partly_read_log_is_reported(look, monkeypatch):
     monkeypatch.setattr(inspection, "_MOST_PAGES", 2)
     line = '{"message": "refused", "reason": "AccessDenied"}'
     page = {"events": [{"message": line}], "nextToken": "more"}
     short = {"events": [], "nextToken": "more"}, {"events": []}
     answers = [("filter_log_events", each) for each in (page, page, *(len(FUNCTIONS) - 1) * short)]
-    seen = look(inspection.logs, "logs", *answers)
-    assert [(each.message, each.count) for each in seen["logged"]] == [("refused", 2)]
-    [left_out] = seen["partly"]
+    observed = look(inspection.logs, "logs", *answers)
+    assert [(each.message, each.count) for each in observed["logged"]] == [("refused", 2)]
+    [left_out] = observed["partly"]
     assert (left_out.what, left_out.needs) == (f"all of the log of the function {FUNCTIONS[0]}", "")
 
 
@@ -191,13 +191,13 @@ SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
         ({"settings": SETTINGS, "schema": "null"}, "schema"),
     ],
 )
-def test_the_doctor_could_not_look_at_unreadable_parameters(session, monkeypatch, parameters, broken):
+def test_doctor_reports_unreadable_parameters(session, monkeypatch, parameters, broken):
     ssm = session.client("ssm")
     monkeypatch.setattr(clients, "session", lambda **_: session)
     monkeypatch.setattr(clients, "service_client", lambda *_, **__: ssm)
-    found = [{"Name": f"/dueline/shop/{name}", "Value": value} for name, value in parameters.items()]
+    published = [{"Name": f"/dueline/shop/{name}", "Value": value} for name, value in parameters.items()]
     with Stubber(ssm) as answering:
-        answering.add_response("get_parameters_by_path", {"Parameters": found})
+        answering.add_response("get_parameters_by_path", {"Parameters": published})
         done = CliRunner().invoke(app, ["--name", "shop", "doctor"])
     assert done.exit_code == 2, done.output
     assert f"parameter /dueline/shop/{broken} cannot be read" in done.stderr

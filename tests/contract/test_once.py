@@ -82,7 +82,7 @@ def failing(engine, operation, fault):
 
 @contextmanager
 def losing_answers(engine, operation):
-    """Let AWS do what is asked for, and its answers be lost."""
+    """Let AWS do its work, and its answers be lost."""
 
     def before_parse(**_):
         raise ReadTimeoutError(endpoint_url="https://aws")
@@ -101,7 +101,7 @@ def _hooked(events, name, handler):
 
 
 @ON_ALL
-def test_effect_is_not_had_again_here_or_in_another_process(engine, table, once, effects):
+def test_effect_happens_once_across_processes(engine, table, once, effects):
     for _ in range(2):
         once("id", effects.of("id"))
     DynamoOnce(engine.dynamodb, table, queue="emails")("id", effects.of("id"))
@@ -109,7 +109,7 @@ def test_effect_is_not_had_again_here_or_in_another_process(engine, table, once,
 
 
 @ON_ALL
-def test_other_keys_and_queues_have_their_own_effect(engine, table, once, effects):
+def test_each_key_has_its_own_effect(engine, table, once, effects):
     other = DynamoOnce(engine.dynamodb, table, queue="emails-vip")
     for run, key in ((once, "id"), (once, "id/1"), (other, "id")):
         run(key, effects.of((run, key)))
@@ -119,7 +119,7 @@ def test_other_keys_and_queues_have_their_own_effect(engine, table, once, effect
 
 @ON_ALL
 @pytest.mark.parametrize("raised", [ValueError("no"), Retry(5), Discard("no"), Interrupted("no"), *POWERTOOLS_OWN])
-def test_error_of_an_effect_is_raised_and_it_may_run_again(once, effects, raised):
+def test_failed_effect_may_run_again(once, effects, raised):
     for _ in range(2):
         with pytest.raises(type(raised)) as caught:
             once("id", effects.of("id", then=raised))
@@ -143,7 +143,7 @@ def test_interrupted_attempt_is_never_repeated(engine, table, once, effects, dea
 
 
 @ON_ALL
-def test_a_note_begins_with_its_queue_and_is_kept_for_45_days(engine, table, once, effects):
+def test_record_is_kept_for_45_days(engine, table, once, effects):
     before = time.time()
     once("done", effects.of("done"))
     with pytest.raises(SystemExit):
@@ -160,7 +160,7 @@ def test_a_note_begins_with_its_queue_and_is_kept_for_45_days(engine, table, onc
 
 
 @UNDER_THREADS
-def test_of_two_at_once_one_has_the_effect_and_the_other_none(engine, table, effects):
+def test_one_of_two_concurrent_runs_has_effect(engine, table, effects):
     barrier = Barrier(2)
     both = [DynamoOnce(engine.dynamodb, table, queue="emails") for _ in range(2)]
 
@@ -181,7 +181,7 @@ def test_of_two_at_once_one_has_the_effect_and_the_other_none(engine, table, eff
 
 
 @UNDER_THREADS
-def test_threads_that_come_first_at_once_agree_on_the_key(engine, table, effects, monkeypatch):
+def test_concurrent_first_calls_share_a_key(engine, table, effects, monkeypatch):
     # Powertools configures itself at the first call, and takes its time here.
     monkeypatch.setattr(base, "PowertoolsFunctions", lambda: time.sleep(0.2))
     once, barrier = DynamoOnce(engine.dynamodb, table, queue="emails"), Barrier(THREADS)
@@ -210,7 +210,7 @@ def test_threads_that_come_first_at_once_agree_on_the_key(engine, table, effects
         *((each, Unavailable) for each in NO_ANSWER),
     ],
 )
-def test_no_effect_is_had_while_the_table_fails(effects, fault, raised):
+def test_failing_table_prevents_the_effect(effects, fault, raised):
     is_code = isinstance(fault, str)
     once = DynamoOnce(answering("dynamodb", error(fault) if is_code else fault), "once", queue="emails")
     says = f"noting whether job id had its effect: {fault}: because" if is_code else "https://aws"
@@ -219,7 +219,7 @@ def test_no_effect_is_had_while_the_table_fails(effects, fault, raised):
     assert not effects
 
 
-def test_a_note_that_cannot_be_read_keeps_the_effect_back(effects):
+def test_unreadable_record_prevents_the_effect(effects):
     broken = {"Item": {"id": {"S": "emails#0"}}}
     refused = {"__type": "com.amazonaws.aws#ConditionalCheckFailedException", "message": "no", **broken}
     with pytest.raises(Unavailable, match="job id"):
@@ -236,7 +236,7 @@ FAULTS = [
 
 @ON_ALL
 @pytest.mark.parametrize(("fault", "expected"), FAULTS, ids=["throttled", "denied", "unanswered"])
-def test_unrecorded_effect_is_reported_and_not_repeated(once, engine, effects, fault, expected):
+def test_unrecorded_effect_is_not_repeated(once, engine, effects, fault, expected):
     with failing(engine, "UpdateItem", fault), pytest.raises(expected, match="job id"):
         once("id", effects.of("id"))
     for _ in range(2):
@@ -246,7 +246,7 @@ def test_unrecorded_effect_is_reported_and_not_repeated(once, engine, effects, f
 
 
 @ON_ALL
-def test_lost_answer_to_the_first_note_is_an_interruption(once, engine, effects):
+def test_lost_first_answer_is_an_interruption(once, engine, effects):
     with losing_answers(engine, "PutItem"), pytest.raises(Unavailable):
         once("id", effects.of("id"))
     with pytest.raises(Interrupted):
@@ -255,7 +255,7 @@ def test_lost_answer_to_the_first_note_is_an_interruption(once, engine, effects)
 
 
 @ON_ALL
-def test_lost_answer_to_the_last_note_is_success(once, engine, effects):
+def test_lost_last_answer_is_success(once, engine, effects):
     with losing_answers(engine, "UpdateItem"), pytest.raises(Unavailable):
         once("id", effects.of("id"))
     once("id", effects.of("id"))
@@ -263,7 +263,7 @@ def test_lost_answer_to_the_last_note_is_success(once, engine, effects):
 
 
 @ON_ALL
-def test_error_that_cannot_be_recorded_reports_both(once, engine, effects):
+def test_unrecorded_error_reports_both(once, engine, effects):
     denied = "raised ValueError: no such address: AccessDeniedException: because"
     with failing(engine, "DeleteItem", "AccessDeniedException"), pytest.raises(Unavailable, match=denied):
         once("id", effects.of("id", then=ValueError("no such address")))
@@ -273,6 +273,6 @@ def test_error_that_cannot_be_recorded_reports_both(once, engine, effects):
 
 
 @ON_ALL
-def test_discard_needs_no_note(once, engine, effects):
+def test_discard_needs_no_record(once, engine, effects):
     with failing(engine, "DeleteItem", "AccessDeniedException"), pytest.raises(Discard, match="bounced"):
         once("id", effects.of("id", then=Discard("bounced")))

@@ -33,7 +33,7 @@ def sha256(body):
 
 
 @ON_ALL
-def test_a_payload_takes_the_place_of_an_earlier_one(engine, payloads):
+def test_payload_replaces_an_earlier_one(engine, payloads):
     payloads.put("0016/emails/x", "1")
     assert engine.content(payloads, payloads.put("0016/emails/x", "2")) == b"2"
 
@@ -50,22 +50,22 @@ def test_renewed_payload_stays_as_it_is(engine, payloads):
 
 
 @ON_ALL
-def test_a_payload_of_10_mib_is_kept(engine, payloads):
+def test_payload_of_10_mib_is_stored(engine, payloads):
     text = "x" * (10 * 1024 * 1024)
     payloads.put("0016/emails/x", text)
     assert payloads.find("0016/emails/x").bytes == len(text)
 
 
 @ON_ALL
-def test_a_payload_is_found_with_its_size(payloads):
+def test_find_returns_the_size(payloads):
     pointer = payloads.put("0016/emails/x", TEXT)
-    found = payloads.find("0016/emails/x")
-    assert (found.pointer, found.bytes) == (pointer, len(TEXT))
-    assert found.sha256 in (None, sha256(TEXT.encode()))
+    stored = payloads.find("0016/emails/x")
+    assert (stored.pointer, stored.bytes) == (pointer, len(TEXT))
+    assert stored.sha256 in (None, sha256(TEXT.encode()))
 
 
 @ON_ALL
-def test_what_is_not_there_is_not_found_and_not_copied(payloads):
+def test_missing_payload_is_not_copied(payloads):
     pointer = payloads.put("0016/emails/x", TEXT)
     assert payloads.find("0016/emails/y") is None
     assert payloads.copy(Pointer(bucket=pointer.bucket, key="0016/emails/y"), to="0032/emails/z") is None
@@ -73,7 +73,7 @@ def test_what_is_not_there_is_not_found_and_not_copied(payloads):
 
 
 @ON_ALL
-def test_a_copy_is_the_same_and_the_source_stays(engine, payloads):
+def test_copy_keeps_its_source(engine, payloads):
     source = payloads.put("uploads/emails/a.5.b", TEXT)
     copy = payloads.copy(source, to="0032/emails/z")
     assert copy == Pointer(bucket=source.bucket, key="0032/emails/z")
@@ -81,34 +81,34 @@ def test_a_copy_is_the_same_and_the_source_stays(engine, payloads):
 
 
 @ON_ALL
-def test_what_others_keep_elsewhere_stays_there(payloads):
+def test_foreign_bucket_is_not_copied(payloads):
     foreign = Pointer(bucket="not-ours", key="x")
     assert payloads.copy(foreign, to="0032/emails/z") == foreign
     assert payloads.find("0032/emails/z") is None
 
 
 @ON_ALL
-def test_an_upload_by_its_url_is_there_under_its_key(engine, payloads):
+def test_upload_is_stored_under_its_key(engine, payloads):
     body = TEXT.encode()
     url, headers = payloads.upload_url("uploads/emails/a", bytes=len(body), sha256=sha256(body), lasts=A_MINUTE)
     assert payloads.find("uploads/emails/a") is None
     assert engine.upload(payloads, url, headers, body)
-    found = payloads.find("uploads/emails/a")
-    assert found.bytes == len(body)
-    assert found.sha256 in (None, sha256(body))
-    assert engine.content(payloads, found.pointer) == body
+    stored = payloads.find("uploads/emails/a")
+    assert stored.bytes == len(body)
+    assert stored.sha256 in (None, sha256(body))
+    assert engine.content(payloads, stored.pointer) == body
 
 
 # moto checks no checksums.
 @pytest.mark.parametrize("engine", ["memory", "ministack"], indirect=True)
-def test_an_upload_of_other_content_is_refused(engine, payloads):
+def test_upload_of_other_content_is_rejected(engine, payloads):
     url, headers = payloads.upload_url("uploads/emails/a", bytes=3, sha256=sha256(b"abc"), lasts=A_MINUTE)
     assert not engine.upload(payloads, url, headers, b"abd")
     assert payloads.find("uploads/emails/a") is None
 
 
 @pytest.mark.parametrize("engine", ["moto", "ministack"], indirect=True)
-def test_size_beside_a_pointer_is_a_number_attribute(engine):
+def test_payload_size_is_a_number_attribute(engine):
     queue, job = engine.queue(), a_job(offloaded_bytes=300_000)
     assert queue.send([Message.of(job)]) == []
     types = engine.types(queue)
@@ -148,7 +148,7 @@ def refusal(status, body=b""):
     ("status", "code", "kind"),
     [(503, "SlowDown", Throttled), (500, "InternalError", Unavailable), (403, "AccessDenied", Unavailable)],
 )
-def test_what_s3_refuses_is_one_of_our_errors(s3, status, code, kind):
+def test_s3_refusal_is_a_dueline_error(s3, status, code, kind):
     answer = refusal(status, f"<Error><Code>{code}</Code><Message>because</Message></Error>".encode())
     payloads = S3Payloads(lambda: answering("s3", answer, client=s3), "b-1")
     with pytest.raises(kind):
@@ -175,7 +175,7 @@ def test_missing_payload_is_an_invalid_job(s3, status, code, kind):
 
 
 @pytest.mark.parametrize("status", [403, 500, 503])
-def test_a_look_that_is_refused_tells_nothing_of_what_is_there(s3, status):
+def test_refused_head_is_unavailable(s3, status):
     # A HEAD has no body, and so no code but its status.
     payloads = S3Payloads(lambda: answering("s3", refusal(status), client=s3), "b-1")
     with pytest.raises(Unavailable):

@@ -80,7 +80,7 @@ APP = "# from infra"
 
 @pytest.fixture
 def account(monkeypatch, tmp_path):
-    # Dueline's app.py is run: this one builds whatever is asked.
+    # Dueline's app.py is run: this one builds whatever is requested.
     (tmp_path / "app.py").write_text(APP)
     monkeypatch.chdir(tmp_path)
     with mock_aws():
@@ -107,7 +107,7 @@ def put_job(partition):
     table.put_item(Item=rows.job_row(job))
 
 
-def test_first_deployment_into_a_good_account_is_well(run):
+def test_first_deployment_is_all_clear(run):
     done = run()
     assert (done.exit_code, done.stdout) == (
         0,
@@ -125,7 +125,7 @@ def test_first_deployment_into_a_good_account_is_well(run):
         ),
     ],
 )
-def test_what_would_be_stranded_is_a_problem(account, run, text, what):
+def test_stranded_jobs_are_a_problem(account, run, text, what):
     account.deploy(a_queue(partitions=2))
     before = run(text)
     assert before.exit_code == 0, before.output
@@ -137,7 +137,7 @@ def test_what_would_be_stranded_is_a_problem(account, run, text, what):
     assert run(KEPT).exit_code == 0
 
 
-def test_messages_kept_for_fewer_days_are_a_problem(account, run):
+def test_shorter_retention_is_a_problem(account, run):
     account.deploy(a_queue(partitions=2))
     sqs = account.session.client("sqs")
     sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName=NAMES.queue("emails"))["QueueUrl"], MessageBody="{}")
@@ -166,7 +166,7 @@ def test_messages_kept_for_fewer_days_are_a_problem(account, run):
         ({"expires": timedelta(minutes=20)}, KEPT, "credentials: they end within 30 minutes"),
     ],
 )
-def test_what_the_account_lacks_is_a_problem(account, run, monkeypatch, change, text, what):
+def test_account_shortcoming_is_a_problem(account, run, monkeypatch, change, text, what):
     let_be(account, monkeypatch, **change)
     done = run(text)
     assert done.exit_code == 1, done.output
@@ -189,8 +189,8 @@ def let_be(account, monkeypatch, *, version="30", limit=1000, parameters=10_000,
 
 def environment(account, monkeypatch, **more):
     """Let temporary credentials be those of the environment."""
-    known = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t", **more}
-    for name, value in known.items():
+    environment = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t", **more}
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     account.sign_in()
 
@@ -200,7 +200,7 @@ def test_expired_credentials_are_a_problem(account, run, monkeypatch):
     assert "PROBLEM   credentials: they end within 30 minutes" in run().stdout
 
 
-def test_credentials_without_an_end_are_no_all_clear(account, run, monkeypatch):
+def test_unknown_credential_expiry_is_not_ok(account, run, monkeypatch):
     environment(account, monkeypatch)
     done = run()
     assert done.exit_code == 6
@@ -215,7 +215,7 @@ def test_credentials_without_an_end_are_no_all_clear(account, run, monkeypatch):
     ("change", "what"),
     [({"version": "v30"}, "ValueError"), ({"app": "open('effect', 'w')"}, "there is no app.py of Dueline here")],
 )
-def test_an_odd_answer_hides_no_other_problem(account, run, monkeypatch, change, what):
+def test_odd_answer_hides_no_other_problem(account, run, monkeypatch, change, what):
     let_be(account, monkeypatch, limit=10, **change)
     done = run()
     assert (done.exit_code, "PROBLEM   Lambda" in done.stdout, what in done.stdout) == (1, True, True)
@@ -223,7 +223,7 @@ def test_an_odd_answer_hides_no_other_problem(account, run, monkeypatch, change,
 
 
 @pytest.mark.parametrize(("service", "needs"), [("lambda", "GetAccountSettings"), ("scheduler", "ListScheduleGroups")])
-def test_a_denied_right_is_no_all_clear(account, run, service, needs):
+def test_denied_permission_is_not_ok(account, run, service, needs):
     account.denied = {service}
     done = run()
     assert done.exit_code == 6
@@ -277,7 +277,7 @@ def test_unreadable_deployment_is_a_problem(account, run, monkeypatch, break_it,
 
 
 @pytest.mark.parametrize("content", BROKEN)
-def test_unreadable_queue_is_a_problem_and_hides_no_other(account, run, content):
+def test_unreadable_queue_hides_no_other_problem(account, run, content):
     account.deploy(a_queue(partitions=2))
     put_job(partition=1)
     account.overwrite(NAMES.queue_parameter("broken"), content)

@@ -34,25 +34,25 @@ def deployment(ssm):
     return SettingsStore(ssm, NAMES, clock=VirtualClock(NOW))
 
 
-def publish(ssm, told, name="emails"):
-    ssm.put_parameter(Name=NAMES.queue_parameter(name), Value=json.dumps(told), Type="String", Overwrite=True)
+def publish(ssm, value, name="emails"):
+    ssm.put_parameter(Name=NAMES.queue_parameter(name), Value=json.dumps(value), Type="String", Overwrite=True)
 
 
-def test_workers_find_what_they_need_of_their_queue(ssm, deployment):
+def test_worker_reads_its_queues_settings(ssm, deployment):
     publish(ssm, published(WORK))
     assert deployment.work("emails") == WORK
     assert deployment.queue("emails") == WORK.queue
     assert deployment.queues() == [WORK.queue]
 
 
-def test_some_reads_any_number_of_queues_that_exist(ssm, deployment):
+def test_some_reads_all_existing_queues(ssm, deployment):
     there = {f"q-{n}": replace(WORK, queue=a_queue(name=f"q-{n}", partitions=n + 1)) for n in range(12)}
     for name, work in there.items():
         publish(ssm, published(work), name=name)
     assert deployment.some(["nobody", *there]) == {name: work.queue for name, work in there.items()}
 
 
-def test_connection_reloads_the_published_settings(ssm):
+def test_connection_reloads_settings(ssm):
     publish(ssm, published(WORK))
     connection = WorkerDeployment("direct", session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")).connect(
         "emails"
@@ -69,42 +69,42 @@ def test_connection_reloads_the_published_settings(ssm):
 
 
 @pytest.mark.parametrize("name", ["nobody", "no/queue", ""])
-def test_a_queue_that_is_not_there_is_not_found(deployment, name):
+def test_missing_settings_are_not_found(deployment, name):
     with pytest.raises(QueueNotFound, match="no queue"):
         deployment.work(name)
 
 
-def told(partitions=1):
+def published_settings(partitions=1):
     return 200, {"Parameter": {"Value": json.dumps({**published(WORK), "partitions": partitions})}}
 
 
 def of_answers(*answers, jitter=0.0):
     """Return what is published to a process, its clock, and its requests, which are answered one after another."""
-    asked, clock, client = [], VirtualClock(NOW), answering("ssm", *answers)
-    client.meta.events.register_first("before-send", lambda **_: asked.append(clock.monotonic()))
-    return SettingsStore(client, NAMES, clock=clock, jitter=lambda: jitter), clock, asked
+    requested_at, clock, client = [], VirtualClock(NOW), answering("ssm", *answers)
+    client.meta.events.register_first("before-send", lambda **_: requested_at.append(clock.monotonic()))
+    return SettingsStore(client, NAMES, clock=clock, jitter=lambda: jitter), clock, requested_at
 
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError", "AccessDeniedException"])
-def test_unreadable_queue_keeps_its_last_settings(code):
-    deployment, clock, asked = of_answers(told(), error(code), told(partitions=2))
+def test_unreadable_queue_keeps_its_settings(code):
+    deployment, clock, requested_at = of_answers(published_settings(), error(code), published_settings(partitions=2))
     counts = [deployment.queue("emails").partitions]
     for _ in range(3):
         clock.sleep(KNOWN_FOR_SECONDS)
         counts += [deployment.queue("emails").partitions for _ in range(3)]
     assert counts == [1, 1, 1, 1, 2, 2, 2, 2, 2, 2]
-    assert len(asked) == 4
+    assert len(requested_at) == 4
 
 
-def test_a_queue_that_was_never_read_is_not_made_up():
-    deployment, _, _ = of_answers(error("ThrottlingException"), told())
+def test_unread_queue_has_no_default_settings():
+    deployment, _, _ = of_answers(error("ThrottlingException"), published_settings())
     with pytest.raises(Throttled), map_caller_errors("scheduling"):
         deployment.queue("emails")
     assert deployment.queue("emails").partitions == 1
 
 
-def test_a_queue_that_is_gone_goes_on_in_no_call():
-    deployment, clock, _ = of_answers(told(), error("ParameterNotFound"))
+def test_removed_queue_is_refused_at_once():
+    deployment, clock, _ = of_answers(published_settings(), error("ParameterNotFound"))
     deployment.queue("emails")
     clock.sleep(KNOWN_FOR_SECONDS)
     for _ in range(2):
@@ -113,10 +113,10 @@ def test_a_queue_that_is_gone_goes_on_in_no_call():
 
 
 @pytest.mark.parametrize(("jitter", "seconds"), [(0.0, 60), (0.5, 45), (1.0, 30)])
-def test_refreshes_of_processes_are_spread(jitter, seconds):
-    deployment, clock, asked = of_answers(told(), jitter=jitter)
+def test_refresh_times_are_spread(jitter, seconds):
+    deployment, clock, requested_at = of_answers(published_settings(), jitter=jitter)
     for _ in range(200):
         deployment.queue("emails")
         clock.sleep(1)
-    began = asked[0]
-    assert [at - began for at in asked] == list(range(0, 200, seconds))
+    began = requested_at[0]
+    assert [at - began for at in requested_at] == list(range(0, 200, seconds))

@@ -28,7 +28,7 @@ def attach(iam, role, *policies):
         iam.attach_role_policy(RoleName=role, PolicyArn=made["Arn"])
 
 
-def test_policies_are_counted_of_roles_with_one_of_ours(iam):
+def test_quota_counts_policies_of_our_roles(iam):
     attach(iam, "mailer", "shop_emails_producer", "mail")
     attach(iam, "biller", "shop_group_billing_consumer", "bills", "shop_group_billing_direct")
     attach(iam, "stranger", "shopping_group_billing_consumer", "shop-api", "shop_notes")

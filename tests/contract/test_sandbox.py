@@ -49,7 +49,7 @@ def credentials_of(method: str, *, token: str | None, ends: datetime | None) -> 
         ("assume-role", "t", timedelta(hours=1), None),
     ],
 )
-def test_credentials_that_end_before_the_run_are_refused(
+def test_soon_expiring_credentials_are_refused(
     method: str, token: str | None, ends: timedelta | None, named: str | None
 ) -> None:
     session = credentials_of(method, token=token, ends=NOW + ends if ends else None)
@@ -109,7 +109,7 @@ def everything(session: boto3.Session) -> list[str]:
     )
 
 
-def test_removal_leaves_names_that_begin_alike(account: boto3.Session) -> None:
+def test_removal_spares_similar_names(account: boto3.Session) -> None:
     fill(account, OTHER)
     others, slept = everything(account), list[float]()
     fill(account, NAMES)
@@ -137,7 +137,7 @@ OK, FAILS = [sys.executable, "-c", ""], [sys.executable, "-c", "raise SystemExit
     ("deploy", "tests", "left", "code"),
     [(OK, OK, [], 0), (OK, FAILS, [], 3), (FAILS, OK, [], 3), (OK, OK, ["a table"], 1), (OK, FAILS, ["a table"], 3)],
 )
-def test_exit_code_is_the_tests(deploy: list[str], tests: list[str], left: list[str], code: int) -> None:
+def test_run_exits_with_the_tests_code(deploy: list[str], tests: list[str], left: list[str], code: int) -> None:
     assert sandbox.run(deploy, tests, remove=lambda: left) == code
 
 

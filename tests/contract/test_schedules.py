@@ -28,8 +28,8 @@ def a_head(name="digest", *, generation=1, planned_to=FENCE, **more):
 def a_change(*, head=None, generation=1, planned_to=FENCE, **more):
     """Return the change of a head of that generation and with that `planned_to` to the next one."""
     new = a_head(generation=generation + 1, planned_to=LATER) if head is None else head
-    given = {"state": rows.state_key(EMAILS), "fence_below": LATER, "counter": count_key("emails")} | more
-    return Change(head=new, generation=generation, planned_to=planned_to, **given)
+    conditions = {"state": rows.state_key(EMAILS), "fence_below": LATER, "counter": count_key("emails")} | more
+    return Change(head=new, generation=generation, planned_to=planned_to, **conditions)
 
 
 def a_creation(name="digest", **more):
@@ -41,9 +41,9 @@ def cancellations(count):
     return [{**rows.cancellation_row(id, at=NOW), "exact": True} for id in ids]
 
 
-def read(table, *wanted):
-    found = table.read(list(wanted)).rows
-    return [found.get(key) for key in wanted]
+def read(table, *keys):
+    existing = table.read(list(keys)).rows
+    return [existing.get(key) for key in keys]
 
 
 def head_of(table, name="digest"):
@@ -59,7 +59,7 @@ def raise_fence(table, fence):
 
 
 @TRANSACTING
-def test_a_change_puts_the_head_and_each_cancellation(table):
+def test_change_writes_head_and_cancellations(table):
     table.change(a_creation())
     ended = cancellations(CHANGE_CANCELLATIONS)
     assert table.change(a_change(cancellations=ended))
@@ -82,7 +82,7 @@ def test_change_needs_the_head_as_it_was_read(table, read_as, is_as_read):
 
 @TRANSACTING
 @pytest.mark.parametrize(("fence", "takes_effect"), [(None, True), ("", True), (FENCE, True), (LATER, False)])
-def test_a_change_takes_effect_only_while_the_fence_is_below(table, fence, takes_effect):
+def test_change_needs_a_lower_fence(table, fence, takes_effect):
     table.change(a_creation())
     if fence == "":
         table.write([{"pk": str(EMAILS), "sk": rows.STATE, "cursor": "0"}])
@@ -94,7 +94,7 @@ def test_a_change_takes_effect_only_while_the_fence_is_below(table, fence, takes
 
 
 @TRANSACTING
-def test_change_keeps_a_cancellation_and_promises_it(table):
+def test_change_makes_a_cancellation_exact(table):
     table.change(a_creation())
     (ended,) = cancellations(1)
     there = {**ended, "at": instant.text(NOW - timedelta(hours=1)), "exact": False, "moved_to": str(an_id())}
@@ -111,7 +111,7 @@ def test_a_schedule_is_created_once(table):
 
 
 @TRANSACTING
-def test_a_queue_has_so_many_schedules_and_no_more(table):
+def test_schedules_of_a_queue_are_limited(table):
     pk, sk = count_key("emails")
     table.write([{"pk": pk, "sk": sk, "count": MOST_SCHEDULES - 1}])
     assert table.change(a_creation("last"))
@@ -133,13 +133,13 @@ def test_plan_needs_the_head_as_it_was_read(table, read_as, is_as_read):
 
 
 @ON_ALL
-def test_a_schedule_that_is_not_there_is_not_planned(table):
+def test_missing_schedule_is_not_planned(table):
     assert not table.plan(head_key("emails", "digest"), generation=1, planned_to=FENCE, to=LATER)
     assert head_of(table) is None
 
 
 @ON_ALL
-def test_heads_come_by_name_a_page_at_a_time(table):
+def test_heads_are_paged_by_name(table):
     names = ["-", "0", "Z", "_a", "digest"]
     pk, sk = count_key("emails")
     table.write([a_head(name) for name in reversed(names)] + [{"pk": pk, "sk": sk, "count": 5}])
@@ -152,6 +152,6 @@ def test_heads_come_by_name_a_page_at_a_time(table):
 
 
 @ON_ALL
-def test_a_queue_without_schedules_has_an_empty_page(table):
+def test_queue_without_schedules_has_no_heads(table):
     page = table.heads("emails", after="", limit=10)
     assert (list(page.rows), page.more) == ([], False)

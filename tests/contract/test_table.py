@@ -66,7 +66,7 @@ def test_written_row_replaces_an_earlier_one(table):
 
 
 @ON_ALL
-def test_25_rows_are_written_and_100_keys_read_at_once(table):
+def test_batches_hold_25_writes_and_100_reads(table):
     written = [a_row(f"{number:03}") for number in range(100)]
     for start in range(0, 100, 25):
         assert table.write(written[start : start + 25]) == []
@@ -75,7 +75,7 @@ def test_25_rows_are_written_and_100_keys_read_at_once(table):
 
 @ON_ALL
 @pytest.mark.parametrize("sort_keys", [[f"{n:03}" for n in range(26)], "121"], ids=["26 rows", "a key twice"])
-def test_refused_write_writes_nothing(table, sort_keys):
+def test_invalid_batch_write_writes_nothing(table, sort_keys):
     with pytest.raises(REFUSED):
         table.write([a_row(sort_key) for sort_key in sort_keys])
     assert keys(table.page(EMAILS, **ALL)) == []
@@ -85,13 +85,13 @@ def test_refused_write_writes_nothing(table, sort_keys):
 @pytest.mark.parametrize(
     "sort_keys", [[f"{number:03}" for number in range(101)], "11"], ids=["101 keys", "a key twice"]
 )
-def test_read_of_too_many_keys_or_of_one_twice_is_refused(table, sort_keys):
+def test_invalid_batch_read_is_refused(table, sort_keys):
     with pytest.raises(REFUSED):
         table.read([(str(EMAILS), sort_key) for sort_key in sort_keys])
 
 
 @ON_ALL
-def test_key_without_a_row_is_neither_found_nor_unread(table):
+def test_missing_row_is_not_unread(table):
     table.write([a_row("1")])
     reading = table.read([(str(EMAILS), "1"), (str(EMAILS), "2"), (str(OTHER), "1")])
     assert set(reading.rows) == {(str(EMAILS), "1")}
@@ -103,31 +103,27 @@ def test_key_without_a_row_is_neither_found_nor_unread(table):
 
 
 @ON_ALL
-def test_page_is_in_the_order_of_sort_keys(table):
-    table.write([a_row(key) for key in ("3", "1", "2", "10", "!first", "~")])
-    assert keys(table.page(EMAILS, after="", until="~~")) == ["!first", "1", "10", "2", "3", "~"]
+@pytest.mark.parametrize(
+    ("after", "until", "expected"),
+    [
+        ("", "~~", ["!first", "1", "10", "2", "2a", "3", "~"]),
+        ("2", "3", ["2a", "3"]),
+        *((after, until, []) for after, until in [("2", "2"), ("3", "2"), ("2", "2\0"), ("5", "6")]),
+    ],
+)
+def test_page_has_the_rows_between_bounds(table, after, until, expected):
+    """In the order of their sort keys, without the lower bound and with the upper one."""
+    table.write([a_row(key) for key in ("3", "1", "2", "2a", "10", "!first", "~")])
+    page = table.page(EMAILS, after=after, until=until)
+    assert (keys(page), page.more) == (expected, False)
 
 
 @ON_ALL
-def test_last_is_the_row_with_the_partitions_highest_key(table):
+def test_last_has_the_highest_sort_key(table):
     assert table.last(EMAILS) is None
     table.write([a_row(key) for key in ("3", "1", "~", "10", "!first")])
     table.write([{"pk": "emails#01", "sk": "~~"}])
     assert table.last(EMAILS) == a_row("~")
-
-
-@ON_ALL
-def test_page_excludes_its_lower_bound_and_includes_its_upper(table):
-    table.write([a_row(key) for key in ("1", "2", "2a", "3", "4")])
-    assert keys(table.page(EMAILS, after="2", until="3")) == ["2a", "3"]
-
-
-@ON_ALL
-@pytest.mark.parametrize(("after", "until"), [("2", "2"), ("3", "2"), ("2", "2\0"), ("5", "6")])
-def test_page_between_empty_bounds_is_empty_and_the_last(table, after, until):
-    table.write([a_row(key) for key in ("1", "2", "3")])
-    page = table.page(EMAILS, after=after, until=until)
-    assert (keys(page), page.more) == ([], False)
 
 
 @ON_ALL
@@ -139,7 +135,7 @@ def test_page_may_begin_after_the_longest_key(table):
 
 
 @ON_ALL
-def test_a_page_holds_the_rows_of_its_partition_alone(table):
+def test_page_has_its_own_partition_only(table):
     for partition in ("emails#1", "emails#0", "emails#10", "emails-vip#1"):
         table.write([{"pk": partition, "sk": "1"}])
     assert [row["pk"] for row in table.page(OTHER, **ALL).rows] == ["emails#1"]
@@ -147,25 +143,27 @@ def test_a_page_holds_the_rows_of_its_partition_alone(table):
 
 @ON_ALL
 @pytest.mark.parametrize("page_rows", [1, 2, 3, 5, 100])
-def test_pages_follow_on_without_gap_or_repeat(engine, page_rows):
+def test_pages_have_no_gaps_or_repeats(engine, page_rows):
     table = engine.table(page_rows=page_rows)
     jobs = [a_job(due=NOW) for _ in range(5)]
     table.write([rows.job_row(job) for job in jobs])
     table.write([rows.cancellation_row(jobs[2].id, at=NOW), rows.job_row(a_job(due=NOW + timedelta(milliseconds=1)))])
-    found, page = [], None
+    collected, page = [], None
     for _ in range(len(jobs) + 2):
-        page = table.page(EMAILS, after=found[-1] if found else rows.FIRST, until=rows.end_of(instant.text(NOW)))
+        page = table.page(
+            EMAILS, after=collected[-1] if collected else rows.FIRST, until=rows.end_of(instant.text(NOW))
+        )
         assert len(page.rows) <= page_rows
-        found += keys(page)
+        collected += keys(page)
         if not page.more:
             break
     assert not page.more
-    assert found == sorted([rows.job_key(job.id)[1] for job in jobs] + [rows.cancellation_key(jobs[2].id)[1]])
+    assert collected == sorted([rows.job_key(job.id)[1] for job in jobs] + [rows.cancellation_key(jobs[2].id)[1]])
 
 
 @ON_ALL
 @pytest.mark.parametrize(("page_rows", "limit", "rows_read"), [(None, 2, 2), (1, 2, 1), (3, 2, 2), (None, 100, 3)])
-def test_page_keeps_its_limit_and_says_that_there_are_more(engine, page_rows, limit, rows_read):
+def test_page_limit_leaves_more(engine, page_rows, limit, rows_read):
     table = engine.table(page_rows=page_rows)
     table.write([a_row(key) for key in ("1", "2", "3")])
     page = table.page(EMAILS, **ALL, limit=limit)
@@ -186,7 +184,7 @@ def test_add_keeps_the_row_that_exists(table):
 
 
 @ON_ALL
-def test_mark_exact_marks_a_cancellation_that_exists(table):
+def test_mark_exact_marks_existing_rows_only(table):
     id, gone = an_id(), an_id(partition=OTHER)
     row = table.add(rows.cancellation_row(id, at=NOW))
     table.mark_exact(rows.cancellation_key(gone))
@@ -215,9 +213,9 @@ def test_first_claim_of_a_key_wins(table):
 def test_one_of_concurrent_claims_wins(table):
     claims = [a_claim() for _ in range(16)]
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(lambda row: table.claim(row, now=NOW), claims))
-    assert told.count(told[0]) == len(claims)
-    assert told[0] in claims
+        winners = list(pool.map(lambda row: table.claim(row, now=NOW), claims))
+    assert winners.count(winners[0]) == len(claims)
+    assert winners[0] in claims
 
 
 @ON_ALL
@@ -225,8 +223,8 @@ def test_one_of_concurrent_claims_wins(table):
 def test_key_is_free_again_from_its_ttl_on(table, seconds, is_free):
     first, second = a_claim(expires=NOW + timedelta(hours=2)), a_claim()
     table.claim(first, now=NOW)
-    told = table.claim(second, now=NOW + timedelta(hours=2, seconds=seconds))
-    assert told == (second if is_free else first)
+    winner = table.claim(second, now=NOW + timedelta(hours=2, seconds=seconds))
+    assert winner == (second if is_free else first)
 
 
 @ON_ALL
@@ -237,7 +235,7 @@ def test_mark_done_is_seen_by_the_next_claim(table):
 
 
 @ON_ALL
-def test_gone_key_is_not_done_shared_or_released(table):
+def test_missing_key_is_not_changed(table):
     row = a_claim()
     table.mark_done(rows.key(row), id=row["id"])
     assert not table.share(rows.key(row), id=row["id"])
@@ -255,7 +253,7 @@ def test_key_of_another_job_is_not_marked_done(table):
 
 
 @ON_ALL
-def test_released_key_is_free_and_no_longer_shared(table):
+def test_released_key_is_free(table):
     first, second = a_claim(), a_claim()
     table.claim(first, now=NOW)
     assert table.release(rows.key(first), id=first["id"], ttl=1)
@@ -268,7 +266,7 @@ def test_released_key_is_free_and_no_longer_shared(table):
 
 @ON_ALL
 @pytest.mark.parametrize("note", ["share", "mark_done"])
-def test_key_that_is_shared_or_done_is_not_released(table, note):
+def test_shared_or_done_key_is_not_released(table, note):
     row = table.claim(a_claim(), now=NOW)
     getattr(table, note)(rows.key(row), id=row["id"])
     assert not table.release(rows.key(row), id=row["id"], ttl=1)
@@ -335,8 +333,8 @@ def test_outcome_replaces_an_earlier_one(table, first, second, is_put):
 def test_last_of_concurrent_outcomes_stays(table):
     outcomes = [an_outcome(attempts, State.FAILED) for attempts in range(1, 17)]
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(table.record, outcomes))
-    assert told[-1]
+        written = list(pool.map(table.record, outcomes))
+    assert written[-1]
     assert noted(table, outcomes[-1]) == outcomes[-1]
 
 
@@ -355,14 +353,14 @@ def move(table, old, new):
 
 def moved(table, old, new):
     """Return what a move writes, as far as it is there."""
-    wanted = [rows.cancellation_key(old.id), rows.job_key(new.id)]
-    found = table.read(wanted).rows
-    return [found.get(key) for key in wanted]
+    pair = [rows.cancellation_key(old.id), rows.job_key(new.id)]
+    existing = table.read(pair).rows
+    return [existing.get(key) for key in pair]
 
 
 @TRANSACTING
 @pytest.mark.parametrize("has_state", [False, True])
-def test_move_writes_both_rows_of_a_partition_without_fence(table, has_state):
+def test_move_without_a_fence_writes_both_rows(table, has_state):
     old, new = old_and_new()
     if has_state:
         table.write([a_row(rows.STATE, cursor="0")])
@@ -374,7 +372,7 @@ def test_move_writes_both_rows_of_a_partition_without_fence(table, has_state):
 
 @TRANSACTING
 @pytest.mark.parametrize(("fence", "moves"), [(3599.999, True), (3600, False), (3600.001, False)])
-def test_move_needs_a_fence_below_the_cancelled_job(table, fence, moves):
+def test_move_needs_a_lower_fence(table, fence, moves):
     old, new = old_and_new()
     take(table, fence=fence)
     take(table, fence=5000, partition=OTHER)
@@ -402,7 +400,7 @@ def test_job_is_moved_once(table):
 
 
 @ON_ALL
-def test_read_barrier_returns_the_row_and_changes_nothing(table):
+def test_read_barrier_changes_nothing(table):
     cancellation = rows.cancellation_row(an_id(), at=NOW, moved_to=an_id())
     packed = rows.job_row(a_job(payload="x" * 5000, tenant="acme"))
     table.write([cancellation, packed])
@@ -415,7 +413,7 @@ def test_read_barrier_returns_the_row_and_changes_nothing(table):
 
 
 @TRANSACTING
-def test_move_that_names_a_row_twice_is_refused(table):
+def test_move_of_one_row_twice_is_refused(table):
     old, _ = old_and_new()
     cancellation = rows.cancellation_row(old.id, at=NOW)
     with pytest.raises(REFUSED):
@@ -444,19 +442,19 @@ def state(table):
 @ON_ALL
 def test_new_partition_is_free(table):
     take(table, owner="other", fence=500, partition=OTHER)
-    taken = PartitionState(fence=at(240), cursor=rows.FIRST, owner="me", lease=at(30))
-    assert take(table) == taken
-    assert state(table) == taken
+    expected = PartitionState(fence=at(240), cursor=rows.FIRST, owner="me", lease=at(30))
+    assert take(table) == expected
+    assert state(table) == expected
 
 
 @ON_ALL
-def test_own_lease_is_taken_again(table):
+def test_own_lease_is_extended(table):
     take(table)
     assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(241), owner="me", lease=at(31))
 
 
 @ON_ALL
-def test_anothers_lease_is_taken_only_once_it_is_over(table):
+def test_lease_is_taken_over_once_expired(table):
     held = take(table, owner="other")
     assert take(table, now=29.999, lease=60, fence=270) == held
     assert state(table) == held
@@ -483,7 +481,7 @@ def test_taking_a_lease_never_lowers_the_fence(table, owner):
 
 
 @ON_ALL
-def test_free_lease_under_a_higher_fence_is_refused(table):
+def test_lease_below_a_higher_fence_is_refused(table):
     take(table, owner="other", fence=500)
     checkpoint(table, owner="other", fence=500, lease=None)
     assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(500), cursor="5")
@@ -523,13 +521,13 @@ def test_checkpoint_without_the_lease_is_refused(table, lease, holder):
 
 
 @ON_ALL
-def test_checkpoint_of_a_new_partition_leaves_no_state(table):
+def test_checkpoint_of_a_new_partition_fails(table):
     assert not checkpoint(table)
     assert state(table) == PartitionState()
 
 
 @ON_ALL
-def test_expired_lease_is_kept_until_another_takes_it(table):
+def test_expired_lease_may_checkpoint(table):
     take(table, lease=30)
     assert checkpoint(table, fence=300, lease=90)
 
@@ -549,7 +547,7 @@ def slots(table):
 
 
 @ON_ALL
-def test_first_reservation_begins_now_and_sets_the_ttl(table):
+def test_first_reservation_starts_now(table):
     assert reserve(table, now=1_795_244_700_000_000, amount=20_000, ttl=1_795_331_100) == 1_795_244_700_020_000
     assert slots(table) == {
         "pk": "emails#rate",
@@ -560,7 +558,7 @@ def test_first_reservation_begins_now_and_sets_the_ttl(table):
 
 
 @ON_ALL
-def test_reservations_follow_on_and_set_the_ttl_anew(table):
+def test_reservations_are_consecutive(table):
     reserved, ttls = [], []
     for now, amount, ttl in ((1000, 500, 10), (1000, 1, 20), (1000, 250, 25), (9000, 500, 30)):
         reserved.append(reserve(table, now=now, amount=amount, ttl=ttl))
@@ -571,27 +569,27 @@ def test_reservations_follow_on_and_set_the_ttl_anew(table):
 
 @ON_ALL
 @pytest.mark.parametrize(("now", "until"), [(1499, 1600), (1500, 1600), (1501, 1601), (9000, 9100), (0, 1600)])
-def test_reservation_begins_at_the_later_of_now_and_taken(table, now, until):
+def test_reservation_starts_after_the_last(table, now, until):
     reserve(table, now=1000, amount=500)
     assert reserve(table, now=now, amount=100) == until
     assert slots(table)["until"] == until
 
 
 @ON_ALL
-def test_slots_of_another_rate_begin_anew(table):
+def test_another_rate_has_its_own_slots(table):
     reserve(table, now=1000, amount=500)
     assert table.reserve(slots_key("emails", at(1)), now=1000, amount=500, ttl=1) == 1500
     assert table.reserve(slots_key("emails-vip", instant.text(NOW)), now=1000, amount=500, ttl=1) == 1500
 
 
 @UNDER_THREADS
-def test_concurrent_reservations_neither_overlap_nor_gap(table):
+def test_concurrent_reservations_never_overlap(table):
     """Some at the very first, when there is no row, and some after a while, when all that was taken is over."""
-    taken = []
+    slots = []
     with ThreadPoolExecutor(8) as pool:
         for now in (1000, 50_000):
             amounts = [number % 5 + 1 for number in range(15)]
             untils = list(pool.map(lambda amount, now=now: reserve(table, now=now, amount=amount), amounts))
-            taken += sorted((until - amount, until) for until, amount in zip(untils, amounts, strict=True))
-    ends = [end for _, end in taken]
-    assert [begin for begin, _ in taken] == [1000, *ends[:14], 50_000, *ends[15:29]]
+            slots += sorted((until - amount, until) for until, amount in zip(untils, amounts, strict=True))
+    ends = [end for _, end in slots]
+    assert [begin for begin, _ in slots] == [1000, *ends[:14], 50_000, *ends[15:29]]

@@ -1,4 +1,4 @@
-"""DynamoDB's TTL on the table of jobs, as moto keeps it; what DynamoDB refuses besides is told by hand."""
+"""DynamoDB's TTL on the table of jobs, as moto keeps it; what DynamoDB refuses besides is made up."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ def client():
         yield client
 
 
-def test_ttl_is_switched_and_switching_again_is_no_error(client):
+def test_switching_ttl_twice_is_no_error(client):
     ttl = DynamoTimeToLive(client, "jobs")
     assert ttl.status() == TtlStatus.DISABLED
     for on in (True, True, False, False):
@@ -38,7 +38,7 @@ def test_ttl_is_switched_and_switching_again_is_no_error(client):
     assert client.describe_time_to_live(TableName="jobs")["TimeToLiveDescription"]["AttributeName"] == "ttl"
 
 
-def test_a_change_within_an_hour_of_the_last_one_is_not_yet(client):
+def test_second_change_in_an_hour_is_not_yet(client):
     with Stubber(client) as refusing:
         refusing.add_response("describe_time_to_live", STATUS)
         refusing.add_client_error("update_time_to_live", "ValidationException", "Time to live has been modified")
@@ -46,7 +46,7 @@ def test_a_change_within_an_hour_of_the_last_one_is_not_yet(client):
             DynamoTimeToLive(client, "jobs").switch(on=False)
 
 
-def test_any_other_fault_is_a_fault(client):
+def test_other_ttl_errors_are_raised(client):
     with Stubber(client) as refusing:
         refusing.add_response("describe_time_to_live", STATUS)
         refusing.add_client_error("update_time_to_live", "AccessDeniedException")

@@ -24,17 +24,17 @@ def session():
 
 
 def publish(session, **of_queue):
-    told = published(WorkSettings(queue=a_queue(**of_queue), urls=("https://1",), dead_letters="https://dlq"))
+    settings = published(WorkSettings(queue=a_queue(**of_queue), urls=("https://1",), dead_letters="https://dlq"))
     name = Names("shop").queue_parameter("emails")
-    session.client("ssm").put_parameter(Name=name, Value=json.dumps(told), Type="String")
+    session.client("ssm").put_parameter(Name=name, Value=json.dumps(settings), Type="String")
 
 
-def test_clock_is_known_once_a_queue_is_connected(session):
+def test_connecting_a_queue_syncs_the_clock(session):
     publish(session)
     assert math.isfinite(WorkerDeployment("shop", session=session).connect("emails").behind())
 
 
-def test_the_exact_clock_of_a_worker_ends_with_it(session):
+def test_exact_clock_ends_with_its_worker(session):
     publish(session, precise=True)
     before = set(threading.enumerate())
     equipped = worker.connect("shop", session=session)

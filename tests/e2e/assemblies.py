@@ -21,7 +21,7 @@ _ENDED = "ended"
 def assembly_of(configured: Path, *, out: Path) -> Path:
     """Return the synthesized stacks of a file: those that the parts of this run share, or else its own, in `out`.
 
-    Whoever comes while they are synthesized waits for them.
+    A process that comes while they are synthesized waits for them.
     """
     if shared := os.environ.get(SHARED):
         place, ended = _place(configured, Path(shared)), Path(shared) / _ENDED
@@ -34,7 +34,7 @@ def assembly_of(configured: Path, *, out: Path) -> Path:
 def share(files: Iterable[str], *, folder: Path) -> None:
     """Synthesize deployments, with the periods of a local run, for all who have the folder's name in `SHARED`.
 
-    Whoever finds nothing there synthesizes alone, and tells what is wrong.
+    A process that finds nothing there synthesizes alone, and reports what is wrong.
     """
     command = [sys.executable, "-m", "tests.e2e.assemblies", str(folder), *files]
     try:

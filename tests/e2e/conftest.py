@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import boto3
 import httpx
 import pytest
 
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.e2e.deployed import deployed_locally, signed_client
+from tests.e2e.environment import environment_of
 from tests.e2e.inbox import Inbox
 
 # schemathesis reads them, in a process of its own.
@@ -55,6 +57,14 @@ def endpoints(deployed: Deployed) -> Endpoints:
 @pytest.fixture(scope="session")
 def http(deployed: Deployed) -> httpx.Client:
     return deployed.http
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpoints) -> None:
+    """Let this process be an administrator of the emulator."""
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
+    for name, value in environment_of(emulator, endpoints.name).items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

@@ -4,28 +4,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import boto3
 import httpx
 
 from dueline.config.deployment import load
 from local.deploy import deploy
-from local.emulator import Emulator
+from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints, find, publish
 from local.template import configure
 from local.ticks import fired_every, not_slow
+from tests.acceptance.rights import SigV4
 from tests.e2e.assemblies import assembly_of
-from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
-from tests.e2e.signed import Signed
+from tests.e2e.emulated_iam import grant_what_the_emulator_needs
 from tests.retrying_http import RetryingTransport
 from tests.waiting import HANG_SECONDS
 
 # Within a lookahead of 19 s, what becomes due meets two ticks; there are ten partitions, and each tick costs.
 TICK_EVERY_SECONDS = 9.0
+SIGNER = SigV4(boto3.Session(region_name=REGION, **CREDENTIALS))
 
 
 def signed_client(emulator: Emulator, endpoints: Endpoints) -> httpx.Client:
     """Return an HTTP client of the API that signs and is patient."""
     transport = RetryingTransport(verify=emulator.trust())
-    return httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=HANG_SECONDS, transport=transport)
+    return httpx.Client(base_url=endpoints.api, auth=SIGNER, timeout=HANG_SECONDS, transport=transport)
 
 
 @contextmanager
@@ -38,10 +40,10 @@ def deployed_locally(emulator: Emulator, queues: Path, *, folder: Path) -> Itera
     def grant_the_core(stack: str) -> None:
         # The queues' stacks invoke its functions.
         if stack == core:
-            grant_what_the_emulator_asks_for(emulator)
+            grant_what_the_emulator_needs(emulator)
 
     deploy(emulator, assembly_of(configured, out=folder / "cdk.out"), after=grant_the_core)
-    grant_what_the_emulator_asks_for(emulator)
+    grant_what_the_emulator_needs(emulator)
     endpoints = find(emulator, deployment)
     publish(emulator, deployment, endpoints)
     with signed_client(emulator, endpoints) as http:

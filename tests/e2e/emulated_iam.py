@@ -1,8 +1,8 @@
-"""Grants that the emulator asks for and AWS does not.
+"""Grants that the emulator needs and AWS does not.
 
 AWS authorizes SendMessageBatch by `sqs:SendMessage`, and the other batches likewise (there are no actions of those
-names); the emulator asks for `sqs:SendMessageBatch`. It is granted for exactly those resources that the single one is.
-Nor does the emulator know that `ssm:GetParametersByPath` is of a path, and `ssm:GetParameters` of names: it asks for
+names); the emulator needs `sqs:SendMessageBatch`. It is granted for exactly those resources that the single one is.
+Nor does the emulator know that `ssm:GetParametersByPath` is of a path, and `ssm:GetParameters` of names: it needs
 them on all resources.
 Of a role that is assumed, `aws:PrincipalArn` is the role's ARN; the emulator has that of the session in its place: what
 a queue's policy says of a role is said of its sessions, too.
@@ -16,7 +16,7 @@ from typing import Any
 
 from local.emulator import ACCOUNT, Emulator
 
-_POLICY = "what-the-emulator-asks-for"
+_POLICY = "what-the-emulator-needs"
 _BATCHED = ("sqs:SendMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _OF_SEVERAL = ("ssm:GetParametersByPath", "ssm:GetParameters")
 _PRINCIPAL = "aws:PrincipalArn"
@@ -24,7 +24,7 @@ _LEADING_KEYS = "dynamodb:LeadingKeys"
 _TAKEN_FOR = {"lambda:GetFunctionConcurrency": "lambda:PutFunctionConcurrency"}
 
 
-def grant_what_the_emulator_asks_for(emulator: Emulator) -> None:
+def grant_what_the_emulator_needs(emulator: Emulator) -> None:
     iam = emulator.client("iam")
     for role in (role["RoleName"] for role in iam.list_roles()["Roles"]):
         statements = [
@@ -32,7 +32,7 @@ def grant_what_the_emulator_asks_for(emulator: Emulator) -> None:
             for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
             for statement in iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]["Statement"]
         ]
-        if more := _asked_for(statements):
+        if more := _extra_statements(statements):
             document = json.dumps({"Version": "2012-10-17", "Statement": more})
             iam.put_role_policy(RoleName=role, PolicyName=_POLICY, PolicyDocument=document)
     _name_sessions(emulator.client("sqs"))
@@ -56,13 +56,13 @@ def as_the_emulator_takes_it(document: dict[str, Any]) -> dict[str, Any]:
     """Return a policy that allows and denies in the emulator what `document` does on AWS."""
     statements = document["Statement"]
     allowing = [statement for statement in statements if statement["Effect"] == "Allow"]
-    taken = [
+    replaced = [
         {**statement, "Action": other}
         for statement in statements
         for action, other in _TAKEN_FOR.items()
-        if action in _listed(statement["Action"])
+        if action in _as_list(statement["Action"])
     ]
-    return {**document, "Statement": [*statements, *_asked_for(allowing), *taken]}
+    return {**document, "Statement": [*statements, *_extra_statements(allowing), *replaced]}
 
 
 def document_of(iam: Any, policy: str) -> dict[str, Any]:
@@ -73,12 +73,12 @@ def document_of(iam: Any, policy: str) -> dict[str, Any]:
     return json.loads(document) if isinstance(document, str) else dict(document)
 
 
-def _asked_for(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _extra_statements(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
     batches = [
         {"Effect": "Allow", "Action": f"{action}Batch", "Resource": statement["Resource"]}
         for statement in statements
         for action in _BATCHED
-        if action in _listed(statement["Action"])
+        if action in _as_list(statement["Action"])
     ]
     on_rows = [
         {"Effect": "Allow", "Action": statement["Action"], "Resource": statement["Resource"]}
@@ -88,10 +88,10 @@ def _asked_for(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
     of_several = [
         {"Effect": "Allow", "Action": action, "Resource": "*"}
         for action in _OF_SEVERAL
-        if any(action in _listed(statement["Action"]) for statement in statements)
+        if any(action in _as_list(statement["Action"]) for statement in statements)
     ]
     return batches + on_rows + of_several
 
 
-def _listed(value: Any) -> list[str]:
+def _as_list(value: Any) -> list[str]:
     return value if isinstance(value, list) else [value]

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import httpx
 
-from local.consumer import Landed, consuming
+from local.demonstration import Landed, consuming
 from local.emulator import Emulator
 from tests.waiting import wait_until
 
@@ -35,7 +35,7 @@ def wait_until_ingested(emulator: Emulator, inbound_url: str) -> None:
     sqs, names = emulator.client("sqs"), ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
 
     def is_empty() -> bool:
-        told = sqs.get_queue_attributes(QueueUrl=inbound_url, AttributeNames=names)["Attributes"]
-        return not any(int(told[name]) for name in names)
+        depths = sqs.get_queue_attributes(QueueUrl=inbound_url, AttributeNames=names)["Attributes"]
+        return not any(int(depths[name]) for name in names)
 
     assert wait_until(is_empty)

@@ -42,12 +42,12 @@ def shell(emulator: Emulator, endpoints: Endpoints, commands: Path, tmp_path: Pa
     env = environment_of(emulator, "e2e") | {"PATH": f"{commands}:{os.environ['PATH']}"}
 
     def typed(script: str, *, code: int = 0) -> str:
-        told = subprocess.run(
+        result = subprocess.run(
             ["/bin/bash", "-euc", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=HANG_SECONDS
         )
-        assert told.returncode == code, told.stdout + told.stderr
-        assert "Traceback" not in told.stderr
-        return told.stdout
+        assert result.returncode == code, result.stdout + result.stderr
+        assert "Traceback" not in result.stderr
+        return result.stdout
 
     return typed
 
@@ -58,8 +58,8 @@ def dead(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str, di
     sqs, url = emulator.client("sqs"), endpoints.dead_letter_queues["reminders"]
     sqs.purge_queue(QueueUrl=url)
 
-    def put(body: str, told: dict[str, str]) -> None:
-        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in told.items()}
+    def put(body: str, values: dict[str, str]) -> None:
+        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
         sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
 
     yield put
@@ -75,15 +75,15 @@ def test_the_tour_goes_through(shell: Shell) -> None:
     assert shell(TOUR.replace("sleep 3 ", f"{UNTIL_IT_IS_IN_THE_TABLE} "))
 
 
-def test_dead_letters_are_told_and_put_back_into_their_queue(
+def test_dead_letters_are_shown_and_redriven(
     shell: Shell, dead: Callable[..., None], inbox: Callable[[str], Inbox], http: httpx.Client
 ) -> None:
     id = http.post("/queues/reminders/jobs", json={"payload": 1, "delay": 3600}).json()["id"]
-    told = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": "KeyError"}
-    told |= {"dueline-reason": "no key", "dueline-attempts": "3"}
+    values = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": "KeyError"}
+    values |= {"dueline-reason": "no key", "dueline-attempts": "3"}
     for number in range(25):
-        dead(str(number), told)
-    dead("100", {**told, "dueline-error": "TypeError"})
+        dead(str(number), values)
+    dead("100", {**values, "dueline-error": "TypeError"})
     looked = json.loads(shell("dueline redrive reminders --json"))
     assert {each["error"]: each["count"] for each in looked["by_error"]} == {"KeyError": 25, "TypeError": 1}
     arrived = inbox("reminders")
@@ -97,8 +97,8 @@ def test_parked_jobs_are_put_back(shell: Shell, emulator: Emulator, endpoints: E
     sqs, far = emulator.client("sqs"), datetime.now(UTC) + timedelta(hours=1)
     queue, partition, _, _, uid = http.post("/queues/invoices/jobs", json={"payload": 1}).json()["id"].split(".")
     id = f"{queue}.{partition}.t.{int(far.timestamp() * 1000)}.{uid}"
-    told = {"dueline-id": id, "dueline-expires": (far + timedelta(days=1)).isoformat(), "dueline-reason": "gone"}
-    attributes: dict[str, Any] = {n: {"DataType": "String", "StringValue": value} for n, value in told.items()}
+    values = {"dueline-id": id, "dueline-expires": (far + timedelta(days=1)).isoformat(), "dueline-reason": "gone"}
+    attributes: dict[str, Any] = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
     parked = endpoints.dead_letter_queues["dispatch"]
     assert parked.endswith(Names("e2e").dispatch_dlq)
     sqs.purge_queue(QueueUrl=parked)

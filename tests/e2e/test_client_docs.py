@@ -12,23 +12,13 @@ import pytest
 
 from dueline import Client, Forbidden, State
 from dueline.config.names import Names
-from local.emulator import CREDENTIALS, REGION, Emulator
-from local.endpoints import Endpoints
+from local.emulator import REGION, Emulator
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
 from tests.waiting import wait_until
 
 DOCS = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
+pytestmark = pytest.mark.usefixtures("credentials")
 TOUR, LINGERING, OF_ASYNCIO = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
-
-
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpoints) -> None:
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
-    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name.upper(), value)
 
 
 def test_the_tour_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +54,7 @@ def direct(emulator: Emulator) -> Client:
 
 
 def is_past(fence: datetime, emulator: Emulator, id: str) -> bool:
-    """Tell whether the fence of a job's partition is past an instant."""
+    """Return whether the fence of a job's partition is past an instant."""
     queue, partition, *_ = id.split(".")
     key = {"pk": {"S": f"{queue}#{partition}"}, "sk": {"S": "!state"}}
     state = emulator.client("dynamodb").get_item(TableName=Names("e2e").state, Key=key, ConsistentRead=True)
@@ -82,9 +72,9 @@ def test_direct_client_reaches_its_own_queues_only(direct: Client, emulator: Emu
     assert (direct.get(job.id).moved_to, moved.state) == (moved.id, State.SCHEDULED)
     soon = datetime.now(UTC) + timedelta(seconds=60)
     assert wait_until(lambda: is_past(soon, emulator, moved.id))
-    for ask in (lambda: direct.schedule("archive", 1), lambda: direct.reschedule(moved.id, at=soon), direct.queues):
+    for call in (lambda: direct.schedule("archive", 1), lambda: direct.reschedule(moved.id, at=soon), direct.queues):
         with pytest.raises(Forbidden):
-            ask()
+            call()
     assert direct.cancel_many([moved.id]) == [State.CANCELLED]
     large = direct.schedule("invoices", "x" * 300_000, at=at)
     assert direct.cancel(large.id) is State.CANCELLED

@@ -1,4 +1,4 @@
-"""What `dueline doctor` tells whoever may not look at everything, with IAM enforced."""
+"""What `dueline doctor` shows an operator who may not look at everything, with IAM enforced."""
 
 import json
 import re
@@ -36,13 +36,13 @@ Doctor = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
-    """Runs the doctor as an operator of emails, who has the rights that its page asks for if `documented`.
+    """Runs the doctor as an operator of emails, who has the rights that its page names if `documented`.
 
     Some may be denied to them, on one resource or on all.
     """
     iam = emulator.client("iam")
     key = key_of("on-call", NAMES.policy("emails", "operator"), emulator)
-    # Else no role is asked for its policies, and no queue that was given up how full it is.
+    # Else no role's policies are read, and no depth of a queue that was given up.
     iam.create_role(RoleName="mailer", AssumeRolePolicyDocument="{}")
     policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.policy('emails', 'consumer')}"
     iam.attach_role_policy(RoleName="mailer", PolicyArn=policy)
@@ -69,23 +69,23 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     emulator.client("sqs").delete_queue(QueueUrl=given_up)
 
 
-def unseen(told: Result) -> set[str]:
+def unseen(result: Result) -> set[str]:
     """Return what the doctor did not look at; its exit code says so, and never that all is well."""
-    findings = [json.loads(line) for line in told.stdout.splitlines()]
+    findings = [json.loads(line) for line in result.stdout.splitlines()]
     left_out = {each["about"] for each in findings if each["code"] == "not_looked_at"}
     if left_out:
-        assert told.exit_code == (PROBLEM if len(findings) > len(left_out) else NOT_CHECKED)
+        assert result.exit_code == (PROBLEM if len(findings) > len(left_out) else NOT_CHECKED)
     return left_out
 
 
-def test_operator_without_rights_hears_that_nothing_was_checked(doctor: Doctor) -> None:
-    told = doctor(documented=False)
-    assert (told.exit_code, told.stdout) == (NOT_CHECKED, "")
-    assert f"needs the right {NEEDS}" in told.stderr
-    assert "AccessDenied" in told.stderr
+def test_operator_without_rights_gets_no_all_clear(doctor: Doctor) -> None:
+    result = doctor(documented=False)
+    assert (result.exit_code, result.stdout) == (NOT_CHECKED, "")
+    assert f"needs the right {NEEDS}" in result.stderr
+    assert "AccessDenied" in result.stderr
 
 
-def test_documented_rights_suffice_for_every_check(doctor: Doctor) -> None:
+def test_documented_rights_suffice(doctor: Doctor) -> None:
     assert unseen(doctor("--json")) == set()
 
 
@@ -94,20 +94,20 @@ def needing(*rights: str) -> set[str]:
 
 
 @pytest.mark.parametrize("right", sorted({each for _, needs, _ in _ALL for each in needs.split(", ")} - NOT_ENFORCED))
-def test_denied_right_is_named_only_for_what_needs_it(doctor: Doctor, right: str) -> None:
+def test_denied_right_is_named_where_needed(doctor: Doctor, right: str) -> None:
     assert unseen(doctor("--json", denied=right)) == needing(right)
 
 
-def test_one_forbidden_dead_letter_queue_is_reported(doctor: Doctor) -> None:
+def test_forbidden_dead_letter_queue_is_reported(doctor: Doctor) -> None:
     queue = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAMES.queue_dlq('invoices')}"
-    told = doctor("--json", denied="sqs:GetQueueAttributes", on=queue)
-    assert unseen(told) == {"depths of queues and dead-letter queues"}
+    result = doctor("--json", denied="sqs:GetQueueAttributes", on=queue)
+    assert unseen(result) == {"depths of queues and dead-letter queues"}
 
 
-def test_right_to_find_a_deployment_alone_gives_no_all_clear(doctor: Doctor) -> None:
+def test_finding_rights_alone_are_no_all_clear(doctor: Doctor) -> None:
     denied = [each for each in DOCUMENTED if each != NEEDS]
     assert unseen(doctor("--json", denied=denied)) == needing(*set(denied) - NOT_ENFORCED)
-    told = doctor(denied=denied)
-    assert told.exit_code == NOT_CHECKED
-    assert ALL_IS_WELL not in told.stdout
-    assert f"checked {len(NOT_ENFORCED)} of {len(_ALL)} things" in told.stdout
+    result = doctor(denied=denied)
+    assert result.exit_code == NOT_CHECKED
+    assert ALL_IS_WELL not in result.stdout
+    assert f"checked {len(NOT_ENFORCED)} of {len(_ALL)} things" in result.stdout

@@ -49,7 +49,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
-def test_state_survives_a_restart_and_ingest_goes_on(home: Path) -> None:
+def test_state_survives_a_restart(home: Path) -> None:
     with up(home, ending="down") as endpoints:
         assert endpoints["docs"] == f"{endpoints['api']}/docs"
         assert "SwaggerUIBundle" in httpx.get(endpoints["docs"], timeout=HANG_SECONDS).text
@@ -62,7 +62,7 @@ def test_state_survives_a_restart_and_ingest_goes_on(home: Path) -> None:
     assert local("env", home).communicate()[0] == "it is not up: `make up` starts it\n"
 
 
-def test_ctrl_c_while_it_synthesizes_leaves_nothing_running(tmp_path: Path) -> None:
+def test_ctrl_c_in_synthesis_leaves_nothing(tmp_path: Path) -> None:
     process = local("run", tmp_path)
     # The CDK's two, at least.
     assert wait_until(lambda: len(_running(tmp_path)) >= 3)
@@ -72,13 +72,15 @@ def test_ctrl_c_while_it_synthesizes_leaves_nothing_running(tmp_path: Path) -> N
     assert wait_until(lambda: not _running(tmp_path))
 
 
-def test_the_demonstration_delivers_what_it_should(home: Path) -> None:
+def test_demonstration_keeps_its_promises(home: Path) -> None:
     demonstration = local("run", home)
-    told, _ = demonstration.communicate(timeout=HANG_SECONDS)
-    assert demonstration.returncode == 0, told
+    output, _ = demonstration.communicate(timeout=HANG_SECONDS)
+    assert demonstration.returncode == 0, output
     # A cancel that comes too late, on a slow machine, is none.
-    assert re.search(r"scheduled 7  delivered [567]  cancelled [12]  lost 0  early 0  delivered after a cancel 0", told)
-    assert "refused with 400" in told
+    assert re.search(
+        r"scheduled 7  delivered [567]  cancelled [12]  lost 0  early 0  delivered after a cancel 0", output
+    )
+    assert "refused with 400" in output
 
 
 def _speaks_to_it(home: Path) -> bool:
@@ -88,15 +90,15 @@ def _speaks_to_it(home: Path) -> bool:
     env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     env |= {"DUELINE_HOME": str(home)}
     command = ["/bin/sh", "-ec", script]
-    told = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=HANG_SECONDS)
-    return told.returncode == 0 and '"found": 0' in told.stdout
+    result = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=HANG_SECONDS)
+    return result.returncode == 0 and '"found": 0' in result.stdout
 
 
 def _scheduled(endpoints: dict[str, Any]) -> str:
     """Schedule a job far ahead, and return its id."""
-    asked = {"payload": 1, "delay": 3600}
+    body = {"payload": 1, "delay": 3600}
     with patient_http(endpoints["api"]) as http:
-        answer = http.post("/queues/emails/jobs", json=asked).json()
+        answer = http.post("/queues/emails/jobs", json=body).json()
     assert answer["state"] == "scheduled"
     return str(answer["id"])
 

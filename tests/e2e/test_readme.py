@@ -10,15 +10,13 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
-from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
+from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from tests.e2e.working import working
-from tests.retrying_http import patient_http
 from tests.waiting import HANG_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -41,23 +39,13 @@ def job(http: httpx.Client) -> dict[str, Any]:
     return http.post("/queues/invoices/jobs", json={"payload": {"to": "ann"}}).json()
 
 
-@pytest.fixture
-def credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator) -> None:
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
-    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name.upper(), value)
-
-
-@pytest.mark.usefixtures("credentials", "endpoints")
-def test_the_python_client_schedules_looks_up_and_takes_back(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("credentials")
+def test_readme_client_schedules_and_cancels(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(CLIENT.splitlines()) < 10
     exec(CLIENT.replace("connect()", 'connect("e2e")'), {})
-    told, promise = capsys.readouterr().out.splitlines()
-    assert told.startswith("emails.")
-    assert told.split()[-1] in ("accepted", "unrecorded", "scheduled")
+    line, promise = capsys.readouterr().out.splitlines()
+    assert line.startswith("emails.")
+    assert line.split()[-1] in ("accepted", "unrecorded", "scheduled")
     assert promise == "a promise: it never reaches its queue"
 
 
@@ -71,8 +59,8 @@ def answer_of(script: str, *, folder: Path, **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.usefixtures("credentials", "endpoints")
-def test_a_schedule_is_put_by_the_python_client(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("credentials")
+def test_readme_client_puts_a_schedule(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     exec(SCHEDULE.replace("connect()", 'connect("e2e")'), names)
     names["schedules"].delete("digest")
@@ -80,30 +68,30 @@ def test_a_schedule_is_put_by_the_python_client(capsys: pytest.CaptureFixture[st
 
 
 @needs_curl
-def test_the_first_job_by_curl_in_a_local_run(
+def test_first_job_by_curl_in_a_local_run(
     endpoints: Endpoints, emulator: Emulator, http: httpx.Client, tmp_path: Path
 ) -> None:
     assert len(FIRST.splitlines()) < 10
     (tmp_path / ".local").mkdir()
     with signing_proxy(endpoints.api, authority=emulator.authority) as api:
         (tmp_path / ".local" / "endpoints.json").write_text(json.dumps({"api": api}))
-        told = answer_of(FIRST, folder=tmp_path)
-    assert http.get(f"/queues/emails/jobs/{told['id']}").is_success
+        job = answer_of(FIRST, folder=tmp_path)
+    assert http.get(f"/queues/emails/jobs/{job['id']}").is_success
 
 
 @needs_curl
 @pytest.mark.usefixtures("credentials")
-def test_the_first_job_by_curl_with_a_signature(endpoints: Endpoints, emulator: Emulator, tmp_path: Path) -> None:
+def test_first_job_by_curl_with_a_signature(endpoints: Endpoints, emulator: Emulator, tmp_path: Path) -> None:
     assert len(SIGNED.splitlines()) < 10
     signer = {"AWS_REGION": REGION, "AWS_SESSION_TOKEN": "", "CURL_CA_BUNDLE": str(emulator.authority)}
-    told = answer_of(SIGNED, folder=tmp_path, API=endpoints.api, **signer)
-    assert (told["queue"], told["route"], told["state"]) == ("emails", "table", "scheduled")
+    job = answer_of(SIGNED, folder=tmp_path, API=endpoints.api, **signer)
+    assert (job["queue"], job["route"], job["state"]) == ("emails", "table", "scheduled")
     refused = SIGNED.replace("$AWS_ACCESS_KEY_ID", "nobody")
     assert "id" not in answer_of(refused, folder=tmp_path, API=endpoints.api, **signer)
 
 
 @pytest.mark.usefixtures("credentials")
-def test_the_plain_consumer_receives_a_job(job: dict[str, Any]) -> None:
+def test_plain_consumer_receives_a_job(job: dict[str, Any]) -> None:
     def send(payload: Any, *, id: str) -> None:
         if id == job["id"]:
             raise Sent(payload)
@@ -114,19 +102,19 @@ def test_the_plain_consumer_receives_a_job(job: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("credentials")
-def test_the_worker_works_a_job_off(http: httpx.Client) -> None:
+def test_worker_processes_a_job(http: httpx.Client) -> None:
     assert len([line for line in WORKER.splitlines() if line]) < 10
     *shown, run = WORKER.replace("Worker()", 'Worker("e2e")').replace('"emails"', '"doomed"').splitlines()
     assert run.startswith("worker.run()")
     names: dict[str, Any] = {}
     exec("\n".join(shown), names)
     id = http.post("/queues/doomed/jobs", json={"payload": {"to": "ann"}}).json()["id"]
-    with redirect_stdout(StringIO()) as told, working(names["worker"]):
-        assert wait_until(lambda: f"{id} {{'to': 'ann'}} 1\n" in told.getvalue()), told.getvalue()
+    with redirect_stdout(StringIO()) as output, working(names["worker"]):
+        assert wait_until(lambda: f"{id} {{'to': 'ann'}} 1\n" in output.getvalue()), output.getvalue()
 
 
 @pytest.mark.usefixtures("credentials")
-def test_the_lambda_consumer_works_a_job_off(
+def test_lambda_consumer_processes_a_job(
     job: dict[str, Any], emulator: Emulator, endpoints: Endpoints, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names: dict[str, Any] = {}
@@ -135,32 +123,23 @@ def test_the_lambda_consumer_works_a_job_off(
     records = [record_of(job, arn), {**record_of(job, arn), "messageId": "2", "body": "{"}]
     assert names["handler"]({"Records": records}, None) == {"batchItemFailures": []}
     assert f"{job['id']} {{'to': 'ann'}} 1\n" in capsys.readouterr().out
-    letters = emulator.client("sqs").receive_message(
+    dead_letters = emulator.client("sqs").receive_message(
         QueueUrl=endpoints.dead_letter_queues["invoices"], MessageAttributeNames=["All"]
     )
-    (letter,) = letters["Messages"]
-    assert letter["MessageAttributes"]["dueline-reason"]["StringValue"] == "its payload is no JSON"
+    (dead_letter,) = dead_letters["Messages"]
+    assert dead_letter["MessageAttributes"]["dueline-reason"]["StringValue"] == "its payload is no JSON"
 
 
 def record_of(job: dict[str, Any], arn: str) -> dict[str, Any]:
     """Return a job as Lambda hands it to a function."""
-    told = {"dueline-id": job["id"], "dueline-due": job["due"], "dueline-expires": "2030-01-01T00:00:00.000Z"}
+    attributes = {"dueline-id": job["id"], "dueline-due": job["due"], "dueline-expires": "2030-01-01T00:00:00.000Z"}
     return {
         "messageId": "1",
         "receiptHandle": "1",
         "body": '{"to":"ann"}',
         "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1795255290123"},
-        "messageAttributes": {name: {"dataType": "String", "stringValue": value} for name, value in told.items()},
+        "messageAttributes": {name: {"dataType": "String", "stringValue": value} for name, value in attributes.items()},
         "eventSource": "aws:sqs",
         "eventSourceARN": arn,
         "awsRegion": REGION,
     }
-
-
-def test_a_local_run_needs_no_signature(endpoints: Endpoints, emulator: Emulator) -> None:
-    with signing_proxy(endpoints.api, authority=emulator.authority) as api, patient_http(api) as http:
-        answer = http.post("/queues/emails/jobs", json={"payload": 1, "delay": 3600})
-        assert answer.status_code == 201
-        assert http.get(f"/queues/emails/jobs/{answer.json()['id']}").is_success
-        refused = http.post("/queues/emails/jobs", json={"payload": 1, "delay": -1})
-        assert refused.headers["content-type"] == "application/problem+json"

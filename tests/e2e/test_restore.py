@@ -30,16 +30,16 @@ BACKUP = {NAMES.table: "e2e-jobs-restored", NAMES.state: "e2e-state-restored"}
 
 @pytest.fixture
 def restore(emulator: Emulator, endpoints: Endpoints) -> Callable[..., Any]:
-    """Runs `dueline restore`, and returns what it tells."""
+    """Runs `dueline restore`, and returns what it reports."""
 
     def run(*args: str) -> Any:
         tables = ("--jobs", BACKUP[NAMES.table], "--state", BACKUP[NAMES.state])
         command = [sys.executable, "-m", "dueline", "restore", *tables, *args, "--json"]
-        told = subprocess.run(
+        result = subprocess.run(
             command, env=environment_of(emulator, "e2e"), capture_output=True, text=True, timeout=HANG_SECONDS
         )
-        assert told.returncode == 0, told.stderr
-        return json.loads(told.stdout)
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
 
     return run
 
@@ -63,7 +63,7 @@ def rows_of(dynamodb: Any, id: JobId) -> list[rows.Key]:
     return [(each["pk"]["S"], each["sk"]["S"]) for each in page["Items"]]
 
 
-def test_restore_brings_deleted_jobs_but_no_cancelled_ones(
+def test_restore_brings_no_cancelled_jobs(
     emulator: Emulator, http: httpx.Client, inbox: Callable[[str], Inbox], restore: Callable[..., Any]
 ) -> None:
     dynamodb, now = emulator.client("dynamodb"), datetime.now(UTC)

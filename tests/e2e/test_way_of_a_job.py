@@ -15,7 +15,7 @@ from tests.e2e.inbox import Inbox, let_all_come, wait_until_ingested
 from tests.waiting import wait_until
 
 SOON_BY_THE_TABLE = 25
-# How far ahead a story's jobs are due: further each time that this machine was too slow to tell it before their tick.
+# How far ahead a story's jobs are due: further each time that this machine was too slow to play it before their tick.
 AHEAD_SECONDS = (SOON_BY_THE_TABLE + 3, 60, 120, 240)
 
 
@@ -45,21 +45,21 @@ class Stories:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def begun(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> Iterator[Stories]:
+def started(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> Iterator[Stories]:
     """The stories as far as they go before what they wait for, which other tests need not wait for."""
     emails = Inbox(emulator, endpoints.queues["emails"])
     doomed = schedule(http, "doomed", delay=SOON_BY_THE_TABLE)["id"]
     emulator.client("sqs").delete_queue(QueueUrl=endpoints.queues["doomed"])
     beside_doomed = schedule(http, "emails", delay=SOON_BY_THE_TABLE + 1)["id"]
-    told = (_repeats(http, emulator, endpoints, ahead) for ahead in AHEAD_SECONDS)
-    repeats = next((each for each in told if each is not None), None)
+    attempts = (_repeats(http, emulator, endpoints, ahead) for ahead in AHEAD_SECONDS)
+    repeats = next((each for each in attempts if each is not None), None)
     assert repeats is not None, f"no cancel was promised {AHEAD_SECONDS[-1]} s before its job was due"
     yield Stories(emails=emails, repeats=repeats, doomed=doomed, beside_doomed=beside_doomed)
     emails.close()
 
 
 def _repeats(http: httpx.Client, emulator: Emulator, endpoints: Endpoints, ahead: float) -> Repeats | None:
-    """Tell the stories of messages that come twice; return nothing if their tick came before the end."""
+    """Play the stories of messages that come twice; return nothing if their tick came before the end."""
     due = datetime.now(UTC) + timedelta(seconds=ahead)
     some_id = schedule(http, "emails", delay=3600)["id"]
     cancelled_unseen, repeated, cancelled_and_repeated = ids = [_with_due(some_id, due, n) for n in range(3)]
@@ -79,31 +79,31 @@ def _is_promised(http: httpx.Client, id: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def stories(begun: Stories, http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> Stories:
+def stories(started: Stories, http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> Stories:
     """The stories at their end."""
     wait_until_ingested(emulator, endpoints.inbound_url)
-    come = {begun.repeats.repeated, begun.beside_doomed}
-    assert wait_until(lambda: come <= {landed.id for landed in begun.emails.landed})
-    let_all_come(http, "emails", begun.emails)
-    return begun
+    come = {started.repeats.repeated, started.beside_doomed}
+    assert wait_until(lambda: come <= {landed.id for landed in started.emails.landed})
+    let_all_come(http, "emails", started.emails)
+    return started
 
 
-def test_a_cancel_that_overtakes_ingest_holds(stories: Stories, http: httpx.Client) -> None:
+def test_cancel_before_ingest_holds(stories: Stories, http: httpx.Client) -> None:
     assert not stories.emails.of(stories.repeats.cancelled_unseen)
     path = f"/queues/emails/jobs/{stories.repeats.cancelled_unseen}"
     assert http.get(path).json()["state"] == "cancelled"
     assert http.delete(path).status_code == 200
 
 
-def test_a_repeated_inbound_message_brings_no_job_twice(stories: Stories) -> None:
+def test_repeated_inbound_message_sends_once(stories: Stories) -> None:
     assert len(stories.emails.of(stories.repeats.repeated)) == 1
 
 
-def test_a_repeated_inbound_message_brings_no_cancelled_job_back(stories: Stories) -> None:
+def test_repeated_message_keeps_a_cancel(stories: Stories) -> None:
     assert not stories.emails.of(stories.repeats.cancelled_and_repeated)
 
 
-def test_a_queue_that_was_deleted_parks_its_jobs(
+def test_deleted_queue_parks_its_jobs(
     stories: Stories, http: httpx.Client, emulator: Emulator, endpoints: Endpoints
 ) -> None:
     parked = _dead_letter(emulator, endpoints.dead_letter_queues["dispatch"])
@@ -112,7 +112,7 @@ def test_a_queue_that_was_deleted_parks_its_jobs(
     assert http.get(f"/queues/doomed/jobs/{stories.doomed}").json()["state"] == "parked"
 
 
-def test_a_queue_that_was_deleted_keeps_nobody_elses_jobs_back(stories: Stories) -> None:
+def test_deleted_queue_delays_no_other_jobs(stories: Stories) -> None:
     assert stories.emails.of(stories.beside_doomed)
 
 
@@ -120,21 +120,7 @@ def _state(http: httpx.Client, id: str) -> str:
     return str(http.get(f"/queues/emails/jobs/{id}").json()["state"])
 
 
-def _states_until(http: httpx.Client, id: str, *wanted: str) -> list[str]:
-    """Return the states that a job is seen in up to the first that is wanted."""
-    states: list[str] = []
-
-    def reached() -> bool:
-        states.append(_state(http, id))
-        return states[-1] in wanted
-
-    assert wait_until(reached), states
-    return states
-
-
-def test_poison_message_becomes_a_dead_letter_with_its_reason(
-    http: httpx.Client, emulator: Emulator, endpoints: Endpoints
-) -> None:
+def test_poison_message_becomes_a_dead_letter(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> None:
     emulator.client("sqs").send_message(QueueUrl=endpoints.inbound_url, MessageBody="poison")
     beside = schedule(http, "emails", delay=3600)
     rejected = _dead_letter(emulator, endpoints.dead_letter_queues["inbound"])
@@ -152,11 +138,11 @@ def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator, endpoi
     _send_inbound(emulator, endpoints, late, datetime.now(UTC), body=f'"{marker}"')
     assert http.post("/queues/emails/jobs", json=marker).status_code == 400
     for id, state in ((far, "scheduled"), (late, "dispatched")):
-        _states_until(http, id, state)
+        assert wait_until(lambda job=id, state=state: _state(http, job) == state)
     logs = emulator.client("logs")
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
     [ingest] = [group for group in groups if "ingest" in group]
-    # The API tells of whatever it is asked for.
+    # The API shows whatever is requested.
     assert wait_until(lambda: late in _ids_in(_text_of(logs, [ingest])))
     assert wait_until(lambda: far in _ids_in(_text_of(logs, groups)))
     assert marker not in _text_of(logs, groups)
@@ -172,11 +158,11 @@ def test_a_payload_that_is_no_json_is_listed_as_text(
         _send_inbound(emulator, endpoints, _with_due(some_id, at, n), at, body=body)
     span = {"from": "2033-01-01T00:00:00Z", "to": "2033-01-02T00:00:00Z"}
 
-    def listed() -> list[dict[str, Any]]:
+    def list_jobs() -> list[dict[str, Any]]:
         return list(http.get("/queues/emails/jobs", params=span).json()["jobs"])
 
-    assert wait_until(lambda: len(listed()) == len(bodies))
-    *texts, json = listed()
+    assert wait_until(lambda: len(list_jobs()) == len(bodies))
+    *texts, json = list_jobs()
     assert [job["payload_text"] for job in texts] == ["not JSON", "NaN", "1e999"]
     assert json["payload"] == {"a": 1}
 
@@ -196,15 +182,15 @@ def _send_inbound(emulator: Emulator, endpoints: Endpoints, id: str, due: dateti
 
 
 def _dead_letter(emulator: Emulator, url: str) -> dict[str, Any]:
-    found: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
 
     def receive() -> bool:
         answer = emulator.client("sqs").receive_message(QueueUrl=url, MessageAttributeNames=["All"])
-        found.extend(answer.get("Messages", []))
-        return bool(found)
+        events.extend(answer.get("Messages", []))
+        return bool(events)
 
     assert wait_until(receive), "nothing was parked"
-    return found[0]
+    return events[0]
 
 
 def _text_of(logs: Any, groups: list[str]) -> str:

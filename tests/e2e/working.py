@@ -8,7 +8,7 @@ from unittest.mock import patch
 from dueline import Worker
 from tests.waiting import HANG_SECONDS
 
-# A worker that is told to stop ends its poll first.
+# A worker that should stop ends its poll first.
 _POLL_SECONDS = 1
 
 
@@ -19,7 +19,7 @@ def working(worker: Worker) -> Iterator[None]:
 
     def run() -> None:
         try:
-            worker.run()
+            worker.run(grace=5)
         except BaseException as error:
             raised.append(error)
 

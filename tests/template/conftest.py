@@ -45,7 +45,7 @@ def one_more(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def expecting(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """The three queues, of which more is expected than they can take, just as much, and nothing that is told."""
+    """The three queues: one expects more jobs than it can take, one just as many, one states no rate."""
     rates = dict(zip(THREE, ({"expected_rate": 2001}, {"expected_rate": 2000}, {}), strict=True))
     queues = {name: settings | rates[name] for name, settings in THREE.items()}
     return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("expecting"))

@@ -19,8 +19,8 @@ def allows(statements: Sequence[Mapping[str, Any]], action: str, resource: str, 
 def policy(template: Template, name: str) -> list[dict[str, Any]]:
     """Return the statements of a managed policy, spelled out."""
     policies = template.of_type("AWS::IAM::ManagedPolicy").values()
-    [found] = [each for each in policies if each["ManagedPolicyName"] == name]
-    return statements(template, found["PolicyDocument"])
+    [properties] = [each for each in policies if each["ManagedPolicyName"] == name]
+    return statements(template, properties["PolicyDocument"])
 
 
 def statements(template: Template, document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -31,8 +31,8 @@ def statements(template: Template, document: Mapping[str, Any]) -> list[dict[str
             "Resource": list(map(template.spelled, as_list(statement["Resource"]))),
             "Condition": {
                 operator: {
-                    key: wanted if isinstance(wanted, list) else template.spelled(wanted)
-                    for key, wanted in keys.items()
+                    key: expected if isinstance(expected, list) else template.spelled(expected)
+                    for key, expected in keys.items()
                 }
                 for operator, keys in statement.get("Condition", {}).items()
             },
@@ -48,21 +48,21 @@ def _applies(statement: Mapping[str, Any], action: str, resource: str, context: 
         any(fnmatchcase(action, pattern) for pattern in as_list(statement["Action"]))
         and any(fnmatchcase(resource, pattern) for pattern in as_list(statement["Resource"]))
         and all(
-            _holds(operator, context.get(key, ()), as_list(wanted))
+            _holds(operator, context.get(key, ()), as_list(expected))
             for operator, keys in statement.get("Condition", {}).items()
-            for key, wanted in keys.items()
+            for key, expected in keys.items()
         )
     )
 
 
-def _holds(operator: str, values: Sequence[str], wanted: Sequence[str]) -> bool:
+def _holds(operator: str, values: Sequence[str], expected: Sequence[str]) -> bool:
     match operator:
         case "ForAllValues:StringLike":
-            return all(any(fnmatchcase(value, pattern) for pattern in wanted) for value in values)
+            return all(any(fnmatchcase(value, pattern) for pattern in expected) for value in values)
         case "StringEquals":
-            return any(value in wanted for value in values)
+            return any(value in expected for value in values)
         case "Null":
-            return (not values) == (wanted == ["true"])
+            return (not values) == (expected == ["true"])
     raise NotImplementedError(operator)
 
 

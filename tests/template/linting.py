@@ -14,7 +14,7 @@ from tests.template.synthesis import Template
 IGNORED = ["W3005"]
 
 
-def found_in(template: Template) -> Matches:
+def lint(template: Template) -> Matches:
     """Return what is wrong with a template, or that it cannot be read."""
     content, unreadable = decode_str(json.dumps(template.content))
     return unreadable or list(_linter().validate_template(content))

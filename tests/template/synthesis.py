@@ -53,13 +53,13 @@ class Template:
 
     def depends_on(self, id: str) -> set[str]:
         """Return all that CloudFormation makes before this resource."""
-        found: set[str] = set()
+        dependencies: set[str] = set()
         left = [id]
         while left:
-            new = set(references(self.resources[left.pop()])) & set(self.resources) - found
-            found |= new
+            new = set(references(self.resources[left.pop()])) & set(self.resources) - dependencies
+            dependencies |= new
             left.extend(new)
-        return found
+        return dependencies
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 
 @pytest.fixture(scope="session")
-def found(assembly: Assembly) -> dict[str, dict[str, Any]]:
+def alarms_by_subject(assembly: Assembly) -> dict[str, dict[str, Any]]:
     """The alarms of all stacks by what they are on, as the acceptance tests find them."""
     return {
         alarms.on_what(f"{stack}-{id}-AbC", assembly.deployment.names): alarm
@@ -36,16 +36,18 @@ def found(assembly: Assembly) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_no_alarm_is_without_a_test_that_rings_it(found: dict[str, dict[str, Any]]) -> None:
+def test_every_alarm_has_an_acceptance_test(alarms_by_subject: dict[str, dict[str, Any]]) -> None:
     """Those on dead letters are rung by their name, of whichever queue; and the queues' are all alike."""
     queues = sandbox.load(sandbox.QUEUES).queues
-    of_one_queue = {f"plain {on.partition(' ')[2]}" if on.partition(" ")[0] in queues else on for on in found}
+    of_one_queue = {
+        f"plain {on.partition(' ')[2]}" if on.partition(" ")[0] in queues else on for on in alarms_by_subject
+    }
     assert {on for on in of_one_queue if ON_DEAD_LETTERS not in on} == {*ON_FAULTS, *BY_FIGURE}
 
 
 @pytest.mark.parametrize("on", BY_FIGURE)
-def test_figure_is_one_by_which_its_alarm_rings(found: dict[str, dict[str, Any]], on: str) -> None:
-    alarm, by = found[on], BY_FIGURE[on]
+def test_figure_rings_its_alarm(alarms_by_subject: dict[str, dict[str, Any]], on: str) -> None:
+    alarm, by = alarms_by_subject[on], BY_FIGURE[on]
     stats = [
         {**each["MetricStat"]["Metric"], "Period": each["MetricStat"]["Period"]}
         for each in alarm.get("Metrics", [])
@@ -76,8 +78,8 @@ def test_removal_knows_all_names(assembly: Assembly) -> None:
     unknown = [
         f"{stack}: {id} {json.dumps(resource.get(name))}"
         for stack, template in assembly.templates.items()
-        for kind, (name, known) in NAMED.items()
+        for kind, (name, allowed) in NAMED.items()
         for id, resource in template.of_type(kind).items()
-        if resource.get(name) not in known
+        if resource.get(name) not in allowed
     ]
     assert unknown == []

@@ -1,11 +1,11 @@
-"""What goes wrong is told."""
+"""What goes wrong is reported."""
 
 import re
 from pathlib import Path
 from typing import Any
 
 from dueline.config import metrics
-from infra.constructs.missing_ticks import ticks_that_may_miss
+from infra.constructs.alarms import ticks_that_may_miss
 from tests.template.synthesis import Assembly, Template
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def _on_lateness(template: Template, statistic: str, *, minutes: int) -> dict[st
 
 
 def _rings_on_silence(alarm: dict[str, Any]) -> bool:
-    """Whether it tells that its metric is silent by the state in which each new alarm begins, and so rings in none."""
+    """Whether it reports silence by the state in which each new alarm starts, and so rings in none."""
     return alarm["TreatMissingData"] == "missing" and alarm["InsufficientDataActions"] == alarm["AlarmActions"]
 
 
@@ -34,7 +34,7 @@ def test_no_alarm_rings_in_a_new_deployment(three: Assembly) -> None:
             assert alarm["TreatMissingData"] == "notBreaching" or _rings_on_silence(alarm)
 
 
-def test_missing_ticks_threshold_grows_with_partitions(
+def test_missing_ticks_grow_with_partitions(
     one_more: Assembly,
 ) -> None:
     alarms = [_on_lateness(one_more.queues[name], "SampleCount", minutes=5) for name in ("queue-0", "ahead")]
@@ -53,7 +53,7 @@ TICKETS = {
 
 
 def _topics(template: Template) -> dict[str, list[str]]:
-    """Return where each alarm is told, by its name in the code."""
+    """Return where each alarm is sent, by its name in the code."""
     alarms = template.of_type("AWS::CloudWatch::Alarm")
     return {
         id.removeprefix("Alarms")[:-8]: [template.spelled(topic) for topic in alarm["AlarmActions"]]
@@ -61,13 +61,13 @@ def _topics(template: Template) -> dict[str, list[str]]:
     }
 
 
-def test_lateness_pages_and_the_rest_is_a_ticket(three: Assembly) -> None:
+def test_alarms_page_or_open_a_ticket(three: Assembly) -> None:
     for template in three.templates.values():
         for name, topics in _topics(template).items():
             assert topics == ["sns:dueline-tickets" if name in TICKETS else "sns:dueline-alarms"], name
 
 
-def test_queue_owner_gets_its_alarms_by_mail_or_topic(neighbours: Assembly) -> None:
+def test_queue_owner_gets_its_alarms(neighbours: Assembly) -> None:
     theirs = "arn:aws:sns:eu-central-1:123456789012:pager"
     owned = {"emails": "sns:dueline_emails_alarms", "e": theirs}
     for queue, template in neighbours.queues.items():
@@ -78,7 +78,7 @@ def test_queue_owner_gets_its_alarms_by_mail_or_topic(neighbours: Assembly) -> N
     assert not neighbours.queues["e"].of_type("AWS::SNS::Topic")
 
 
-def test_every_alarm_is_sent_at_start_and_end_with_a_runbook(neighbours: Assembly) -> None:
+def test_every_alarm_names_its_runbook(neighbours: Assembly) -> None:
     for template in neighbours.templates.values():
         for alarm in template.of_type("AWS::CloudWatch::Alarm").values():
             assert alarm["OKActions"] == alarm["AlarmActions"]
@@ -92,7 +92,7 @@ def test_alarm_email_is_subscribed(three: Assembly, traced: Assembly) -> None:
     assert not traced.core.of_type("AWS::SNS::Subscription")
 
 
-def test_each_alarm_has_a_runbook_and_each_runbook_an_alarm(three: Assembly) -> None:
+def test_each_runbook_has_an_alarm(three: Assembly) -> None:
     alarms = [
         one for template in three.templates.values() for one in template.of_type("AWS::CloudWatch::Alarm").values()
     ]

@@ -27,7 +27,7 @@ def _asset(assembly: Assembly, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_function_runs_its_own_handler_on_arm(three: Assembly, name: str) -> None:
+def test_function_runs_its_handler_on_arm(three: Assembly, name: str) -> None:
     function = _function(three, name)
     assert function["Runtime"] == f"python{PYTHON}"
     assert function["Architectures"] == ["arm64"]
@@ -37,7 +37,7 @@ def test_function_runs_its_own_handler_on_arm(three: Assembly, name: str) -> Non
     assert (_asset(three, name) / "functions" / f"{name}.py").is_file()
 
 
-def test_functions_read_settings_from_their_environment(three: Assembly) -> None:
+def test_functions_read_their_environment(three: Assembly) -> None:
     deployment = three.deployment
     kinds = (IngestSettings, TickSettings, ApiSettings, PlannerSettings, TtlSettings)
     read = {
@@ -71,7 +71,7 @@ def test_functions_are_traced_by_setting(three: Assembly, traced: Assembly) -> N
     assert all(_function(traced, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
 
 
-def test_new_queue_changes_functions_that_read_queues(three: Assembly, one_more: Assembly) -> None:
+def test_new_queue_changes_its_readers_only(three: Assembly, one_more: Assembly) -> None:
     def reading(assembly: Assembly) -> set[str]:
         return {name for name in NAMES if (_asset(assembly, name) / "registry.json").exists()}
 
@@ -79,7 +79,7 @@ def test_new_queue_changes_functions_that_read_queues(three: Assembly, one_more:
     assert changed == reading(three) == reading(one_more) == {"ingest", "tick", "api", "planner", "ttl"}
 
 
-def test_cold_starts_are_measured_with_what_is_deployed(three: Assembly) -> None:
+def test_cold_start_bench_uses_deployed_settings(three: Assembly) -> None:
     # Nobody waits for the guards.
     assert set(cold.FUNCTIONS) == {*NAMES} - {"ttl"}
     for name in cold.FUNCTIONS:
@@ -89,7 +89,7 @@ def test_cold_starts_are_measured_with_what_is_deployed(three: Assembly) -> None
         assert plain.items() <= measured.items()
 
 
-def test_concurrency_is_reserved_by_setting_alone(three: Assembly, thrifty: Assembly) -> None:
+def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) -> None:
     assert {name for name in NAMES if "ReservedConcurrentExecutions" in _function(three, name)} == set()
     reserved = {name: _function(thrifty, name).get("ReservedConcurrentExecutions") for name in NAMES}
     assert reserved == {"ingest": None, "tick": 30, "api": 200, "planner": None, "ttl": None}
@@ -97,10 +97,10 @@ def test_concurrency_is_reserved_by_setting_alone(three: Assembly, thrifty: Asse
 
 def test_functions_know_every_queue(three: Assembly) -> None:
     for name in cold.BUNDLED:
-        found = registry.load(_asset(three, name) / "registry.json")
-        assert list(found.queues.values()) == three.deployment.queue_settings()
+        bundled = registry.load(_asset(three, name) / "registry.json")
+        assert list(bundled.queues.values()) == three.deployment.queue_settings()
 
 
-def test_every_log_retention_of_the_schema_is_known() -> None:
+def test_each_log_retention_is_supported() -> None:
     schema = Deployment.model_json_schema()
     assert set(RETENTION) == set(schema["properties"]["log_retention_days"]["enum"])

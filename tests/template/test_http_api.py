@@ -10,12 +10,12 @@ from tests.template.synthesis import ROOT, Assembly
 def test_every_route_is_authorized_by_iam(three: Assembly) -> None:
     routes = three.core.of_type("AWS::ApiGatewayV2::Route").values()
     documented = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
-    asked = {f"{method.upper()} {path}" for path, operations in documented.items() for method in operations}
-    assert {route["RouteKey"] for route in routes} == asked
+    expected = {f"{method.upper()} {path}" for path, operations in documented.items() for method in operations}
+    assert {route["RouteKey"] for route in routes} == expected
     assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
 
 
-def test_direct_clients_get_the_settings_of_the_function(three: Assembly) -> None:
+def test_direct_clients_get_the_apis_settings(three: Assembly) -> None:
     [environment] = [
         function["Environment"]["Variables"]
         for function in three.core.of_type("AWS::Lambda::Function").values()

@@ -1,4 +1,4 @@
-"""What the pages for platform teams tell is so in the templates."""
+"""What the pages for platform teams say is so in the templates."""
 
 import json
 import re
@@ -31,11 +31,11 @@ def _page(name: str) -> str:
 
 def test_quotas_page_counts_what_is_deployed(three: Assembly) -> None:
     rows = re.findall(r"^\| ([^|]+) \| (\d+) \| (\d+) \| ?(\d*) ?\|", _page("quotas.md"), re.MULTILINE)
-    told = {what: (int(core), int(queue), int(partition or 0)) for what, core, queue, partition in rows}
+    documented = {what: (int(core), int(queue), int(partition or 0)) for what, core, queue, partition in rows}
     queue = three.queues["queue-0"]
     partitions = three.deployment.queues["queue-0"].partitions
     schedules = "Scheduler schedules"
-    assert {what: each for what, each in told.items() if what in COUNTED} == {
+    assert {what: each for what, each in documented.items() if what in COUNTED} == {
         what: (
             len(three.core.of_type(type)),
             len(queue.of_type(type)) - (partitions if what == schedules else 0),
@@ -43,7 +43,7 @@ def test_quotas_page_counts_what_is_deployed(three: Assembly) -> None:
         )
         for what, type in COUNTED.items()
     }
-    assert told["CloudFormation stacks"] == (1, 1, 0)
+    assert documented["CloudFormation stacks"] == (1, 1, 0)
 
 
 @pytest.mark.parametrize(("page", "stack"), [(0, "queue"), (1, "core")])
@@ -85,7 +85,7 @@ def _may_assume(trust: dict[str, Any], who: str, context: dict[str, list[str]]) 
     return allows(statements, "sts:AssumeRole", who, context)
 
 
-def test_trust_policy_of_the_page_lets_one_role_in(trust: dict[str, Any], of_the_service: dict[str, Any]) -> None:
+def test_documented_trust_admits_one_role(trust: dict[str, Any], of_the_service: dict[str, Any]) -> None:
     assert _may_assume(trust, SHOP, ORGANIZATION)
     assert not _may_assume(trust, SHOP, {})
     assert not _may_assume(trust, SHOP, {"aws:PrincipalOrgID": ["o-another"]})
@@ -96,7 +96,7 @@ def test_trust_policy_of_the_page_lets_one_role_in(trust: dict[str, Any], of_the
     assert not allows(own, "sts:AssumeRole", "arn:aws:iam::111111111111:role/dueline-scheduler")
 
 
-def test_cross_account_role_needs_no_other_account(neighbours: Assembly) -> None:
+def test_cross_account_access_stays_in_account(neighbours: Assembly) -> None:
     template = neighbours.queues["emails"]
     named = set(re.findall(r"dueline_emails_(\w+)", _page("accounts.md")))
     assert named == {"producer", "consumer"}

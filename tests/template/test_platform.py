@@ -1,4 +1,4 @@
-"""What platform teams ask of all that is deployed: their key, their boundary, their tags."""
+"""What platform teams require of all that is deployed: their key, their boundary, their tags."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 
 from tests.template.conftest import NEIGHBOURS
 from tests.template.iam import allows, as_list, policy, statements
-from tests.template.linting import found_in
+from tests.template.linting import lint
 from tests.template.synthesis import ROOT, Assembly, Template, synthesize
 from tests.template.test_policies import policies_fit
 
@@ -76,9 +76,9 @@ TAKE_NO_TAGS = {
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Queues, with all that a platform team may ask for."""
+    """Queues, with all that a platform team may require."""
     queues = {"emails": NEIGHBOURS["emails"], "emails" * 10: {**NEIGHBOURS["emails" * 10]}}
-    asked = {
+    options = {
         "kms_key_arn": KEY,
         "kms_data_key_reuse": 3600,
         "permission_boundary": BOUNDARY,
@@ -86,7 +86,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         "log_retention_days": 3653,
         "termination_protection": True,
     }
-    return synthesize({"queues": queues, **asked}, tmp_path_factory.mktemp("strict"))
+    return synthesize({"queues": queues, **options}, tmp_path_factory.mktemp("strict"))
 
 
 def _all(assembly: Assembly) -> Iterator[tuple[Template, str, dict[str, Any]]]:
@@ -101,7 +101,7 @@ def _at(properties: Any, path: tuple[str | int, ...]) -> Any:
     return properties
 
 
-def test_everything_stored_is_encrypted_with_the_given_key(strict: Assembly) -> None:
+def test_stored_data_has_the_configured_key(strict: Assembly) -> None:
     kinds = {type for _, type, _ in _all(strict)}
     assert kinds - STORES_NOTHING == set(NAMED_AT)
     for _, type, properties in _all(strict):
@@ -126,7 +126,7 @@ def _roles(assembly: Assembly) -> Iterator[list[dict[str, Any]]]:
             yield statements(template, properties["PolicyDocument"])
 
 
-# What a service asks KMS for on behalf of who calls it, by what they may do there.
+# What a service requests of KMS on behalf of who calls it, by what they may do there.
 NEEDS = {
     "sqs:SendMessage": ("sqs", ("kms:GenerateDataKey", "kms:Decrypt")),
     "sqs:ReceiveMessage": ("sqs", ("kms:Decrypt",)),
@@ -137,7 +137,7 @@ NEEDS = {
 }
 
 
-def test_key_may_be_used_through_a_service_alone(
+def test_key_is_used_through_services_only(
     strict: Assembly,
 ) -> None:
     names = [f"dueline_emails_{kind}" for kind in ("producer", "consumer", "operator", "direct")]
@@ -153,9 +153,9 @@ def test_key_may_be_used_through_a_service_alone(
         assert not held & {"kms:CreateGrant", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:*"}
 
 
-def test_key_policy_of_the_docs_covers_logs_and_alarms(strict: Assembly) -> None:
+def test_documented_key_policy_is_sufficient(strict: Assembly) -> None:
     shown = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)
-    [document] = [found for text in shown if "kms:*" in json.dumps(found := json.loads(text))]
+    [document] = [policy_document for text in shown if "kms:*" in json.dumps(policy_document := json.loads(text))]
     _, logs, alarms = document["Statement"]
     pattern = logs["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"].rpartition("log-group:")[2]
     groups = [properties["LogGroupName"] for _, type, properties in _all(strict) if type == "AWS::Logs::LogGroup"]
@@ -167,21 +167,21 @@ def test_key_policy_of_the_docs_covers_logs_and_alarms(strict: Assembly) -> None
     )
 
 
-def test_roles_have_the_permission_boundary_if_set(strict: Assembly, three: Assembly) -> None:
-    asked, plain = (
+def test_roles_have_the_permission_boundary(strict: Assembly, three: Assembly) -> None:
+    bounded, plain = (
         [properties.get("PermissionsBoundary") for _, type, properties in _all(each) if type == "AWS::IAM::Role"]
         for each in (strict, three)
     )
-    assert set(asked) == {BOUNDARY}
+    assert set(bounded) == {BOUNDARY}
     assert set(plain) == {None}
 
 
-def test_page_names_the_services_a_boundary_must_allow(strict: Assembly) -> None:
+def test_page_names_the_boundarys_services(strict: Assembly) -> None:
     allowed = [statement for role in _roles(strict) for statement in role]
     used = {action.partition(":")[0] for statement in allowed for action in as_list(statement["Action"])}
     page = " ".join((ROOT / "docs" / "security.md").read_text().split())
-    [told] = re.findall(r"it must allow what the roles have, actions of (.*?)\. If one is missing", page)
-    assert {*re.findall(r"`([a-z0-9]+)`", told)} - {"xray"} == used
+    [services] = re.findall(r"it must allow what the roles have, actions of (.*?)\. If one is missing", page)
+    assert {*re.findall(r"`([a-z0-9]+)`", services)} - {"xray"} == used
 
 
 def test_resources_and_stacks_are_tagged(strict: Assembly) -> None:
@@ -189,15 +189,15 @@ def test_resources_and_stacks_are_tagged(strict: Assembly) -> None:
         if type in TAKE_NO_TAGS:
             continue
         tags = properties.get("Tags", [])
-        told = tags if isinstance(tags, dict) else {tag["Key"]: tag["Value"] for tag in tags}
-        assert told.items() >= TAGS.items(), (type, tags)
+        actual = tags if isinstance(tags, dict) else {tag["Key"]: tag["Value"] for tag in tags}
+        assert actual.items() >= TAGS.items(), (type, tags)
     manifest = json.loads((strict.directory / "manifest.json").read_text())["artifacts"]
     assert {name: manifest[name]["properties"]["tags"] for name in strict.templates} == dict.fromkeys(
         strict.templates, TAGS
     )
 
 
-def test_stacks_are_protected_and_logs_kept_by_setting(strict: Assembly, three: Assembly) -> None:
+def test_protection_and_retention_are_settings(strict: Assembly, three: Assembly) -> None:
     for assembly, is_protected in ((strict, True), (three, False)):
         manifest = json.loads((assembly.directory / "manifest.json").read_text())["artifacts"]
         protected = {bool(manifest[name]["properties"].get("terminationProtection")) for name in assembly.templates}
@@ -206,9 +206,9 @@ def test_stacks_are_protected_and_logs_kept_by_setting(strict: Assembly, three: 
     assert set(kept) == {3653}
 
 
-def test_all_settings_together_pass_nag_cfn_lint_and_limits(strict: Assembly) -> None:
+def test_all_settings_pass_nag_and_cfn_lint(strict: Assembly) -> None:
     assert all(map(policies_fit, strict.templates.values()))
     report = json.loads((strict.directory / "validation-report.json").read_text())
     assert report["pluginReports"] == []
     for template in (strict.core, strict.queues["emails"]):
-        assert found_in(template) == []
+        assert lint(template) == []

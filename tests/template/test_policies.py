@@ -20,7 +20,7 @@ from dueline.config.names import Names
 from dueline.config.yaml_file import ConfigurationError
 from dueline.core.job import KEEP_DAYS, MAX_PARTITIONS, QUEUE_NAME
 from dueline.core.rows import IDEMPOTENCY_PARTITIONS
-from infra.groups_stack import MOST_CHARACTERS, GroupsStack
+from infra.queue_stack import MOST_CHARACTERS, GroupsStack
 from tests.template.iam import allows, as_list, policy, statements
 from tests.template.synthesis import Assembly, Template
 
@@ -50,7 +50,7 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize(("kind", "actions", "table", "keys"), FORBIDDEN)
-def test_rows_that_a_policy_must_not_reach(
+def test_policy_reaches_no_forbidden_rows(
     neighbours: Assembly, kind: str, actions: tuple[str, ...], table: str, keys: list[list[str]]
 ) -> None:
     granted = policy(neighbours.queues["emails"], f"dueline_emails_{kind}")
@@ -62,7 +62,7 @@ def test_rows_that_a_policy_must_not_reach(
     assert allowed == []
 
 
-def test_only_consumers_of_a_tracking_queue_write_outcomes(neighbours: Assembly) -> None:
+def test_tracking_consumers_alone_write_outcomes(neighbours: Assembly) -> None:
     for queue, tracks in (("emails", True), ("emails-vip", False)):
         consumer = policy(neighbours.queues[queue], f"dueline_{queue}_consumer")
         assert allows(consumer, "dynamodb:PutItem", JOBS, {KEYS: [f"{queue}#outcome#0"]}) is tracks
@@ -76,7 +76,7 @@ def test_operators_alone_control_a_queue(neighbours: Assembly, path: str) -> Non
         assert allows(granted, "execute-api:Invoke", request) is (kind == "operator" and queue == "emails")
 
 
-def test_operators_neither_purge_nor_delete_a_queue(neighbours: Assembly) -> None:
+def test_operators_never_purge_or_delete(neighbours: Assembly) -> None:
     operator = policy(neighbours.queues["emails"], "dueline_emails_operator")
     for queue in ("dueline_emails", "dueline_emails_p2", "dueline_emails_dlq"):
         for action in ("sqs:PurgeQueue", "sqs:DeleteQueue", "sqs:SetQueueAttributes"):
@@ -115,11 +115,11 @@ def test_nobody_may_scan_or_use_partiql(three: Assembly, neighbours: Assembly) -
         ("planner", "UpdateItem", "schedules"),
     ],
 )
-def test_function_writes_one_kind_of_state_rows(three: Assembly, function: str, action: str, kind: str) -> None:
+def test_function_writes_one_kind_of_row(three: Assembly, function: str, action: str, kind: str) -> None:
     granted = _role(three.core, f"dueline-{function}")
     others = [TICK, [f"emails#{kind}", *TICK], ["emails#rate"], NOTHING]
-    asked = [[f"emails#{kind}"], *others]
-    assert [each for each in asked if allows(granted, f"dynamodb:{action}", STATE, {KEYS: each})] == asked[:1]
+    keys = [[f"emails#{kind}"], *others]
+    assert [each for each in keys if allows(granted, f"dynamodb:{action}", STATE, {KEYS: each})] == keys[:1]
 
 
 def policies_fit(template: Template) -> bool:
@@ -142,7 +142,7 @@ def of_emails(neighbours: Assembly) -> str:
     return _policies(neighbours, "emails")
 
 
-def test_policies_of_queues_differ_in_names_and_levels(neighbours: Assembly, of_emails: str) -> None:
+def test_queue_policies_differ_in_names_only(neighbours: Assembly, of_emails: str) -> None:
     longest = "emails" * 10
     of_longest = json.loads(_policies(neighbours, longest).replace(longest, "emails"))
     of_shortest = json.loads(of_emails)
@@ -157,7 +157,7 @@ def test_policies_of_queues_differ_in_names_and_levels(neighbours: Assembly, of_
 @example(queue="emails", other="emails-vip", more="e")
 @example(queue="emails-vip", other="emails", more="-")
 @example(queue="q" * 60, other="q", more="q" * 59)
-def test_no_pattern_fits_what_is_another_queues(of_emails: str, queue: str, other: str, more: str) -> None:
+def test_no_pattern_matches_another_queue(of_emails: str, queue: str, other: str, more: str) -> None:
     granted = json.loads(of_emails.replace("emails", queue))
     keys, resources = _any_of(_leading_keys(granted)), _any_of(_resources(granted))
     assert keys.match(f"{queue}#0")
@@ -212,7 +212,7 @@ def _belongings(queue: str) -> list[str]:
     ]
 
 
-def test_payload_keys_have_as_many_digits_as_policies_say() -> None:
+def test_payload_keys_have_four_digits() -> None:
     assert {len(f"{days:04}") for days in KEEP_DAYS} == {4}
 
 
@@ -221,16 +221,14 @@ def test_descriptions_of_policies_stay(neighbours: Assembly) -> None:
     policies = neighbours.queues["emails"].of_type("AWS::IAM::ManagedPolicy").values()
     assert {each["Description"] for each in policies} == {
         "Schedule, look up and cancel jobs of queue emails.",
-        "Find queue emails, work off its messages, and ask which of its jobs were cancelled.",
+        "Find queue emails, work off its messages, and read which of its jobs were cancelled.",
         "See how queue emails is, and redrive its dead-letter queue.",
         "Schedule, look up and cancel jobs of queue emails without HTTP.",
     }
 
 
 @pytest.mark.parametrize(("queue", "may"), [("emails", True), ("e", True), ("emails-vip", False), ("invoices", False)])
-def test_policies_of_a_group_reach_its_queues_alone(
-    neighbours: Assembly, three: Assembly, queue: str, may: bool
-) -> None:
+def test_group_policies_reach_its_queues_only(neighbours: Assembly, three: Assembly, queue: str, may: bool) -> None:
     groups = neighbours.templates[neighbours.deployment.names.groups_stack]
     producer, consumer, direct = (
         policy(groups, f"dueline_group_mail_{kind}") for kind in ("producer", "consumer", "direct")
@@ -245,7 +243,7 @@ def test_policies_of_a_group_reach_its_queues_alone(
     assert three.deployment.names.groups_stack not in three.templates
 
 
-def test_group_of_too_many_queues_ends_the_synthesis() -> None:
+def test_too_large_group_is_refused() -> None:
     queues = [f"a-queue-with-a-longer-name-{number:02}" for number in range(16)]
     full = Deployment.model_validate({"queues": dict.fromkeys(queues), "groups": {"all": queues}})
     with pytest.raises(ConfigurationError, match=rf"^groups.all has too many queues: .* limit is {MOST_CHARACTERS:,}"):

@@ -48,7 +48,7 @@ def test_queue_has_its_settings(one_more: Assembly) -> None:
     }
 
 
-def test_longest_parameter_fits_a_standard_one_of_ssm() -> None:
+def test_longest_parameter_fits_ssm() -> None:
     names, region = Names("d" * 15), "ap-southeast-99"
     sqs = f"https://sqs.{region}.amazonaws.com/123456789012/"
     settings = WorkSettings(
@@ -66,7 +66,7 @@ def _source(template: Template, queue: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("queue", "function"), [("dueline-inbound", "ingest"), ("dueline_dueline-planner", "planner")])
-def test_visibility_is_six_timeouts_and_the_window(three: Assembly, queue: str, function: str) -> None:
+def test_visibility_is_six_timeouts(three: Assembly, queue: str, function: str) -> None:
     source = _source(three.core, queue)
     functions = three.core.of_type("AWS::Lambda::Function").values()
     [timeout] = [each["Timeout"] for each in functions if each["FunctionName"] == f"dueline-{function}"]
@@ -74,7 +74,7 @@ def test_visibility_is_six_timeouts_and_the_window(three: Assembly, queue: str, 
     assert hidden >= 6 * timeout + source.get("MaximumBatchingWindowInSeconds", 0)
 
 
-def test_six_hours_of_outage_make_no_dead_letters(three: Assembly) -> None:
+def test_six_hour_outage_makes_no_dead_letters(three: Assembly) -> None:
     inbound, planner = _queue(three.core, "dueline-inbound"), _queue(three.core, "dueline_dueline-planner")
     assert inbound["RedrivePolicy"]["maxReceiveCount"] * inbound["VisibilityTimeout"] > SIX_HOURS
     assert planner["RedrivePolicy"]["maxReceiveCount"] * LONGEST_HIDDEN_SECONDS > SIX_HOURS
@@ -85,24 +85,24 @@ def _warnings(assembly: Assembly, queue: str) -> list[str]:
     """Return what a synthesis warns of in the stack of a queue; cdk-nag looks at it, too."""
     manifest = json.loads((assembly.directory / "manifest.json").read_text())["artifacts"]
     stack = manifest[assembly.deployment.names.queue_stack(queue)]
-    told = [*stack.get("metadata", {}).values()]
+    metadata = [*stack.get("metadata", {}).values()]
     if "additionalMetadataFile" in stack:
-        told += json.loads((assembly.directory / stack["additionalMetadataFile"]).read_text()).values()
-    return [each["data"] for entries in told for each in entries if each["type"] == "aws:cdk:warning"]
+        metadata += json.loads((assembly.directory / stack["additionalMetadataFile"]).read_text()).values()
+    return [each["data"] for entries in metadata for each in entries if each["type"] == "aws:cdk:warning"]
 
 
-def test_too_few_partitions_for_the_rate_are_warned_of(expecting: Assembly) -> None:
+def test_too_few_partitions_are_warned_of(expecting: Assembly) -> None:
     [warning] = _warnings(expecting, "queue-0")
     assert "queues.queue-0.partitions is 4: for an expected_rate of 2,001 jobs a second" in warning
     assert "at least 5, 500 for each" in warning
 
 
 @pytest.mark.parametrize("queue", ["queue-1", "queue-2"])
-def test_enough_partitions_or_no_rate_are_not_warned_of(expecting: Assembly, queue: str) -> None:
+def test_enough_partitions_are_not_warned_of(expecting: Assembly, queue: str) -> None:
     assert _warnings(expecting, queue) == []
 
 
-def test_expected_rate_is_published_and_changes_nothing_else(three: Assembly, expecting: Assembly) -> None:
+def test_expected_rate_is_only_published(three: Assembly, expecting: Assembly) -> None:
     for queue, rate in (("queue-0", 2001), ("queue-1", 2000)):
         template = expecting.queues[queue]
         [parameter] = template.of_type("AWS::SSM::Parameter").values()

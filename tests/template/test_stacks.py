@@ -11,7 +11,7 @@ from aws_cdk.aws_sqs import Queue
 import app
 from dueline.config.deployment import Deployment
 from infra.stacks import add_stacks
-from tests.template.linting import found_in
+from tests.template.linting import lint
 from tests.template.synthesis import CONTEXT, Assembly, Template, references
 
 MOST_RESOURCES = 500
@@ -53,13 +53,13 @@ def _retained(template: Template) -> dict[str, str]:
     return {id: one["Type"] for id, one in template.resources.items() if "Retain" in one.get("DeletionPolicy", "")}
 
 
-def test_what_holds_state_keeps_its_logical_id(three: Assembly) -> None:
+def test_stateful_logical_ids_are_pinned(three: Assembly) -> None:
     assert _retained(three.core) == RETAINED_IN_CORE
     for template in three.queues.values():
         assert _retained(template) == RETAINED_IN_A_QUEUES_STACK
 
 
-def test_levels_are_retained_under_their_logical_ids(one_more: Assembly) -> None:
+def test_logical_ids_of_levels_are_pinned(one_more: Assembly) -> None:
     template = one_more.queues["ahead"]
     queues = template.of_type("AWS::SQS::Queue")
     assert {id: queue["QueueName"] for id, queue in queues.items()} == RETAINED_OF_FIVE_LEVELS
@@ -71,13 +71,13 @@ def test_each_queue_has_a_stack_of_its_own(three: Assembly) -> None:
     assert set(three.templates) == {"dueline-core"} | {f"dueline-queue-queue-{number}" for number in range(3)}
 
 
-def test_new_queue_changes_no_other_queues_stack(three: Assembly, one_more: Assembly) -> None:
+def test_new_queue_changes_no_other_stack(three: Assembly, one_more: Assembly) -> None:
     assert set(one_more.queues) - set(three.queues) == {"ahead"}
     for name, template in three.queues.items():
         assert one_more.queues[name] == template
 
 
-def test_new_queue_changes_functions_alone_in_core(three: Assembly, one_more: Assembly) -> None:
+def test_new_queue_changes_only_functions(three: Assembly, one_more: Assembly) -> None:
     before, after = three.core, one_more.core
     versions = [set(each.of_type("AWS::Lambda::Version")) for each in (before, after)]
     others = [set(each.resources) - ids for each, ids in zip((before, after), versions, strict=True)]
@@ -93,7 +93,7 @@ def test_no_stack_imports_from_another(three: Assembly) -> None:
         assert not [output for output in template.content.get("Outputs", {}).values() if "Export" in output]
 
 
-def test_unchanged_deployment_makes_no_change_set(three: Assembly) -> None:
+def test_unchanged_deployment_is_skipped(three: Assembly) -> None:
     # The CDK's command line deploys each stack that reads SSM by a parameter, but for what has this mark.
     for template in three.templates.values():
         for parameter in template.content.get("Parameters", {}).values():
@@ -122,7 +122,7 @@ def test_nag_looks(tmp_path: Path) -> None:
 
 def test_cfn_lint_finds_nothing(one_more: Assembly) -> None:
     for template in (one_more.core, _with_two_partitions(one_more.queues["ahead"]), one_more.queues["queue-0"]):
-        assert found_in(template) == []
+        assert lint(template) == []
 
 
 def _with_two_partitions(template: Template) -> Template:
@@ -135,17 +135,19 @@ def _with_two_partitions(template: Template) -> Template:
     return Template({**template.content, "Resources": kept})
 
 
-def test_wrong_queues_yaml_ends_the_app_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_queues_yaml_ends_the_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     queues = tmp_path / "queues.yaml"
     queues.write_text("queues:\n  emails:\n    partitions: 0\n")
-    monkeypatch.setattr(app, "App", lambda context, **given: App(context=context | {"queues": str(queues)}, **given))
+    monkeypatch.setattr(
+        app, "App", lambda context, **options: App(context=context | {"queues": str(queues)}, **options)
+    )
     with pytest.raises(
         SystemExit, match=r"queues\.emails\.partitions is 0: Input should be greater than or equal to 1"
     ):
         app.main()
 
 
-def test_every_partition_has_one_schedule_a_minute(three: Assembly) -> None:
+def test_partition_has_one_schedule_a_minute(three: Assembly) -> None:
     for queue, template in three.queues.items():
         schedules = template.of_type("AWS::Scheduler::Schedule").values()
         assert [schedule["Name"] for schedule in schedules] == [f"{queue}.{partition}" for partition in range(4)]
@@ -162,7 +164,7 @@ def test_queue_is_published_last(three: Assembly, one_more: Assembly) -> None:
         assert template.depends_on(parameter) == set(template.resources) - {parameter, "CDKMetadata"}
 
 
-def test_nothing_invokes_functions_before_the_tables(three: Assembly) -> None:
+def test_functions_run_after_tables_exist(three: Assembly) -> None:
     """So a first deployment rings no alarm: until then the schedules' role may do nothing, nor report failures."""
     core = three.core
     tables = set(core.of_type("AWS::DynamoDB::Table"))

@@ -36,7 +36,7 @@ def test_jobs_table_scales_within_bounds(thrifty: Assembly) -> None:
     }
 
 
-def test_jobs_table_may_be_infrequent_and_without_backup(thrifty: Assembly) -> None:
+def test_jobs_table_may_save_costs(thrifty: Assembly) -> None:
     _, table = _table(thrifty.core, "dueline-jobs")
     assert table["Properties"]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
     assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
@@ -57,7 +57,7 @@ def test_savings_change_the_jobs_table_alone(thrifty: Assembly, three: Assembly)
     assert tables.keys() == saving.keys()
 
 
-def test_a_failed_first_deployment_leaves_nothing(three: Assembly) -> None:
+def test_failed_first_deployment_leaves_nothing(three: Assembly) -> None:
     """Its rollback deletes what it made, but for protected tables: nothing that may fail comes after them."""
     core = three.core
     jobs, once, state = (_table(core, name)[0] for name in NAMES)
@@ -83,6 +83,6 @@ def test_a_failed_first_deployment_leaves_nothing(three: Assembly) -> None:
     assert set(kept) == {"RetainExceptOnCreate"}
 
 
-def test_tables_have_no_dependencies_to_be_imported(tmp_path: Path) -> None:
+def test_imported_tables_have_no_dependencies(tmp_path: Path) -> None:
     imported = synthesize({}, tmp_path, context={"import": "yes"}).core
     assert not [id for id in imported.of_type("AWS::DynamoDB::Table") if "DependsOn" in imported.resources[id]]

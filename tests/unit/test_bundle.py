@@ -81,7 +81,7 @@ def test_edit_changes_assets_that_import_it(edited, changed, root, before, tmp_p
     assert {name for name in BUNDLED if before[name] != after[name]} == changed
 
 
-def test_new_queue_changes_assets_that_read_queues(root, before, tmp_path):
+def test_new_queue_changes_assets_that_read_it(root, before, tmp_path):
     (root / "functions" / "other.py").write_text("from functions import log\n")
     one = hashes(root, tmp_path / "one", "other")
     more = hashes(root, tmp_path / "more", "other", "tick", registry=to_json([a_queue(), a_queue(name="invoices")]))
@@ -116,7 +116,7 @@ def test_failed_installation_is_one_line(tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
-def test_libraries_are_installed_once_for_the_functions_platform(tmp_path, monkeypatch):
+def test_libraries_are_installed_once(tmp_path, monkeypatch):
     place = installed(tmp_path)
     [compiled] = (place / "pydantic_core").glob("*.so")
     assert compiled.name == "_pydantic_core.cpython-313-aarch64-linux-gnu.so"
@@ -152,12 +152,7 @@ NEVER_IN = {
     "api": {"dueline.core.ingest", "dueline.core.tick", "dueline.schedules", "dueline.client.client"},
 }
 OF_RULES = {"cronsim"}
-LIBRARIES_OF = {
-    "ingest": LIBRARIES,
-    "tick": LIBRARIES,
-    "planner": LIBRARIES | OF_RULES,
-    "api": LIBRARIES | PYDANTIC,
-}
+LIBRARIES_OF = {"ingest": LIBRARIES, "tick": LIBRARIES, "planner": LIBRARIES | OF_RULES, "api": LIBRARIES | PYDANTIC}
 # Descriptions of services that boto3 reads to make a client: ingest seldom sends, and nobody needs S3 at once.
 MODELS_OF = {
     "ingest": ("ssm", "dynamodb"),
@@ -186,7 +181,7 @@ def packages(loaded):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_function_imports_only_the_rooms_that_it_uses(started, name):
+def test_function_imports_only_its_rooms(started, name):
     loaded = {each for each in started[name].loaded if each.partition(".")[0] == "dueline"}
     assert {".".join(each.split(".")[:2]) for each in loaded} == ROOMS_OF[name]
     assert not loaded & NEVER_IN[name]
@@ -217,7 +212,7 @@ def test_function_creates_its_clients_at_start(started, name):
 
 
 @pytest.mark.parametrize("name", ["Client", "Worker"])
-def test_public_imports_load_the_standard_library_alone(name):
+def test_public_imports_load_no_library(name):
     loaded = start(f"dueline:{name}", code=ROOT).loaded
     libraries = {each for each in packages(loaded) - sys.stdlib_module_names if not each.startswith("_")}
     assert libraries == {"dueline"}

@@ -274,7 +274,7 @@ def test_deployment_and_credentials_are_passed_on(monkeypatch):
 # Schedules
 
 
-def test_apply_never_overwrites_a_concurrent_change(api_server, monkeypatch):
+def test_apply_overwrites_no_concurrent_change(api_server, monkeypatch):
     with ExitStack() as stack:
         use_function(api_server, stack, monkeypatch)
         answer = api_server.respond
@@ -311,7 +311,7 @@ def test_redrive_reports_what_sqs_refuses(dead):
     assert (again.exit_code, "1 stay: no" in again.stdout) == (1, True)
 
 
-def test_interrupted_redrive_leaves_the_rest_visible(dead):
+def test_interrupted_redrive_shows_the_rest(dead):
     ends, wire = dead
     wire.around = on("emails.send", failing(KeyboardInterrupt()))
     result = typed("redrive", "emails", "--apply", "--yes")

@@ -67,7 +67,7 @@ KEPT = ("-", "--lines", "--key", "k", "--left", "left")
 
 
 @pytest.mark.parametrize(("of_ids", "name"), [(json_reply({"queues": []}), "key"), (OF_IDS, "id")])
-def test_printed_command_continues_with_the_same_jobs(schedule, api_server, of_ids, name):
+def test_printed_command_continues_the_import(schedule, api_server, of_ids, name):
     api_server.queues_reply, api_server.script = of_ids, [problem_reply(503, "unavailable")]
     lines = '{"n": 1}\n\n{"n": "é"}\r\n{"n": 4}'
     result = schedule("-", "--lines", "--priority", "2", "--delay", "3h", stdin=lines)
@@ -92,7 +92,7 @@ def test_left_lines_keep_their_numbers(schedule, api_server):
     assert Path("left2").read_text() == Path("left").read_text()
 
 
-def test_printed_command_names_deployment_and_credentials(schedule, api_server, monkeypatch):
+def test_printed_command_names_the_deployment(schedule, api_server, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     monkeypatch.setenv("DUELINE_NAME", "sandbox")
@@ -103,15 +103,9 @@ def test_printed_command_names_deployment_and_credentials(schedule, api_server, 
     )
 
 
-def test_closed_stdout_hides_no_command(schedule, api_server, monkeypatch):
-    api_server.respond = refusing("k-2")
-    monkeypatch.setattr(Screen, "line", Mock(side_effect=BrokenPipeError))
-    assert "none scheduled twice: dueline" in schedule(*KEPT, stdin="1\n2\n3\n").stderr
-
-
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_import_keeps_lines_without_a_result(schedule, monkeypatch, ending):
+def test_interrupted_import_keeps_its_lines(schedule, monkeypatch, ending):
     noted = import_command.Import._note
 
     def interrupted(self, result, number):
@@ -176,7 +170,7 @@ def test_closed_stdin_is_wrong_usage(schedule, monkeypatch):
         assert (result.exit_code, "which is stdin, and that is closed" in result.stderr) == (2, True)
 
 
-def test_key_that_gets_too_long_is_refused_before_any_line(schedule, api_server):
+def test_too_long_key_is_refused_at_once(schedule, api_server):
     result = schedule("-", "--lines", "--key", "k" * 253, stdin="1\n" * 10)
     assert (result.exit_code, "1 to 255 printable" in result.stderr) == (2, True)
     assert api_server.requests == list(Path().iterdir()) == []
@@ -190,7 +184,7 @@ def test_lines_beyond_memory_are_all_sent(schedule, api_server, monkeypatch):
     assert sorted(sent) == list(range(2000))
 
 
-def test_line_that_cannot_be_read_again_fails_alone(schedule, api_server, monkeypatch):
+def test_unreadable_line_fails_alone(schedule, api_server, monkeypatch):
     # One that nests as deep as the stack allows.
     read, checked = options.line, set()
 

@@ -80,7 +80,7 @@ def test_a_lost_answer_is_retried_once(api_server, of, reply):
 
 
 @BOTH
-def test_an_answer_that_never_comes_is_waited_for_twice(api_server, of):
+def test_missing_answer_is_awaited_twice(api_server, of):
     late = threading.Event()
     api_server.respond = lambda _: late.wait(HANG_SECONDS) and DROPPED
     client = clients.dynamodb(of, longest=timedelta(seconds=2.4))
@@ -154,7 +154,7 @@ def a_certificate(folder):
     return file
 
 
-def test_a_caller_far_away_has_time_for_a_tls_handshake(session, tmp_path, monkeypatch):
+def test_slow_tls_handshake_is_awaited(session, tmp_path, monkeypatch):
     certificate = a_certificate(tmp_path)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
     with fake_api_server(certificate=certificate, hesitates=1.0) as api_server:
@@ -165,7 +165,7 @@ def test_a_caller_far_away_has_time_for_a_tls_handshake(session, tmp_path, monke
 
 
 @BOTH
-def test_a_job_that_schedules_the_next_is_no_loop_to_lambda(api_server, session, of, monkeypatch):
+def test_lambda_sees_no_recursive_loop(api_server, session, of, monkeypatch):
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "consumer")
     monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Lineage=a:1")
     api_server.respond = lambda _: answered({"Successful": [], "Failed": []})

@@ -121,7 +121,7 @@ def test_own_queues_yaml_loads() -> None:
         pytest.param("queues: " + "[" * 3000 + "]" * 3000, ["nested too deeply to be read"], id="deep"),
     ],
 )
-def test_wrong_setting_is_reported_with_value_and_range(queues_yaml: Path, text: str, message: list[str]) -> None:
+def test_wrong_setting_names_value_and_range(queues_yaml: Path, text: str, message: list[str]) -> None:
     error = _refused(queues_yaml, text)
     assert error.startswith(str(queues_yaml))
     for part in message:
@@ -291,7 +291,7 @@ def test_retention_falls_back_to_the_deployment() -> None:
     assert [settings.retention.days for settings in deployment.queue_settings()] == [2, 9]
 
 
-def test_only_local_runs_tick_more_than_once_a_minute(queues_yaml: Path) -> None:
+def test_only_local_runs_tick_faster(queues_yaml: Path) -> None:
     periods = "tick_period: 1\nlookahead: 40\ndirect_horizon: 60\n"
     assert "tick_period is 1: it must be 60" in _refused(queues_yaml, periods)
     queues_yaml.write_text(periods + "local_run: true\n")

@@ -134,7 +134,7 @@ def test_early_retry_is_reported(monkeypatch, answer, times):
     assert "it comes after the visibility_timeout of its queue, and not after 600 s: " in event.reason
 
 
-def test_error_of_a_hundred_leaves_later_records_fresh(monkeypatch):
+def test_failed_read_leaves_later_records_fresh(monkeypatch):
     got, jobs_of = [], [a_job(payload=str(number)) for number in range(201)]
     last = jobs_of[-1].id
     function = Function(
@@ -153,16 +153,7 @@ def test_error_of_a_hundred_leaves_later_records_fresh(monkeypatch):
     assert [event.reason for event in function.events.of(EventKind.TROUBLE)] == ["KeyError: 'Responses'"]
 
 
-def test_a_cancelled_job_is_skipped(monkeypatch):
-    got, job = [], a_job()
-    function = Function(got.append, monkeypatch)
-    function.connection.table.write([rows.cancellation_row(job.id, at=NOW)])
-    assert function.work(Message.of(job)) == []
-    assert got == []
-    assert [event.kind for event in function.events] == [EventKind.SKIPPED]
-
-
-def test_a_job_that_cannot_be_read_is_dead_and_is_reported(monkeypatch):
+def test_unreadable_job_is_a_dead_letter(monkeypatch):
     function = Function(print, monkeypatch)
     assert function.work(a_message(attributes={"dueline-id": "nonsense"})) == []
     assert function.dead_letter_queue[0].attributes["dueline-error"] == "InvalidJob"
@@ -170,7 +161,7 @@ def test_a_job_that_cannot_be_read_is_dead_and_is_reported(monkeypatch):
     assert (reported.error, "nonsense" in reported.reason) == ("InvalidJob", True)
 
 
-def test_a_job_whose_dead_letter_cannot_be_sent_comes_again(monkeypatch):
+def test_unsent_dead_letter_comes_again(monkeypatch):
     def call(job):
         raise dueline.Discard("why")
 
@@ -190,7 +181,7 @@ def test_record_that_cannot_start_comes_again(monkeypatch):
     assert [event.reason for event in function.events if event.kind is EventKind.TROUBLE]
 
 
-def test_once_a_job_that_comes_again_has_no_second_effect(monkeypatch):
+def test_once_has_no_second_effect(monkeypatch):
     got, message = [], jobs("1")[0]
     function = Function(got.append, monkeypatch, once=True)
     assert function.work(message) == function.work(message) == []
@@ -203,8 +194,8 @@ def test_level_is_known_by_its_name(monkeypatch):
 
     function = Function(call, monkeypatch, levels=2, arn=f"{ARN}_p2")
     assert function.work(*jobs("1"), level=1) == ["1"]
-    assert ("hide", 1) in function.levels[1].asked
-    assert ("hide", 1) not in function.levels[0].asked
+    assert ("hide", 1) in function.levels[1].requests
+    assert ("hide", 1) not in function.levels[0].requests
 
 
 def reading(function, monkeypatch, answer):
@@ -223,7 +214,7 @@ def throttled(*_):
     raise Throttled("slow down")
 
 
-def test_only_jobs_with_unread_cancellations_come_again(monkeypatch):
+def test_unread_cancellations_come_again(monkeypatch):
     got, messages = [], [Message.of(a_job(payload=str(number))) for number in range(201)]
     function = Function(lambda job: got.append(job.payload), monkeypatch)
 
@@ -239,7 +230,7 @@ def test_only_jobs_with_unread_cancellations_come_again(monkeypatch):
     assert reasons == ["1 cancellations could not be read: try again", "slow down"]
 
 
-def test_foreign_message_runs_without_cancellations(monkeypatch):
+def test_foreign_message_needs_no_cancellations(monkeypatch):
     got = []
     function = Function(lambda job: got.append(job.payload), monkeypatch)
     reading(function, monkeypatch, throttled)
@@ -247,7 +238,7 @@ def test_foreign_message_runs_without_cancellations(monkeypatch):
     assert got == [2]
 
 
-def test_a_function_may_be_decorated_without_arguments():
+def test_decorator_needs_no_arguments():
     @dueline.lambda_handler
     def handler(job):
         """Nothing."""

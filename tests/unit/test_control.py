@@ -42,33 +42,17 @@ def held(table, queue="emails"):
     return read_control(queue, table=table)
 
 
-def test_other_queues_are_neither_paused_nor_limited(table):
+def test_other_queues_are_not_controlled(table):
     assert held(table) == Control(paused=False, rate=None, rate_set="")
     control.pause("emails", table=table, now=NOW)
     control.set_rate("emails", RATE, table=table, now=NOW)
     assert held(table, "emails-vip") == Control()
 
 
-def test_rate_holds_until_it_is_lifted(table):
-    set_rate = control.set_rate("emails", RATE, table=table, now=NOW)
-    assert set_rate == held(table) == Control(rate=RATE, rate_set="2026-11-21T07:05:00.000Z")
-    assert control.set_rate("emails", Rate(jobs=1), table=table, now=LATER).rate_set == "2026-11-21T07:05:01.000Z"
-    assert control.set_rate("emails", None, table=table, now=LATER).rate is None
-    assert held(table).rate is None
-
-
 def test_same_rate_again_keeps_its_slots(table):
     control.set_rate("emails", RATE, table=table, now=NOW)
     assert control.set_rate("emails", Rate.parse("50/s"), table=table, now=LATER) == held(table)
     assert held(table).rate_set == "2026-11-21T07:05:00.000Z"
-
-
-def test_a_pause_leaves_the_rate_as_it_is_and_a_rate_the_pause(table):
-    control.set_rate("emails", RATE, table=table, now=NOW)
-    control.pause("emails", table=table, now=LATER)
-    assert held(table) == Control(paused=True, rate=RATE, rate_set="2026-11-21T07:05:00.000Z")
-    control.set_rate("emails", None, table=table, now=LATER)
-    assert held(table).paused
 
 
 def test_rate_set_during_a_pause_is_kept(table, wire):
@@ -78,7 +62,7 @@ def test_rate_set_during_a_pause_is_kept(table, wire):
 
 
 @EVERY_CHANGE
-def test_what_was_left_unwritten_is_unavailable(table, wire, change):
+def test_unwritten_control_is_unavailable(table, wire, change):
     before = control.set_rate("emails", Rate(jobs=1), table=table, now=NOW)
     wire.around = on("table.write", done_in_part)
     with pytest.raises(Unavailable, match="left unwritten"):
@@ -88,7 +72,7 @@ def test_what_was_left_unwritten_is_unavailable(table, wire, change):
 
 
 @EVERY_CHANGE
-def test_control_is_read_consistently_after_a_change(table, wire, change):
+def test_changed_control_is_read_consistently(table, wire, change):
     control.set_rate("emails", Rate(jobs=1), table=table, now=NOW)
     observed = []
     wire.around = lambda call: (observed.append((call.name, call.kwargs.get("consistent"))), straight(call))[1]
@@ -97,14 +81,14 @@ def test_control_is_read_consistently_after_a_change(table, wire, change):
 
 
 @pytest.mark.parametrize("key", [paused_key("emails"), rate_key("emails")])
-def test_what_was_left_unread_is_never_taken_for_none(table, wire, key):
+def test_unread_control_is_not_none(table, wire, key):
     wire.around = on("table.read", lambda call: BatchRead(unread=frozenset([key])))
     with pytest.raises(Unavailable, match="'emails' could not be read"):
         held(table)
 
 
 @pytest.mark.parametrize("row", [{"rate": "fast", "at": "1"}, {"rate": "", "at": "1"}, {"rate": "5/s"}])
-def test_a_rate_that_cannot_be_read_is_never_taken_for_no_limit(table, row):
+def test_unreadable_rate_is_not_no_limit(table, row):
     pk, sk = rate_key("emails")
     table.write([{"pk": pk, "sk": sk, **row}])
     with pytest.raises(Unavailable, match=r"'!rate'.* cannot be read"):
@@ -192,7 +176,7 @@ A_TEXT = "must be a text such as 50/s, 90/m or 200/h, or null for no limit"
         ("[]", "body is []"),
     ],
 )
-def test_wrong_rate_is_refused_with_what_is_allowed(api, body, detail):
+def test_wrong_rate_names_what_is_allowed(api, body, detail):
     status, answer = call(api, "PUT", "/queues/emails/rate", body)
     assert (status, answer["code"]) == (400, "invalid_job")
     assert detail in answer["detail"]

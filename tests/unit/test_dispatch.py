@@ -13,13 +13,9 @@ from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.job import State
 from dueline.core.message import REASON
 from dueline.errors import Throttled, Unavailable
-from tests.builders import NOW, a_job
+from tests.builders import NOW, a_job, due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good
-
-
-def due_in(seconds, **overrides):
-    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def dispatch(system, *jobs, until=math.inf):
@@ -30,14 +26,14 @@ def delays(system):
     return [delivery.message.delay for delivery in system.queues["emails"].deliveries]
 
 
-def test_clock_is_read_for_each_batch_just_before_it_is_sent():
+def test_clock_is_read_before_each_batch():
     system = System()
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(7)))
     dispatch(system, *[due_in(100) for _ in range(20)])
     assert delays(system) == [100] * 10 + [93] * 10
 
 
-def test_job_past_its_retention_is_parked_with_the_reason():
+def test_job_past_its_retention_is_parked():
     system, job = System(), due_in(-10, expires=NOW)
     sent = dispatch(system, job)
     assert [(parked.job, parked.reason) for parked in sent.parked] == [(job, PAST_RETENTION)]
@@ -51,7 +47,7 @@ def test_last_moment_of_a_retention_still_counts():
     assert len(system.arrived()) == 1
 
 
-def test_content_that_sqs_refuses_for_good_is_parked_alone():
+def test_refused_content_is_parked_alone():
     system, bad, good = System(), due_in(1), due_in(2)
     system.wire.around = on("emails.send", refusing_for_good)
     sent = dispatch(system, bad, good)
@@ -61,7 +57,7 @@ def test_content_that_sqs_refuses_for_good_is_parked_alone():
 
 
 @pytest.mark.parametrize("error", [Throttled("slow down"), Unavailable("lost")])
-def test_throttled_batch_is_retried_with_growing_pauses(error):
+def test_throttled_batch_is_retried(error):
     system, job = System(), due_in(10)
     system.wire.around = on("emails.send", failing(error), times=3)
     assert dispatch(system, job).dispatched == (job,)
@@ -90,7 +86,7 @@ def test_no_pause_reaches_beyond_the_time_to_stop():
     assert system.clock.monotonic() == pytest.approx(0.1 + 0.2)
 
 
-def test_job_beyond_what_sqs_can_hold_is_left_for_later():
+def test_far_job_is_left_for_later():
     system, job = System(), due_in(960)
     assert dispatch(system, job).unfinished == (job,)
     assert system.arrived() == []
@@ -110,7 +106,7 @@ def test_parked_job_has_a_reason_and_a_status():
 
 @pytest.mark.parametrize("name", ["table.write", "dead_letters.send"])
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no")), losing_the_answer])
-def test_jobs_that_could_not_be_parked_are_to_be_tried_again(name, react):
+def test_unparked_jobs_are_unfinished(name, react):
     system, jobs = System(), [a_job(), a_job()]
     system.queues["emails"].gone = True
     system.wire.around = on(name, react)
@@ -121,14 +117,14 @@ def test_jobs_that_could_not_be_parked_are_to_be_tried_again(name, react):
 
 
 @pytest.mark.parametrize("name", ["table.write", "dead_letters.send"])
-def test_batch_that_is_parked_in_part_leaves_the_rest(name):
+def test_partly_parked_batch_leaves_the_rest(name):
     system, jobs = System(), [a_job(), a_job(), a_job()]
     system.wire.around = on(name, done_in_part)
     assert list(system.parking.park(jobs, reason="gone")) == jobs[:1]
     assert system.parked() == [job.id for job in jobs[1:]]
 
 
-def test_no_job_is_parked_before_look_up_could_report_it():
+def test_job_is_noted_before_it_is_parked():
     system, job = System(), a_job()
     system.wire.around = on("table.write", failing(Unavailable("no")))
     with pytest.raises(Unavailable):
@@ -136,7 +132,7 @@ def test_no_job_is_parked_before_look_up_could_report_it():
     assert system.dead_letters.deliveries == []
 
 
-def test_row_that_cannot_be_read_is_parked_as_json():
+def test_unreadable_row_is_parked_as_json():
     system = System()
     row = {**rows.job_row(a_job()), "ttl": "soon"}
     system.parking.park_row(row, reason="no ttl")
@@ -145,7 +141,7 @@ def test_row_that_cannot_be_read_is_parked_as_json():
     assert delivery.message.attributes == {REASON: "no ttl"}
 
 
-def test_look_up_of_a_parked_unreadable_row_is_parked():
+def test_unreadable_row_is_shown_as_parked():
     system, job = System(), a_job()
     system.table.write([{**rows.job_row(job), "ttl": "soon"}])
     system.clock.sleep(3600)
@@ -195,7 +191,7 @@ def test_row_too_large_as_json_is_parked(payload):
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), done_in_part])
-def test_row_that_could_not_be_parked_stops_its_tick(react):
+def test_unparked_row_stops_its_tick(react):
     system, job = System(), a_job()
     system.table.write([{**rows.job_row(job), "ttl": "soon"}])
     system.clock.sleep(3600)

@@ -189,14 +189,14 @@ def test_nothing_is_found_where_all_is_well():
 
 
 @pytest.mark.parametrize(("changes", "code", "about", "severity", "said"), WRONG)
-def test_what_is_wrong_is_named_and_nothing_else(changes, code, about, severity, said):
+def test_each_problem_is_named_alone(changes, code, about, severity, said):
     (result,) = findings(replace(HEALTHY, **changes))
     assert (result.code, result.about, result.severity) == (code, about, severity)
     assert said in result.what
     assert result.do
 
 
-def test_each_rule_and_finding_has_a_page_in_the_guide():
+def test_each_finding_has_a_page():
     observed = [replace(HEALTHY, **changes) for changes, *_ in WRONG]
     assert [rule.__name__ for rule in RULES if not any(list(rule(each)) for each in observed)] == []
     for finding in (finding for each in observed for finding in findings(each)):
@@ -220,7 +220,7 @@ def test_the_worst_come_first():
     assert result == [CRITICAL, CRITICAL, WARNING, NOTE]
 
 
-def test_late_jobs_are_reported_with_what_holds_their_ticks_up():
+def test_late_jobs_name_their_causes():
     changes = measured(emails__lateness=90, tick__errors=2) | {"logged": [STOPPED]}
     changes["figures"] |= {("shop-jobs", "throttled"): 9.0}
     late = next(finding for finding in findings(replace(HEALTHY, **changes)) if finding.code == "late_jobs")
@@ -228,7 +228,7 @@ def test_late_jobs_are_reported_with_what_holds_their_ticks_up():
         assert cause in late.what
 
 
-def test_backlog_with_a_known_cause_is_reported_at_once():
+def test_backlog_names_its_cause():
     changes = filled("shop-inbound") | {"sources": {**HEALTHY.sources, "ingest": ["Disabled"]}}
     backlog = findings(replace(HEALTHY, **changes))[0]
     assert (backlog.code, backlog.severity) == ("inbound_backlog", CRITICAL)
@@ -276,7 +276,7 @@ def test_exit_code_says_well_wrong_or_unchecked(monkeypatch, looks, code):
     assert typed(monkeypatch, looks).exit_code == code
 
 
-def test_denied_check_names_its_right_and_hides_nothing(monkeypatch):
+def test_denied_check_names_its_right(monkeypatch):
     looks = [UNSEEN, a_look(stacks={"shop-core": "UPDATE_FAILED"})]
     answer = typed(monkeypatch, looks)
     assert answer.exit_code == 1
@@ -291,7 +291,7 @@ def test_denied_check_names_its_right_and_hides_nothing(monkeypatch):
     assert (unseen["code"], unseen["needs"]) == ("not_looked_at", "cloudwatch:DescribeAlarms")
 
 
-def test_partial_look_is_reported_and_is_no_all_clear(monkeypatch):
+def test_partial_look_is_no_all_clear(monkeypatch):
     left_out = Unchecked(what="all of the log of the function api", needs="", reason="it is too long")
     answer = typed(monkeypatch, [a_look(logged=[], partly=[left_out])])
     assert answer.exit_code == 6
@@ -300,7 +300,7 @@ def test_partial_look_is_reported_and_is_no_all_clear(monkeypatch):
     assert (second.strip(), last) == ("it is too long", "nothing is known to be wrong; checked 1 of 1 things")
 
 
-def test_a_deployment_that_cannot_be_found_exits_6_in_one_line(monkeypatch):
+def test_missing_deployment_exits_with_6(monkeypatch):
     def nowhere(_target, *, now, sample):
         raise DeploymentNotFound("there is no deployment 'shop'")
 
@@ -309,14 +309,14 @@ def test_a_deployment_that_cannot_be_found_exits_6_in_one_line(monkeypatch):
     assert (answer.exit_code, answer.stdout, answer.stderr) == (6, "", "dueline: there is no deployment 'shop'\n")
 
 
-def test_the_guide_has_each_right_that_a_look_needs_and_no_other():
+def test_guide_has_each_right_of_the_doctor():
     needed = {right for _, needs, *_ in (*_ALL, SAMPLE) for right in needs.split(", ")}
     rows = re.findall(r"^\| .* \| (`[a-z0-9]+:.*) \|", GUIDE, re.M)
     assert set(re.findall(r"`([a-z0-9]+:[A-Za-z]+)`", "\n".join(rows))) == needed | {"ssm:GetParametersByPath"}
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "runbooks").glob("*.md")), ids=lambda page: page.stem)
-def test_runbook_begins_with_the_doctor_and_is_short(page):
+def test_runbook_begins_with_the_doctor(page):
     text = page.read_text()
     for answer in ("**What it means.**", "**What users feel.**", "## See the cause", "## End it", "## Prevent it"):
         assert answer in text

@@ -119,10 +119,9 @@ def test_no_tick_stops_at_forged_rows(forged):
 
 
 @pytest.mark.parametrize(
-    ("pk", "uid"),
-    [(PK, "no-uuid"), (PK, f"A{ID.uid[1:]}"), (PK, ""), ("emails#1000", ID.uid), ("Emails#0", ID.uid)],
+    ("pk", "uid"), [(PK, "no-uuid"), (PK, f"A{ID.uid[1:]}"), (PK, ""), ("emails#1000", ID.uid), ("Emails#0", ID.uid)]
 )
-def test_row_whose_id_does_not_parse_is_unreadable(pk, uid):
+def test_row_with_a_bad_id_is_unreadable(pk, uid):
     """Nobody could look such a job up, or cancel it: its tick parks it with the reason and sends nothing."""
     sk = SK.replace(ID.uid, uid)
     with pytest.raises(InvalidJob, match="cannot be read"):
@@ -137,7 +136,7 @@ def test_row_whose_id_does_not_parse_is_unreadable(pk, uid):
 
 
 @pytest.mark.parametrize("kinds", [["job"], ["!move-pending", "job"]])
-def test_row_whose_key_leaves_no_room_delays_nothing(kinds):
+def test_row_with_the_longest_key_delays_nothing(kinds):
     """Beside a row whose key has DynamoDB's 1,024 bytes, no longer key can be written or requested."""
     system, stuck = System(a_queue(priorities=2)), a_job(due=DUE, priority=2)
     long = [f"{SK[:24]}#{'x' * (999 - len(kind))}#{kind}" for kind in kinds]

@@ -50,7 +50,7 @@ def test_deployment_is_found_by_its_parameter(api_server):
     assert scheduled.path == "/queues/emails/jobs"
 
 
-def test_without_a_session_boto3s_own_is_taken(api_server, monkeypatch):
+def test_default_session_is_boto3s(api_server, monkeypatch):
     for name, value in {**KEYS, "aws_default_region": "eu-west-3"}.items():
         monkeypatch.setenv(name.upper(), value)
     api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
@@ -72,7 +72,7 @@ def test_without_a_session_boto3s_own_is_taken(api_server, monkeypatch):
         (DROPPED, Unavailable),
     ],
 )
-def test_what_keeps_a_client_from_its_deployment_is_reported(api_server, answer, error):
+def test_unreachable_deployment_says_why(api_server, answer, error):
     api_server.script = [answer]
     with pytest.raises(DuelineError, match="finding the deployment 'sandbox'") as raised:
         Client.connect("sandbox", session=a_session())
@@ -86,7 +86,7 @@ def test_what_keeps_a_client_from_its_deployment_is_reported(api_server, answer,
         (KEYS, DeploymentNotFound, "no AWS region is set"),
     ],
 )
-def test_incomplete_session_is_refused_before_any_request(api_server, session, error, says):
+def test_incomplete_session_is_refused(api_server, session, error, says):
     with pytest.raises(error, match=says):
         Client.connect(session=boto3.Session(**session))
     assert api_server.requests == []
@@ -98,7 +98,7 @@ def test_missing_profile_is_reported(monkeypatch):
         Client.connect()
 
 
-def test_credentials_that_can_no_longer_be_had_are_reported(api_server, tmp_path):
+def test_lost_credentials_are_reported(api_server, tmp_path):
     once = tmp_path / "once"
     json_reply = {"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "s", "Expiration": "2020-01-01T00:00:00Z"}
     once.write_text(json.dumps(json_reply))
@@ -115,13 +115,13 @@ def proxied(session, url):
     return session
 
 
-def test_the_proxies_that_a_session_is_set_to_are_on_the_way(api_server):
+def test_proxies_of_the_session_are_used(api_server):
     client = Client.connect(url="http://elsewhere", session=proxied(a_session(), api_server.url))
     client.schedule("emails", 1)
     assert api_server.requests[0].path == "http://elsewhere/queues/emails/jobs"
 
 
-def test_proxies_of_the_environment_are_used_by_host(api_server, monkeypatch):
+def test_environment_proxies_are_used_by_host(api_server, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", api_server.url)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     gateway = connect("sandbox", url=api_server.url, session=a_session(), lanes=1)
@@ -132,7 +132,7 @@ def test_proxies_of_the_environment_are_used_by_host(api_server, monkeypatch):
     assert [request.path for request in api_server.requests] == ["/queues", "http://elsewhere/payload"]
 
 
-def test_a_process_that_is_forked_has_connections_of_its_own(api_server):
+def test_forked_process_has_own_connections(api_server):
     client = Client.connect(url=api_server.url, session=a_session())
     call = lambda: client.schedule("emails", 1)  # noqa: E731
     call()
@@ -142,7 +142,7 @@ def test_a_process_that_is_forked_has_connections_of_its_own(api_server):
     assert before == after != childs
 
 
-def test_forked_child_does_not_wait_for_credentials(api_server):
+def test_forked_child_awaits_no_credentials(api_server):
     """With the session that was given, whose lock is held by a thread that the child does not have."""
     parent, started, go_on = os.getpid(), threading.Event(), threading.Event()
 

@@ -39,7 +39,7 @@ def an_id_in(seconds, route=Route.TABLE, **more):
     ],
     ids=str,
 )
-def test_an_id_of_a_job_that_can_be_sent_is_taken(id):
+def test_valid_id_is_accepted(id):
     assert checked_id(str(id), queue=QUEUE, now=NOW) == id
 
 
@@ -57,7 +57,7 @@ def test_an_id_of_a_job_that_can_be_sent_is_taken(id):
         ("", "id is '': it must be of the form"),
     ],
 )
-def test_any_other_id_is_refused_and_the_reason_is_reported(text, reason):
+def test_bad_id_is_refused_with_the_reason(text, reason):
     with pytest.raises(InvalidJob, match=reason):
         checked_id(text, queue=QUEUE, now=NOW)
 
@@ -79,7 +79,7 @@ def in_an_hour():
     return str(an_id(due=instant.round_up(datetime.now(UTC) + timedelta(hours=1))))
 
 
-def test_repeat_under_a_callers_id_is_the_same_job(api):
+def test_repeated_id_is_the_same_job(api):
     id = in_an_hour()
     answer = [post(api, {"payload": 1, "id": id}) for _ in range(2)]
     assert [(status, job["id"], job["due"]) for status, job in answer] == [
@@ -88,15 +88,15 @@ def test_repeat_under_a_callers_id_is_the_same_job(api):
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("beside", "reason"),
     [
         ({"at": "2030-01-01T00:00:00Z"}, "id and at are both given: give one of them"),
         ({"delay": 0}, "id and delay are both given"),
         ({"key": "k"}, "id and key are both given"),
     ],
 )
-def test_beside_an_id_its_time_and_a_key_are_refused(api, given, reason):
-    status, answer = post(api, {"payload": 1, "id": in_an_hour(), **given})
+def test_id_excludes_a_time_and_a_key(api, beside, reason):
+    status, answer = post(api, {"payload": 1, "id": in_an_hour(), **beside})
     assert (status, answer["code"]) == (400, "invalid_job")
     assert reason in answer["detail"]
 

@@ -1,4 +1,4 @@
-"""Who may import what, how long things may be, and which words they use."""
+"""Who may import what, and how long things may be, over the syntax trees."""
 
 import ast
 import sys
@@ -6,10 +6,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from tests import house
-from tests.vocabulary import dialect_of
 
 ROOT = Path(__file__).parents[2]
 HOUSES = ("bench", "dueline", "functions", "infra", "local")
@@ -110,7 +107,7 @@ CONNECTS = {("client.client", "connect"), ("worker.worker", "connect"), ("worker
 ROOMS_THAT_CONNECT = ("client", "worker", "cli")
 
 
-def test_adapters_are_imported_in_connect_functions_only():
+def test_adapters_are_imported_on_connecting():
     """Elsewhere a client, a worker or a command imports nothing of AWS, so that it starts fast and is tested without.
 
     The command line has its functions in one module, `cli.connect`.
@@ -160,7 +157,7 @@ def bodies_of(path):
             yield node.name, body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
-def test_types_of_imported_cdk_modules_are_checked():
+def test_imported_cdk_modules_are_typed():
     imported = {name for path in FILES for name in imports_of(path) if name.startswith("aws_cdk.aws_")}
     modules = {".".join(name.split(".")[:2]) for name in imported}
     overrides = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
@@ -171,18 +168,3 @@ def test_types_of_imported_cdk_modules_are_checked():
 def test_no_figure_of_the_house_rises():
     """`python -m tests.house` prints them all."""
     assert house.risen(house.figures(), house.held()) == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("def tell(asked_of, TolD): ...", ["tell", "asked", "TolD"]),
-        ("class AskedTerms:  # by\n    ...  # What is asked, by and by.", ["Asked", "What is asked", "by and by"]),
-        ("found = known.taken = [each for wanted_id in x]", ["found", "taken", "wanted_id"]),
-        ("def is_found(task, basket): raise JobNotFound('taken, not found')", []),
-        ("dead_letters = letters", []),
-    ],
-)
-def test_dialect_is_seen_in_names_and_prose(tmp_path, text, words):
-    (tmp_path / "module.py").write_text(text)
-    assert [each.partition(": ")[2] for each in dialect_of(tmp_path / "module.py")] == words

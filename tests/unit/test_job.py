@@ -37,7 +37,7 @@ def test_id_is_read_as_it_was_written(id):
 
 
 @given(IDS, st.data())
-def test_id_with_one_character_changed_is_another_id_or_none(id, data):
+def test_changed_id_is_another_or_none(id, data):
     text = str(id)
     place = data.draw(st.integers(0, len(text) - 1))
     changed = text[:place] + data.draw(st.characters()) + text[place + 1 :]
@@ -67,18 +67,18 @@ def test_id_with_one_character_changed_is_another_id_or_none(id, data):
         f"emails.0.t.5.{UID}.",
     ],
 )
-def test_id_that_is_not_exactly_of_the_form_is_no_id(text):
+def test_malformed_id_is_refused(text):
     with pytest.raises(JobNotFound):
         JobId.parse(text)
 
 
-def test_message_of_a_malformed_id_shows_its_beginning_only():
+def test_error_shows_the_start_of_a_long_id():
     with pytest.raises(JobNotFound) as caught:
         JobId.parse("x" * 100_000)
     assert len(str(caught.value)) < 300
 
 
-def test_payload_of_256_kib_is_allowed_and_no_more():
+def test_payload_of_256_kib_is_the_limit():
     assert a_job(payload="x" * MAX_PAYLOAD_BYTES).size == MAX_PAYLOAD_BYTES
     with pytest.raises(PayloadTooLarge, match="262145 bytes: at most 262144"):
         a_job(payload="x" * (MAX_PAYLOAD_BYTES + 1))
@@ -103,7 +103,7 @@ INSTANTS = st.datetimes(datetime.fromisoformat("1970-01-02"), datetime.fromisofo
 
 
 @given(INSTANTS)
-def test_instant_is_rounded_up_by_less_than_a_millisecond(at):
+def test_instant_is_rounded_up_to_milliseconds(at):
     rounded = instant.round_up(at)
     assert timedelta(0) <= rounded - at < timedelta(milliseconds=1)
     assert rounded.microsecond % 1000 == 0
@@ -111,7 +111,7 @@ def test_instant_is_rounded_up_by_less_than_a_millisecond(at):
 
 
 @given(INSTANTS)
-def test_rounded_instant_survives_text_and_milliseconds(at):
+def test_rounded_instant_round_trips(at):
     rounded = instant.round_up(at)
     assert instant.parse(instant.text(rounded)) == rounded
     assert instant.from_epoch_ms(instant.epoch_ms(rounded)) == rounded
@@ -132,7 +132,7 @@ def test_instant_without_a_zone_is_refused(read):
 @pytest.mark.parametrize(
     "text", ["", "soon", "2026-01-01T00:00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-12:00"]
 )
-def test_text_that_names_no_instant_is_a_value_error(text):
+def test_invalid_instant_is_a_value_error(text):
     with pytest.raises(ValueError, match=r"."):
         instant.parse(text)
 
@@ -144,7 +144,7 @@ LEFT = st.timedeltas(timedelta(days=-1), timedelta(seconds=900))
 
 
 @given(LEFT)
-def test_job_is_never_early_and_at_most_a_second_late(left):
+def test_delay_is_less_than_a_second_too_long(left):
     held = timedelta(seconds=delay_seconds(NOW + left, now=NOW))
     assert max(left, timedelta(0)) <= held < max(left, timedelta(0)) + timedelta(seconds=1)
 

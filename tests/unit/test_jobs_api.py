@@ -57,7 +57,7 @@ def test_job_is_found_by_its_key(api):
         assert call_api(api, "GET", "/queues/emails/jobs", query=query)[0] == status, query
 
 
-def test_failed_look_up_of_a_repeat_fails_it_alone(api, monkeypatch):
+def test_failed_look_up_fails_one_repeat(api, monkeypatch):
     _, first = request(api, "POST", "/queues/emails/jobs", KEYED)
     monkeypatch.setattr(api.DEPLOYMENT.table, "read", throttled)
     new = [{"payload": n, "delay": 3600} for n in range(3)]
@@ -85,7 +85,7 @@ def test_repeat_is_200_with_the_first_job(api):
     assert submitted(api) == ({first["id"]}, [])
 
 
-def test_run_of_a_schedule_has_its_schedule_and_time(api):
+def test_run_shows_its_schedule_and_time(api):
     due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     run, other = (a_job(due=due, **of_run) for of_run in ({"schedule": "digest", "scheduled_for": due}, {}))
     api.DEPLOYMENT.table.write([rows.job_row(run), rows.job_row(other)])
@@ -121,7 +121,7 @@ def put(api, id):
     api.DEPLOYMENT.table.write([rows.job_row(Job(id=id, payload="1", expires=id.due + timedelta(days=7)))])
 
 
-def test_repeated_move_returns_the_successors_state(api):
+def test_repeated_move_has_the_new_jobs_state(api):
     put(api, id := an_id(due=datetime.now(UTC) + timedelta(hours=1)))
     path = f"/queues/emails/jobs/{id}"
     to = {"at": (datetime.now(UTC) + timedelta(days=2)).isoformat()}
@@ -133,7 +133,7 @@ def test_repeated_move_returns_the_successors_state(api):
     assert request(api, "PATCH", path, to) == (200, first | {"state": "cancelled"})
 
 
-def test_failed_look_up_after_a_repeated_move_names_the_job(api, monkeypatch):
+def test_failed_look_up_of_a_move_names_the_job(api, monkeypatch):
     put(api, id := an_id(due=datetime.now(UTC) + timedelta(hours=1)))
     path = f"/queues/emails/jobs/{id}"
     to = {"at": (datetime.now(UTC) + timedelta(days=2)).isoformat()}
@@ -176,7 +176,7 @@ class Failing(MemoryTable):
         raise self._error
 
 
-def test_reschedule_before_ingest_is_no_fault_of_aws(call):
+def test_early_reschedule_is_no_fault_of_aws(call):
     id = an_id()
     status, reply, faults = call("PATCH", f"/queues/emails/jobs/{id}", {"delay": 9000})
     assert (status, reply["code"], faults) == (503, "not_yet", 0)
@@ -256,7 +256,7 @@ def slow(api, monkeypatch):
 
 
 @pytest.mark.parametrize(("method", "path", "body"), REQUESTS)
-def test_every_request_is_answered_before_the_function_ends(api, slow, method, path, body):
+def test_requests_are_answered_in_time(api, slow, method, path, body):
     status, reply = call_api(api, method, path, body=None if body is None else json.dumps(body))
     assert slow.monotonic() <= 20
     assert status in (200, 201, 202, 404, 503)
@@ -264,7 +264,7 @@ def test_every_request_is_answered_before_the_function_ends(api, slow, method, p
         assert JobId.parse(reply["id"]).queue == "emails"
 
 
-def test_job_not_written_in_time_is_503_with_its_id(api, slow):
+def test_unwritten_job_is_503_with_its_id(api, slow):
     method, path, body = REQUESTS[1]
     status, reply = call_api(api, method, path, body=json.dumps(body))
     assert (status, JobId.parse(reply["id"]).queue) == (503, "emails")

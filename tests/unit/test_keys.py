@@ -59,7 +59,7 @@ def calls_of(system, *requests):
 
 
 @EVERY_ROUTE
-def test_repeat_gets_the_first_jobs_id_and_sends_nothing(delay):
+def test_repeat_sends_nothing(delay):
     system = System()
     (first,), (second,) = system.submit_each(keyed(delay)), system.submit_each(keyed(delay))
     assert (first.is_repeat, second.is_repeat) == (False, True)
@@ -68,7 +68,7 @@ def test_repeat_gets_the_first_jobs_id_and_sends_nothing(delay):
 
 
 @pytest.mark.parametrize("time", [{"delay": 5}, {"delay": 2 * AN_HOUR}, {"at": NOW + timedelta(days=9)}, {}])
-def test_repeat_is_the_first_job_however_its_time_is_given(time):
+def test_repeat_ignores_another_time(time):
     system = System()
     (first,) = accepted(system, keyed())
     (second,) = accepted(system, Request(payload=1, key="order 17", **time))
@@ -76,7 +76,7 @@ def test_repeat_is_the_first_job_however_its_time_is_given(time):
     assert on_their_way(system) == [first.id]
 
 
-def test_key_is_found_again_when_its_queue_has_grown():
+def test_key_survives_a_growing_queue():
     system = System(a_queue(partitions=1))
     (first,) = accepted(system, keyed())
     system.settings["emails"] = a_queue(partitions=7)
@@ -85,7 +85,7 @@ def test_key_is_found_again_when_its_queue_has_grown():
 
 
 @pytest.mark.parametrize("payload", [2, None, "1", {}])
-def test_key_of_another_payload_is_refused_with_its_job(payload):
+def test_key_of_another_payload_is_refused(payload):
     system = System()
     (first,) = accepted(system, keyed())
     error = refused(system, keyed(payload=payload))
@@ -96,7 +96,7 @@ def test_key_of_another_payload_is_refused_with_its_job(payload):
 
 
 @EVERY_ROUTE
-def test_key_is_free_again_when_its_jobs_retention_is_over(delay):
+def test_key_is_free_after_the_retention(delay):
     system = System()
     (first,) = accepted(system, keyed(delay))
     system.clock.sleep(delay + RETENTION.total_seconds() - 1)
@@ -106,27 +106,22 @@ def test_key_is_free_again_when_its_jobs_retention_is_over(delay):
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "naïve", "a\nb", "\x7f"])
-def test_key_that_is_no_good_is_refused_and_nothing_is_queried(key):
+def test_invalid_key_is_refused_at_once(key):
     system = System()
-    system.wire.around = failing(AssertionError("nothing is to be asked"))
+    system.wire.around = failing(AssertionError("nothing is to be requested"))
     error = refused(system, keyed(key=key))
     assert isinstance(error, InvalidJob)
     assert "key is " in str(error)
     assert "1 to 255 printable ASCII characters" in str(error)
 
 
-def test_jobs_without_a_key_cost_a_write_and_a_read_or_a_message():
-    requests = Request(payload=1), Request(payload=1, delay=AN_HOUR)
-    assert calls_of(System(), *requests) == ["table.add", "table.read", "emails.send"]
-
-
-def test_key_costs_two_writes_and_a_repeat_one_and_a_read():
+def test_key_costs_two_writes():
     system = System()
     assert calls_of(system, keyed()) == ["table.claim", "table.add", "table.read", "table.mark_done"]
     assert calls_of(system, keyed()) == ["table.claim"]
 
 
-def test_key_that_comes_twice_in_one_call_is_a_repeat_as_in_two():
+def test_key_twice_in_a_call_is_a_repeat():
     system = System()
     first, second = accepted(system, keyed(tenant="a"), keyed(tenant="b", delay=DIRECT))
     assert first == second
@@ -149,7 +144,7 @@ def test_resent_job_keeps_its_due_time():
 
 
 @pytest.mark.parametrize("ahead", [1000, 100_000])
-def test_repeat_that_is_too_early_for_sqs_fails_alone(ahead):
+def test_too_early_repeat_fails_alone(ahead):
     """The first call's clock may be ahead, and a producer may write any key's row."""
     system, first = System(), a_job(due=NOW + timedelta(seconds=ahead), route=Route.DIRECT)
     system.table.write([rows.idempotency_row(first, "order 17", payload_hash=hashlib.sha256(b"1").hexdigest())])
@@ -161,7 +156,7 @@ def test_repeat_that_is_too_early_for_sqs_fails_alone(ahead):
     assert on_their_way(system) == [other.id, repeat.id] == [other.id, first.id]
 
 
-def test_refused_request_leaves_its_key_to_a_corrected_one():
+def test_refused_request_frees_its_key():
     system = System(a_queue(priorities=2))
     system.stores.level("emails", 2).gone = True
     assert isinstance(refused(system, keyed(DIRECT, priority=2)), QueueNotFound)
@@ -171,7 +166,7 @@ def test_refused_request_leaves_its_key_to_a_corrected_one():
     assert on_their_way(system) == [job.id]
 
 
-def test_upload_that_goes_after_the_claim_leaves_its_key():
+def test_lost_upload_frees_its_key():
     system = System()
     upload = Upload(uid=str(uuid.UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
     system.stores.payloads.put(upload.key("emails"), "7")
@@ -182,7 +177,7 @@ def test_upload_that_goes_after_the_claim_leaves_its_key():
 
 @pytest.mark.parametrize("terms", [{"tenant": "b", "priority": 2}, {"priority": 2}, {}])
 @EVERY_ROUTE
-def test_repeat_after_a_crash_sends_the_first_jobs_terms(delay, terms):
+def test_repeat_after_a_crash_is_the_first_job(delay, terms):
     system = System(a_queue(priorities=2))
     system.wire.around = on("table.mark_done", failing(Unavailable("lost")))
     (first,) = accepted(system, keyed(delay, tenant="a"))
@@ -202,9 +197,9 @@ def test_key_row_with_forged_terms_is_refused(forged):
     assert isinstance(refused(system, keyed()), KeyReused)
 
 
-def test_no_claim_is_started_when_the_time_is_over():
+def test_no_claim_starts_out_of_time():
     system = System()
-    system.wire.around = failing(AssertionError("nothing is to be asked"))
+    system.wire.around = failing(AssertionError("nothing is to be requested"))
     submit = system.submission("emails", direct_horizon=system.direct_horizon, new_uid=lambda: "x")
     (error,) = submit.run([keyed()], until=system.clock.monotonic())
     assert isinstance(error, Unavailable)
@@ -248,7 +243,7 @@ def repeats_of(system, *requests):
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no"))])
-def test_repeat_that_cannot_be_looked_up_fails_alone(react):
+def test_unreadable_repeat_fails_alone(react):
     system = System()
     (repeat,) = repeats_of(system, *keyed_repeated(1))
     fresh, last = system.submit_each(*[Request(payload=each, delay=AN_HOUR) for each in range(2)])
@@ -256,14 +251,6 @@ def test_repeat_that_cannot_be_looked_up_fails_alone(react):
     status, error, also = system.submitted_statuses([fresh, repeat, last])
     assert [status, also] == [(each.job.id, SCHEDULED) for each in (fresh, last)]
     assert (isinstance(error, (Throttled, Unavailable)), error.job_id) == (True, str(repeat.job.id))
-
-
-def test_new_jobs_are_not_looked_up():
-    system = System()
-    soon, later = system.submit_each(Request(payload=1), Request(payload=2, delay=AN_HOUR))
-    system.wire.around = on("table.read", failing(AssertionError("read")))
-    statuses = system.submitted_statuses([soon, later])
-    assert statuses == [(soon.job.id, Status(state=State.DISPATCHED)), (later.job.id, SCHEDULED)]
 
 
 @pytest.mark.parametrize("track", [True, False])
@@ -296,7 +283,7 @@ def test_repeat_has_the_outcome_of_its_job():
 
 
 @pytest.mark.parametrize(("delay", "state"), [(5, State.DISPATCHED), (AN_HOUR, State.ACCEPTED)])
-def test_state_of_a_repeat_without_rows_is_by_its_route(delay, state):
+def test_repeat_without_rows_shows_its_route(delay, state):
     """Its partition may be newer than what a client knows of the queue, or the retention lower than it was."""
     system = System(a_queue(partitions=50))
     system.breakers["emails"].trip()
@@ -307,3 +294,12 @@ def test_state_of_a_repeat_without_rows_is_by_its_route(delay, state):
     assert any(each.job.id.partition.number for each in repeats)
     assert system.submitted_statuses(repeats) == [(each.id, Status(state=state)) for each in first]
     assert {each.id.route for each in first} == {Route.DIRECT if delay == 5 else Route.TABLE}
+
+
+def test_released_key_sends_nothing():
+    system, key = System(), rows.idempotency_key("emails", "order 17")
+    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
+    id = refused(system, keyed(DIRECT)).job_id
+    system.wire.around = on("table.share", meanwhile(lambda: system.stores.table.release(key, id=id, ttl=1)), times=1)
+    assert isinstance(refused(system, keyed(DIRECT)), Unavailable)
+    assert on_their_way(system) == []

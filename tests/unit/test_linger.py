@@ -88,7 +88,7 @@ def one_under_way(client, api, threads, *more):
     return first, futures
 
 
-def test_what_comes_while_a_request_is_under_way_travels_as_one(threads):
+def test_waiting_calls_share_a_request(threads):
     api = HeldApi()
     client = a_client(api)
     first, others = one_under_way(client, api, threads, *range(1, CALLERS))
@@ -109,7 +109,7 @@ def test_calls_wait_no_longer_than_the_linger(threads):
     assert isinstance(first.result(), Job)
 
 
-def test_lone_call_leaves_at_once_without_a_thread():
+def test_lone_call_needs_no_thread():
     api, before = HeldApi(holds=lambda *_: False), threading.active_count()
     client = a_client(api)
     assert all(isinstance(client.schedule("emails", n), Job) for n in range(3))
@@ -138,7 +138,7 @@ def test_a_job_that_is_no_good_fails_alone(threads):
     assert api.batches == [[0], [1, 2, 3]]
 
 
-def test_refused_shared_request_is_sent_for_each_alone(threads):
+def test_refused_shared_request_is_split(threads):
     api = HeldApi()
     api.answer = lambda request: (
         problem_reply(400, "invalid_job", "body") if "jobs" in request.json else default_reply(request)
@@ -154,7 +154,7 @@ def test_refused_shared_request_is_sent_for_each_alone(threads):
     ("status", "code", "kind", "tries"),
     [(404, "queue_not_found", QueueNotFound, 1), (503, "unavailable", Unavailable, 3)],
 )
-def test_failed_shared_request_is_retried_by_each_caller(threads, status, code, kind, tries):
+def test_failed_shared_request_is_retried(threads, status, code, kind, tries):
     api = HeldApi()
     client = a_client(api)
     first, others = one_under_way(client, api, threads, 1, 2)
@@ -216,7 +216,7 @@ def test_queues_wait_for_nobody_but_themselves(threads):
     api.let_go()
 
 
-def test_over_http_only_jobs_of_one_trace_travel_together(threads, monkeypatch):
+def test_jobs_of_one_trace_travel_together(threads, monkeypatch):
     parents = {n: TraceContext(parent=f"00-{n:032x}-{n:016x}-01") for n in (1, 2)}
     of_thread = threading.local()
     monkeypatch.setattr("dueline.otel.current", lambda: getattr(of_thread, "trace", None))
@@ -306,7 +306,7 @@ def test_what_has_5_mb_together_does_not_wait():
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_task_that_is_cancelled_as_it_waits_harms_no_other(place):
+def test_cancelled_waiting_task_harms_no_other(place):
     api = HeldApi()
 
     async def scenario(client, first):
@@ -363,7 +363,7 @@ def test_a_task_that_is_collected_takes_no_lock():
     assert api.batches == [[0], [2]]
 
 
-def test_call_in_the_loops_thread_does_not_wait_for_its_tasks():
+def test_call_in_the_loop_awaits_no_task():
     api = HeldApi()
 
     async def scenario(client, first):
@@ -378,7 +378,7 @@ def test_call_in_the_loops_thread_does_not_wait_for_its_tasks():
     assert api.batches == [[0], [2], [1]]
 
 
-def test_failed_shared_request_of_tasks_is_retried_in_the_loop(monkeypatch):
+def test_failed_request_of_tasks_is_retried(monkeypatch):
     monkeypatch.setattr(SystemClock, "sleep", None)
     api = HeldApi()
     failures = [problem_reply(503, "unavailable"), problem_reply(503, "unavailable")]
@@ -428,7 +428,7 @@ def test_a_linger_that_makes_no_sense_is_refused(wrong):
             connect(url="http://127.0.0.1:1", linger=wrong)
 
 
-def test_a_child_does_not_wait_for_the_requests_of_its_parent(threads):
+def test_forked_child_awaits_no_parents_request(threads):
     api = HeldApi(holds=lambda request, before: request.json.get("payload") == 0)
     client = a_client(api)
     first, others = one_under_way(client, api, threads, 1, 2)

@@ -14,21 +14,17 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
-import typer
 import yaml
 from typer import Exit
 
 import local.__main__ as main
-from dueline.config.yaml_file import ConfigurationError
-from local import kept_assembly
+from local import template
 from local.__main__ import _plain_errors
-from local.consumer import Landed
-from local.demonstration import Scheduled, Summary, summary_of
+from local.demonstration import Landed, Scheduled, Summary, summary_of
 from local.emulator import Emulator
-from local.kept_assembly import assembly_of
-from local.pid_file import AlreadyUp, pid_file, pid_of
+from local.running import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
-from local.template import SynthesisError, configure
+from local.template import SynthesisError, assembly_of, configure
 from tests.fake_api_server import fake_api_server, json_reply
 from tests.waiting import HANG_SECONDS
 
@@ -59,7 +55,7 @@ def test_down_spares_a_process_with_a_stale_pid(note, bystander, monkeypatch, ca
     assert "it is not up" in capsys.readouterr().out
 
 
-def test_second_up_is_refused_while_the_first_runs(note):
+def test_second_up_is_refused(note):
     with pid_file(note):
         assert pid_of(note) == os.getpid()
         with pytest.raises(AlreadyUp, match=f"up already, as process {os.getpid()}: end that with `make down`"):
@@ -77,8 +73,8 @@ def test_stale_pid_file_does_not_block(note, bystander):
 
 def test_killed_process_is_not_up(note):
     code = (
-        "import sys, pathlib, local.pid_file\n"
-        "with local.pid_file.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
+        "import sys, pathlib, local.running\n"
+        "with local.running.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(note)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.readline()
@@ -89,37 +85,10 @@ def test_killed_process_is_not_up(note):
     assert note.read_text() == str(process.pid)
 
 
-def test_up_twice_says_so(note, monkeypatch, capsys):
-    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
-    with pid_file(note), pytest.raises(typer.Exit) as ended:
-        main.up(tick="fast")
-    assert ended.value.exit_code == 1
-    assert f"it is up already, as process {os.getpid()}" in capsys.readouterr().err
-
-
 def _configured(tmp_path, text):
     queues = tmp_path / "queues.yaml"
     queues.write_text(text)
     return configure(queues, out=tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("- emails", "it holds ['emails'], not settings"),
-        ("hello", "it holds 'hello', not settings"),
-        ("queues: [", "not YAML"),
-        ("queues:\n\temails:", "not YAML"),
-        ("queues:\n  emails:\n  emails:\n    partitions: 2\n", "line 2: emails is given twice"),
-        ("queues:\n  emails:\n    partitions: 0\n", "queues.emails.partitions is 0"),
-        ("lookahead: 5", "lookahead is 5"),
-    ],
-)
-def test_wrong_queues_yaml_is_named(tmp_path, text, reason):
-    with pytest.raises(ConfigurationError) as refusal:
-        _configured(tmp_path, text)
-    assert str(refusal.value).startswith(f"{tmp_path / 'queues.yaml'}: ")
-    assert reason in str(refusal.value)
 
 
 def test_local_run_has_its_own_periods(tmp_path):
@@ -174,7 +143,7 @@ def test_removed_folder_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert ended.value.exit_code == 1
 
 
-def test_emulator_whose_folder_was_removed_is_killed(tmp_path: Path) -> None:
+def test_emulator_without_its_folder_is_killed(tmp_path: Path) -> None:
     """It would wait for minutes to write its state."""
     emulator = Emulator(log=tmp_path / "log", state=tmp_path / "removed" / "state")
     ends_in_order = (
@@ -207,7 +176,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app.py", "cdk.json", "dueline/model.py", "functions/tick.py", "infra/stacks.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
-    monkeypatch.setattr(kept_assembly, "ROOT", root)
+    monkeypatch.setattr(template, "ROOT", root)
     return root
 
 
@@ -222,7 +191,7 @@ def made(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (out / "manifest.json").write_text(made[-1])
         return out
 
-    monkeypatch.setattr(kept_assembly, "synthesize", synthesize)
+    monkeypatch.setattr(template, "synthesize", synthesize)
     return made
 
 
@@ -249,12 +218,12 @@ def test_changed_source_is_synthesized_again(file, queues, made, tmp_path) -> No
     assert len(made) == 2
 
 
-def test_changed_settings_or_libraries_synthesize_again(queues, made, tmp_path, monkeypatch) -> None:
+def test_changed_settings_synthesize_again(queues, made, tmp_path, monkeypatch) -> None:
     assembly_of(queues, kept=tmp_path / "kept")
     queues.write_text("queues: {invoices: }")
-    told = (assembly_of(queues, kept=tmp_path / "kept") / "manifest.json").read_text()
-    assert told == "queues: {invoices: }"
-    monkeypatch.setattr(kept_assembly, "version", lambda library: f"another {library}")
+    manifest = (assembly_of(queues, kept=tmp_path / "kept") / "manifest.json").read_text()
+    assert manifest == "queues: {invoices: }"
+    monkeypatch.setattr(template, "version", lambda library: f"another {library}")
     assembly_of(queues, kept=tmp_path / "kept")
     assert len(made) == 3
 
@@ -273,7 +242,7 @@ def test_failed_synthesis_is_not_kept(queues, made, root, tmp_path, monkeypatch)
         raise SynthesisError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept_assembly, "synthesize", fail)
+        patch.setattr(template, "synthesize", fail)
         with pytest.raises(SynthesisError):
             assembly_of(queues, kept=tmp_path / "kept")
     assembly_of(queues, kept=tmp_path / "kept")
@@ -299,10 +268,9 @@ def test_run_without_a_broken_promise_is_good() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "named"),
-    [(scheduled(), "lost"), (scheduled(-0.1), "early"), (scheduled(0.1, cancelled=True), "broken")],
+    ("job", "named"), [(scheduled(), "lost"), (scheduled(-0.1), "early"), (scheduled(0.1, cancelled=True), "broken")]
 )
-def test_lost_early_or_cancelled_delivery_makes_a_run_bad(job: Scheduled, named: str) -> None:
+def test_broken_promise_makes_a_run_bad(job: Scheduled, named: str) -> None:
     summary: Summary = summary_of([scheduled(0.1), job])
     assert not summary.is_good
     assert getattr(summary, named) == 1

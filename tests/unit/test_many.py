@@ -82,12 +82,12 @@ def assert_all_scheduled_once(results, gateway, count):
 
 
 @pytest.mark.parametrize("fits", [30, 70, 250])
-def test_many_pass_an_api_that_fails_large_calls(fits):
+def test_too_large_calls_get_smaller(fits):
     gateway = FakeGateway(lambda keys: BUSY if len(keys) > fits else None)
     assert_all_scheduled_once(a_client(gateway).schedule_many("emails", numbered(5000)), gateway, 5000)
 
 
-def test_many_pass_an_api_that_finishes_parts_of_calls():
+def test_partly_finished_calls_are_completed():
     observed = set()
 
     def a_third(keys):
@@ -107,14 +107,14 @@ def test_patience_is_renewed_by_progress():
     assert_all_scheduled_once(a_client(gateway, attempts=2).schedule_many("emails", numbered(60)), gateway, 60)
 
 
-def test_jobs_have_errors_with_keys_once_patience_is_over():
+def test_failed_jobs_name_their_keys():
     gateway = FakeGateway(lambda _: BUSY)
     results = a_client(gateway, attempts=3).schedule_many("emails", numbered(80))
     assert [(type(each), each.key) for each in results] == [(Unavailable, str(n)) for n in range(80)]
     assert [len(keys) for keys in gateway.calls] == [80, 40, 20, 10, 10]
 
 
-def test_what_was_not_tried_any_more_says_so():
+def test_untried_jobs_say_so():
     gateway = FakeGateway(lambda _: BUSY)
     clock = VirtualClock(NOW)
     results = a_client(gateway, clock=clock, attempts=1000, seconds=30).schedule_many("emails", numbered(5000))
@@ -125,13 +125,13 @@ def test_what_was_not_tried_any_more_says_so():
     assert len(gateway.calls) < 500
 
 
-def test_jobs_that_fail_to_the_end_do_not_hold_up_the_others():
+def test_failing_jobs_delay_no_other():
     gateway = FakeGateway(lambda keys: {key: BUSY for key in keys if key.endswith("7")})
     results = a_client(gateway, attempts=3).schedule_many("emails", numbered(1000))
     assert {n for n, each in enumerate(results) if not isinstance(each, Job)} == set(range(7, 1000, 10))
 
 
-def test_a_call_that_gets_smaller_has_patience_of_its_own():
+def test_smaller_call_has_its_own_patience():
     clock = VirtualClock(NOW)
 
     def out_of_time(keys):
@@ -171,19 +171,11 @@ def noted(size, *request, error, finished=0):
     return size.items
 
 
-def test_calls_that_fail_together_halve_the_size_once():
+def test_joint_failures_halve_the_size_once():
     assert noted(BatchSize(), *[CALL_ITEMS] * LANES, error=Unavailable("")) == CALL_ITEMS // 2
 
 
-def test_a_size_is_halved_down_to_a_least():
-    size = BatchSize()
-    for _ in range(9):
-        noted(size, size.items, error=Unavailable(""))
-    assert size.items == LEAST_ITEMS
-    assert noted(BatchSize(1), 1, error=Unavailable("")) == 1
-
-
-def test_the_apis_throttle_counts_calls_and_makes_none_smaller():
+def test_throttling_makes_no_call_smaller():
     refusals = [THROTTLED] * 3
     gateway = FakeGateway(lambda _: refusals.pop() if refusals else None)
     a_client(gateway).schedule_many("emails", numbered(100))
@@ -232,7 +224,7 @@ def read_on(results):
 
 
 @pytest.mark.parametrize("do", [read_on, Generator.close])
-def test_results_half_read_before_a_fork_hang_nobody(do):
+def test_forked_results_hang_nobody(do):
     are_forked = threading.Event()
     results = in_lanes(lambda number: number == 0 or are_forked.wait(HANG_SECONDS), range(100))
     assert next(results)
@@ -243,7 +235,7 @@ def test_results_half_read_before_a_fork_hang_nobody(do):
 
 
 @pytest.mark.parametrize("how", ["one", "each"])
-def test_closing_in_an_outage_waits_for_no_retries(how):
+def test_closing_awaits_no_retries(how):
     outage, before = Outage(), set(threading.enumerate())
     results = lanes_in(outage, how=how)
     assert next(results) == 0
@@ -287,7 +279,7 @@ def test_no_thread_to_be_had_is_unavailable(monkeypatch, run):
 
 
 @pytest.mark.parametrize("started", range(1, LANES))
-def test_threads_that_could_be_started_make_all_calls(monkeypatch, started):
+def test_few_threads_make_all_calls(monkeypatch, started):
     """Where one more thread cannot be started, each call is made all the same, and once."""
     start, requests, left = threading.Thread.start, [], list(range(started))
 
@@ -306,7 +298,7 @@ def test_threads_that_could_be_started_make_all_calls(monkeypatch, started):
     assert sorted(requests) == list(range(40))
 
 
-def test_a_call_without_a_thread_never_begins_later(monkeypatch):
+def test_call_without_a_thread_never_starts(monkeypatch):
     started_at = []
 
     async def call():
@@ -322,7 +314,7 @@ def test_a_call_without_a_thread_never_begins_later(monkeypatch):
     assert started_at == []
 
 
-def test_process_ends_while_results_are_left_unread():
+def test_process_ends_with_unread_results():
     """A program that reads some results and ends, or fails, does not wait for the lanes of the rest."""
     program = "from dueline.core.retry import in_lanes; results = in_lanes(str, iter(range(100))); next(results)"
     done = subprocess.run([sys.executable, "-c", program], timeout=HANG_SECONDS, check=False)
@@ -337,7 +329,7 @@ def client(api_server):
     return AsyncClient(Client.connect(url=api_server.url))
 
 
-def test_async_client_has_every_call_and_parameter():
+def test_async_client_has_each_call():
     calls = {name: call for name, call in vars(Client).items() if inspect.isfunction(call) and name[0] != "_"}
     assert calls
     for name, call in calls.items():
@@ -346,7 +338,7 @@ def test_async_client_has_every_call_and_parameter():
         assert mine.__doc__
 
 
-def test_calls_are_answered_as_the_client_answers_them(client):
+def test_async_calls_return_the_same(client):
     id = str(an_id())
 
     async def send_request():
@@ -402,7 +394,7 @@ def test_async_schedule_each_streams_results(client):
     assert asyncio.run(send_request()) == list(range(1234))
 
 
-def test_closing_an_async_stream_early_leaves_the_rest_unsent(client, api_server):
+def test_closed_async_stream_sends_no_more(client, api_server):
     received = []
 
     def jobs():

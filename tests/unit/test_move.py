@@ -52,7 +52,7 @@ def outcome(done):
 
 
 @pytest.mark.parametrize("intent_first", [True, False])
-def test_refused_move_drops_no_submission_of_its_id(intent_first):
+def test_refused_move_drops_no_submission(intent_first):
     """A job that was submitted under the id of a refused reschedule is ingested, also when both share a batch."""
     system, old = a_system()
     raise_fence(system, old.id.due)
@@ -78,7 +78,7 @@ def test_job_submitted_under_the_new_id_moves_no_other():
 
 
 @pytest.mark.parametrize(("seconds", "moved"), [(4.9, 2), (5, 1)])
-def test_no_intent_is_started_in_the_second_half_of_the_time(seconds, moved):
+def test_no_intent_starts_in_the_second_half(seconds, moved):
     system, old = a_system()
     for _ in range(2):
         system.inbound.send([an_intent(old)[1]])
@@ -88,7 +88,7 @@ def test_no_intent_is_started_in_the_second_half_of_the_time(seconds, moved):
     assert system.clock.monotonic() == seconds
 
 
-def test_moved_job_without_ticks_is_parked_only_if_moved():
+def test_job_moved_without_ticks_is_parked():
     system, old = a_system()
     partition = Partition(queue="emails", number=7)
     jobs = [a_job(due=OLD_DUE, partition=partition) for _ in range(2)]
@@ -111,7 +111,7 @@ def collect(system):
     table.collect(table.expired(now=system.clock.now()))
 
 
-def test_intent_after_collected_cancellations_cancels_nothing():
+def test_late_intent_cancels_nothing():
     system, old = a_system()
     new, intent = an_intent(old, hours=24 * 60)
     assert system.cancel(old.id) is State.CANCELLED
@@ -123,7 +123,7 @@ def test_intent_after_collected_cancellations_cancels_nothing():
     assert not is_there(system, new)
 
 
-def test_move_of_unknown_outcome_is_parked_after_its_retention():
+def test_expired_unknown_move_is_parked():
     system, old = a_system()
     new, intent = an_intent(old)
     long_after(system, old)

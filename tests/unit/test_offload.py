@@ -75,7 +75,7 @@ def an_upload(system, payload, *, queue="emails"):
         (12_000, 0, False),
     ],
 )
-def test_large_payload_is_offloaded_by_size_and_row(size, delay, is_offloaded):
+def test_large_payload_is_offloaded(size, delay, is_offloaded):
     system, payload = System(), scattered(size)
     (job,) = system.submit(Request(payload=payload, delay=delay))
     assert job.offloaded_bytes == (size if is_offloaded else None)
@@ -83,7 +83,7 @@ def test_large_payload_is_offloaded_by_size_and_row(size, delay, is_offloaded):
     assert len(system.stores.payloads.kept) == is_offloaded
 
 
-def test_payload_over_10_mib_is_too_large_and_says_so():
+def test_payload_over_10_mib_is_too_large():
     system = System()
     (error,) = system.submit(Request(payload="x" * (MAX_OFFLOADED_BYTES - 1)))
     assert isinstance(error, PayloadTooLarge)
@@ -91,7 +91,7 @@ def test_payload_over_10_mib_is_too_large_and_says_so():
     assert system.stores.payloads.kept == {}
 
 
-def test_payload_is_kept_before_its_job_is_submitted():
+def test_payload_is_kept_before_its_job():
     system = System()
     system.wire.around = on("payloads.put", failing(Unavailable("no")))
     (error,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
@@ -125,7 +125,7 @@ def test_nothing_is_kept_after_the_time_is_out():
 
 
 @pytest.mark.parametrize("delay", [0, 610, AN_HOUR])
-def test_pointer_arrives_with_its_size_as_a_number(delay):
+def test_pointer_arrives_with_its_size(delay):
     system, payload = System(), scattered(300_000)
     (job,) = system.submit(Request(payload=payload, delay=delay, tenant="acme"))
     system.ingest()
@@ -142,7 +142,7 @@ def test_pointer_arrives_with_its_size_as_a_number(delay):
     assert message.job() == replace(job, expires=message.job().expires)
 
 
-def test_payload_that_looks_like_a_pointer_is_a_payload():
+def test_pointer_like_payload_is_a_payload():
     system, payload = System(), json.loads(POINTER.text)
     (job,) = system.submit(Request(payload=payload))
     (delivery,) = system.queues["emails"].deliveries
@@ -179,7 +179,7 @@ def test_page_shows_where_a_payload_is():
 
 
 @given(st.timedeltas(timedelta(0), FURTHEST), st.timedeltas(timedelta(days=1), MAX_RETENTION))
-def test_payload_is_kept_as_long_as_needed_and_less_than_twice(left, retention):
+def test_payload_is_kept_long_enough(left, retention):
     id = an_id(due=NOW + left)
     needed = left + retention + AFTER_EXPIRY
     days, queue, uid = object_key(id, content="c", expires=id.due + retention, now=NOW).split("/")
@@ -189,7 +189,7 @@ def test_payload_is_kept_as_long_as_needed_and_less_than_twice(left, retention):
     assert int(days) == min(KEEP_DAYS) or timedelta(days=int(days) / 2) < needed
 
 
-def test_payload_outlives_its_dead_letter_and_a_redriven_one():
+def test_payload_outlives_its_dead_letter():
     in_queue, as_dead_letter = timedelta(days=MOST_RETENTION_DAYS), timedelta(days=14)
     assert in_queue + as_dead_letter < AFTER_EXPIRY
     # A redrive keeps the object anew: of a parked job past its retention too, for a day and all that follows.
@@ -214,7 +214,7 @@ def test_repeat_keeps_nothing_again():
 
 
 @pytest.mark.parametrize(("delay", "again", "days"), [(AN_HOUR, 100 * 86_400, "0064"), (100 * 86_400, AN_HOUR, "0256")])
-def test_unfinished_first_is_kept_by_its_own_id_and_due_time(delay, again, days):
+def test_repeat_keeps_the_first_due_time(delay, again, days):
     system, payload = System(), scattered(12_000)
     system.wire.around = on("payloads.put", failing(Unavailable("no")), times=1)
     (lost,) = system.submit(keyed(payload, delay=delay))
@@ -224,7 +224,7 @@ def test_unfinished_first_is_kept_by_its_own_id_and_due_time(delay, again, days)
     assert Pointer.parse(job.payload).key == f"{days}/emails/{job.id.uid}.{digest(payload)}"
 
 
-def test_repeat_is_answered_when_the_upload_is_gone():
+def test_repeat_needs_no_upload():
     system = System()
     upload = an_upload(system, "x")
     (first,) = system.submit(keyed(upload=upload))
@@ -246,7 +246,7 @@ def test_upload_is_kept_for_its_job_as_it_is(delay, size):
     assert Pointer.parse(job.payload).key.startswith("0064/emails/")
 
 
-def test_key_is_not_used_up_by_an_upload_that_is_not_there():
+def test_missing_upload_uses_up_no_key():
     system = System()
     upload = an_upload(system, "x")
     system.stores.payloads.kept.clear()
@@ -271,7 +271,7 @@ def test_bad_upload_makes_no_job(broken):
     assert system.queues["emails"].deliveries == []
 
 
-def test_upload_of_another_size_without_checksum_is_refused():
+def test_upload_without_checksum_is_refused():
     system = System()
     upload = an_upload(system, "x")
     result = system.stores.payloads.find(Upload.parse(upload).key("emails"))
@@ -290,7 +290,7 @@ def test_what_is_no_id_of_an_upload_is_refused(upload):
 @pytest.mark.parametrize(
     ("size", "kind"), [(0, InvalidJob), (-1, InvalidJob), (MAX_OFFLOADED_BYTES + 1, PayloadTooLarge)]
 )
-def test_upload_of_no_bytes_or_of_over_10_mib_is_refused(size, kind):
+def test_upload_has_1_byte_to_10_mib(size, kind):
     with pytest.raises(InvalidJob, match=str(size)) as refused:
         Upload(uid="u", bytes=size, sha256="0" * 64)
     assert refused.type is kind
@@ -298,7 +298,7 @@ def test_upload_of_no_bytes_or_of_over_10_mib_is_refused(size, kind):
 
 
 @pytest.mark.parametrize("sha256", ["", "0" * 63, "X" * 64, "0" * 65, "A" * 64])
-def test_upload_without_a_proper_checksum_is_refused(sha256):
+def test_invalid_checksum_is_refused(sha256):
     with pytest.raises(InvalidJob, match="sha256 is"):
         Upload(uid="u", bytes=1, sha256=sha256)
 
@@ -312,7 +312,7 @@ def test_upload_without_a_proper_checksum_is_refused(sha256):
         ({"upload": 5}, "upload is 5"),
     ],
 )
-def test_job_that_is_posted_has_a_payload_or_an_upload(body, why):
+def test_job_needs_a_payload_or_an_upload(body, why):
     with pytest.raises(InvalidJob, match=why):
         requests.read_jobs(json.dumps(body))
 
@@ -326,7 +326,7 @@ def moved(system, job, **to):
     return rows.read_job(system.table.read([key]).rows[key])
 
 
-def test_offloaded_payload_is_copied_for_the_new_due_time():
+def test_moved_payload_is_copied():
     system, payload = System(a_queue(partitions=3)), scattered(12_000)
     (job,) = system.submit(Request(payload=payload, delay=AN_HOUR))
     system.ingest()
@@ -337,7 +337,7 @@ def test_offloaded_payload_is_copied_for_the_new_due_time():
 
 
 @pytest.mark.parametrize("delay", [200, 7200], ids=["by an intent", "by a transaction alone"])
-def test_payload_is_copied_before_its_job_is_moved(delay):
+def test_payload_is_copied_before_the_move(delay):
     system = System()
     (job,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
     system.tick(job.id.partition)

@@ -11,14 +11,13 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 from dueline.core import instant
 from dueline.core.job import State
 from dueline.core.listing import JobPage
-from dueline.core.overview import Control, Overview
+from dueline.core.overview import Overview
 from dueline.core.ports import Depth
-from dueline.core.queue_settings import Rate
 from dueline.core.request import json_text
 from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob
 from functions.http import answers, problems, schedule_models
-from functions.http.answers import control_answer, overview_answer, page_of_jobs
+from functions.http.answers import overview_answer, page_of_jobs
 from functions.http.openapi import examples
 from functions.http.openapi.document import PATH, document, text
 from tests.api_harness import import_api
@@ -80,7 +79,7 @@ def test_document_has_every_route(api):
     assert all(name.startswith(f"{OPERATIONS[route]['operationId']}_") for route, name in routes.items())
 
 
-def test_operation_answers_with_its_functions_types(api):
+def test_operations_answer_with_their_types(api):
     for operation in OPERATIONS.values():
         own = vars(api).get(operation["operationId"]) or getattr(api.with_schedules(), operation["operationId"])
         returned = str(get_type_hints(own)["return"])
@@ -127,7 +126,7 @@ def _between_braces(path):
     return [part.strip("{}") for part in path.split("/") if part.startswith("{")]
 
 
-def test_codes_of_a_status_are_those_of_its_errors():
+def test_statuses_have_the_codes_of_errors():
     (of_404, of_503) = (DOCUMENT["components"]["responses"][name] for name in ("NotFound", "ServiceUnavailable"))
     codes = [each["content"]["application/problem+json"]["schema"]["properties"]["code"] for each in (of_404, of_503)]
     assert codes == [
@@ -181,17 +180,7 @@ def test_answer_has_the_fields_of_its_type(form, operation):
     assert closed.validate_python(operation) == operation
 
 
-def test_no_function_imports_the_openapi_package():
-    functions = PATH.parents[1] / "functions"
-    others = [path for path in functions.rglob("*.py") if not path.is_relative_to(functions / "http" / "openapi")]
-    assert [path.name for path in others if "functions.http.openapi" in path.read_text()] == []
-    assert {"api.py", "requests.py"} <= {path.name for path in others}
-
-
 # Jobs and queues, as JSON
-
-
-PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
 
 def page_of(payload):
@@ -202,14 +191,14 @@ def page_of(payload):
 
 
 @pytest.mark.parametrize("payload", ["null", "0", '""', '{"a": [1, "ü", "\\u0001"]}', "[" * 200 + "]" * 200])
-def test_a_payload_is_reported_as_the_json_that_it_is(payload):
+def test_json_payload_is_shown_as_json(payload):
     job = page_of(payload)
     assert job["payload"] == json.loads(payload)
     assert (job["state"], "payload_text" in job) == ("scheduled", False)
 
 
 @pytest.mark.parametrize("text", ["no JSON", "{", "NaN", "1e999", "9" * 5000, "[" * 100_000, "[" * 201 + "]" * 201])
-def test_a_payload_that_is_no_json_is_reported_as_text(text):
+def test_non_json_payload_is_shown_as_text(text):
     job = page_of(text)
     assert job["payload_text"] == text
     assert "payload" not in job
@@ -251,14 +240,7 @@ def test_overview_has_each_level_and_their_sum():
     ]
 
 
-@pytest.mark.parametrize(
-    ("control", "answer"),
-    [
-        (Control(), {"paused": False, "rate": None}),
-        (Control(paused=True, rate=Rate(jobs=200, seconds=3600)), {"paused": True, "rate": "200/h"}),
-        (Control(rate=Rate(jobs=0)), {"paused": False, "rate": "0/s"}),
-    ],
-)
-def test_control_is_in_the_overview_and_alone(control, answer):
-    assert overview_of(Depth(waiting=1, in_flight=2, delayed=3), control=control).items() >= answer.items()
-    assert control_answer("emails", control) == {"queue": "emails", **answer}
+def test_single_level_is_not_shown():
+    answer = overview_of(Depth(waiting=1, in_flight=2, delayed=3))
+    assert (answer["waiting"], answer["in_flight"], answer["delayed"]) == (1, 2, 3)
+    assert "levels" not in answer

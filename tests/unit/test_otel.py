@@ -72,14 +72,14 @@ def traceparents(api_server):
 # Around a handler
 
 
-def test_first_attempt_is_a_child_of_its_scheduler():
+def test_first_attempt_continues_the_trace():
     span = handle()
     assert (span.context.trace_id, span.parent.span_id) == (TRACE_ID, SPAN_ID)
     assert (span.parent.is_remote, span.context.trace_state.to_header()) == (True, "vendor=7")
     assert span.links == ()
 
 
-def test_later_attempt_is_a_trace_linked_to_its_scheduler():
+def test_later_attempt_links_the_trace():
     with TRACER.start_as_current_span("a worker's own"):
         span = handle(attempt=2)
     assert span.parent is None
@@ -89,14 +89,14 @@ def test_later_attempt_is_a_trace_linked_to_its_scheduler():
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
-def test_job_without_a_trace_goes_on_with_what_is_current(attempt):
+def test_untraced_job_uses_the_current_span(attempt):
     with TRACER.start_as_current_span("a function's own") as own:
         span = handle(None, attempt=attempt)
     assert span.parent.span_id == own.get_span_context().span_id
     assert span.links == ()
 
 
-def test_span_has_its_queue_its_job_and_its_attempt():
+def test_span_has_queue_job_and_attempt():
     span = handle(attempt=3)
     assert (span.name, span.kind) == ("process emails", trace.SpanKind.CONSUMER)
     assert dict(span.attributes) == {
@@ -110,7 +110,7 @@ def test_span_has_its_queue_its_job_and_its_attempt():
     assert (span.status.status_code, span.events) == (trace.StatusCode.UNSET, ())
 
 
-def test_what_a_handler_does_is_within_its_span():
+def test_handler_runs_within_its_span():
     with otel.handling(TRACE, queue="emails", job_id="job 7", attempt=1):
         sent = otel.current()
     assert sent == TraceContext(parent=parent_of_ended(), state="vendor=7")
@@ -141,7 +141,7 @@ def test_exception_without_a_text_is_passed_on():
     assert EXPORTER.get_finished_spans()[0].attributes["error.type"].endswith("Speechless")
 
 
-def test_expected_exception_is_passed_on_and_no_error():
+def test_expected_exception_is_no_error():
     with pytest.raises(Expected):
         handle(raising=Expected(), expected=(Expected,))
     span = ended()
@@ -150,7 +150,7 @@ def test_expected_exception_is_passed_on_and_no_error():
 
 
 @pytest.mark.usefixtures("_not_installed")
-def test_without_opentelemetry_a_handler_runs_as_it_is():
+def test_handler_runs_without_opentelemetry():
     with otel.handling(TRACE, queue="emails", job_id="job 7", attempt=1):
         pass
     with pytest.raises(LookupError), otel.handling(TRACE, queue="emails", job_id="job 7", attempt=1):
@@ -167,7 +167,7 @@ def test_outside_of_any_span_nothing_is_sent(client, api_server):
     assert traceparents(api_server) == [None]
 
 
-def test_job_is_scheduled_in_the_current_span_each_attempt(client, api_server):
+def test_retries_keep_the_current_span(client, api_server):
     api_server.script = [DROPPED]
     with TRACER.start_as_current_span("order") as span:
         client.schedule("emails", 1)

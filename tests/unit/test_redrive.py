@@ -19,7 +19,7 @@ from dueline.core.ports import BatchFailure, Pointer
 from dueline.core.retry import LANES, Calls, Patience, in_lanes
 from dueline.errors import DeploymentNotFound, Forbidden, QueueNotFound, Throttled, Unavailable
 from dueline.operations.dead_letters import BY_SQS, SAMPLE_CHARACTERS, DeadLetterFilter, to_inbound, to_its_queue
-from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, delete_dead_letters
+from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues
 from dueline.testing import MemoryPayloads, MemoryQueue, VirtualClock
 from tests.builders import NOW, a_job
 from tests.fake_api_server import DROPPED, fake_api_server, json_reply
@@ -42,14 +42,14 @@ class Place:
         for dead_letter in dead_letter_queue:
             self.dead.send([dead_letter])
 
-    def redrive(self, *, rule=None, **given):
+    def redrive(self, *, rule=None, **options):
         ends = RedriveQueues(
             dead_letters=self.wire.to("dead", self.dead),
             queues=[self.wire.to(level.name, level) for level in self.levels],
             payloads=self.wire.to("payloads", self.payloads),
         )
         calls = Calls(patience=Patience(attempts=3), clock=self.clock, jitter=lambda: 0.5)
-        return Redrive(ends, rule=rule or partial(to_its_queue, levels=2), calls=calls, **given)
+        return Redrive(ends, rule=rule or partial(to_its_queue, levels=2), calls=calls, **options)
 
     def left(self):
         return bodies(self.dead)
@@ -69,15 +69,15 @@ def bodies(queue):
     return sorted(delivery.message.body for delivery in queue.deliveries)
 
 
-def a_letter(body="1", *, job=None, **attributes):
+def a_dead_letter(body="1", *, job=None, **attributes):
     answer = {ID: str(a_job().id), ERROR: "KeyError", REASON: "no key", ATTEMPTS: "3"} if job is None else {}
     carried = {} if job is None else Message.of(job).attributes
     named = {f"dueline-{name}": value for name, value in attributes.items()}
     return Message(body=body, attributes={name: value for name, value in (answer | carried | named).items() if value})
 
 
-def numbered(count, **given):
-    return [a_letter(f"{number:04}", **given) for number in range(count)]
+def numbered(count, **options):
+    return [a_dead_letter(f"{number:04}", **options) for number in range(count)]
 
 
 def counts(done):
@@ -88,7 +88,7 @@ def counts(done):
 
 
 def test_look_counts_by_error_and_changes_nothing():
-    place = Place(*numbered(12), *numbered(3, error="TypeError"), a_letter(error=None, reason=None))
+    place = Place(*numbered(12), *numbered(3, error="TypeError"), a_dead_letter(error=None, reason=None))
     done = place.redrive().look()
     assert counts(done) == {"KeyError": 12, "TypeError": 3, BY_SQS: 1}
     assert (done.received, done.selected, done.moved) == (16, 16, 0)
@@ -96,15 +96,15 @@ def test_look_counts_by_error_and_changes_nothing():
     assert place.moved() == []
 
 
-def test_a_look_reports_when_the_oldest_and_the_newest_were_sent():
-    place = Place(a_letter())
+def test_look_reports_oldest_and_newest():
+    place = Place(a_dead_letter())
     place.clock.sleep(60)
-    place.dead.send([a_letter()])
+    place.dead.send([a_dead_letter()])
     (kind,) = place.redrive().look().kinds
     assert (kind.oldest, kind.newest) == (NOW, NOW + timedelta(seconds=60))
 
 
-def test_messages_in_flight_are_reported_and_not_waited_for():
+def test_messages_in_flight_are_reported():
     place = Place(*numbered(3))
     place.dead.receive(most=2, wait=0, hidden=600)
     done = place.redrive().look()
@@ -115,7 +115,7 @@ def test_messages_in_flight_are_reported_and_not_waited_for():
 
 
 @pytest.mark.parametrize("spread", [{}, {"spread": in_lanes}], ids=["in turn", "in lanes"])
-def test_all_of_many_are_put_back_once_and_none_is_left(spread):
+def test_many_are_redriven_once(spread):
     place = Place(*numbered(257))
     done = place.redrive(**spread).apply()
     assert done.moved == 257
@@ -123,9 +123,9 @@ def test_all_of_many_are_put_back_once_and_none_is_left(spread):
     assert place.moved() == [f"{number:04}" for number in range(257)]
 
 
-def test_a_job_goes_to_its_level_as_it_was_before_it_failed():
+def test_redriven_job_is_as_before_it_failed():
     job = a_job(priority=2, tenant="acme")
-    place = Place(a_letter(job.payload, job=job, error="KeyError", reason="no key", attempts="3"))
+    place = Place(a_dead_letter(job.payload, job=job, error="KeyError", reason="no key", attempts="3"))
     place.redrive().apply()
     (delivery,) = place.levels[1].deliveries
     assert delivery.message == replace(Message.of(job), group="acme")
@@ -138,8 +138,8 @@ def test_a_message_without_a_job_goes_to_level_1():
     assert place.levels[0].deliveries[0].message.attributes == {"colour": "green"}
 
 
-def test_a_job_of_a_level_that_is_gone_stays_with_the_reason():
-    place = Place(a_letter("1", priority="3"), a_letter("2"))
+def test_job_of_a_missing_level_stays():
+    place = Place(a_dead_letter("1", priority="3"), a_dead_letter("2"))
     done = place.redrive().apply()
     assert done.stay == {"the queue has no level 3: it has 2": 1}
     assert (place.visible(), place.moved()) == (["1"], ["2"])
@@ -148,15 +148,15 @@ def test_a_job_of_a_level_that_is_gone_stays_with_the_reason():
 def offloaded(payloads, name, *, bucket="payloads", queue="emails"):
     key = payloads.put(f"0032/{queue}/{name}", "1").key
     job = a_job(payload=Pointer(bucket=bucket, key=key).text, offloaded_bytes=1)
-    return a_letter(job.payload, job=job, error="KeyError")
+    return a_dead_letter(job.payload, job=job, error="KeyError")
 
 
-def test_redrive_keeps_payloads_in_s3_anew_before_it_sends():
+def test_redrive_renews_payloads_first():
     place, calls = Place(), []
     mine, gone = offloaded(place.payloads, "mine"), offloaded(place.payloads, "gone")
     foreign = [offloaded(place.payloads, "x", bucket="theirs"), offloaded(place.payloads, "y", queue="sms")]
     del place.payloads.kept["0032/emails/gone"]
-    for dead_letter in (mine, gone, *foreign, a_letter("no pointer")):
+    for dead_letter in (mine, gone, *foreign, a_dead_letter("no pointer")):
         place.dead.send([dead_letter])
     place.wire.around = lambda call: [calls.append(call.name), straight(call)][1]
     done = place.redrive().apply()
@@ -168,7 +168,7 @@ def test_redrive_keeps_payloads_in_s3_anew_before_it_sends():
 
 @pytest.mark.parametrize(("before", "after"), [(None, "1"), ("1", "2"), ("x", "1")])
 def test_interrupted_job_is_marked_to_run_again(before, after):
-    place = Place(a_letter(error="Interrupted", again=before))
+    place = Place(a_dead_letter(error="Interrupted", again=before))
     place.redrive().apply()
     assert place.message().attributes[AGAIN] == after
 
@@ -189,7 +189,7 @@ def test_redrive_keeps_no_bodies_but_samples():
     done = place.redrive(on_progress=lambda *_: kept.append(len(alive))).look()
     assert max(kept) <= 2 * LANES * BATCH_MESSAGES < 1000
     assert [len(kind.samples) for kind in done.kinds] == [3]
-    long = Place(a_letter("x" * 5000)).redrive().look()
+    long = Place(a_dead_letter("x" * 5000)).redrive().look()
     assert [len(arrival.message.body) for arrival in long.kinds[0].samples] == [SAMPLE_CHARACTERS + 1]
 
 
@@ -211,9 +211,11 @@ def test_redrive_keeps_no_bodies_but_samples():
     ],
 )
 def test_filter_selects_what_is_put_back(selection, moved):
-    place = Place(a_letter("key"))
+    place = Place(a_dead_letter("key"))
     place.clock.sleep(10)
-    place.dead.send([a_letter("type", error="TypeError", reason="none"), a_letter("sqs", id="an-id", error=None)])
+    place.dead.send(
+        [a_dead_letter("type", error="TypeError", reason="none"), a_dead_letter("sqs", id="an-id", error=None)]
+    )
     place.dead.deliveries[-1] = replace(
         place.dead.deliveries[-1], message=Message(body="sqs", attributes={ID: "an-id"})
     )
@@ -230,7 +232,7 @@ def test_limit_is_kept_and_the_rest_is_visible():
     assert len(place.visible()) == 32
 
 
-def test_what_stays_does_not_count_towards_the_limit():
+def test_limit_counts_only_moved_messages():
     place = Place(*numbered(15, priority="3"), *numbered(5))
     assert place.redrive(limit=5).apply().moved == 5
 
@@ -238,7 +240,7 @@ def test_what_stays_does_not_count_towards_the_limit():
 # Ends
 
 
-def test_a_job_that_fails_again_at_once_is_put_back_once_only():
+def test_failing_job_is_redriven_once():
     place = Place(*numbered(30))
 
     def fail_again(call):
@@ -251,13 +253,13 @@ def test_a_job_that_fails_again_at_once_is_put_back_once_only():
     assert len(place.left()) == 30
 
 
-def test_a_depth_that_is_too_high_does_not_keep_it_going():
+def test_wrong_depth_ends_all_the_same():
     place = Place(*numbered(3))
     place.wire.around = on("dead.depth", lambda call: replace(straight(call), waiting=100_000))
     assert place.redrive().apply().moved == 3
 
 
-def test_letter_that_reappears_in_a_long_run_counts_once():
+def test_reappearing_message_counts_once():
     place = Place(*numbered(100, error="TypeError"))
     slow = on("dead.receive", lambda call: [place.clock.sleep(HIDDEN_SECONDS), straight(call)][1], times=12)
     place.wire.around = slow
@@ -270,7 +272,7 @@ def test_letter_that_reappears_in_a_long_run_counts_once():
 
 
 @pytest.mark.parametrize("final", [True, False])
-def test_what_sqs_does_not_take_stays_and_is_visible_again(final):
+def test_refused_message_stays_visible(final):
     place = Place(*numbered(30))
     place.wire.around = on("emails.send", refusing(lambda message: message.body == "0007", final=final))
     done = place.redrive().apply()
@@ -281,14 +283,14 @@ def test_what_sqs_does_not_take_stays_and_is_visible_again(final):
 @pytest.mark.parametrize("name", ["dead.depth", "dead.receive", "dead.delete", "dead.hide", "emails.send"])
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no"))])
 def test_a_call_that_fails_is_tried_again(name, react):
-    place = Place(*numbered(25), a_letter("kept", error="TypeError"))
+    place = Place(*numbered(25), a_dead_letter("kept", error="TypeError"))
     place.wire.around = on(name, react, times=2)
     place.redrive(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).apply()
     assert len(place.moved()) == 25
     assert place.visible() == ["kept"]
 
 
-def test_refused_deletion_is_tried_again_at_the_end():
+def test_refused_deletion_is_retried_last():
     place = Place(*numbered(10))
 
     def refuse(call):
@@ -301,7 +303,7 @@ def test_refused_deletion_is_tried_again_at_the_end():
     assert len(place.moved()) == 10
 
 
-def test_missing_queue_ends_the_run_and_shows_all_again():
+def test_missing_queue_ends_the_run():
     place = Place(*numbered(25))
     place.levels[0].gone = True
     with pytest.raises(QueueNotFound):
@@ -342,9 +344,9 @@ MISHAPS = [killed_before, killed_after, losing_the_answer, done_in_part, failing
     limit=st.none() | st.integers(1, 60),
     errors=st.sampled_from([frozenset(), frozenset({"KeyError"})]),
 )
-def test_nothing_is_lost_whatever_interrupts_a_run(count, calls, react, ever, limit, errors):
+def test_interrupted_run_loses_nothing(count, calls, react, ever, limit, errors):
     dead_letter_queue = [
-        a_letter(str(n), error=("KeyError", "TypeError")[n % 2], priority=str(1 + n % 2)) for n in range(count)
+        a_dead_letter(str(n), error=("KeyError", "TypeError")[n % 2], priority=str(1 + n % 2)) for n in range(count)
     ]
     place = Place(*dead_letter_queue)
     everything = {dead_letter.body for dead_letter in dead_letter_queue}
@@ -366,11 +368,11 @@ def test_nothing_is_lost_whatever_interrupts_a_run(count, calls, react, ever, li
 # Parked jobs
 
 
-def parked(system, **given):
+def parked(system, **options):
     ends = RedriveQueues(dead_letters=system.dead_letters, queues=[system.inbound])
     calls = Calls(patience=Patience(), clock=system.clock, jitter=lambda: 0.5)
-    given = {"past_retention": False} | given
-    return Redrive(ends, rule=partial(to_inbound, now=system.clock.now(), **given), calls=calls)
+    options = {"past_retention": False} | options
+    return Redrive(ends, rule=partial(to_inbound, now=system.clock.now(), **options), calls=calls)
 
 
 def test_parked_job_is_sent_inbound_again():
@@ -387,7 +389,7 @@ def test_parked_job_is_sent_inbound_again():
     assert system.parked() == []
 
 
-def test_job_past_its_retention_stays_unless_allowed():
+def test_expired_job_stays_unless_allowed():
     system, job = System(), a_job()
     system.parking.park([job], reason="the queue is gone")
     system.clock.sleep(timedelta(days=30).total_seconds())
@@ -403,7 +405,7 @@ def test_job_past_its_retention_stays_unless_allowed():
     assert system.arrived() == [job.id]
 
 
-def test_a_row_that_was_parked_carries_no_job_and_stays():
+def test_parked_row_stays():
     system = System()
     system.parking.park_row({"pk": "emails#0", "sk": "junk#job"}, reason="no ttl")
     done = parked(system).apply()
@@ -417,7 +419,8 @@ def test_a_row_that_was_parked_carries_no_job_and_stays():
 
 def delete(place, **options):
     calls = Calls(patience=Patience(attempts=3), clock=place.clock, jitter=lambda: 0.5)
-    return delete_dead_letters(place.wire.to("dead", place.dead), calls=calls, **options)
+    ends = RedriveQueues(dead_letters=place.wire.to("dead", place.dead), queues=())
+    return Redrive(ends, calls=calls, **options).delete()
 
 
 def for_now(call):
@@ -428,48 +431,40 @@ def for_now(call):
 
 
 @pytest.mark.parametrize("spread", [map, in_lanes])
-def test_all_are_deleted_and_none_is_put_back(spread):
+def test_deletion_puts_nothing_back(spread):
     place = Place(*numbered(123))
     done = delete(place, spread=spread)
-    assert (done.received, done.selected, done.deleted, done.failed) == (123, 123, 123, {})
+    assert (done.received, done.selected, done.moved, done.failed) == (123, 123, 123, {})
     assert (place.left(), place.moved()) == ([], [])
 
 
 def test_only_letters_of_the_error_are_deleted():
     place = Place(*numbered(12), *numbered(25, error="TypeError"))
     done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})))
-    assert (counts(done), done.received, done.deleted) == ({"KeyError": 12}, 37, 12)
+    assert (counts(done), done.received, done.moved) == ({"KeyError": 12}, 37, 12)
     assert len(place.visible()) == len(place.left()) == 25
 
 
 def test_no_more_are_received_than_the_bound():
     place = Place(*numbered(60), *numbered(60, error="TypeError"))
     done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})), most=70)
-    assert (done.received, done.deleted) == (70, 60)
+    assert (done.received, done.moved) == (70, 60)
     assert len(place.visible()) == len(place.left()) == 60
 
 
 def test_failed_delete_is_retried_then_reported():
     place = Place(*numbered(12))
     place.wire.around = on("dead.delete", for_now, times=1)
-    assert (delete(place).deleted, place.left()) == (12, [])
+    assert (delete(place).moved, place.left()) == (12, [])
     place = Place(*numbered(12))
     place.wire.around = on("dead.delete", for_now)
     done = delete(place)
-    assert (done.selected, done.deleted, done.failed) == (12, 11, {NOT_NOW: 1})
+    assert (done.selected, done.moved, done.failed) == (12, 11, {NOT_NOW: 1})
     place.clock.sleep(HIDDEN_SECONDS)
     assert len(place.visible()) == 1
 
 
-@pytest.mark.parametrize("react", [failing(Throttled("slow")), failing(Unavailable("no")), losing_the_answer])
-def test_a_call_that_fails_is_tried_again_deletion(react):
-    place = Place(*numbered(12))
-    place.wire.around = on("dead.delete", react, times=1)
-    assert delete(place).received == 12
-    assert place.left() == []
-
-
-def test_a_run_that_dies_has_deleted_nothing_but_what_was_wanted():
+def test_dying_run_deletes_only_its_selection():
     place = Place(*numbered(30), *numbered(30, error="TypeError"))
     place.wire.around = on("dead.delete", failing(Killed()), skip=1)
     with pytest.raises(Killed):
@@ -507,20 +502,20 @@ def urls_of(ends):
     return ends.dead_letters._url, [queue._url for queue in ends.queues]
 
 
-def test_dead_letters_are_found_by_the_queues_parameter(api_server, session):
+def test_queue_parameter_names_dead_letters(api_server, session):
     api_server.script = [parameter(url=URLS[0], urls=URLS, work={"dead_letters": "https://sqs/1/elsewhere"})]
     result = redrive_queues.queue_dead_letters("dueline", "emails", session=session)
     assert urls_of(result) == ("https://sqs/1/elsewhere", URLS)
     assert api_server.requests[0].json == {"Name": "/dueline/dueline/queues/emails"}
 
 
-def test_queue_without_published_workers_is_known_by_its_name(api_server, session):
+def test_dead_letters_are_known_by_name(api_server, session):
     api_server.script = [parameter(url=URLS[0], urls=URLS)]
     result = urls_of(redrive_queues.queue_dead_letters("dueline", "emails", session=session))
     assert result == ("https://sqs/1/dueline_emails_dlq", URLS)
 
 
-def test_parked_jobs_are_found_by_the_deployments_settings(api_server, session):
+def test_settings_name_the_parked_jobs(api_server, session):
     api_server.script = [parameter(queue_urls="https://sqs/1/", lookahead=240)]
     result = urls_of(redrive_queues.parked_dead_letters("sandbox", session=session))
     assert result == ("https://sqs/1/sandbox-dispatch-dlq", ["https://sqs/1/sandbox-inbound"])
@@ -535,7 +530,7 @@ def test_parked_jobs_are_found_by_the_deployments_settings(api_server, session):
         (DROPPED, Unavailable, Unavailable),
     ],
 )
-def test_what_keeps_it_from_them_is_reported(api_server, session, answer, of_queue, parked_dead_letters):
+def test_unreadable_parameter_says_why(api_server, session, answer, of_queue, parked_dead_letters):
     api_server.script = [answer] * 4
     with pytest.raises(of_queue):
         redrive_queues.queue_dead_letters("dueline", "emails", session=session)
@@ -569,7 +564,7 @@ def test_invalid_name_of_a_queue_is_not_requested(api_server, session):
         lambda ends: ends.queues[0].send([Message(body="1")]),
     ],
 )
-def test_missing_right_is_forbidden_without_a_retry(api_server, session, call):
+def test_missing_right_is_not_retried(api_server, session, call):
     api_server.script = [parameter(url=f"{api_server.url}/1/dueline_emails")]
     ends = redrive_queues.queue_dead_letters("dueline", "emails", session=session)
     api_server.script = [refusal("AccessDenied", 403)]

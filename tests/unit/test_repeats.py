@@ -3,9 +3,11 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from dueline.core.job import JobId
 from dueline.core.rows import job_key
-from local.consumer import Landed
+from local.demonstration import Landed
 from tests.e2e.chaos import repeats
 from tests.e2e.chaos.kills import Kill
 from tests.e2e.chaos.ledger import Ledger
@@ -59,51 +61,34 @@ def a_kill(invocation: str) -> Kill:
     return Kill(function=invocation.split()[0], invocation=invocation, step="send", had_effect=True)
 
 
-def test_what_two_ticks_send_for_no_cause_is_unexplained() -> None:
-    received = (a_change("tick 1", now=EARLIER, lease=LATER), a_change("tick 2", now=EARLIER, lease=LATER))
-    assert causes(*received, a_record("tick 1"), a_record("tick 2")) == [repeats.UNEXPLAINED]
-
-
-def test_what_a_killed_tick_sent_comes_again() -> None:
-    assert causes(a_record("tick 1"), a_record("tick 2"), kills=(a_kill("tick 1"),)) == [repeats.BY_A_KILLED_TICK]
-
-
-def test_killed_tick_explains_no_repeat_before_its_cursor() -> None:
-    sent = (a_record("tick 1"), a_change("tick 1", cursor=KEY), a_record("tick 2"))
-    assert causes(*sent, kills=(a_kill("tick 1"),)) == [repeats.UNEXPLAINED]
-
-
-def test_expired_lease_explains_a_repeat() -> None:
-    first, second = a_change("tick 1", now=EARLIER, lease=LATER), a_change("tick 2", now=LATER, lease=LATER)
-    assert causes(first, a_record("tick 1"), second, a_record("tick 2")) == [repeats.OUTLIVED_ITS_LEASE]
-
-
-def test_a_checkpoint_that_was_refused_is_the_cause_of_a_repeat() -> None:
-    refused = a_change("tick 1", cursor=KEY, status=400)
-    assert causes(a_record("tick 1"), refused, a_record("tick 2")) == [repeats.REFUSED_BESIDE]
-
-
-def test_an_answer_that_was_never_heard_is_the_cause_of_a_repeat() -> None:
-    later = a_record("tick 1", number=2, unheard=(1,), sent=())
-    assert causes(a_record("tick 1"), later, a_record("tick 2")) == [repeats.LOST_ANSWER]
-
-
-def test_message_received_by_two_ingests_explains_a_repeat() -> None:
-    assert causes(a_record("ingest 1"), a_record("ingest 2")) == [repeats.AGAIN_BY_SQS]
-    of_one = causes(a_record("ingest 1"), a_record("ingest 2"), kills=(a_kill("ingest 1"),))
-    assert of_one == [repeats.BY_A_KILLED_INGEST]
-
-
 def a_note(invocation: str) -> Record:
     return a_record(invocation, operation="BatchWriteItem", notes=frozenset({UID}), queue="", sent=())
 
 
-def test_tick_that_read_before_the_late_note_explains_it() -> None:
-    reads = a_record("tick 1", operation="Query", queue="", sent=())
-    for late, cause in (("ingest 2", repeats.STILL_INGESTED), ("api 2", repeats.STILL_SUBMITTED)):
-        assert causes(reads, a_record(late), a_note(late), a_record("tick 1")) == [cause]
-        assert causes(a_record(late), a_note(late), reads, a_record("tick 1")) == [repeats.UNEXPLAINED]
+TICKS = (a_record("tick 1"), a_record("tick 2"))
+INGESTS = (a_record("ingest 1"), a_record("ingest 2"))
+READ = a_record("tick 1", operation="Query", queue="", sent=())
+RECEIVED = a_change("tick 1", now=EARLIER, lease=LATER)
+CAUSES = [
+    # Two ticks that have a partition at once explain nothing.
+    ((RECEIVED, a_change("tick 2", now=EARLIER, lease=LATER), *TICKS), (), repeats.UNEXPLAINED),
+    (TICKS, ("tick 1",), repeats.BY_A_KILLED_TICK),
+    # What a killed tick sent before its cursor does not come again.
+    ((TICKS[0], a_change("tick 1", cursor=KEY), TICKS[1]), ("tick 1",), repeats.UNEXPLAINED),
+    ((RECEIVED, TICKS[0], a_change("tick 2", now=LATER, lease=LATER), TICKS[1]), (), repeats.OUTLIVED_ITS_LEASE),
+    ((TICKS[0], a_change("tick 1", cursor=KEY, status=400), TICKS[1]), (), repeats.REFUSED_BESIDE),
+    ((TICKS[0], a_record("tick 1", number=2, unheard=(1,), sent=()), TICKS[1]), (), repeats.LOST_ANSWER),
+    (INGESTS, (), repeats.AGAIN_BY_SQS),
+    (INGESTS, ("ingest 1",), repeats.BY_A_KILLED_INGEST),
+    ((READ, a_record("ingest 2"), a_note("ingest 2"), TICKS[0]), (), repeats.STILL_INGESTED),
+    ((READ, a_record("api 2"), a_note("api 2"), TICKS[0]), (), repeats.STILL_SUBMITTED),
+    # The tick read after the note.
+    ((a_record("ingest 2"), a_note("ingest 2"), READ, TICKS[0]), (), repeats.UNEXPLAINED),
+    ((a_record("api 2"), a_note("api 2"), READ, TICKS[0]), (), repeats.UNEXPLAINED),
+    ((TICKS[0],), (), repeats.RECEIVED_TWICE),
+]
 
 
-def test_what_was_sent_once_and_came_twice_was_received_twice() -> None:
-    assert causes(a_record("tick 1")) == [repeats.RECEIVED_TWICE]
+@pytest.mark.parametrize(("records", "killed", "cause"), CAUSES)
+def test_repeat_has_its_cause(records: tuple[Record, ...], killed: tuple[str, ...], cause: str) -> None:
+    assert causes(*records, kills=tuple(map(a_kill, killed))) == [cause]

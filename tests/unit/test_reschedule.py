@@ -1,11 +1,11 @@
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
-from dueline.core import instant, rows
+from dueline.core import rows
 from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
-from dueline.core.message import EXPIRES, MOVES
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
@@ -18,7 +18,7 @@ from dueline.errors import (
 )
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, on, refusing_for_good, straight
+from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good, straight
 
 AN_HOUR = 3600
 WANTED = NOW + timedelta(hours=2)
@@ -64,22 +64,8 @@ def observed(system):
 # A job that is moved
 
 
-@pytest.mark.parametrize("target", [at(AN_HOUR / 2), WANTED], ids=["earlier", "later"])
-def test_rescheduled_job_is_delivered_once_at_its_new_time(target):
-    job = a_job()
-    system = a_system_with(job)
-    moved = system.reschedule(job.id, at=target)
-    pass_time(system)
-    assert system.arrived() == [moved]
-    assert (moved.due, moved.queue, moved.route) == (target, "emails", Route.TABLE)
-    (delivery,) = system.queues["emails"].deliveries
-    assert delivery.message.body == job.payload
-    assert delivery.message.attributes[EXPIRES] == instant.text(target + RETENTION)
-    assert MOVES not in delivery.message.attributes
-
-
 @pytest.mark.parametrize("target", [at(240.001), WANTED])
-def test_move_seen_by_a_later_tick_costs_three_calls(target):
+def test_late_move_costs_three_calls(target):
     job = a_job()
     system = after_a_tick(job)
     calls = observed(system)
@@ -123,7 +109,7 @@ def assert_nothing_is_moved(system, id, *, answer, arrived=(), at=WANTED):
 
 
 @pytest.mark.parametrize("target", [SOON, WANTED], ids=["soon", "later"])
-def test_run_of_a_schedule_is_not_moved_and_nothing_is_written(target):
+def test_run_of_a_schedule_is_not_moved(target):
     job = a_job(schedule="digest", scheduled_for=at(AN_HOUR))
     system = after_a_tick(job)
     calls = observed(system)
@@ -149,7 +135,7 @@ def test_job_moved_elsewhere_names_its_successor():
     assert error.job_id == str(moved)
 
 
-def test_job_that_is_not_in_the_table_yet_is_to_be_tried_again():
+def test_unwritten_job_is_not_yet_movable():
     system = System()
     system.breakers["emails"].trip()
     job = system.schedule(AN_HOUR)
@@ -159,27 +145,7 @@ def test_job_that_is_not_in_the_table_yet_is_to_be_tried_again():
     assert system.reschedule(job.id, at=WANTED).due == WANTED
 
 
-@pytest.mark.parametrize("route", Route)
-def test_reschedule_in_an_unknown_partition_is_not_found(route):
-    system = System()
-    calls = observed(system)
-    with pytest.raises(JobNotFound, match="'emails' never had a partition 77: it has 0 alone"):
-        system.reschedule(an_id(partition=Partition(queue="emails", number=77), route=route), at=WANTED)
-    assert calls == ["table.read"]
-
-
-def test_reschedule_in_a_removed_partition_works():
-    left = Partition(queue="emails", number=77)
-    job = a_job(partition=left)
-    system = System()
-    system.tick(left)
-    with pytest.raises(NotYet):
-        system.reschedule(job.id, at=WANTED)
-    system.put(job)
-    assert system.reschedule(job.id, at=WANTED).due == WANTED
-
-
-def test_direct_job_has_left_whatever_its_cancellation_says():
+def test_direct_job_has_left_for_its_queue():
     system = System()
     direct = system.schedule(60).id
     system.cancel(replace(direct, route=Route.TABLE))
@@ -189,7 +155,7 @@ def test_direct_job_has_left_whatever_its_cancellation_says():
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_nothing_is_known_of_a_job_past_its_retention(is_there):
+def test_expired_job_is_not_found(is_there):
     job = a_job(due=NOW - RETENTION)
     system = a_system_with(job) if is_there else System()
     with pytest.raises(JobNotFound, match="past its retention"):
@@ -207,7 +173,7 @@ AT_EACH_CALL = pytest.mark.parametrize(
 
 @FAULTS
 @AT_EACH_CALL
-def test_fault_names_the_new_job_and_one_of_the_two_is_there(name, target, react):
+def test_fault_names_the_new_job(name, target, react):
     job = a_job()
     system = after_a_tick(job)
     system.wire.around = on(name, react)
@@ -229,7 +195,7 @@ def test_repeated_reschedule_gets_the_first_id(target, intents):
     assert len(system.inbound.deliveries) == intents
 
 
-def test_repeated_reschedule_to_the_past_gets_the_first_id():
+def test_repeat_to_the_past_gets_the_first_id():
     job = a_job()
     system = a_system_with(job)
     moved = system.reschedule(job.id, at=NOW)
@@ -244,7 +210,7 @@ def test_repeated_reschedule_to_the_past_gets_the_first_id():
     ("react", "error"),
     [(done_in_part, Unavailable), (refusing_for_good, InvalidJob), (failing(QueueNotFound("gone")), Unavailable)],
 )
-def test_intent_that_sqs_does_not_take_moves_nothing(react, error):
+def test_unsent_intent_moves_nothing(react, error):
     job = a_job()
     system = after_a_tick(job)
     system.wire.around = on("inbound.send", react)
@@ -295,7 +261,7 @@ def test_row_that_cannot_be_read_is_not_moved():
 
 
 @pytest.mark.parametrize(("name", "delay"), [("inbound.send", 200), ("table.move", 200), ("table.move", AN_HOUR / 2)])
-def test_delay_repeated_under_its_key_is_the_first_one(name, delay):
+def test_repeated_delay_is_the_first_one(name, delay):
     job = a_job()
     system = after_a_tick(job)
     system.wire.around = on(name, losing_the_answer, times=1)
@@ -319,7 +285,7 @@ def test_delay_under_another_key_is_another_time():
             system.reschedule(job.id, delay=AN_HOUR / 2, **other)
 
 
-def test_jobs_that_are_moved_under_one_key_are_not_mixed_up():
+def test_key_belongs_to_one_moved_job():
     jobs = [a_job(), a_job()]
     system = a_system_with(jobs[0])
     system.put(jobs[1])
@@ -332,3 +298,41 @@ def test_jobs_that_are_moved_under_one_key_are_not_mixed_up():
 def test_key_of_a_move_that_is_no_key_is_refused():
     with pytest.raises(InvalidJob, match="key is ''"):
         System().reschedule(an_id(), delay=1, key="")
+
+
+def test_move_refused_after_its_lost_answer_is_done():
+    job = a_job()
+    system = a_system_with(job)
+    answers = []
+    tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
+    system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
+    moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
+    assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read"]
+    assert (answers[2][1], moved.was_before) == (False, False)
+    pass_time(system)
+    assert system.arrived() == [moved.id]
+
+
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
+def test_unread_rows_move_nothing(react):
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on("table.read", react, times=1)
+    with pytest.raises((Throttled, Unavailable)) as error:
+        system.reschedule(job.id, at=WANTED)
+    assert error.value.job_id is None
+    assert system.inbound.deliveries == []
+
+
+MOVE_TO_ANOTHER_TIME = partial(System.reschedule, at=at(2 * AN_HOUR + 1))
+
+
+@pytest.mark.parametrize("cut_in", [System.cancel, MOVE_TO_ANOTHER_TIME], ids=["a cancel", "a move"])
+@pytest.mark.parametrize("name", ["table.write", "table.move"])
+def test_late_move_sends_no_intent(cut_in, name):
+    job = a_job()
+    system = after_a_tick(job)
+    system.wire.around = on(name, meanwhile(lambda: cut_in(system, job.id)), times=1)
+    with pytest.raises(AlreadyFinished, match=r"was (cancelled|moved)"):
+        system.reschedule(job.id, at=WANTED)
+    assert system.inbound.deliveries == []

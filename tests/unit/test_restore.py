@@ -191,7 +191,7 @@ LOSSES = ("both tables", "the table of jobs", "some jobs", "the table of states"
     part_rows=st.integers(1, 5),
     data=st.data(),
 )
-def test_restore_keeps_the_promises_of_before(before, between, after, loss, at, meanwhile, part_rows, data):
+def test_restore_keeps_all_promises(before, between, after, loss, at, meanwhile, part_rows, data):
     drill = Drill()
     system = drill.system
     drill.play(before)
@@ -302,7 +302,7 @@ def test_existing_rows_stay_and_are_reported(deployment):
 
 
 @pytest.mark.parametrize(("since", "comes_again"), [(0, ["come", "late"]), (500, ["late"]), (1500, [])])
-def test_an_instant_decides_by_due_time_what_is_handed_over(deployment, since, comes_again):
+def test_due_time_decides_what_is_sent(deployment, since, comes_again):
     moment = deployment.clock.now() + timedelta(seconds=since)
     backup, before = lost(deployment), deployment.arrived()
     a_restore(deployment, backup, hand_over_from=moment).apply()
@@ -314,7 +314,7 @@ def test_an_instant_decides_by_due_time_what_is_handed_over(deployment, since, c
 
 @pytest.mark.parametrize("ends_early", [True, False])
 @pytest.mark.parametrize("started", [True, False])
-def test_restore_continued_by_another_bound_is_refused(deployment, started, ends_early):
+def test_continued_restore_keeps_its_bound(deployment, started, ends_early):
     moment, backup = deployment.clock.now(), lost(deployment)
     before = {30: crash} if ends_early else {}
     first, second = ({"hand_over_from": moment if each else None} for each in (started, not started))
@@ -342,7 +342,7 @@ def test_job_past_its_retention_is_parked(deployment):
     }
 
 
-def test_pauses_and_rates_come_back_unless_they_were_set_since(deployment):
+def test_pauses_and_rates_are_restored(deployment):
     table, now = deployment.stores.table, deployment.clock.now()
     table.write([rows.paused_row("emails", paused=True, at=now), rows.rate_row("emails", None, at=now)])
     backup = lost(deployment)
@@ -363,7 +363,7 @@ def test_tables_that_are_interchanged_are_refused(deployment):
         a_restore(deployment, backup).apply()
 
 
-def test_job_without_a_tick_is_refused_until_there_is_one(deployment):
+def test_restored_job_needs_a_tick(deployment):
     backup = lost(deployment)
     for run in ("look", "apply"):
         with pytest.raises(InvalidJob, match="jobs for partition emails#0, which no tick reads here"):
@@ -372,7 +372,7 @@ def test_job_without_a_tick_is_refused_until_there_is_one(deployment):
     assert counted(a_restore(deployment, backup).apply()) == {BEFORE: 1, SETTLED: 2, NOW: 1, LATER: 2}
 
 
-def test_dispatched_jobs_of_a_removed_partition_need_no_tick():
+def test_dispatched_jobs_need_no_tick():
     system = System(a_queue(partitions=1))
     system.put(a_job(due=system.clock.now() + timedelta(seconds=60)))
     system.tick(EMAILS)
@@ -398,7 +398,7 @@ class StatesOfAnother(MemoryBackup):
         return super().read([key for key in keys if not rows.in_state_table(key)])
 
 
-def test_while_a_tick_has_a_partition_the_restore_waits_for_it(deployment):
+def test_restore_waits_for_a_running_tick(deployment):
     backup = lost(deployment)
     lease = deployment.a_lease(EMAILS)
     assert lease.acquire()

@@ -22,7 +22,7 @@ from tests.system import System
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
-def test_row_and_message_name_the_schedule_of_a_run(exclusive):
+def test_row_and_message_name_the_schedule(exclusive):
     job = a_job(schedule="daily.digest", scheduled_for=NOW, exclusive=exclusive)
     answer = f"daily.digest@2026-11-21T07:05:00.000Z{'!skip' if exclusive else ''}"
     assert rows.job_row(job)["schedule"] == Message.of(job).attributes[SCHEDULE] == answer
@@ -37,7 +37,7 @@ def test_cancellation_sorts_just_before_its_job():
     assert keys == sorted(keys)
 
 
-def test_ids_of_two_routes_share_only_their_outcome_row():
+def test_routes_share_only_the_outcome_row():
     job = an_id(due=NOW)
     direct = replace(job, route=Route.DIRECT)
     kinds = (rows.job_key, rows.cancellation_key, rows.handled_key, rows.parked_key)
@@ -47,7 +47,7 @@ def test_ids_of_two_routes_share_only_their_outcome_row():
     assert rows.prefix_and_kind(rows.job_key(job)[1])[0] != rows.prefix_and_kind(rows.cancellation_key(direct)[1])[0]
 
 
-def test_end_of_a_fence_lies_before_the_next_millisecond():
+def test_fence_ends_before_the_next_job():
     fence = "2026-11-21T07:05:00.000Z"
     last = an_id(due=NOW, uid="ffffffff-ffff-4fff-bfff-ffffffffffff")
     following = an_id(due=NOW + timedelta(milliseconds=1), uid="00000000-0000-4000-8000-000000000000")
@@ -108,13 +108,6 @@ def test_note_of_the_late_path_outlives_its_job():
     assert int(note["ttl"]) >= int(rows.job_row(job)["ttl"]) + timedelta(days=7).total_seconds()
 
 
-def test_row_is_live_until_its_ttl():
-    row = rows.job_row(a_job(expires=NOW))
-    assert rows.is_live(row, now=NOW - timedelta(seconds=1))
-    assert not rows.is_live(row, now=NOW)
-    assert not rows.is_live(None, now=NOW)
-
-
 # Packed payloads
 
 
@@ -132,7 +125,7 @@ def test_what_is_packed_is_unpacked(text):
 
 
 @given(TEXTS, st.booleans())
-def test_job_is_read_as_it_was_written_packed_or_not(payload, is_offloaded):
+def test_job_round_trips_packed_or_not(payload, is_offloaded):
     job = a_job(payload=payload, tenant="acme", offloaded_bytes=300_000 if is_offloaded else None)
     assert rows.read_job(rows.job_row(job)) == job
 
@@ -148,27 +141,6 @@ def test_payload_is_packed_only_where_that_saves(payload):
     row, plain, packed = plain_and_packed(payload)
     saves = 10 * row_bytes(packed) <= 9 * row_bytes(plain) or write_units(packed) < write_units(plain)
     assert row == (packed if saves and len(payload) >= rows.PACKED_FROM else plain)
-
-
-def test_row_of_one_unit_is_packed_to_save_storage():
-    row, plain, _ = plain_and_packed(json.dumps([{"sku": n, "quantity": 1} for n in range(20)]))
-    assert write_units(plain) == 1
-    assert row_bytes(row) < 0.6 * row_bytes(plain)
-
-
-def test_payload_that_saves_little_is_packed_only_for_a_unit():
-    # Of seven bits in eight, which is as many as ASCII has.
-    noise = bytes(byte & 127 for byte in os.urandom(1100)).decode()
-    tried = [plain_and_packed(noise[:size]) for size in range(800, 1100, 5)]
-    assert {"packed" in row for row, _, _ in tried} == {True, False}
-    for row, plain, packed in tried:
-        assert 9 * row_bytes(plain) < 10 * row_bytes(packed)
-        assert ("packed" in row) == (write_units(packed) < write_units(plain))
-
-
-def test_small_payload_is_not_packed(monkeypatch):
-    monkeypatch.setattr(rows, "pack", None)
-    assert "payload" in rows.job_row(a_job(payload="x" * (rows.PACKED_FROM - 1)))
 
 
 @pytest.mark.parametrize("size", [500, 4096, 4097, 9000])
@@ -200,7 +172,7 @@ def bytes_of(value):
         st.text(max_size=3000) | st.booleans() | st.integers(0, 10**12) | st.binary(max_size=3000),
     )
 )
-def test_units_are_counted_as_dynamodb_counts_them(row):
+def test_units_are_counted_as_by_dynamodb(row):
     size = sum(bytes_of(name) + bytes_of(value) for name, value in row.items())
     assert row_bytes(row) == size
     assert write_units(row) == -(-size // 1024)
@@ -257,7 +229,7 @@ def test_broken_packed_row_is_parked_as_it_is():
 
 
 @pytest.mark.parametrize("way", ["tick", "late path", "list", "reschedule"])
-def test_packed_payload_arrives_untouched_by_each_route(way):
+def test_packed_payload_arrives_untouched(way):
     system, job = System(), a_job(payload=json.dumps(["the same again"] * 1000))
     assert "packed" in rows.job_row(job)
     system.put(job)

@@ -5,7 +5,7 @@ import re
 import zoneinfo
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -34,49 +34,7 @@ def last_runs(rule, until, count):
     return list(islice(rule.before(until), count))
 
 
-def runs_on(rule, day):
-    """Return when it runs on a day, by UTC."""
-    end = day + timedelta(days=1) - MOMENT
-    forwards = list(takewhile(lambda run: run <= end, rule.after(day - MOMENT)))
-    backwards = list(takewhile(lambda run: run >= day, rule.before(end)))
-    assert forwards == backwards[::-1]
-    return [each.strftime("%H:%M") for each in forwards]
-
-
 # Changes of the clock
-
-
-@pytest.mark.parametrize(
-    ("zone", "cron", "day", "runs"),
-    [
-        # Forward by an hour: 02:00 becomes 03:00, at 01:00 UTC.
-        ("Europe/Berlin", "30 2 * * *", "2027-03-28", ["01:00"]),
-        ("Europe/Berlin", "0,30 2,3 * * *", "2027-03-28", ["01:00", "01:30"]),
-        ("Europe/Berlin", "*/30 1-3 * * *", "2027-03-28", ["00:00", "00:30", "01:00", "01:30", "23:00", "23:30"]),
-        (
-            "Europe/Berlin",
-            "30 */2 * * *",
-            "2027-03-28",
-            ["02:30", "04:30", "06:30", "08:30", "10:30", "12:30", "14:30", "16:30", "18:30", "20:30", "22:30"],
-        ),
-        # Back by an hour: 03:00 becomes 02:00, at 01:00 UTC.
-        ("Europe/Berlin", "30 2 * * *", "2027-10-31", ["00:30"]),
-        ("Europe/Berlin", "*/30 2 * * *", "2027-10-31", ["00:00", "00:30"]),
-        ("Europe/Berlin", "30 */12 * * *", "2027-10-31", ["11:30", "23:30"]),
-        ("America/New_York", "30 1 * * *", "2027-11-07", ["05:30"]),
-        # Half an hour, at Lord Howe: 02:00 becomes 02:30, at 15:30 UTC; back to 01:30, at 15:00 UTC.
-        ("Australia/Lord_Howe", "15 2 * * *", "2027-10-02", ["15:30"]),
-        ("Australia/Lord_Howe", "45 1 * * *", "2027-04-03", ["14:45"]),
-        # Two hours, at Troll: 01:00 becomes 03:00, at 01:00 UTC.
-        ("Antarctica/Troll", "30 1,2 * * *", "2027-03-28", ["01:00", "23:30"]),
-        # At midnight: the day begins at 01:00, at 04:00 UTC.
-        ("America/Santiago", "0 0 * * *", "2027-09-05", ["04:00"]),
-        # The 30th of December 2011 was left out.
-        ("Pacific/Apia", "0 12 * * *", "2011-12-30", ["22:00"]),
-    ],
-)
-def test_runs_on_days_when_the_clock_changes(zone, cron, day, runs):
-    assert runs_on(Rule(cron=cron, zone=zone), at(day)) == runs
 
 
 def _rows():
@@ -97,7 +55,7 @@ def _runs_by_hand(zone, cron):
 
 
 @pytest.mark.parametrize(("zone", "cron"), sorted({(row["zone"], row["cron"]) for row in _rows()}))
-def test_two_years_match_the_table_written_by_hand(zone, cron):
+def test_two_years_match_the_hand_written_table(zone, cron):
     rule = Rule(cron=cron, zone=zone, start=at("2027-01-01"), end=at("2029-01-01"))
     expected = list(_runs_by_hand(zone, cron))
     assert list(rule.after(at("2000-01-01"))) == expected
@@ -166,7 +124,7 @@ def test_rule_has_runs_from_1970_to_9987():
     assert last_runs(rule, datetime.min.replace(tzinfo=UTC), 9) == []
 
 
-def test_rule_that_ends_before_its_first_run_never_fires():
+def test_rule_may_end_before_its_first_run():
     newyear = {"cron": "0 0 1 1 *", "start": START}
     assert next_runs(Rule(**newyear, end=at("2028-01-01")), START, 1) == []
     assert next_runs(Rule(**newyear, end=at("2028-01-01T00:00:01")), START, 1) == [at("2028-01-01")]
@@ -255,7 +213,7 @@ def test_zones_come_from_tzdata_not_the_machine(request, tmp_path):
         ("0 9 * * *" + " " * 300, "cron has 309 characters: at most 256 are allowed"),
     ],
 )
-def test_bad_cron_names_field_character_and_allowed(cron, reason):
+def test_bad_cron_names_field_and_character(cron, reason):
     with pytest.raises(InvalidSchedule) as refused:
         Rule(cron=cron)
     assert str(refused.value).startswith("cron ")

@@ -50,7 +50,7 @@ def schedules(api_server):
     return Client.connect(url=api_server.url).schedules("emails")
 
 
-def test_schedule_is_put_read_paused_resumed_and_deleted(api, schedules):
+def test_schedule_lives_and_is_deleted(api, schedules):
     made = schedules.put(
         "digest", **BERLIN, payload={"to": ["ann"]}, jitter=30, tenant="t", owner="me", catch_up="none"
     )
@@ -71,7 +71,7 @@ def test_schedule_is_put_read_paused_resumed_and_deleted(api, schedules):
     assert list(schedules.list()) == []
 
 
-def test_all_that_a_rule_may_have_goes_there_and_comes_back(api, schedules):
+def test_rule_round_trips(api, schedules):
     every, start, end = timedelta(hours=8), datetime(2035, 1, 1, tzinfo=UTC), datetime(2035, 1, 8, tzinfo=UTC)
     rest = {"start": start, "end": end, "count": 5, "overlap": "skip", "description": "d"}
     made = schedules.put("beat", every=every, priority=1, **rest)
@@ -92,7 +92,7 @@ def test_runs_and_backfills_are_idempotent_by_key(api, schedules):
     assert schedules.history("digest", most=3, before=END) == []
 
 
-def test_preview_shows_runs_and_errors_name_the_field(api, schedules):
+def test_preview_shows_runs_and_errors(api, schedules):
     [run] = schedules.preview(**BERLIN, after=START, most=1)
     assert run.local.isoformat() == "2026-11-02T09:00:00+01:00"
     with pytest.raises(InvalidSchedule, match="cron"):
@@ -138,7 +138,7 @@ def test_retried_run_keeps_its_key(api_server, schedules, verb):
     assert first["idempotency-key"] == second["idempotency-key"] != ""
 
 
-def test_only_new_leaves_an_existing_schedule_alone(api, schedules):
+def test_only_new_keeps_an_existing_schedule(api, schedules):
     made = schedules.put("digest", every=600, payload=1, only_new=True)
     for payload in (1, 2):
         with pytest.raises(ScheduleChanged, match="there already"):
@@ -149,7 +149,7 @@ def test_only_new_leaves_an_existing_schedule_alone(api, schedules):
 
 
 @pytest.mark.parametrize("by_others", [False, True])
-def test_only_new_succeeds_after_its_own_lost_response(api, schedules, by_others):
+def test_only_new_survives_a_lost_response(api, schedules, by_others):
     verb = api.respond
 
     def lose(request):
@@ -198,13 +198,13 @@ def test_error_of_a_run_has_its_key(api_server):
         (lambda them: them.history("a", before=5), InvalidSchedule, "before"),
     ],
 )
-def test_invalid_call_is_refused_before_any_request(api_server, schedules, verb, error, named):
+def test_invalid_call_is_refused(api_server, schedules, verb, error, named):
     with pytest.raises(error, match=named):
         verb(schedules)
     assert api_server.requests == []
 
 
-def test_unreadable_schedule_is_retried_then_unavailable(api_server):
+def test_unreadable_schedule_is_unavailable(api_server):
     api_server.respond = lambda _: json_reply({"schedule": 5})
     client = Client(Client.connect(url=api_server.url)._api, patience=Patience(attempts=2))
     with pytest.raises(Unavailable, match="no schedule"):
@@ -212,14 +212,14 @@ def test_unreadable_schedule_is_retried_then_unavailable(api_server):
     assert len(api_server.requests) == 2
 
 
-def test_a_direct_client_says_how_to_reach_schedules():
+def test_direct_client_has_no_schedules():
     settings = ApiSettings(deployment="d", queue_urls="u/", payloads="p", direct_horizon=890, lookahead=240)
     client = Client(DirectApi(lambda: None, lambda: None, settings=settings, clock=ServiceClock()))
     with pytest.raises(Forbidden, match="without direct=True"):
         client.schedules("emails")
 
 
-def test_async_schedules_have_every_call_and_parameter(api_server):
+def test_async_schedules_have_each_call(api_server):
     calls = {name: call for name, call in vars(Schedules).items() if inspect.isfunction(call) and name[0] != "_"}
     for name, call_ in calls.items():
         mine = vars(AsyncSchedules)[name]

@@ -6,19 +6,14 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.job import JobId, Partition, Route, State
+from dueline.core.job import JobId, Route, State
 from dueline.core.status import OF_WORKERS, Outcome, Status, note_outcome, outcome_row, read_outcome
 from dueline.errors import InvalidJob, JobNotFound, Unavailable
-from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
+from tests.builders import NOW, RETENTION, a_job, a_queue, an_id, due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, on
 
 AN_HOUR = 3600
-NEVER = Partition(queue="emails", number=77)
-
-
-def due_in(seconds, **overrides):
-    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def test_look_up_without_a_record_is_unrecorded():
@@ -38,7 +33,7 @@ def test_look_up_of_an_impossible_id_is_not_found(route, days):
         System().look_up(an_id(due=NOW + timedelta(days=days), route=route))
 
 
-def test_row_of_a_run_shows_its_schedule_and_its_time():
+def test_status_shows_the_schedule_of_a_run():
     system = System(a_queue(track=True))
     system.put(job := due_in(AN_HOUR, schedule="digest", scheduled_for=NOW))
     status = system.status_of(job.id)
@@ -57,15 +52,7 @@ def test_promised_cancel_is_shown_after_its_time():
     assert system.look_up(job.id) is State.CANCELLED
 
 
-def test_cancel_that_came_too_late_is_reported_as_requested():
-    system, job = System(), due_in(60)
-    system.put(job)
-    system.tick()
-    system.cancel(job.id)
-    assert system.look_up(job.id) is State.CANCEL_REQUESTED
-
-
-def test_direct_job_is_never_cancelled_by_its_status():
+def test_direct_job_is_never_cancelled():
     system = tracking()
     direct = system.schedule(5)
     assert system.cancel(replace(direct.id, route=Route.TABLE)) is State.CANCELLED
@@ -84,21 +71,7 @@ def test_moved_to_is_hidden_for_the_other_route():
     assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.UNRECORDED)
 
 
-def test_job_in_a_partition_that_never_was_is_not_found():
-    for route in Route:
-        with pytest.raises(JobNotFound, match="'emails' never had a partition 77: it has 0 alone"):
-            System().look_up(an_id(partition=NEVER, route=route))
-
-
-def test_status_in_a_removed_partition_stays():
-    system, job = System(), due_in(AN_HOUR, partition=NEVER)
-    system.tick(NEVER)
-    assert system.look_up(job.id) is State.UNRECORDED
-    system.put(job)
-    assert system.look_up(job.id) is State.SCHEDULED
-
-
-def test_parked_job_is_parked_whatever_cancel_came_later():
+def test_late_cancel_hides_no_parking():
     system, job = System(), due_in(60)
     system.put(job)
     system.queues["emails"].gone = True
@@ -109,7 +82,7 @@ def test_parked_job_is_parked_whatever_cancel_came_later():
 
 
 @pytest.mark.parametrize("route", Route)
-def test_nothing_is_known_of_a_job_past_its_retention(route):
+def test_expired_job_is_not_found(route):
     system, id = System(), an_id(due=NOW - RETENTION, route=route)
     with pytest.raises(JobNotFound, match="past its retention"):
         system.look_up(id)
@@ -141,13 +114,13 @@ def note(system, job, outcome, *, expires=None):
 
 @pytest.mark.parametrize("route", Route)
 @pytest.mark.parametrize("state", OF_WORKERS)
-def test_what_workers_noted_of_a_job_is_reported(route, state):
+def test_outcome_of_a_job_is_shown(route, state):
     system, job = tracking(), due_in(60, route=route)
     assert note(system, job, an_outcome(state))
     assert system.status_of(job.id) == Status(state=state, outcome=an_outcome(state))
 
 
-def test_job_before_its_first_attempt_is_shown_as_of_any_queue():
+def test_tracked_job_is_shown_before_it_runs():
     system = tracking()
     system.breakers["emails"].trip()
     job = system.schedule(AN_HOUR)
@@ -159,7 +132,7 @@ def test_job_before_its_first_attempt_is_shown_as_of_any_queue():
     assert system.status_of(job.id) == Status(state=State.DISPATCHED)
 
 
-def test_what_workers_noted_is_reported_whatever_else_is_known():
+def test_final_outcome_is_shown_first():
     system, job = tracking(), due_in(60)
     system.put(job)
     system.tick()
@@ -178,7 +151,7 @@ def test_late_cancel_hides_no_outcome():
     assert system.status_of(job.id) == Status(state=State.RUNNING, outcome=an_outcome())
 
 
-def test_promised_cancel_is_reported_whatever_is_noted():
+def test_outcome_hides_no_promised_cancel():
     system, job = tracking(), due_in(AN_HOUR)
     note(system, job, an_outcome())
     assert system.cancel(job.id) is State.CANCELLED
@@ -200,13 +173,13 @@ def test_note_that_cannot_be_read_is_as_none(broken):
     assert system.status_of(job.id) == Status(state=State.UNRECORDED)
 
 
-def test_queue_that_does_not_track_shows_and_reads_no_note():
+def test_untracked_queue_shows_no_outcome():
     system, job = System(), due_in(60)
     note(system, job, an_outcome())
     assert system.status_of(job.id) == Status(state=State.UNRECORDED)
 
 
-def test_look_up_of_a_queue_that_tracks_makes_one_query():
+def test_look_up_makes_one_query():
     system, requests = tracking(), []
     system.wire.around = lambda call: (requests.append((call.name, len(call.args[0]))), call.do(*call.args))[1]
     system.look_up(an_id())
@@ -253,7 +226,7 @@ def test_outcome_keys_sort_by_due_time():
         ({"ended": NOW.replace(tzinfo=None)}, "each must have a time zone"),
     ],
 )
-def test_invalid_outcome_is_refused_with_the_reason(wrong, reason):
+def test_invalid_outcome_says_why(wrong, reason):
     with pytest.raises(InvalidJob, match=reason):
         an_outcome_noted(**wrong)
 
@@ -270,7 +243,7 @@ def test_invalid_outcome_is_refused_with_the_reason(wrong, reason):
         ('it\'s "so"\\', 'it\'s "so"\\'),
     ],
 )
-def test_of_an_error_200_printable_characters_of_ascii_are_kept(error, kept):
+def test_error_has_200_printable_characters(error, kept):
     outcome = an_outcome_noted(error=error)
     assert outcome.error == kept
     assert an_outcome_noted(error=outcome.error) == outcome

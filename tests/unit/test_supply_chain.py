@@ -27,7 +27,7 @@ def test_lock_has_each_pinned_version_with_hashes(folder: str) -> None:
     assert [entry for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}", entry)] == []
 
 
-def test_functions_bundle_the_versions_that_are_tested() -> None:
+def test_functions_bundle_tested_versions() -> None:
     pinned = _pinned((ROOT / "requirements.txt").read_text())
     bundled = _pinned((ROOT / "functions" / "requirements.lock").read_text())
     assert bundled.items() <= pinned.items(), "run make lock"
@@ -96,7 +96,7 @@ def test_there_are_workflows() -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_actions_are_pinned_by_commit_with_their_version(path: Path) -> None:
+def test_actions_are_pinned_by_commit(path: Path) -> None:
     used = [line.partition("uses:")[2].strip() for line in path.read_text().splitlines() if "uses:" in line]
     assert used
     assert [action for action in used if not PINNED.fullmatch(action)] == []

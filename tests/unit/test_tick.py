@@ -11,15 +11,11 @@ from dueline.core.job import Job, State
 from dueline.core.message import ID
 from dueline.core.tick import WAVE_JOBS
 from dueline.errors import Throttled, Unavailable
-from tests.builders import EMAILS, NOW, a_job, a_queue
+from tests.builders import EMAILS, NOW, a_queue, due_in
 from tests.system import PERIODS, System
 from tests.wire import failing, meanwhile, on, straight
 
 EVERY_PAGE = pytest.mark.parametrize("page_rows", [1, 2, 3, 1000])
-
-
-def due_in(seconds, **overrides):
-    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def jobs_due(*seconds):
@@ -75,7 +71,7 @@ def test_jobs_that_never_moved_need_no_barrier():
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_finished_tick_leaves_the_cursor_at_its_fence(is_cancelled):
+def test_cursor_ends_at_the_fence(is_cancelled):
     """Behind all that is due until then, also where it saw a cancellation alone."""
     system = System()
     if is_cancelled:
@@ -88,7 +84,7 @@ def test_finished_tick_leaves_the_cursor_at_its_fence(is_cancelled):
 
 @pytest.mark.parametrize("page_rows", [7, 1000])
 @pytest.mark.parametrize("down", ["emails_p2.send", "dead_letters.send"])
-def test_unfinished_job_repeats_and_delays_no_other(page_rows, down):
+def test_unfinished_job_delays_no_other(page_rows, down):
     """Whatever cannot be sent or parked waits: its SQS queue failed. All others are sent, each once, also behind it."""
     system = System(a_queue(priorities=2), page_rows=page_rows)
     system.wire.around = on(down, failing(Unavailable("KMS.AccessDeniedException")))
@@ -111,7 +107,7 @@ def test_unfinished_job_repeats_and_delays_no_other(page_rows, down):
     assert {*map(str, system.arrived(priority=2)), *parked} == set(map(str, ids(stuck)))
 
 
-def test_tick_that_is_held_back_ends_before_the_next_fires():
+def test_held_back_tick_ends_in_time():
     """Else the next one finds the lease taken, and what failed is tried again a period later still."""
     system = System(a_queue(priorities=2), page_rows=1)
     system.put(due_in(10, priority=2), *jobs_due(*range(20, 60)))
@@ -150,7 +146,7 @@ def test_level_down_for_hours_delays_no_other(page_rows):
 
 
 @pytest.mark.parametrize("seconds", [2, 3, 4, 5])
-def test_cancel_holds_where_a_tick_leaves_its_backlog(seconds):
+def test_cancel_holds_across_a_backlog(seconds):
     """A tick that is held back leaves its backlog for what is not due yet, maybe between a cancellation and its job."""
     system, jobs, new = System(a_queue(priorities=2), page_rows=1), jobs_due(11, 12, 13), due_in(100)
     system.put(due_in(10, priority=2), *jobs, new)
@@ -186,7 +182,7 @@ def test_idle_tick_costs_one_write_and_one_query():
     assert len(writes) == 1
 
 
-def test_idle_tick_releases_a_lease_that_outlasts_the_period():
+def test_idle_tick_releases_a_long_lease():
     system = System()
     system.periods = replace(PERIODS, period=timedelta(seconds=30))
     system.tick()
@@ -195,7 +191,7 @@ def test_idle_tick_releases_a_lease_that_outlasts_the_period():
 
 
 @pytest.mark.parametrize(("jobs", "checkpoints"), [(299, 1), (300, 2), (650, 3)])
-def test_tick_checkpoints_every_300_jobs_and_at_its_end(jobs, checkpoints):
+def test_tick_checkpoints_every_300_jobs(jobs, checkpoints):
     system = System()
     system.put(*jobs_due(*range(-jobs, 0)))
     calls = count(system, "table.checkpoint")
@@ -219,7 +215,7 @@ def test_slow_tick_checkpoints_every_10_seconds():
 # When it stops
 
 
-def test_tick_stops_before_its_unrenewed_lease_ends():
+def test_tick_stops_before_its_lease_ends():
     system = System()
     system.put(*jobs_due(*range(-100, 0)))
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(7)))
@@ -230,7 +226,7 @@ def test_tick_stops_before_its_unrenewed_lease_ends():
 # What can never be sent
 
 
-def test_missing_queue_parks_its_jobs_and_the_cursor_moves_on():
+def test_missing_queue_parks_its_jobs():
     system, jobs = System(), jobs_due(1, 2)
     system.put(*jobs)
     system.queues["emails"].gone = True
@@ -245,14 +241,14 @@ def test_missing_queue_parks_its_jobs_and_the_cursor_moves_on():
 
 
 @pytest.mark.parametrize(("due", "lateness"), [([], 0), ([-90, -60, -30], 90), ([100], 0)])
-def test_lateness_is_that_of_the_oldest_job_not_handed_over(due, lateness):
+def test_lateness_is_of_the_oldest_job(due, lateness):
     system = System()
     system.put(*jobs_due(*due))
     system.wire.around = on("emails.send", failing(Throttled("slow down")))
     assert system.tick().lateness(NOW) == lateness
 
 
-def test_tick_out_of_time_between_waves_has_a_lateness():
+def test_tick_out_of_time_has_a_lateness():
     system = System()
     system.put(*jobs_due(*range(-500, 0)))
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(1)))
@@ -281,7 +277,7 @@ def test_what_stopped_a_tick_is_reported(name):
     assert system.tick().finished
 
 
-def test_tick_that_leaves_reports_how_late_the_one_at_work_is():
+def test_leaving_tick_reports_lateness():
     system = System()
     system.put(*jobs_due(*range(-400, 0)))
     system.wire.around = on("table.checkpoint", meanwhile(lambda: None), times=1)
@@ -312,18 +308,18 @@ def received(system, **overrides):
     return lease
 
 
-def test_lease_reports_when_the_last_send_must_begin():
+def test_lease_knows_when_to_stop():
     assert received(System()).stop_at == 30 - 10
     assert received(System(), seconds=7).stop_at == 7
 
 
-def test_time_to_stop_counts_from_before_the_acquiring_call():
+def test_time_to_stop_counts_from_the_request():
     system = System()
     system.wire.around = on("table.acquire_lease", meanwhile(lambda: system.clock.sleep(4)))
     assert received(system).stop_at == 30 - 10
 
 
-def test_renewed_lease_is_left_alone_after_one_wait():
+def test_renewed_lease_is_left_alone():
     system = System()
     holder, late = received(system), system.a_lease()
     system.wire.around = on("table.acquire_lease", meanwhile(lambda: holder.checkpoint("0")), skip=1)
@@ -331,7 +327,7 @@ def test_renewed_lease_is_left_alone_after_one_wait():
     assert system.clock.monotonic() == 30
 
 
-def test_dead_holder_is_followed_as_soon_as_its_lease_is_over():
+def test_expired_lease_is_followed_at_once():
     system = System()
     received(system)
     system.clock.sleep(12.3)
@@ -347,7 +343,7 @@ def test_nobody_waits_beyond_his_own_deadline():
     assert system.clock.monotonic() == 0
 
 
-def test_partition_acquired_by_others_each_time_is_left():
+def test_contested_partition_is_left():
     system = System()
 
     def another_passes():

@@ -56,7 +56,7 @@ def test_bad_tracestate_is_refused_or_dropped(state):
 
 
 @pytest.mark.parametrize("headers", [{}, {"tracestate": "vendor=7"}, {"traceparent": None}, {"traceparent": 5}])
-def test_headers_without_a_traceparent_have_no_trace(headers):
+def test_missing_traceparent_is_no_trace(headers):
     assert TraceContext.from_headers(headers) is None
 
 
@@ -98,7 +98,7 @@ def submitted(system, **request):
 
 
 @pytest.mark.parametrize("payload", [{}, "x" * 20_000])
-def test_job_by_the_table_comes_with_its_trace_large_or_not(payload):
+def test_table_job_keeps_its_trace(payload):
     system = System()
     system.breakers["emails"].trip()
     submitted(system, payload=payload, delay=AN_HOUR)
@@ -108,7 +108,7 @@ def test_job_by_the_table_comes_with_its_trace_large_or_not(payload):
     assert traces_in(system.inbound) == traces_in(system.queues["emails"]) == [TRACE]
 
 
-def test_job_that_is_moved_keeps_its_trace():
+def test_moved_job_keeps_its_trace():
     system = System()
     job = submitted(system, delay=AN_HOUR)
     system.ingest()

@@ -1,8 +1,6 @@
 """The TTL guard: while jobs wait for ticks that do not come, TTL collects nothing."""
 
-import importlib
 import json
-import sys
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -19,7 +17,8 @@ from dueline.core.job import Partition
 from dueline.errors import NotYet, Throttled, Unavailable
 from dueline.operations.ttl_guard import MOST_EXPIRED, TtlGuard, TtlStatus
 from dueline.testing import MemoryTable, VirtualClock
-from tests.builders import EMAILS, NOBODY, NOW, a_job, a_queue
+from tests.api_harness import CONTEXT, import_function
+from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.memory_operations import MemoryTimeToLive
 
 INVOICES = Partition(queue="invoices", number=0)
@@ -64,14 +63,14 @@ class Throttling(MemoryTable):
         return super().page(partition, **options)
 
 
-def test_ttl_stays_on_while_no_job_is_six_hours_late():
+def test_ttl_stays_on_without_late_jobs():
     world = World()
     world.waits(since=timedelta(hours=5, minutes=50))
     result = world.guard()
     assert (result.is_on, result.switched, world.ttl.status()) == (True, None, TtlStatus.ENABLED)
 
 
-def test_ttl_is_switched_off_for_a_job_six_hours_late():
+def test_late_job_switches_ttl_off():
     world = World()
     world.waits(since=timedelta(hours=6), partition=INVOICES)
     world.is_ticked(at=NOW + timedelta(seconds=240), partition=INVOICES)
@@ -82,7 +81,7 @@ def test_ttl_is_switched_off_for_a_job_six_hours_late():
     assert reported == (INVOICES, NOW - timedelta(hours=6), NOW + timedelta(seconds=240), 0)
 
 
-def test_a_row_without_due_time_hides_no_job_behind_it():
+def test_row_without_due_time_hides_no_job():
     world = World()
     world.waits(since=timedelta(hours=7))
     world.table.write([{"pk": str(EMAILS), "sk": "1#of-another#job"}])
@@ -109,7 +108,7 @@ def test_row_written_late_gets_time_for_its_tick():
     assert (result.switched, result.behind, world.clock.monotonic()) == (None, (), SETTLE.total_seconds())
 
 
-def test_ttl_is_switched_on_once_all_have_caught_up():
+def test_caught_up_jobs_switch_ttl_on():
     world = World()
     world.waits(since=timedelta(hours=7))
     world.waits(since=timedelta(hours=7), partition=INVOICES)
@@ -122,7 +121,7 @@ def test_ttl_is_switched_on_once_all_have_caught_up():
     assert (world.guard().switched, world.ttl.status().is_on) == (True, True)
 
 
-def test_ttl_stays_off_while_partitions_are_unknown():
+def test_unknown_partitions_keep_ttl_off():
     class Leaving(MemoryTable):
         def read(self, keys, *, consistent=True):
             return super().read(keys[:-1]).__class__(unread=frozenset(keys[-1:]))
@@ -141,7 +140,7 @@ def test_a_throttled_partition_hides_no_late_one():
     assert world.guard().switched is False
 
 
-def test_switch_within_the_hour_is_reported_and_done_later():
+def test_second_switch_waits_an_hour():
     world = World()
     world.waits(since=timedelta(hours=7))
     world.guard()
@@ -153,7 +152,7 @@ def test_switch_within_the_hour_is_reported_and_done_later():
     assert world.guard().switched is True
 
 
-def test_expired_jobs_are_counted_as_ttl_is_switched_off():
+def test_expired_jobs_are_counted():
     world = World()
     world.waits(since=timedelta(days=8), number=3)
     world.waits(since=timedelta(hours=8))
@@ -170,25 +169,11 @@ def test_expired_jobs_are_counted_as_ttl_is_switched_off():
 def function(monkeypatch):
     """The function, read as on Lambda, with a queue and no network, and what it reads."""
     settings = TtlSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
-    for name, value in {**settings.to_env(), **NOBODY}.items():
-        monkeypatch.setenv(name, value)
-    declared = SimpleNamespace(DECLARED=Registry({"emails": a_queue()}))
-    monkeypatch.setitem(sys.modules, "functions.declared_queues", declared)
-    monkeypatch.delitem(sys.modules, "functions.ttl", raising=False)
-    module, world = importlib.import_module("functions.ttl"), World()
+    module, world = import_function(monkeypatch, "ttl", settings, Registry({"emails": a_queue()})), World()
     monkeypatch.setattr(module, "DEPLOYMENT", SimpleNamespace(table=world.table, clock=world.clock, spread=map))
     monkeypatch.setattr(module, "TIME_TO_LIVE", world.ttl)
     monkeypatch.setattr(module, "SCHEDULES", SimpleNamespace(partitions=lambda: [EMAILS, INVOICES]))
-    yield SimpleNamespace(module=module, world=world)
-    sys.modules.pop("functions.ttl", None)
-
-
-CONTEXT = SimpleNamespace(
-    function_name="dueline-ttl",
-    memory_limit_in_mb=512,
-    invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-ttl",
-    aws_request_id="r",
-)
+    return SimpleNamespace(module=module, world=world)
 
 
 def counted(capsys):
@@ -197,7 +182,7 @@ def counted(capsys):
     return line[metrics.TTL_OFF], line["deployment"]
 
 
-def test_removed_partition_is_guarded_by_its_schedule(function, capsys, caplog):
+def test_removed_partition_is_guarded(function, capsys, caplog):
     function.world.waits(since=timedelta(hours=7), partition=INVOICES)
     function.module.handler({}, CONTEXT)
     (line,) = [line for line in caplog.records if line.message == "ttl switched off"]
@@ -205,7 +190,7 @@ def test_removed_partition_is_guarded_by_its_schedule(function, capsys, caplog):
     assert (line.partitions, counted(capsys)) == ([reported | {"first_due": due}], ([1], "d"))
 
 
-def test_unknown_schedules_fail_after_the_declared_ones(function, monkeypatch, capsys, caplog):
+def test_unknown_schedules_fail_last(function, monkeypatch, capsys, caplog):
     def unavailable():
         raise Unavailable("no answer")
 

@@ -66,7 +66,7 @@ def lines(monkeypatch):
 # The log
 
 
-def test_only_an_overlapped_job_is_logged_as_a_metric(lines):
+def test_overlapped_job_is_logged_as_a_metric(lines):
     for kind in (EventKind.OVERLAPPED, EventKind.SKIPPED):
         log(Event(kind=kind, queue="emails", job="id"), deployment="shop")
     overlapped, skipped = lines()
@@ -81,7 +81,7 @@ def test_only_an_overlapped_job_is_logged_as_a_metric(lines):
 
 
 @pytest.mark.parametrize("kind", EventKind)
-def test_each_kind_of_event_is_logged_at_its_level(lines, kind):
+def test_events_have_their_log_levels(lines, kind):
     log(Event(kind=kind, queue="emails", job="id", attempt=2))
     (line,) = lines()
     assert (line["level"], line["message"]) == (LEVELS[kind], kind.value)
@@ -96,7 +96,7 @@ def test_all_that_is_known_of_an_event_is_logged(lines):
     assert {name: line[name] for name in line.keys() - OF_EVERY_LINE} == {"queue": "emails", **reported}
 
 
-def test_zeros_are_logged_and_missing_values_are_not(lines):
+def test_zeros_are_logged(lines):
     log(Event(kind=EventKind.RETRIED, queue="emails", lateness=0.0, delay=0))
     log(Event(kind=EventKind.TROUBLE, queue="emails", reason="throttled"))
     measured, trouble = ({name: line[name] for name in line.keys() - OF_EVERY_LINE} for line in lines())
@@ -104,7 +104,7 @@ def test_zeros_are_logged_and_missing_values_are_not(lines):
     assert trouble == {"queue": "emails", "reason": "throttled"}
 
 
-def test_steps_are_left_out_unless_they_are_requested(lines):
+def test_steps_are_logged_at_debug(lines):
     logger.setLevel(logging.INFO)
     for kind in EventKind:
         log(Event(kind=kind, queue="emails"))
@@ -152,7 +152,7 @@ def test_events_are_counted_by_queue(kind):
     assert samples(metrics) == {(f"{kind.value}_total", "emails"): 2, (f"{kind.value}_total", "invoices"): 1}
 
 
-def test_lateness_and_duration_are_measured_by_queue_once_a_run():
+def test_lateness_and_duration_are_measured():
     metrics = Metrics()
     for queue, lateness, duration in (("emails", 0.5, 2.0), ("emails", 1.0, 4.0), ("invoices", 0.0, 0.0)):
         metrics(Event(kind=EventKind.STARTED, queue=queue, lateness=lateness))
@@ -206,17 +206,17 @@ def test_prometheus_is_answered():
     assert read(text) == {("succeeded_total", "emails"): 1}
 
 
-def test_a_worker_that_polled_its_queues_of_late_is_healthy():
+def test_polling_worker_is_healthy():
     ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS}
     assert health(ages) == (200, {"healthy": True, "hung": [], "seconds_since_poll": ages})
 
 
-def test_a_worker_that_hangs_at_a_queue_says_at_which():
+def test_hung_worker_names_its_queue():
     ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS + 1}
     assert health(ages) == (503, {"healthy": False, "hung": ["invoices"], "seconds_since_poll": ages})
 
 
-def test_processes_are_as_healthy_as_the_worst_of_them():
+def test_worst_process_decides_health():
     well, hung = {"emails": 0.5}, {"emails": HEALTHY_SECONDS + 1}
     reported = health_of_all([(11, well), (12, hung)])
     assert (reported["healthy"], reported["hung"], reported["seconds_since_poll"]) == (False, ["emails"], hung)
@@ -247,9 +247,9 @@ def test_its_port_is_free_again_afterwards():
         assert again == port
 
 
-def test_it_listens_on_every_address_without_dns(monkeypatch):
+def test_listening_needs_no_dns(monkeypatch):
     def look_up(*_):
-        raise AssertionError("asked for a name")
+        raise AssertionError("looked up a name")
 
     monkeypatch.setattr(socket, "getfqdn", look_up)
     with (

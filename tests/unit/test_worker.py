@@ -105,7 +105,7 @@ def test_it_works_until_it_is_stopped(connected):
 
 
 @pytest.mark.parametrize("how", ["itself", "a task of its own"])
-def test_a_coroutine_that_exits_has_failed_and_others_go_on(connected, how):
+def test_exiting_coroutine_has_failed(connected, how):
     worker, got = Worker(), []
 
     async def leave():
@@ -127,7 +127,7 @@ def test_a_coroutine_that_exits_has_failed_and_others_go_on(connected, how):
     assert sorted(got) == [1, 1, 2]
 
 
-def test_coroutine_that_stops_the_loop_ends_no_other(connected):
+def test_stopped_loop_ends_no_other_job(connected):
     worker, got = Worker(), []
 
     @worker.job("emails")
@@ -148,7 +148,7 @@ def test_coroutine_that_stops_the_loop_ends_no_other(connected):
 
 
 @pytest.mark.parametrize(("grace", "stops"), [(0.5, 1), (10 * HANG_SECONDS, 2)])
-def test_job_goes_back_after_its_grace_or_a_second_stop(connected, grace, stops):
+def test_job_goes_back_after_its_grace(connected, grace, stops):
     worker, held, starts = Worker(), threading.Event(), []
     worker.job("emails")(lambda job: (starts.append(job), held.wait(HANG_SECONDS)))
     connected.send(due_now(1))
@@ -161,7 +161,7 @@ def test_job_goes_back_after_its_grace_or_a_second_stop(connected, grace, stops)
     held.set()
 
 
-def test_refused_acknowledgement_is_repeated_within_grace(connected, monkeypatch):
+def test_refused_acknowledgement_is_repeated(connected, monkeypatch):
     monkeypatch.setattr("dueline.worker.runner._FINAL_ACKS_SECONDS", 0.0)
     worker, queue, refused = Worker(), connected.connection.levels[0], []
     delete = queue.delete
@@ -214,13 +214,13 @@ def test_signal_ends_it_and_handlers_are_restored(connected, ending):
     assert signal.getsignal(ending) is before
 
 
-def test_a_stop_before_run_ends_it_as_it_begins_and_no_later_run(connected):
+def test_stop_before_run_ends_one_run(connected):
     worker, got = Worker(), []
     worker.job("emails")(lambda job: got.append(job.payload))
     connected.send(due_now(1))
     worker.stop()
     assert Running(worker).end() is True
-    assert (got, connected.connection.levels[0].asked) == ([], [])
+    assert (got, connected.connection.levels[0].requests) == ([], [])
     running = Running(worker)
     assert wait_until(lambda: got == [1])
     worker.stop()
@@ -269,13 +269,13 @@ def test_no_queue_receives_when_one_cannot_open(monkeypatch):
     with pytest.raises(Throttled, match="slow down"):
         worker.run(queues=["emails", "invoices"])
     assert wait_until(lambda: set(threading.enumerate()) <= before)
-    assert connection.levels[0].asked == []
+    assert connection.levels[0].requests == []
     assert [event.kind for event in connected.events] == [EventKind.OPENED] * 2 + [EventKind.CLOSED] * 2
     for kind in (EventKind.OPENED, EventKind.CLOSED):
         assert sorted(event.queue for event in connected.events.of(kind)) == ["emails", "invoices"]
 
 
-def test_jobs_have_their_grace_when_a_queue_cannot_start(monkeypatch):
+def test_failed_start_leaves_jobs_their_grace(monkeypatch):
     connection, starts, held, ended = a_connection(), threading.Event(), threading.Event(), []
     worker, connected = two_queues(monkeypatch, connection, MemoryTable())
     start = threading.Thread.start
@@ -302,7 +302,7 @@ def test_jobs_have_their_grace_when_a_queue_cannot_start(monkeypatch):
     assert connection.levels[0].messages == []
 
 
-def test_worker_has_all_its_threads_before_any_job_begins(connected, monkeypatch):
+def test_threads_start_before_any_job(connected, monkeypatch):
     """A system that has no thread left for any one of them: the worker says so, and no job is lost or started."""
     before, start, starts = set(threading.enumerate()), threading.Thread.start, []
     connected.send(due_now(1, schedule="digest", scheduled_for=NOW, exclusive=True))
@@ -327,13 +327,13 @@ def test_worker_has_all_its_threads_before_any_job_begins(connected, monkeypatch
         assert len(started) == refused + 1
         assert (starts, len(connected.connection.levels[0].messages)) == ([], 1)
         assert wait_until(lambda: set(threading.enumerate()) <= before)
-    assert starts == [len(started)], "the job ran once, and no thread was started after it had begun"
+    assert starts == [len(started)], "the job ran once, and no thread was started after that"
     assert started[-1] == "receive emails"
     assert {name.split()[0] for name in started} == {"coroutines", "emails", "claims", "periodic", "receive"}
     assert connected.connection.levels[0].messages == []
 
 
-def test_blocking_coroutine_does_not_outlive_its_grace(connected):
+def test_blocking_coroutine_is_left_behind(connected):
     worker, starts, held, ended = Worker(), threading.Event(), threading.Event(), []
 
     @worker.job("emails")
@@ -395,7 +395,7 @@ def test_slots_are_reserved_in_the_time_of_aws(connected):
     assert until > datetime.now(UTC) + timedelta(hours=9)
 
 
-def test_only_the_queues_that_are_named_are_processed(connected):
+def test_only_named_queues_are_processed(connected):
     worker = Worker()
     worker.job("emails")(print)
     worker.job("invoices")(print)
@@ -417,7 +417,7 @@ def test_each_queue_has_one_handler():
 
 
 @pytest.mark.parametrize("concurrency", [0, 1001, 2.5, True, "8"])
-def test_a_concurrency_that_is_none_is_refused_where_it_is_given(connected, concurrency):
+def test_invalid_concurrency_is_refused(connected, concurrency):
     refusal = f"concurrency is {concurrency!r}: it must be from 1 to 1000"
     with pytest.raises(ValueError, match=refusal):
         Worker(concurrency=concurrency)
@@ -430,7 +430,7 @@ def test_a_concurrency_that_is_none_is_refused_where_it_is_given(connected, conc
 
 
 @pytest.mark.parametrize("grace", [-1, math.nan, "25", None, True, timedelta(seconds=-1)])
-def test_a_grace_that_is_none_is_refused_before_any_job_runs(connected, grace):
+def test_invalid_grace_is_refused(connected, grace):
     worker = Worker()
     worker.job("emails")(print)
     worker.stop()
@@ -447,7 +447,7 @@ def test_a_grace_may_be_a_timedelta(connected):
 
 
 @pytest.mark.parametrize(("queues", "unknown"), [(["invoices"], "invoices"), ([], "none")])
-def test_unhandled_queue_is_refused_with_the_handled_ones(queues, unknown):
+def test_unhandled_queue_names_the_handled(queues, unknown):
     worker = Worker()
     if queues:
         worker.job("emails")(print)
@@ -464,7 +464,7 @@ def test_too_short_visibility_timeout_is_refused(monkeypatch):
         worker.run()
 
 
-def test_schedules_in_the_code_are_declared_when_it_starts(connected):
+def test_schedules_are_declared_at_start(connected):
     worker = Worker("shop", owner="shop")
     worker.schedule("emails", "digest", cron="0 9 * * *", zone="Europe/Berlin")(lambda job: None)
     worker.stop()
@@ -474,7 +474,7 @@ def test_schedules_in_the_code_are_declared_when_it_starts(connected):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_of_several_processes_the_first_declares_the_schedules(connected, number):
+def test_first_process_declares_schedules(connected, number):
     worker = Worker()
     worker.schedule("emails", "digest", cron="0 9 * * *")(lambda job: None)
     worker_module.set_supervisor(worker, Alone(number))

@@ -160,7 +160,7 @@ def run(deployment: Deployment, *, jobs: int) -> Report:
         report.expect(wait_until(is_settled), "the messages are not where they belong")
         kills = _kill_ingest_by_a_message(deployment)
     report.expect(1 <= kills <= MOST_RECEIVES, f"a message that kills ingest was received {kills} times")
-    parked = Parked(letters=deployment.dead_letters(), records=list(deployment.proxy.records))
+    parked = Parked(dead_letters=deployment.dead_letters(), records=list(deployment.proxy.records))
     for where, its in doomed.items():
         for id in its:
             parked.check(report, f"{where}: {id}", uid_of(id), queue=DISPATCH, reason="NonExistentQueue", id=id)
@@ -189,16 +189,16 @@ def run(deployment: Deployment, *, jobs: int) -> Report:
 class Parked:
     """What is in the dead-letter queues, and the requests that brought it there."""
 
-    letters: dict[str, list[dict[str, Any]]]
+    dead_letters: dict[str, list[dict[str, Any]]]
     records: list[Record]
 
     def of(self, *, body: str = "", id: str = "") -> list[tuple[str, str]]:
         """Return in which dead-letter queues a message or a job is, each time with the reason."""
         return [
-            (queue, attribute(letter, "dueline-reason"))
-            for queue, letters in self.letters.items()
-            for letter in letters
-            if letter["Body"] == body or (id and attribute(letter, "dueline-id") == id)
+            (queue, attribute(dead_letter, "dueline-reason"))
+            for queue, dead_letters in self.dead_letters.items()
+            for dead_letter in dead_letters
+            if dead_letter["Body"] == body or (id and attribute(dead_letter, "dueline-id") == id)
         ]
 
     def check(self, report: Report, what: str, uid: str, *, queue: str, reason: str, **named: str) -> None:
@@ -206,21 +206,23 @@ class Parked:
 
         Invocations that did not know of each other each send it.
         """
-        found = self.of(**named)
+        matching = self.of(**named)
         sends = [record for record in self.records if record.queue.endswith("-dlq") and uid in record.uids]
         unheard = Invocations(records=self.records).is_unheard
         most = max(1, len({send.invocation for send in sends}) + sum(map(unheard, sends)))
-        report.expect(1 <= len(found) <= most, f"{what}: it is parked {len(found)} times")
-        is_right = all(there == queue and reason in why for there, why in found)
-        report.expect(is_right, f"{what}: it is parked as {found}, not in {queue} for {reason!r}")
+        report.expect(1 <= len(matching) <= most, f"{what}: it is parked {len(matching)} times")
+        is_right = all(there == queue and reason in why for there, why in matching)
+        report.expect(is_right, f"{what}: it is parked as {matching}, not in {queue} for {reason!r}")
 
     def others(self, bodies: set[str], ids: set[str]) -> dict[str, list[dict[str, Any]]]:
         """Return what is parked besides these messages and jobs."""
-        found = {
-            name: [each for each in letters if each["Body"] not in bodies and attribute(each, "dueline-id") not in ids]
-            for name, letters in self.letters.items()
+        matching = {
+            name: [
+                each for each in dead_letters if each["Body"] not in bodies and attribute(each, "dueline-id") not in ids
+            ]
+            for name, dead_letters in self.dead_letters.items()
         }
-        return {name: letters for name, letters in found.items() if letters}
+        return {name: dead_letters for name, dead_letters in matching.items() if dead_letters}
 
 
 def _schedule_and_delete(deployment: Deployment, ledger: Ledger, jobs: int) -> tuple[dict[str, list[str]], list[str]]:

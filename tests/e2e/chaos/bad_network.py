@@ -42,8 +42,8 @@ def network_faults(deployment: Deployment, *, jobs: int, seed: int) -> Report:
         deployment.proxy.around = straight
         wait_until(lambda: not ledger.lost)
         report.expect(deployment.wait_for_ticks(ledger.last_due, QUEUES), "ticks have ended")
-    letters = deployment.dead_letters()
-    report.expect(not letters, f"parked for a fault that passes: {reasons(letters)}")
+    dead_letters = deployment.dead_letters()
+    report.expect(not dead_letters, f"parked for a fault that passes: {reasons(dead_letters)}")
     report.expect(set(ledger.statuses) <= ANSWERS, f"callers were answered {dict(ledger.statuses)}, beyond {ANSWERS}")
     ledger.check(report, deployment)
     report.figures["faults"] = dict(faults.counts)
@@ -116,9 +116,9 @@ def throttling(deployment: Deployment, *, jobs: int) -> Report:
     report.expect(sent_after, "jobs were sent while both tables throttled")
     came_before = all(ledger.first_arrival(id) < flooded for id in direct if id in ledger.times)
     report.expect(came_before, "the direct route needs the tables")
-    told = {(ledger.accepted[id].route, ledger.accepted[id].state) for id in buffered}
+    answers = {(ledger.accepted[id].route, ledger.accepted[id].state) for id in buffered}
     report.expect(len(buffered) == 2 * jobs, f"of {2 * jobs} jobs, {len(buffered)} were accepted while throttled")
-    report.expect(told == {("table", "accepted")}, f"jobs in the inbound queue are answered as {told}")
+    report.expect(answers == {("table", "accepted")}, f"jobs in the inbound queue are answered as {answers}")
     for answer in cancels:
         is_refused = answer.status_code == httpx.codes.TOO_MANY_REQUESTS and answer.headers.get("retry-after")
         report.expect(is_refused, f"a cancel that cannot be written: {answer.status_code} {dict(answer.headers)}")
@@ -136,8 +136,8 @@ def _check_ticks(report: Report, deployment: Deployment, waiting: list[str], rec
     report.expect(not left, f"ticks after the throttling left {len(left)} jobs to later ones")
     others = set(not_slow(deployment.tick_faults, "ProvisionedThroughputExceeded"))
     report.expect(not others, f"ticks failed for another reason: {others}")
-    letters = deployment.dead_letters()
-    report.expect(not letters, f"parked: {reasons(letters)}")
+    dead_letters = deployment.dead_letters()
+    report.expect(not dead_letters, f"parked: {reasons(dead_letters)}")
     report.figures["ticks that failed"] = len(deployment.tick_faults)
 
 

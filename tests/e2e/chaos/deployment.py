@@ -81,18 +81,18 @@ class Deployment:
     def dead_letters(self, *but: str) -> dict[str, list[dict[str, Any]]]:
         """Return what is in each dead-letter queue that holds anything, by its name; `but` are left out."""
         queues = {name: url for name, url in self.endpoints.dead_letter_queues.items() if name not in but}
-        found = {name: self.all_in(url) for name, url in queues.items()}
-        return {name: messages for name, messages in found.items() if messages}
+        by_queue = {name: self.all_in(url) for name, url in queues.items()}
+        return {name: messages for name, messages in by_queue.items() if messages}
 
     def all_in(self, url: str) -> list[dict[str, Any]]:
         """Return every message that a queue holds; each stays there, unseen by others for a while."""
         sqs = self.emulator.client("sqs")
-        found: list[dict[str, Any]] = []
+        received: list[dict[str, Any]] = []
         while True:
             answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"])
             if "Messages" not in answer:
-                return found
-            found += answer["Messages"]
+                return received
+            received += answer["Messages"]
 
     def log_lines(self, text: str) -> list[str]:
         """Return the log lines of all functions that have a text in them."""
@@ -139,10 +139,10 @@ def attribute(message: Mapping[str, Any], name: str) -> str:
     return str(message.get("MessageAttributes", {}).get(name, {}).get("StringValue", ""))
 
 
-def reasons(letters: Mapping[str, list[dict[str, Any]]]) -> str:
+def reasons(dead_letters: Mapping[str, list[dict[str, Any]]]) -> str:
     """Return the reasons of dead letters, by queue, as text."""
     return json.dumps(
-        {name: [attribute(each, "dueline-reason") for each in messages] for name, messages in letters.items()}
+        {name: [attribute(each, "dueline-reason") for each in messages] for name, messages in dead_letters.items()}
     )
 
 

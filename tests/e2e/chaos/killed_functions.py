@@ -63,8 +63,8 @@ def run(plan: Plan, deployment: Deployment) -> Report:
     report.expect(not faults, f"ticks failed that were not killed: {faults}")
     report.expect(set(ledger.statuses) <= ANSWERS | FAULTS, f"callers were answered {dict(ledger.statuses)}")
     report.expect(not ledger.unknown, f"arrived though nobody scheduled them: {sorted(ledger.unknown)}")
-    letters = deployment.dead_letters()
-    report.expect(not letters, f"parked: {reasons(letters)}")
+    dead_letters = deployment.dead_letters()
+    report.expect(not dead_letters, f"parked: {reasons(dead_letters)}")
     report.expect(len(killer.done) == plan.kills, f"{len(killer.done)} of {plan.kills} kills were done")
     report.figures["kills by step"] = dict(sorted(Counter(map(str, killer.done)).items()))
     ledger.check(report, deployment)
@@ -177,7 +177,7 @@ def _check_repeats(report: Report, deployment: Deployment, ledger: Ledger, kills
     most = repeats.most_by_one_kill(ledger, records, kills)
     report.expect(most <= CHECKPOINT_JOBS + WAVE_JOBS, f"one killed tick repeated {most} jobs")
     report.figures |= {
-        "repeats by cause": dict(Counter(cause for found in causes.values() for cause in found)),
+        "repeats by cause": dict(Counter(cause for each in causes.values() for cause in each)),
         "most jobs repeated by one killed tick": most,
     }
 

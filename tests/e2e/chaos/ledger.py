@@ -14,7 +14,7 @@ from uuid import UUID, uuid4, uuid5
 import httpx
 
 from dueline import Job
-from local.consumer import Landed, consuming
+from local.demonstration import Landed, consuming
 from tests.e2e.chaos.deployment import Deployment
 from tests.e2e.chaos.proxy import uid_of
 
@@ -183,9 +183,9 @@ class Ledger:
     @property
     def unknown(self) -> set[str]:
         """The jobs that arrived and nobody scheduled: the second one after a 409, or one under another id."""
-        known = {uid_of(id) for id in self.accepted.keys() | self.unclear}
-        known |= {move.uid for move in self._unclear_moves().values()}
-        return {id for id in self.times if uid_of(id) not in known}
+        uids = {uid_of(id) for id in self.accepted.keys() | self.unclear}
+        uids |= {move.uid for move in self._unclear_moves().values()}
+        return {id for id in self.times if uid_of(id) not in uids}
 
     def _moves(self, status: int) -> dict[str, Move]:
         return {id: move for id, move in list(self.moves.items()) if move.status == status}

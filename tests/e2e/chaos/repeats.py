@@ -81,48 +81,50 @@ def causes_of(ledger: Ledger, records: Sequence[Record], kills: Iterable[Kill] =
 
 def unexplained(causes: dict[str, list[str]]) -> list[str]:
     """Return the jobs of which a repeat has no cause."""
-    return [id for id, found in causes.items() if UNEXPLAINED in found]
+    return [id for id, of_job in causes.items() if UNEXPLAINED in of_job]
 
 
 def most_by_one_kill(ledger: Ledger, records: Sequence[Record], kills: Iterable[Kill]) -> int:
     """Return the most jobs that arrived again because one tick was killed."""
     killed, repeats = {kill.invocation for kill in kills if kill.function == TICK}, Counter[str]()
-    for uid, found in _by_job(records, ledger).items():
-        repeats.update({send.invocation for send in _sends(found, uid)} & killed)
+    for uid, of_job in _by_job(records, ledger).items():
+        repeats.update({send.invocation for send in _sends(of_job, uid)} & killed)
     return max(repeats.values(), default=0)
 
 
 def _by_job(records: Iterable[Record], ledger: Ledger) -> dict[str, list[Record]]:
     """Return the records about each job that arrived more than once, by its UUID."""
-    uids, found = {uid_of(id) for id in ledger.repeated}, defaultdict[str, list[Record]](list)
+    uids, of_job = {uid_of(id) for id in ledger.repeated}, defaultdict[str, list[Record]](list)
     for record in sorted(records, key=lambda record: record.at):
         for uid in record.uids & uids:
-            found[uid].append(record)
-    return found
+            of_job[uid].append(record)
+    return of_job
 
 
-def _sends(found: Iterable[Record], uid: str) -> list[Record]:
+def _sends(of_job: Iterable[Record], uid: str) -> list[Record]:
     """Return the requests that brought a job to its queue, once for each time."""
-    return [record for record in found for delivered in record.delivered if delivered == uid]
+    return [record for record in of_job for delivered in record.delivered if delivered == uid]
 
 
-def _causes(found: Sequence[Record], id: str, times: int, invocations: Invocations) -> list[str]:
-    sends = _sends(found, uid_of(id))
+def _causes(of_job: Sequence[Record], id: str, times: int, invocations: Invocations) -> list[str]:
+    sends = _sends(of_job, uid_of(id))
     pairs = ((send, sends[place + 1 :]) for place, send in enumerate(sends[:-1]))
-    causes = [_cause(send, later, found, id=id, invocations=invocations) for send, later in pairs]
+    causes = [_cause(send, later, of_job, id=id, invocations=invocations) for send, later in pairs]
     return causes + [RECEIVED_TWICE] * (times - len(sends))
 
 
-def _cause(send: Record, later: Sequence[Record], found: Sequence[Record], *, id: str, invocations: Invocations) -> str:
+def _cause(
+    send: Record, later: Sequence[Record], of_job: Sequence[Record], *, id: str, invocations: Invocations
+) -> str:
     """Return why a job was sent again though it had been sent."""
     function, is_killed = send.sender.function, send.invocation in invocations.killed
-    ingests = {each.invocation for each in found if each.sender.function == INGEST}
-    submitters = (each for each in found if each.sender.function in _SUBMITTERS)
+    ingests = {each.invocation for each in of_job if each.sender.function == INGEST}
+    submitters = (each for each in of_job if each.sender.function in _SUBMITTERS)
     submissions = {each.invocation for each in submitters if each.submits(uid_of(id))}
     functions = {function, *(each.sender.function for each in later)}
     is_unsaved = function == TICK and not invocations.has_saved(send.invocation, id)
     between_ticks = is_unsaved and functions == {TICK}
-    is_unseen = _is_unseen([send, *later], [each for each in found if uid_of(id) in each.notes], invocations)
+    is_unseen = _is_unseen([send, *later], [each for each in of_job if uid_of(id) in each.notes], invocations)
     reasons = {
         BY_A_KILLED_TICK: is_unsaved and is_killed,
         BY_A_KILLED_INGEST: function == INGEST and is_killed,

@@ -23,7 +23,7 @@ import httpx
 from dueline.aws.dynamodb import DynamoTable
 from dueline.core.queue_settings import PLANNER as PLANNER_QUEUE
 from dueline.schedules.head import Generation, Head, planning_job, read_head
-from local.consumer import Landed
+from local.demonstration import Landed
 from local.ticks import not_slow
 from tests.e2e.chaos import repeats
 from tests.e2e.chaos.deployment import Deployment, reasons
@@ -126,8 +126,8 @@ def run(plan: Plan, deployment: Deployment) -> Report:
     report.expect(not others, f"ticks failed for another reason: {others}")
     report.expect(set(ledger.statuses) <= ANSWERS | FAULTS, f"callers were answered {dict(ledger.statuses)}")
     planning = deployment.all_in(deployment.queue_url(deployment.settings.names.queue_dlq(PLANNER_QUEUE.name)))
-    letters = deployment.dead_letters()
-    report.expect(not letters and not planning, f"parked: {reasons(letters)}, {len(planning)} planning jobs")
+    dead_letters = deployment.dead_letters()
+    report.expect(not dead_letters and not planning, f"parked: {reasons(dead_letters)}, {len(planning)} planning jobs")
     report.figures = {
         "schedules": len(runs.spans),
         "generations": sum(map(len, runs.spans.values())),
@@ -137,7 +137,7 @@ def run(plan: Plan, deployment: Deployment) -> Report:
         "requests throttled": dict(throttled.counts),
         "runs that had to come": len(runs.expected(until)),
         "runs that came": len(ledger.times),
-        "repeats by cause": dict(Counter(cause for found in causes.values() for cause in found)),
+        "repeats by cause": dict(Counter(cause for each in causes.values() for cause in each)),
         "lateness in s": ledger.lateness(),
     }
     return report
@@ -195,8 +195,8 @@ def heads(deployment: Deployment) -> dict[Schedule, Head]:
     """Return the head of each schedule."""
     names = deployment.settings.names
     table = DynamoTable(deployment.emulator.client("dynamodb"), names.table, state=names.state)
-    found = [read_head(row) for queue in QUEUES for row in table.heads(queue, after="", limit=1000).rows]
-    return {Schedule(queue=head.queue, name=head.name): head for head in found}
+    current = [read_head(row) for queue in QUEUES for row in table.heads(queue, after="", limit=1000).rows]
+    return {Schedule(queue=head.queue, name=head.name): head for head in current}
 
 
 def _dead(deployment: Deployment, until: datetime) -> list[str]:

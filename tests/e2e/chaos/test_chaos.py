@@ -34,7 +34,7 @@ def test_schedules_keep_the_promises_under_kills(deployment: Deployment) -> None
     assert not report.complaints, str(report)
 
 
-def test_ended_and_killed_workers_keep_the_promises(deployment: Deployment) -> None:
+def test_killed_workers_keep_the_promises(deployment: Deployment) -> None:
     """Every job has its effect once, is cancelled, or is a dead letter with its own error."""
     report = workers.run(deployment, jobs=WORKER_JOBS, seed=1)
     assert not report.complaints, str(report)

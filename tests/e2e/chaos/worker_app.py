@@ -58,7 +58,7 @@ def effects(path: Path) -> list[dict[str, Any]]:
 
 
 @worker.job("letters", once=True)
-def letters(job: ReceivedJob) -> None:
+def process_slowly(job: ReceivedJob) -> None:
     payload: Any = job.payload
     time.sleep(_SLOW_SECONDS if payload["kind"] == SLOW else 0)
     _end(job)
@@ -73,4 +73,4 @@ async def hooks(job: ReceivedJob) -> None:
 
 @dueline.lambda_handler(once=True)
 def handler(job: ReceivedJob) -> None:
-    letters(job)
+    process_slowly(job)

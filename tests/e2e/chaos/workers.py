@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dueline import Client, NewJob, State
-from local.consumer import Landed
+from local.demonstration import Landed
 from local.emulator import CREDENTIALS, REGION
 from local.template import ROOT
 from tests.e2e.chaos import worker_app
@@ -102,10 +102,12 @@ def _report(
     for effect in worker_app.effects(workers.effects):
         at, due = datetime.fromtimestamp(effect["at"], UTC), ledger.accepted[effect["id"]].due
         ledger.delivered.append(Landed(id=effect["id"], payload="", due=due, at=at))
-    letters = [
-        letter for queue in QUEUES for letter in deployment.all_in(deployment.endpoints.dead_letter_queues[queue])
+    dead_letters = [
+        dead_letter
+        for queue in QUEUES
+        for dead_letter in deployment.all_in(deployment.endpoints.dead_letter_queues[queue])
     ]
-    dead = {attribute(each, "dueline-id"): attribute(each, "dueline-error") or "moved by SQS" for each in letters}
+    dead = {attribute(each, "dueline-id"): attribute(each, "dueline-error") or "moved by SQS" for each in dead_letters}
     ledger.parked |= dead.keys()
     interrupted = workers.interrupted()
     ledger.check(report, deployment)
@@ -177,7 +179,7 @@ class Workers:
         return {**os.environ, **of_aws, worker_app.EFFECTS: str(self.effects), "POWERTOOLS_LOG_LEVEL": "DEBUG"}
 
     def end(self, worker: "subprocess.Popen[bytes]") -> int:
-        """End a worker as an orchestrator does; return with what it exited, 0 if it had not begun a job."""
+        """End a worker as an orchestrator does; return with what it exited, 0 if it had not started a job."""
         worker.send_signal(signal.SIGTERM)
         code = worker.wait(GRACE_SECONDS * 2)
         # AWS did not answer in time for it to begin.
@@ -220,8 +222,8 @@ class Workers:
                 end = (int(event.get("attempt", 0)), error)
                 firsts[job] = min(firsts.get(job, end), end)
             # Its request was made again after a time-out, and then found the note that the first one had written.
-            found_own_note = error == "Interrupted" and event.get("duration", 0) >= TIMEOUT_SECONDS
-            if message == "lost" or error in ("Throttled", "Unavailable") or found_own_note:
+            sees_own_note = error == "Interrupted" and event.get("duration", 0) >= TIMEOUT_SECONDS
+            if message == "lost" or error in ("Throttled", "Unavailable") or sees_own_note:
                 causes.add(job)
         causes |= {job for (job, _), times in starts.items() if times > 1}
         causes |= {job for job, number in open_attempts.items() if number > 0}

@@ -73,11 +73,11 @@ def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
         yield client
 
 
-Letter = Callable[..., None]
+AddDeadLetter = Callable[..., None]
 
 
 @pytest.fixture(scope="session")
-def letter(emulator: Emulator, endpoints: Endpoints) -> Iterator[Letter]:
+def add_dead_letter(emulator: Emulator, endpoints: Endpoints) -> Iterator[AddDeadLetter]:
     """Puts a job into a queue's dead-letter queue, as a worker does that has given it up."""
     sqs = emulator.client("sqs")
 

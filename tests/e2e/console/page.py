@@ -167,9 +167,9 @@ class Page:
         for text in texts:
             self.until(lambda text=text: not _has(self.text, text), f"no {text!r}")
 
-    def until(self, met: Callable[[], bool | None], what: str) -> None:
+    def until(self, condition: Callable[[], bool | None], what: str) -> None:
         """Wait until a condition is met, and check it whenever the page has changed."""
-        assert wait_until(lambda: self._did(met) or self._changed(), every=0), (
+        assert wait_until(lambda: self._did(condition) or self._changed(), every=0), (
             f"waited for {what}; at {self.driver.current_url}:\n{self.text[:3000]}"
         )
 
@@ -229,8 +229,8 @@ class Page:
         return False
 
 
-def _has(text: str, wanted: Name) -> bool:
-    return wanted in text if isinstance(wanted, str) else bool(wanted.search(text))
+def _has(text: str, expected: Name) -> bool:
+    return expected in text if isinstance(expected, str) else bool(expected.search(text))
 
 
 def nodes(driver: webdriver.Chrome, role: str) -> Iterator[Node]:
@@ -260,8 +260,8 @@ def element(driver: webdriver.Chrome, node: Node) -> WebElement:
     return kept
 
 
-def is_named(name: str, wanted: Name | None) -> bool:
-    return wanted is None or (name == wanted if isinstance(wanted, str) else bool(wanted.search(name)))
+def is_named(name: str, expected: Name | None) -> bool:
+    return expected is None or (name == expected if isinstance(expected, str) else bool(expected.search(name)))
 
 
 def _name_of(node: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ class Story:
 
 
 @contextmanager
-def telling(emulator: Emulator, endpoints: Endpoints, client: Client) -> Iterator[Story]:
+def running_story(emulator: Emulator, endpoints: Endpoints, client: Client) -> Iterator[Story]:
     """Have the incident happen; workers run while the context lasts."""
     _begin_schedules(client)
     assert wait_until(lambda: client.queue("campaigns").fence_age is not None)

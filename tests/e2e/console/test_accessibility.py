@@ -12,7 +12,7 @@ from selenium.webdriver.common.keys import Keys
 
 from dueline import Client
 from tests.e2e.console.chromium import TELEPHONE, WIDE, prefer, resize
-from tests.e2e.console.conftest import Letter
+from tests.e2e.console.conftest import AddDeadLetter
 from tests.e2e.console.page import Page
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
@@ -33,10 +33,10 @@ def _as_before(browser: webdriver.Chrome) -> Iterator[None]:
 
 
 @pytest.fixture
-def shown(page: Page, client: Client, letter: Letter) -> Iterator[dict[str, Callable[[], object]]]:
+def shown(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> Iterator[dict[str, Callable[[], object]]]:
     """What opens each view, with something in it; a dialog opens over the view before it."""
     job = client.schedule("invoices", {"to": "ann", "text": "long " * 40}, delay=timedelta(hours=2), tenant="acme")
-    letter("webhooks", job.id, '{"order": 1}', error="KeyError", reason="no url")
+    add_dead_letter("webhooks", job.id, '{"order": 1}', error="KeyError", reason="no url")
 
     def look() -> None:
         page.open("/queues/webhooks/dead-letters")
@@ -74,8 +74,8 @@ def shown(page: Page, client: Client, letter: Letter) -> Iterator[dict[str, Call
     client.cancel(job.id)
 
 
-def test_axe_finds_nothing_and_a_telephone_scrolls_one_way(page: Page, shown: dict[str, Callable[[], object]]) -> None:
-    found: dict[str, Any] = {}
+def test_pages_are_accessible(page: Page, shown: dict[str, Callable[[], object]]) -> None:
+    violations: dict[str, Any] = {}
     axe = AXE.read_text()
     for name, show in shown.items():
         show()
@@ -85,11 +85,11 @@ def test_axe_finds_nothing_and_a_telephone_scrolls_one_way(page: Page, shown: di
         # Of all that axe looks for, the contrast of colours is what the dark may change.
         for scheme, only in (("light", None), ("dark", ["color-contrast"])):
             prefer(page.driver, scheme)
-            found[f"{name}, {scheme}"] = page.driver.execute_async_script(RUN, within, only)
+            violations[f"{name}, {scheme}"] = page.driver.execute_async_script(RUN, within, only)
         resize(page.driver, TELEPHONE)
-        found[f"{name}, wider than a telephone"] = page.driver.execute_script(WIDER)
+        violations[f"{name}, wider than a telephone"] = page.driver.execute_script(WIDER)
         resize(page.driver, WIDE)
-    assert {where: what for where, what in found.items() if what} == {}
+    assert {where: what for where, what in violations.items() if what} == {}
 
 
 @pytest.mark.parametrize("moves", ["as it is", "by taking it out and putting it in again"])

@@ -7,19 +7,23 @@ import pytest
 from dueline import Client
 from local.emulator import Emulator
 from local.endpoints import Endpoints
-from tests.e2e.console.conftest import Letter
+from tests.e2e.console.conftest import AddDeadLetter
 from tests.e2e.console.page import Page
 from tests.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
-def _incident(page: Page, client: Client, letter: Letter, emulator: Emulator, endpoints: Endpoints) -> None:
+def _incident(
+    page: Page, client: Client, add_dead_letter: AddDeadLetter, emulator: Emulator, endpoints: Endpoints
+) -> None:
     """A bug has filled the dead-letter queue of webhooks: 12 of one error, 2 of another."""
     emulator.client("sqs").purge_queue(QueueUrl=endpoints.dead_letter_queues["webhooks"])
     emulator.client("sqs").purge_queue(QueueUrl=endpoints.queues["webhooks"])
     for number in range(14):
         error, reason = ("KeyError", "no url") if number < 12 else ("ReadTimeout", "no answer in 10 s")
-        letter("webhooks", f"webhooks.0.d.1795255290123.{number}", f'{{"order": {number}}}', error=error, reason=reason)
+        add_dead_letter(
+            "webhooks", f"webhooks.0.d.1795255290123.{number}", f'{{"order": {number}}}', error=error, reason=reason
+        )
     page.open("/queues/webhooks/dead-letters")
     page.see("heading", "Dead letters")
 
@@ -29,7 +33,7 @@ def depth(client: Client) -> tuple[int, int]:
     return queue.depth.waiting, queue.dead
 
 
-def test_dead_letters_are_read_on_a_click_alone(page: Page, client: Client) -> None:
+def test_dead_letters_are_read_on_a_click(page: Page, client: Client) -> None:
     page.says("14 jobs", "Reading hides messages from everyone else for a moment")
     assert not page.all("row", re.compile("KeyError"))
     page.click("button", "Inspect")
@@ -42,7 +46,7 @@ def test_dead_letters_are_read_on_a_click_alone(page: Page, client: Client) -> N
     assert wait_until(lambda: depth(client) == (0, 14)), "they are shown to everyone again"
 
 
-def test_those_of_an_error_are_put_back_after_a_dry_run(page: Page, client: Client) -> None:
+def test_redrive_follows_a_dry_run(page: Page, client: Client) -> None:
     page.click("button", "Inspect")
     page.click("checkbox", "Choose KeyError")
     page.click("button", "Redrive those chosen …")
@@ -60,10 +64,10 @@ def test_those_of_an_error_are_put_back_after_a_dry_run(page: Page, client: Clie
     page.see("row", re.compile("KeyError 7 "))
 
 
-def test_deleting_all_leaves_errors_that_were_not_shown(page: Page, client: Client, letter: Letter) -> None:
+def test_delete_spares_errors_not_shown(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> None:
     page.click("button", "Inspect")
     page.see("row", re.compile("KeyError 12 "))
-    letter("webhooks", "webhooks.0.d.1795255290123.99", "{}", error="PaymentFailed", reason="refused")
+    add_dead_letter("webhooks", "webhooks.0.d.1795255290123.99", "{}", error="PaymentFailed", reason="refused")
     page.click("button", "Delete all …")
     page.says("14 jobs as inspected", "cannot be brought back")
     page.fill(re.compile("^Type webhooks"), "webhook")

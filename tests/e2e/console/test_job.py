@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dueline import Client, Discard, Job, ReceivedJob, State, Worker
-from tests.e2e.console.conftest import Letter
+from tests.e2e.console.conftest import AddDeadLetter
 from tests.e2e.console.page import Page
 from tests.e2e.working import working
 from tests.waiting import wait_until
@@ -58,7 +58,7 @@ def test_a_job_is_moved_and_then_run_now(page: Page, client: Client, job: Job) -
     assert page.is_off("Run now …")
 
 
-def test_cancelled_is_guaranteed_only_before_dispatch(page: Page, client: Client, job: Job) -> None:
+def test_cancel_is_a_promise_before_dispatch(page: Page, client: Client, job: Job) -> None:
     open_job(page, job)
     page.click("button", "Cancel the job …")
     page.says("cannot be brought back")
@@ -75,7 +75,7 @@ def test_cancelled_is_guaranteed_only_before_dispatch(page: Page, client: Client
     page.is_answered(f"/jobs/{left.id}", 200, 202)
 
 
-def test_a_job_moved_meanwhile_is_not_called_cancelled(page: Page, client: Client, job: Job) -> None:
+def test_moved_job_is_not_shown_as_cancelled(page: Page, client: Client, job: Job) -> None:
     open_job(page, job)
     page.click("button", "Cancel the job …")
     moved = client.reschedule(job.id, delay=timedelta(hours=5))
@@ -85,7 +85,7 @@ def test_a_job_moved_meanwhile_is_not_called_cancelled(page: Page, client: Clien
     client.cancel(moved.id)
 
 
-def test_attempts_and_the_end_are_on_the_timeline(page: Page, client: Client) -> None:
+def test_timeline_shows_attempts_and_end(page: Page, client: Client) -> None:
     worker = Worker("console")
 
     @worker.job("reminders")
@@ -99,10 +99,10 @@ def test_attempts_and_the_end_are_on_the_timeline(page: Page, client: Client) ->
     page.says("attempt 1", "Discard", "Its attempts are used up.")
 
 
-def test_markup_in_a_payload_is_shown_as_text(page: Page, client: Client, letter: Letter) -> None:
+def test_markup_in_a_payload_is_shown_as_text(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> None:
     job = client.schedule("webhooks", {"evil": EVIL}, delay=timedelta(hours=3), tenant="<b>acme")
     client.schedules("webhooks").put("evil", every=timedelta(days=1), payload=EVIL, description=EVIL, owner=EVIL)
-    letter("webhooks", job.id, EVIL, error=EVIL[:60], reason=EVIL)
+    add_dead_letter("webhooks", job.id, EVIL, error=EVIL[:60], reason=EVIL)
     for path in ("jobs", f"jobs/{job.id}", "schedules", "schedules/evil"):
         page.open(f"/queues/webhooks/{path}")
         page.says("<script>window.evil" if path != "schedules" else "evil")

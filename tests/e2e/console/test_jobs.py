@@ -30,7 +30,7 @@ def payloads(page: Page) -> list[str]:
     return re.findall(r'"to":"(\w+)"', page.text)
 
 
-def test_filters_pick_jobs_and_stay_in_the_address(page: Page, scheduled: list[Job]) -> None:
+def test_filters_stay_in_the_address(page: Page, scheduled: list[Job]) -> None:
     page.open("/queues/invoices/jobs")
     page.until(lambda: payloads(page) == ["ann", "bob", "eve", "dan"], "all jobs, in due order")
     page.fill(re.compile("^Tenant"), "globex", role="searchbox")
@@ -62,7 +62,7 @@ def test_a_job_is_found_by_its_key_or_id(page: Page, client: Client, scheduled: 
     assert page.path == f"/queues/invoices/jobs/{scheduled[0].id}"
 
 
-def test_a_job_is_scheduled_once_its_payload_is_json(page: Page, client: Client) -> None:
+def test_job_form_needs_a_json_payload(page: Page, client: Client) -> None:
     page.open("/queues/emails/jobs")
     page.click("button", "Schedule a job …")
     page.fill(re.compile("^Payload"), '{"to": ')

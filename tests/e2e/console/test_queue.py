@@ -10,7 +10,7 @@ from local.emulator import Emulator
 from tests.e2e.console.page import Page
 
 
-def test_due_jobs_are_a_chart_and_a_table_for_each_span(page: Page, client: Client) -> None:
+def test_due_jobs_have_a_chart_and_a_table(page: Page, client: Client) -> None:
     at = (datetime.now(UTC) + timedelta(hours=2)).replace(second=30, microsecond=0)
     times = [at, at, at, at + timedelta(minutes=5)]
     jobs = client.schedule_many("reminders", [NewJob(payload="due", at=each) for each in times])
@@ -38,7 +38,7 @@ def test_files_of_the_page_are_loaded_once(page: Page) -> None:
     assert set(loaded) == {0}
 
 
-def test_lateness_and_throughput_are_drawn_if_known(page: Page, emulator: Emulator) -> None:
+def test_lateness_and_throughput_are_drawn(page: Page, emulator: Emulator) -> None:
     page.open("/queues/webhooks")
     page.says(
         "Lateness and throughput of the last hours are not known", "CloudWatch", "queues.yaml", "Retention", "7 d"

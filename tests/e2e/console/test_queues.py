@@ -63,7 +63,7 @@ BROKEN = """
 """
 
 
-def test_a_broken_view_shows_the_error_and_a_way_back(page: Page) -> None:
+def test_broken_view_shows_its_error(page: Page) -> None:
     page.driver.execute_script(BROKEN)
     page.click("button", "Refresh now")
     page.see("alert")

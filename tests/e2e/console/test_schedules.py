@@ -33,7 +33,7 @@ def digest(page: Page, schedules: Schedules) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("client")
-def test_schedules_are_listed_and_lead_to_their_next_runs(page: Page) -> None:
+def test_schedules_are_listed_with_next_runs(page: Page) -> None:
     page.open("/queues/reminders/schedules")
     page.see("row", re.compile("^yearly .*0 9 1 1 \\* Europe/Berlin .*runs$"))
     page.click("link", "yearly")
@@ -41,7 +41,7 @@ def test_schedules_are_listed_and_lead_to_their_next_runs(page: Page) -> None:
     page.see("row", re.compile(r"-01-01 09:00:00 in .* 09:00:00 \+01:00 .*-01-01 08:00:00 UTC"))
 
 
-def test_a_schedule_is_created_with_a_preview_of_its_rule(page: Page, schedules: Schedules) -> None:
+def test_schedule_form_previews_its_rule(page: Page, schedules: Schedules) -> None:
     page.open("/queues/reminders/schedules")
     page.click("button", "New schedule …")
     page.fill(re.compile("^Name"), "cleanup")
@@ -77,7 +77,7 @@ def test_a_schedule_is_paused_and_resumed(page: Page, schedules: Schedules) -> N
 
 
 @pytest.mark.usefixtures("digest")
-def test_a_change_keeps_what_the_form_has_no_field_for(page: Page, schedules: Schedules) -> None:
+def test_change_keeps_fields_without_inputs(page: Page, schedules: Schedules) -> None:
     page.click("button", "Change …")
     page.fill(re.compile("^Rule"), "0 10 * * *")
     page.see("row", re.compile(" 10:00:00 "))

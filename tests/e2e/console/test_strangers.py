@@ -34,9 +34,7 @@ Promise.all([...answers, blind]).then(done);
 """
 
 
-def test_a_foreign_page_can_do_nothing_even_with_the_token(
-    browser: webdriver.Chrome, served: Served, client: Client
-) -> None:
+def test_foreign_page_can_do_nothing(browser: webdriver.Chrome, served: Served, client: Client) -> None:
     with fake_api_server() as elsewhere:
         page = Reply(body=PAGE.format(url=served.url).encode(), headers={"content-type": "text/html"})
         elsewhere.respond = lambda _: page
@@ -62,7 +60,7 @@ def another_tab(browser: webdriver.Chrome) -> Iterator[None]:
         browser.switch_to.window(first)
 
 
-def test_a_link_without_a_token_says_how_to_open_it(browser: webdriver.Chrome, served: Served) -> None:
+def test_link_without_a_token_explains_itself(browser: webdriver.Chrome, served: Served) -> None:
     with another_tab(browser):
         page = Page(browser, url=served.url, token=WRONG)
         browser.get(f"{served.url}/queues/emails/jobs")

@@ -13,7 +13,7 @@ from schemathesis.openapi.checks import RejectedPositiveData
 
 _DOCUMENT = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text())
 _KEY = _DOCUMENT["components"]["parameters"]["key"]
-# Limits that move with the clock, two fields that must fit each other, and places that only an answer can tell.
+# Limits that move with the clock, two fields that must fit each other, and places that only an answer can show.
 _BEYOND_SCHEMAS = re.compile(
     r"(at|from|to) is \S+: it must be from "
     r"|to is \S+: it must not be before from"
@@ -49,7 +49,7 @@ def filter_failure(context: HookContext, failure: Failure, case: Case, response:
 
 
 def _is_each_for_itself(body: Any, response: Response) -> bool:
-    """Tell whether many were asked for, and each that is wrong has its error, in its place."""
+    """Return whether many were sent, and each that is wrong has its error, in its place."""
     many = isinstance(body, dict) and len(body) == 1 and (body.get("jobs") or body.get("ids"))
     if not many:
         return False
@@ -61,15 +61,15 @@ def _is_each_for_itself(body: Any, response: Response) -> bool:
 
 
 def _is_taken_all_the_same(failure: Failure) -> bool:
-    """Tell whether the narrowed document alone forbids it: another schedule's name, or an entity tag.
+    """Return whether the narrowed document alone forbids it: another schedule's name, or an entity tag.
 
-    What is already as it was asked for is not refused, whatever the tag.
+    What is already as requested is not refused, whatever the tag.
     """
     return any(f"parameter `{name}` in" in failure.message for name in ("schedule", "If-Match"))
 
 
 def _is_on_its_way(case: Case, response: Response) -> bool:
-    """Tell whether it is a reschedule that came before its job is in the table."""
+    """Return whether it is a reschedule that came before its job is in the table."""
     return case.method == "PATCH" and response.json().get("code") == "not_yet"
 
 

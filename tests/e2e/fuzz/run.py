@@ -29,7 +29,7 @@ _MANY = 20
 def fuzz(
     api: str, *, ids: Sequence[str], folder: Path, examples: str | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Ask the API for all that its document tells of, and for what it forbids, in the place of a caller.
+    """Call the API for all that its document allows, and for what it forbids, in the place of a caller.
 
     `ids` are jobs that are scheduled in the queue emails; `examples` is how many requests to make up an operation.
     """
@@ -51,7 +51,7 @@ def narrowed(document: dict[str, Any], *, ids: Sequence[str]) -> dict[str, Any]:
     schemas, parameters = (document["components"][each] for each in ("schemas", "parameters"))
     parameters["queue"]["schema"] = {"enum": ["emails"]}
     parameters["schedule"]["schema"] = {"enum": [SCHEDULE]}
-    # Whoever sends one that is not the schedule's is told so, whatever else is wrong.
+    # One who sends one that is not the schedule's reads so, whatever else is wrong.
     parameters["if-match"]["schema"] = {"enum": ["*"]}
     another = {"type": "string", "pattern": rf"^emails\.0\.[dt]\.1[89][0-9]{{11}}\.{_UUID}$"}
     parameters["id"] |= {"schema": {"anyOf": [{"enum": list(ids)}, another]}, "example": ids[0]}
@@ -67,6 +67,6 @@ def narrowed(document: dict[str, Any], *, ids: Sequence[str]) -> dict[str, Any]:
     for body, many in (("JobsBody", "jobs"), ("IdsBody", "ids")):
         schemas[body]["properties"][many]["maxItems"] = _MANY
     for schema in schemas.values():
-        # Published open, so that a field may be added; closed here, so that none is told that is not written.
+        # Published open, so that a field may be added; closed here, so that none is returned that is not written.
         schema.setdefault("additionalProperties", False)
     return document

@@ -13,9 +13,9 @@ from dueline.core.job import Partition
 from tests.builders import a_job
 from tests.e2e.chaos.network_faults import failed
 from tests.e2e.chaos.proxy import Answer, Exchange, straight
+from tests.e2e.deployed import SIGNER
 from tests.e2e.inbox import wait_until_ingested
 from tests.e2e.runbooks.on_call import OnCall
-from tests.e2e.signed import Signed
 from tests.waiting import HANG_SECONDS, wait_until
 
 Step = Callable[[OnCall], Any]
@@ -58,15 +58,15 @@ def let_tick(on_call: OnCall) -> None:
 
 
 def fail_a_tick(on_call: OnCall) -> None:
-    """Let a tick fail as a whole: it is told no partition."""
+    """Let a tick fail as a whole: its input names no partition."""
     on_call.invoke("tick", {"queue": "emails"})
 
 
 def disable_a_schedule(on_call: OnCall) -> None:
     scheduler = on_call.emulator.client("scheduler")
-    told = scheduler.get_schedule(GroupName=on_call.names.schedule_group, Name="invoices.1")
+    schedule = scheduler.get_schedule(GroupName=on_call.names.schedule_group, Name="invoices.1")
     kept = ("GroupName", "Name", "ScheduleExpression", "FlexibleTimeWindow", "Target")
-    scheduler.update_schedule(**{name: told[name] for name in kept}, State="DISABLED")
+    scheduler.update_schedule(**{name: schedule[name] for name in kept}, State="DISABLED")
 
 
 def turn_off(function: str) -> Step:
@@ -100,14 +100,14 @@ def _url(on_call: OnCall, queue: str) -> str:
     return str(on_call.emulator.client("sqs").get_queue_url(QueueName=queue)["QueueUrl"])
 
 
-def put(queue: str, **told: str) -> Step:
+def put(queue: str, **named: str) -> Step:
     """Put a message into a dead-letter queue."""
 
     def step(on_call: OnCall) -> None:
-        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in told.items()}
-        asked: Any = {"MessageBody": "{}", "MessageAttributes": attributes}
+        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in named.items()}
+        message: Any = {"MessageBody": "{}", "MessageAttributes": attributes}
         on_call.emulator.client("sqs").send_message(
-            QueueUrl=_url(on_call, queue.format(on_call.names.deployment)), **asked
+            QueueUrl=_url(on_call, queue.format(on_call.names.deployment)), **message
         )
 
     return step
@@ -142,7 +142,7 @@ def let_come_late(on_call: OnCall) -> None:
 
 def fail_a_request(on_call: OnCall) -> None:
     on_call.proxy.around = failed
-    answer = httpx.get(f"{on_call.api}/queues/emails", auth=Signed(), timeout=HANG_SECONDS)
+    answer = httpx.get(f"{on_call.api}/queues/emails", auth=SIGNER, timeout=HANG_SECONDS)
     on_call.proxy.around = straight
     assert answer.status_code == 503
 
@@ -170,5 +170,5 @@ def catch_up(on_call: OnCall) -> None:
     on_call.emulator.client("lambda").delete_function_concurrency(FunctionName=on_call.names.function("tick"))
     on_call.tick("invoices", 0)
     on_call.invoke("ttl", {})
-    told = on_call.emulator.client("dynamodb").describe_time_to_live(TableName=on_call.names.table)
-    assert told["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"
+    ttl = on_call.emulator.client("dynamodb").describe_time_to_live(TableName=on_call.names.table)
+    assert ttl["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"

@@ -35,7 +35,7 @@ class Case:
 
     page: str
     fault: Step
-    found: tuple[str, str]
+    cause: tuple[str, str]
     shown: str
     mend: Step = incidents.nothing
     stays: bool = False
@@ -46,14 +46,14 @@ CASES = [
     Case(
         page="missing-ticks",
         fault=incidents.stop_ticks_before_the_first,
-        found=("fence_still", "emails"),
+        cause=("fence_still", "emails"),
         shown='"ReservedConcurrentExecutions": 0',
         mend=incidents.let_tick,
     ),
     Case(
         page="ttl-off",
         fault=incidents.guard_what_waits_for_hours,
-        found=("ttl_off", "chaos-jobs"),
+        cause=("ttl_off", "chaos-jobs"),
         shown='"TimeToLiveStatus": "DISABLED"',
         mend=incidents.catch_up,
         stays=True,
@@ -61,14 +61,14 @@ CASES = [
     Case(
         page="api-faults",
         fault=incidents.fail_a_request,
-        found=("api_faults", "chaos-api"),
+        cause=("api_faults", "chaos-api"),
         shown="refused",
         stays=True,
     ),
     Case(
         page="parked-jobs",
         fault=incidents.park_while_the_queue_is_gone,
-        found=("parked_jobs", "chaos-dispatch-dlq"),
+        cause=("parked_jobs", "chaos-dispatch-dlq"),
         shown="CREATE_COMPLETE",
         mend=incidents.comes_to_its_queue,
         filled={"queue": "doomed"},
@@ -76,14 +76,14 @@ CASES = [
     Case(
         page="partitions-without-tick",
         fault=incidents.disable_a_schedule,
-        found=("tick_disabled", "invoices"),
+        cause=("tick_disabled", "invoices"),
         shown="invoices.1",
         filled={"queue": "invoices", "partition": "1"},
     ),
     Case(
         page="late-jobs",
         fault=incidents.refuse_what_is_late,
-        found=("late_jobs", "emails"),
+        cause=("late_jobs", "emails"),
         shown="not by you",
         mend=incidents.refuse_no_more,
         stays=True,
@@ -91,58 +91,58 @@ CASES = [
     Case(
         page="jobs-not-on-time",
         fault=incidents.let_come_late,
-        found=("jobs_not_on_time", "emails"),
+        cause=("jobs_not_on_time", "emails"),
         shown='"Sum": ',
         stays=True,
     ),
     Case(
         page="inbound-backlog",
         fault=incidents.send_while_ingest_is_off,
-        found=("inbound_backlog", "chaos-inbound"),
+        cause=("inbound_backlog", "chaos-inbound"),
         shown="Disabled",
         mend=incidents.let_ingest,
     ),
     Case(
         page="inbound-dead-letters",
         fault=incidents.let_reject,
-        found=("inbound_dead_letters", "chaos-inbound-dlq"),
+        cause=("inbound_dead_letters", "chaos-inbound-dlq"),
         shown="of a sample: ",
     ),
     Case(
         page="dead-letters",
         fault=incidents.put("{}_emails_dlq", **{"dueline-error": "KeyError", "dueline-reason": "no key"}),
-        found=("dead_letters", "emails"),
+        cause=("dead_letters", "emails"),
         shown="KeyError",
     ),
     Case(
         page="schedules-stand-still",
         fault=incidents.turn_off("planner"),
-        found=("function_stopped", "chaos-planner"),
+        cause=("function_stopped", "chaos-planner"),
         shown="Disabled",
     ),
     Case(
         page="planner-dead-letters",
         fault=incidents.put("{}_dueline-planner_dlq"),
-        found=("planner_dead_letters", "chaos_dueline-planner_dlq"),
+        cause=("planner_dead_letters", "chaos_dueline-planner_dlq"),
         shown="planning jobs failed",
     ),
     Case(
         page="failed-firings",
         fault=incidents.put("{}-tick-dlq"),
-        found=("failed_firings", "chaos-tick-dlq"),
+        cause=("failed_firings", "chaos-tick-dlq"),
         shown="SentTimestamp",
     ),
     Case(
         page="function-throttled",
         fault=incidents.stop("api"),
-        found=("function_stopped", "chaos-api"),
+        cause=("function_stopped", "chaos-api"),
         shown='"ReservedConcurrentExecutions": 0',
         filled={"function": "api"},
     ),
     Case(
         page="function-errors",
         fault=incidents.fail_a_tick,
-        found=("function_errors", "chaos-tick"),
+        cause=("function_errors", "chaos-tick"),
         shown="it failed",
         filled={"function": "tick"},
         stays=True,
@@ -155,11 +155,11 @@ def test_page_shows_the_cause_and_ends_it(on_call: OnCall, case: Case) -> None:
     """The doctor names the cause, and after the page is followed no more, but what is counted for an hour."""
     filled = {"queue": "emails"} | case.filled
     case.fault(on_call)
-    assert case.found in on_call.doctor()
+    assert case.cause in on_call.doctor()
     assert case.shown in on_call.follow(case.page, "See the cause", **filled)
     on_call.follow(case.page, "End it", **filled)
     case.mend(on_call)
-    assert (case.found in on_call.doctor()) is case.stays
+    assert (case.cause in on_call.doctor()) is case.stays
 
 
 def test_each_page_is_followed() -> None:

@@ -8,23 +8,29 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from bench.bill import PRICES, PROVISIONED, Biller, billed_seconds, total, waited_seconds, written_prices
-from bench.cost_figures import (
+from bench.bill import (
     CALL_JOBS,
     DYNEIN,
     DYNEIN_BATCHED,
     LINGERING,
+    PRICES,
+    PROVISIONED,
     RATES,
+    Biller,
     Costs,
+    Deployed,
     Load,
     Way,
+    billed_seconds,
     named,
     scheduler_bill,
+    total,
+    waited_seconds,
+    written_prices,
 )
 from bench.counted import LOG_EVENT_BYTES, Exchange, Meter, NotAsCharged, Step, step_of
-from bench.deployed import Deployed
 from bench.dynein import job_row
-from bench.payloads import JSON, PARTITIONS, SIZES, USUAL, json_of, largest_row_bytes, table_job
+from bench.payloads import PARTITIONS, SIZES, USUAL, json_of, largest_row_bytes, table_job
 from bench.schedules import ALONE, AMONG, Months
 from dueline.aws.sqs import SqsQueue
 from dueline.core import rows
@@ -34,15 +40,12 @@ from tests.builders import NOW, a_message
 
 DEPLOYED = Deployed(
     memory_mb=512,
-    batch_size=500,
-    window_seconds=1,
     queue_alarms=5,
     core_alarms=8,
     queue_metrics=6,
     core_metrics=4,
     access_log_bytes=274,
     log_days=30,
-    is_traced=False,
     logs_its_platform=True,
 )
 BILLER = Biller(deployed=DEPLOYED)
@@ -72,7 +75,7 @@ def test_sqs_charges_each_64_kb_of_a_request(size, charged):
     assert a_send("x" * (size // 2), "x" * (size - size // 2)).charged_requests == charged
 
 
-def test_units_that_do_not_follow_from_sizes_are_refused():
+def test_unexpected_units_are_refused():
     item = {"pk": {"S": "x" * 1100}}
     put = {"RequestItems": {"jobs": [{"PutRequest": {"Item": item}}, {"PutRequest": {"Item": item}}]}}
     assert step_of([an_exchange("BatchWriteItem", put, units=4.0)], jobs=2).writes == 4
@@ -80,7 +83,7 @@ def test_units_that_do_not_follow_from_sizes_are_refused():
         step_of([an_exchange("BatchWriteItem", put, units=2.0)], jobs=2)
 
 
-def test_the_meter_counts_requests_messages_and_bytes(monkeypatch):
+def test_meter_counts_requests_and_bytes(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws():
@@ -111,7 +114,7 @@ def test_the_state_table_is_always_on_demand():
     assert (step.reads, step.state_reads, step.writes, step.state_writes) == (1, 1, 1, 0)
 
 
-def test_an_invocation_is_billed_its_time_and_its_logs():
+def test_invocation_pays_for_time_and_logs():
     step = Step(jobs=100, cpu_seconds=0.1, logged=1000, lines=2)
     billed, quiet = (
         replace(BILLER, deployed=each).invocation(step)
@@ -149,30 +152,30 @@ def costs():
             steps[named(by, Route.TABLE, jobs, USUAL)] = Step(jobs=jobs, writes=jobs, reads=1, state_reads=1)
             steps[named(by, Route.DIRECT, jobs, USUAL)] = Step(jobs=jobs, sent=1, grouped=1)
     steps[named("ingest", 500, 20, USUAL)] = Step(jobs=500, writes=500)
-    row_bytes = {size.name: size.row_bytes for size in (*SIZES, JSON)}
-    return Costs(steps=steps, biller=BILLER, row_bytes=row_bytes, most_ticked=1200)
+    row_bytes = {size.name: size.row_bytes for size in SIZES}
+    return Costs(steps=steps, biller=BILLER, row_bytes=row_bytes)
 
 
-def test_the_table_route_pays_for_the_days_of_its_row(costs):
+def test_table_route_pays_for_storage(costs):
     assert total(costs.dueline(Way("direct", 10, Route.DIRECT))) == pytest.approx(0.05, abs=0.001)
     a_day, a_month = (costs.dueline(Way("direct", 10), days=days) for days in (1, 31))
     assert (a_day["DynamoDB writes"], a_day["SQS requests"]) == (0.625, pytest.approx(0.04))
     assert a_month["storage"] / a_day["storage"] == pytest.approx((31 + 9) / (1 + 9))
 
 
-def test_the_buffer_pays_for_receives_deletes_and_ingest(costs):
+def test_buffer_pays_for_sqs_and_ingest(costs):
     straight, buffered = (costs.dueline(Way(by, 1)) for by in ("http", "buffered"))
     assert buffered["SQS requests"] - straight["SQS requests"] == pytest.approx(2 * 0.04)
     assert buffered["DynamoDB writes"] - straight["DynamoDB writes"] == pytest.approx(0.625)
 
 
-def test_the_scheduler_is_free_for_14_million_a_month():
+def test_scheduler_has_a_free_tier():
     assert scheduler_bill(Load(1)) == {"SQS requests": 0.40}
     assert total(scheduler_bill(None)) == pytest.approx(1.40)
     assert scheduler_bill(Load(100))["EventBridge Scheduler"] == pytest.approx(1 - 14e6 / (100 * 730 * 3600))
 
 
-def test_a_schedule_pays_for_runs_steps_and_hourly_looks():
+def test_schedule_pays_for_runs_and_planning():
     def a_step(jobs, **amounts):
         step = Step(jobs=jobs, calls={"BatchWriteItem": 1}, **amounts)
         return {name: getattr(step, name) for name in step.__slots__}

@@ -19,7 +19,7 @@ def a_ledger(*landed, **cancelled):
     return Ledger(dues={1: 10.0, 2: 20.0, 3: 30.0}, landed=landed, **cancelled)
 
 
-def test_lateness_is_of_the_first_landing_others_are_repeats():
+def test_lateness_is_of_the_first_arrival():
     ledger = a_ledger((1, 12.5), (2, 20.5), (1, 10.25), (3, 31.0), (1, 11.0), (-1, 0.0))
     assert ledger.lateness() == {1: 0.25, 2: 0.5, 3: 1.0}
     summary = ledger.summary()
@@ -27,14 +27,14 @@ def test_lateness_is_of_the_first_landing_others_are_repeats():
     assert (summary["p50"], summary["p99"], summary["max"]) == (0.5, 1.0, 1.0)
 
 
-def test_a_job_is_lost_unless_it_landed_or_was_cancelled():
+def test_missing_job_is_lost_unless_cancelled():
     assert a_ledger((1, 10.5)).lost == {2, 3}
     assert a_ledger((1, 10.5), cancelled={2}, maybe_cancelled={3}).lost == set()
     assert a_ledger((2, 20.5), (3, 30.5), cancelled={2}).summary()["after a promised cancel"] == 1
     assert a_ledger((1, 70.0), (2, 80.1), (3, 29.9)).summary()["on time"] == pytest.approx(1 / 3)
 
 
-def test_a_repeat_counts_unless_a_kill_explains_it():
+def test_unexplained_repeat_counts():
     load = Load(first=5, steady=115, rush=40)
     schedule = Schedule(begin=1_800_000_000, jobs=load.dues())
     killed, other = (
@@ -50,7 +50,7 @@ def test_a_repeat_counts_unless_a_kill_explains_it():
     assert (got["repeats by a killed tick"], got["repeats that no kill explains"]) == (1, 1)
 
 
-def test_a_firing_looks_ahead_to_the_period_behind_its_lookahead():
+def test_firing_sees_jobs_of_its_lookahead():
     assert [is_first_seen(Due(1, "mails", after, False), by=2) for after in (75.0, 75.001, 90.0, 90.001)] == [
         *(False, True, True, False)
     ]
@@ -58,13 +58,13 @@ def test_a_firing_looks_ahead_to_the_period_behind_its_lookahead():
     assert not is_first_seen(Due(1, "mails", 50.0, False), by=-1)
 
 
-def test_a_cache_is_charged_by_the_hour_and_its_least_size():
+def test_cache_is_charged_by_hour_and_size():
     assert CACHE.dollars(10_000, 48) - CACHE.dollars(10_000, 24) == pytest.approx(24 * 0.084)
     assert CACHE.dollars(1, 1) == CACHE.dollars(1, 27) < CACHE.dollars(1, 28)
 
 
 @pytest.mark.parametrize("rate", [100, 10_000])
-def test_redis_is_dearer_from_where_the_bills_cross(rate):
+def test_redis_costs_more_after_the_crossing(rate):
     hours = crossing(CACHE, COST, rate)
     assert CACHE.dollars(rate, hours) >= dueline_dollars(COST, rate, hours)
     assert CACHE.dollars(rate, hours - 0.1) < dueline_dollars(COST, rate, hours - 0.1)

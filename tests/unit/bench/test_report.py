@@ -3,11 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
 from bench import overload, scale
-from bench.__main__ import app
-from bench.harness import RESULTS, Target, load, save
+from bench.harness import Target, load, save
 from bench.report import SCRIPTS, _targets, reported
 
 
@@ -17,7 +15,7 @@ def test_the_docs_are_what_the_report_writes(path):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_what_is_stored_is_of_a_full_run_of_one_commit(script, tmp_path):
+def test_results_are_full_runs_of_one_commit(script, tmp_path):
     result, first = load(script), load(SCRIPTS[0])
     assert not result.quick
     # What was stored before made it dirty: the results are a part of the tree.
@@ -42,12 +40,3 @@ def test_missed_targets_are_bold():
         _targets({"cost": replace(load("cost"), targets=targets)})
         == "1 of 2 targets are met. Missed: **share: 2** (≥ 3)."
     )
-
-
-def test_compare_shows_what_differs_by_over_5_percent(tmp_path):
-    result = load("producers")
-    faster = {**result.figures["a_second"], "HTTP": 2 * result.figures["a_second"]["HTTP"]}
-    save(replace(result, figures={"a_second": faster}), folder=tmp_path)
-    done = CliRunner().invoke(app, ["compare", str(RESULTS / "producers.json"), str(tmp_path / "producers.json")])
-    assert "a_second/HTTP" in done.output
-    assert "a_second/bare PutItem" not in done.output

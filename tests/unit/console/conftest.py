@@ -53,9 +53,9 @@ class Browser:
 
     def send(self, method, path, body=None, **headers):
         """Send a request; headers are named with underscores, and None leaves one out."""
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
         usual = {"host": self.host, "x-dueline-console": self.token, "content-type": "application/json"}
-        sent = [(name, value) for name, value in {**usual, **given}.items() if value is not None]
+        sent = [(name, value) for name, value in {**usual, **named}.items() if value is not None]
         return self.send_lines(method, path, body, sent)
 
     def send_lines(self, method, path, body, headers):

@@ -71,12 +71,12 @@ class Metrics:
 class MemoryConsole:
     """A deployment with the queue `emails`, and a console of it."""
 
-    def __init__(self, *letters):
+    def __init__(self, *dead_letters):
         self.clock, self.wire, self.api, self.metrics = VirtualClock(NOW), Wire(), Api(), Metrics()
         self.dead = MemoryQueue(name="dead", clock=self.clock)
         self.queue = MemoryQueue(name="emails", clock=self.clock)
-        for letter in letters:
-            self.dead.send([letter])
+        for dead_letter in dead_letters:
+            self.dead.send([dead_letter])
         backend = Backend(
             get=lambda path: self.api.get(path),
             dead_letters=self._redrive_queues,
@@ -134,7 +134,7 @@ class Held:
         return call.do(*call.args)
 
 
-def a_letter(body="1", *, error="KeyError", **more):
+def a_dead_letter(body="1", *, error="KeyError", **more):
     attributes = {ID: str(an_id()), REASON: f"why {body}", ATTEMPTS: "3"} | more
     return Message(body=body, attributes=attributes | ({ERROR: error} if error else {}))
 

@@ -30,7 +30,7 @@ def test_routes_are_those_of_openapi_json():
     assert methods == ROUTES
 
 
-def test_a_request_is_forwarded_with_some_headers_alone(browser, api_server):
+def test_only_some_headers_are_forwarded(browser, api_server):
     api_server.script = [json_reply({"id": ID}, 201, etag='"1"', retry_after="3", set_cookie="a=b", x_more="no")]
     forwarded = {"content_type": "application/json; charset=utf-8", "idempotency_key": "k", "if_match": "*"}
     forwarded |= {"traceparent": "00-1-2-01", "tracestate": "a=1"}
@@ -54,7 +54,7 @@ def test_a_request_is_forwarded_with_some_headers_alone(browser, api_server):
         ("a&b=&=c&%ff", "a&b=&=c&%FF"),
     ],
 )
-def test_a_query_string_is_encoded_as_signatures_need_it(browser, api_server, query, passed):
+def test_query_string_is_encoded_for_signing(browser, api_server, query, passed):
     api_server.script = [json_reply({"jobs": []})]
     browser.send("GET", f"/api/queues/emails/jobs?{query}")
     assert api_server.requests[0].path == f"/queues/emails/jobs?{passed}"
@@ -69,20 +69,20 @@ NO_ROUTES = """
 
 
 @pytest.mark.parametrize("path", NO_ROUTES.split())
-def test_a_path_that_is_not_exactly_a_route_is_refused(browser, api_server, path):
+def test_unknown_path_is_refused(browser, api_server, path):
     assert browser.send("GET", path).refusal == (404, "route_not_found")
     assert api_server.requests == []
 
 
 @pytest.mark.parametrize("reply", [DROPPED, CUT_OFF, NO_HTTP])
-def test_no_answer_of_the_api_is_a_problem_with_the_reason(browser, api_server, reply):
+def test_missing_answer_is_a_problem(browser, api_server, reply):
     api_server.script = [reply]
     answer = browser.send("GET", "/api/queues")
     assert answer.refusal == (503, "unavailable")
     assert answer.json["detail"].startswith("GET /queues: ")
 
 
-def test_a_refusal_of_api_gateway_is_a_problem_with_its_text(browser, api_server):
+def test_refusal_of_api_gateway_is_a_problem(browser, api_server):
     denied = "User: arn:aws:iam::1:user/ann is not authorized to perform: execute-api:Invoke"
     api_server.script = [
         json_reply({"Message": denied}, 403),
@@ -97,14 +97,14 @@ def test_a_refusal_of_api_gateway_is_a_problem_with_its_text(browser, api_server
     assert browser.send("GET", "/api/queues").refusal == (502, "unavailable")
 
 
-def test_a_problem_of_the_api_is_forwarded_unchanged(browser, api_server):
+def test_problems_of_the_api_are_forwarded(browser, api_server):
     reply = problem_reply(409, "already_finished", "it has left", content_type="application/problem+json")
     api_server.script = [reply]
     answer = browser.send("PATCH", f"/api/queues/emails/jobs/{ID}", b"{}")
     assert answer.json == problem(409, "already_finished", "it has left")
 
 
-def test_expired_credentials_are_a_problem_with_the_reason():
+def test_expired_credentials_are_a_problem():
     class Expired:
         def send(self, method, path, body, *, headers):
             raise Forbidden("signing a request: the SSO session has expired: log in again")

@@ -40,7 +40,7 @@ def opened_urls(monkeypatch):
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("signalled", [signal.SIGINT, signal.SIGTERM])
-def test_it_opens_the_page_and_ctrl_c_ends_it_with_0(monkeypatch, api_server, signalled):
+def test_page_opens_and_ctrl_c_exits_with_0(monkeypatch, api_server, signalled):
     observed = []
 
     def look(url):
@@ -55,7 +55,7 @@ def test_it_opens_the_page_and_ctrl_c_ends_it_with_0(monkeypatch, api_server, si
     assert done.stderr == ""
 
 
-def test_the_url_is_printed_with_the_token_in_its_fragment(opened_urls):
+def test_printed_url_has_the_token(opened_urls):
     done = run(*LOCAL, "--no-browser", "--json")
     url = json.loads(done.stdout)["url"]
     assert opened_urls == []
@@ -81,7 +81,7 @@ def test_it_listens_on_this_machine_alone(opened_urls, monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
-def test_without_the_extra_it_says_what_to_install(monkeypatch, opened_urls, missing):
+def test_missing_extra_says_what_to_install(monkeypatch, opened_urls, missing):
     for name in list(sys.modules):
         if name.partition(".")[0] == missing or name.startswith("dueline.console"):
             monkeypatch.delitem(sys.modules, name)

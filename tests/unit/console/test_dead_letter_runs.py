@@ -7,21 +7,21 @@ from dueline.core import instant
 from dueline.core.message import REASON, Message
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
-from tests.unit.console.memory_console import Held, MemoryConsole, a_letter
+from tests.unit.console.memory_console import Held, MemoryConsole, a_dead_letter
 from tests.wire import failing, on
 
 LOOK, REDRIVE, DELETE = (f"/console/queues/emails/dead-letters/{name}" for name in ("look", "redrive", "delete"))
 
 
 def numbered(count, **options):
-    return [a_letter(f"{number:04}", **options) for number in range(count)]
+    return [a_dead_letter(f"{number:04}", **options) for number in range(count)]
 
 
 def counts(run):
     return {group["error"]: group["count"] for group in run["result"]["groups"]}
 
 
-def test_a_look_counts_by_error_with_samples_and_changes_nothing():
+def test_look_counts_errors_with_samples():
     console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
     run = console.run("look", {})
     assert (run["state"], run["done"], run["of"], run["error"]) == ("done", 14, 14, None)
@@ -30,11 +30,11 @@ def test_a_look_counts_by_error_with_samples_and_changes_nothing():
     assert len(console.left()) == 14
 
 
-def test_a_sample_has_the_reason_and_the_start_of_the_payload():
+def test_sample_has_reason_and_cut_payload():
     job = a_job(tenant="acme")
     attributes = Message.of(job).attributes | {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
     console = MemoryConsole(
-        a_letter("x" * 3000, **attributes), Message(body="anyone's", attributes={"dueline-attempts": "9" * 99})
+        a_dead_letter("x" * 3000, **attributes), Message(body="anyone's", attributes={"dueline-attempts": "9" * 99})
     )
     (own,), (other,) = (group["samples"] for group in console.run("look", {})["result"]["groups"])
     assert own == {
@@ -58,14 +58,14 @@ def test_a_sample_has_the_reason_and_the_start_of_the_payload():
         ("delete", {"confirm": "emails", "errors": ["KeyError"]}, 205),
     ],
 )
-def test_a_look_or_deletion_receives_its_limit_at_most(monkeypatch, action, body, left):
+def test_limit_of_received_messages_holds(monkeypatch, action, body, left):
     monkeypatch.setattr(dead_letter_runs, "MOST_RECEIVED", 95)
     console = MemoryConsole(*numbered(300))
     result = console.run(action, body)["result"]
     assert (result["received"], result.get("total", 300), len(console.left())) == (95, 300, left)
 
 
-def test_a_redrive_moves_those_of_an_error_unless_it_is_dry():
+def test_dry_redrive_moves_nothing():
     console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
     body = {"errors": ["TypeError"], "limit": None, "apply": False}
     dry = console.run("redrive", body)["result"]
@@ -77,7 +77,7 @@ def test_a_redrive_moves_those_of_an_error_unless_it_is_dry():
 
 
 @pytest.mark.parametrize("shown", ["KeyError", "moved by a consumer", "ReceivedTooOften"])
-def test_a_redrive_and_a_deletion_take_one_group_alone(shown):
+def test_runs_select_one_error_group(shown):
     """Groups are selected by the same key that shows them: an error, a reason without one, or neither."""
     moved = Message(body="moved", attributes={REASON: "moved by a consumer"})
     console = MemoryConsole(*numbered(2), moved, Message(body="neither", attributes={}))
@@ -103,15 +103,15 @@ def test_a_redrive_and_a_deletion_take_one_group_alone(shown):
         (LOOK, {"limit": 100}, "'limit' is no field: there is none"),
     ],
 )
-def test_a_wrong_field_is_refused_before_a_run_starts(path, body, wrong):
-    console = MemoryConsole(a_letter())
+def test_wrong_field_starts_no_run(path, body, wrong):
+    console = MemoryConsole(a_dead_letter())
     status, problem = console.post(path, body)
     assert (status, wrong in problem["detail"]) == (400, True)
     assert console.run("redrive", {"apply": True})["result"]["moved"] == 1
 
 
 def test_a_queue_has_one_run_at_a_time():
-    console = MemoryConsole(a_letter())
+    console = MemoryConsole(a_dead_letter())
     console.wire.around = held = Held("dead.receive")
     status, started = console.post(LOOK, {})
     assert held.is_met.wait(60)
@@ -123,7 +123,7 @@ def test_a_queue_has_one_run_at_a_time():
     assert console.run("redrive", {"apply": True})["result"]["moved"] == 1
 
 
-def test_closing_makes_the_messages_of_a_run_visible_again():
+def test_closing_shows_messages_again():
     console = MemoryConsole(*numbered(500))
     console.wire.around = held = Held("dead.receive")
     _, started = console.post(REDRIVE, {"errors": ["TypeError"], "apply": True})
@@ -146,13 +146,13 @@ def test_closing_makes_the_messages_of_a_run_visible_again():
         (DELETE, {"confirm": "emails"}, 403),
     ],
 )
-def test_a_read_only_console_only_looks_and_counts(path, body, status):
-    console = MemoryConsole(a_letter())
+def test_read_only_console_deletes_nothing(path, body, status):
+    console = MemoryConsole(a_dead_letter())
     assert console.post(path, body, read_only=True)[0] == status
 
 
-def test_a_failed_run_has_its_error_without_secrets():
-    console = MemoryConsole(a_letter())
+def test_failed_run_shows_no_secrets():
+    console = MemoryConsole(a_dead_letter())
     assert console.run("look", {}, queue="nothing")["error"]["status"] == 404
     console.wire.around = on("dead.receive", failing(Forbidden("receiving: AccessDenied")))
     run = console.run("look", {})

@@ -21,7 +21,7 @@ def test_a_call_needs_the_token_of_this_run(browser, api_server, path):
     assert browser.send("GET", path).status == 200
 
 
-def test_each_run_has_another_token_read_from_the_header_alone(browser, api_server):
+def test_token_is_new_and_only_in_the_header(browser, api_server):
     with browsing(Target(url=api_server.url)) as other:
         assert other.token != browser.token
         assert len(other.token) >= 43
@@ -34,7 +34,7 @@ def test_each_run_has_another_token_read_from_the_header_alone(browser, api_serv
     "origin",
     ["https://evil.example", "null", "", "http://127.0.0.1", "http://127.0.0.1:1", "https://{host}", "http://{host}/"],
 )
-def test_another_origin_is_refused_even_with_the_token(browser, api_server, origin):
+def test_another_origin_is_refused(browser, api_server, origin):
     refused = browser.send("POST", PAUSE, b"{}", origin=origin.format(host=browser.host))
     assert refused.refusal == (403, "wrong_origin")
     assert api_server.requests == []
@@ -46,7 +46,7 @@ def test_another_sec_fetch_site_is_refused(browser, api_server, site):
     assert api_server.requests == []
 
 
-def test_the_page_may_call_under_both_names_of_loopback(browser, api_server):
+def test_both_names_of_loopback_are_allowed(browser, api_server):
     api_server.script = [json_reply({})] * 2
     for name in ("127.0.0.1", "localhost"):
         host = f"{name}:{browser.port}"
@@ -58,7 +58,7 @@ def test_the_page_may_call_under_both_names_of_loopback(browser, api_server):
 @pytest.mark.parametrize(
     "host", ["", "evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.evil.example:{port}"]
 )
-def test_a_rebound_name_gets_nothing_not_even_the_page(browser, api_server, path, host):
+def test_dns_rebinding_gets_nothing(browser, api_server, path, host):
     refused = browser.send("GET", path, host=host.format(port=browser.port))
     assert refused.refusal == (421, "wrong_host")
     assert api_server.requests == []
@@ -68,7 +68,7 @@ def test_a_rebound_name_gets_nothing_not_even_the_page(browser, api_server, path
     ("name", "ours", "other"),
     [("origin", "http://{host}", "https://evil.example"), ("sec-fetch-site", "same-origin", "cross-site")],
 )
-def test_a_repeated_header_is_neither_of_its_values(browser, api_server, name, ours, other):
+def test_repeated_header_is_refused(browser, api_server, name, ours, other):
     ours = ours.format(host=browser.host)
     usual = [("host", browser.host), ("x-dueline-console", browser.token)]
     for values in ((ours, other), (other, ours)):
@@ -81,7 +81,7 @@ def test_a_repeated_header_is_neither_of_its_values(browser, api_server, name, o
     "hosts", [(), ("{host}", "evil.example"), ("evil.example", "{host}")], ids=["no", "1st", "2nd"]
 )
 @pytest.mark.parametrize("path", ["/", "/api/queues"])
-def test_without_exactly_one_host_a_request_is_refused(browser, api_server, path, hosts):
+def test_request_needs_exactly_one_host(browser, api_server, path, hosts):
     """HTTP itself forbids those (RFC 9112), so the server refuses them before the console sees them."""
     sent = [("x-dueline-console", browser.token), *(("host", each.format(host=browser.host)) for each in hosts)]
     refused = browser.send_lines("GET", path, None, sent)
@@ -98,7 +98,7 @@ def test_a_forged_form_is_refused(browser, api_server, method_and_path, content_
     assert api_server.requests == []
 
 
-def test_a_preflight_is_refused_without_cors_headers(browser):
+def test_cors_preflight_is_refused(browser):
     headers = {"origin": "https://evil.example", "access_control_request_method": "POST", "x_dueline_console": None}
     refused = browser.send("OPTIONS", PAUSE, **headers)
     assert refused.status == 403

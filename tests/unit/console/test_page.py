@@ -12,7 +12,7 @@ TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 FILES = sorted(file.relative_to(PAGE).as_posix() for file in PAGE.rglob("*") if file.suffix in TYPES)
 
 
-def test_each_file_of_the_page_is_served_without_a_token(browser):
+def test_files_are_served_without_a_token(browser):
     folder = browser.folder
     for file in FILES:
         got = browser.send("GET", f"{folder}/{file}", x_dueline_console=None)
@@ -20,7 +20,7 @@ def test_each_file_of_the_page_is_served_without_a_token(browser):
         assert got.headers["content-type"].startswith(TYPES[Path(file).suffix])
 
 
-def test_a_browser_caches_the_files_of_this_run_alone(browser, api_server):
+def test_browser_caches_files_of_this_run_only(browser, api_server):
     index = browser.send("GET", "/")
     folders = re.findall(rb'(?:href|src)="/([^/]+)/', index.body)
     assert {f"/{each.decode()}" for each in folders} == {browser.folder}

@@ -17,7 +17,7 @@ AT_A_GLANCE = "/console/figures"
 DUE = "/console/queues/emails/due"
 
 
-def test_the_overview_has_the_answer_or_error_of_each_queue():
+def test_overview_has_each_queue_or_its_error():
     console = MemoryConsole()
     console.api.queues = {"emails": Unavailable("no answer"), "invoices": QUEUE}
     failed, other = console.get(OVERVIEW)[1]["queues"]
@@ -44,7 +44,7 @@ def test_ttl_off_is_the_last_report_of_its_guard(points, ttl_off):
     assert console.get(AT_A_GLANCE)[1]["ttl_off"] is ttl_off
 
 
-def test_without_the_right_to_read_metrics_the_overview_works():
+def test_overview_works_without_metrics():
     console = MemoryConsole()
     console.metrics.fault = Forbidden("reading metrics from CloudWatch: AccessDenied")
     for path in (AT_A_GLANCE, f"{FIGURES}?hours=3"):
@@ -53,7 +53,7 @@ def test_without_the_right_to_read_metrics_the_overview_works():
     assert console.get(OVERVIEW)[1]["queues"][0]["error"] is None
 
 
-def test_figures_of_one_queue_have_its_throughput_too():
+def test_figures_of_one_queue_have_throughput():
     console = MemoryConsole()
     console.metrics.values["emails", metrics.DISPATCHED] = [(2, 10.0)]
     status, answer = console.get(f"{FIGURES}?hours=1")
@@ -75,7 +75,7 @@ def test_wrong_hours_are_refused(path, hours):
     assert (status, "it must be a whole number from 1 to 24" in problem["detail"]) == (400, True)
 
 
-def test_due_jobs_are_counted_by_minute_apart_from_overdue_ones():
+def test_due_jobs_are_counted_by_minute():
     console = MemoryConsole()
     console.api.jobs = [due_in(seconds) for seconds in (-600, -1, 0, 59, 60, 3599, 3600)]
     answer = console.get(f"{DUE}?hours=1")[1]

@@ -19,7 +19,7 @@ LENGTHS = [b"many", b"-1", b"1e3", b"+5", b"\xb2", b"9" * 30]
 
 
 @pytest.mark.parametrize("path", ["/", "/queues/emails", "/queues/emails/jobs?find=x", "/queues/a/schedules/b.c"])
-def test_the_page_is_at_each_view_and_allows_no_foreign_content(browser, path):
+def test_page_allows_no_foreign_content(browser, path):
     page = browser.send("GET", path, x_dueline_console=None, content_type=None, sec_fetch_site="cross-site")
     assert page.status == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -32,7 +32,7 @@ def test_the_page_is_at_each_view_and_allows_no_foreign_content(browser, path):
     assert page.headers["cache-control"] == "no-store"
 
 
-def test_a_head_has_the_headers_of_a_get_and_no_body(browser, api_server):
+def test_head_is_a_get_without_a_body(browser, api_server):
     api_server.script = [json_reply({"queues": []})] * 2
     for path in ("/", "/api/queues"):
         got, head = browser.send("GET", path), browser.send("HEAD", path)
@@ -53,14 +53,14 @@ def test_no_path_reaches_a_file_but_by_its_name(browser, path):
     assert browser.send("GET", path.format(folder=browser.folder)).refusal == (404, "route_not_found")
 
 
-def test_a_wrong_method_is_refused_with_those_allowed(browser):
+def test_wrong_method_names_those_allowed(browser):
     refused = browser.send("DELETE", JOBS, b"")
     assert refused.refusal == (405, "method_not_allowed")
     assert refused.headers["allow"] == "GET, POST"
     assert browser.send("POST", "/", b"{}").headers["allow"] == "GET"
 
 
-def test_one_connection_serves_requests_after_refused_bodies(browser, api_server):
+def test_connection_survives_refused_bodies(browser, api_server):
     api_server.script = [json_reply({}), json_reply({})]
     assert browser.send("POST", "/api/queues/emails/pause", b"{}").status == 200
     used = browser.connection.sock
@@ -70,14 +70,14 @@ def test_one_connection_serves_requests_after_refused_bodies(browser, api_server
     assert browser.connection.sock is used
 
 
-def test_a_body_over_6_mb_is_refused_and_its_sender_sees_why(browser, api_server):
+def test_body_over_6_mb_is_refused(browser, api_server):
     body = b"x" * (6 * 1024 * 1024 + 1)
     assert browser.send("POST", JOBS, body).refusal == (413, "payload_too_large")
     assert browser.send("POST", JOBS, body, connection="close").refusal == (413, "payload_too_large")
     assert api_server.requests == []
 
 
-def test_a_body_in_chunks_is_refused_before_it_is_read(browser, api_server):
+def test_chunked_body_is_refused_unread(browser, api_server):
     refused = browser.send("POST", JOBS, transfer_encoding="chunked")
     assert (refused.status, refused.headers["connection"], api_server.requests) == (411, "close", [])
 
@@ -87,7 +87,7 @@ def test_a_body_in_chunks_is_refused_before_it_is_read(browser, api_server):
     # Of two readers of the last but one, one would read a body, and the other a request (RFC 9112).
     [*(b"Content-Length: " + each for each in LENGTHS), b"Content-Length : 31", b"no header"],
 )
-def test_a_malformed_request_is_refused_and_not_forwarded(browser, api_server, line):
+def test_malformed_request_is_not_forwarded(browser, api_server, line):
     request = f"POST {JOBS} HTTP/1.1\r\nHost: {browser.host}\r\nX-Dueline-Console: {browser.token}\r\n"
     with browser.raw() as connection:
         connection.sendall(request.encode() + b"Content-Type: application/json\r\n" + line + b"\r\n\r\n")
@@ -128,7 +128,7 @@ def test_a_request_waits_for_no_other(browser, api_server):
     other.close()
 
 
-def test_an_unexpected_error_shows_and_logs_no_payload(capfd):
+def test_unexpected_error_shows_no_payload(capfd):
     def fail(request, body):
         raise KeyError(SECRET)
 
@@ -155,7 +155,7 @@ def test_no_request_is_logged(browser, api_server, capfd):
     [('{"a": 1}', 200), ("", 200), ("{", 400), ("[]", 400), ("5", 400), ("\xff", 400), ("[" * 100_000, 400)],
     ids=lambda value: str(value)[:9],
 )
-def test_a_call_of_the_consoles_own_takes_a_json_object(body, status):
+def test_console_call_needs_a_json_object(body, status):
     assert sent_to(lambda _, body: JSONResponse(parse_object(body)), body).status == status
 
 

@@ -173,7 +173,7 @@ def test_occurrence_has_a_stable_id():
     assert len(uids | {job.id.uid}) == 5
 
 
-def test_jitter_is_the_same_for_all_runs_of_a_schedule():
+def test_all_runs_have_the_same_jitter():
     definition = a_definition(cron="0 * * * *", jitter=timedelta(minutes=10))
     parts = [jitter("emails", f"s{number}", definition) / timedelta(minutes=10) for number in range(200)]
     assert 0 <= min(parts) < 0.05
@@ -196,7 +196,7 @@ def test_step_plans_15_minutes_or_to_the_next_run(rule, planned_to, end):
     assert step(Rule(**rule), at(planned_to)) == at(end)
 
 
-def test_planning_job_is_due_15_minutes_before_the_run():
+def test_planning_job_is_due_15_minutes_early():
     head = a_head(definition=a_definition(every=timedelta(hours=1), start=NOW))
     job = planning_job(head, NOW, now=NOW)
     assert (job.id.due, job.tenant, str(job.id.partition)) == (at(45), "emails", "dueline-planner#0")
@@ -208,6 +208,6 @@ def test_planning_job_is_due_15_minutes_before_the_run():
     assert planning_job(replace(head, generation=2), NOW, now=NOW).id != job.id
 
 
-def test_rule_without_another_run_has_no_planning_job():
+def test_ended_rule_has_no_planning_job():
     head = a_head(definition=a_definition(every=A_MINUTE, end=datetime(2026, 11, 21, 7, 10, tzinfo=UTC)))
     assert planning_job(head, at(4), now=NOW) is None

@@ -40,7 +40,7 @@ def test_run_has_the_definitions_fields():
     assert (job.schedule, job.scheduled_for, job.id.due) == ("digest", at(2), at(2))
 
 
-def test_minutely_schedule_needs_a_planning_job_per_15_min():
+def test_one_planning_job_plans_15_minutes():
     system = ScheduleSystem()
     system.define()
     system.live(600)
@@ -60,7 +60,7 @@ def test_ended_rule_leaves_no_planning_job():
 
 
 @pytest.mark.parametrize("newer", [{"generation": 2}, {"from": "2026-11-21T07:20:00.000Z"}, {"schedule": "other"}])
-def test_early_step_is_put_back_and_dropped_after_an_hour(newer):
+def test_early_step_is_dropped_after_an_hour(newer):
     system = ScheduleSystem()
     head = system.define().head
     fresh = received(system, head, NOW, **newer)
@@ -73,7 +73,7 @@ def test_early_step_is_put_back_and_dropped_after_an_hour(newer):
     assert system.head().planned_to == NOW
 
 
-def test_late_planning_job_is_not_dropped_at_first_receive():
+def test_late_planning_job_is_not_dropped():
     system = ScheduleSystem()
     head = system.define().head
     system.clock.sleep(5 * 3600)
@@ -105,7 +105,7 @@ def test_step_of_an_ended_generation_is_done(change):
     ],
     ids=["a job", "deep", "infinite", "long name", "long queue"],
 )
-def test_bad_message_is_put_back_and_affects_no_other(body):
+def test_bad_message_affects_no_other(body):
     system = ScheduleSystem()
     head = system.define().head
     message = replace(Message.of(a_job()), body=body)
@@ -116,7 +116,7 @@ def test_bad_message_is_put_back_and_affects_no_other(body):
     assert planned.submitted == {"emails": 15}
 
 
-def test_unwritten_run_holds_up_its_own_schedule_only():
+def test_unwritten_run_delays_its_schedule_only():
     system = ScheduleSystem()
     heads = {name: system.define(name, cron="8 7 * * *").head for name in ("a", "b")}
     system.wire.around = on("table.write", done_in_part, times=1)

@@ -71,7 +71,7 @@ def test_history_has_states_of_runs_latest_first():
     assert [run.scheduled_for for run in runs] == sorted((run.scheduled_for for run in runs), reverse=True)
 
 
-def test_run_is_missed_only_once_a_planner_left_it_out():
+def test_run_is_missed_once_planner_skips_it():
     """What became of a run is not known until its planner was there: then it is in no history."""
     system = Running()
     system.define(catch_up="none")
@@ -85,7 +85,7 @@ def test_run_is_missed_only_once_a_planner_left_it_out():
     assert minutes_by_state(system.history(limit=100))[RunState.MISSED] == [18, 17, 16]
 
 
-def test_change_before_its_time_makes_a_cancelled_run_anew():
+def test_change_renews_a_cancelled_run():
     system = Running()
     system.define()
     system.live(1)
@@ -98,7 +98,7 @@ def test_change_before_its_time_makes_a_cancelled_run_anew():
     assert system.scheduled_times()[:15] == [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16]
 
 
-def test_history_spans_changes_without_cancelled_runs():
+def test_history_spans_changes():
     system = Running()
     system.define()
     system.live(20)
@@ -159,9 +159,6 @@ def test_history_and_pages_have_1_to_100(limit):
         page("emails", table=system.table, limit=limit)
 
 
-# Pages
-
-
 # Run now
 
 
@@ -178,7 +175,7 @@ def test_run_now_is_due_now_beside_planned_runs():
 
 
 @pytest.mark.parametrize("fault", [failing(Unavailable("no")), losing_the_answer])
-def test_run_under_a_key_is_made_once_despite_faults(fault):
+def test_run_with_a_key_is_made_once(fault):
     for crash in range(3):
         system, observed = Running(), []
         system.define(cron="0 0 1 1 *")
@@ -236,7 +233,7 @@ def test_unreadable_definition_under_a_key_is_unavailable(text):
 # Backfill
 
 
-def test_backfill_runs_each_time_of_the_current_rule():
+def test_backfill_runs_the_current_rule():
     system = Running()
     system.define(cron="0 * * * *", overlap="skip")
     jobs = backfill(system, "emails", "digest", start=at(-65), end=at(-5), key="k")
@@ -265,7 +262,7 @@ def test_backfill_under_a_key_survives_a_change():
     assert {(job.id, job.payload) for job in system.sent()} == {(job.id, '{"to":"all"}') for job in jobs}
 
 
-def test_backfill_repeats_though_the_rule_now_has_too_many():
+def test_backfill_repeats_after_a_denser_rule():
     system = Running()
     system.define(cron="0 * * * *")
     span = {"start": at(-600), "end": at(0)}
@@ -280,7 +277,7 @@ def test_backfill_repeats_though_the_rule_now_has_too_many():
     assert len(backfill(system, "emails", "digest", **span, key="other")) == 10
 
 
-def test_runs_under_a_stale_etag_are_refused_and_none_is_made():
+def test_runs_with_a_stale_etag_are_refused():
     """What was confirmed by one rule is not made by another; a repeat goes by its first call."""
     system, span = Running(), {"start": at(-65), "end": at(-5)}
     confirmed = system.define(cron="0 * * * *").head.etag
@@ -294,7 +291,7 @@ def test_runs_under_a_stale_etag_are_refused_and_none_is_made():
     assert [job.id for job in again] == [job.id for job in first]
 
 
-def test_backfill_has_at_most_500_runs_and_none_to_come():
+def test_backfill_has_at_most_500_past_runs():
     system = Running()
     system.define()
     assert len(backfill(system, "emails", "digest", start=at(-500), end=at(0))) == 500
@@ -339,7 +336,7 @@ def clock_is_moved(monkeypatch):
     rule._counted.cache_clear()
 
 
-def test_newer_tzdata_makes_runs_at_their_new_time(clock_is_moved):
+def test_newer_tzdata_moves_runs(clock_is_moved):
     system = Running()
     system.define(cron="0 12 * * *", zone="Africa/Harare", catch_up="none")
     system.live(5)
@@ -367,7 +364,7 @@ def test_watchdog_ignores_a_recent_change():
     assert system.watchdog.revive("emails", until=math.inf) == 1
 
 
-def test_watchdog_counts_an_unreadable_head_and_goes_on(caplog):
+def test_watchdog_counts_an_unreadable_head(caplog):
     system = Running()
     system.define("lost")
     pk, sk = head_key("emails", "broken")

@@ -35,7 +35,7 @@ class Holding:
                 Claim(arrival=arrival, level=number_of_level, received=received, visible=received + 30)
                 for arrival in level.receive(most=10, wait=0, hidden=30)
             ]
-            level.asked.clear()
+            level.requests.clear()
         self.first = self.each[0]
         self.claims.add(self.each)
 
@@ -46,7 +46,7 @@ class Holding:
             pass
 
     def requests(self, level=0):
-        return self.levels[level].asked
+        return self.levels[level].requests
 
     def left(self):
         return [len(level.messages) for level in self.levels]
@@ -86,7 +86,7 @@ def test_claim_is_renewed_at_half_of_its_time(holding):
     assert holding.first.is_live(holding.clock.monotonic())
 
 
-def test_ten_claims_of_a_level_are_renewed_in_one_request(ten):
+def test_ten_claims_are_renewed_together(ten):
     ten.send(after=20)
     assert (ten.requests(0), ten.requests(1)) == ([("hide", 10)], [("hide", 10)])
     assert {claim.visible for claim in ten.each} == {50.0}
@@ -101,7 +101,7 @@ def test_no_claim_outlasts_the_longest_run():
     assert holding.kinds() == [EventKind.LOST]
 
 
-def test_waiting_message_is_renewed_and_may_then_run_as_long():
+def test_waiting_shortens_no_run():
     holding = Holding(longest_run=60)
     for _ in range(20):
         holding.send(after=10)
@@ -123,13 +123,13 @@ def test_waiting_message_is_renewed_and_may_then_run_as_long():
         (None, True, 40_000, LONGEST_HIDDEN_SECONDS),
     ],
 )
-def test_no_claim_outlasts_the_12_hours_of_a_receipt(started, ended, longest_run, until):
+def test_no_claim_outlasts_12_hours(started, ended, longest_run, until):
     claim = a_claim(received=0.0, started=started)
     claim.ended = ended
     assert claim.renewable_until(longest_run) == until
 
 
-def test_longest_accepted_run_and_delay_fit_a_claim():
+def test_longest_run_and_delay_fit_a_claim():
     """What queues.yaml accepts a worker keeps: the whole run, then the whole delay."""
     longest_run = LONGEST_HIDDEN_SECONDS - 3600
     queue = QueueConfig(longest_run=longest_run, retry={"backoff": "constant", "delay": 3600, "max_delay": 3600})
@@ -142,7 +142,7 @@ def test_longest_accepted_run_and_delay_fit_a_claim():
         QueueConfig(longest_run=longest_run + 1, retry={"max_delay": 3600})
 
 
-def test_claim_is_lost_when_its_time_is_over_though_aws_failed(holding):
+def test_claim_is_lost_after_its_time(holding):
     holding.levels[0].hide = holding.levels[1].hide = fail
     holding.send(after=20)
     assert holding.kinds() == [EventKind.TROUBLE] * 2
@@ -153,7 +153,7 @@ def test_claim_is_lost_when_its_time_is_over_though_aws_failed(holding):
     assert holding.kinds().count(EventKind.LOST) == 2
 
 
-def test_claim_that_sqs_reports_as_lost_is_lost_once(holding):
+def test_refused_renewal_loses_the_claim_once(holding):
     holding.levels[0].queue.hide([holding.first.arrival.receipt], [0])
     for _ in range(2):
         holding.send(after=20)
@@ -161,7 +161,7 @@ def test_claim_that_sqs_reports_as_lost_is_lost_once(holding):
     assert holding.kinds() == [EventKind.LOST]
 
 
-def test_claim_that_lapsed_before_its_answer_is_not_revived(holding):
+def test_lapsed_claim_is_not_revived(holding):
     hide = holding.levels[0].hide
     holding.levels[0].hide = lambda receipts, seconds: holding.clock.sleep(11) or hide(receipts, seconds)
     holding.send(after=20)
@@ -169,7 +169,7 @@ def test_claim_that_lapsed_before_its_answer_is_not_revived(holding):
     assert (holding.first.visible, holding.first.lost) == (30.0, True)
 
 
-def test_acknowledgement_waits_for_a_renewal_on_its_way(holding):
+def test_acknowledgement_waits_for_a_renewal(holding):
     """A renewal that reached SQS after the acknowledgement would undo it."""
     hide = holding.levels[0].hide
 
@@ -221,7 +221,7 @@ def test_renewal_survives_any_error(monkeypatch):
 # Acknowledgements
 
 
-def test_each_message_gets_its_own_acknowledgement(ten):
+def test_messages_have_own_acknowledgements(ten):
     hidden, *deleted = ten.each
     ten.claims.hide(hidden, 60)
     for claim in deleted:
@@ -235,7 +235,7 @@ def test_each_message_gets_its_own_acknowledgement(ten):
     assert ten.claims.is_idle
 
 
-def test_full_batch_is_sent_at_once_and_a_partial_one_later(ten):
+def test_full_batch_is_sent_at_once(ten):
     for claim in ten.each[:11]:
         ten.claims.delete(claim)
     ten.send()
@@ -252,7 +252,7 @@ def test_first_settlement_counts(holding):
 
 
 @pytest.mark.parametrize("lose", ["the process stood still", "SQS says so"])
-def test_lost_claim_is_reported_and_not_acknowledged(holding, lose):
+def test_lost_claim_is_not_acknowledged(holding, lose):
     """Another worker has the message by now."""
     if lose == "SQS says so":
         holding.levels[0].queue.hide([holding.first.arrival.receipt], [0])
@@ -266,7 +266,7 @@ def test_lost_claim_is_reported_and_not_acknowledged(holding, lose):
 
 
 @pytest.mark.parametrize(("answer", "again"), [(partial(refuse, index=1), 1), (fail, 3)])
-def test_failed_acknowledgement_is_sent_again_a_second_later(ten, answer, again):
+def test_failed_acknowledgement_is_sent_again(ten, answer, again):
     delete, ten.levels[0].delete = ten.levels[0].delete, answer
     for claim in ten.each[:3]:
         ten.claims.delete(claim)
@@ -280,7 +280,7 @@ def test_failed_acknowledgement_is_sent_again_a_second_later(ten, answer, again)
     assert ten.requests() == [("delete", again)]
 
 
-def test_claim_is_renewed_until_it_is_acknowledged(holding):
+def test_unacknowledged_claim_is_renewed(holding):
     holding.levels[0].delete = refuse
     holding.claims.delete(holding.first)
     for _ in range(4):
@@ -304,7 +304,7 @@ def test_message_that_goes_back_is_lost_at_once():
     assert ("delete", 1) not in holding.requests()
 
 
-def test_unsent_acknowledgements_are_reported_as_lost_at_the_end(holding):
+def test_unsent_acknowledgements_are_lost(holding):
     holding.levels[0].delete = refuse
     holding.claims.delete(holding.first)
     holding.send(after=0.1)
@@ -313,7 +313,7 @@ def test_unsent_acknowledgements_are_reported_as_lost_at_the_end(holding):
     assert holding.first.lost
 
 
-def test_threads_send_all_acknowledgements_before_they_end():
+def test_threads_send_all_acknowledgements():
     threads, holding = set(threading.enumerate()), Holding(10, clock=SystemClock())
     faults, delete = [1], holding.levels[1].delete
     holding.levels[1].delete = lambda receipts: fail(faults.pop()) if faults else delete(receipts)
@@ -329,7 +329,7 @@ def test_threads_send_all_acknowledgements_before_they_end():
 # Permits
 
 
-def test_permit_is_released_when_its_message_is_settled_or_lost(ten):
+def test_settled_message_frees_its_permit(ten):
     permits = lambda: ten.claims.wait_for_permits(within=0)  # noqa: E731
     assert permits() == 20
     ten.claims.hide(ten.each[0], 5)
@@ -342,7 +342,7 @@ def test_permit_is_released_when_its_message_is_settled_or_lost(ten):
     assert permits() == 0
 
 
-def test_wait_for_permits_ends_when_one_is_released():
+def test_wait_for_permits_ends_with_a_release():
     holding = Holding(10)
     holding.claims.add([a_claim() for _ in range(20)])
     threading.Timer(0.05, lambda: holding.claims.delete(holding.first)).start()

@@ -34,7 +34,7 @@ def test_schedule_function_gets_its_jobs_alone():
     assert worker._chosen(["emails"])[0].once
 
 
-def test_job_without_a_function_fails_and_is_retried():
+def test_job_without_a_function_fails():
     worker = Worker()
     worker.schedule("emails", "digest", every=900)(lambda job: "digest's")
     assert handled(worker, "digest") == ["digest's"]
@@ -43,7 +43,7 @@ def test_job_without_a_function_fails_and_is_retried():
             handled(worker, schedule)
 
 
-def test_schedule_without_a_function_ends_the_start():
+def test_schedule_needs_a_function():
     worker = Worker()
     worker.job("invoices")(lambda job: None)
     worker.schedule("emails", "digest", cron=NINE)
@@ -61,7 +61,7 @@ def test_schedule_without_a_function_ends_the_start():
         ("di#gest", {"cron": NINE}, "name"),
     ],
 )
-def test_a_schedule_that_cannot_be_is_refused_where_it_stands(name, options, reason):
+def test_invalid_schedule_is_refused(name, options, reason):
     with pytest.raises(InvalidSchedule, match=reason):
         Worker().schedule("emails", name, **options)
 
@@ -104,7 +104,7 @@ class SendLater:
         (SendLater(), "a generator function, of which nothing would run"),
     ],
 )
-def test_what_would_not_run_is_refused_where_it_is_given(call, says):
+def test_invalid_handler_is_refused(call, says):
     with pytest.raises(ValueError, match=f"handler of queue 'emails' .*{says}"):
         dueline.Worker().job("emails")(call)
     with pytest.raises(ValueError, match=f"handler of queue 'emails' .*{says}"):
@@ -137,7 +137,7 @@ def answer(events, kind):
     return [event.reason for event in events.of(kind)]
 
 
-def test_each_schedule_in_the_code_is_put_under_its_owner(events):
+def test_schedules_are_put_with_their_owner(events):
     schedules = DeclaredSchedules()
     with declaring(schedules, events, "digest", "report").run():
         assert schedules.put_so_far == {name: {**DAILY, "owner": "shop"} for name in ("digest", "report")}
@@ -146,7 +146,7 @@ def test_each_schedule_in_the_code_is_put_under_its_owner(events):
 
 
 @pytest.mark.parametrize("prune", [False, True])
-def test_undeclared_schedule_is_reported_or_pruned(events, prune):
+def test_undeclared_schedule_may_be_pruned(events, prune):
     schedules = DeclaredSchedules(old="shop", theirs="bank", digest="shop")
     with declaring(schedules, events, "digest", prune=prune).run():
         assert set(schedules.put_so_far) == {"digest", "theirs"} | (set() if prune else {"old"})
@@ -192,7 +192,7 @@ def test_schedules_are_declared_once_aws_is_back(events, monkeypatch):
     assert all("are tried again" in reason for reason in answer(events, EventKind.TROUBLE))
 
 
-def test_one_that_is_refused_ends_the_start_with_the_reason(events):
+def test_refused_schedule_ends_the_start(events):
     schedules = DeclaredSchedules([InvalidSchedule("zone is 'Mars'")])
     with pytest.raises(InvalidSchedule, match="Mars"), declaring(schedules, events, "digest").run():
         """It does not get here."""

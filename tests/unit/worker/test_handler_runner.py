@@ -68,13 +68,13 @@ def test_the_12_hours_count_from_the_receipt():
     assert isinstance(Running(failing(Retry(3000))).run(a_received_message(received=received)), DeadLettered)
 
 
-def test_a_handler_that_would_end_the_process_has_failed():
+def test_exiting_handler_has_failed():
     running = Running(failing(SystemExit(1)))
     assert isinstance(running.run(a_received_message()), RetryLater)
     assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED]
 
 
-def test_a_coroutine_runs_in_the_loop_while_its_thread_waits():
+def test_coroutine_runs_in_the_loop():
     loops = []
 
     async def call(job):
@@ -86,7 +86,7 @@ def test_a_coroutine_runs_in_the_loop_while_its_thread_waits():
     assert loops == [loop]
 
 
-def test_a_coroutine_that_raises_or_is_cancelled_has_failed():
+def test_failed_coroutine_has_its_error():
     async def fail(job):
         raise Discard("why")
 
@@ -114,14 +114,14 @@ def test_unfinished_return_value_is_a_dead_letter(make):
     assert re.match(rf"the handler returned an object of type {type(make()).__name__}, for which", verdict.reason)
 
 
-def test_a_coroutine_runs_without_a_loop_of_the_workers_too():
+def test_coroutine_needs_no_worker_loop():
     async def call(job):
         await asyncio.sleep(0)
 
     assert Running(call).run(a_received_message()) == Succeeded()
 
 
-def test_once_a_job_that_failed_may_have_its_effect():
+def test_once_allows_a_failed_job_again():
     errors, had = [TypeError()], []
 
     def call(job):
@@ -135,7 +135,7 @@ def test_once_a_job_that_failed_may_have_its_effect():
     assert len(had) == 1
 
 
-def test_once_interrupted_job_ends_as_a_dead_letter():
+def test_once_interrupted_job_is_dead():
     running = Running(failing(AssertionError), once=True)
     job = a_job()
     running.connection.once.done[str(job.id)] = False
@@ -158,7 +158,7 @@ def test_job_that_cannot_start_is_never_dead():
     assert isinstance(running.run(a_received_message(receives=99)), Deferred)
 
 
-def test_aws_error_of_a_handler_is_its_own_failure():
+def test_handlers_aws_error_is_a_failure():
     def noting_fails(key, effect):
         effect()
         raise Unavailable("down")
@@ -172,7 +172,7 @@ def test_aws_error_of_a_handler_is_its_own_failure():
     assert isinstance(running.run(a_received_message(receives=3)), DeadLettered)
 
 
-def test_a_payload_that_is_gone_fails_its_job_as_its_policy_says():
+def test_missing_payload_follows_the_policy():
     job = a_job(payload=Pointer(bucket="payloads", key="gone").text, offloaded_bytes=300_000)
     assert isinstance(Running(print).run(a_received_message(job)), RetryLater)
     assert Running(print).run(a_received_message(job, receives=3)).error == "InvalidJob"
@@ -187,7 +187,7 @@ def test_once_cancelled_coroutine_is_interrupted():
         assert [running.run(received).error, running.run(received).error] == ["CancelledError", "Interrupted"]
 
 
-def test_once_cancelled_future_in_a_coroutine_is_retried():
+def test_once_retries_a_cancelled_future():
     """It is an Exception: only the coroutine's own cancellation leaves it open whether it had its effect."""
 
     async def call(job):
@@ -202,7 +202,7 @@ def test_once_cancelled_future_in_a_coroutine_is_retried():
         assert running.run(a_received_message(job, receives=2)) == Succeeded()
 
 
-def test_a_queue_that_tracks_notes_what_became_of_its_jobs():
+def test_tracked_queue_notes_outcomes():
     observed, job = [], a_job()
     running = Running(lambda _: observed.append(running.outcome(job)), queue=a_queue(track=True))
     running.run(a_received_message(job))
@@ -220,13 +220,13 @@ def test_a_failure_is_noted_with_its_error():
     assert (running.outcome(job).state, running.outcome(job).attempts) == (State.FAILED, 3)
 
 
-def test_a_queue_that_does_not_track_writes_nothing():
+def test_untracked_queue_writes_nothing():
     job, running = a_job(), Running(lambda _: None)
     running.run(a_received_message(job))
     assert running.connection.table.read([rows.outcome_key(job.id)]).rows == {}
 
 
-def test_a_job_is_done_though_its_outcome_could_not_be_noted(monkeypatch):
+def test_unnoted_outcome_fails_no_job(monkeypatch):
     running = Running(lambda _: None, queue=a_queue(track=True))
 
     def fail(row):
@@ -255,7 +255,7 @@ def test_the_handler_runs_in_its_jobs_trace():
 
 
 @pytest.mark.parametrize("error", [Retry(1), Discard("x")])
-def test_what_a_handler_requests_is_no_error_of_the_trace(error):
+def test_requested_end_is_no_trace_error(error):
     expected = []
 
     def trace(job_trace, **fields):

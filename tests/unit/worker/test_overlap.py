@@ -54,10 +54,7 @@ def then(verdict):
     return lambda _: verdict
 
 
-AGAIN = RetryLater(seconds=600, error="Retry", reason="later")
-
-
-def test_overlapping_run_is_skipped_and_no_other_job(overlap, clock):
+def test_overlapping_run_is_skipped(overlap, clock):
     matches = []
 
     def handle(_):
@@ -70,16 +67,7 @@ def test_overlapping_run_is_skipped_and_no_other_job(overlap, clock):
     assert matches == [Skipped(), Succeeded(), Succeeded()]
 
 
-def test_job_that_waits_for_its_retry_keeps_its_lock(overlap, clock, connection):
-    failed = a_job(schedule="digest", scheduled_for=NOW, exclusive=True)
-    assert overlap.run(an_occurrence(clock, job=failed), then(AGAIN)) == AGAIN
-    clock.sleep(AGAIN.seconds)
-    assert overlap.run(an_occurrence(clock), then(Succeeded())) == Skipped()
-    assert overlap.run(an_occurrence(clock, job=failed), then(Succeeded())) == Succeeded()
-    assert overlap.run(an_occurrence(clock), then(Succeeded())) == Succeeded()
-
-
-def test_a_crash_lets_the_next_one_run_once_the_claim_is_over(overlap, clock):
+def test_crash_frees_the_lock_after_the_claim(overlap, clock):
     def crash(_):
         raise SystemExit
 
@@ -91,7 +79,7 @@ def test_a_crash_lets_the_next_one_run_once_the_claim_is_over(overlap, clock):
     assert overlap.run(an_occurrence(clock), then(Succeeded())) == Succeeded()
 
 
-def test_a_lock_is_renewed_with_the_claim_and_outlives_it(overlap, clock, connection):
+def test_lock_is_renewed_with_the_claim(overlap, clock, connection):
     received = an_occurrence(clock)
 
     def handle(_):
@@ -116,7 +104,7 @@ def test_lost_claim_frees_no_lock(overlap, clock, connection):
     assert connection.locks.held["digest"][0] == received.id
 
 
-def test_lock_in_lambda_outlasts_the_visibility_timeout(overlap, clock, connection):
+def test_lock_in_lambda_lasts_long_enough(overlap, clock, connection):
     def handle(_):
         assert until(connection) > connection.settings.visibility_timeout
         return Succeeded()
@@ -124,14 +112,14 @@ def test_lock_in_lambda_outlasts_the_visibility_timeout(overlap, clock, connecti
     assert overlap.run(an_occurrence(clock, hidden=float("inf")), handle) == Succeeded()
 
 
-def test_job_waits_while_its_lock_cannot_be_acquired(overlap, clock, connection, events):
+def test_job_waits_for_its_lock(overlap, clock, connection, events):
     connection.locks = Away()
     verdict = overlap.run(an_occurrence(clock), then(Succeeded()))
     assert isinstance(verdict, Deferred)
     assert [event.reason for event in events.of(EventKind.TROUBLE)] == [verdict.reason]
 
 
-def test_lock_that_is_not_freed_is_reported_and_job_is_done(overlap, clock, connection, events):
+def test_unfreed_lock_is_reported(overlap, clock, connection, events):
     def handle(_):
         connection.locks = Away()
         return Succeeded()
@@ -149,7 +137,7 @@ class Away:
     renew = free = take
 
 
-def test_skipped_job_is_in_outcome_log_and_metrics(connection, clock, events):
+def test_skipped_job_is_reported(connection, clock, events):
 
     def run_another(job):
         ran.append(job)

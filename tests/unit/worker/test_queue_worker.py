@@ -97,13 +97,13 @@ def _short_waits(monkeypatch):
     monkeypatch.setattr("dueline.worker.queue_worker.RETRY_SECONDS", 1)
 
 
-def test_every_job_is_handled_and_acknowledged_in_batches():
+def test_jobs_are_acknowledged_in_batches():
     connection = a_connection()
     sent(connection, *(due_now(number) for number in range(50)))
     with Working(connection) as working:
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == list(range(50))
-    deletes = [count for what, count in working.queue.asked if what == "delete"]
+    deletes = [count for what, count in working.queue.requests if what == "delete"]
     assert sum(deletes) == 50
     assert len(deletes) <= 15
 
@@ -115,7 +115,7 @@ def test_never_more_is_received_than_can_run():
         assert wait_until(lambda: len(working.starts) == 3)
         working.turn()
         assert len(working.events.of(EventKind.RECEIVED)) == 3
-        assert max(most for what, most in working.queue.asked if what == "receive") <= 3
+        assert max(most for what, most in working.queue.requests if what == "receive") <= 3
         held.set()
         assert wait_until(working.is_empty)
     assert len(working.starts) == 20
@@ -168,7 +168,7 @@ def test_job_cancelled_while_it_waits_is_skipped():
     assert [event.job for event in working.events.of(EventKind.SKIPPED)] == [str(job.id)]
 
 
-def test_waiting_job_is_held_while_its_cancel_is_unreadable():
+def test_unread_cancel_holds_a_waiting_job():
     connection = a_connection(queue=a_queue(precise=True))
     outage = Outage(connection.table, None)
     sent(connection, due_now(1, later=4))
@@ -182,7 +182,7 @@ def test_waiting_job_is_held_while_its_cancel_is_unreadable():
     assert [(job.payload, job.attempt) for job, _ in working.starts] == [(1, 1)]
 
 
-def test_a_precise_queue_holds_a_job_until_it_is_due():
+def test_precise_queue_holds_jobs_until_due():
     connection = a_connection(queue=a_queue(precise=True))
     jobs = [due_now(number, later=1 + number / 10) for number in range(5)]
     sent(connection, *jobs)
@@ -198,7 +198,7 @@ def test_a_long_job_keeps_its_claim():
     sent(connection, due_now())
 
     def is_renewed():
-        return any(what == "hide" for what, _ in connection.levels[0].asked)
+        return any(what == "hide" for what, _ in connection.levels[0].requests)
 
     with Working(connection, lambda _: wait_until(is_renewed)) as working:
         assert wait_until(working.is_empty)
@@ -222,7 +222,7 @@ def test_long_run_of_a_schedule_keeps_its_lock():
 
 
 @pytest.mark.parametrize("ends_dead", [False, True])
-def test_lost_claim_is_reported_to_handler_and_settles_nothing(ends_dead):
+def test_lost_claim_settles_nothing(ends_dead):
     """It is neither acknowledged nor made a dead letter: another attempt has the message by then."""
     observed = []
 
@@ -242,11 +242,11 @@ def test_lost_claim_is_reported_to_handler_and_settles_nothing(ends_dead):
     attempts = [job.attempt for job, _ in working.starts]
     assert attempts == list(range(1, max(2, len(attempts)) + 1))
     assert len(working.events.of(EventKind.LOST)) == len(attempts) - 1
-    assert sum(count for what, count in working.queue.asked if what == "delete") == 1
+    assert sum(count for what, count in working.queue.requests if what == "delete") == 1
     assert working.dead_letters.messages == []
 
 
-def test_failed_dead_letter_is_sent_again_without_handler():
+def test_failed_dead_letter_is_sent_again():
     connection = a_connection()
     dead_letter_queue = connection.dead_letters.queue
     dead_letter_queue.gone = True
@@ -322,7 +322,7 @@ def test_unreadable_cancellations_cost_no_attempt(rate):
         assert wait_until(lambda: outage.requests == 5)
         receives = [delivery.receives for delivery in working.queue.queue.deliveries]
         assert set(receives) == {0, 1}
-        assert sum(receives) <= 3 + BATCH_MESSAGES, "more than what one poll had begun to ask for"
+        assert sum(receives) <= 3 + BATCH_MESSAGES, "more than one open poll receives"
         outage.fault = None
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == list(range(30))
@@ -343,7 +343,7 @@ def failing_first(times, then):
 
 
 @pytest.mark.parametrize("what", ["payload", "once"])
-def test_unreadable_payload_or_once_costs_no_attempt(what):
+def test_unreadable_payload_costs_no_attempt(what):
     connection, job = a_connection(max_receives=1), due_now(1)
     if what == "payload":
         connection.read_payload = failing_first(3, lambda pointer: "1")
@@ -388,7 +388,7 @@ def test_new_settings_apply_while_it_works(monkeypatch):
         assert wait_until(lambda: len(working.events.of(EventKind.CHANGED)) == 1)
 
 
-def test_any_error_of_receiving_or_preparing_is_survived(monkeypatch):
+def test_errors_of_receiving_are_survived(monkeypatch):
     connection, faults = a_connection(), {"receive": 1, "prepare": 1}
     receive, read = connection.levels[0].receive, connection.table.read
 
@@ -413,7 +413,7 @@ def test_any_error_of_receiving_or_preparing_is_survived(monkeypatch):
     assert reasons == ["RuntimeError: a defect where it receives", "RuntimeError: a defect where it prepares"]
 
 
-def test_any_error_around_a_handler_retries_its_job(monkeypatch):
+def test_error_around_a_handler_is_a_retry(monkeypatch):
     connection, faults = a_connection(queue=a_queue(track=True)), [1]
     record = connection.table.record
 
@@ -445,7 +445,7 @@ def watched():
     return replace(a_connection(), table=Watched())
 
 
-def test_pause_and_resume_take_hold_while_it_works(watched):
+def test_pause_and_resume_are_applied(watched):
     assert WATCH_SECONDS < 5
     with Working(watched) as working:
         control.pause("emails", table=watched.table, now=NOW)
@@ -471,7 +471,7 @@ def test_pause_returns_jobs_that_wait_for_a_slot():
         assert len(working.starts) == 1
 
 
-def test_job_put_into_the_pool_during_stop_goes_back(monkeypatch):
+def test_job_received_during_stop_goes_back(monkeypatch):
     connection = a_connection(queue=a_queue(precise=True))
     working = Working(connection)
     pool = working.worker._pool
@@ -513,7 +513,7 @@ def test_jobs_wait_while_slots_of_a_new_rate_fail(monkeypatch):
         assert not working.events.of(EventKind.RETURNED)
 
 
-def test_slow_rate_keeps_the_next_jobs_and_returns_the_rest():
+def test_slow_rate_returns_later_jobs():
     """A slot is taken once for each, though a change is applied twice: those of an hourly rate are precious."""
     connection = a_connection(queue=a_queue(precise=True))
     sent(connection, *(due_now(number, later=300) for number in range(5)))
@@ -526,7 +526,7 @@ def test_slow_rate_keeps_the_next_jobs_and_returns_the_rest():
         assert len({event.job for event in working.events.of(EventKind.RETURNED)}) == 3
 
 
-def test_stop_ends_running_jobs_and_returns_waiting_ones():
+def test_stop_returns_waiting_jobs():
     connection, held = a_connection(queue=a_queue(precise=True)), threading.Event()
     sent(connection, due_now(0), due_now(1, later=600))
     working = Working(connection, lambda _: held.wait(HANG_SECONDS))

@@ -48,7 +48,7 @@ def set_rate(connection, text):
     control.set_rate("emails", text and Rate.parse(text), table=connection.table, now=NOW)
 
 
-def test_a_paused_queue_requests_nothing_until_it_is_resumed(connection, wall):
+def test_paused_queue_requests_nothing(connection, wall):
     control.pause("emails", table=connection.table, now=NOW)
     limiter = a_limiter(connection, wall)
     assert (limiter.is_open, limiter.most()) == (False, 0)
@@ -58,7 +58,7 @@ def test_a_paused_queue_requests_nothing_until_it_is_resumed(connection, wall):
     assert not limiter.read()
 
 
-def test_slots_follow_one_another_as_the_rate_says(connection, wall):
+def test_slots_follow_the_rate(connection, wall):
     set_rate(connection, "50/s")
     limiter = a_limiter(connection, wall)
     assert limiter.slots(3) == pytest.approx([0.0, 0.02, 0.04])
@@ -85,7 +85,7 @@ class Skewed(ServiceClock):
 
 
 @pytest.mark.parametrize("ahead", [-3600.0, -0.5, 0.5, 0.7, 3600.0])
-def test_workers_share_a_rate_whatever_their_clocks(connection, wall, ahead):
+def test_workers_share_a_rate(connection, wall, ahead):
     """One is slow, and takes a slot every 50 ms; the other takes what it gets."""
     set_rate(connection, "100/s")
     clocks = [Skewed(wall, ahead=ahead), Skewed(wall, ahead=0.0)]
@@ -115,7 +115,7 @@ def test_only_jobs_that_were_got_are_charged(connection, wall):
     assert limiter.slots(1) == [0.0]
 
 
-def test_low_rate_receives_little_and_only_near_a_slot(connection, wall):
+def test_low_rate_receives_near_a_slot(connection, wall):
     set_rate(connection, "6/m")
     limiter = a_limiter(connection, wall)
     assert limiter.most() == 1
@@ -158,7 +158,7 @@ def test_dead_worker_delays_the_turns_by_seconds(connection, wall):
 
 
 @pytest.mark.parametrize(("longest_run", "kept"), [(3600, 2), (42_000, 1)])
-def test_jobs_whose_slot_is_too_far_ahead_to_be_kept_get_none(wall, longest_run, kept):
+def test_too_late_slots_are_refused(wall, longest_run, kept):
     connection = a_connection(longest_run=longest_run)
     set_rate(connection, "1/h")
     limiter = a_limiter(connection, wall)
@@ -167,7 +167,7 @@ def test_jobs_whose_slot_is_too_far_ahead_to_be_kept_get_none(wall, longest_run,
     assert limiter.slots(1) == [0.0]
 
 
-def test_a_fault_of_aws_is_reported_and_the_last_state_holds(connection, wall, monkeypatch):
+def test_fault_keeps_the_last_state(connection, wall, monkeypatch):
     events, changed = Events(), []
     limiter = RateLimiter(connection, wall=wall, report=events)
     control.pause("emails", table=connection.table, now=NOW)
@@ -198,7 +198,7 @@ def test_rate_of_0_has_no_slots_and_is_no_error(connection, wall):
     assert (limiter.slots(2), limiter.is_open, limiter.most()) == ([0.0, 0.0], False, 0)
 
 
-def test_failed_change_is_reported_and_applied_again(connection, wall):
+def test_failed_change_is_applied_again(connection, wall):
     events, applied = Events(), []
     limiter = RateLimiter(connection, wall=wall, report=events)
     control.pause("emails", table=connection.table, now=NOW)

@@ -31,7 +31,7 @@ from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import Events, a_connection, due_now
 
 STARTED, FAILED, DIED, ENDED = ProcessKind
-# Tells that it has begun, and ends when it is told to, with a code of its own.
+# Reports that it has started, and ends on SIGTERM, with a code of its own.
 PROCESS = """
 import os, signal, sys
 from multiprocessing.connection import Connection
@@ -46,13 +46,13 @@ link.send_bytes(b'{"emails": 0.5}')
 signal.sigwait({signal.SIGTERM})
 sys.exit(int(number) - 1)
 """
-# Has a job that takes long: SIGTERM alone does not end it. What each was told, a file says.
+# Has a job that takes long: SIGTERM alone does not end it. A file says what each received.
 BUSY = """
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 link.send_bytes(b'{"emails": 0.5}')
 signal.sigwait({signal.SIGTERM})
 with open(sys.argv[1], "a", buffering=1) as said:
-    print("told", number, file=said)
+    print("term", number, file=said)
     print("forced", number, link.recv_bytes().decode(), file=said)
 """
 
@@ -85,11 +85,11 @@ class Run:
     def _run(self):
         self._returned.append(self.supervisor.run(self.ending))
 
-    def begun(self):
-        """Return the ids of the processes once all have begun."""
-        told = lambda: self.supervisor.health()["processes"]  # noqa: E731
-        assert wait_until(lambda: all("seconds_since_poll" in each for each in told())), self.events
-        return [each["pid"] for each in told()]
+    def pids(self):
+        """Return the ids of the processes once all have started."""
+        health = lambda: self.supervisor.health()["processes"]  # noqa: E731
+        assert wait_until(lambda: all("seconds_since_poll" in each for each in health())), self.events
+        return [each["pid"] for each in health()]
 
     def of(self, *kinds):
         return [(event.kind, event.number, event.exit_code) for event in self.events if event.kind in kinds]
@@ -105,8 +105,8 @@ def run():
     """Run a supervisor; end what a failed test leaves behind."""
     runs = []
 
-    def start(*args, **given):
-        runs.append(Run(*args, **given))
+    def start(*args, **options):
+        runs.append(Run(*args, **options))
         return runs[-1]
 
     yield start
@@ -116,12 +116,12 @@ def run():
         each.returned()
 
 
-def test_killed_process_is_replaced_and_others_go_on(run):
+def test_killed_process_is_replaced(run):
     running = run(GENTLE, processes=3)
-    first, second, third = running.begun()
+    first, second, third = running.pids()
     os.kill(second, signal.SIGKILL)
     assert wait_until(lambda: len(running.of(STARTED)) == 4)
-    assert running.begun() == [first, (replaced := running.events[-1].pid), third]
+    assert running.pids() == [first, (replaced := running.events[-1].pid), third]
     assert replaced != second
     running.ending.request()
     # The highest of their exit codes.
@@ -134,13 +134,13 @@ def test_killed_process_is_replaced_and_others_go_on(run):
     assert sorted(running.of(ENDED)) == [(ENDED, 1, 0), (ENDED, 2, 1), (ENDED, 3, 2)]
 
 
-def test_first_process_that_fails_to_start_ends_all(run):
+def test_first_failed_start_ends_all(run):
     running = run("sys.exit(3)")
     assert running.returned() == 3
     assert running.of(*ProcessKind) == [(STARTED, 1, None), (ENDED, 1, 3)]
 
 
-def test_restart_delay_doubles_until_a_minute_of_work():
+def test_restart_delay_doubles():
     clock, events = VirtualClock(NOW), []
     start = lambda number: SimpleNamespace(pid=number, started=clock.monotonic(), is_ready=True)  # noqa: E731
     place = WorkerSlot(2, start=start, clock=clock, jitter=lambda: 1.0, report=events.append)
@@ -160,42 +160,42 @@ def test_restart_delay_doubles_until_a_minute_of_work():
     assert [delay_after(60), delay_after(0)] == [1, 2]
 
 
-def test_one_that_cannot_be_started_again_for_now_is_tried_later(run):
+def test_failed_restart_is_tried_later(run):
     running = run(GENTLE)
-    _, second = running.begun()
+    _, second = running.pids()
     command, running.command = running.command, ["/nowhere/python"]
     os.kill(second, signal.SIGKILL)
     assert wait_until(lambda: len(running.of(FAILED)) == 2)
     running.command = command
-    assert running.begun()[1] != second
+    assert running.pids()[1] != second
     failed = next(event for event in running.events if event.kind is FAILED)
     assert (failed.number, failed.again_in) == (2, 2)
     assert "/nowhere/python" in failed.reason
 
 
-def test_asked_once_each_has_its_grace_and_asked_twice_none(run, tmp_path):
+def test_second_request_ends_the_grace(run, tmp_path):
     said = tmp_path / "said"
     said.touch()
     running = run(BUSY, said)
-    running.begun()
+    running.pids()
 
     def says(*expected):
         return sorted(said.read_text().splitlines()) == sorted(expected)
 
     running.ending.request()
-    assert wait_until(lambda: says("told 1", "told 2"))
+    assert wait_until(lambda: says("term 1", "term 2"))
     assert running.of(ENDED) == []
     running.ending.request()
     assert running.returned() == 0
-    assert says("forced 1 force", "forced 2 force", "told 1", "told 2")
+    assert says("forced 1 force", "forced 2 force", "term 1", "term 2")
     assert running.supervisor.health()["processes"] == []
 
 
-def test_starting_process_ends_at_once_and_without_failure(run):
+def test_starting_process_ends_at_once(run):
     running = run("signal.pause()")
     assert wait_until(lambda: running.of(STARTED) == [(STARTED, 1, None)])
-    told = running.supervisor.health()
-    assert (told["healthy"], told["processes"]) == (
+    health = running.supervisor.health()
+    assert (health["healthy"], health["processes"]) == (
         False,
         [{"pid": running.events[0].pid, "healthy": False}, {"pid": None, "healthy": False}],
     )
@@ -204,8 +204,8 @@ def test_starting_process_ends_at_once_and_without_failure(run):
     assert running.of(DIED, ENDED) == [(ENDED, 1, 128 + signal.SIGTERM)]
 
 
-def test_exit_code_ignores_a_process_that_failed_to_start(run, tmp_path):
-    """Told to end, a process that cannot begin (its settings cannot be read, say) has no jobs that it could lose."""
+def test_failed_start_changes_no_exit_code(run, tmp_path):
+    """On SIGTERM, a process that cannot start (its settings cannot be read, say) has no jobs that it could lose."""
     ready = tmp_path / "ready"
     body = "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}); open(sys.argv[1], 'w'); "
     running = run(body + "signal.sigwait({signal.SIGTERM}); sys.exit(1)", ready)
@@ -271,13 +271,13 @@ def test_link_reports_ages_and_receives_force(one):
     assert (one.returned, one.done) == ([False], [])
 
 
-def test_it_reports_that_it_has_started_before_any_job_does(one):
+def test_start_is_reported_before_any_job(one):
     """Or one that kills its process as it starts would end the supervisor, for which that process could not begin."""
     one.run_in_a_thread()
     assert one.has_first_report
 
 
-def test_when_its_supervisor_is_gone_it_ends_with_its_grace(one):
+def test_lost_supervisor_ends_the_worker(one):
     thread = one.run_in_a_thread()
     one.supervisor.close()
     assert wait_until(lambda: one.ending.is_requested)
@@ -286,7 +286,7 @@ def test_when_its_supervisor_is_gone_it_ends_with_its_grace(one):
     assert (one.returned, one.done) == ([True], [1])
 
 
-def test_repeated_signal_keeps_the_grace_of_a_process(one):
+def test_repeated_signal_keeps_the_grace(one):
     heard, hurried = threading.Event(), []
     before = signal.signal(signal.SIGWINCH, lambda *_: heard.set())
 
@@ -309,7 +309,7 @@ def test_repeated_signal_keeps_the_grace_of_a_process(one):
     assert (one.done, hurried) == ([1], [False])
 
 
-def test_the_programs_that_its_jobs_start_are_not_supervised():
+def test_jobs_programs_are_not_supervised():
     ours, theirs = Pipe()
     with ours, theirs:
         os.set_inheritable(handle := os.dup(theirs.fileno()), True)
@@ -400,7 +400,7 @@ def succeeded(port):
     return [sample.value for family in families for sample in family.samples if sample.name.endswith("succeeded_total")]
 
 
-def test_killed_process_is_replaced_and_all_end_with_supervisor(start, tmp_path):
+def test_real_processes_end_with_supervisor(start, tmp_path):
     port = free_port()
     supervisor = start(THEIRS, "--port", str(port))
     first, second = healthy_pids(port)
@@ -424,7 +424,7 @@ def test_killed_process_is_replaced_and_all_end_with_supervisor(start, tmp_path)
     ]
 
 
-def test_broken_module_is_reported_once_with_exit_code_2(start, tmp_path):
+def test_broken_module_exits_with_2(start, tmp_path):
     supervisor = start("1 / 0\n")
     assert supervisor.wait(HANG_SECONDS) == 2
     (line,) = (tmp_path / "err").read_text().splitlines()

@@ -1,8 +1,6 @@
 """A partition takes jobs once its schedule stands, and not before: the queries, how often, and what is answered."""
 
-import importlib
 import json
-import sys
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -23,8 +21,8 @@ from dueline.core.partitions import all_tick, without_tick
 from dueline.core.threads import FAILED_FOR_SECONDS
 from dueline.errors import NotYet, QueueNotFound, Throttled, Unavailable
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from tests.api_harness import call_api
-from tests.builders import NOBODY, NOW, a_job, a_queue
+from tests.api_harness import CONTEXT, call_api, import_function, sqs_record
+from tests.builders import NOW, a_job, a_queue
 from tests.system import System
 from tests.wire import on, straight
 
@@ -80,25 +78,25 @@ def of_emails(number):
 # Which partitions take jobs
 
 
-def test_queue_that_is_declared_and_not_deployed_takes_no_jobs(registry):
+def test_undeployed_queue_takes_no_jobs(registry):
     with pytest.raises(NotYet, match="queue 'emails' takes no jobs yet: its stack is not deployed"):
         registry.taking("emails")
     assert not registry.takes(of_emails(0))
 
 
-def test_queue_that_grows_takes_jobs_where_its_schedules_stand(registry, ssm):
+def test_grown_queue_uses_published_partitions(registry, ssm):
     ssm.published["emails"] = 2
     assert registry.taking("emails") == replace(registry.queue("emails"), partitions=2)
     assert [registry.takes(of_emails(number)) for number in range(5)] == [True, True, False, False, False]
 
 
-def test_queue_that_shrinks_takes_jobs_where_it_is_declared(registry, ssm):
+def test_shrunk_queue_uses_declared_partitions(registry, ssm):
     ssm.published["emails"] = 9
     assert registry.taking("emails").partitions == 4
     assert [registry.takes(of_emails(number)) for number in (3, 4)] == [True, False]
 
 
-def test_undeclared_queue_is_not_found_without_a_request(registry, ssm):
+def test_undeclared_queue_needs_no_request(registry, ssm):
     with pytest.raises(QueueNotFound, match=r"not in queues\.yaml"):
         registry.taking("nobody")
     assert not registry.takes(Partition(queue="nobody", number=0))
@@ -108,7 +106,7 @@ def test_undeclared_queue_is_not_found_without_a_request(registry, ssm):
 # How often SSM is queried
 
 
-def test_ssm_is_not_queried_once_all_partitions_are_active(registry, ssm, clock):
+def test_ssm_is_not_queried_once_all_active(registry, ssm, clock):
     ssm.published["emails"] = 4
     for _ in range(100):
         registry.taking("emails")
@@ -117,7 +115,7 @@ def test_ssm_is_not_queried_once_all_partitions_are_active(registry, ssm, clock)
     assert ssm.requests == ["emails"]
 
 
-def test_schedules_are_read_again_every_few_seconds(registry, ssm, clock):
+def test_partitions_are_read_again_in_seconds(registry, ssm, clock):
     for _ in range(100):
         with pytest.raises(NotYet):
             registry.taking("emails")
@@ -132,7 +130,7 @@ def test_schedules_are_read_again_every_few_seconds(registry, ssm, clock):
     assert ssm.requests == ["emails"] * 3
 
 
-def test_queues_are_requested_at_once_without_those_cached(registry, ssm, clock):
+def test_only_uncached_queues_are_requested(registry, ssm, clock):
     ssm.published["emails"] = 9
     assert registry.taking_counts() == {"emails": 4, "invoices": 0}
     assert registry.taking_counts("emails") == {"emails": 4}
@@ -143,7 +141,7 @@ def test_queues_are_requested_at_once_without_those_cached(registry, ssm, clock)
     assert ssm.requests == [["emails", "invoices"], ["invoices"]]
 
 
-def test_active_partitions_are_reported_as_far_as_cached(registry, ssm, clock):
+def test_cached_partitions_survive_throttling(registry, ssm, clock):
     ssm.published["emails"] = 2
     registry.taking("emails")
     ssm.fault = THROTTLED
@@ -154,7 +152,7 @@ def test_active_partitions_are_reported_as_far_as_cached(registry, ssm, clock):
 
 
 @pytest.mark.parametrize(("fault", "error"), [(THROTTLED, Throttled), (UNREACHABLE, Unavailable)])
-def test_where_ssm_does_not_answer_the_last_answer_holds(registry, ssm, clock, fault, error):
+def test_last_answer_of_ssm_holds(registry, ssm, clock, fault, error):
     ssm.published["emails"] = 2
     registry.taking("emails")
     ssm.fault = fault
@@ -227,7 +225,7 @@ def tick_all(system, *numbers):
     [((0, 1, 2, 3), 0, []), ((0, 1, 2), 0, ["emails"]), ((0, 1, 2, 3), 3600, ["emails"])],
     ids=["all tick", "one never", "long ago"],
 )
-def test_ssm_is_queried_only_for_partitions_without_tick(registry, ssm, clock, ticked, later, requests):
+def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, requests):
     system, ssm.published["emails"] = Deployment(registry), 3
     tick_all(system, *ticked)
     now = system.clock.now() + timedelta(seconds=later)
@@ -248,20 +246,13 @@ def test_ssm_is_queried_only_for_partitions_without_tick(registry, ssm, clock, t
 def function(monkeypatch, registry):
     """Reads a function as on Lambda, with that registry."""
     common = {"deployment": "d", "queue_urls": "http://localhost/"}
-    settings = [
-        IngestSettings(**common),
-        TickSettings(**common, tick_period=60, lookahead=240, lease=30),
-        ApiSettings(**common, payloads="p", direct_horizon=890, lookahead=240),
-    ]
-    for name, value in ({k: v for each in settings for k, v in each.to_env().items()} | NOBODY).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setitem(sys.modules, "functions.queue_registry", SimpleNamespace(REGISTRY=registry))
-    monkeypatch.setitem(sys.modules, "functions.declared_queues", SimpleNamespace(DECLARED=Registry(registry.queues)))
-    for name in ("ingest", "tick", "api"):
-        monkeypatch.delitem(sys.modules, f"functions.{name}", raising=False)
-    yield lambda name: importlib.import_module(f"functions.{name}")
-    for name in ("ingest", "tick", "api"):
-        sys.modules.pop(f"functions.{name}", None)
+    settings = {
+        "ingest": IngestSettings(**common),
+        "queue_registry": IngestSettings(**common),
+        "tick": TickSettings(**common, tick_period=60, lookahead=240, lease=30),
+        "api": ApiSettings(**common, payloads="p", direct_horizon=890, lookahead=240),
+    }
+    return lambda name: import_function(monkeypatch, name, settings[name], registry)
 
 
 @pytest.fixture
@@ -296,7 +287,7 @@ def test_api_uses_only_partitions_with_schedules(api, ssm):
     assert ssm.requests == ["emails"]
 
 
-def test_api_does_not_guess_where_ssm_does_not_answer(api, ssm):
+def test_api_is_unavailable_without_ssm(api, ssm):
     ssm.fault = UNREACHABLE
     status, reply = schedule(api)
     assert (status, reply["code"]) == (503, "unavailable")
@@ -307,21 +298,11 @@ def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     ssm.published["emails"] = 2
     monkeypatch.setattr(AwsDeployment, "table", table := MemoryTable())
     there, not_yet = a_late_job(1), a_late_job(2)
-    event = {"Records": [a_record(name, job) for name, job in (("there", there), ("not yet", not_yet))]}
-    answer = function("ingest").handler(event, a_context())
+    messages = {"there": Message.of(there, group="emails"), "not yet": Message.of(not_yet, group="emails")}
+    event = {"Records": [sqs_record(name, each.body, **each.attributes) for name, each in messages.items()]}
+    answer = function("ingest").handler(event, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "not yet"}]}
     assert table.read([rows.job_key(there.id), rows.job_key(not_yet.id)]).rows.keys() == {rows.job_key(there.id)}
-
-
-def a_record(name, job):
-    """Return the message of a job as Lambda brings it from the inbound queue."""
-    message = Message.of(job, group="emails")
-    return {
-        "messageId": name,
-        "body": message.body,
-        "attributes": {"ApproximateReceiveCount": "1"},
-        "messageAttributes": {key: {"stringValue": value} for key, value in message.attributes.items()},
-    }
 
 
 # The watch
@@ -332,7 +313,7 @@ def fence(table, partition, at):
     table.write([{"pk": key[0], "sk": key[1], "fence": instant.text(at)}])
 
 
-def test_partition_has_a_tick_if_its_fence_lies_ahead():
+def test_fence_ahead_means_a_tick():
     table = MemoryTable()
     fence(table, of_emails(0), NOW + timedelta(seconds=240))
     fence(table, of_emails(1), NOW - timedelta(seconds=1))
@@ -341,7 +322,7 @@ def test_partition_has_a_tick_if_its_fence_lies_ahead():
     assert (result.stopped, result.never) == ([of_emails(1)], [of_emails(2)])
 
 
-def test_what_is_left_unread_is_not_called_without_a_tick():
+def test_unread_partition_is_not_reported():
     class Leaving(MemoryTable):
         def read(self, keys):
             result = super().read(keys[1:])
@@ -352,15 +333,13 @@ def test_what_is_left_unread_is_not_called_without_a_tick():
 
 
 @pytest.mark.parametrize(("partitions_active", "stopped"), [(0, 0), (3, 0), (3, 2)])
-def test_watch_counts_and_names_partitions_without_ticks(
-    function, monkeypatch, capsys, caplog, partitions_active, stopped
-):
+def test_watch_names_partitions_without_ticks(function, monkeypatch, capsys, caplog, partitions_active, stopped):
     tick = function("tick")
     table = MemoryTable()
     for number in range(partitions_active):
         fence(table, of_emails(number), NOW + timedelta(seconds=240 if number >= stopped else -1))
     monkeypatch.setattr(tick, "DEPLOYMENT", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
-    tick.handler({"watch": True}, a_context())
+    tick.handler({"watch": True}, CONTEXT)
     reply = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     named = {line.message: line.partitions for line in caplog.records if "tick" in line.message}
     (counted,) = [line for line in reply if metrics.WITHOUT_TICK in line]
@@ -372,24 +351,13 @@ def test_watch_counts_and_names_partitions_without_ticks(
     assert {"emails#3", "dueline-planner#0"} <= set(named["never a tick"])
 
 
-def a_context():
-    return SimpleNamespace(
-        function_name="dueline-tick",
-        memory_limit_in_mb=512,
-        invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-tick",
-        aws_request_id="r",
-        get_remaining_time_in_millis=lambda: 300_000,
-    )
-
-
-def test_function_knows_a_queue_that_grew_within_seconds(function, monkeypatch, clock):
+def test_grown_queue_is_seen_within_seconds(function, monkeypatch, clock):
     published = [1, 4]
     stub = SimpleNamespace(
         get_parameter=lambda **_: {
             "Parameter": {"Value": json.dumps({**a_queue().to_json(), "partitions": published[0]})}
         }
     )
-    monkeypatch.delitem(sys.modules, "functions.queue_registry")
     monkeypatch.setattr("dueline.aws.clients.ssm", lambda *_, **__: stub)
     monkeypatch.setattr("dueline.aws.aws_deployment.SystemClock", lambda: clock)
     registry = function("queue_registry").REGISTRY

@@ -1,0 +1,119 @@
+"""The group of the ticks' schedules, the watches, and the rights by which schedules and rules invoke functions."""
+
+import json
+
+from aws_cdk import Aws, RemovalPolicy
+from aws_cdk.aws_iam import CfnPolicy, IRole, PolicyDocument, Role, ServicePrincipal
+from aws_cdk.aws_lambda import CfnPermission, IAlias
+from aws_cdk.aws_scheduler import CfnSchedule, CfnScheduleGroup
+from aws_cdk.aws_sqs import IQueue
+from constructs import Construct
+
+from dueline.config.deployment import Deployment
+from dueline.config.names import Names
+from infra.arns import Arns
+from infra.grants import allow, use_of_key
+
+WATCH_MINUTES = 5
+PLANNER_WATCH_HOURS = 1
+
+
+class ScheduleGroup(Construct):
+    """The group of the ticks' schedules, and the role of all, which Scheduler has for the deployment's groups alone.
+
+    What the role may do is added last, by `Invocations`.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+        super().__init__(scope, id)
+        names = deployment.names
+        arns = Arns(self, names=names)
+        # Scheduler passes the group of a schedule:
+        # https://docs.aws.amazon.com/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html
+        groups = [arns.schedule_group(group) for group in (names.schedule_group, names.watch_group)]
+        source = {"aws:SourceAccount": Aws.ACCOUNT_ID, "aws:SourceArn": groups}
+        trusted = ServicePrincipal("scheduler.amazonaws.com", conditions={"StringEquals": source})
+        self.role = Role(self, "Role", role_name=names.scheduler_role, assumed_by=trusted)
+        # Deleting a group deletes the schedules in it.
+        group = CfnScheduleGroup(self, "Group", name=names.schedule_group)
+        group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+
+
+class Watches(Construct):
+    """The tick looks for partitions without a tick, the planner for schedules that stand still, whatever happened.
+
+    In a group of their own: in that of the ticks, each schedule is a partition's.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        names: Names,
+        role: IRole,
+        tick: IAlias,
+        planner: IAlias,
+        dead_letter_queue: IQueue,
+    ) -> None:
+        super().__init__(scope, id)
+        self._role, self._dead_letter_queue = role, dead_letter_queue
+        self._group = CfnScheduleGroup(self, "Group", name=names.watch_group)
+        self._watch("Ticks", tick, name=names.watch, rate=f"{WATCH_MINUTES} minutes")
+        self._watch("Schedules", planner, name=names.planner_watch, rate=f"{PLANNER_WATCH_HOURS} hour")
+
+    def _watch(self, id: str, function: IAlias, *, name: str, rate: str) -> None:
+        target = CfnSchedule.TargetProperty(
+            arn=function.function_arn,
+            role_arn=self._role.role_arn,
+            input=json.dumps({"watch": True}),
+            retry_policy=CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=120, maximum_retry_attempts=2),
+            dead_letter_config=CfnSchedule.DeadLetterConfigProperty(arn=self._dead_letter_queue.queue_arn),
+        )
+        CfnSchedule(
+            self,
+            id,
+            name=name,
+            group_name=self._group.ref,
+            schedule_expression=f"rate({rate})",
+            flexible_time_window=CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+            target=target,
+        )
+
+
+class Invocations(Construct):
+    """The rights by which the schedules invoke the tick and the planner, and the rule at `rule` the TTL guard.
+
+    All that comes after the tables. Without tables the functions would fail, and alarms would fire; and what comes
+    after the tables must not fail, because the rollback of a first deployment cannot delete them. Until then the
+    schedules and the rule fire in vain, and nothing counts that: the role may not reach its dead-letter queue either.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        role: IRole,
+        functions: list[IAlias],
+        dead_letter_queue: IQueue,
+        guard: IAlias,
+        rule: str,
+    ) -> None:
+        super().__init__(scope, id)
+        statements = [
+            allow("lambda:InvokeFunction", on=[function.function_arn for function in functions]),
+            allow("sqs:SendMessage", on=[dead_letter_queue.queue_arn]),
+            *use_of_key(self, "sqs", deployment=deployment),
+        ]
+        document = PolicyDocument(statements=statements)
+        CfnPolicy(self, "Schedules", roles=[role.role_name], policy_name="grants", policy_document=document)
+        CfnPermission(
+            self,
+            "Rule",
+            action="lambda:InvokeFunction",
+            function_name=guard.function_arn,
+            principal="events.amazonaws.com",
+            source_arn=rule,
+        )

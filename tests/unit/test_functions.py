@@ -1,0 +1,344 @@
+"""The ingest, planner and tick functions: what Lambda brings them, what they answer, and what they report."""
+
+import importlib
+import json
+import logging
+import math
+import re
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import functions.telemetry
+from dueline.config import metrics
+from dueline.config.environment import IngestSettings, PlannerSettings, TickSettings
+from dueline.config.registry import Registry
+from dueline.core.ingest import InboundMessage, IngestResult
+from dueline.core.job import Partition
+from dueline.core.message import Message, TypedText
+from dueline.errors import Unavailable
+from dueline.schedules.planner import Planned, PlanningMessage
+from functions.telemetry import DispatchMetrics, RecordingDispatcher, count, log, report
+from tests.api_harness import CONTEXT, import_function, sqs_record
+from tests.builders import EMAILS, NOW, a_job, a_queue
+from tests.contract.answers import answering
+from tests.system import System
+
+
+@pytest.fixture
+def ingest(monkeypatch):
+    settings = IngestSettings(deployment="d", queue_urls="http://localhost/")
+    return import_function(monkeypatch, "ingest", settings, Registry({}))
+
+
+def test_late_path_reports_by_queue_and_on_time(ingest, monkeypatch, capsys):
+    late = [a_job(due=ingest.DEPLOYMENT.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
+    monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: IngestResult(late=late)))
+    ingest.handler({"Records": [sqs_record("m")]}, CONTEXT)
+    [reported] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    assert (reported["queue"], reported["Dispatched"], reported["OnTime"], reported["Delayed"]) == (
+        "emails",
+        [3],
+        [1],
+        [2],
+    )
+
+
+def test_ingest_function_reports_failed_messages(ingest, monkeypatch):
+    batches = []
+
+    def run(batch, *, until):
+        batches.append(batch)
+        return IngestResult(failed={"m2", "m1"})
+
+    monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=run))
+    text = {"stringValue": "x", "stringListValues": [], "binaryListValues": [], "dataType": "String"}
+    of_bytes = {"binaryValue": "eA==", "stringListValues": [], "binaryListValues": [], "dataType": "Binary"}
+    records = [sqs_record("m1"), sqs_record("m2", receives=7, **{"dueline-id": text, "theirs": of_bytes})]
+    answer = ingest.handler({"Records": records}, CONTEXT)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}, {"itemIdentifier": "m2"}]}
+    bare = Message(body="{}")
+    attributed = Message(body="{}", attributes={"dueline-id": "x", "theirs": TypedText.of_bytes(b"x")})
+    assert batches == [
+        [
+            InboundMessage(message_id="m1", message=bare, receives=1),
+            InboundMessage(message_id="m2", message=attributed, receives=7),
+        ]
+    ]
+
+
+# The planner
+
+
+class Inbox:
+    """Notes what is hidden."""
+
+    def __init__(self, fault=None):
+        self.hidden = {}
+        self.fault = fault
+
+    def hide(self, receipts, seconds):
+        if self.fault:
+            raise self.fault
+        self.hidden.update(zip(receipts, seconds, strict=True))
+
+
+@pytest.fixture
+def planner(monkeypatch):
+    settings = PlannerSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
+    return import_function(monkeypatch, "planner", settings, Registry({"emails": a_queue(), "invoices": a_queue()}))
+
+
+def plans(planner, monkeypatch, done, *, inbox=None):
+    """Let the planner answer with `done`; return the batches that it was given."""
+    batches = []
+
+    def run(batch, *, until):
+        batches.append(list(batch))
+        return done
+
+    monkeypatch.setattr(planner, "PLANNER", SimpleNamespace(run=run))
+    monkeypatch.setattr(planner, "INBOX", inbox or Inbox())
+    return batches
+
+
+def test_step_has_the_time_of_its_first_receive(planner, monkeypatch):
+    batches = plans(planner, monkeypatch, Planned())
+    assert planner.handler({"Records": [sqs_record("m", **{"dueline-id": "x"})]}, CONTEXT) == {"batchItemFailures": []}
+    first = datetime(2026, 11, 22, 8, 0, 0, 250_000, UTC)
+    message = Message(body="{}", attributes={"dueline-id": "x"})
+    assert batches == [[PlanningMessage(message_id="m", message=message, first_received=first)]]
+
+
+def test_waiting_step_is_hidden_longer(planner, monkeypatch):
+    records = [
+        sqs_record("first"),
+        sqs_record("third", receives=3),
+        sqs_record("old", receives=300),
+        sqs_record("done"),
+    ]
+    plans(planner, monkeypatch, Planned(again={"first", "third", "old"}), inbox=(inbox := Inbox()))
+    answer = planner.handler({"Records": records}, CONTEXT)
+    assert inbox.hidden == {"receipt of first": 2, "receipt of third": 8, "receipt of old": 60}
+    assert {each["itemIdentifier"] for each in answer["batchItemFailures"]} == {"first", "third", "old"}
+
+
+def test_step_that_cannot_be_hidden_comes_again(planner, monkeypatch):
+    plans(planner, monkeypatch, Planned(again={"m"}), inbox=Inbox(fault=Unavailable("no answer")))
+    answer = planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
+
+
+def reported(capsys):
+    return [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if "_aws" in line]
+
+
+def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
+    done = Planned(submitted=Counter(emails=3, invoices=2), missed=Counter(emails=1), dropped=1)
+    plans(planner, monkeypatch, done)
+    planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
+    of_queues = {metric["queue"]: metric for metric in reported(capsys)}
+    assert (of_queues["emails"]["Planned"], of_queues["emails"]["Missed"]) == ([3], [1])
+    assert of_queues["invoices"]["Planned"] == [2]
+    assert "Missed" not in of_queues["invoices"]
+    assert [metric["PlansDropped"] for metric in of_queues.values() if "PlansDropped" in metric] == [[1]]
+
+
+def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
+    caught_up = a_job(due=planner.DEPLOYMENT.clock.now() - timedelta(hours=1))
+    dispatcher = planner._dispatcher("emails")
+
+    def run(batch, *, until):
+        dispatcher.dispatched.record([caught_up], now=planner.DEPLOYMENT.clock.now())
+        return Planned(submitted=Counter(emails=1))
+
+    monkeypatch.setattr(planner, "PLANNER", SimpleNamespace(run=run))
+    planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
+    [metric] = reported(capsys)
+    assert (metric["Planned"], metric["Dispatched"], metric["OnTime"], metric["Delayed"]) == ([1], [1], [0], [1])
+
+
+@pytest.mark.parametrize(("stalled", "queues"), [(0, []), (2, [{"invoices": 2}])])
+def test_watch_counts_stalled_schedules(planner, monkeypatch, capsys, caplog, stalled, queues):
+    watched(planner, monkeypatch, emails=0, invoices=stalled)
+    planner.handler({"watch": True}, CONTEXT)
+    [metric] = reported(capsys)
+    assert metric["StandingStill"] == [stalled]
+    assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == queues
+
+
+def test_unreadable_queue_fails_the_watch_last(planner, monkeypatch, capsys):
+    watched(planner, monkeypatch, emails=Unavailable("no answer"), invoices=1)
+    with pytest.raises(Unavailable):
+        planner.handler({"watch": True}, CONTEXT)
+    [metric] = reported(capsys)
+    assert metric["StandingStill"] == [1]
+
+
+def watched(planner, monkeypatch, **stalled_by_queue):
+    """Let the watch find so many schedules of each queue that stand still, or raise."""
+
+    def revive(queue, *, until):
+        if isinstance(stalled_by_queue[queue], Exception):
+            raise stalled_by_queue[queue]
+        return stalled_by_queue[queue]
+
+    monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=revive))
+
+
+# On time is what SQS shows within a minute of when it is due
+
+
+INVOICES = Partition(queue="invoices", number=0)
+
+
+def answer(on_time, delayed):
+    return {metrics.DISPATCHED: on_time + delayed, metrics.ON_TIME: on_time, metrics.DELAYED: delayed}
+
+
+@pytest.mark.parametrize(("late", "on_time"), [(-600, True), (0, True), (60, True), (60.001, False)])
+def test_job_sent_within_a_minute_is_on_time(late, on_time):
+    dispatched = DispatchMetrics()
+    dispatched.record([a_job(due=NOW)], now=NOW + timedelta(seconds=late))
+    assert dispatched.flush() == {"emails": answer(int(on_time), int(not on_time))}
+
+
+def test_jobs_are_counted_by_queue():
+    dispatched = DispatchMetrics()
+    dispatched.record([a_job(due=NOW), a_job(due=NOW - timedelta(hours=1))], now=NOW)
+    dispatched.record([a_job(due=NOW), a_job(partition=INVOICES, due=NOW)], now=NOW)
+    assert dispatched.flush() == {"emails": answer(2, 1), "invoices": answer(1, 0)}
+    assert dispatched.flush() == {}
+
+
+def test_sent_jobs_count_by_their_wave():
+    system, dispatched = System(a_queue()), DispatchMetrics()
+    dispatcher = RecordingDispatcher.of(system.dispatcher("emails"), dispatched=dispatched)
+    first, second = (a_job(due=NOW, uid=f"00000000-0000-4000-8000-00000000000{number}") for number in (1, 2))
+    dispatcher.dispatch([first], until=math.inf)
+    system.clock.sleep(61)
+    dispatcher.dispatch([second], until=math.inf)
+    dispatcher.dispatch([a_job(due=NOW + timedelta(days=1))], until=system.clock.monotonic() + 0.01)
+    assert system.arrived() == [first.id, second.id]
+    assert dispatched.flush() == {EMAILS.queue: answer(1, 1)}
+
+
+@pytest.fixture
+def tick(monkeypatch):
+    settings = TickSettings(deployment="d", queue_urls="http://localhost/", tick_period=60, lookahead=240, lease=30)
+    return import_function(monkeypatch, "tick", settings, Registry({"emails": a_queue()}))
+
+
+def test_tick_reports_jobs_on_time(tick, monkeypatch, capsys):
+    system = System(a_queue())
+    system.put(*(a_job(due=NOW - timedelta(seconds=late)) for late in (300, 61, 60, 0, -30)))
+    in_memory = SimpleNamespace(
+        clock=system.clock, table=system.table, dispatcher=lambda queue, precise: system.dispatcher(queue)
+    )
+    monkeypatch.setattr(tick, "DEPLOYMENT", in_memory)
+    tick.handler({"queue": EMAILS.queue, "partition": EMAILS.number}, CONTEXT)
+    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    assert (line["queue"], line["Dispatched"], line["OnTime"], line["Delayed"]) == ("emails", [5], [3], [2])
+
+
+# Lines of metrics and of the log
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_queue_metrics_have_deployment_and_queue(capsys: pytest.CaptureFixture[str]) -> None:
+    report({}, deployment="d", of_queues={"emails": {metrics.DISPATCHED: 3, metrics.LATENESS: 0.0}})
+    (answer,) = lines(capsys)
+    assert answer["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Dueline"
+    assert answer["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["deployment", "queue"]]
+    assert (answer["deployment"], answer["queue"]) == ("d", "emails")
+    assert (answer["Dispatched"], answer["Lateness"]) == ([3.0], [0.0])
+
+
+def test_each_further_queue_has_a_line_of_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    of_queues = {name: {metrics.DISPATCHED: times} for times, name in enumerate(("emails", "invoices", "texts"), 1)}
+    report({metrics.INGESTED: 9}, deployment="d", of_queues=of_queues)
+    first, *others = lines(capsys)
+    answer = [(each["Dimensions"], each["Metrics"][0]["Name"]) for each in first["_aws"]["CloudWatchMetrics"]]
+    assert answer == [([["deployment"]], "Ingested"), ([["deployment", "queue"]], "Dispatched")]
+    assert (first["deployment"], first["queue"], first["Ingested"], first["Dispatched"]) == ("d", "emails", [9], [1])
+    assert [(each["queue"], each["Dispatched"]) for each in others] == [("invoices", [2]), ("texts", [3])]
+
+
+def test_metric_filters_read_a_requests_line(capsys: pytest.CaptureFixture[str]) -> None:
+    count({metrics.SUBMITTED: 2, metrics.DISPATCHED: 0}, deployment="d", queue="emails")
+    count({metrics.SUBMITTED: 0}, deployment="d", queue="emails")
+    assert capsys.readouterr().out == '{"deployment":"d","queue":"emails","Submitted":2}\n'
+    with pytest.raises(ValueError, match=metrics.PARKED):
+        count({metrics.PARKED: 1}, deployment="d", queue="emails")
+
+
+def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    report({metrics.PARKED: 0, metrics.INGESTED: 0}, deployment="d")
+    assert capsys.readouterr().out == ""
+
+
+def test_zero_on_time_needs_delayed_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 2}})
+    report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 2, metrics.DELAYED: 0}})
+    report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 0}})
+    late, in_time = lines(capsys)
+    assert (late["OnTime"], late["Delayed"]) == ([0], [2])
+    assert in_time["OnTime"] == [2]
+    assert "Delayed" not in in_time
+
+
+def test_unknown_lateness_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    report({}, deployment="d", of_queues={"emails": {metrics.LATENESS: None}})
+    assert capsys.readouterr().out == ""
+    report({}, deployment="d", of_queues={"emails": {metrics.LATENESS: 0.0}})
+    assert [line["Lateness"] for line in lines(capsys)] == [[0.0]]
+
+
+def test_log_line_has_event_and_request_id(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = log("a-test")
+    context = SimpleNamespace(
+        function_name="dueline-tick", memory_limit_in_mb=512, invoked_function_arn="arn:…", aws_request_id="8476a536"
+    )
+
+    @logger.inject_lambda_context
+    def handler(event: dict[str, str], context: object) -> None:
+        logger.info("ticked", extra={"queue": "emails"})
+
+    handler({}, context)
+    (answer,) = lines(capsys)
+    # Of another form, Lambda would take the level of each line to be INFO.
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", answer.pop("timestamp"))
+    # Of the process: another test may have been first.
+    assert answer.pop("cold_start") in (True, False)
+    assert answer == {"level": "INFO", "message": "ticked", "function_request_id": "8476a536", "queue": "emails"}
+
+
+def test_debug_logs_no_payloads_or_tokens(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {
+        name: f"of-{name.lower()}" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    }
+    for name, value in {**secrets, "AWS_DEFAULT_REGION": "eu-west-1", "AWS_LAMBDA_LOG_LEVEL": "DEBUG"}.items():
+        monkeypatch.setenv(name, value)
+    # As Lambda does it before it reads the function.
+    caplog.set_level(logging.DEBUG)
+    logger = importlib.reload(functions.telemetry).log("a-test-of-debug")
+    answering("dynamodb", (200, {})).put_item(TableName="t", Item={"pk": {"S": "the-payload"}})
+    logger.debug("scheduled")
+    assert [record.message for record in caplog.records if record.levelno < logging.INFO] == ["scheduled"]
+    assert [line["message"] for line in lines(capsys)] == ["scheduled"]
+    assert not any(secret in caplog.text for secret in (*secrets.values(), "the-payload"))
+
+
+def test_queue_has_six_metrics_at_most() -> None:
+    assert len(metrics.OF_A_QUEUE) <= 6
+    assert len(metrics.OF_SCHEDULES) <= 3
+    with pytest.raises(ValueError, match=metrics.PARKED):
+        report({}, deployment="d", of_queues={"emails": {metrics.PARKED: 1}})
