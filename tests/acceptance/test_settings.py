@@ -92,5 +92,5 @@ def test_deployment_with_other_queues_is_refused(
     monkeypatch.setattr(sandbox, "QUEUES", other)
     with pytest.raises(sandbox.Refused, match="the sandbox has \\['plain'\\] and no others"):
         sandbox.refuse_other_deployments(session)
-    with pytest.raises(sandbox.Refused, match="has the queues .*'flood'.*, which the sandbox does not have"):
+    with pytest.raises(sandbox.Refused, match=r"has the queues .*'flood'.*, which the sandbox does not have"):
         sandbox.refuse_other_queues(session)

@@ -20,9 +20,10 @@ from dueline.core.queue_settings import Rate
 from dueline.core.rows import slots_key
 from dueline.errors import QueueNotFound, Throttled
 from dueline.operations.control import set_rate
-from dueline.testing import MemoryTable
+from dueline.testing import MemoryTable, VirtualClock
 from dueline.worker import worker as worker_module
 from dueline.worker.events import EventKind
+from dueline.worker.runner import Runner, Shutdown
 from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
 from tests.forking import run_in_fork
@@ -183,6 +184,34 @@ def test_refused_acknowledgement_is_repeated(connected, monkeypatch):
     worker.stop()
     assert running.end() is True
     assert (queue.messages, connected.events.of(EventKind.LOST)) == ([], [])
+
+
+def test_all_queues_finish_without_a_thread(monkeypatch):
+    """Where the system has no thread left, the last acknowledgements are sent all the same."""
+    clock, calls = VirtualClock(NOW), []
+
+    class Slow:
+        is_busy = False
+
+        def stop(self):
+            calls.append("stop")
+
+        def put_back(self, *, within):
+            calls.append(("put back", within))
+            clock.sleep(2)
+            return True
+
+        def finish(self, *, within):
+            calls.append(("finish", within))
+            clock.sleep(3)
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    runner = Runner({}, clock=clock)
+    assert runner._end([Slow(), Slow()], Shutdown(), grace=10) is True
+    assert calls == ["stop", "stop", ("put back", 6), ("put back", 4), ("finish", 5), ("finish", 2)]
 
 
 def test_forked_child_ends_by_a_signal(connected):
