@@ -199,5 +199,5 @@ def test_doctor_reports_unreadable_parameters(session, monkeypatch, parameters, 
     with Stubber(ssm) as answering:
         answering.add_response("get_parameters_by_path", {"Parameters": published})
         done = CliRunner().invoke(app, ["--name", "shop", "doctor"])
-    assert done.exit_code == 2, done.output
+    assert done.exit_code == 6, done.output
     assert f"parameter /dueline/shop/{broken} cannot be read" in done.stderr
