@@ -4,6 +4,8 @@ import time
 
 import httpx
 
+from tests.waiting import HANG_SECONDS
+
 _TRIES = 30
 
 
@@ -18,3 +20,8 @@ class RetryingTransport(httpx.HTTPTransport):
             response.read()
             time.sleep(1)
         return response
+
+
+def patient_http(api: str) -> httpx.Client:
+    """Return a client of the API of a local run, which signs for its callers."""
+    return httpx.Client(base_url=api, timeout=HANG_SECONDS, transport=RetryingTransport())

@@ -19,6 +19,7 @@ from local.emulator import CREDENTIALS
 from local.template import ROOT
 from tests.e2e.chaos.bad_messages import carried, id_of
 from tests.e2e.newcomer import local
+from tests.retrying_http import patient_http
 from tests.waiting import HANG_SECONDS, wait_until
 
 
@@ -94,7 +95,8 @@ def _speaks_to_it(home: Path) -> bool:
 def _scheduled(endpoints: dict[str, Any]) -> str:
     """Schedule a job far ahead, and return its id."""
     asked = {"payload": 1, "delay": 3600}
-    answer = httpx.post(f"{endpoints['api']}/queues/emails/jobs", json=asked, timeout=HANG_SECONDS).json()
+    with patient_http(endpoints["api"]) as http:
+        answer = http.post("/queues/emails/jobs", json=asked).json()
     assert answer["state"] == "scheduled"
     return str(answer["id"])
 
@@ -109,7 +111,8 @@ def _ingested(endpoints: dict[str, Any]) -> None:
 
 
 def _state(endpoints: dict[str, Any], id: str) -> str:
-    return str(httpx.get(f"{endpoints['api']}/queues/emails/jobs/{id}", timeout=HANG_SECONDS).json()["state"])
+    with patient_http(endpoints["api"]) as http:
+        return str(http.get(f"/queues/emails/jobs/{id}").json()["state"])
 
 
 def _running(home: Path) -> list[str]:

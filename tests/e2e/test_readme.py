@@ -18,6 +18,7 @@ from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from tests.e2e.working import working
+from tests.retrying_http import patient_http
 from tests.waiting import HANG_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -157,9 +158,9 @@ def record_of(job: dict[str, Any], arn: str) -> dict[str, Any]:
 
 
 def test_a_local_run_needs_no_signature(endpoints: Endpoints, emulator: Emulator) -> None:
-    with signing_proxy(endpoints.api, authority=emulator.authority) as api:
-        answer = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": 3600}, timeout=HANG_SECONDS)
+    with signing_proxy(endpoints.api, authority=emulator.authority) as api, patient_http(api) as http:
+        answer = http.post("/queues/emails/jobs", json={"payload": 1, "delay": 3600})
         assert answer.status_code == 201
-        assert httpx.get(f"{api}/queues/emails/jobs/{answer.json()['id']}", timeout=HANG_SECONDS).is_success
-        refused = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": -1}, timeout=HANG_SECONDS)
+        assert http.get(f"/queues/emails/jobs/{answer.json()['id']}").is_success
+        refused = http.post("/queues/emails/jobs", json={"payload": 1, "delay": -1})
         assert refused.headers["content-type"] == "application/problem+json"
