@@ -213,6 +213,17 @@ def test_manual_runs_are_counted_once(api, capsys):
     ]
 
 
+@pytest.mark.parametrize("verb", ["run", "backfill"])
+def test_run_with_a_stale_etag_is_412(api, verb):
+    span = {"from": "2026-01-05T00:00:00Z", "to": "2026-01-06T00:00:00Z"} if verb == "backfill" else None
+    stale = answer_of(api, "PUT", DIGEST, WEEKDAYS)["etag"]
+    now = answer_of(api, "PUT", DIGEST, {"every": 60})["etag"]
+    status, problem = request(api, "POST", f"{DIGEST}/{verb}", span, headers={"if-match": stale})
+    assert (status, problem["code"], sent(api)) == (412, "schedule_changed", [])
+    assert f"schedule emails/digest is {now} now" in problem["detail"]
+    assert request(api, "POST", f"{DIGEST}/run", headers={"if-match": now})[0] == 201
+
+
 def test_backfill_is_a_job_for_each_instant(api):
     request(api, "PUT", DIGEST, WEEKDAYS)
     week = {"from": "2026-01-05T00:00:00Z", "to": "2026-01-12T00:00:00Z"}
