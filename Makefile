@@ -27,7 +27,7 @@ APPROVAL ?= $(if $(filter 1,$(CONCURRENCY)),broadening,never)
 CDK := npx --yes aws-cdk@2.1148.1
 # Other seeds and examples each time; `runs` tells which.
 SEEDS ?= --minutes $(MINUTES) --first $(shell date +%s)
-EXAMPLES_ARE ?= anew
+EXAMPLES_ARE ?= random
 
 # The CDK's Node library fills a screen where Node is past its support, which Debian's is; it works on Node 20.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
@@ -144,7 +144,7 @@ schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json, docs/queue
 	$(BIN)/python -m dueline.config.schema
 	$(BIN)/python -m functions.http.openapi
 
-golden: $(READY) ## Write the templates that tests/template compares anew: read their diff before you commit it
+golden: $(READY) ## Write again the templates that tests/template compares: read their diff before you commit it
 	$(BIN)/python -m tests.template.test_golden
 
 clean: ## Remove the virtual environment and all that was made

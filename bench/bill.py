@@ -255,7 +255,7 @@ WAITS = (1, 30, 180)
 JOBS_PER_PARTITION = 500
 TICK_SECONDS, SECONDS_A_MONTH = 60, MONTH_HOURS * 3600
 CALL_JOBS = 100
-# A tick of more jobs than these is no dearer a job.
+# A tick of more jobs than these is no more expensive a job.
 MOST_TICKED = 1200
 # Dynein's protocol, and the same with whatever it allows done by ten or 25.
 DYNEIN, DYNEIN_BATCHED = "dynein", "dynein batched"

@@ -32,7 +32,7 @@ const sqs = http.createServer((request, response) => {
     response.end(JSON.stringify({ Successful, Failed: [] }))
   })
 })
-// boto3 keeps its connections; closed ones would be made anew while something is measured.
+// boto3 keeps its connections; closed ones would be made again while something is measured.
 sqs.keepAliveTimeout = 600_000
 
 if (plan) {

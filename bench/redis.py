@@ -85,7 +85,7 @@ def dueline_dollars(cost: Mapping[str, Any], rate: int, hours: float) -> float:
 
 
 def crossing(cache: Cache, cost: Mapping[str, Any], rate: int) -> float:
-    """Return from how many hours on Redis is dearer; 0 where it always is. Its memory makes it so in the end."""
+    """Return from how many hours on Redis is more expensive: its memory makes it so in the end. 0: always."""
     hours = (step / _STEPS for step in range(_FURTHEST_HOURS * _STEPS))
     return next(each for each in hours if cache.dollars(rate, each) >= dueline_dollars(cost, rate, each))
 

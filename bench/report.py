@@ -192,11 +192,11 @@ def _headline(results: Results) -> str:
         ),
     ]
     return "\n\n".join(
-        [table(("", "Dueline", "against"), rows), _still_dearer(cost), _on_time(results["lateness"].figures)]
+        [table(("", "Dueline", "against"), rows), _still_more_expensive(cost), _on_time(results["lateness"].figures)]
     )
 
 
-def _still_dearer(cost: Figures) -> str:
+def _still_more_expensive(cost: Figures) -> str:
     """Return where EventBridge Scheduler is cheaper."""
     cases = []
     for way in (bill.HTTP_SINGLY, bill.HTTP_IN_CALLS, bill.OURS):
@@ -292,7 +292,8 @@ def _redis(figures: Figures) -> str:
     ]
     counted = (
         f"A waiting job takes {price['job_bytes']:,.0f} B of memory, with a payload of {price['payload']} B, as"
-        f" {price['waiting']:,} wait, and {price['ecpus']:.2f} ECPUs in all. Redis is dearer {', '.join(crossings)}."
+        f" {price['waiting']:,} wait, and {price['ecpus']:.2f} ECPUs in all."
+        f" Redis is more expensive {', '.join(crossings)}."
     )
     bills = grid("$ a million jobs", rows)
     late = "; ".join(

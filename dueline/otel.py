@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 def is_installed() -> bool:
     """Return whether OpenTelemetry's API is there, and import it if so. Later calls import nothing.
 
-    An import takes a lock, each time anew where it finds nothing. A process that is forked meanwhile never gets it.
+    An import takes a lock each time it finds nothing. A process that is forked meanwhile never gets it.
     """
     try:
         if find_spec("opentelemetry.propagate") is None:

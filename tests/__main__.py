@@ -25,7 +25,7 @@ PYTHON = (sys.executable, "-m")
 # import-linter has no `python -m`.
 IMPORTS = str(Path(sys.executable).with_name("lint-imports"))
 PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600", "-m", "not thorough")
-# What computes all the time lets what waits go first: a function that is late is asked again, and that costs more.
+# What computes all the time lets what waits go first: a call that times out is made again, and that costs more.
 COMPUTING = ("nice", *PYTEST)
 # The CDK's rules on templates take longer than all tests of these; `make soak` holds the same stacks to them.
 SYNTHESIZING = ("env", *(f"{name}={value}" for name, value in UNVALIDATED.items()), *COMPUTING)
@@ -94,9 +94,9 @@ class Ended:
     reasons: frozenset[str]
 
     def __str__(self) -> str:
-        told = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count)
-        taken = f"{self.seconds:6.1f} s, {self.cpu_seconds:5.1f} s of CPU"
-        line = f"{self.part:<12} {'ok' if self.is_good else 'FAILED':<7} {taken}  {told}"
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count)
+        times = f"{self.seconds:6.1f} s, {self.cpu_seconds:5.1f} s of CPU"
+        line = f"{self.part:<12} {'ok' if self.is_good else 'FAILED':<7} {times}  {outcomes}"
         return "\n".join((line, *(f"{'':<12} skipped: {reason}" for reason in sorted(self.reasons))))
 
 
@@ -120,7 +120,7 @@ def main(
             ended.append(future.result())
             typer.echo(ended[-1] if ended[-1].is_good else f"{ended[-1].output}\n{ended[-1]}")
         sharing.join()
-    _tell(ended, seconds=time.monotonic() - began)
+    _report(ended, seconds=time.monotonic() - began)
     raise typer.Exit(0 if all(each.is_good for each in ended) else 1)
 
 
@@ -140,8 +140,8 @@ def _run(part: str, scratch: Path) -> Ended:
 
 
 def _process(command: Sequence[str], *, report: Path) -> Done:
-    told = [f"--junitxml={report}"] if "pytest" in command else []
-    with subprocess.Popen([*command, *told], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    options = [f"--junitxml={report}"] if "pytest" in command else []
+    with subprocess.Popen([*command, *options], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         hang = threading.Timer(HANG_SECONDS, process.kill)
         hang.start()
         output = process.stdout.read() if process.stdout else b""
@@ -160,24 +160,24 @@ def _ended(part: str, done: Sequence[Done], *, report: Path, seconds: float) -> 
         output="".join(each.output for each in done),
         seconds=seconds,
         cpu_seconds=sum(each.cpu_seconds for each in done),
-        counts={told: sum(_OUTCOMES.get(each, "passed") == told for each in outcomes) for told in _TOLD},
+        counts={name: sum(_OUTCOMES.get(each, "passed") == name for each in outcomes) for name in _REPORTED},
         tests={f"{case.get('classname')}.{case.get('name')}": float(case.get("time", 0)) for case in cases},
         reasons=frozenset(skip.get("message", "") for case in cases for skip in case.iter("skipped")),
     )
 
 
 _OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}
-_TOLD = ("passed", "failed", "skipped")
+_REPORTED = ("passed", "failed", "skipped")
 
 
-def _tell(ended: list[Ended], *, seconds: float) -> None:
-    tests = {name: taken for each in ended for name, taken in each.tests.items()}
+def _report(ended: list[Ended], *, seconds: float) -> None:
+    tests = {name: duration for each in ended for name, duration in each.tests.items()}
     typer.echo(f"\nthe {SLOWEST} slowest:")
     for name in sorted(tests, key=lambda name: tests[name], reverse=True)[:SLOWEST]:
         typer.echo(f"{tests[name]:6.1f} s  {name}")
     cpu = os.times()
     typer.echo(f"\n{seconds:.0f} s, and {sum(cpu[:4]):.0f} s of CPU")
-    passed, failed, skipped = (sum(each.counts[told] for each in ended) for told in _TOLD)
+    passed, failed, skipped = (sum(each.counts[name] for each in ended) for name in _REPORTED)
     failed += sum(not each.is_good and not each.counts["failed"] for each in ended)
     typer.echo(f"{passed} passed, {failed} failed, {skipped} skipped")
 
@@ -194,7 +194,7 @@ def _scratch() -> Iterator[Path]:
 
 @contextmanager
 def _busy_loops(number: int) -> Iterator[None]:
-    """Leave the machine less time, as whoever else works on it does."""
+    """Leave the machine less time, as other users of it do."""
     with ExitStack() as stack:
         for _ in range(number):
             loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))

@@ -1,7 +1,7 @@
 """How large the house is, and whether that keeps the bounds: `python -m tests.house` prints it.
 
 A figure that does not keep its bound yet is held in house.json at what it was, and may only fall: after it fell,
-`python -m tests.house lower` writes what is held anew. `python -m tests.house words dueline/cli` prints the words
+`python -m tests.house lower` writes the lower limits. `python -m tests.house words dueline/cli` prints the words
 that are counted as dialect there.
 """
 

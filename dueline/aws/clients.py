@@ -156,7 +156,7 @@ def config(longest: timedelta, *, connect_seconds: float | None = None, connecti
         read_timeout=attempt - of_function,
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
         max_pool_connections=connections,
-        # Without one of its own, botocore writes the user agent anew, out of a dozen parts, for each request.
+        # Without one of its own, botocore writes the user agent again, out of a dozen parts, for each request.
         user_agent=f"dueline/{__version__}",
         # Requests are made by this library alone, and AWS checks them all the same.
         parameter_validation=False,

@@ -105,7 +105,7 @@ class DirectApi:
         with map_caller_errors(f"cancelling jobs of queue {queue}"):
             results = self._cancelled(ids, queue=self._published.queue(queue))
             lost = [place for place, each in enumerate(results) if isinstance(each, JobNotFound)]
-            retried = self._cancelled_anew(queue, [ids[place] for place in lost]) if lost else []
+            retried = self._cancel_again(queue, [ids[place] for place in lost]) if lost else []
             again = dict(zip(lost, retried, strict=True))
             results = [again.get(place, each) for place, each in enumerate(results)]
             return [each.state if isinstance(each, CancelResult) else as_caller_error(each) for each in results]
@@ -164,7 +164,7 @@ class DirectApi:
         return replace(request, at=min(moment.latest + delay, moment.earliest + FURTHEST), delay=None)
 
     def _moment(self) -> TimeBounds:
-        """Return what AWS's clock shows, read anew where this machine's own was set since the last answer."""
+        """Return what AWS's clock shows, read again where this machine's own was set since the last answer."""
         if self._clock.moment() is None:
             self._published.settings()
         now = self._clock.now()
@@ -184,14 +184,14 @@ class DirectApi:
         table, clock, spread = self._deployed.table, self._deployed.clock, self._deployed.spread
         return submitted_statuses(results, queue=queue, table=table, clock=clock, until=until, spread=spread)
 
-    def _cancelled_anew(self, queue: str, ids: Sequence[JobId]) -> Sequence[CancelResult | DuelineError]:
+    def _cancel_again(self, queue: str, ids: Sequence[JobId]) -> Sequence[CancelResult | DuelineError]:
         """Cancel what was not found: its partition may be newer than what is known of its queue.
 
         Where that cannot be read, it is the error of each of these alone.
         """
         try:
             with map_caller_errors(f"reading queue {queue}"):
-                settings = self._published.anew(queue)
+                settings = self._published.refresh(queue)
         except DuelineError as error:
             return [error.copy(job_id=str(id)) for id in ids]
         return self._cancelled(ids, queue=settings)
@@ -201,7 +201,7 @@ class DirectApi:
         try:
             return call(self._published.queue(queue))
         except JobNotFound:
-            return call(self._published.anew(queue))
+            return call(self._published.refresh(queue))
 
     def _until(self) -> float:
         return self._deployed.clock.monotonic() + _LONGEST_CALL_SECONDS

@@ -66,16 +66,16 @@ class SettingsStore:
             self._queues.pop(name, None)
             raise
 
-    def anew(self, name: str) -> QueueSettings:
+    def refresh(self, name: str) -> QueueSettings:
         """Return a queue's settings as they are now. Raises QueueNotFound."""
         try:
-            return self._kept(name).anew()
+            return self._kept(name).refresh()
         except QueueNotFound:
             self._queues.pop(name, None)
             raise
 
     def work(self, name: str) -> WorkSettings:
-        """Return a queue's settings for its workers, read anew each time. Raises QueueNotFound."""
+        """Return a queue's settings for its workers, read again each time. Raises QueueNotFound."""
         return WorkSettings.from_json(self._parameter(queue_name(name)), name=name)
 
     def queues(self) -> list[QueueSettings]:
@@ -85,7 +85,7 @@ class SettingsStore:
         return [QueueSettings.from_json(json.loads(value), name=name) for name, value in sorted(values.items())]
 
     def some(self, names: Sequence[str]) -> dict[str, QueueSettings]:
-        """Return the settings of these queues, read anew, ten a request; those that do not exist are left out."""
+        """Return the settings of these queues, read again, ten a request; those that do not exist are left out."""
         settings: dict[str, QueueSettings] = {}
         for start in range(0, len(names), _MOST_A_REQUEST):
             queue_names = {self._names.queue_parameter(name): name for name in names[start : start + _MOST_A_REQUEST]}

@@ -2,7 +2,7 @@
 
 Any page in the browser can send requests to loopback. A page from elsewhere is recognized by its Origin, a name that
 was rebound to 127.0.0.1 by its Host, a form by its content type; and all of them, and other users of the machine, lack
-the token, which is made anew for each run and travels in the URL's fragment and in a header, never in a cookie.
+the token, which is new in each run and travels in the URL's fragment and in a header, never in a cookie.
 """
 
 import secrets

@@ -20,7 +20,7 @@ MOST_COUNTED = 1000
 class Control:
     """Whether a queue is paused, and the rate of all its workers together; None is no limit.
 
-    `rate_set` is when the rate was set, as text: the slots of a rate that is set again begin anew. It is "" in answers
+    `rate_set` is when the rate was set, as text: the slots of a rate that is set again begin again. It is "" in answers
     of the HTTP API.
     """
 

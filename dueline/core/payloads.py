@@ -1,4 +1,4 @@
-"""Payloads in S3: those too large for a message, or dearer as a row, and those that callers upload themselves."""
+"""Payloads in S3: those too large for a message or too expensive as a row, and those that callers upload themselves."""
 
 import hashlib
 import re

@@ -139,7 +139,7 @@ class Table(Protocol):
     def record(self, row: Row) -> bool:
         """Put the outcome of a job over none, or that of an earlier attempt, or one of the same that is not final.
 
-        Returns whether it was put. Attempts are counted anew once a dead letter is put back: so one that began later is
+        Returns whether it was put. Attempts count from 1 once a dead letter is put back: so one that began later is
         put as well, over any but SUCCEEDED. Nothing that succeeded becomes SKIPPED.
         """
 

@@ -45,7 +45,7 @@ class Patience:
 
 
 # How long, in seconds, a wait may go on after nobody wants the result any more.
-_HEEDED_SECONDS = 0.5
+_NOTICED_SECONDS = 0.5
 
 
 class RetryTimer:
@@ -80,8 +80,8 @@ class RetryTimer:
             self._clock.sleep(seconds)
             return True
         while seconds > 0 and not self._ended.is_set():
-            self._clock.sleep(min(seconds, _HEEDED_SECONDS))
-            seconds -= _HEEDED_SECONDS
+            self._clock.sleep(min(seconds, _NOTICED_SECONDS))
+            seconds -= _NOTICED_SECONDS
         return not self._ended.is_set()
 
     def before_next(self, errors: Iterable[DuelineError]) -> float | None:
@@ -119,7 +119,7 @@ class BatchSize:
 
     def __init__(self, items: int = CALL_ITEMS) -> None:
         self.items = items
-        # How often a call finished something, or later calls were made smaller: patience begins anew with each.
+        # How often a call finished something, or later calls were made smaller: patience begins again with each.
         self.renewals = 0
         # When (monotonic) the first call began that failed as a whole since then, if any.
         self.failing_since: float | None = None
@@ -169,7 +169,7 @@ class Calls:
         """Return the result or the error of each item, in order. An item that is an error already stays that error.
 
         A call gets as many items as `size` says. Failed items are retried after those that were not tried yet. A call
-        that fails as a whole fails each of its items. Patience begins anew with progress, that of other lanes of the
+        that fails as a whole fails each of its items. Patience begins again with progress, that of other lanes of the
         same `size` included, and when calls get smaller. Once it runs out, the items that are left are not tried.
         """
         results: dict[int, B | DuelineError] = {

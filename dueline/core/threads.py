@@ -1,4 +1,4 @@
-"""Threads that share calls, values that are refreshed, and objects that are made anew after a fork."""
+"""Threads that share calls, values that are refreshed, and objects that are made again after a fork."""
 
 import asyncio
 import os
@@ -92,7 +92,7 @@ class PerProcess(Generic[A]):
         return made[0]
 
     def forget(self) -> None:
-        """Have it made anew at its next use, in a process that was forked."""
+        """Have it made again at its next use, in a process that was forked."""
         self._of_parents += self._made
         self._made = []
 
@@ -141,12 +141,12 @@ class RefreshingValue(Generic[T]):
         """Return the value, read again if it is old. Raises what `read` raises where there is none yet."""
         last = self.last
         if last is None:
-            return self.anew()
+            return self.refresh()
         if self.is_fresh:
             return last
         self._until = self._later()
         with suppress(*self._faults):
-            return self.anew()
+            return self.refresh()
         return last
 
     @property
@@ -154,7 +154,7 @@ class RefreshingValue(Generic[T]):
         """Whether the value need not be read again yet."""
         return self.last is not None and self._clock.monotonic() < self._until
 
-    def anew(self) -> T:
+    def refresh(self) -> T:
         """Return the value as it is read now."""
         return self.keep(self._read())
 

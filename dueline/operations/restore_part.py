@@ -2,7 +2,7 @@
 
 | row      | pk                  | sk                      | holds                                                     |
 |----------|---------------------|-------------------------|-----------------------------------------------------------|
-| progress | `!restore#{backup}` | `{segment}.{segments}`  | after: pk, sk as JSON; begun or done; hand_over_from; ttl |
+| progress | `!restore#{backup}` | `{segment}.{segments}`  | after: pk, sk as JSON; started, done; hand_over_from; ttl |
 | lock     | same                | `run`                   | owner; ttl: until then                                    |
 
 They are in the table of jobs. No queue's name begins with `!`.
@@ -58,7 +58,7 @@ def progress_row(key: Key, progress: Progress, *, now: datetime) -> Row:
     pk, sk = key
     after = {"after": json.dumps(progress.after)} if progress.after else {}
     bound = {} if progress.hand_over_from is None else {"hand_over_from": progress.hand_over_from}
-    flags = {"begun": progress.started, "done": progress.done}
+    flags = {"started": progress.started, "done": progress.done}
     return {"pk": pk, "sk": sk, **after, **bound, **flags, "ttl": int((now + _KEPT).timestamp())}
 
 
@@ -67,7 +67,7 @@ def read_progress(row: Row | None) -> Progress:
         return Progress()
     pk, sk = json.loads(str(row["after"])) if "after" in row else ("", "")
     bound = str(row["hand_over_from"]) if "hand_over_from" in row else None
-    started, done = bool(row["begun"]), bool(row["done"])
+    started, done = bool(row["started"]), bool(row["done"])
     return Progress(after=(pk, sk) if pk else None, started=started, done=done, hand_over_from=bound)
 
 
@@ -331,7 +331,7 @@ class Parts:
         return unsent
 
     def _send(self, batch: Sequence[Job]) -> None:
-        # Ingest decides on each anew: it looks for a cancel, and parks what is past its retention.
+        # Ingest decides on each again: it looks for a cancel, and parks what is past its retention.
         refusals = self._inbound.send([Message.of(job, group=job.id.queue) for job in batch])
         if refusals:
             raise Unavailable(f"{len(refusals)} of {len(batch)} jobs were not sent: {refusals[0].reason}")

@@ -46,7 +46,7 @@ class QueueContext:
 
     `read_payload` fetches a payload that is kept in S3. `clock` is never ahead of AWS's own, and behind it by
     `behind()` seconds at most. `reload` connects to the queue as it is published now; without it, settings never
-    change. Others read `settings` anew each time, as they may change.
+    change. Others read `settings` again each time, as they may change.
     """
 
     settings: WorkSettings

@@ -86,7 +86,7 @@ class Alarms(Construct):
         fault. So the statuses of its answers do not show it.
         """
         faults = watched.of_deployment(metrics.API_FAULTS, deployment, statistic="Sum", minutes=5)
-        description = "AWS failed the HTTP API, which told its callers to try again. See the api function's log."
+        description = "AWS failed the HTTP API, and its callers have to try again. See the api function's log."
         return self._alarm(id, faults, description=description, page="api-faults")
 
     def on_lateness(self, id: str, *, deployment: str, queue: str) -> None:

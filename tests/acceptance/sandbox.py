@@ -61,8 +61,8 @@ def refuse_other_queues(session: boto3.Session) -> None:
     """Raise Refused if something of that name, even half removed, has a queue that the sandbox does not have."""
     path, ssm = Names(NAME).queue_parameters, session.client("ssm")
     pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
-    found = {each["Name"].rpartition("/")[2] for page in pages for each in page["Parameters"]}
-    if others := sorted(found - set(load(QUEUES).queues)):
+    deployed = {each["Name"].rpartition("/")[2] for page in pages for each in page["Parameters"]}
+    if others := sorted(deployed - set(load(QUEUES).queues)):
         raise Refused(f"{NAME} has the queues {others}, which the sandbox does not have: nothing was touched")
 
 

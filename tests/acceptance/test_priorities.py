@@ -35,7 +35,7 @@ def test_jobs_arrive_by_priority(http: httpx.Client, early: dict[str, Job], inbo
 
 def test_queue_shows_each_level_and_their_sum(http: httpx.Client) -> None:
     def shows_each() -> bool:
-        """Look at the queue with jobs of each level held back, anew for a machine on which they were soon due."""
+        """Look at the queue with jobs of each level held back, again for a machine on which they were soon due."""
         for priority in (1, 2, 2):
             schedule(http, "levels", delay=20, priority=priority)
         queue = http.get("/queues/levels").json()

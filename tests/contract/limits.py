@@ -146,8 +146,8 @@ def _too_long_a_batch(request: dict[str, Any]) -> Problem:
     return "AWS.SimpleQueueService.BatchRequestTooLong", message
 
 
-def _untyped_value(asked: dict[str, Any]) -> Problem:
-    for entry in asked["Entries"]:
+def _untyped_value(parameters: dict[str, Any]) -> Problem:
+    for entry in parameters["Entries"]:
         for name, value in entry.get("MessageAttributes", {}).items():
             field = "BinaryValue" if value["DataType"].startswith("Binary") else "StringValue"
             if field not in value:

@@ -82,7 +82,7 @@ def test_deleted_message_does_not_come_back(queue, inbox):
     assert bodies(inbox.receive(most=10, wait=0)) == bodies(left)
 
 
-def test_hide_sets_the_visibility_anew(engine, queue, inbox):
+def test_hide_sets_the_visibility_again(engine, queue, inbox):
     queue.send([a_message()])
     (arrival,) = inbox.receive(most=10, wait=0, hidden=600)
     assert inbox.hide([arrival.receipt], [1]) == []

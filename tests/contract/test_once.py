@@ -26,7 +26,7 @@ ON_ALL = pytest.mark.parametrize("engine", TABLES_ON_AWS, indirect=True)
 UNDER_THREADS = pytest.mark.parametrize("engine", sorted({*TABLES_ON_AWS} & {*TABLES_UNDER_THREADS}), indirect=True)
 KEYS, THREADS = 100, 8
 NO_ANSWER = [ReadTimeoutError(endpoint_url="https://aws"), EndpointConnectionError(endpoint_url="https://aws")]
-# Powertools raises and heeds these itself.
+# Powertools raises and handles these itself.
 POWERTOOLS_OWN = [
     IdempotencyAlreadyInProgressError("of an effect within"),
     IdempotencyInconsistentStateError("of an effect within"),

@@ -313,7 +313,7 @@ def is_later(there, state):
         ({"attempts": 9, "started": 5}, {"attempts": 10}, is_later),
         ({"attempts": 10}, {"attempts": 9}, lambda there, state: False),
         ({"attempts": 2}, {"attempts": 2}, lambda there, state: there not in FINAL),
-        # A dead letter that was put back counts its attempts anew.
+        # A dead letter that was put back counts its attempts from 1.
         ({"attempts": 10}, {"attempts": 1, "started": 60}, lambda there, state: there is not State.SUCCEEDED),
         ({"attempts": 10}, {"attempts": 10, "started": 60}, lambda there, state: there is not State.SUCCEEDED),
     ],

@@ -18,6 +18,6 @@ def local(command: str, home: Path) -> "subprocess.Popen[str]":
 
 
 def at_a_terminal() -> None:
-    """Heed Ctrl-C and a closed terminal, also where the tests run in the background, which ignores them."""
-    for heeded in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(heeded, signal.SIG_DFL)
+    """Handle Ctrl-C and a closed terminal, also where the tests run in the background, which ignores them."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

@@ -261,7 +261,7 @@ IN_TABLE_ROUTE = [
         ONE,
     ),
     mutation(
-        "what is tried again is due anew",
+        "what is tried again is due again",
         "core/submit.py",
         "            return idempotency.checked_id(request.id, queue=self._queue, now=now)\n",
         "            given = idempotency.checked_id(request.id, queue=self._queue, now=now)\n"
@@ -434,7 +434,7 @@ IN_MOVE = [
         NEITHER,
     ),
     mutation(
-        "a job is moved whole by the fence of before",
+        "a move is decided by the fence of the later time",
         "core/reschedule.py",
         "before=min(self.old.due, self.job.id.due)",
         "before=max(self.old.due, self.job.id.due)",

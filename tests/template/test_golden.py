@@ -1,4 +1,4 @@
-"""Whole templates as they were reviewed: each grant, alarm and setting. `make golden` writes them anew: read the diff.
+"""Whole templates as they were reviewed: each grant, alarm and setting. `make golden` writes them again: read the diff.
 
 Of a deployment with an owner, a group, levels, tracking and all dashboards; what else may be switched on has tests of
 its intent. Hashes of code and versions are left out, and intrinsics are written as in YAML: `${Table.Arn}`.

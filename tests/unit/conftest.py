@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, settings
 from tests.fake_api_server import fake_api_server
 
 # How long an example takes says how busy the machine is, and nothing of the code.
-settings.register_profile("anew", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# So that one commit is green on all machines, or red on all; `make soak` tries examples anew.
-settings.register_profile("repeated", settings.get_profile("anew"), derandomize=True)
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# So that one commit is green on all machines, or red on all; `make soak` tries other examples.
+settings.register_profile("repeated", settings.get_profile("random"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeated"))
 
 # To look over all that is imported, for every 700 objects more, takes a seventh of the time: most is freed before.
 gc.set_threshold(100_000, 20, 20)
 
-# The commands stay as they are; each that is typed would have all of them made anew out of their functions.
+# The commands stay as they are; each that is typed would have all of them made again out of their functions.
 typer.testing._get_command = cache(typer.testing._get_command)
 
 

@@ -130,7 +130,7 @@ def test_an_idle_connection_is_not_used_again(api_server, of, monkeypatch, idle,
     assert len({request.port for request in api_server.requests}) == connections
 
 
-def test_threads_that_wake_together_connect_anew(api_server, session, monkeypatch):
+def test_threads_that_wake_together_connect_again(api_server, session, monkeypatch):
     now = time.time()
     monkeypatch.setattr(clients, "time", lambda: now)
     call = clients.dynamodb(longest=LONGEST).query

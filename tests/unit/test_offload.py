@@ -192,7 +192,7 @@ def test_payload_is_kept_long_enough(left, retention):
 def test_payload_outlives_its_dead_letter():
     in_queue, as_dead_letter = timedelta(days=MOST_RETENTION_DAYS), timedelta(days=14)
     assert in_queue + as_dead_letter < AFTER_EXPIRY
-    # A redrive keeps the object anew: of a parked job past its retention too, for a day and all that follows.
+    # A redrive keeps the object again: of a parked job past its retention too, for a day and all that follows.
     assert timedelta(days=min(KEEP_DAYS)) > LONGER + AFTER_EXPIRY
 
 

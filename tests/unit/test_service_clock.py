@@ -154,7 +154,7 @@ def test_what_is_known_only_grows_more_exact(skew, exchanges):
 
 
 @given(before=SKEWS, change=st.one_of(st.floats(-1e4, -20), st.floats(20, 1e4)), exchanges=EXCHANGES)
-def test_clock_that_was_set_is_learned_anew(before, change, exchanges):
+def test_clock_that_was_set_is_learned_again(before, change, exchanges):
     cached = learned(before + change, exchanges, learned(before, exchanges))
     assert cached.low <= before + change + 1e-9
     assert before + change < cached.high + 1e-9

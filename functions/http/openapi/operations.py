@@ -315,7 +315,7 @@ OPERATIONS = (
     Operation(
         "pause POST /queues/{queue}/pause",
         "Pause a queue",
-        "Let its workers, those that use the library, begin no more jobs: they heed it within 5 seconds."
+        "Let its workers, those that use the library, begin no more jobs: they notice it within 5 seconds."
         " Jobs go on being scheduled and handed to the queue.",
         answers={200: _controls(paused=examples.control(paused=True))},
         refused=(404,),
@@ -331,7 +331,7 @@ OPERATIONS = (
         "set_rate PUT /queues/{queue}/rate",
         "Limit a queue's rate",
         "Limit how many jobs its workers, those that use the library, begin, all of them together, or lift"
-        " the limit: they heed it within 5 seconds.",
+        " the limit: they notice it within 5 seconds.",
         body=_body(requests.RateBody, "The rate.", limit={"rate": "50/s"}, none={"rate": None}, stop={"rate": "0/s"}),
         answers={200: _controls(limited=examples.control(rate="50/s"), lifted=examples.control())},
         refused=(400, 404, 413),

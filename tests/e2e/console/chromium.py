@@ -61,7 +61,7 @@ def chromium() -> Iterator[webdriver.Chrome]:
         driver.quit()
 
 
-# What a page does of its own once its size has changed, such as to draw a chart anew, it does with the next frame.
+# What a page does of its own once its size has changed, such as to draw a chart again, it does with the next frame.
 DRAWN = """
     const [width, done] = arguments;
     const draw = () => requestAnimationFrame(innerWidth === width ? () => requestAnimationFrame(() => done()) : draw);

@@ -10,7 +10,7 @@ const texts = new Map();
 window.fetch = async (path, options) => {
   if (!texts.has(path)) texts.set(path, await (await send(path, options)).text());
   window.refreshes += 1;
-  // Each answer differs from the one before, so that all that is shown is drawn anew.
+  // Each answer differs from the one before, so that all that is shown is drawn again.
   const text = texts.get(path).replace(/("(?:waiting|in_flight)": ?)\d+/g, (_, name) => `${name}${window.refreshes % 97}`);
   // And has more to it than a browser keeps and drops as it likes.
   const heavy = text.replace("{", `{"extra": "${String(window.refreshes).padEnd(4000, "x")}", `);

@@ -23,7 +23,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from tests.waiting import wait_until
 
 Name = str | re.Pattern[str]
-# A page that is drawn anew under the pointer, or left for another one.
+# A page that is drawn again under the pointer, or left for another one.
 _MOVED = (StaleElementReferenceException, ElementClickInterceptedException, ElementNotInteractableException)
 _LEFT = (
     "No node",

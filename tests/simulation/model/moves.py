@@ -45,7 +45,7 @@ def scenes_of(rule: str | None) -> dict[str, Scene]:
 
 
 class MoveModel:
-    """All processes together. One that has ended begins anew, but for the caller, who reschedules once.
+    """All processes together. One that has ended begins again, but for the caller, who reschedules once.
 
     Simpler than with two jobs: a tick reads one page, and writes its cursor at its end; repeats are not looked at.
     """
@@ -78,17 +78,17 @@ class MoveModel:
 
     def deliver(self, shared: Shared, delivery: Delivery) -> SharedSteps:
         for name, after, mine in self.ingested(shared, delivery):
-            yield f"ingest {name}", after, anew(mine)
+            yield f"ingest {name}", after, restarted(mine)
 
     def settle(self, shared: Shared, deliveries: tuple[Delivery, ...]) -> SharedSteps:
         for index, me in enumerate(deliveries):
             others = deliveries[:index] + deliveries[index + 1 :]
             for name, after, mine in self.settling.steps(shared, me):
-                yield f"ingest {name}", after, tuple(sorted((anew(mine), *others)))
+                yield f"ingest {name}", after, tuple(sorted((restarted(mine), *others)))
 
     def tick(self, place: int, shared: Shared, ticks: tuple[Tick, ...]) -> SharedSteps:
         for name, store, after in self.ticking.together(shared.stores[place], ticks):
-            yield name, self.scene.put(place, store, shared), tuple(sorted(map(anew, after)))
+            yield name, self.scene.put(place, store, shared), tuple(sorted(map(restarted, after)))
 
     def reschedule(self, shared: Shared, caller: Caller) -> SharedSteps:
         for name, after, mine in self.rescheduling.steps(shared, caller):
@@ -155,7 +155,7 @@ class MoveModel:
             yield name, self.scene.put(place, store, shared), mine
 
 
-def anew(process: Any) -> Any:
+def restarted(process: Any) -> Any:
     return type(process)() if process.step == GONE else process
 
 
@@ -188,7 +188,7 @@ class SubmittedMoveModel(MoveModel):
             for name, after, mine in self.ingested(shared, me):
                 is_answered = self.scene.old in self.scene.store_of(self.scene.old, after).acknowledged
                 kept = after._replace(accepted=after.accepted or is_answered)
-                yield f"producer or ingest {name}", kept, tuple(sorted((anew(mine), *others)))
+                yield f"producer or ingest {name}", kept, tuple(sorted((restarted(mine), *others)))
 
     def lost(self, shared: Shared) -> str:
         """Return the promise that a state breaks where no process is underway; of the old job none was made before."""

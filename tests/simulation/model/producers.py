@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tests.simulation.model.explore import Explored, Promises, Search
-from tests.simulation.model.moves import anew
+from tests.simulation.model.moves import restarted
 from tests.simulation.model.processes import Cancel, Cancelling, Delivery, Ingest, Tick, Ticking
 from tests.simulation.model.store import GONE, IDLE, JOBS, Rules, Store, is_underway, less, rule, union
 
@@ -173,7 +173,7 @@ SIZES = {ONE_PAGE: Size(at_once=True), ANY_PAGES: Size(deliveries=2)}
 
 
 class ProducerModel:
-    """All processes together. One that has ended begins anew."""
+    """All processes together. One that has ended begins again."""
 
     def __init__(self, rules: ProducerRules, size: Size) -> None:
         self.size = size
@@ -202,7 +202,7 @@ class ProducerModel:
         for index, me in enumerate(deliveries):
             others = deliveries[:index] + deliveries[index + 1 :]
             for name, after, mine in self.ingested(shared, me, others):
-                yield f"ingest {name}", after, tuple(sorted((anew(mine), *others)))
+                yield f"ingest {name}", after, tuple(sorted((restarted(mine), *others)))
 
     def ingested(self, shared: Submitted, me: Delivery, others: tuple[Delivery, ...] = ()) -> SubmittedSteps:
         if me.step == IDLE:
@@ -222,7 +222,7 @@ class ProducerModel:
     def tick(self, shared: Submitted, ticks: tuple[Tick, ...]) -> SubmittedSteps:
         for name, store, after in self.ticking.together(self.as_ticks_see(shared), ticks):
             kept = shared._replace(store=store._replace(acknowledged=""))
-            yield name, kept, tuple(sorted(map(anew, after)))
+            yield name, kept, tuple(sorted(map(restarted, after)))
 
     @staticmethod
     def as_ticks_see(shared: Submitted) -> Store:

@@ -11,7 +11,7 @@ from bench.report import SCRIPTS, _targets, reported
 
 @pytest.mark.parametrize("path", reported(), ids=lambda path: path.name)
 def test_the_docs_are_what_the_report_writes(path):
-    assert path.read_text() == reported()[path], "write it anew: python -m bench report"
+    assert path.read_text() == reported()[path], "write it again: python -m bench report"
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

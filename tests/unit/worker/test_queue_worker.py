@@ -70,7 +70,7 @@ class Working:
         return not self.queue.messages
 
     def turn(self):
-        """Wait until it has checked anew whether there is room, and received what there was room for."""
+        """Wait until it has checked again whether there is room, and received what there was room for."""
         for _ in range(2):
             now = self.connection.clock.monotonic()
             assert wait_until(lambda now=now: self.worker.heartbeat > now)

@@ -125,7 +125,7 @@ def test_low_rate_receives_near_a_slot(connection, wall):
     assert limiter.most() == 1
 
 
-def test_another_rate_begins_anew(connection, wall):
+def test_another_rate_begins_again(connection, wall):
     set_rate(connection, "1/h")
     limiter = a_limiter(connection, wall)
     limiter.slots(1)
