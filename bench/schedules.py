@@ -109,6 +109,7 @@ class Planning:
         # For what a process does only once.
         self._planned("daily", 10)
         self._ticked(1)
+        self._watched()
         batches = [batch for batch, _ in SHAPES.values()]
         return {
             "steps": {f"{how}|{many}": asdict(self._planned(how, many)) for how in RULES for many in batches},
