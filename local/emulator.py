@@ -1,6 +1,7 @@
 """The emulator of AWS (MiniStack) as a process of its own, on loopback."""
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -110,20 +111,29 @@ class Emulator:
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline:
             if self._process is not None and self._process.poll() is not None:
-                raise RuntimeError(f"the emulator ended as it started: see {self._log}")
+                raise RuntimeError(f"the emulator ended as it started: {self._log}: {self._log_end()}")
             try:
                 if httpx.get(f"{self.endpoint}/_localstack/health", timeout=2, verify=self.trust()).is_success:
                     return
             except httpx.TransportError:
                 time.sleep(0.1)
-        raise RuntimeError(f"the emulator did not answer within {_START_SECONDS} s: see {self._log}")
+        raise RuntimeError(f"no answer of the emulator within {_START_SECONDS} s: {self._log}: {self._log_end()}")
+
+    def _log_end(self) -> str:
+        return self._log.read_text(errors="replace")[-2000:]
 
 
 def free_port() -> int:
-    """Return a port of loopback that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of loopback that is free, and that no outgoing connection takes before a server listens on it.
+
+    A port that the system picks for `bind(0)` is one of those it also gives to connections: seconds pass until a server
+    has started, and on a busy machine one of them may have it by then. Linux hands out 32768 and above by itself.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(22_000)
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def is_free(port: int) -> bool:
