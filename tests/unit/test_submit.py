@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from dueline.core.job import MAX_OFFLOADED_BYTES, Job, JobId, Route, State
 from dueline.core.request import FURTHEST, Request, due_of, json_text
 from dueline.errors import InvalidJob, NotYet, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
-from tests.builders import NOW, RETENTION, a_queue
+from tests.builders import NOW, RETENTION, a_queue, an_id
 from tests.system import System
-from tests.wire import done_in_part, failing, meanwhile, on, refusing_for_good
+from tests.wire import done_in_part, failing, meanwhile, on, refusing_for_good, straight
 
 JSON = st.recursive(
     st.none()
@@ -244,3 +244,18 @@ def test_retried_job_stays_the_same_job(seconds):
     assert {each.message.job() for each in sent} == ({first} if seconds == 100 else set())
     assert [each.message.delay for each in sent] == ([100, 60] if seconds == 100 else [])
     assert system.in_the_table() == ([] if seconds == 100 else [first.id])
+
+
+def test_job_refused_after_its_row_is_sent_when_repeated():
+    """Its row is behind the cursor: no tick sends it. The caller was refused, and asks again under the same id."""
+    system, id = System(), an_id(due=NOW + timedelta(seconds=100))
+    system.tick()
+    is_away = failing(Unavailable("SQS is away"))
+    system.wire.around = lambda call: is_away(call) if call.name.endswith(".send") else straight(call)
+    (refused,) = system.submit(Request(payload={}, id=str(id)))
+    assert (type(refused), refused.job_id) == (Unavailable, str(id))
+    assert system.in_the_table() == [id]
+    system.wire.around = straight
+    (accepted,) = system.submit(Request(payload={}, id=str(id)))
+    system.ingest()
+    assert (accepted.id, system.arrived()) == (id, [id])
