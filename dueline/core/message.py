@@ -57,7 +57,7 @@ REFUSED_CHARACTERS = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U
 # Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 _ATTRIBUTE_NAME = re.compile(r"(?!(?i:aws|amazon)\.)[\w-]+(\.[\w-]+)*", re.ASCII)
 _ATTRIBUTE_TYPE = re.compile(r"(String|Number|Binary)(\.[\w.-]+)?", re.ASCII)
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,2})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 # What this version of the code writes, and the latest that it reads. Each later one is read first, and written in a
 # release after that. Version 1 is left out of rows: it would cost bytes, and nothing else was ever written without.
 # A kind of row that earlier versions may pass over, as they do with those that they do not know, is no later schema.
@@ -138,7 +138,6 @@ class Message:
         """
         reasons = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items()}
         own = {name: value for name, value in unfolded(self.attributes).items() if value and name not in reasons}
-        own = dict(sorted(own.items(), key=lambda each: _FIRST.get(each[0], len(_READ))))
         most = MAX_ATTRIBUTES - len(reasons)
         for name in _DISPENSABLE:
             if not self._has_room(folded(own, most=most) | reasons):
@@ -299,14 +298,14 @@ def _text(data_type: str | None, text: str | None, binary: bytes | None) -> str:
 
 
 def folded(attributes: Mapping[str, str], *, most: int) -> dict[str, str]:
-    """Return attributes as so many at most, 1 or more: those that come last as a JSON object in one.
+    """Return attributes as so many at most, 1 or more: those that matter least as a JSON object in one.
 
     >>> folded({"a": "1", "b": "2", "c": TypedText("3", data_type="Number")}, most=2)
     {'a': '1', 'dueline-folded': '{"b":"2","c":["Number","3"]}'}
     """
     if len(attributes) <= most:
         return dict(attributes)
-    each = list(attributes.items())
+    each = sorted(attributes.items(), key=lambda each: _FIRST.get(each[0], len(_READ)))
     rest = {name: [text.data_type, text] if isinstance(text, TypedText) else text for name, text in each[most - 1 :]}
     return {**dict(each[: most - 1]), FOLDED: json.dumps(rest, ensure_ascii=False, separators=(",", ":"))}
 

@@ -13,10 +13,12 @@ from dueline.core.message import (
     ERROR,
     EXPIRES,
     ID,
+    MAX_ATTRIBUTES,
     OFFLOADED_BYTES,
     PRIORITY,
     REASON,
     Message,
+    folded,
     unfolded,
 )
 from dueline.core.ports import Pointer, QueueMessage
@@ -88,6 +90,8 @@ def to_its_queue(message: Message, *, levels: int) -> RedriveMessage:
     level = number(sent.get(PRIORITY)) or 1
     if level > levels:
         raise InvalidJob(f"the queue has no level {level}: it has {levels}")
+    # The mark is one attribute more than the job may have come with.
+    attributes = folded(attributes, most=MAX_ATTRIBUTES)
     return RedriveMessage(
         message=Message(body=message.body, attributes=attributes, group=_tenant_of(message)), level=level
     )

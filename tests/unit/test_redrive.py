@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 
 from dueline.aws import redrive_queues
 from dueline.core import instant
-from dueline.core.message import AGAIN, ATTEMPTS, BATCH_MESSAGES, ERROR, EXPIRES, ID, REASON, Message
+from dueline.core.message import (
+    AGAIN,
+    ATTEMPTS,
+    BATCH_MESSAGES,
+    ERROR,
+    EXPIRES,
+    ID,
+    MAX_ATTRIBUTES,
+    REASON,
+    Message,
+    unfolded,
+)
 from dueline.core.ports import BatchFailure, Pointer
 from dueline.core.retry import LANES, Calls, Patience, in_lanes
 from dueline.errors import DeploymentNotFound, Forbidden, QueueNotFound, Throttled, Unavailable
@@ -171,6 +182,18 @@ def test_interrupted_job_is_marked_to_run_again(before, after):
     place = Place(a_dead_letter(error="Interrupted", again=before))
     place.redrive().apply()
     assert place.message().attributes[AGAIN] == after
+
+
+def test_interrupted_job_of_ten_attributes_is_redriven():
+    own = {f"own-{number}": "1" for number in range(7)}
+    sent = Message(body="1", attributes={**Message.of(a_job()).attributes, **own})
+    assert len(sent.attributes) == MAX_ATTRIBUTES
+    place = Place(sent.with_reasons({ERROR: "Interrupted", REASON: "its process ended"}))
+    place.redrive().apply()
+    attributes = place.message().attributes
+    assert len(attributes) == MAX_ATTRIBUTES
+    assert attributes[AGAIN] == "1"
+    assert unfolded(attributes) == {**sent.attributes, AGAIN: "1"}
 
 
 def test_redrive_keeps_no_bodies_but_samples():
