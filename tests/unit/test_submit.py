@@ -247,7 +247,7 @@ def test_retried_job_stays_the_same_job(seconds):
 
 
 def test_job_refused_after_its_row_is_sent_when_repeated():
-    """Its row is behind the cursor: no tick sends it. The caller was refused, and asks again under the same id."""
+    """Its row is behind the cursor: no tick sends it. The caller was refused, and schedules it again under the same id."""
     system, id = System(), an_id(due=NOW + timedelta(seconds=100))
     system.tick()
     is_away = failing(Unavailable("SQS is away"))
