@@ -19,8 +19,7 @@ from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
 from dueline.core.reschedule import Reschedule
 from dueline.core.status import JobStatus, Status, status_of, submitted_statuses
-from dueline.core.submit import Breaker, JobFactory, Preparation, Sender, Submit, SubmitResult, WriteThrough
-from dueline.core.table_writer import TableWriter
+from dueline.core.submit import Breaker, Submit, SubmitResult
 from dueline.core.tick import Tick, TickResult
 from dueline.errors import DuelineError
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
@@ -91,15 +90,15 @@ class Core:
         return lambda priority: self.to(self.stores.level(queue, priority))
 
     def submission(self, queue: str, *, direct_horizon: timedelta, new_uid: Any, is_buffered: bool = True) -> Submit:
-        settings, clock, spread = self.stores.settings[queue], self.clock, self.spread
-        inbound, level = self.to(self.stores.inbound), self.level(queue)
-        route = TableWriter(table=self.table, dispatcher=self.dispatcher, clock=clock, spread=spread)
         return Submit(
-            JobFactory(settings, direct_horizon=direct_horizon, new_uid=new_uid),
-            preparation=Preparation(queue, table=self.table, payloads=self.payloads, clock=clock, spread=spread),
-            table=WriteThrough(route, breaker=self.breakers[queue]),
-            sender=Sender(settings, level=level, inbound=inbound, clock=clock, spread=spread),
-            clock=clock,
+            self.stores.settings[queue],
+            table=self.table,
+            payloads=self.payloads,
+            inbound=self.to(self.stores.inbound),
+            dispatcher=self.dispatcher(queue),
+            breaker=self.breakers[queue],
+            direct_horizon=direct_horizon,
+            new_uid=new_uid,
             is_buffered=is_buffered,
         )
 

@@ -101,18 +101,17 @@ class AwsDeployment:
 
     def submit(self, queue: "QueueSettings", *, direct_horizon: timedelta, is_buffered: bool = True) -> "Submit":
         """Return what submits jobs of a queue; `is_buffered` where the inbound queue takes what the table does not."""
-        from dueline.core.submit import JobFactory, Preparation, Sender, Submit, WriteThrough
-        from dueline.core.table_writer import TableWriter
+        from dueline.core.submit import Submit
 
-        clock, spread, level = self.clock, self.spread, partial(self.team_queue, queue.name)
-        dispatcher = partial(self.dispatcher, precise=queue.precise)
-        route = TableWriter(table=self.table, dispatcher=dispatcher, clock=clock, spread=spread)
         return Submit(
-            JobFactory(queue, direct_horizon=direct_horizon, new_uid=new_uid),
-            preparation=Preparation(queue.name, table=self.table, payloads=self.payloads, clock=clock, spread=spread),
-            table=WriteThrough(route, breaker=self.breaker(queue.name)),
-            sender=Sender(queue, level=level, inbound=self.inbound, clock=clock, spread=spread),
-            clock=clock,
+            queue,
+            table=self.table,
+            payloads=self.payloads,
+            inbound=self.inbound,
+            dispatcher=self.dispatcher(queue.name, precise=queue.precise),
+            breaker=self.breaker(queue.name),
+            direct_horizon=direct_horizon,
+            new_uid=new_uid,
             is_buffered=is_buffered,
         )
 

@@ -8,10 +8,11 @@ from itertools import chain, groupby
 from operator import attrgetter
 
 from dueline.core import idempotency
+from dueline.core.dispatch import Dispatcher
 from dueline.core.job import Job, JobId, Partition, Route, State
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.payloads import Content, Offload, content_of, hash_of, inline, is_large
-from dueline.core.ports import BatchFailure, Clock, ParallelMap, Payloads, Queue, Table
+from dueline.core.ports import BatchFailure, Clock, Payloads, Queue, Table
 from dueline.core.queue_settings import QueueSettings, not_there
 from dueline.core.request import (
     JOBS_TO_A_PARTITION,
@@ -58,53 +59,94 @@ class SubmitResult:
 Draft = Submission | SubmitResult | DuelineError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _New:
-    """What an id is made of, besides its due time."""
-
-    partition: Partition
-    uid: str
+# As long as DynamoDB takes to split a hot partition is minutes; an outage ends in its own time. So look often.
+OPEN_SECONDS = 5.0
 
 
-class JobFactory:
-    """Makes jobs of one queue: checks a request, and gives its job an id, a partition and a route.
+class Breaker:
+    """Is open for 2.5 to 5 s after a failure, so that a flood does not wait for one time-out a call.
 
-    What is due within `direct_horizon` goes straight to its queue; `new_uid` returns a random UUID.
+    `jitter` returns a random number from 0 to 1: processes that failed together do not come back together.
     """
 
-    def __init__(self, queue: QueueSettings, *, direct_horizon: timedelta, new_uid: Callable[[], str]) -> None:
-        self._queue = queue
+    def __init__(self, *, clock: Clock, jitter: Callable[[], float]) -> None:
+        self._clock = clock
+        self._jitter = jitter
+        self._closes = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._clock.monotonic() < self._closes
+
+    def trip(self) -> None:
+        self._closes = self._clock.monotonic() + OPEN_SECONDS * (1 - self._jitter() / 2)
+
+
+_TOO_EARLY = f"a direct job is due in over {MAX_DELAY_SECONDS} s, longer than SQS can hold it: it was not sent"
+Errors = dict[JobId, DuelineError]
+Results = dict[JobId, SubmitResult | DuelineError]
+
+
+class Submit:
+    """Submits jobs to one queue.
+
+    What is due within `direct_horizon` goes straight to its queue, the rest into the table. What the table does not
+    take is sent to the `inbound` queue, if it `is_buffered`, and ingest writes it. `dispatcher` and `breaker` are the
+    queue's, of this process; `payloads` keeps what is too large for rows; `new_uid` returns a random UUID.
+    """
+
+    def __init__(
+        self,
+        queue: QueueSettings,
+        *,
+        table: Table,
+        payloads: Payloads,
+        inbound: Queue,
+        dispatcher: Dispatcher,
+        breaker: Breaker,
+        direct_horizon: timedelta,
+        new_uid: Callable[[], str],
+        is_buffered: bool = True,
+    ) -> None:
+        self._queue, self._table, self._inbound = queue, table, inbound
+        self._level, self._clock, self._spread = dispatcher.level, dispatcher.clock, dispatcher.spread
+        self._writer = TableWriter(table=table, dispatcher=lambda _: dispatcher, clock=self._clock, spread=self._spread)
+        self._offload = Offload(queue.name, payloads=payloads, clock=self._clock)
+        self._breaker = breaker
         self._direct_horizon = direct_horizon
         self._new_uid = new_uid
+        self._is_buffered = is_buffered
 
-    def drafts(self, requests: Sequence[Request | DuelineError], *, now: datetime) -> list[Draft]:
-        """Return for each request the job to submit, or the InvalidJob that says what is wrong with it.
+    def run(self, requests: Sequence[Request | DuelineError], *, until: float) -> list[SubmitResult | DuelineError]:
+        """Submit each request separately; return its result or its error, in order. Both as `drafts` and `send` do."""
+        return self.send(self.drafts(requests), until=until)
+
+    def drafts(self, requests: Sequence[Request | DuelineError]) -> list[Draft]:
+        """Return for each request the job to send, with its id, or the InvalidJob that says what is wrong with it.
 
         An error in a request's place is returned as it is. Up to 100 jobs share a partition, so that one fence has to
         be read for them.
         """
-        drafts: list[Draft] = []
+        now, drafts = self._clock.now(), list[Draft]()
         for start in range(0, len(requests), JOBS_TO_A_PARTITION):
             some = requests[start : start + JOBS_TO_A_PARTITION]
             uids = [self._new_uid() for _ in some]
             partition = Partition(queue=self._queue.name, number=partition_of(uids[0], self._queue.partitions))
-            drafts += [
-                self._draft(request, new=_New(partition=partition, uid=uid), now=now)
-                for request, uid in zip(some, uids, strict=True)
-            ]
+            for request, uid in zip(some, uids, strict=True):
+                drafts.append(self._draft(request, partition=partition, uid=uid, now=now))
         return drafts
 
-    def _draft(self, request: Request | DuelineError, *, new: _New, now: datetime) -> Draft:
+    def _draft(self, request: Request | DuelineError, *, partition: Partition, uid: str, now: datetime) -> Draft:
         if isinstance(request, DuelineError):
             return request
         try:
-            id = self._id_of(request, new=new, now=now)
-            expires, priority = id.due + self._queue.retention, _checked_priority(request.priority, queue=self._queue)
+            id = self._id_of(request, partition=partition, uid=uid, now=now)
+            priority = _checked_priority(request.priority, queue=self._queue)
             content = content_of(request.upload, text=partial(text_of, request))
             job = Job(
                 id=id,
                 payload=inline(content),
-                expires=expires,
+                expires=id.due + self._queue.retention,
                 tenant=request.tenant,
                 priority=priority,
                 trace=request.trace,
@@ -114,150 +156,125 @@ class JobFactory:
         except InvalidJob as error:
             return error
 
-    def _id_of(self, request: Request, *, new: _New, now: datetime) -> JobId:
+    def _id_of(self, request: Request, *, partition: Partition, uid: str, now: datetime) -> JobId:
         if request.id is not None:
             return idempotency.checked_id(request.id, queue=self._queue, now=now)
         due = due_of(request, now=now)
         route = route_of(due, now=now, direct_horizon=self._direct_horizon)
-        return JobId(partition=new.partition, route=route, due=due, uid=new.uid)
+        return JobId(partition=partition, route=route, due=due, uid=uid)
 
+    def send(self, drafts: Sequence[Draft], *, until: float) -> list[SubmitResult | DuelineError]:
+        """Send each job separately; return its result or its error, in order. Begins no send after `until` (monotonic).
 
-def out_of_time(id: JobId) -> DuelineError:
-    """Return the error of a job that there was no time left to send."""
-    return NotYet("out of time: it was not sent").copy(job_id=str(id))
+        After Throttled or Unavailable a job may or may not be scheduled, and the error names its id; after any other
+        error it is not.
+        """
+        drafts = _one_an_id(self._prepare(drafts, until=until))
+        submissions = list({draft.job.id: draft for draft in drafts if isinstance(draft, Submission)}.values())
+        direct = [each for each in submissions if each.job.id.route is Route.DIRECT]
+        results = self._write([each for each in submissions if each.job.id.route is Route.TABLE], until=until)
+        unsent = self._send(direct, until=until)
+        self._release(each for each in direct if isinstance(unsent.get(each.job.id), InvalidJob | QueueNotFound))
+        results |= {each.job.id: SubmitResult(job=each.job, state=State.DISPATCHED) for each in direct}
+        results |= unsent
+        done = [(each.key, each.job.id) for each in submissions if each.key]
+        sent = [(key, id) for key, id in done if isinstance(results[id], SubmitResult)]
+        idempotency.note_done(sent, table=self._table, spread=self._spread)
+        return [results[draft.job.id] if isinstance(draft, Submission) else draft for draft in drafts]
 
-
-def _checked_priority(priority: int, *, queue: QueueSettings) -> int:
-    if not 1 <= priority <= queue.priorities:
-        allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
-        raise InvalidJob(f"priority is {shown(priority)}: {allowed}")
-    return priority
-
-
-class Preparation:
-    """Prepares jobs of one queue for sending. `table` has the rows of keys, `payloads` what is too large for rows."""
-
-    def __init__(
-        self, queue: str, *, table: Table, payloads: Payloads, clock: Clock, spread: ParallelMap = map
-    ) -> None:
-        self._table = table
-        self._offload = Offload(queue, payloads=payloads, clock=clock)
-        self._clock = clock
-        self._spread = spread
-
-    def prepare(self, drafts: Sequence[Draft], *, until: float) -> list[Draft]:
-        """Return the drafts, in order, ready to be sent; begin no request after `until` (monotonic).
+    def _prepare(self, drafts: Sequence[Draft], *, until: float) -> list[Draft]:
+        """Claim keys, and store large payloads, before anything is sent.
 
         What could not be prepared is its error, and what an earlier call submitted under the same key is a result.
         """
-        claimed = self._change(drafts, _has_key, partial(self._claimed, until=until))
-        return self._change(claimed, _is_large, partial(self._place, until=until))
+        claimed = self._change(drafts, lambda each: each.key is not None, self._claim, until=until)
+        return self._change(claimed, lambda each: is_large(each.content), self._place, until=until)
 
-    def note_done(self, sent: Iterable[Submission]) -> None:
-        """Note under their keys which jobs were sent, where they have keys."""
-        done = [(submission.key, submission.job.id) for submission in sent if submission.key]
-        idempotency.note_done(done, table=self._table, spread=self._spread)
+    def _change(
+        self,
+        drafts: Sequence[Draft],
+        is_chosen: Callable[[Submission], bool],
+        change: Callable[[Submission], Draft],
+        *,
+        until: float,
+    ) -> list[Draft]:
+        """Return the drafts with the chosen ones changed, several at once, or the error of each that failed."""
 
-    def release(self, refused: Iterable[Submission]) -> None:
+        def changed(draft: Submission) -> Draft:
+            if self._clock.monotonic() >= until:
+                return _out_of_time(draft.job.id)
+            try:
+                return change(draft)
+            except RETRYABLE as error:
+                return error.copy(job_id=str(draft.job.id))
+            except (InvalidJob, KeyReused) as error:
+                return error
+
+        chosen = [draft for draft in drafts if isinstance(draft, Submission) and is_chosen(draft)]
+        answers = dict(zip(map(id, chosen), self._spread(changed, chosen), strict=True))
+        return [answers.get(id(draft), draft) for draft in drafts]
+
+    def _claim(self, draft: Submission) -> Draft:
+        """Claim a key, and not for a job that can never be: then its caller may give it to a better one."""
+        key, job, now = draft.key or "", draft.job, self._clock.now()
+        try:
+            self._offload.check(draft.content)
+        except InvalidJob:
+            # Of a repeat the upload may be gone by now.
+            if idempotency.is_free(key, self._queue.name, table=self._table, now=now):
+                raise
+        claim = idempotency.claim(key, job, payload_hash=hash_of(draft.content), table=self._table, now=now)
+        if claim.is_done:
+            return SubmitResult(job=claim.job, state=None)
+        return draft if claim.job == job else replace(draft, job=claim.job, delay=None)
+
+    def _place(self, draft: Submission) -> Draft:
+        try:
+            return replace(draft, job=self._offload.place(draft.job, draft.content))
+        except InvalidJob:
+            self._release([draft])
+            raise
+
+    def _release(self, refused: Iterable[Submission]) -> None:
         """Free the keys of jobs that were refused, and never sent."""
         keyed = [(submission.key, submission.job.id) for submission in refused if submission.key]
         free = partial(idempotency.release, table=self._table, now=self._clock.now())
         list(self._spread(lambda each: free(*each), keyed))
 
-    def _change(
-        self, drafts: Sequence[Draft], is_chosen: Callable[[Submission], bool], change: Callable[[Submission], Draft]
-    ) -> list[Draft]:
-        """Return the drafts with the chosen ones changed, several at once."""
-        chosen = [draft for draft in drafts if isinstance(draft, Submission) and is_chosen(draft)]
-        changed = dict(zip(map(id, chosen), self._spread(change, chosen), strict=True))
-        return [changed.get(id(draft), draft) for draft in drafts]
+    def _write(self, submissions: Sequence[Submission], *, until: float) -> Results:
+        """Write each job and ensure that it is sent, or put it into the inbound queue, if that is a buffer."""
+        by_job = {each.job: each for each in submissions}
+        if not by_job:
+            return {}
+        if self._is_buffered and self._breaker.is_open:
+            return self._buffer(list(by_job.values()), until=until)
+        jobs = list(by_job)
+        write = self._writer
+        written = write.write(jobs, until=until) if len(jobs) > 1 else write.write_first(jobs[0], until=until)
+        if written.undone:
+            self._breaker.trip()
+        left = [submission for job, submission in by_job.items() if job in written.undone]
+        results: Results = {job.id: SubmitResult(job=job, state=State.SCHEDULED) for job in by_job}
+        results |= _results_of(written, keyed={job for job, each in by_job.items() if each.key is not None})
+        return results | (self._buffer(left, until=until) if self._is_buffered else _not_written(left, written))
 
-    def _claimed(self, draft: Submission, *, until: float) -> Draft:
-        if self._clock.monotonic() >= until:
-            return out_of_time(draft.job.id)
-        try:
-            claim = self._claim(draft.key or "", draft)
-        except RETRYABLE as error:
-            return error.copy(job_id=str(draft.job.id))
-        except (InvalidJob, KeyReused) as error:
-            return error
-        if claim.is_done:
-            return SubmitResult(job=claim.job, state=None)
-        return draft if claim.job == draft.job else replace(draft, job=claim.job, delay=None)
+    def _buffer(self, left: Sequence[Submission], *, until: float) -> Results:
+        errors = self._attempt(self._send_to_inbound, _batches(left), until=until)
+        accepted = (SubmitResult(job=each.job, state=State.ACCEPTED) for each in left)
+        return {each.job.id: errors.get(each.job.id, each) for each in accepted}
 
-    def _claim(self, key: str, draft: Submission) -> idempotency.KeyClaim:
-        """KeyClaim a key, and not for a job that can never be: then its caller may give it to a better one."""
-        job, now = draft.job, self._clock.now()
-        try:
-            self._offload.check(draft.content)
-        except InvalidJob:
-            # Of a repeat the upload may be gone by now.
-            if idempotency.is_free(key, job.id.queue, table=self._table, now=now):
-                raise
-        return idempotency.claim(key, job, payload_hash=hash_of(draft.content), table=self._table, now=now)
-
-    def _place(self, draft: Submission, *, until: float) -> Draft:
-        """Put a large payload into S3, before its job is sent."""
-        if self._clock.monotonic() >= until:
-            return out_of_time(draft.job.id)
-        try:
-            return replace(draft, job=self._offload.place(draft.job, draft.content))
-        except InvalidJob as error:
-            self.release([draft])
-            return error
-        except RETRYABLE as error:
-            return error.copy(job_id=str(draft.job.id))
-
-
-def _has_key(submission: Submission) -> bool:
-    return submission.key is not None
-
-
-def _is_large(submission: Submission) -> bool:
-    return is_large(submission.content)
-
-
-_TOO_EARLY = f"a direct job is due in over {MAX_DELAY_SECONDS} s, longer than SQS can hold it: it was not sent"
-Errors = dict[JobId, DuelineError]
-
-
-class Sender:
-    """Sends jobs of one queue, as many as fit into each message batch.
-
-    `level` returns the queue's SQS queue of a priority, `inbound` leads into the table.
-    """
-
-    def __init__(
-        self,
-        queue: QueueSettings,
-        *,
-        level: Callable[[int], Queue],
-        inbound: Queue,
-        clock: Clock,
-        spread: ParallelMap = map,
-    ) -> None:
-        self._queue = queue
-        self._level = level
-        self._inbound = inbound
-        self._clock = clock
-        self._spread = spread
-
-    def send(self, submissions: Iterable[Submission], *, until: float) -> Errors:
-        """Send jobs to the queue; return the error of each that was not sent. Begins no send after `until`."""
-        levels = groupby(sorted(submissions, key=_BY_PRIORITY), key=_BY_PRIORITY)
+    def _send(self, direct: Iterable[Submission], *, until: float) -> Errors:
+        """Send jobs to their levels; return the error of each that was not sent."""
+        levels = groupby(sorted(direct, key=_BY_PRIORITY), key=_BY_PRIORITY)
         cut = chain.from_iterable(_batches(level) for _, level in levels)
         return self._attempt(self._send_to_level, cut, until=until)
-
-    def buffer(self, submissions: Iterable[Submission], *, until: float) -> Errors:
-        """Send jobs to the inbound queue, as `send` does: ingest writes them into the table."""
-        return self._attempt(self._send_to_inbound, _batches(submissions), until=until)
 
     def _attempt(
         self, send: Callable[[Sequence[Submission]], Errors], cut: Iterable[Sequence[Submission]], *, until: float
     ) -> Errors:
         def attempt(batch: Sequence[Submission]) -> Errors:
             if self._clock.monotonic() >= until:
-                return {each.job.id: out_of_time(each.job.id) for each in batch}
+                return {each.job.id: _out_of_time(each.job.id) for each in batch}
             try:
                 return send(batch)
             except RETRYABLE as error:
@@ -289,6 +306,18 @@ class Sender:
         return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise), group=job.tenant)
 
 
+def _out_of_time(id: JobId) -> DuelineError:
+    """Return the error of a job that there was no time left to send."""
+    return NotYet("out of time: it was not sent").copy(job_id=str(id))
+
+
+def _checked_priority(priority: int, *, queue: QueueSettings) -> int:
+    if not 1 <= priority <= queue.priorities:
+        allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
+        raise InvalidJob(f"priority is {shown(priority)}: {allowed}")
+    return priority
+
+
 _BY_PRIORITY = attrgetter("job.priority")
 
 
@@ -312,70 +341,6 @@ def _refused(failure: BatchFailure) -> DuelineError:
     return InvalidJob(failure.reason) if failure.final else Unavailable(failure.reason)
 
 
-# As long as DynamoDB takes to split a hot partition is minutes; an outage ends in its own time. So look often.
-OPEN_SECONDS = 5.0
-
-
-class Breaker:
-    """Is open for 2.5 to 5 s after a failure, so that a flood does not wait for one time-out a call.
-
-    `jitter` returns a random number from 0 to 1: processes that failed together do not come back together.
-    """
-
-    def __init__(self, *, clock: Clock, jitter: Callable[[], float]) -> None:
-        self._clock = clock
-        self._jitter = jitter
-        self._closes = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        return self._clock.monotonic() < self._closes
-
-    def trip(self) -> None:
-        self._closes = self._clock.monotonic() + OPEN_SECONDS * (1 - self._jitter() / 2)
-
-
-# What sends to the inbound queue; returns the error of each job that was not sent.
-Buffer = Callable[[Sequence[Submission]], Errors]
-Results = dict[JobId, SubmitResult | DuelineError]
-
-
-class WriteThrough:
-    """Submits jobs of one queue by the table's route. `breaker` is the queue's, of this process."""
-
-    def __init__(self, writer: TableWriter, *, breaker: Breaker) -> None:
-        self._writer = writer
-        self._breaker = breaker
-
-    def submit(self, submissions: Collection[Submission], *, buffer: Buffer | None, until: float) -> Results:
-        """Write each job and ensure that it is sent, or put it into the buffer; begin no send after `until`.
-
-        Without a buffer, a job that could not be written has the table's error.
-        """
-        by_job = {each.job: each for each in submissions}
-        if not by_job:
-            return {}
-        if buffer is not None and self._breaker.is_open:
-            return _buffered(list(by_job.values()), buffer)
-        written = self._write(list(by_job), until=until)
-        if written.undone:
-            self._breaker.trip()
-        left = [submission for job, submission in by_job.items() if job in written.undone]
-        results: Results = {job.id: SubmitResult(job=job, state=State.SCHEDULED) for job in by_job}
-        results |= _results_of(written, keyed={job for job, each in by_job.items() if each.key is not None})
-        return results | (_not_written(left, written) if buffer is None else _buffered(left, buffer))
-
-    def _write(self, jobs: Sequence[Job], *, until: float) -> WriteResult:
-        one = self._writer.write_first
-        return self._writer.write(jobs, until=until) if len(jobs) > 1 else one(jobs[0], until=until)
-
-
-def _buffered(left: Sequence[Submission], buffer: Buffer) -> Results:
-    errors = buffer(left)
-    accepted = (SubmitResult(job=each.job, state=State.ACCEPTED) for each in left)
-    return {each.job.id: errors.get(each.job.id, each) for each in accepted}
-
-
 def _not_written(left: Sequence[Submission], written: WriteResult) -> Results:
     error = written.cause or Unavailable("; ".join(sorted(written.faults)) or "the table did not take it")
     return {each.job.id: error.copy(job_id=str(each.job.id)) for each in left}
@@ -390,62 +355,6 @@ def _results_of(written: WriteResult, *, keyed: Collection[Job]) -> Results:
     results |= {job.id: SubmitResult(job=job, state=State.DISPATCHED) for job in written.late}
     results |= {each.job.id: SubmitResult(job=each.job, state=State.PARKED) for each in written.parked}
     return results
-
-
-class Submit:
-    """Submits jobs to one queue.
-
-    `jobs` makes them of requests, `preparation` readies them, `table` takes those on the table's route, `sender` sends
-    the others. What the table does not take is sent to the inbound queue, if it `is_buffered`.
-    """
-
-    def __init__(
-        self,
-        jobs: JobFactory,
-        *,
-        preparation: Preparation,
-        table: WriteThrough,
-        sender: Sender,
-        clock: Clock,
-        is_buffered: bool = True,
-    ) -> None:
-        self._jobs = jobs
-        self._preparation = preparation
-        self._table = table
-        self._sender = sender
-        self._clock = clock
-        self._is_buffered = is_buffered
-
-    def run(self, requests: Sequence[Request | DuelineError], *, until: float) -> list[SubmitResult | DuelineError]:
-        """Submit each request separately; return its result or its error, in order. Both as `drafts` and `send` do."""
-        return self.send(self.drafts(requests), until=until)
-
-    def drafts(self, requests: Sequence[Request | DuelineError]) -> list[Draft]:
-        """Return the jobs to send, each with its id; an error among the requests is handed through."""
-        return self._jobs.drafts(requests, now=self._clock.now())
-
-    def send(self, drafts: Sequence[Draft], *, until: float) -> list[SubmitResult | DuelineError]:
-        """Send each job separately; return its result or its error, in order. Begins no send after `until` (monotonic).
-
-        After Throttled or Unavailable a job may or may not be scheduled, and the error names its id; after any other
-        error it is not.
-        """
-        drafts = _one_an_id(self._preparation.prepare(drafts, until=until))
-        submissions = list({draft.job.id: draft for draft in drafts if isinstance(draft, Submission)}.values())
-        direct = [each for each in submissions if each.job.id.route is Route.DIRECT]
-        results = self._table.submit(
-            [each for each in submissions if each.job.id.route is Route.TABLE],
-            buffer=partial(self._sender.buffer, until=until) if self._is_buffered else None,
-            until=until,
-        )
-        unsent = self._sender.send(direct, until=until)
-        self._preparation.release(
-            each for each in direct if isinstance(unsent.get(each.job.id), InvalidJob | QueueNotFound)
-        )
-        results |= {each.job.id: SubmitResult(job=each.job, state=State.DISPATCHED) for each in direct}
-        results |= unsent
-        self._preparation.note_done(each for each in submissions if isinstance(results[each.job.id], SubmitResult))
-        return [results[draft.job.id] if isinstance(draft, Submission) else draft for draft in drafts]
 
 
 def _one_an_id(drafts: Iterable[Draft]) -> list[Draft]:

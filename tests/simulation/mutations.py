@@ -253,10 +253,10 @@ IN_TABLE_ROUTE = [
     mutation(
         "what the table did not take goes into the buffer under a new id",
         "core/submit.py",
-        "    errors = buffer(left)\n",
-        '    new = __import__("dataclasses").replace\n'
-        "    ids = {each.job.id: new(each.job.id, uid='f' + each.job.id.uid[1:]) for each in left}\n"
-        "    errors = buffer([new(each, job=new(each.job, id=ids[each.job.id])) for each in left])\n",
+        "        errors = self._attempt(self._send_to_inbound, _batches(left), until=until)\n",
+        "        ids = {each.job.id: replace(each.job.id, uid='f' + each.job.id.uid[1:]) for each in left}\n"
+        "        renamed = [replace(each, job=replace(each.job, id=ids[each.job.id])) for each in left]\n"
+        "        errors = self._attempt(self._send_to_inbound, _batches(renamed), until=until)\n",
         LOST,
         ONE,
     ),
@@ -272,8 +272,8 @@ IN_TABLE_ROUTE = [
     mutation(
         "the breaker drops what it keeps from the table",
         "core/submit.py",
-        "            return _buffered(list(by_job.values()), buffer)\n",
-        "            return _buffered(list(by_job.values()), lambda _: {})\n",
+        "            return self._buffer(list(by_job.values()), until=until)\n",
+        "            return {job.id: SubmitResult(job=job, state=State.ACCEPTED) for job in by_job}\n",
         LOST,
     ),
 ]
