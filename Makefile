@@ -93,7 +93,6 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	$(BIN)/python -m tests.simulation.model $(MODEL)
 	$(BIN)/pytest -q tests/simulation tests/unit/test_bundle.py tests/unit/test_rule_by_brute_force.py -m thorough
 	$(BIN)/pytest -q tests/template
-	ENGINES=all $(BIN)/pytest -q tests/contract
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) RESTORES=$(RESTORES) $(BIN)/pytest -q tests/unit/test_restore.py
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) $(BIN)/pytest -q tests/unit/test_floors.py
 	$(BIN)/pytest -q tests/e2e/console -m thorough

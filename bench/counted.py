@@ -1,5 +1,6 @@
 """Requests as they are counted: a hook on botocore keeps them, and a Step is what some of them come to."""
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,8 +11,7 @@ from math import ceil
 from typing import Any
 
 from dueline.config.names import Names
-from dueline.core.rows import UNIT_BYTES
-from tests.contract.limits import item_bytes
+from dueline.core.rows import UNIT_BYTES, row_bytes
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 READ_UNIT_BYTES = 4096
@@ -23,6 +23,23 @@ LOG_EVENT_BYTES = 26
 _READS = ("Query", "BatchGetItem")
 _STATE = Names("").state
 _BODY = "bench_body"
+
+
+def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return the bytes that DynamoDB counts of an item in its own form.
+
+    >>> item_bytes({"pk": {"S": "emails#0"}, "ttl": {"N": "1795255290"}, "packed": {"B": "AAEC"}})
+    28
+    """
+    return row_bytes({name: _plain(*pair) for name, value in item.items() for pair in value.items()})
+
+
+def _plain(type: str, value: Any) -> str | int | bool | bytes:
+    if type == "B" and isinstance(value, str):
+        # In a request it is base64, in an answer that boto3 has read it is bytes.
+        return base64.b64decode(value)
+    plain: str | int | bool | bytes = int(value) if type == "N" else value
+    return plain
 
 
 class NotAsCharged(RuntimeError):

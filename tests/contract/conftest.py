@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from tests.contract.engines import ENGINES, TableEngine
+from tests.contract.engines import ENGINES, Engine
 
 
 @pytest.fixture(autouse=True)
@@ -15,15 +15,14 @@ def _an_account_of_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="package")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], TableEngine]]:
+def started() -> Iterator[Callable[[str], Engine]]:
     """Start an engine when a test first names it, and keep it until the last test of this folder."""
-    logs = tmp_path_factory.mktemp("engines")
     with ExitStack() as stack:
-        yield cache(lambda name: stack.enter_context(ENGINES[name](logs)))
+        yield cache(lambda name: stack.enter_context(ENGINES[name]()))
 
 
 @pytest.fixture
-def engine(request: pytest.FixtureRequest, started: Callable[[str], TableEngine]) -> Iterator[TableEngine]:
+def engine(request: pytest.FixtureRequest, started: Callable[[str], Engine]) -> Iterator[Engine]:
     """The engine that a test's parameter names: `pytest.mark.parametrize("engine", TABLES, indirect=True)`."""
     running = started(request.param)
     with running.answering():

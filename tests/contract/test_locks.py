@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import NOW
-from tests.contract.engines import TABLES, TABLES_UNDER_THREADS
+from tests.contract.engines import TABLES
 
 LATER, STILL_LATER = NOW + timedelta(seconds=35), NOW + timedelta(seconds=70)
 
@@ -51,7 +51,7 @@ def test_only_the_holder_renews_a_lock(locks):
     assert not locks.renew("digest", job="a", until=STILL_LATER)
 
 
-@pytest.mark.parametrize("engine", TABLES_UNDER_THREADS, indirect=True)
+@pytest.mark.parametrize("engine", TABLES, indirect=True)
 def test_one_of_concurrent_jobs_gets_the_lock(locks):
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(lambda number: take(locks, f"job {number}"), range(16))) == 1

@@ -13,11 +13,10 @@ from dueline.core.rows import PartitionState, moved_to, slots_key
 from dueline.core.status import FINAL, OF_WORKERS, Outcome, outcome_row
 from dueline.errors import DuelineError
 from tests.builders import EMAILS, NOW, a_job, an_id
-from tests.contract.engines import TABLES, TABLES_UNDER_THREADS, TABLES_WITH_TRANSACTIONS
+from tests.contract.engines import TABLES, TABLES_WITH_TRANSACTIONS
 
 ON_ALL = pytest.mark.parametrize("engine", TABLES, indirect=True)
 TRANSACTING = pytest.mark.parametrize("engine", TABLES_WITH_TRANSACTIONS, indirect=True)
-UNDER_THREADS = pytest.mark.parametrize("engine", TABLES_UNDER_THREADS, indirect=True)
 
 REFUSED = (ValueError, DuelineError)
 ALL = {"after": rows.FIRST, "until": "~"}
@@ -209,7 +208,7 @@ def test_first_claim_of_a_key_wins(table):
     assert table.read([rows.key(first)]).rows[rows.key(first)] == first
 
 
-@UNDER_THREADS
+@ON_ALL
 def test_one_of_concurrent_claims_wins(table):
     claims = [a_claim() for _ in range(16)]
     with ThreadPoolExecutor(8) as pool:
@@ -329,7 +328,7 @@ def test_outcome_replaces_an_earlier_one(table, first, second, is_put):
         assert noted(table, after) == (after if is_put(there, state) else before)
 
 
-@UNDER_THREADS
+@ON_ALL
 def test_last_of_concurrent_outcomes_stays(table):
     outcomes = [an_outcome(attempts, State.FAILED) for attempts in range(1, 17)]
     with ThreadPoolExecutor(8) as pool:
@@ -582,7 +581,7 @@ def test_another_rate_has_its_own_slots(table):
     assert table.reserve(slots_key("emails-vip", instant.text(NOW)), now=1000, amount=500, ttl=1) == 1500
 
 
-@UNDER_THREADS
+@ON_ALL
 def test_concurrent_reservations_never_overlap(table):
     """Some at the very first, when there is no row, and some after a while, when all that was taken is over."""
     slots = []
