@@ -146,7 +146,7 @@ class Steps:
         expect(state is State.SCHEDULED, state)
 
     def _cancel(self) -> None:
-        state = cancel(self._id, queue=QUEUE, table=self.table, now=self._clock.now())
+        state = cancel(self._id, queue=QUEUE, table=self.table, clock=self._clock)
         expect(state is State.CANCELLED, state)
 
     def _tick(self, *, jobs: int) -> None:

@@ -168,7 +168,7 @@ def reschedule(queue: str, id: str) -> JobAnswer:
 def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
-    state = cancel_job(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
+    state = cancel_job(job_id, queue=settings, table=DEPLOYMENT.table, clock=DEPLOYMENT.clock)
     records.record_cancelled([CancelResult(id=job_id, state=state)], deployment=SETTINGS.deployment, queue=queue)
     return job_answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
 
@@ -179,7 +179,7 @@ def cancel_many(queue: str) -> Results:
     settings = REGISTRY.queue(queue)
     ids = [_id_or_error(queue, id) for id in requests.read_ids(requests.body_of(app.current_event))]
     table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
-    results = CancelMany(settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
+    results = CancelMany(queue=settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
     records.record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     records.record_refusals(results, deployment=SETTINGS.deployment)
     return {"jobs": [cancelled_or_refused(result) for result in results]}

@@ -136,7 +136,7 @@ class Core:
         return Lease(partition, table=self.table, clock=self.clock, periods=self.periods, owner=owner, until=until)
 
     def cancel(self, id: JobId) -> State:
-        return cancel(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now())
+        return cancel(id, queue=self.stores.settings[id.queue], table=self.table, clock=self.clock)
 
     def a_reschedule(self, queue: str, *, new_uid: Any) -> Reschedule:
         return Reschedule(
@@ -152,7 +152,7 @@ class Core:
         self, ids: Sequence[JobId | DuelineError], *, queue: str = "emails", until: float = math.inf
     ) -> list[CancelResult | DuelineError]:
         settings = self.stores.settings[queue]
-        return CancelMany(settings, table=self.table, clock=self.clock, until=until, spread=self.spread).run(ids)
+        return CancelMany(queue=settings, table=self.table, clock=self.clock, until=until, spread=self.spread).run(ids)
 
     def list_jobs(self, queue: str = "emails", **span: Any) -> JobPage:
         settings, now = self.stores.settings[queue], self.clock.now()

@@ -176,7 +176,7 @@ class DirectApi:
 
     def _cancelled(self, ids: Sequence[JobId], *, queue: QueueSettings) -> Sequence[CancelResult | DuelineError]:
         table, clock, spread = self._deployed.table, self._deployed.clock, self._deployed.spread
-        return CancelMany(queue, table=table, clock=clock, until=self._until(), spread=spread).run(ids)
+        return CancelMany(queue=queue, table=table, clock=clock, until=self._until(), spread=spread).run(ids)
 
     def _statuses(
         self, results: Sequence[SubmitResult | DuelineError], *, queue: QueueSettings, until: float

@@ -16,7 +16,7 @@ from dueline.core.overview import Control, Overview
 from dueline.core.payloads import check_size
 from dueline.core.ports import Depth, Pointer
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import Request, check_time, json_text
+from dueline.core.request import Request, json_text
 from dueline.core.status import Status
 from dueline.core.text import shown
 from dueline.core.trace import TraceContext
@@ -63,7 +63,7 @@ class NewJob:
             trace=trace,
         )
         idempotency.check_alone(request)
-        check_time(request, now=now)
+        request.check_time(now=now)
         check_size(len(request.text or ""))
         return request
 

@@ -1,21 +1,17 @@
 """Cancel: take jobs back, say exactly what is promised, and find cancelled jobs among received ones."""
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
-from typing import TypeVar
 
 from dueline.core import instant, rows
-from dueline.core.job import JobId, Route, State
-from dueline.core.message import batches
+from dueline.core.job import JobId, Partition, Route, State
 from dueline.core.partitions import check_partition, states_of, undeclared
-from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table
+from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import Row
 from dueline.errors import RETRYABLE, DuelineError, JobNotFound, NotYet, Unavailable
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +22,7 @@ class CancelResult:
     state: State
 
 
-def cancel(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
+def cancel(id: JobId, *, queue: QueueSettings, table: Table, clock: Clock) -> State:
     """Cancel a job; return CANCELLED or CANCEL_REQUESTED.
 
     CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is or may be in its queue already;
@@ -34,24 +30,21 @@ def cancel(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> S
     effect all the same. Repeats return the same promise. Raises JobNotFound when its partition never existed; Throttled
     or Unavailable: then nothing is promised.
     """
-    check_partition(id, states_of(undeclared([id], queue=queue), table=table), queue=queue)
-    written = _Written(id=id, cancellation=table.add(rows.cancellation_row(id, at=now)))
-    # Read after the cancellation is written: any later raise of the fence will see the cancellation.
-    fences = states_of([id.partition], table=table) if written.needs_fence else BatchRead()
-    return written.settle(fences, table=table)
+    (result,) = CancelMany(queue=queue, table=table, clock=clock).run([id])
+    if isinstance(result, DuelineError):
+        raise result
+    return result.state
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CancelMany:
     """Cancels many jobs of a queue, each for itself, several at once. Begins no request after `until` (monotonic)."""
 
-    def __init__(
-        self, queue: QueueSettings, *, table: Table, clock: Clock, until: float, spread: ParallelMap = map
-    ) -> None:
-        self._queue = queue
-        self._table = table
-        self._clock = clock
-        self._until = until
-        self._spread = spread
+    queue: QueueSettings
+    table: Table
+    clock: Clock
+    until: float = math.inf
+    spread: ParallelMap = map
 
     def run(self, ids: Sequence[JobId | DuelineError]) -> list[CancelResult | DuelineError]:
         """Cancel each job; return what that promises, as `cancel` does, or its error, in order.
@@ -59,58 +52,52 @@ class CancelMany:
         An error among the ids, from an earlier check, is handed through. After Throttled or Unavailable nothing was
         promised, and the error names its job. A fence is read once, after all cancellations are written.
         """
-        removed = undeclared(ids, queue=self._queue)
-        states = self._in_time(lambda: states_of(removed, table=self._table, spread=self._spread))
-        written = list(self._spread(self._write, [self._check(id, states) for id in ids]))
-        fences = self._in_time(partial(self._fences, written))
-        return list(self._spread(partial(self._settle, fences=fences), written))
+        states = self._states_of(undeclared(ids, queue=self.queue))
+        written = list(self.spread(partial(self._write, states=states), ids))
+        # Read after the cancellations are written: any later raise of a fence will see them.
+        undecided = [each for each in written if isinstance(each, _Written) and each.needs_fence]
+        fences = self._states_of({each.id.partition for each in undecided})
+        return list(self.spread(partial(self._settle, fences=fences), written))
 
-    def _check(self, id: JobId | DuelineError, states: BatchRead | DuelineError) -> JobId | DuelineError:
-        """Return an id, or an error if its partition never was, or if that is not known; as `check_partition`."""
-        if isinstance(id, DuelineError) or self._queue.declares(id.partition):
-            return id
-        if isinstance(states, DuelineError):
-            return states.copy(job_id=str(id))
+    def _states_of(self, partitions: Collection[Partition]) -> BatchRead | DuelineError:
         try:
-            check_partition(id, states, queue=self._queue)
-        except (JobNotFound, Unavailable) as error:
+            self._check_time()
+            return states_of(partitions, table=self.table, spread=self.spread)
+        except RETRYABLE as error:
             return error
-        return id
 
-    def _write(self, id: JobId | DuelineError) -> "_Written | DuelineError":
+    def _check_time(self) -> None:
+        if self.clock.monotonic() >= self.until:
+            raise NotYet("out of time: the cancel is not certain")
+
+    def _write(self, id: JobId | DuelineError, *, states: BatchRead | DuelineError) -> "_Written | DuelineError":
         if isinstance(id, DuelineError):
             return id
-        added = self._in_time(lambda: self._table.add(rows.cancellation_row(id, at=self._clock.now())))
-        return added.copy(job_id=str(id)) if isinstance(added, DuelineError) else _Written(id=id, cancellation=added)
-
-    def _fences(self, written: "Iterable[_Written | DuelineError]") -> BatchRead:
-        pending = [each for each in written if isinstance(each, _Written) and each.needs_fence]
-        return states_of(list({each.id.partition for each in pending}), table=self._table, spread=self._spread)
+        try:
+            if not self.queue.declares(id.partition):
+                check_partition(id, _read(states), queue=self.queue)
+            self._check_time()
+            return _Written(id=id, cancellation=self.table.add(rows.cancellation_row(id, at=self.clock.now())))
+        except JobNotFound as error:
+            return error
+        except RETRYABLE as error:
+            return error.copy(job_id=str(id))
 
     def _settle(
         self, written: "_Written | DuelineError", *, fences: BatchRead | DuelineError
     ) -> CancelResult | DuelineError:
+        """Return what is promised, and note it if it is new; `fences` were read after the cancellation was written."""
         if isinstance(written, DuelineError):
             return written
-        if not written.needs_fence:
-            return CancelResult(id=written.id, state=written.settle(BatchRead(), table=self._table))
-        if isinstance(fences, DuelineError):
-            return fences.copy(job_id=str(written.id))
-        state = self._in_time(lambda: written.settle(fences, table=self._table))
-        return (
-            state.copy(job_id=str(written.id))
-            if isinstance(state, DuelineError)
-            else CancelResult(id=written.id, state=state)
-        )
-
-    def _in_time(self, call: Callable[[], _T]) -> _T | DuelineError:
-        """Return what was answered, or why there is no answer."""
-        if self._clock.monotonic() >= self._until:
-            return NotYet("out of time: the cancel is not certain")
+        id, is_promised = written.id, rows.is_promised(written.cancellation)
         try:
-            return call()
+            if written.needs_fence and _fence(id, _read(fences)) < instant.text(id.due):
+                self._check_time()
+                self.table.mark_exact(rows.cancellation_key(id))
+                is_promised = True
         except RETRYABLE as error:
-            return error
+            return error.copy(job_id=str(id))
+        return CancelResult(id=id, state=State.CANCELLED if is_promised else State.CANCEL_REQUESTED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,14 +112,12 @@ class _Written:
         """Whether the fence decides what is promised: not for a direct job, nor a second time."""
         return not rows.is_promised(self.cancellation) and self.id.route is Route.TABLE
 
-    def settle(self, fences: BatchRead, *, table: Table) -> State:
-        """Return what is promised, and note it if it is new; `fences` were read after the cancellation was written."""
-        if rows.is_promised(self.cancellation):
-            return State.CANCELLED
-        if not self.needs_fence or _fence(self.id, fences) >= instant.text(self.id.due):
-            return State.CANCEL_REQUESTED
-        table.mark_exact(rows.cancellation_key(self.id))
-        return State.CANCELLED
+
+def _read(states: BatchRead | DuelineError) -> BatchRead:
+    """Return what was read, or raise why it was not."""
+    if isinstance(states, DuelineError):
+        raise states
+    return states
 
 
 def _fence(id: JobId, fences: BatchRead) -> str:
@@ -166,7 +151,7 @@ def cancelled_among(ids: Iterable[JobId], *, table: Table) -> set[JobId]:
 def cancellations_of(ids: Iterable[JobId], *, table: Table) -> Cancellations:
     """Return which jobs were cancelled, read 100 at a time; those that could not be read do not fail the others."""
     result = Cancellations()
-    for some in batches(dict.fromkeys(ids), size=lambda _: 0, most=READ_KEYS):
+    for some in cut(list(dict.fromkeys(ids)), READ_KEYS):
         by_key = {rows.cancellation_key(id): id for id in some}
         try:
             reading = table.read(list(by_key))

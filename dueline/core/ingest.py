@@ -9,12 +9,12 @@ from dueline.core import rows
 from dueline.core.dispatch import Dispatcher, ParkedJob
 from dueline.core.job import Job, JobId, Partition, Route
 from dueline.core.message import Message, batches
-from dueline.core.ports import BatchRead, Clock, ParallelMap, Queue, Table
+from dueline.core.ports import BatchRead, Clock, ParallelMap, Queue, Table, read_all
 from dueline.core.request import MAX_DELAY_SECONDS
 from dueline.core.reschedule import Intent, settle_all
 from dueline.core.retry import Patience, RetryTimer
 from dueline.core.rows import Key
-from dueline.core.table_writer import ORDER, TableWriter, read_all
+from dueline.core.table_writer import ORDER, TableWriter
 from dueline.errors import DuelineError, InvalidJob, QueueNotFound, Throttled, Unavailable
 
 # While a deployment adds a queue or a partition, a function may not know yet what its callers do.

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Partition
-from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table
+from dueline.core.ports import BatchRead, Clock, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import FIRST, PartitionState
 from dueline.errors import RETRYABLE, DuelineError, JobNotFound, Unavailable
@@ -14,13 +14,7 @@ from dueline.errors import RETRYABLE, DuelineError, JobNotFound, Unavailable
 
 def states_of(partitions: Collection[Partition], *, table: Table, spread: ParallelMap = map) -> BatchRead:
     """Read the states of distinct partitions, consistently, 100 a request. Raises Throttled or Unavailable."""
-    keys = [rows.state_key(partition) for partition in partitions]
-    chunks = [keys[start : start + READ_KEYS] for start in range(0, len(keys), READ_KEYS)]
-    readings = list(spread(table.read, chunks))
-    return BatchRead(
-        rows={key: row for reading in readings for key, row in reading.rows.items()},
-        unread=frozenset(key for reading in readings for key in reading.unread),
-    )
+    return read_all(map(rows.state_key, partitions), table=table, spread=spread)
 
 
 def undeclared(ids: Iterable[JobId | DuelineError], *, queue: QueueSettings) -> set[Partition]:

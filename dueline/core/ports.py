@@ -5,7 +5,7 @@ Every call may raise Throttled or Unavailable: then it may or may not be done.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from dueline.core.job import Partition
 from dueline.core.message import Message
 from dueline.core.rows import Key, PartitionState, Row
+from dueline.errors import RETRYABLE, DuelineError
 
 if TYPE_CHECKING:
     from dueline.schedules.schedule_rows import Change
@@ -300,3 +301,30 @@ class ParallelMap(Protocol):
     """Runs a call for each item, perhaps several at once; results come in the items' order."""
 
     def __call__(self, call: Callable[[A], B], items: Iterable[A], /) -> Iterable[B]: ...
+
+
+def cut(items: Sequence[A], size: int) -> Iterator[Sequence[A]]:
+    """Cut items, in order, into as many as one request takes."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def read_all(
+    keys: Iterable[Key], *, table: Table, spread: ParallelMap = map, note: Callable[[DuelineError], None] | None = None
+) -> BatchRead:
+    """Read any number of distinct keys, consistently, 100 a request.
+
+    Raises Throttled or Unavailable; with `note`, that gets them instead, and the keys are unread.
+    """
+
+    def read(some: Sequence[Key]) -> BatchRead:
+        try:
+            return table.read(some)
+        except RETRYABLE as fault:
+            if note is None:
+                raise
+            note(fault)
+            return BatchRead(unread=frozenset(some))
+
+    readings = list(spread(read, list(cut(sorted(keys), READ_KEYS))))
+    existing = {key: row for reading in readings for key, row in reading.rows.items()}
+    return BatchRead(rows=existing, unread=frozenset(key for reading in readings for key in reading.unread))

@@ -44,31 +44,34 @@ class Request:
     id: str | None = None
     trace: TraceContext | None = None
 
+    def due(self, *, now: datetime) -> datetime:
+        """Return when it is due: `at`, or `now` plus `delay`, in whole milliseconds, and never in the past.
 
-def due_of(request: Request, *, now: datetime) -> datetime:
-    """Return when a request is due: `at`, or `now` plus `delay`, in whole milliseconds, and never in the past.
+        Raises InvalidJob, naming the field, its value and what is allowed.
+        """
+        self.check_time(now=now)
+        # The present is this millisecond: rounded up, what is due now would wait for a whole second of SQS's.
+        present = instant.from_epoch_ms(instant.epoch_ms(now))
+        if self.delay:
+            return instant.round_up(now + timedelta(seconds=self.delay))
+        return present if self.at is None else max(present, instant.round_up(self.at))
 
-    Raises InvalidJob, naming the field, its value and what is allowed.
-    """
-    check_time(request, now=now)
-    # The present is this millisecond: rounded up, what is due now would wait for a whole second of SQS's.
-    present = instant.from_epoch_ms(instant.epoch_ms(now))
-    if request.delay:
-        return instant.round_up(now + timedelta(seconds=request.delay))
-    return present if request.at is None else max(present, instant.round_up(request.at))
+    def check_time(self, *, now: datetime | None) -> None:
+        """Raise InvalidJob, as `due` does, unless its time is valid.
 
+        Without `now` it is not checked how far ahead `at` is: the caller's clock may be wrong.
+        """
+        if self.at is not None and self.delay is not None:
+            raise InvalidJob("at and delay are both given: give one of them")
+        furthest = FURTHEST.total_seconds()
+        if self.delay is not None and not 0 <= self.delay <= furthest:  # also NaN and infinity
+            raise InvalidJob(f"delay is {shown(self.delay)}: it must be from 0 to {furthest:.0f} seconds (10 years)")
+        if self.at is not None:
+            _check_at(self.at, latest=_LATEST if now is None else now + FURTHEST)
 
-def check_time(request: Request, *, now: datetime | None) -> None:
-    """Raise InvalidJob, as `due_of` does, unless the time of a request is valid.
-
-    Without `now` it is not checked how far ahead `at` is: the caller's clock may be wrong.
-    """
-    if request.at is not None and request.delay is not None:
-        raise InvalidJob("at and delay are both given: give one of them")
-    if request.delay is not None:
-        _check_delay(request.delay)
-    if request.at is not None:
-        _check_at(request.at, latest=_LATEST if now is None else now + FURTHEST)
+    def payload_text(self) -> str:
+        """Return its payload as JSON text, as it was given. Raises InvalidJob when it is no JSON value."""
+        return json_text(self.payload) if self.text is None else self.text
 
 
 def json_text(payload: object) -> str:
@@ -96,17 +99,6 @@ def _levels(text: str) -> int:
         return most
     brackets = _BRACKETS.findall(_STRING.sub("", text))
     return max(accumulate(1 if each in "[{" else -1 for each in brackets), default=0)
-
-
-def text_of(request: Request) -> str:
-    """Return a request's payload as JSON text, as it was given. Raises InvalidJob when it is no JSON value."""
-    return json_text(request.payload) if request.text is None else request.text
-
-
-def _check_delay(delay: float) -> None:
-    furthest = FURTHEST.total_seconds()
-    if not 0 <= delay <= furthest:  # also NaN and infinity
-        raise InvalidJob(f"delay is {shown(delay)}: it must be from 0 to {furthest:.0f} seconds (10 years)")
 
 
 def _check_at(at: datetime, *, latest: datetime) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import NoReturn
 from uuid import UUID, uuid5
 
+from dueline import errors
 from dueline.core import idempotency, instant, rows
 from dueline.core.dispatch import OUT_OF_TIME
 from dueline.core.job import Job, JobId, Route
@@ -21,25 +22,16 @@ from dueline.core.partitions import check_partition
 from dueline.core.payloads import Offload
 from dueline.core.ports import BatchRead, Clock, ParallelMap, Payloads, Pointer, Queue, Table
 from dueline.core.queue_settings import QueueSettings
-from dueline.core.request import Request, due_of
+from dueline.core.request import Request
 from dueline.core.rows import Key, Row, move_pending_row, move_target_row, moved_to
-from dueline.errors import (
-    RETRYABLE,
-    AlreadyFinished,
-    InvalidJob,
-    JobNotFound,
-    NotYet,
-    QueueNotFound,
-    RunOfSchedule,
-    Unavailable,
-)
+from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, NotYet, QueueNotFound, Unavailable
 
 
 def check_movable(job: Job) -> None:
     """Raise RunOfSchedule for a job that a schedule made: moved, a pause would not end it, nor a change replace it."""
     if job.schedule is not None:
         run = f"job {job.id} is a run of schedule {job.id.queue}/{job.schedule}"
-        raise RunOfSchedule(f"{run}: it cannot be rescheduled; cancel it, or run the schedule now")
+        raise errors.RunOfSchedule(f"{run}: it cannot be rescheduled; cancel it, or run the schedule now")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,7 +195,7 @@ class Reschedule:
         if at is None and delay is None:
             raise InvalidJob("at and delay are both missing: give one of them")
         now = self._clock.now()
-        due = due_of(Request(payload=None, at=at, delay=delay), now=now)
+        due = Request(at=at, delay=delay).due(now=now)
         uid = None if key is None else _uid_of(id, idempotency.checked_key(key))
         existing = self._looked_up(id)
         earliest = due if at is None else min(due, instant.round_up(at))

@@ -10,7 +10,7 @@ from dueline.core import instant, rows
 from dueline.core.idempotency import job_under
 from dueline.core.job import JobId, Route, State, origin_fields
 from dueline.core.partitions import check_partition
-from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table
+from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import FURTHEST, MAX_DELAY_SECONDS
 from dueline.core.reschedule import RescheduleResult, naming
@@ -125,9 +125,8 @@ def statuses_of(
     Begins no request after `until` (monotonic).
     """
     distinct = list(dict.fromkeys(ids))
-    some = [distinct[start : start + _MOST_AT_ONCE] for start in range(0, len(distinct), _MOST_AT_ONCE)]
     read = partial(_statuses, queue=queue, table=table, clock=clock, until=until)
-    return dict(chain.from_iterable(spread(read, some)))
+    return dict(chain.from_iterable(spread(read, list(cut(distinct, _MOST_AT_ONCE)))))
 
 
 def _statuses(

@@ -12,18 +12,9 @@ from dueline.core.dispatch import Dispatcher
 from dueline.core.job import Job, JobId, Partition, Route, State
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.payloads import Content, Offload, content_of, hash_of, inline, is_large
-from dueline.core.ports import BatchFailure, Clock, Payloads, Queue, Table
+from dueline.core.ports import BatchFailure, Clock, Payloads, Queue, Table, cut
 from dueline.core.queue_settings import QueueSettings, not_there
-from dueline.core.request import (
-    JOBS_TO_A_PARTITION,
-    MAX_DELAY_SECONDS,
-    Request,
-    due_of,
-    partition_of,
-    route_of,
-    text_of,
-    whole_seconds,
-)
+from dueline.core.request import JOBS_TO_A_PARTITION, MAX_DELAY_SECONDS, Request, partition_of, route_of, whole_seconds
 from dueline.core.table_writer import TableWriter, WriteResult
 from dueline.core.text import shown
 from dueline.errors import RETRYABLE, DuelineError, IdReused, InvalidJob, KeyReused, NotYet, QueueNotFound, Unavailable
@@ -128,8 +119,7 @@ class Submit:
         be read for them.
         """
         now, drafts = self._clock.now(), list[Draft]()
-        for start in range(0, len(requests), JOBS_TO_A_PARTITION):
-            some = requests[start : start + JOBS_TO_A_PARTITION]
+        for some in cut(requests, JOBS_TO_A_PARTITION):
             uids = [self._new_uid() for _ in some]
             partition = Partition(queue=self._queue.name, number=partition_of(uids[0], self._queue.partitions))
             for request, uid in zip(some, uids, strict=True):
@@ -142,7 +132,7 @@ class Submit:
         try:
             id = self._id_of(request, partition=partition, uid=uid, now=now)
             priority = _checked_priority(request.priority, queue=self._queue)
-            content = content_of(request.upload, text=partial(text_of, request))
+            content = content_of(request.upload, text=request.payload_text)
             job = Job(
                 id=id,
                 payload=inline(content),
@@ -159,7 +149,7 @@ class Submit:
     def _id_of(self, request: Request, *, partition: Partition, uid: str, now: datetime) -> JobId:
         if request.id is not None:
             return idempotency.checked_id(request.id, queue=self._queue, now=now)
-        due = due_of(request, now=now)
+        due = request.due(now=now)
         route = route_of(due, now=now, direct_horizon=self._direct_horizon)
         return JobId(partition=partition, route=route, due=due, uid=uid)
 
@@ -266,11 +256,11 @@ class Submit:
     def _send(self, direct: Iterable[Submission], *, until: float) -> Errors:
         """Send jobs to their levels; return the error of each that was not sent."""
         levels = groupby(sorted(direct, key=_BY_PRIORITY), key=_BY_PRIORITY)
-        cut = chain.from_iterable(_batches(level) for _, level in levels)
-        return self._attempt(self._send_to_level, cut, until=until)
+        by_level = chain.from_iterable(_batches(level) for _, level in levels)
+        return self._attempt(self._send_to_level, by_level, until=until)
 
     def _attempt(
-        self, send: Callable[[Sequence[Submission]], Errors], cut: Iterable[Sequence[Submission]], *, until: float
+        self, send: Callable[[Sequence[Submission]], Errors], some: Iterable[Sequence[Submission]], *, until: float
     ) -> Errors:
         def attempt(batch: Sequence[Submission]) -> Errors:
             if self._clock.monotonic() >= until:
@@ -280,7 +270,7 @@ class Submit:
             except RETRYABLE as error:
                 return {each.job.id: error.copy(job_id=str(each.job.id)) for each in batch}
 
-        return {id: error for errors in self._spread(attempt, cut) for id, error in errors.items()}
+        return {id: error for errors in self._spread(attempt, some) for id, error in errors.items()}
 
     def _send_to_level(self, batch: Sequence[Submission]) -> Errors:
         now, priority = self._clock.now(), batch[0].job.priority

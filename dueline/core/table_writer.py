@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import TypeVar
 
 from dueline.core import instant, rows
 from dueline.core.dispatch import Dispatcher, DispatchResult, ParkedJob
 from dueline.core.job import Job, Route
 from dueline.core.message import escaped
-from dueline.core.ports import READ_KEYS, WRITE_ROWS, BatchRead, Clock, ParallelMap, Pointer, Table
+from dueline.core.ports import WRITE_ROWS, BatchRead, Clock, ParallelMap, Pointer, Table, cut, read_all
 from dueline.core.rows import Key, Row, move_pending_key
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob
 
-Item = TypeVar("Item")
 ORDER = attrgetter("id.due", "id.uid")
 
 
@@ -93,7 +91,7 @@ class TableWriter:
         by_key = {rows.key(row): job for row, job in of_table}
         pending = [row for row, job in of_table if job not in have_rows]
         write = partial(self._write_some, result=result)
-        unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, _cut(pending, WRITE_ROWS)))}
+        unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, cut(pending, WRITE_ROWS)))}
         left = {job for key, job in by_key.items() if key in unwritten}
         result.written = set(by_key.values()) - left
         return left
@@ -171,27 +169,10 @@ class TableWriter:
         parked = [each.job for each in sent.parked]
         notes = [rows.handled_row(job, dispatched=True) for job in sent.dispatched if _has_row(job)]
         notes += [rows.handled_row(job, dispatched=False) for job in parked if _has_row(job)]
-        list(self._spread(partial(self._write_some, result=result), _cut(notes, WRITE_ROWS)))
+        list(self._spread(partial(self._write_some, result=result), cut(notes, WRITE_ROWS)))
 
     def _read(self, keys: Iterable[Key], result: WriteResult) -> BatchRead:
         return read_all(keys, table=self._table, spread=self._spread, note=result.note)
-
-
-def read_all(
-    keys: Iterable[Key], *, table: Table, spread: ParallelMap, note: Callable[[DuelineError], None]
-) -> BatchRead:
-    """Read any number of distinct keys. Those whose read failed are unread, and `note` gets why."""
-
-    def read(some: Sequence[Key]) -> BatchRead:
-        try:
-            return table.read(some)
-        except RETRYABLE as fault:
-            note(fault)
-            return BatchRead(unread=frozenset(some))
-
-    readings = list(spread(read, _cut(sorted(keys), READ_KEYS)))
-    existing = {key: row for reading in readings for key, row in reading.rows.items()}
-    return BatchRead(rows=existing, unread=frozenset(chain.from_iterable(reading.unread for reading in readings)))
 
 
 def _has_row(job: Job) -> bool:
@@ -217,7 +198,3 @@ def _content(job: Job) -> tuple[str, str | None, int]:
         with suppress(ValueError):
             payload = Pointer.parse(job.payload).content
     return payload, job.tenant, job.priority
-
-
-def _cut(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

@@ -9,7 +9,7 @@ from dueline.core import instant, rows
 from dueline.core.dispatch import OUT_OF_TIME, Dispatcher, DispatchResult, ParkedJob
 from dueline.core.job import Job, Partition
 from dueline.core.partitions import Lease
-from dueline.core.ports import WRITE_ROWS, Clock, ParallelMap, Table
+from dueline.core.ports import WRITE_ROWS, Clock, ParallelMap, Table, cut
 from dueline.core.rows import MOVE_PENDING, MOVE_TARGET, Key, Row
 from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound, Throttled, Unavailable
 
@@ -227,8 +227,7 @@ class Tick:
 
     def _dispatch_all(self, entries: Sequence[Entry]) -> bool:
         """Dispatch a page in waves; return whether the tick may go on."""
-        waves = (entries[start : start + WAVE_JOBS] for start in range(0, len(entries), WAVE_JOBS))
-        return all(self._dispatch(wave) and self._keep_lease() for wave in waves)
+        return all(self._dispatch(wave) and self._keep_lease() for wave in cut(entries, WAVE_JOBS))
 
     def _dispatch(self, wave: Sequence[Entry]) -> bool:
         """Dispatch a wave; return whether the tick may go on.
@@ -287,8 +286,7 @@ class Tick:
                 notes.append(rows.handled_note(rows.key(job.row), at=now))
         left = notes
         for _ in range(_NOTE_ATTEMPTS):
-            cut = (left[start : start + WRITE_ROWS] for start in range(0, len(left), WRITE_ROWS))
-            left = list(chain.from_iterable(self._dispatcher.spread(self._write, cut)))
+            left = list(chain.from_iterable(self._dispatcher.spread(self._write, cut(left, WRITE_ROWS))))
             if not left:
                 break
         return not left

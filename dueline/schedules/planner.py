@@ -16,9 +16,9 @@ from typing import Self
 from dueline.core import instant
 from dueline.core.job import Job, checked_schedule_name, queue_name
 from dueline.core.message import Message
-from dueline.core.ports import Clock, ParallelMap, Table
+from dueline.core.ports import Clock, ParallelMap, Table, read_all
 from dueline.core.rows import Row
-from dueline.core.table_writer import TableWriter, read_all
+from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
 from dueline.schedules.definition import CatchUp
 from dueline.schedules.head import Head, between, jitter, occurrence, planning_job, read_head, step

@@ -316,13 +316,13 @@ IN_CANCEL = [
         edits=[
             Edit(
                 file="core/cancel.py",
-                old="    written = _Written(id=id, cancellation=table.add(",
-                new="    seen = states_of([id.partition], table=table)\n"
-                "    written = _Written(id=id, cancellation=table.add(",
+                old="        written = list(self.spread(partial(self._write",
+                new="        seen = self._states_of({id.partition for id in ids if isinstance(id, JobId)})\n"
+                "        written = list(self.spread(partial(self._write",
             ),
             Edit(
                 file="core/cancel.py",
-                old="states_of([id.partition], table=table) if written.needs_fence else BatchRead()",
+                old="self._states_of({each.id.partition for each in undecided})",
                 new="seen",
             ),
         ],
@@ -330,8 +330,9 @@ IN_CANCEL = [
     mutation(
         "a promise is noted before the fence is known",
         "core/cancel.py",
-        "    # Read after the cancellation is written",
-        "    table.mark_exact(rows.cancellation_key(id))\n    # Read after the cancellation is written",
+        "        # Read after the cancellations are written",
+        "        for each in written:\n            self.table.mark_exact(rows.cancellation_key(each.id))\n"
+        "        # Read after the cancellations are written",
         EXACT,
     ),
     mutation(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.core.job import MAX_OFFLOADED_BYTES, Job, JobId, Route, State
-from dueline.core.request import FURTHEST, Request, due_of, json_text
+from dueline.core.request import FURTHEST, Request, json_text
 from dueline.errors import InvalidJob, NotYet, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
 from tests.builders import NOW, RETENTION, a_queue, an_id
 from tests.system import System
@@ -42,26 +42,26 @@ def delays(queue):
 
 @pytest.mark.parametrize("past", [NOW, NOW - timedelta(days=9000), datetime(1970, 1, 1, tzinfo=UTC)])
 def test_past_at_is_now(past):
-    assert due_of(at(past), now=NOW) == NOW
+    assert at(past).due(now=NOW) == NOW
 
 
 def test_due_job_waits_for_no_second():
     now = NOW + timedelta(microseconds=1)
-    assert due_of(Request(payload={}), now=now) <= now
-    assert due_of(at(now), now=NOW + timedelta(microseconds=900)) <= NOW + timedelta(milliseconds=1)
+    assert Request(payload={}).due(now=now) <= now
+    assert at(now).due(now=NOW + timedelta(microseconds=900)) <= NOW + timedelta(milliseconds=1)
 
 
 def test_future_at_is_due_then_whatever_its_zone():
     moscow = timezone(timedelta(hours=3))
-    assert due_of(at(datetime(2026, 12, 1, 12, tzinfo=moscow)), now=NOW) == datetime(2026, 12, 1, 9, tzinfo=UTC)
+    assert at(datetime(2026, 12, 1, 12, tzinfo=moscow)).due(now=NOW) == datetime(2026, 12, 1, 9, tzinfo=UTC)
 
 
 @given(st.timedeltas(timedelta(0), FURTHEST))
 def test_due_time_is_never_too_early(left):
-    assert NOW + left <= due_of(at(NOW + left), now=NOW) < NOW + left + timedelta(milliseconds=1)
+    assert NOW + left <= at(NOW + left).due(now=NOW) < NOW + left + timedelta(milliseconds=1)
     now = NOW + timedelta(microseconds=900)
     if left:
-        assert now + left <= due_of(after(left.total_seconds()), now=now) + timedelta(microseconds=1)
+        assert now + left <= after(left.total_seconds()).due(now=now) + timedelta(microseconds=1)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_due_time_is_never_too_early(left):
 )
 def test_delay_that_is_no_time_ahead_is_refused(delay):
     with pytest.raises(InvalidJob, match=r"^delay is .*: it must be from 0 to 315619200 seconds"):
-        due_of(after(delay), now=NOW)
+        after(delay).due(now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_delay_that_is_no_time_ahead_is_refused(delay):
 )
 def test_at_too_far_away_is_refused(when):
     with pytest.raises(InvalidJob, match=r"^at is .*: it must be from 1970-01-01T00:00:00.000Z to 2036-11-21"):
-        due_of(at(when), now=NOW)
+        at(when).due(now=NOW)
 
 
 # A payload as text
@@ -247,7 +247,7 @@ def test_retried_job_stays_the_same_job(seconds):
 
 
 def test_job_refused_after_its_row_is_sent_when_repeated():
-    """Its row is behind the cursor: no tick sends it. The caller was refused, and schedules it again under the same id."""
+    """Its row is behind the cursor: no tick sends it. Its caller was refused, and schedules it under the same id."""
     system, id = System(), an_id(due=NOW + timedelta(seconds=100))
     system.tick()
     is_away = failing(Unavailable("SQS is away"))
