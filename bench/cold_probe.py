@@ -41,18 +41,15 @@ def _note_model(models: list[str], event: str, arguments: "tuple[Any, ...]") -> 
 def _time_clients(seconds: dict[str, dict[str, float]]) -> None:
     """Note for each client that is made the seconds that it took, by the clock and of the processor."""
     clients = __import__("dueline.aws.clients", fromlist=["clients"])
-    for service in ("dynamodb", "sqs", "ssm", "s3"):
-        setattr(clients, service, _timed(getattr(clients, service), service, seconds))
+    make = clients.client
 
-
-def _timed(make: "Any", service: str, seconds: dict[str, dict[str, float]]) -> "Any":
-    def made(*arguments: "Any", **named: "Any") -> "Any":
+    def made(service: str, *arguments: "Any", **named: "Any") -> "Any":
         wall, cpu = time.perf_counter(), time.process_time()
-        client = make(*arguments, **named)
+        client = make(service, *arguments, **named)
         seconds[service] = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
         return client
 
-    return made
+    setattr(clients, "client", made)  # noqa: B010
 
 
 def _print(result: "dict[str, Any]") -> None:

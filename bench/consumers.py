@@ -54,7 +54,7 @@ def main(kind: str, *arguments: str) -> None:
         calls = [(consume, sqs, url) for url in arguments]
     else:
         table, *queues = arguments
-        dynamodb, client = clients.dynamodb(longest=longest), clients.sqs(longest=longest)
+        dynamodb, client = clients.client("dynamodb", longest=longest), clients.client("sqs", longest=longest)
         calls = [
             (poll, dynein_on_aws(dynamodb, client, table=table, inbound=url, queue=url), queue)
             for queue, _, url in (each.partition("=") for each in queues)

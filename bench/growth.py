@@ -112,7 +112,7 @@ class Steps:
         self._resources = AwsDeployment(NAMES.deployment, queue_urls=queue_urls, longest=LONGEST, session=session)
         self._resources.clock = self._clock
         with patch.dict("os.environ", engine):
-            client = clients.dynamodb(session, longest=LONGEST)
+            client = clients.client("dynamodb", session, longest=LONGEST)
             self.table, _ = self._resources.table, self._resources.inbound
         for name in (NAMES.table, NAMES.state):
             create_table(client, name)

@@ -182,7 +182,7 @@ class Stage:
         self.settings = QueueSettings(name=QUEUE, partitions=PARTITIONS, retention=RETENTION)
         # Beyond those of the queue, whose fences lie ahead: callers look at all of them until all tick.
         self._numbers = count(PARTITIONS)
-        self._dynamodb, self._sqs = clients.dynamodb(longest=LONGEST), clients.sqs(longest=LONGEST)
+        self._dynamodb, self._sqs = clients.client("dynamodb", longest=LONGEST), clients.client("sqs", longest=LONGEST)
         url = self._queue(self.names.queue(QUEUE))
         self._queue(self.names.inbound)
         for table in (self.names.table, self.names.state):
@@ -218,10 +218,10 @@ class Stage:
         return dynein_on_aws(self._dynamodb, self._sqs, table=name, inbound=inbound, queue=queue, batched=batched)
 
     def _queue(self, name: str) -> str:
-        return self._sqs.create_queue(QueueName=name)["QueueUrl"]
+        return str(self._sqs.create_queue(QueueName=name)["QueueUrl"])
 
     def _publish(self, url: str, queue_urls: str) -> None:
-        ssm = clients.ssm(longest=LONGEST)
+        ssm = clients.client("ssm", longest=LONGEST)
         names = {"deployment": self.names.deployment, "queue_urls": queue_urls, "payloads": "payloads"}
         settings = ApiSettings(**names, direct_horizon=890, lookahead=240)
         for name, value in (

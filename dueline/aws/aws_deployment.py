@@ -160,7 +160,7 @@ class AwsDeployment:
     def _payloads(self) -> "S3Payloads":
         from dueline.aws.s3 import S3Payloads
 
-        return S3Payloads(self.clients.s3, self._bucket)
+        return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
 
     def _breaker(self, _: str) -> "Breaker":
         from dueline.core.submit import Breaker

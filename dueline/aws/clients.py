@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from threading import Lock
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -20,17 +20,12 @@ from dueline.core.threads import PerProcess
 from dueline.errors import DuelineError, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from boto3 import Session
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_ssm import SSMClient
 
     from dueline.aws.server_clock import ServiceClock
-
-
-C = TypeVar("C")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -60,8 +55,10 @@ _IDLE_SECONDS = 20.0
 _CALLERS_CONNECTIONS = 1000
 # The most that botocore's standard mode waits before a second attempt.
 _BACKOFF_SECONDS = 1.0
-# The services whose answers set a `service_clock`.
+# The services that this library alone makes requests of, whose answers set a `service_clock`. AWS checks parameters all
+# the same; what operations need besides, botocore checks before.
 _TIMED = ("dynamodb", "sqs", "ssm")
+_UNCHECKED = (*_TIMED, "s3")
 
 
 class Clients:
@@ -79,30 +76,26 @@ class Clients:
         self._made: dict[str, Any] = {}
 
     def dynamodb(self) -> "DynamoDBClient":
-        return self._one("dynamodb", dynamodb)
+        made: DynamoDBClient = self.of("dynamodb")
+        return made
 
     def sqs(self) -> "SQSClient":
-        return self._one("sqs", sqs)
+        made: SQSClient = self.of("sqs")
+        return made
 
     def ssm(self) -> "SSMClient":
-        return self._one("ssm", ssm)
-
-    def s3(self) -> Any:
-        return self._one("s3", s3)
+        made: SSMClient = self.of("ssm")
+        return made
 
     def of(self, service: str) -> Any:
-        """Return the client of another service, as `service_client` makes it."""
-        return self._one(service, partial(service_client, service))
-
-    def _one(self, service: str, make: Callable[..., C]) -> C:
+        """Return the client of a service."""
         with self._making:
             if service not in self._made:
-                client: Any = make(self._session, longest=self._longest)
+                made = client(service, self._session, longest=self._longest)
                 if self._service_clock and service in _TIMED:
-                    self._service_clock.listen_to(client)
-                self._made[service] = client
-            made: C = self._made[service]
-            return made
+                    self._service_clock.listen_to(made)
+                self._made[service] = made
+            return self._made[service]
 
 
 def session(*, profile: str | None, region: str | None) -> "Session":
@@ -110,68 +103,34 @@ def session(*, profile: str | None, region: str | None) -> "Session":
     return boto3.Session(profile_name=profile, region_name=region)
 
 
-def dynamodb(session: "Session | None" = None, *, longest: timedelta) -> "DynamoDBClient":
-    """Return a DynamoDB client."""
-    client: DynamoDBClient = _client("dynamodb", session, longest)
-    return client
+def client(service: str, session: "Session | None" = None, *, longest: timedelta) -> Any:
+    """Return a client of a service whose requests end within `longest`: a caller's, or without a session a function's.
 
-
-def sqs(session: "Session | None" = None, *, longest: timedelta) -> "SQSClient":
-    """Return an SQS client.
-
-    Its messages begin a new chain for Lambda's recursive loop detection, which would otherwise stop the sixteenth job
-    in a row that schedules the next one.
+    SQS's messages begin a new chain for Lambda's recursive loop detection, which would otherwise stop the sixteenth job
+    in a row that schedules the next one. S3's URLs name the region: for hours, its global endpoint redirects requests
+    to a new bucket, which breaks presigned URLs.
     """
-    client: SQSClient = _client("sqs", session, longest)
-    client.meta.events.register_last("before-call", _begin_a_chain)
-    return client
-
-
-def ssm(session: "Session | None" = None, *, longest: timedelta) -> "SSMClient":
-    """Return an SSM client."""
-    client: SSMClient = _client("ssm", session, longest)
-    return client
-
-
-def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
-    """Return an S3 client.
-
-    Its URLs name the region: for hours, S3's global endpoint redirects requests to a new bucket, which breaks presigned
-    URLs.
-    """
-    return _client("s3", session, longest, Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
-
-
-def service_client(service: str, session: "Session | None" = None, *, longest: timedelta) -> Any:
-    """Return a client of a service that only operations need, such as `iam`: botocore checks its parameters."""
-    return _client(service, session, longest, Config(parameter_validation=True))
-
-
-def config(longest: timedelta, *, connect_seconds: float | None = None, connections: int = LANES) -> Config:
-    """Return the settings of a client, by default a function's, whose requests end within `longest`."""
+    make: Any = (session or boto3).client
     attempt = (longest.total_seconds() - _BACKOFF_SECONDS) / ATTEMPTS
-    of_function = min(_CONNECT_SECONDS, attempt / 2)
-    return Config(
-        connect_timeout=connect_seconds or of_function,
-        read_timeout=attempt - of_function,
+    connect = min(_CONNECT_SECONDS, attempt / 2)
+    config = Config(
+        connect_timeout=connect if session is None else _CALLERS_CONNECT_SECONDS,
+        read_timeout=attempt - connect,
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
-        max_pool_connections=connections,
+        max_pool_connections=LANES if session is None else _CALLERS_CONNECTIONS,
         # Without one of its own, botocore writes the user agent again, out of a dozen parts, for each request.
         user_agent=f"dueline/{__version__}",
-        # Requests are made by this library alone, and AWS checks them all the same.
-        parameter_validation=False,
+        parameter_validation=service not in _UNCHECKED,
     )
-
-
-def _client(service: str, session: "Session | None", longest: timedelta, more: Config | None = None) -> Any:
-    make: Any = (session or boto3).client
-    callers: Any = {"connect_seconds": _CALLERS_CONNECT_SECONDS, "connections": _CALLERS_CONNECTIONS}
-    settings = config(longest, **({} if session is None else callers))
-    client = make(service, config=settings.merge(more or Config()))
+    if service == "s3":
+        config = config.merge(Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
+    made = make(service, config=config)
     if session is None:
-        _close_idle(client)
-        client.meta.events.register_first("before-call", lambda **_: DEADLINE.check(longest))
-    return client
+        _close_idle(made)
+        made.meta.events.register_first("before-call", lambda **_: DEADLINE.check(longest))
+    if service == "sqs":
+        made.meta.events.register_last("before-call", _begin_a_chain)
+    return made
 
 
 def _close_idle(client: Any) -> None:
@@ -235,7 +194,7 @@ def caller_identity(session: "Session | None") -> "Callable[[], str | None]":
             return None
         try:
             with map_caller_errors("reading whose the AWS credentials are"):
-                return str(service_client("sts", session, longest=_LONGEST_REQUEST).get_caller_identity()["Arn"])
+                return str(client("sts", session, longest=_LONGEST_REQUEST).get_caller_identity()["Arn"])
         except DuelineError:
             return None
 

@@ -47,7 +47,7 @@ class CloudWatchFigures:
 
     @cached_property
     def _client(self) -> Any:
-        return clients.service_client("cloudwatch", self._session(), longest=_LONGEST_REQUEST)
+        return clients.client("cloudwatch", self._session(), longest=_LONGEST_REQUEST)
 
 
 class _Query(NamedTuple):

@@ -3,11 +3,10 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from dueline.aws import clients
@@ -37,8 +36,6 @@ class DeploymentContext:
     session: "Session"
     queue_urls: str
     now: datetime
-    _clients: dict[str, Any] = field(default_factory=dict, init=False)
-    _making: Lock = field(default_factory=Lock, init=False)
 
     @property
     def names(self) -> Names:
@@ -49,12 +46,10 @@ class DeploymentContext:
         values = _REGION_AND_ACCOUNT.fullmatch(self.queue_urls)
         return (values[1], values[2]) if values else ("", "")
 
-    def client(self, service: str) -> Any:
-        """Return the client of a service, the same for all threads: a session makes one at a time."""
-        with self._making:
-            if service not in self._clients:
-                self._clients[service] = clients.service_client(service, self.session, longest=_LONGEST_REQUEST)
-            return self._clients[service]
+    @cached_property
+    def client(self) -> Callable[[str], Any]:
+        """Returns the client of a service, the same for all threads."""
+        return clients.Clients(self.session, longest=_LONGEST_REQUEST).of
 
     def queue(self, name: str) -> str:
         """Return the ARN of an SQS queue."""
@@ -80,7 +75,7 @@ def find_deployment(
     """
     names = Names(name)
     with map_caller_errors(f"finding the deployment {name!r}, which needs the right {NEEDS}"):
-        ssm = clients.service_client("ssm", session, longest=_LONGEST_REQUEST)
+        ssm = clients.client("ssm", session, longest=_LONGEST_REQUEST)
         pages = list(ssm.get_paginator("get_parameters_by_path").paginate(Path=f"/dueline/{name}", Recursive=True))
         values = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
     if names.settings_parameter not in values:

@@ -32,8 +32,8 @@ def queue_dead_letters(name: str, queue: str, *, session: "Session") -> RedriveQ
     Raises QueueNotFound, Forbidden or Unavailable.
     """
     with map_caller_errors(f"finding queue {queue!r} of the deployment {name!r}"):
-        content = _content_of(name, queue_name(queue), clients.ssm(session, longest=_LONGEST_REQUEST))
-        sqs = clients.sqs(session, longest=_LONGEST_REQUEST)
+        content = _content_of(name, queue_name(queue), clients.client("ssm", session, longest=_LONGEST_REQUEST))
+        sqs = clients.client("sqs", session, longest=_LONGEST_REQUEST)
     with reading(Names(name).queue_parameter(queue)):
         parameter = json.loads(content)
         urls = parameter.get("urls", [parameter["url"]])
@@ -50,9 +50,9 @@ def parked_dead_letters(name: str, *, session: "Session") -> RedriveQueues:
     """
     names = Names(name)
     with map_caller_errors(f"finding the deployment {name!r}"):
-        ssm = clients.ssm(session, longest=_LONGEST_REQUEST)
+        ssm = clients.client("ssm", session, longest=_LONGEST_REQUEST)
         content = ssm.get_parameter(Name=names.settings_parameter)["Parameter"]["Value"]
-        sqs = clients.sqs(session, longest=_LONGEST_REQUEST)
+        sqs = clients.client("sqs", session, longest=_LONGEST_REQUEST)
     with reading(names.settings_parameter):
         urls = json.loads(content)["queue_urls"]
         return _redrive_queues(name, sqs, urls + names.dispatch_dlq, [urls + names.inbound], session=session)
@@ -64,7 +64,7 @@ def _redrive_queues(
     account, region = dead_letters.split("/")[-2], session.region_name
     bucket = Names(name).payloads(account=account, region=region)
     first, *queues = (SqsQueue(sqs, url, map_errors=map_caller_errors) for url in (dead_letters, *urls))
-    payloads = S3Payloads(cache(lambda: clients.s3(session, longest=_LONGEST_REQUEST)), bucket)
+    payloads = S3Payloads(cache(lambda: clients.client("s3", session, longest=_LONGEST_REQUEST)), bucket)
     return RedriveQueues(dead_letters=first, queues=tuple(queues), payloads=payloads)
 
 

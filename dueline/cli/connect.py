@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,8 +164,8 @@ def preflight(target: Target, *, declared: "Deployment", queues: Path, now: date
     from dueline.aws.preflight import Preflight
 
     session = _session(target)
-    client = partial(clients.service_client, session=session, longest=_LONGEST_LOOK)
-    return Preflight(declared=declared, queues=queues, session=session, client=cache(client), now=now)
+    client = clients.Clients(session, longest=_LONGEST_LOOK).of
+    return Preflight(declared=declared, queues=queues, session=session, client=client, now=now)
 
 
 def dead_letters(target: Target, queue: str | None) -> "RedriveQueues":

@@ -73,7 +73,7 @@ class DynamoDB:
         with pytest.MonkeyPatch.context() as patch:
             if endpoint is not None:
                 patch.setenv("AWS_ENDPOINT_URL", endpoint)
-            self.dynamodb = clients.dynamodb(longest=LONGEST)
+            self.dynamodb = clients.client("dynamodb", longest=LONGEST)
         self.names = (f"contract-{number}" for number in itertools.count())
 
     def table(self, *, page_rows: int | None = None) -> Table:
@@ -105,7 +105,7 @@ class Moto(DynamoDB):
 
     def __init__(self) -> None:
         super().__init__(endpoint=None)
-        self.sqs, self.s3 = clients.sqs(longest=LONGEST), clients.s3(longest=LONGEST)
+        self.sqs, self.s3 = (clients.client(service, longest=LONGEST) for service in ("sqs", "s3"))
 
     def queue(self) -> SqsQueue:
         return SqsQueue(self.sqs, self.sqs.create_queue(QueueName=next(self.names))["QueueUrl"])

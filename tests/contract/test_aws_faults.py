@@ -237,7 +237,7 @@ def test_reads_are_consistent():
 
 
 def test_request_is_retried_once():
-    client = clients.dynamodb(longest=LONGEST)
+    client = clients.client("dynamodb", longest=LONGEST)
     port = DynamoTable(
         answering("dynamodb", NO_ANSWER[0], (200, {"UnprocessedItems": {}}), client=client), "jobs", state="state"
     )

@@ -508,7 +508,7 @@ def test_client_works_in_a_forked_child(session, deployment, linger):
 
 
 def test_forked_child_ignores_the_parents_lock(session, deployment, monkeypatch):
-    client, make, parent = a_client(session), clients.dynamodb, os.getpid()
+    client, make, parent = a_client(session), clients.client, os.getpid()
     started, go_on = threading.Event(), threading.Event()
 
     def slow(*args, **options):
@@ -516,7 +516,7 @@ def test_forked_child_ignores_the_parents_lock(session, deployment, monkeypatch)
         assert os.getpid() != parent or go_on.wait(HANG_SECONDS)
         return make(*args, **options)
 
-    monkeypatch.setattr(clients, "dynamodb", slow)
+    monkeypatch.setattr(clients, "client", slow)
     making = threading.Thread(target=client.schedule, args=("emails", 1), kwargs={"delay": HOUR, "key": "k"})
     making.start()
     assert started.wait(HANG_SECONDS)

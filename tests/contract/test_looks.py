@@ -129,8 +129,8 @@ def test_missing_log_is_not_an_empty_one(look):
 @pytest.mark.parametrize("skew", [timedelta(hours=-2), timedelta(hours=2)])
 def test_doctor_goes_by_the_clock_of_aws(session, monkeypatch, skew):
     ssm = session.client("ssm")
-    monkeypatch.setattr(clients, "session", lambda **_: session)
-    monkeypatch.setattr(clients, "service_client", lambda *_, **__: ssm)
+    monkeypatch.setattr(connect, "_session", lambda _: session)
+    monkeypatch.setattr(clients, "client", lambda *_, **__: ssm)
     settings = {"Name": "/dueline/shop/settings", "Value": json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})}
     api = {"Name": "/dueline/shop/api-id", "Value": "a1"}
     content = {"HTTPStatusCode": 200, "HTTPHeaders": {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}}
@@ -193,8 +193,8 @@ SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
 )
 def test_doctor_reports_unreadable_parameters(session, monkeypatch, parameters, broken):
     ssm = session.client("ssm")
-    monkeypatch.setattr(clients, "session", lambda **_: session)
-    monkeypatch.setattr(clients, "service_client", lambda *_, **__: ssm)
+    monkeypatch.setattr(connect, "_session", lambda _: session)
+    monkeypatch.setattr(clients, "client", lambda *_, **__: ssm)
     published = [{"Name": f"/dueline/shop/{name}", "Value": value} for name, value in parameters.items()]
     with Stubber(ssm) as answering:
         answering.add_response("get_parameters_by_path", {"Parameters": published})

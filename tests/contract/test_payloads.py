@@ -115,7 +115,7 @@ def test_attributes_are_sent_with_their_types(engine):
 @pytest.fixture
 def s3(monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    return clients.s3(longest=LONGEST)
+    return clients.client("s3", longest=LONGEST)
 
 
 def test_upload_url_signs_length_and_checksum(s3):

@@ -21,7 +21,7 @@ STATUS = {"TimeToLiveDescription": {"AttributeName": "ttl", "TimeToLiveStatus": 
 def client():
     with mock_aws():
         session = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
-        client = clients.dynamodb(session, longest=LONGEST)
+        client = clients.client("dynamodb", session, longest=LONGEST)
         keys = [{"AttributeName": "pk", "KeyType": "HASH"}]
         types = [{"AttributeName": "pk", "AttributeType": "S"}]
         client.create_table(TableName="jobs", KeySchema=keys, AttributeDefinitions=types, BillingMode="PAY_PER_REQUEST")

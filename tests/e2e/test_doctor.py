@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from dueline.aws import clients
 from dueline.aws.deployment_context import NEEDS
 from dueline.aws.inspection import _ALL
+from dueline.cli import connect
 from dueline.cli.app import app
 from dueline.cli.operator_commands import NOT_CHECKED, PROBLEM
 from dueline.config.names import Names
@@ -60,9 +61,9 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment_of(emulator, "e2e").items():
             patch.setenv(name, value)
-        patch.setattr(clients, "session", lambda **_: session)
+        patch.setattr(connect, "_session", lambda _: session)
         # Clients of nine services take longer than all looks together.
-        patch.setattr(clients, "service_client", cache(clients.service_client))
+        patch.setattr(clients, "client", cache(clients.client))
         yield run
     iam.detach_role_policy(RoleName="mailer", PolicyArn=policy)
     iam.delete_role(RoleName="mailer")

@@ -358,7 +358,7 @@ def test_grown_queue_is_seen_within_seconds(function, monkeypatch, clock):
             "Parameter": {"Value": json.dumps({**a_queue().to_json(), "partitions": published[0]})}
         }
     )
-    monkeypatch.setattr("dueline.aws.clients.ssm", lambda *_, **__: stub)
+    monkeypatch.setattr("dueline.aws.clients.client", lambda *_, **__: stub)
     monkeypatch.setattr("dueline.aws.aws_deployment.SystemClock", lambda: clock)
     registry = function("queue_registry").REGISTRY
     assert registry.taking("emails").partitions == 1

@@ -58,7 +58,7 @@ def answered(content, status=200):
 
 @BOTH
 def test_a_fault_of_the_service_is_retried_once(api_server, of):
-    dynamodb = clients.dynamodb(of, longest=LONGEST)
+    dynamodb = clients.client("dynamodb", of, longest=LONGEST)
     api_server.script = [answered({"__type": "InternalServerError"}, status=500)]
     assert dynamodb.query(**QUERY)["ResponseMetadata"]["RetryAttempts"] == 1
     api_server.script = [answered({"__type": "a#ThrottlingException", "message": "slow"}, status=400)] * 2
@@ -70,7 +70,7 @@ def test_a_fault_of_the_service_is_retried_once(api_server, of):
 @BOTH
 @pytest.mark.parametrize("reply", [DROPPED, NO_HTTP], ids=["dropped", "no HTTP"])
 def test_a_lost_answer_is_retried_once(api_server, of, reply):
-    dynamodb = clients.dynamodb(of, longest=LONGEST)
+    dynamodb = clients.client("dynamodb", of, longest=LONGEST)
     api_server.script = [reply]
     assert dynamodb.query(**QUERY)["Items"] == []
     api_server.script = [reply] * 2
@@ -83,7 +83,7 @@ def test_a_lost_answer_is_retried_once(api_server, of, reply):
 def test_missing_answer_is_awaited_twice(api_server, of):
     late = threading.Event()
     api_server.respond = lambda _: late.wait(HANG_SECONDS) and DROPPED
-    client = clients.dynamodb(of, longest=timedelta(seconds=2.4))
+    client = clients.client("dynamodb", of, longest=timedelta(seconds=2.4))
     with pytest.raises(ReadTimeoutError):
         client.query(**QUERY)
     late.set()
@@ -97,7 +97,7 @@ def test_a_caller_uses_the_proxy_of(api_server, session, monkeypatch, where):
     else:
         monkeypatch.setenv("HTTP_PROXY", api_server.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://elsewhere")
-    clients.dynamodb(session, longest=LONGEST).query(**QUERY)
+    clients.client("dynamodb", session, longest=LONGEST).query(**QUERY)
     assert api_server.requests[0].path == "http://elsewhere/"
 
 
@@ -105,7 +105,7 @@ def test_a_caller_uses_the_proxy_of(api_server, session, monkeypatch, where):
 def test_each_thread_keeps_a_connection(api_server, of, threads):
     together = threading.Barrier(threads)
     api_server.respond = lambda _: (together.wait(60), answered({"Items": [], "Count": 0}))[1]
-    call = clients.dynamodb(of, longest=timedelta(minutes=5)).query
+    call = clients.client("dynamodb", of, longest=timedelta(minutes=5)).query
     with ThreadPoolExecutor(threads) as pool:
         for _ in range(2):
             list(pool.map(lambda _: call(**QUERY), range(threads)))
@@ -114,7 +114,7 @@ def test_each_thread_keeps_a_connection(api_server, of, threads):
 
 @pytest.mark.parametrize(("longest", "connect", "read"), [(4, 0.75, 0.75), (5, 1.0, 1.0), (10, 1.0, 3.5)])
 def test_a_function_connects_within_a_second(session, longest, connect, read):
-    config = clients.sqs(longest=timedelta(seconds=longest)).meta.config
+    config = clients.client("sqs", longest=timedelta(seconds=longest)).meta.config
     assert (config.connect_timeout, config.read_timeout) == (connect, read)
 
 
@@ -122,7 +122,7 @@ def test_a_function_connects_within_a_second(session, longest, connect, read):
 def test_an_idle_connection_is_not_used_again(api_server, of, monkeypatch, idle, connections):
     now = time.time()
     monkeypatch.setattr(clients, "time", lambda: now)
-    call = clients.dynamodb(of, longest=LONGEST).query
+    call = clients.client("dynamodb", of, longest=LONGEST).query
     call(**QUERY)
     now += idle
     call(**QUERY)
@@ -133,7 +133,7 @@ def test_an_idle_connection_is_not_used_again(api_server, of, monkeypatch, idle,
 def test_threads_that_wake_together_connect_again(api_server, session, monkeypatch):
     now = time.time()
     monkeypatch.setattr(clients, "time", lambda: now)
-    call = clients.dynamodb(longest=LONGEST).query
+    call = clients.client("dynamodb", longest=LONGEST).query
     with ThreadPoolExecutor(clients.LANES) as pool:
         for _ in range(3):
             assert [each["Count"] for each in pool.map(lambda _: call(**QUERY), range(50))] == [0] * 50
@@ -160,7 +160,7 @@ def test_slow_tls_handshake_is_awaited(session, tmp_path, monkeypatch):
     with fake_api_server(certificate=certificate, hesitates=1.0) as api_server:
         api_server.respond = lambda _: answered({"Items": [], "Count": 0})
         monkeypatch.setenv("AWS_ENDPOINT_URL", api_server.url.replace("http://127.0.0.1", "https://localhost"))
-        clients.dynamodb(session, longest=LONGEST).query(**QUERY)
+        clients.client("dynamodb", session, longest=LONGEST).query(**QUERY)
         assert len(api_server.requests) == 1
 
 
@@ -170,7 +170,7 @@ def test_lambda_sees_no_recursive_loop(api_server, session, of, monkeypatch):
     monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Lineage=a:1")
     api_server.respond = lambda _: answered({"Successful": [], "Failed": []})
     batch = {"QueueUrl": f"{api_server.url}/1/emails", "Entries": [{"Id": "0", "MessageBody": "1"}]}
-    clients.sqs(of, longest=LONGEST).send_message_batch(**batch)
+    clients.client("sqs", of, longest=LONGEST).send_message_batch(**batch)
     assert "x-amzn-trace-id" not in {name.lower() for name in api_server.requests[0].headers}
     # It is botocore's to add, and taken off.
     session.client("sqs").send_message_batch(**batch)

@@ -240,14 +240,14 @@ def slow(api, monkeypatch):
         clock.sleep(4.9)
         return answer(200, ANSWERS.get(request.headers.get("X-Amz-Target", b"").decode().rpartition(".")[2], {}))
 
-    def made(make):
-        client = make(longest=api.LONGEST_REQUEST)
+    def made(service):
+        client = clients.client(service, longest=api.LONGEST_REQUEST)
         client.meta.events.register("before-send", answered)
         return client
 
     monkeypatch.setattr(clients, "DEADLINE", clients.Deadline(monotonic=clock.monotonic))
     monkeypatch.setattr(CONTEXT, "get_remaining_time_in_millis", lambda: 20_000 - clock.monotonic() * 1000)
-    table, sqs, s3 = DynamoTable(made(clients.dynamodb), "jobs", state="state"), made(clients.sqs), made(clients.s3)
+    table, sqs, s3 = DynamoTable(made("dynamodb"), "jobs", state="state"), made("sqs"), made("s3")
     monkeypatch.setattr(type(api.DEPLOYMENT), "table", table)
     monkeypatch.setattr(type(api.DEPLOYMENT), "payloads", S3Payloads(lambda: s3, "b"))
     for name, value in {"clock": clock, "spread": map, "queue": lambda name: SqsQueue(sqs, name)}.items():

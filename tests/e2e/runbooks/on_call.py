@@ -12,11 +12,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from awscli.clidriver import CLIDriver, create_clidriver
 from typer.testing import CliRunner
 
-from dueline.aws import clients
+from dueline.cli import connect
 from dueline.cli.app import app
 from dueline.config.names import Names
 from local.emulator import ACCOUNT, REGION, Emulator
@@ -129,8 +130,8 @@ def on_call_at(folder: Path) -> Iterator[OnCall]:
         for name, value in (environment_of(emulator, endpoints.name) | {"AWS_PAGER": ""}).items():
             patch.setenv(name, value)
         # Each new session reads the models of a dozen services, which takes a second.
-        session = clients.session(profile=None, region=None)
-        patch.setattr(clients, "session", lambda **_: session)
+        session = boto3.Session()
+        patch.setattr(connect, "_session", lambda _: session)
         urls = {f"{queue}_dlq_url": url for queue, url in endpoints.dead_letter_queues.items()}
         urls["planner_dlq_url"] = urls["emails_dlq_url"].replace("emails_dlq", "dueline-planner_dlq")
         names, aws = settings.names, create_clidriver()
