@@ -15,48 +15,26 @@ class Arns:
         self._stack = Stack.of(scope)
         self._names = names
 
-    @property
-    def table(self) -> str:
-        return self._stack.format_arn(service="dynamodb", resource="table", resource_name=self._names.table)
-
-    @property
-    def state(self) -> str:
-        return self._stack.format_arn(service="dynamodb", resource="table", resource_name=self._names.state)
-
-    @property
-    def once(self) -> str:
-        return self._stack.format_arn(service="dynamodb", resource="table", resource_name=self._names.once)
-
-    @property
-    def teams_queues(self) -> str:
-        """All teams' queues at once: one pattern, however many there are."""
-        return self.queue(f"{self._names.queue_prefix}*")
-
-    @property
-    def queue_urls(self) -> str:
-        """What the URLs of all queues begin with, an account's and a region's."""
-        return f"https://sqs.{self._stack.region}.{self._stack.url_suffix}/{self._stack.account}/"
+        self.table, self.state, self.once = (
+            self._stack.format_arn(service="dynamodb", resource="table", resource_name=name)
+            for name in (names.table, names.state, names.once)
+        )
+        # All teams' queues, and what all publish of themselves: one pattern each, however many there are.
+        self.teams_queues = self.queue(f"{names.queue_prefix}*")
+        self.queue_parameters = self.parameter(f"{names.queue_parameters}/*")
+        # What the URLs of all queues begin with, an account's and a region's.
+        self.queue_urls = f"https://sqs.{self._stack.region}.{self._stack.url_suffix}/{self._stack.account}/"
+        role = names.scheduler_role
+        self.scheduler_role = self._stack.format_arn(service="iam", region="", resource="role", resource_name=role)
+        # The name of the bucket of payloads.
+        self.payloads_bucket = names.payloads(account=self._stack.account, region=self._stack.region)
+        self.bucket = self._stack.format_arn(service="s3", region="", account="", resource=self.payloads_bucket)
 
     def topic(self, name: str) -> str:
         return self._stack.format_arn(service="sns", resource=name)
 
     def schedule_group(self, name: str) -> str:
         return self._stack.format_arn(service="scheduler", resource="schedule-group", resource_name=name)
-
-    @property
-    def scheduler_role(self) -> str:
-        return self._stack.format_arn(
-            service="iam", region="", resource="role", resource_name=self._names.scheduler_role
-        )
-
-    @property
-    def payloads_bucket(self) -> str:
-        """The name of the bucket of payloads."""
-        return self._names.payloads(account=self._stack.account, region=self._stack.region)
-
-    @property
-    def bucket(self) -> str:
-        return self._stack.format_arn(service="s3", region="", account="", resource=self.payloads_bucket)
 
     def payloads(self, keys: str) -> str:
         """The objects of the bucket of payloads whose keys fit a pattern."""
@@ -65,25 +43,15 @@ class Arns:
     def parameter(self, name: str) -> str:
         return self._stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
 
-    @property
-    def queue_parameters(self) -> str:
-        """What all queues publish of themselves: one pattern, however many there are."""
-        return self.parameter(f"{self._names.queue_parameters}/*")
-
     def queue(self, name: str) -> str:
         return self._stack.format_arn(service="sqs", resource=name)
 
-    def function(self, name: str) -> str:
-        return self._stack.format_arn(
-            service="lambda",
-            resource="function",
-            resource_name=self._names.function(name),
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-
     def live(self, name: str) -> str:
         """The alias of a function's current version, which stays when a version goes."""
-        return f"{self.function(name)}:{LIVE}"
+        function = f"{self._names.function(name)}:{LIVE}"
+        return self._stack.format_arn(
+            service="lambda", resource="function", resource_name=function, arn_format=ArnFormat.COLON_RESOURCE_NAME
+        )
 
     def request(self, *, method: str, path: str) -> str:
         """The requests of one method for a path. `HttpRoute.grant_invoke` would open every queue."""

@@ -138,11 +138,16 @@ def _files_of(libraries: Path, imported: set[str], services: Collection[str]) ->
     """Yield the files, below `libraries`, of the packages that are imported and of all that those require."""
     installed = _distributions(libraries)
     used = imported | {read for name, read in _READS.items() if name in imported}
-    names = {name for name, each in installed.items() if used & _top_level(each)}
+    names = {
+        name
+        for name, each in installed.items()
+        if used & {file.parts[0].removesuffix(".py") for file in each.files or ()}
+    }
     left = list(names)
     while left:
-        required = {_normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in _required(installed[left.pop()])}
-        new = (required & installed.keys()) - names
+        # Without extras; what its markers leave out is not in the lock.
+        required = [each for each in installed[left.pop()].requires or () if "extra ==" not in each]
+        new = ({_normal(re.split(r"[^\w.-]", each, maxsplit=1)[0]) for each in required} & installed.keys()) - names
         names |= new
         left += new
     for name in sorted(names):
@@ -154,15 +159,6 @@ def _distributions(libraries: Path) -> dict[str, Distribution]:
     locked = {_normal(name) for name in _NAME.findall(LOCK.read_text())}
     installed = {_normal(each.metadata["Name"]): each for each in distributions(path=[str(libraries)])}
     return {name: each for name, each in installed.items() if name in locked}
-
-
-def _required(distribution: Distribution) -> list[str]:
-    """Return what a package needs without extras. What its markers leave out is not in the lock."""
-    return [each for each in distribution.requires or () if "extra ==" not in each]
-
-
-def _top_level(distribution: Distribution) -> set[str]:
-    return {file.parts[0].removesuffix(".py") for file in distribution.files or ()}
 
 
 def _normal(name: str) -> str:

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Sequence
+from typing import cast
 
 from aws_cdk import Annotations, Stack
-from aws_cdk.aws_iam import CfnManagedPolicy
+from aws_cdk.aws_iam import CfnManagedPolicy, ManagedPolicy
 from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
@@ -18,7 +19,7 @@ from dueline.core.queue_settings import JOBS_PER_PARTITION, QueueSettings
 from infra.constructs.alarm_topic import topics_of_queue
 from infra.constructs.alarms import Alarms
 from infra.constructs.dashboards import QueueDashboard
-from infra.constructs.policies import ConsumerPolicy, DirectPolicy, OperatorPolicy, PolicyScope, ProducerPolicy
+from infra.constructs.policies import PolicyScope, add_policies
 from infra.constructs.queue import DurableQueue
 from infra.constructs.tick import TickSchedules
 from infra.nag import spelled
@@ -38,8 +39,7 @@ class QueueStack(Stack):
         # A tick parks the jobs of a queue that does not exist, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
         of = PolicyScope(names=names, queues=[queue])
-        for kind, policy in _KINDS.items():
-            policy(self, kind, deployment=deployment, of=of)
+        add_policies(self, deployment=deployment, of=of)
         self._add_alarms(deployment, dead_letters, queue)
         if deployment.dashboards is Dashboards.ALL:
             QueueDashboard(
@@ -87,18 +87,11 @@ class QueueStack(Stack):
 
     def _add_alarms(self, deployment: Deployment, dead_letters: IQueue, queue: QueueSettings) -> None:
         topics = topics_of_queue(self, deployment=deployment, queue=queue.name)
-        alarms = Alarms(self, "Alarms", topics=topics)
-        alarms.on_dead_letters(
-            "DeadLetters",
-            dead_letters,
-            what=f"Jobs of queue {queue.name} failed as often as they may",
-            page="dead-letters",
-        )
-        alarms.on_lateness("Lateness", deployment=deployment.name, queue=queue.name)
-        alarms.on_delayed_jobs("OnTime", deployment=deployment.name, queue=queue.name)
-        alarms.on_missing_ticks(
-            "MissingTicks", deployment=deployment.name, queue=queue.name, partitions=queue.partitions
-        )
+        alarms = Alarms(self, "Alarms", topics=topics, deployment=deployment.name)
+        what = f"Jobs of queue {queue.name} failed as often as they may"
+        alarms.on_dead_letters("DeadLetters", dead_letters, what=what, page="dead-letters")
+        alarms.on_late_jobs(queue.name)
+        alarms.on_missing_ticks(queue.name, partitions=queue.partitions)
 
     def _warn_of_too_few_partitions(self, deployment: Deployment, queue: str) -> None:
         settings = deployment.queues[queue]
@@ -113,7 +106,6 @@ class QueueStack(Stack):
 
 # IAM's, of a managed policy.
 MOST_CHARACTERS = 6_144
-_KINDS = {"Producer": ProducerPolicy, "Consumer": ConsumerPolicy, "Operator": OperatorPolicy, "Direct": DirectPolicy}
 # As long as they are at most.
 _REFERENCES = {
     "<AWS::Partition>": "aws",
@@ -133,12 +125,12 @@ class GroupsStack(Stack):
         for group, queues in deployment.groups.items():
             place = Construct(self, f"Group-{group}")
             of = PolicyScope(names=deployment.names, queues=[by_name[queue] for queue in queues], group=group)
-            for kind, policy in _KINDS.items():
-                self._check(policy(place, kind, deployment=deployment, of=of), group)
+            for policy in add_policies(place, deployment=deployment, of=of):
+                self._check(policy, group)
 
-    def _check(self, policy: Construct, group: str) -> None:
+    def _check(self, policy: ManagedPolicy, group: str) -> None:
         """Raise ConfigurationError for a policy that IAM would refuse, in the middle of a deployment."""
-        [made] = [each for each in policy.node.find_all() if isinstance(each, CfnManagedPolicy)]
+        made = cast(CfnManagedPolicy, policy.node.default_child)
         document = json.dumps(_spelled(self.resolve(made.policy_document)), separators=(",", ":"))
         if len(document) > MOST_CHARACTERS:
             raise ConfigurationError(

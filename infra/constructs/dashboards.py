@@ -1,6 +1,7 @@
 """The CloudWatch dashboards: of the deployment, and of a queue."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import cast
 
 from aws_cdk import Duration
 from aws_cdk.aws_cloudwatch import Dashboard, GraphWidget, IMetric, IWidget, MathExpression, Metric
@@ -31,16 +32,17 @@ class DeploymentDashboard(Construct):
         super().__init__(scope, id)
         name = deployment.name
         tables = [deployment.names.table, deployment.names.state, deployment.names.once]
-        throttled = {each: _of_table(each, "WriteThrottleEvents") for each in tables}
+        throttled = {function: each.metric_throttles() for function, each in functions.items()}
+        throttled |= {each: _of_table(each, "WriteThrottleEvents") for each in tables}
         board = Dashboard(self, "Dashboard", dashboard_name=name)
         board.add_widgets(
-            _graph("Lateness by queue, s", [_by_queue(metrics.LATENESS, name, "Maximum")]),
-            _graph("On time, % of an hour", [_percent_of_all(name)]),
+            _graph("Lateness by queue, s", [_expression(_by_queue(metrics.LATENESS, name, "Maximum", 60))]),
+            _graph("On time, % of an hour", [_expression(_percent_of_all(name), label="% on time")]),
             _graph("Waiting for ingest", [watched.waiting(inbound)]),
-            _graph("Waiting at SQS, by queue", [_waiting_by_queue(name)]),
+            _graph("Waiting at SQS, by queue", [_expression(_waiting_by_queue(name))]),
             _graph("Dead letters", [_named(watched.waiting(queue), each) for each, queue in dead_letters.items()]),
             _graph("Partitions without a tick", _counts(name, metrics.WITHOUT_TICK, metrics.NEVER_TICKED)),
-            _graph("Throttles", [*_throttles(functions), *(_named(each, table) for table, each in throttled.items())]),
+            _graph("Throttles", [_named(each, name) for name, each in throttled.items()]),
             _graph("Errors", [_named(each.metric_errors(), function) for function, each in functions.items()]),
             _graph("Cost a day, $", _cost_of_deployment(functions.values(), tables), period=_DAY),
         )
@@ -62,11 +64,11 @@ class QueueDashboard(Construct):
         super().__init__(scope, id)
         name = deployment.name
         jobs = [
-            watched.of_queue(metric, name, queue, statistic="Sum", minutes=5)
+            watched.own(metric, name, queue, statistic="Sum", minutes=5)
             for metric in (metrics.SUBMITTED, metrics.DISPATCHED, metrics.CANCELLED)
         ]
-        lateness = watched.of_queue(metrics.LATENESS, name, queue, statistic="Maximum", minutes=1)
-        ticks = watched.of_queue(metrics.LATENESS, name, queue, statistic="SampleCount", minutes=5)
+        lateness = watched.own(metrics.LATENESS, name, queue, statistic="Maximum", minutes=1)
+        ticks = watched.own(metrics.LATENESS, name, queue, statistic="SampleCount", minutes=5)
         ages = [level.metric_approximate_age_of_oldest_message(statistic="Maximum") for level in levels]
         board = Dashboard(self, "Dashboard", dashboard_name=deployment.names.queue(queue))
         board.add_widgets(
@@ -86,35 +88,34 @@ def _graph(title: str, shown: Sequence[IMetric], *, period: Duration | None = No
 
 
 def _named(metric: IMetric, label: str) -> IMetric:
-    return metric.with_(label=label) if isinstance(metric, Metric) else metric
+    return cast(Metric, metric).with_(label=label)
 
 
 def _counts(deployment: str, *names: str) -> list[IMetric]:
-    return [watched.of_deployment(name, deployment, statistic="Maximum", minutes=5) for name in names]
+    return [watched.own(name, deployment, statistic="Maximum", minutes=5) for name in names]
 
 
-def _by_queue(metric: str, deployment: str, statistic: str) -> MathExpression:
+def _by_queue(metric: str, deployment: str, statistic: str, seconds: int) -> str:
+    """Return the search for a metric of all queues."""
     search = f'{{{metrics.NAMESPACE},deployment,queue}} MetricName="{metric}" deployment="{deployment}"'
-    return MathExpression(expression=f"SEARCH('{search}', '{statistic}', 60)", label="", using_metrics={})
+    return f"SEARCH('{search}', '{statistic}', {seconds})"
 
 
-def _waiting_by_queue(deployment: str) -> MathExpression:
+def _waiting_by_queue(deployment: str) -> str:
     # Without quotes, a word of the name is enough, and all of ours have the deployment's.
     search = f'{{AWS/SQS,QueueName}} MetricName="ApproximateNumberOfMessagesVisible" QueueName={deployment}'
-    return MathExpression(expression=f"SEARCH('{search}', 'Maximum', 60)", label="", using_metrics={})
+    return f"SEARCH('{search}', 'Maximum', 60)"
 
 
-def _percent_of_all(deployment: str) -> MathExpression:
+def _percent_of_all(deployment: str) -> str:
     on_time, delayed = (
-        f'SUM(SEARCH(\'{{{metrics.NAMESPACE},deployment,queue}} MetricName="{metric}" '
-        f"deployment=\"{deployment}\"', 'Sum', 3600))"
-        for metric in (metrics.ON_TIME, metrics.DELAYED)
+        f"SUM({_by_queue(metric, deployment, 'Sum', 3600)})" for metric in (metrics.ON_TIME, metrics.DELAYED)
     )
-    return MathExpression(expression=f"100 * {on_time} / ({on_time} + {delayed})", label="% on time", using_metrics={})
+    return f"100 * {on_time} / ({on_time} + {delayed})"
 
 
-def _throttles(functions: Mapping[str, IFunction]) -> list[IMetric]:
-    return [_named(each.metric_throttles(), name) for name, each in functions.items()]
+def _expression(expression: str, *, label: str = "") -> MathExpression:
+    return MathExpression(expression=expression, label=label, using_metrics={})
 
 
 def _of_table(table: str, metric: str, *, period: Duration | None = None) -> Metric:
@@ -138,11 +139,10 @@ _SQS = 0.40
 _SQS_CALLS = ("NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted", "NumberOfEmptyReceives")
 
 
-def _cost_of_deployment(functions: Iterable[IFunction], tables: Sequence[str]) -> list[IMetric]:
+def _cost_of_deployment(functions: Collection[IFunction], tables: Sequence[str]) -> list[IMetric]:
     """Return a line of what the functions cost, and one of the tables, as if they were paid by request."""
-    each = list(functions)
-    invoked = [function.metric_invocations(statistic="Sum", period=_DAY) for function in each]
-    ran = [function.metric_duration(statistic="Sum", period=_DAY) for function in each]
+    invoked = [function.metric_invocations(statistic="Sum", period=_DAY) for function in functions]
+    ran = [function.metric_duration(statistic="Sum", period=_DAY) for function in functions]
     writes, reads = (
         [_of_table(table, f"Consumed{kind}CapacityUnits", period=_DAY) for table in tables]
         for kind in ("Write", "Read")

@@ -31,8 +31,8 @@ class CoreFunction(Construct):
     """The function of `functions/{name}.py`, with a log group and a role of its own.
 
     The role may do what `statements` say, use the deployment's key for it, and write its log. CDK's own grants cannot
-    widen it. Each change of code or
-    settings is published as a version, to which the alias `live` moves: that is what others invoke.
+    widen it. Each change of code or settings is published as a version, to which the alias `live` moves: that is what
+    others invoke.
     """
 
     def __init__(
@@ -62,7 +62,11 @@ class CoreFunction(Construct):
             memory_size=_MEMORY_MB,
             reserved_concurrent_executions=reserved_concurrency,
             timeout=Duration.seconds(timeout),
-            environment={**environment, **_powertools_environment(name)},
+            environment={
+                **environment,
+                "POWERTOOLS_SERVICE_NAME": name,
+                "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
+            },
             role=self._role(self.log, statements, deployment).without_policy_updates(),
             log_group=self.log,
             logging_format=lambda_.LoggingFormat.JSON,
@@ -93,13 +97,6 @@ class CoreFunction(Construct):
         if deployment.tracing:
             acknowledge_wildcard(role, "*", reason="X-Ray's actions that send traces know no resources.")
         return role
-
-
-def _powertools_environment(name: str) -> dict[str, str]:
-    return {
-        "POWERTOOLS_SERVICE_NAME": name,
-        "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
-    }
 
 
 _SLOW = f"cold starts take twice as long: there is no python{PYTHON} here to compile the functions' code with"

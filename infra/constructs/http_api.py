@@ -1,17 +1,15 @@
 """The HTTP API of API Gateway, its function and its access log."""
 
-import jsii
+from typing import cast
+
 from aws_cdk import CfnOutput, Stack
-from aws_cdk.aws_apigateway import AccessLogFormat
 from aws_cdk.aws_apigatewayv2 import (
+    CfnStage,
     DomainMappingOptions,
     DomainName,
     HttpApi,
     HttpMethod,
     HttpStage,
-    IAccessLogDestination,
-    IAccessLogSettings,
-    LogGroupLogDestination,
     PayloadFormatVersion,
     ThrottleSettings,
 )
@@ -20,7 +18,7 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_certificatemanager import Certificate
 from aws_cdk.aws_cloudwatch import Unit
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_logs import FilterPattern, ILogGroup, MetricFilter
+from aws_cdk.aws_logs import FilterPattern, MetricFilter
 from constructs import Construct
 
 from dueline.config import metrics
@@ -56,9 +54,11 @@ _ROUTES = {
 }
 # To list them, and of what a transaction that changes one is made.
 _ON_SCHEDULES = ("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem")
-# Which request, who, what of which job, and how it went. API Gateway demands the id of the request:
+# Which request, who, what of which job, and how it went; payloads cannot be logged. Without the names that JSON would
+# have, because the line of each request is paid for. API Gateway demands the id of the request:
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-logging-variables.html
 _LOGGED = ("requestId", "identity.caller", "httpMethod", "path", "status", "integrationErrorMessage")
+_LOG_LINE = " ".join(f"$context.{name}" for name in _LOGGED)
 
 
 class JobsApi(Construct):
@@ -106,8 +106,26 @@ class JobsApi(Construct):
             environment=self.settings.to_env(),
             statements=[*_grants(arns, names=names), *_payload_grants(arns)],
         )
-        MetricFilters(self, "Metrics", log=function.log)
+        self._add_metric_filters(function.log)
         return function
+
+    def _add_metric_filters(self, log: Log) -> None:
+        """Add up a queue's metrics from the lines that `functions.telemetry.count` writes; metric filters are free."""
+        # The API sends jobs when they come, and none is due before.
+        fields = {**{name: name for name in sorted(metrics.COUNTED)}, metrics.ON_TIME: metrics.DISPATCHED}
+        filters = Construct(self, "Metrics")
+        for name, field in fields.items():
+            MetricFilter(
+                filters,
+                name,
+                log_group=log,
+                filter_pattern=FilterPattern.number_value(f"$.{field}", ">", 0),
+                metric_namespace=metrics.NAMESPACE,
+                metric_name=name,
+                metric_value=f"$.{field}",
+                dimensions={dimension: f"$.{dimension}" for dimension in metrics.dimensions("", "")},
+                unit=Unit.COUNT,
+            )
 
     def _add_routes(self) -> None:
         integration = HttpLambdaIntegration(
@@ -129,7 +147,7 @@ class JobsApi(Construct):
     def _add_stage(self, deployment: Deployment) -> None:
         log = Log(self, "Log", name=deployment.names.access_log, deployment=deployment)
         domain = self._domain(deployment)
-        HttpStage(
+        stage = HttpStage(
             self,
             "Stage",
             http_api=self.http,
@@ -137,27 +155,9 @@ class JobsApi(Construct):
             auto_deploy=True,
             domain_mapping=DomainMappingOptions(domain_name=domain) if domain else None,
             throttle=ThrottleSettings(rate_limit=deployment.api_rate, burst_limit=deployment.api_burst),
-            access_log_settings=_AccessLog(log),
         )
-
-
-@jsii.implements(IAccessLogSettings)
-class _AccessLog:
-    """Who requested what and how it went. Payloads are not among what API Gateway can log.
-
-    Without the names that JSON would have, because the line of each request is paid for.
-    """
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    @property
-    def destination(self) -> IAccessLogDestination:
-        return LogGroupLogDestination(self._log)
-
-    @property
-    def format(self) -> AccessLogFormat:
-        return AccessLogFormat.custom(" ".join(f"$context.{name}" for name in _LOGGED))
+        logged = CfnStage.AccessLogSettingsProperty(destination_arn=log.log_group_arn, format=_LOG_LINE)
+        cast(CfnStage, stage.node.default_child).access_log_settings = logged
 
 
 def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
@@ -186,27 +186,3 @@ def _payload_grants(arns: Arns) -> list[PolicyStatement]:
         allow("s3:GetObject", "s3:PutObject", on=[arns.payloads(ANY_JOB), arns.payloads(UPLOADS)]),
         allow("s3:ListBucket", on=[arns.bucket]),
     ]
-
-
-class MetricFilters(Construct):
-    """Adds up a queue's metrics from the lines that `functions.telemetry.count` writes. Metric filters cost nothing."""
-
-    def __init__(self, scope: Construct, id: str, *, log: ILogGroup) -> None:
-        super().__init__(scope, id)
-        for name in sorted(metrics.COUNTED):
-            self._add(name, field=name, log=log)
-        # The API sends jobs when they come, and none is due before.
-        self._add(metrics.ON_TIME, field=metrics.DISPATCHED, log=log)
-
-    def _add(self, name: str, *, field: str, log: ILogGroup) -> None:
-        MetricFilter(
-            self,
-            name,
-            log_group=log,
-            filter_pattern=FilterPattern.number_value(f"$.{field}", ">", 0),
-            metric_namespace=metrics.NAMESPACE,
-            metric_name=name,
-            metric_value=f"$.{field}",
-            dimensions={dimension: f"$.{dimension}" for dimension in metrics.dimensions("", "")},
-            unit=Unit.COUNT,
-        )

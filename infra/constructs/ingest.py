@@ -43,13 +43,8 @@ class Ingest(Construct):
                 queue=self.dead_letter_queue, max_receive_count=_OUTAGE_SECONDS // _VISIBILITY_TIMEOUT + 1
             ),
         )
-        ingest = self._function(deployment)
-        self.function, self.live = ingest.function, ingest.live
-        self.live.add_event_source(self._event_source(deployment.ingest_max_concurrency))
-
-    def _function(self, deployment: Deployment) -> CoreFunction:
-        arns = Arns(self, names=deployment.names)
-        return CoreFunction(
+        arns = Arns(self, names=names)
+        ingest = CoreFunction(
             self,
             "Ingest",
             name="ingest",
@@ -58,14 +53,15 @@ class Ingest(Construct):
             environment=IngestSettings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
             statements=self._statements(arns, deployment),
         )
-
-    def _event_source(self, max_concurrency: int) -> SqsEventSource:
-        return SqsEventSource(
-            self.inbound,
-            batch_size=500,
-            max_batching_window=Duration.seconds(_WINDOW),
-            max_concurrency=max_concurrency,
-            report_batch_item_failures=True,
+        self.function, self.live = ingest.function, ingest.live
+        self.live.add_event_source(
+            SqsEventSource(
+                self.inbound,
+                batch_size=500,
+                max_batching_window=Duration.seconds(_WINDOW),
+                max_concurrency=deployment.ingest_max_concurrency,
+                report_batch_item_failures=True,
+            )
         )
 
     def _statements(self, arns: Arns, deployment: Deployment) -> list[PolicyStatement]:

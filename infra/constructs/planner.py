@@ -38,7 +38,15 @@ class Planner(Construct):
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, id)
         names = deployment.names
-        self.dead_letter_queue = self._dead_letters(deployment)
+        self.dead_letter_queue = DurableQueue(
+            self,
+            "DeadLetterQueue",
+            name=names.queue_dlq(PLANNER.name),
+            deployment=deployment,
+            # The watch sets its schedule going again, so nobody needs the message: its alarm is to end by itself.
+            retention_days=1,
+            redriven_from=[names.queue(PLANNER.name)],
+        )
         self.queue = DurableQueue(
             self,
             "Queue",
@@ -51,18 +59,6 @@ class Planner(Construct):
         self.function, self.live = planner.function, planner.live
         self.live.add_event_source(
             SqsEventSource(self.queue, batch_size=10, max_concurrency=_MOST_AT_ONCE, report_batch_item_failures=True)
-        )
-
-    def _dead_letters(self, deployment: Deployment) -> DurableQueue:
-        names = deployment.names
-        return DurableQueue(
-            self,
-            "DeadLetterQueue",
-            name=names.queue_dlq(PLANNER.name),
-            deployment=deployment,
-            # The watch sets its schedule going again, so nobody needs the message: its alarm is to end by itself.
-            retention_days=1,
-            redriven_from=[names.queue(PLANNER.name)],
         )
 
     def refuse_others(self, *senders: Function) -> None:

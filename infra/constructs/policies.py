@@ -1,6 +1,6 @@
 """The managed policies of a queue, or of a group of queues: producers, direct producers, consumers and operators."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aws_cdk.aws_iam import ManagedPolicy, PolicyStatement
@@ -47,6 +47,14 @@ class PolicyScope:
         """Return what the queues publish of themselves."""
         return [arns.parameter(self.names.queue_parameter(queue.name)) for queue in self.queues]
 
+    def payloads(self, arns: Arns) -> list[str]:
+        return [arns.payloads(keys_of_queue(queue.name)) for queue in self.queues]
+
+    def requests(self) -> list[tuple[str, str]]:
+        """Return the methods and paths of a producer's requests."""
+        allowed = _REQUESTS_BRIEFLY if self.group else _REQUESTS
+        return [(method, f"queues/{queue.name}{path}") for queue in self.queues for method, path in allowed]
+
     def rows(self, *rest: str) -> list[str]:
         """Return the partition keys that begin with a queue's name and `#`, and go on with any of some patterns."""
         return [f"{queue.name}#{each}" for queue in self.queues for each in rest]
@@ -79,8 +87,11 @@ _INSPECT = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:DeleteMessage",
 _REDRIVE = ("sqs:StartMessageMoveTask", "sqs:ListMessageMoveTasks", "sqs:CancelMessageMoveTask")
 
 
-class ProducerPolicy(Construct):
-    """A managed policy that allows to schedule, look up, list and cancel jobs of one queue and of no other.
+Grants = list[PolicyStatement]
+
+
+def _producer(arns: Arns, of: PolicyScope) -> Grants:
+    """Allow to schedule, look up, list and cancel jobs of one queue and of no other.
 
     And to make, change and run its schedules: a team that may send any job may have it sent again and again.
 
@@ -88,141 +99,111 @@ class ProducerPolicy(Construct):
     It allows to find the API, to see how that queue is doing, and the names and settings of all and the next runs
     of a rule, which have no queue in their path.
     """
-
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
-        super().__init__(scope, id)
-        arns = Arns(self, names=deployment.names)
-        allowed = _REQUESTS_BRIEFLY if of.group else _REQUESTS
-        requests = [(method, f"queues/{queue.name}{path}") for queue in of.queues for method, path in allowed]
-        patterns = [arns.request(method=method, path=path) for method, path in requests + _REQUESTS_OF_ALL]
-        policy = _managed_policy(
-            self,
-            of.policy("producer"),
-            f"Schedule, look up and cancel jobs of {of}.",
-            [
-                allow("execute-api:Invoke", on=patterns),
-                allow("ssm:GetParameter", on=[arns.parameter(deployment.names.api_url_parameter)]),
-            ],
-        )
-        for method, path in requests:
-            if "*" in method + path:
-                pattern = arns.request(method=method, path=path)
-                acknowledge_wildcard(policy, pattern, reason="A queue's jobs and schedules, whose names end paths.")
+    patterns = [arns.request(method=method, path=path) for method, path in of.requests() + _REQUESTS_OF_ALL]
+    return [
+        allow("execute-api:Invoke", on=patterns),
+        allow("ssm:GetParameter", on=[arns.parameter(of.names.api_url_parameter)]),
+    ]
 
 
-class DirectPolicy(Construct):
-    """A managed policy that allows to schedule, look up, list and cancel jobs of one queue, without HTTP.
+def _direct(arns: Arns, of: PolicyScope) -> Grants:
+    """Allow to schedule, look up, list and cancel jobs of one queue, without HTTP.
 
     It allows to write the rows of that queue's jobs, and nothing of what controls their way: fences, leases, pause and
     rate can be read alone. Not to send to the inbound queue, by which jobs reach any queue. What goes over HTTP is in
     the producer's policy; attach both where both are needed.
     """
-
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
-        super().__init__(scope, id)
-        names, arns, rows = deployment.names, Arns(self, names=deployment.names), of.rows("*")
-        of_deployment = [arns.parameter(name) for name in (names.settings_parameter, names.schema_parameter)]
-        parameters = [*of.parameters(arns), arns.parameter(names.api_url_parameter), *of_deployment]
-        _managed_policy(
-            self,
-            of.policy("direct"),
-            f"Schedule, look up and cancel jobs of {of} without HTTP.",
-            [
-                allow_on_rows(*_READ, "dynamodb:Query", table=arns.table, keys=rows),
-                allow_on_rows(*_WRITE, table=arns.table, keys=of.rows(*_DIRECT_ROWS)),
-                # A transaction checks a partition's fence.
-                allow_on_rows(*_READ, "dynamodb:ConditionCheckItem", table=arns.state, keys=rows),
-                allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=of.levels(arns)),
-                allow("sqs:GetQueueAttributes", on=of.dead_letters(arns)),
-                allow("s3:GetObject", "s3:PutObject", on=_payloads(of, arns)),
-                allow("ssm:GetParameter", on=parameters),
-                allow("ssm:GetParameters", on=of_deployment),
-                *use_of_key(self, "dynamodb", "s3", "sqs", deployment=deployment),
-            ],
-            payloads=_payloads(of, arns),
-        )
+    names, rows = of.names, of.rows("*")
+    of_deployment = [arns.parameter(name) for name in (names.settings_parameter, names.schema_parameter)]
+    parameters = [*of.parameters(arns), arns.parameter(names.api_url_parameter), *of_deployment]
+    return [
+        allow_on_rows(*_READ, "dynamodb:Query", table=arns.table, keys=rows),
+        allow_on_rows(*_WRITE, table=arns.table, keys=of.rows(*_DIRECT_ROWS)),
+        # A transaction checks a partition's fence.
+        allow_on_rows(*_READ, "dynamodb:ConditionCheckItem", table=arns.state, keys=rows),
+        allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=of.levels(arns)),
+        allow("sqs:GetQueueAttributes", on=of.dead_letters(arns)),
+        allow("s3:GetObject", "s3:PutObject", on=of.payloads(arns)),
+        allow("ssm:GetParameter", on=parameters),
+        allow("ssm:GetParameters", on=of_deployment),
+    ]
 
 
-class ConsumerPolicy(Construct):
-    """A managed policy that allows to find one queue, to process its messages and to see which were cancelled.
+def _consumer(arns: Arns, of: PolicyScope) -> Grants:
+    """Allow to find one queue, to process its messages and to see which were cancelled.
 
     And to read offloaded payloads, to see whether the queue is paused, to take slots of its rate and locks of its
     schedules, to write the outcomes of its jobs if it tracks them and the rows of `once`, and to move failed jobs into
     the queue's dead-letter queue. What may be written has partition keys of its own: a right to write one row of a key
     is one to write all.
     """
-
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
-        super().__init__(scope, id)
-        arns = Arns(self, names=deployment.names)
-        tracked = [f"{queue.name}#outcome#*" for queue in of.queues if queue.track]
-        outcomes = [allow_on_rows("dynamodb:PutItem", table=arns.table, keys=tracked)] if tracked else []
-        _managed_policy(
-            self,
-            of.policy("consumer"),
-            f"Find {of}, work off its messages, and read which of its jobs were cancelled.",
-            [
-                allow(*_RECEIVE, on=of.levels(arns)),
-                allow("sqs:SendMessage", on=of.dead_letters(arns)),
-                allow("ssm:GetParameter", on=of.parameters(arns)),
-                allow_on_rows(*_READ, table=arns.table, keys=of.rows("*")),
-                allow_on_rows(*_READ, table=arns.state, keys=of.rows("control")),
-                allow_on_rows("dynamodb:UpdateItem", table=arns.state, keys=of.rows("rate", "runs")),
-                allow_on_rows(*_IDEMPOTENCY, table=arns.once, keys=of.rows("*")),
-                *outcomes,
-                allow("s3:GetObject", on=_payloads(of, arns)),
-                *use_of_key(self, "dynamodb", "s3", "sqs", deployment=deployment),
-            ],
-            payloads=_payloads(of, arns),
-        )
+    tracked = [f"{queue.name}#outcome#*" for queue in of.queues if queue.track]
+    return [
+        allow(*_RECEIVE, on=of.levels(arns)),
+        allow("sqs:SendMessage", on=of.dead_letters(arns)),
+        allow("ssm:GetParameter", on=of.parameters(arns)),
+        allow_on_rows(*_READ, table=arns.table, keys=of.rows("*")),
+        allow_on_rows(*_READ, table=arns.state, keys=of.rows("control")),
+        allow_on_rows("dynamodb:UpdateItem", table=arns.state, keys=of.rows("rate", "runs")),
+        allow_on_rows(*_IDEMPOTENCY, table=arns.once, keys=of.rows("*")),
+        *([allow_on_rows("dynamodb:PutItem", table=arns.table, keys=tracked)] if tracked else []),
+        allow("s3:GetObject", on=of.payloads(arns)),
+    ]
 
 
-class OperatorPolicy(Construct):
-    """A managed policy that allows to see how one queue is doing, and to redrive its dead-letter queue.
+def _operator(arns: Arns, of: PolicyScope) -> Grants:
+    """Allow to see how one queue is doing, and to redrive its dead-letter queue.
 
     And to pause and resume it, to limit its rate, and to find it and the API. What the queue's producers may do is in
     their policy; attach both.
     """
-
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
-        super().__init__(scope, id)
-        arns = Arns(self, names=deployment.names)
-        requests = [(method, f"queues/{queue.name}{path}") for queue in of.queues for method, path in _CONTROL]
-        patterns = [arns.request(method=method, path=path) for method, path in requests + _REQUESTS_OF_ALL]
-        parameters = [arns.parameter(deployment.names.api_url_parameter), *of.parameters(arns)]
-        _managed_policy(
-            self,
-            of.policy("operator"),
-            f"See how {of} is, and redrive its dead-letter queue.",
-            [
-                allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=of.levels(arns)),
-                allow(*_INSPECT, *_REDRIVE, on=of.dead_letters(arns)),
-                allow("execute-api:Invoke", on=patterns),
-                allow("ssm:GetParameter", on=parameters),
-                # What is put back needs its payload for as long again: it is copied onto itself.
-                allow("s3:GetObject", "s3:PutObject", on=_payloads(of, arns)),
-                *use_of_key(self, "s3", "sqs", deployment=deployment),
-            ],
-            payloads=_payloads(of, arns),
-        )
+    requests = [(method, f"queues/{queue.name}{path}") for queue in of.queues for method, path in _CONTROL]
+    patterns = [arns.request(method=method, path=path) for method, path in requests + _REQUESTS_OF_ALL]
+    return [
+        allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=of.levels(arns)),
+        allow(*_INSPECT, *_REDRIVE, on=of.dead_letters(arns)),
+        allow("execute-api:Invoke", on=patterns),
+        allow("ssm:GetParameter", on=[arns.parameter(of.names.api_url_parameter), *of.parameters(arns)]),
+        # What is put back needs its payload for as long again: it is copied onto itself.
+        allow("s3:GetObject", "s3:PutObject", on=of.payloads(arns)),
+    ]
 
 
-def _payloads(of: PolicyScope, arns: Arns) -> list[str]:
-    return [arns.payloads(keys_of_queue(queue.name)) for queue in of.queues]
+# A policy's description never changes: that would replace the policy, whose name is in use.
+_KINDS: dict[str, tuple[str, Callable[[Arns, PolicyScope], Grants], tuple[str, ...]]] = {
+    "Producer": ("Schedule, look up and cancel jobs of {}.", _producer, ()),
+    "Consumer": (
+        "Find {}, work off its messages, and read which of its jobs were cancelled.",
+        _consumer,
+        ("dynamodb", "s3", "sqs"),
+    ),
+    "Operator": ("See how {} is, and redrive its dead-letter queue.", _operator, ("s3", "sqs")),
+    "Direct": ("Schedule, look up and cancel jobs of {} without HTTP.", _direct, ("dynamodb", "s3", "sqs")),
+}
 
 
-def _managed_policy(
-    scope: Construct,
-    name: str,
-    description: str,
-    statements: Sequence[PolicyStatement],
-    *,
-    payloads: Sequence[str] = (),
-) -> ManagedPolicy:
-    """Create the policy; `description` never changes: that would replace the policy, whose name is in use."""
+def add_policies(scope: Construct, *, deployment: Deployment, of: PolicyScope) -> list[ManagedPolicy]:
+    """Add the managed policies of a queue or group. Those that use the deployment's key do so by some services."""
+    return [_managed_policy(scope, kind, deployment, of) for kind in _KINDS]
+
+
+def _managed_policy(scope: Construct, kind: str, deployment: Deployment, of: PolicyScope) -> ManagedPolicy:
+    description, grants, keyed = _KINDS[kind]
+    place = Construct(scope, kind)
+    arns = Arns(place, names=of.names)
     policy = ManagedPolicy(
-        scope, "Policy", managed_policy_name=name, description=description, statements=list(statements)
+        place,
+        "Policy",
+        managed_policy_name=of.policy(kind.lower()),
+        description=description.format(of),
+        statements=[*grants(arns, of), *use_of_key(place, *keyed, deployment=deployment)],
     )
-    for pattern in payloads:
-        acknowledge_wildcard(policy, pattern, reason="The payloads of one queue's jobs, whose ids end their keys.")
+    if kind == "Producer":
+        wild = [(method, path) for method, path in of.requests() if "*" in method + path]
+        patterns = [arns.request(method=method, path=path) for method, path in wild]
+        reason = "A queue's jobs and schedules, whose names end paths."
+    else:
+        patterns, reason = of.payloads(arns), "The payloads of one queue's jobs, whose ids end their keys."
+    for pattern in patterns:
+        acknowledge_wildcard(policy, pattern, reason=reason)
     return policy

@@ -1,6 +1,7 @@
 """The group of the ticks' schedules, the watches, and the rights by which schedules and rules invoke functions."""
 
 import json
+from collections.abc import Mapping
 
 from aws_cdk import Aws, RemovalPolicy
 from aws_cdk.aws_iam import CfnPolicy, IRole, PolicyDocument, Role, ServicePrincipal
@@ -16,6 +17,37 @@ from infra.grants import allow, use_of_key
 
 WATCH_MINUTES = 5
 PLANNER_WATCH_HOURS = 1
+
+
+def add_schedule(
+    scope: Construct,
+    id: str,
+    *,
+    name: str,
+    group: str,
+    rate: str,
+    function: str,
+    event: Mapping[str, str | int],
+    role: str,
+    dead_letters: str,
+) -> CfnSchedule:
+    """Add a schedule that invokes a function with an event; function, role and dead-letter queue by their ARNs."""
+    target = CfnSchedule.TargetProperty(
+        arn=function,
+        role_arn=role,
+        input=json.dumps(event),
+        retry_policy=CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=120, maximum_retry_attempts=2),
+        dead_letter_config=CfnSchedule.DeadLetterConfigProperty(arn=dead_letters),
+    )
+    return CfnSchedule(
+        scope,
+        id,
+        name=name,
+        group_name=group,
+        schedule_expression=f"rate({rate})",
+        flexible_time_window=CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+        target=target,
+    )
 
 
 class ScheduleGroup(Construct):
@@ -57,28 +89,23 @@ class Watches(Construct):
         dead_letter_queue: IQueue,
     ) -> None:
         super().__init__(scope, id)
-        self._role, self._dead_letter_queue = role, dead_letter_queue
-        self._group = CfnScheduleGroup(self, "Group", name=names.watch_group)
-        self._watch("Ticks", tick, name=names.watch, rate=f"{WATCH_MINUTES} minutes")
-        self._watch("Schedules", planner, name=names.planner_watch, rate=f"{PLANNER_WATCH_HOURS} hour")
-
-    def _watch(self, id: str, function: IAlias, *, name: str, rate: str) -> None:
-        target = CfnSchedule.TargetProperty(
-            arn=function.function_arn,
-            role_arn=self._role.role_arn,
-            input=json.dumps({"watch": True}),
-            retry_policy=CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=120, maximum_retry_attempts=2),
-            dead_letter_config=CfnSchedule.DeadLetterConfigProperty(arn=self._dead_letter_queue.queue_arn),
-        )
-        CfnSchedule(
-            self,
-            id,
-            name=name,
-            group_name=self._group.ref,
-            schedule_expression=f"rate({rate})",
-            flexible_time_window=CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=target,
-        )
+        group = CfnScheduleGroup(self, "Group", name=names.watch_group)
+        watches = {
+            "Ticks": (tick, names.watch, f"{WATCH_MINUTES} minutes"),
+            "Schedules": (planner, names.planner_watch, f"{PLANNER_WATCH_HOURS} hour"),
+        }
+        for id, (function, name, rate) in watches.items():
+            add_schedule(
+                self,
+                id,
+                name=name,
+                group=group.ref,
+                rate=rate,
+                function=function.function_arn,
+                event={"watch": True},
+                role=role.role_arn,
+                dead_letters=dead_letter_queue.queue_arn,
+            )
 
 
 class Invocations(Construct):

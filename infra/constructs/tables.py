@@ -60,8 +60,9 @@ class DurableTable(Table):
             encryption_key=key,
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
+        self._come_last()
 
-    def come_last(self) -> None:
+    def _come_last(self) -> None:
         """Let CloudFormation create the table after all else that is in the stack by now.
 
         The rollback of a first deployment that fails deletes what it made, but for a table that is protected from
@@ -104,26 +105,16 @@ class JobsTable(DurableTable):
             scaling.scale_on_utilization(target_utilization_percent=_TARGET_PERCENT)
 
 
-class StateTable(DurableTable):
-    """The table of what is updated: partition states, and what controls workers.
-
-    Not among the jobs: what producers write must never throttle a lease or a fence.
-    """
-
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
-        name = deployment.names.state
-        super().__init__(scope, id, name=name, deployment=deployment, partition_key="pk", sort_key="sk", ttl="ttl")
-
-
-class OnceTable(DurableTable):
-    """The table of which jobs had their effect, with the attributes that Powertools' Idempotency gives its rows.
-
-    Source: https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/#dynamodb-table
-    """
-
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
-        name = deployment.names.once
-        super().__init__(scope, id, name=name, deployment=deployment, partition_key="id", ttl="expiration")
+def add_tables(scope: Construct, *, deployment: Deployment) -> None:
+    """Add the tables, each after all else that is in the stack: first the one that may fail, by its capacity."""
+    names = deployment.names
+    JobsTable(scope, "Table", deployment=deployment)
+    # Partition states, and what controls workers. Not among the jobs: what producers write must never throttle a lease
+    # or a fence.
+    DurableTable(scope, "State", name=names.state, deployment=deployment, partition_key="pk", sort_key="sk", ttl="ttl")
+    # Which jobs had their effect, with the attributes that Powertools' Idempotency gives its rows:
+    # https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/#dynamodb-table
+    DurableTable(scope, "Once", name=names.once, deployment=deployment, partition_key="id", ttl="expiration")
 
 
 def _string(name: str) -> Attribute:
@@ -131,8 +122,4 @@ def _string(name: str) -> Attribute:
 
 
 def _provisioned(capacity: Capacity) -> dict[str, Any]:
-    return {
-        "billing_mode": BillingMode.PROVISIONED,
-        "read_capacity": capacity.min,
-        "write_capacity": capacity.min,
-    }
+    return {"billing_mode": BillingMode.PROVISIONED, "read_capacity": capacity.min, "write_capacity": capacity.min}

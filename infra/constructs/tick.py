@@ -1,11 +1,8 @@
 """The tick function, which hands due jobs to their queues, and the dead-letter queues for what fails."""
 
-import json
-
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk.aws_iam import PolicyStatement
 from aws_cdk.aws_lambda_destinations import SqsDestination
-from aws_cdk.aws_scheduler import CfnSchedule
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
@@ -14,6 +11,7 @@ from dueline.config.names import Names
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
+from infra.constructs.schedules import add_schedule
 from infra.grants import allow
 from infra.nag import acknowledge
 
@@ -88,27 +86,16 @@ class TickSchedules(Construct):
 
     def __init__(self, scope: Construct, id: str, *, names: Names, queue: str, partitions: int) -> None:
         super().__init__(scope, id)
-        self._names = names
-        self._arns = Arns(self, names=names)
+        arns = Arns(self, names=names)
         for partition in range(partitions):
-            self._schedule(queue, partition)
-
-    def _schedule(self, queue: str, partition: int) -> None:
-        CfnSchedule(
-            self,
-            f"Partition{partition}",
-            name=self._names.schedule(queue, partition),
-            group_name=self._names.schedule_group,
-            schedule_expression="rate(1 minute)",
-            flexible_time_window=CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=self._target({"queue": queue, "partition": partition}),
-        ).apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-
-    def _target(self, event: dict[str, str | int]) -> CfnSchedule.TargetProperty:
-        return CfnSchedule.TargetProperty(
-            arn=self._arns.live("tick"),
-            role_arn=self._arns.scheduler_role,
-            input=json.dumps(event),
-            retry_policy=CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=120, maximum_retry_attempts=2),
-            dead_letter_config=CfnSchedule.DeadLetterConfigProperty(arn=self._arns.queue(self._names.tick_dlq)),
-        )
+            add_schedule(
+                self,
+                f"Partition{partition}",
+                name=names.schedule(queue, partition),
+                group=names.schedule_group,
+                rate="1 minute",
+                function=arns.live("tick"),
+                event={"queue": queue, "partition": partition},
+                role=arns.scheduler_role,
+                dead_letters=arns.queue(names.tick_dlq),
+            ).apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)

@@ -7,30 +7,31 @@ from aws_cdk.aws_sqs import IQueue
 from dueline.config import metrics
 
 
-def of_queue(name: str, deployment: str, queue: str, *, statistic: str, minutes: int) -> IMetric:
-    """Return a metric of Dueline's own, of a queue."""
-    return _own(name, metrics.dimensions(deployment, queue), statistic, minutes)
-
-
-def of_deployment(name: str, deployment: str, *, statistic: str, minutes: int) -> IMetric:
-    """Return a metric of Dueline's own, of the whole deployment."""
-    return _own(name, metrics.dimensions(deployment), statistic, minutes)
+def own(name: str, deployment: str, queue: str | None = None, *, statistic: str, minutes: int) -> IMetric:
+    """Return a metric of Dueline's own, of a queue or else of the whole deployment."""
+    return Metric(
+        namespace=metrics.NAMESPACE,
+        metric_name=name,
+        dimensions_map=metrics.dimensions(deployment, queue),
+        statistic=statistic,
+        period=Duration.minutes(minutes),
+    )
 
 
 def waiting(queue: IQueue) -> IMetric:
     """Return how many messages wait to be received."""
-    return queue.metric_approximate_number_of_messages_visible(period=minutes(1), statistic="Maximum")
+    return queue.metric_approximate_number_of_messages_visible(period=Duration.minutes(1), statistic="Maximum")
 
 
 def growth(queue: IQueue) -> IMetric:
     """Return how many messages more than a minute before are in a queue."""
-    hidden = queue.metric_approximate_number_of_messages_not_visible(period=minutes(1), statistic="Maximum")
+    hidden = queue.metric_approximate_number_of_messages_not_visible(period=Duration.minutes(1), statistic="Maximum")
     return MathExpression(
         # A reader of messages hides them for a while: that they are seen again is no growth.
         expression="DIFF(visible + hidden)",
         using_metrics={"visible": waiting(queue), "hidden": hidden},
         label="more than before",
-        period=minutes(1),
+        period=Duration.minutes(1),
     )
 
 
@@ -39,23 +40,7 @@ def percent_on_time(deployment: str, queue: str) -> IMetric:
     named = {"on_time": metrics.ON_TIME, "delayed": metrics.DELAYED}
     return MathExpression(
         expression="100 * on_time / (on_time + delayed)",
-        using_metrics={
-            id: of_queue(name, deployment, queue, statistic="Sum", minutes=60) for id, name in named.items()
-        },
+        using_metrics={id: own(name, deployment, queue, statistic="Sum", minutes=60) for id, name in named.items()},
         label="% on time",
-        period=minutes(60),
-    )
-
-
-def minutes(count: int) -> Duration:
-    return Duration.minutes(count)
-
-
-def _own(name: str, dimensions: dict[str, str], statistic: str, period: int) -> IMetric:
-    return Metric(
-        namespace=metrics.NAMESPACE,
-        metric_name=name,
-        dimensions_map=dimensions,
-        statistic=statistic,
-        period=minutes(period),
+        period=Duration.minutes(60),
     )

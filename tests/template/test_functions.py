@@ -7,10 +7,8 @@ import pytest
 
 from bench import cold
 from dueline.config import registry
-from dueline.config.deployment import Deployment
 from dueline.config.environment import ApiSettings, IngestSettings, PlannerSettings, TickSettings, TtlSettings
 from infra.bundle import PLATFORM, PYTHON
-from infra.constructs.log_group import RETENTION
 from tests.template.synthesis import Assembly
 
 NAMES = ("ingest", "tick", "api", "planner", "ttl")
@@ -99,8 +97,3 @@ def test_functions_know_every_queue(three: Assembly) -> None:
     for name in cold.BUNDLED:
         bundled = registry.load(_asset(three, name) / "registry.json")
         assert list(bundled.queues.values()) == three.deployment.queue_settings()
-
-
-def test_each_log_retention_is_supported() -> None:
-    schema = Deployment.model_json_schema()
-    assert set(RETENTION) == set(schema["properties"]["log_retention_days"]["enum"])

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "functions": CORE | {"functions", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"},
     "dueline.schedules": CORE | {"cronsim"},
     "infra": STDLIB
-    | {"infra", "aws_cdk", "constructs", "cdk_nag", "jsii"}
+    | {"infra", "aws_cdk", "constructs", "cdk_nag"}
     | {"dueline.config", "dueline.core.job", "dueline.core.queue_settings"},
 }
 # What is measured is deployed and called as it is.
