@@ -15,11 +15,10 @@ from dueline.core.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.alarm_topic import topics_of_deployment
 from infra.constructs.alarms import Alarms
+from infra.constructs.consumers import Ingest, Planner
 from infra.constructs.dashboards import DeploymentDashboard
 from infra.constructs.http_api import JobsApi
-from infra.constructs.ingest import Ingest
 from infra.constructs.payloads_bucket import PayloadsBucket
-from infra.constructs.planner import Planner
 from infra.constructs.schedules import Invocations, ScheduleGroup, Watches
 from infra.constructs.tables import add_tables
 from infra.constructs.tick import Tick, TickSchedules

@@ -201,9 +201,9 @@ def _managed_policy(scope: Construct, kind: str, deployment: Deployment, of: Pol
     if kind == "Producer":
         wild = [(method, path) for method, path in of.requests() if "*" in method + path]
         patterns = [arns.request(method=method, path=path) for method, path in wild]
-        reason = "A queue's jobs and schedules, whose names end paths."
+        for pattern in patterns:
+            acknowledge_wildcard(policy, pattern, reason="A queue's jobs and schedules, whose names end paths.")
     else:
-        patterns, reason = of.payloads(arns), "The payloads of one queue's jobs, whose ids end their keys."
-    for pattern in patterns:
-        acknowledge_wildcard(policy, pattern, reason=reason)
+        for pattern in of.payloads(arns):
+            acknowledge_wildcard(policy, pattern, reason="The payloads of one queue's jobs, whose ids end their keys.")
     return policy

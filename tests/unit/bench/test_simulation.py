@@ -97,9 +97,9 @@ def test_model_has_the_deployed_settings():
         ("functions/tick.py", "AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send"),
         ("infra/constructs/tick.py", f"_TIMEOUT = {Aws().tick_timeout}"),
         ("infra/constructs/tick.py", f"retry_attempts={Aws().tick_attempts - 1}"),
-        ("infra/constructs/ingest.py", f"_TIMEOUT = {Aws().ingest_timeout}"),
-        ("infra/constructs/ingest.py", f"_WINDOW = {Aws().window}"),
-        ("infra/constructs/ingest.py", f"batch_size={Aws().batch}"),
+        ("infra/constructs/consumers.py", f"_TIMEOUT = {Aws().ingest_timeout}"),
+        ("infra/constructs/consumers.py", f"_WINDOW = {Aws().window}"),
+        ("infra/constructs/consumers.py", f"batch_size={Aws().batch}"),
         ("infra/constructs/function.py", f"_MEMORY_MB = {Aws().memory_mb}"),
     ],
 )

@@ -1,7 +1,8 @@
-"""The planner function, which makes the runs of schedules ahead of their time, and its queue."""
+"""The two functions that read a queue of their own: ingest, and the planner of schedules."""
 
 from typing import cast
 
+from aws_cdk import Duration
 from aws_cdk.aws_iam import AnyPrincipal, Effect, PolicyStatement
 from aws_cdk.aws_lambda import CfnFunction, Function
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
@@ -9,7 +10,7 @@ from aws_cdk.aws_sqs import DeadLetterQueue
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PlannerSettings
+from dueline.config.environment import LONGEST_HIDDEN_SECONDS, IngestSettings, PlannerSettings
 from dueline.core.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
@@ -17,16 +18,71 @@ from infra.constructs.queue import DurableQueue
 from infra.grants import allow, allow_on_rows
 
 _TIMEOUT = 30
-# What Lambda requires of a queue that it reads:
+_WINDOW = 1
+# What Lambda requires of a queue that it reads, with the window in which it fills a batch:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 _VISIBILITY_TIMEOUT = 6 * _TIMEOUT
-# The planner gives a step up that has had to wait for an hour. What fails is to outlast an outage of the table: it is
-# hidden for up to a minute each time.
+# A poison message is parked by the function itself. The redrive policy must outlast an outage of the table, which would
+# otherwise empty the queue into its dead-letter queue.
 _OUTAGE_SECONDS = 6 * 3600
+# The planner gives a step up that has had to wait for an hour. What fails is hidden for up to a minute each time.
 _MOST_RECEIVES = _OUTAGE_SECONDS // LONGEST_HIDDEN_SECONDS + 40
 _MOST_AT_ONCE = 10
 _OF_JOBS = ("BatchGetItem", "BatchWriteItem", "PutItem", "UpdateItem")
-_RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
+_RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
+
+
+class Ingest(Construct):
+    """From the inbound queue to the table, in batches. Its messages fail one by one."""
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+        super().__init__(scope, id)
+        names = deployment.names
+        self.dead_letter_queue = DurableQueue(
+            self, "DeadLetterQueue", name=names.inbound_dlq, deployment=deployment, redriven_from=[names.inbound]
+        )
+        self.inbound = DurableQueue(
+            self,
+            "Queue",
+            name=names.inbound,
+            deployment=deployment,
+            visibility_timeout=_VISIBILITY_TIMEOUT + _WINDOW,
+            dead_letter_queue=DeadLetterQueue(
+                queue=self.dead_letter_queue, max_receive_count=_OUTAGE_SECONDS // (_VISIBILITY_TIMEOUT + _WINDOW) + 1
+            ),
+        )
+        arns = Arns(self, names=names)
+        ingest = CoreFunction(
+            self,
+            "Ingest",
+            name="ingest",
+            deployment=deployment,
+            timeout=_TIMEOUT,
+            environment=IngestSettings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
+            statements=self._statements(arns, deployment),
+        )
+        self.function, self.live = ingest.function, ingest.live
+        self.live.add_event_source(
+            SqsEventSource(
+                self.inbound,
+                batch_size=500,
+                max_batching_window=Duration.seconds(_WINDOW),
+                max_concurrency=deployment.ingest_max_concurrency,
+                report_batch_item_failures=True,
+            )
+        )
+
+    def _statements(self, arns: Arns, deployment: Deployment) -> list[PolicyStatement]:
+        sends_to = [arns.teams_queues, arns.queue(deployment.names.dispatch_dlq), self.dead_letter_queue.queue_arn]
+        # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state. The update changes none:
+        # it reads what a move may have put.
+        return [
+            allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
+            allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
+            allow("sqs:SendMessage", on=sends_to),
+            allow(*_RECEIVE, on=[self.inbound.queue_arn]),
+            allow("ssm:GetParameter", on=[arns.queue_parameters]),
+        ]
 
 
 class Planner(Construct):
@@ -100,5 +156,5 @@ class Planner(Construct):
             # A fence it must not raise, nor resume a queue: so the rows of schedules alone.
             allow_on_rows("dynamodb:Query", "dynamodb:UpdateItem", table=arns.state, keys=["*#schedules"]),
             allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(deployment.names.dispatch_dlq)]),
-            allow(*_RECEIVE, on=[self.queue.queue_arn]),
+            allow(*_RECEIVE, "sqs:ChangeMessageVisibility", on=[self.queue.queue_arn]),
         ]
