@@ -18,8 +18,7 @@ from dueline.core.message import Message, from_lambda_event
 from dueline.core.queue_settings import PLANNER as OWN_QUEUE
 from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, DuelineError
-from dueline.schedules.planner import Planned, Planner, PlanningMessage
-from dueline.schedules.watchdog import Watchdog
+from dueline.schedules.planner import Planned, Planner, PlanningMessage, Watchdog
 from functions.declared_queues import DECLARED
 from functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
 

@@ -21,7 +21,6 @@ from functions.telemetry import log, report
 SETTINGS = TtlSettings.from_env(os.environ)
 LONGEST_REQUEST = timedelta(seconds=10)
 DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
-SCHEDULES = DEPLOYMENT.tick_schedules()
 TIME_TO_LIVE = DEPLOYMENT.time_to_live()
 # Two firings of a tick may be almost two periods apart.
 SETTLE = 3 * timedelta(seconds=SETTINGS.tick_period)
@@ -48,7 +47,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 def _ticked() -> tuple[Sequence[Partition], DuelineError | None]:
     """Return the partitions that have schedules, or why they are not known: what is declared is guarded anyway."""
     try:
-        return SCHEDULES.partitions(), None
+        return DEPLOYMENT.ticked_partitions(), None
     except RETRYABLE as fault:
         return (), fault
 

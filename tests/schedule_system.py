@@ -12,10 +12,9 @@ from dueline.core.table_writer import TableWriter
 from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
-from dueline.schedules.planner import Planned, Planner, PlanningMessage
+from dueline.schedules.planner import Planned, Planner, PlanningMessage, Watchdog
 from dueline.schedules.queries import get
 from dueline.schedules.rule import Rule
-from dueline.schedules.watchdog import Watchdog
 from tests.builders import EMAILS, NOW, a_queue
 from tests.system import System
 

@@ -9,12 +9,14 @@ from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from dueline.aws.botocore_errors import map_botocore_errors
 from dueline.aws.clients import LANES, Clients
-from dueline.aws.dynamodb import DynamoTable
+from dueline.aws.dynamodb import DynamoTable, DynamoTimeToLive
 from dueline.aws.sqs import SqsQueue
 from dueline.config.names import Names
 from dueline.core.clock import SystemClock
 from dueline.core.dispatch import Dispatcher, Parking
+from dueline.core.job import Partition
 from dueline.core.ports import Clock
 from dueline.core.threads import Threads
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from dueline.aws.s3 import S3Payloads
     from dueline.aws.server_clock import ServiceClock
     from dueline.aws.settings import SettingsStore
-    from dueline.aws.time_to_live import DynamoTimeToLive, TickSchedules
     from dueline.core.overview import Overview
     from dueline.core.queue_settings import QueueSettings
     from dueline.core.reschedule import Reschedule
@@ -141,15 +142,16 @@ class AwsDeployment:
 
         return SettingsStore(self.clients.ssm(), self.names, clock=self.clock)
 
-    def time_to_live(self) -> "DynamoTimeToLive":
-        from dueline.aws.time_to_live import DynamoTimeToLive
-
+    def time_to_live(self) -> DynamoTimeToLive:
         return DynamoTimeToLive(self.clients.dynamodb(), self.names.table)
 
-    def tick_schedules(self) -> "TickSchedules":
-        from dueline.aws.time_to_live import TickSchedules
-
-        return TickSchedules(self.clients.of("scheduler"), self.names.schedule_group)
+    def ticked_partitions(self) -> list[Partition]:
+        """Return the partitions whose ticks have schedules, enabled or not. Raises Throttled or Unavailable."""
+        group = self.names.schedule_group
+        with map_botocore_errors(f"listing the schedules of {group}"):
+            pages = list(self.clients.of("scheduler").get_paginator("list_schedules").paginate(GroupName=group))
+        names = [schedule["Name"].rpartition(".") for page in pages for schedule in page["Schedules"]]
+        return [Partition(queue=queue, number=int(number)) for queue, _, number in names if number.isdigit()]
 
     def _table(self) -> DynamoTable:
         return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)

@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
-from dueline.aws.botocore_errors import failed_conditions, is_conflict, is_failed_condition, map_botocore_errors
+from dueline.aws.botocore_errors import (
+    failed_conditions,
+    is_conflict,
+    is_failed_condition,
+    is_refused_setting,
+    map_botocore_errors,
+)
 from dueline.core import rows
 from dueline.core.job import Partition, State
 from dueline.core.ports import BatchRead, Page
 from dueline.core.rows import Key, PartitionState, Row
-from dueline.errors import Throttled, Unavailable
+from dueline.errors import NotYet, Throttled, Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from dueline.operations.ttl_guard import TtlStatus
     from dueline.schedules.schedule_rows import Change
 
 Answer = TypeVar("Answer")
@@ -323,6 +330,37 @@ def _named(values: Row) -> dict[str, Any]:
         "ExpressionAttributeNames": {f"#{name}": name for name in values},
         "ExpressionAttributeValues": item({f":{name}": value for name, value in values.items()}),
     }
+
+
+class DynamoTimeToLive:
+    """DynamoDB's TTL on a table. `client` is boto3's."""
+
+    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def status(self) -> "TtlStatus":
+        from dueline.operations.ttl_guard import TtlStatus
+
+        with map_botocore_errors(f"reading the TTL of {self._table}"):
+            answer = self._client.describe_time_to_live(TableName=self._table)
+            return TtlStatus(answer["TimeToLiveDescription"]["TimeToLiveStatus"])
+
+    def switch(self, *, on: bool) -> None:
+        # DynamoDB refuses what is set already, and any change within an hour of the last one:
+        # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html
+        if self.status().is_on == on:
+            return
+        doing = f"switching the TTL of {self._table} {'on' if on else 'off'}"
+        with map_botocore_errors(doing):
+            try:
+                self._client.update_time_to_live(
+                    TableName=self._table, TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": on}
+                )
+            except ClientError as error:
+                if not is_refused_setting(error):
+                    raise
+                raise NotYet(f"{doing}: {error}") from error
 
 
 class Items:

@@ -102,7 +102,7 @@ def restore(
         settings = AwsDeployment(name, longest=_LONGEST_REQUEST, session=session).settings_store().settings()
         deployed = AwsDeployment(name, queue_urls=settings.queue_urls, longest=_LONGEST_REQUEST, session=session)
         backup = DynamoBackup(deployed.clients.dynamodb(), jobs=jobs, state=state)
-        has_tick = frozenset(deployed.tick_schedules().partitions()).__contains__
+        has_tick = frozenset(deployed.ticked_partitions()).__contains__
     periods = periods_of_a_restore(timedelta(seconds=settings.lookahead))
     return Restore(
         backup,

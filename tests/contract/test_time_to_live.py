@@ -9,7 +9,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from dueline.aws import clients
-from dueline.aws.time_to_live import DynamoTimeToLive
+from dueline.aws.dynamodb import DynamoTimeToLive
 from dueline.errors import NotYet, Unavailable
 from dueline.operations.ttl_guard import TtlStatus
 

@@ -20,11 +20,10 @@ from dueline.operations.ttl_guard import TtlGuard
 from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
-from dueline.schedules.planner import Planner, PlanningMessage
+from dueline.schedules.planner import Planner, PlanningMessage, Watchdog
 from dueline.schedules.queries import get
 from dueline.schedules.rule import Rule
 from dueline.schedules.schedule_rows import head_key
-from dueline.schedules.watchdog import Watchdog
 from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.faults import HotPartitions

@@ -8,7 +8,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from dueline.aws.time_to_live import TickSchedules
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
 from dueline.config.environment import TtlSettings
 from dueline.config.registry import Registry
@@ -170,9 +170,10 @@ def function(monkeypatch):
     """The function, read as on Lambda, with a queue and no network, and what it reads."""
     settings = TtlSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
     module, world = import_function(monkeypatch, "ttl", settings, Registry({"emails": a_queue()})), World()
-    monkeypatch.setattr(module, "DEPLOYMENT", SimpleNamespace(table=world.table, clock=world.clock, spread=map))
+    deployment = SimpleNamespace(table=world.table, clock=world.clock, spread=map)
+    deployment.ticked_partitions = lambda: [EMAILS, INVOICES]
+    monkeypatch.setattr(module, "DEPLOYMENT", deployment)
     monkeypatch.setattr(module, "TIME_TO_LIVE", world.ttl)
-    monkeypatch.setattr(module, "SCHEDULES", SimpleNamespace(partitions=lambda: [EMAILS, INVOICES]))
     return SimpleNamespace(module=module, world=world)
 
 
@@ -194,7 +195,7 @@ def test_unknown_schedules_fail_last(function, monkeypatch, capsys, caplog):
     def unavailable():
         raise Unavailable("no answer")
 
-    monkeypatch.setattr(function.module, "SCHEDULES", SimpleNamespace(partitions=unavailable))
+    monkeypatch.setattr(function.module.DEPLOYMENT, "ticked_partitions", unavailable)
     function.world.waits(since=timedelta(hours=7))
     with pytest.raises(Unavailable, match="no answer"):
         function.module.handler({}, CONTEXT)
@@ -223,12 +224,13 @@ def test_that_ttl_is_on_is_reported_too(function, capsys):
 
 def test_partitions_are_known_by_their_schedules():
     with mock_aws():
-        client = boto3.Session("AKIDEXAMPLE", "s", region_name="us-east-1").client("scheduler")
+        session = boto3.Session("AKIDEXAMPLE", "s", region_name="us-east-1")
+        client = session.client("scheduler")
         client.create_schedule_group(Name="d-ticks")
         target = {"Arn": "arn:aws:lambda:us-east-1:123456789012:function:f", "RoleArn": "arn:aws:iam::1:role/r"}
         rest = {"ScheduleExpression": "rate(1 minute)", "FlexibleTimeWindow": {"Mode": "OFF"}, "Target": target}
         for name in ("emails.0", "emails.11", "not-a-partition"):
             client.create_schedule(Name=name, GroupName="d-ticks", **rest)
         client.create_schedule(Name="invoices.0", **rest)
-        result = TickSchedules(client, "d-ticks").partitions()
+        result = AwsDeployment("d", longest=timedelta(seconds=10), session=session).ticked_partitions()
     assert set(result) == {EMAILS, Partition(queue="emails", number=11)}
