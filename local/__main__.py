@@ -1,4 +1,4 @@
-"""Run Dueline on this machine: `python -m local run`, `up`, `deploy`, `env` and `down`."""
+"""Run Dueline on this machine: `python -m local run`, `up`, `env` and `down`."""
 
 import os
 import shlex
@@ -9,18 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
-from urllib.parse import urlsplit
+from typing import Annotated, Literal, NoReturn
 
 import typer
 from rich.console import Console
 
 from dueline.config.yaml_file import ConfigurationError
-from local.demonstration import Demonstration, screen, summary_of
+from local.demonstration import Demonstration, summary_of
 from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free
 from local.endpoints import Endpoints
-from local.running import HOME, LOG, AlreadyUp, deploy_again, pid_file, pid_of, put_schedules, running
+from local.running import HOME, LOG, AlreadyUp, pid_file, pid_of, running
 from local.template import ROOT, SynthesisError
 
 ENDPOINTS = HOME / "endpoints.json"
@@ -34,7 +33,7 @@ app = typer.Typer(help="Run Dueline in a local AWS.", no_args_is_help=True, add_
 console = Console()
 
 Queues = Annotated[Path, typer.Option(help="The deployment's settings and queues.", exists=True, dir_okay=False)]
-Tick = Annotated[str, typer.Option(help="'fast' fires ticks every second, 'aws' once a minute as AWS does.")]
+Tick = Annotated[Literal["fast", "aws"], typer.Option(help="Fire ticks every second, or once a minute as AWS does.")]
 
 
 @app.command()
@@ -44,9 +43,8 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
     Exits 0 only if no job was lost, early, or delivered after it was cancelled.
     """
     with _plain_errors(), running(queues, emulator=Emulator(log=LOG), step=_step) as deployment:
-        with screen(console) as shown:
-            demonstration = Demonstration(deployment, on_change=shown.show)
-            demonstration.play()
+        demonstration = Demonstration(deployment, say=_print)
+        demonstration.play()
         summary = summary_of(demonstration.jobs)
         _print(str(summary))
         for fault in deployment.tick_faults:
@@ -55,36 +53,20 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
 
 
 @app.command()
-def up(
-    queues: Queues = ROOT / "queues.yaml",
-    tick: Tick = "fast",
-) -> None:
+def up(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast") -> None:
     """Deploy Dueline into a local AWS and stay up until Ctrl-C or `down`. State survives a restart."""
-    with (
-        _plain_errors(),
-        pid_file(PID),
-        running(queues, emulator=_emulator(), step=_step, real_schedule=_is_real(tick)) as deployment,
-    ):
-        deployment.endpoints.write(ENDPOINTS)
-        try:
-            _print(_addresses(deployment.endpoints))
-            with suppress(KeyboardInterrupt):
-                while PID.exists():
-                    time.sleep(0.1)
-                _fail(f"{PID} is gone, and the state with it: this run ends")
-        finally:
-            ENDPOINTS.unlink(missing_ok=True)
-
-
-@app.command()
-def deploy(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast") -> None:
-    """Deploy over what is up, with the environment that `env` prints: what is running goes on meanwhile."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint is None:
-        _fail('AWS_ENDPOINT_URL is missing: eval "$(python -m local env)"')
-    with _plain_errors():
-        deploy_again(queues, emulator=Emulator(log=LOG, port=urlsplit(endpoint).port), real_schedule=_is_real(tick))
-        put_schedules(queues, url=os.environ["DUELINE_URL"])
+    with _plain_errors(), pid_file(PID):
+        emulator = Emulator(log=LOG, state=STATE, port=_same_port())
+        with running(queues, emulator=emulator, step=_step, real_schedule=tick == "aws") as deployment:
+            deployment.endpoints.write(ENDPOINTS)
+            try:
+                _print(_addresses(deployment.endpoints))
+                with suppress(KeyboardInterrupt):
+                    while PID.exists():
+                        time.sleep(0.1)
+                    _fail(f"{PID} is gone, and the state with it: this run ends")
+            finally:
+                ENDPOINTS.unlink(missing_ok=True)
 
 
 @app.command()
@@ -132,12 +114,6 @@ def _plain_errors() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _is_real(tick: str) -> bool:
-    if tick not in ("fast", "aws"):
-        raise typer.BadParameter(f"tick is {tick!r}: it must be fast or aws")
-    return tick == "aws"
-
-
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
@@ -166,11 +142,6 @@ def _addresses(endpoints: Endpoints) -> str:
         "its console: make console\n"
         'for `dueline` and boto3: eval "$(.venv/bin/python -m local env)"\nCtrl-C or `make down` ends it'
     )
-
-
-def _emulator() -> Emulator:
-    """Return the emulator of `up`, which goes on from the state of the last one."""
-    return Emulator(log=LOG, state=STATE, port=_same_port())
 
 
 def _same_port() -> int:

@@ -3,16 +3,14 @@
 import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 import httpx
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
 
 from dueline.core import instant
 from local.emulator import Emulator
@@ -87,6 +85,9 @@ class Scheduled:
     cancelled: bool = False
     landed: list[Landed] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        return f"{self.queue:<10} {self.what:<24} {self.route:<7}"
+
     @property
     def is_lost(self) -> bool:
         return not self.cancelled and not self.landed
@@ -100,41 +101,34 @@ class Scheduled:
         return self.cancelled and bool(self.landed)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlannedJob:
-    """A job to schedule: due in `delay` seconds, to be taken back at once if `cancel`."""
+def planned_jobs(queues: Sequence[str], *, horizon: float) -> list[tuple[str, str, float, bool]]:
+    """Return the jobs to show: what each is, its queue, its delay in seconds, and whether it is to be cancelled.
 
-    what: str
-    queue: str
-    delay: float
-    cancel: bool = False
-
-
-def planned_jobs(queues: list[str], *, horizon: float) -> list[PlannedJob]:
-    """Return the jobs to show: both routes, two queues (the same one twice where there is but one), two cancels."""
+    Both routes, two queues (the same one twice where there is but one), and two cancels.
+    """
     one, two = queues[0], queues[min(1, len(queues) - 1)]
     return [
-        PlannedJob(what="now", queue=one, delay=0),
-        PlannedJob(what="in 3 s", queue=two, delay=3),
-        PlannedJob(what="in 6 s", queue=one, delay=6),
-        PlannedJob(what="by the table", queue=one, delay=horizon + 2),
-        PlannedJob(what="by the table", queue=two, delay=horizon + 3.5),
-        PlannedJob(what="by the table, cancelled", queue=two, delay=horizon + 4, cancel=True),
-        PlannedJob(what="in 90 days, cancelled", queue=one, delay=90 * 86_400, cancel=True),
+        ("now", one, 0, False),
+        ("in 3 s", two, 3, False),
+        ("in 6 s", one, 6, False),
+        ("by the table", one, horizon + 2, False),
+        ("by the table", two, horizon + 3.5, False),
+        ("by the table, cancelled", two, horizon + 4, True),
+        ("in 90 days, cancelled", one, 90 * 86_400, True),
     ]
 
 
 class Demonstration:
-    """Schedules jobs in a running deployment and follows them; `on_change` is called whenever there is news."""
+    """Schedules jobs in a running deployment and follows them; `say` gets a line for each event."""
 
-    def __init__(self, run: Running, *, on_change: Callable[["Demonstration"], None]) -> None:
+    def __init__(self, run: Running, *, say: Callable[[str], None]) -> None:
         self.jobs: list[Scheduled] = []
-        self.refusal = ""
-        self._run = run
-        self._on_change = on_change
+        self._run, self._say = run, say
         self._http = httpx.Client(base_url=run.endpoints.api, timeout=300)
-        self._arrived = threading.Lock()
-        self._early_birds: list[Landed] = []
+        self._lock = threading.Lock()
+        # By the jobs' ids: one may land before it is known that it is scheduled.
+        self._landed: dict[str, list[Landed]] = defaultdict(list)
+        self._reported: set[Landed] = set()
 
     def play(self) -> None:
         """Schedule, cancel, and wait until every job that should land has landed, or is given up as lost."""
@@ -142,28 +136,29 @@ class Demonstration:
             stack.enter_context(self._http)
             for url in self._run.endpoints.queues.values():
                 stack.enter_context(consuming(self._run.emulator, url, self._land))
-            for planned in planned_jobs(list(self._run.endpoints.queues), horizon=self._run.deployment.direct_horizon):
-                self._schedule(planned)
-            self._send_invalid_job()
+            queues = list(self._run.endpoints.queues)
+            for planned in planned_jobs(queues, horizon=self._run.deployment.direct_horizon):
+                self._schedule(*planned)
+            self._send_invalid_job(queues[0])
             self._wait()
 
-    def _schedule(self, planned: PlannedJob) -> None:
-        path = f"/queues/{planned.queue}/jobs"
-        answer = self._answer("POST", path, {"payload": {"what": planned.what}, "delay": planned.delay})
-        due = datetime.fromisoformat(answer["due"])
-        job = Scheduled(what=planned.what, queue=planned.queue, id=answer["id"], due=due, route=answer["route"])
-        if planned.cancel:
-            job.cancelled = self._answer("DELETE", f"{path}/{job.id}")["state"] == "cancelled"
-        with self._arrived:
-            self.jobs.append(job)
-            job.landed += [bird for bird in self._early_birds if bird.id == job.id]
-        self._on_change(self)
+    def _schedule(self, what: str, queue: str, delay: float, cancel: bool) -> None:
+        path = f"/queues/{queue}/jobs"
+        answer = self._answer("POST", path, {"payload": {"what": what}, "delay": delay})
+        id, due = answer["id"], datetime.fromisoformat(answer["due"])
+        with self._lock:
+            landed = self._landed[id]
+        job = Scheduled(what=what, queue=queue, id=id, due=due, route=answer["route"], landed=landed)
+        self.jobs.append(job)
+        self._say(f"scheduled  {job} due {instant.text(due)[:10] if cancel else instant.text(due)[11:-1]}")
+        if cancel:
+            job.cancelled = self._answer("DELETE", f"{path}/{id}")["state"] == "cancelled"
+            self._say(f"cancelled  {job}" if job.cancelled else f"too late to cancel  {job}")
+        self._report()
 
-    def _send_invalid_job(self) -> None:
-        queue = next(iter(self._run.endpoints.queues))
+    def _send_invalid_job(self, queue: str) -> None:
         answer = self._http.post(f"/queues/{queue}/jobs", json={"payload": 1, "at": "tomorrow"})
-        self.refusal = f"{answer.status_code}: {answer.json()['detail']}"
-        self._on_change(self)
+        self._say(f"a malformed request was refused with {answer.status_code}: {answer.json()['detail']}")
 
     def _answer(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         answer = self._http.request(method, path, json=body)
@@ -172,22 +167,24 @@ class Demonstration:
         return job
 
     def _land(self, landed: Landed) -> None:
-        with self._arrived:
-            matching = [job for job in self.jobs if job.id == landed.id]
-            if matching:
-                matching[0].landed.append(landed)
-            else:
-                self._early_birds.append(landed)
-        self._on_change(self)
+        with self._lock:
+            self._landed[landed.id].append(landed)
+
+    def _report(self) -> None:
+        """Say what has landed since the last time."""
+        for job in self.jobs:
+            for landed in [each for each in job.landed if each not in self._reported]:
+                self._reported.add(landed)
+                self._say(f"landed     {job} {landed.lateness * 1000:+5.0f} ms")
 
     def _wait(self) -> None:
         """Wait until the last job to see is due, those that were cancelled included, and a little longer."""
         last = max(job.due for job in self.jobs if job.due < datetime.now(UTC) + timedelta(minutes=5))
         while datetime.now(UTC) < last + timedelta(seconds=GRACE_SECONDS):
+            self._report()
             remaining = last + timedelta(seconds=REPEAT_SECONDS) - datetime.now(UTC)
             if remaining <= timedelta(0) and not any(job.is_lost for job in self.jobs):
                 return
-            self._on_change(self)
             time.sleep(0.1)
 
 
@@ -239,76 +236,3 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
     2.0
     """
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] if ordered else math.nan
-
-
-def screen(console: Console) -> "LiveTable | Lines":
-    """Return what fits the console: a live table on a terminal, lines in a pipe."""
-    return LiveTable(console) if console.is_terminal else Lines(console)
-
-
-class LiveTable:
-    """A table that changes as jobs land."""
-
-    def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, refresh_per_second=8)
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def show(self, demonstration: Demonstration) -> None:
-        table = Table("queue", "job", "route", "due (UTC)", "state", "lateness")
-        table.caption = _refused(demonstration) if demonstration.refusal else None
-        for job in list(demonstration.jobs):
-            table.add_row(job.queue, job.what, job.route, _clock(job), *_state(job))
-        self._live.update(table)
-
-
-class Lines:
-    """A line for each event, once."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._printed: set[str] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def show(self, demonstration: Demonstration) -> None:
-        for job in list(demonstration.jobs):
-            self._print(f"scheduled  {job.queue:<10} {job.what:<24} {job.route:<7} due {_clock(job)}")
-            if job.cancelled:
-                self._print(f"cancelled  {job.queue:<10} {job.what:<24} {job.id}")
-            for landed in list(job.landed):
-                self._print(
-                    f"landed     {job.queue:<10} {job.what:<24} {job.route:<7} {landed.lateness * 1000:+5.0f} ms"
-                )
-        if demonstration.refusal:
-            self._print(_refused(demonstration))
-
-    def _print(self, line: str) -> None:
-        if line not in self._printed:
-            self._printed.add(line)
-            self._console.print(line, highlight=False, soft_wrap=True)
-
-
-def _refused(demonstration: Demonstration) -> str:
-    return f"a malformed request was refused with {demonstration.refusal}"
-
-
-def _clock(job: Scheduled) -> str:
-    return instant.text(job.due)[11:-1] if not job.cancelled else instant.text(job.due)[:10]
-
-
-def _state(job: Scheduled) -> tuple[str, str]:
-    if job.landed:
-        return "landed", f"{job.landed[0].lateness * 1000:+.0f} ms"
-    if job.cancelled:
-        return "cancelled", ""
-    return "scheduled", f"due in {max(0.0, (job.due - datetime.now(UTC)).total_seconds()):.0f} s"

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -27,32 +28,16 @@ def deploy(emulator: Emulator, assembly: Path, *, after: Callable[[str], None] =
     `after` is called with the name of each.
     """
     manifest = json.loads((assembly / "manifest.json").read_text())["artifacts"]
-    _bootstrap(emulator)
-    for name in _in_order(manifest):
+    bootstrapped = {"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String"}
+    emulator.client("ssm").put_parameter(**bootstrapped, Overwrite=True)
+    stacks = {name: each for name, each in manifest.items() if each["type"] == "aws:cloudformation:stack"}
+    after_others = {name: set(each.get("dependencies", [])) & stacks.keys() for name, each in stacks.items()}
+    for name in TopologicalSorter(after_others).static_order():
         _upload(emulator, assembly, json.loads((assembly / f"{name}.assets.json").read_text())["files"])
-        _apply(emulator, name, _template_url(emulator, manifest[name]))
+        # By the URL: a template in a request itself has 51,200 characters at most.
+        place = _resolved(stacks[name]["properties"]["stackTemplateAssetObjectUrl"]).removeprefix("s3://")
+        _apply(emulator, name, f"{emulator.endpoint}/{place}")
         after(name)
-
-
-def _in_order(manifest: dict[str, Any]) -> list[str]:
-    ordered: list[str] = []
-
-    def visit(name: str) -> None:
-        if name in ordered or manifest[name]["type"] != "aws:cloudformation:stack":
-            return
-        for dependency in manifest[name].get("dependencies", []):
-            visit(dependency)
-        ordered.append(name)
-
-    for name in manifest:
-        visit(name)
-    return ordered
-
-
-def _bootstrap(emulator: Emulator) -> None:
-    emulator.client("ssm").put_parameter(
-        Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String", Overwrite=True
-    )
 
 
 def _upload(emulator: Emulator, assembly: Path, files: dict[str, Any]) -> None:
@@ -93,23 +78,14 @@ def _resolved(text: str) -> str:
     return text
 
 
-def _template_url(emulator: Emulator, stack: dict[str, Any]) -> str:
-    """Return where a stack's template was uploaded: one in a request itself has 51,200 characters at most."""
-    place = _resolved(stack["properties"]["stackTemplateAssetObjectUrl"]).removeprefix("s3://")
-    return f"{emulator.endpoint}/{place}"
-
-
 def _apply(emulator: Emulator, name: str, url: str) -> None:
     cloudformation = emulator.client("cloudformation")
     request = {"StackName": name, "TemplateURL": url, "Capabilities": ["CAPABILITY_NAMED_IAM"]}
     waiting = {"StackName": name, "WaiterConfig": {"Delay": _LOOK_SECONDS, "MaxAttempts": _LOOKS}}
+    change = "update" if _exists(cloudformation, name) else "create"
     try:
-        if _exists(cloudformation, name):
-            cloudformation.update_stack(**request)
-            cloudformation.get_waiter("stack_update_complete").wait(**waiting)
-        else:
-            cloudformation.create_stack(**request)
-            cloudformation.get_waiter("stack_create_complete").wait(**waiting)
+        getattr(cloudformation, f"{change}_stack")(**request)
+        cloudformation.get_waiter(f"stack_{change}_complete").wait(**waiting)
     except ClientError as error:
         if "No updates are to be performed" not in str(error):
             raise DeploymentError(f"stack {name}: {error}") from error

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
@@ -16,12 +16,11 @@ from local.deploy import DeploymentError, deploy
 from local.emulator import Emulator
 from local.endpoints import Endpoints, find, publish
 from local.signing_proxy import signing_proxy
-from local.template import PERIODS, ROOT, assembly_of, configure
+from local.template import PERIODS, ROOT, configure, synthesize
 from local.ticks import fired_every
 
 HOME = Path(os.environ.get("DUELINE_HOME", ROOT / ".local"))
 LOG = HOME / "emulator.log"
-ASSEMBLIES = HOME / "assemblies"
 TICK_SECONDS = 1.0
 
 Step = Callable[[str], AbstractContextManager[object]]
@@ -35,16 +34,6 @@ class Running:
     endpoints: Endpoints
     deployment: Deployment
     tick_faults: list[BaseException]
-
-
-def deploy_again(queues: Path, *, emulator: Emulator, real_schedule: bool = False) -> None:
-    """Deploy what the file `queues` describes into an emulator that runs, over what is there.
-
-    Raises ConfigurationError, SynthesisError or DeploymentError.
-    """
-    with tempfile.TemporaryDirectory() as scratch:
-        configured = configure(queues, out=Path(scratch), periods=None if real_schedule else PERIODS)
-        deploy(emulator, assembly_of(configured, kept=ASSEMBLIES))
 
 
 def put_schedules(queues: Path, *, url: str) -> None:
@@ -69,7 +58,7 @@ def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool
         configured = configure(queues, out=scratch, periods=None if real_schedule else PERIODS)
         deployment = load(configured)
         with step("synthesize the stacks"):
-            assembly = assembly_of(configured, kept=ASSEMBLIES)
+            assembly = synthesize(configured, out=scratch / "cdk.out")
         with step(f"start the local AWS at {emulator.endpoint}"):
             stack.enter_context(emulator)
         with step("deploy the stacks into it"):
@@ -79,14 +68,10 @@ def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool
         proxy = stack.enter_context(signing_proxy(endpoints.api))
         endpoints = replace(endpoints, api=proxy, docs=f"{proxy}/docs")
         put_schedules(queues, url=proxy)
-        faults = stack.enter_context(_ticking(emulator, deployment, real_schedule))
+        faults: list[BaseException] = []
+        if not real_schedule:
+            faults = stack.enter_context(fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group))
         yield Running(emulator=emulator, endpoints=endpoints, deployment=deployment, tick_faults=faults)
-
-
-def _ticking(
-    emulator: Emulator, deployment: Deployment, real_schedule: bool
-) -> AbstractContextManager[list[BaseException]]:
-    return nullcontext([]) if real_schedule else fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group)
 
 
 class AlreadyUp(RuntimeError):
