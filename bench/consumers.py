@@ -1,9 +1,10 @@
-"""Processes that consume and write down what landed: plain SQS consumers, Dueline's worker, and Dynein's poller.
+"""Processes that consume and write down what landed: plain SQS consumers, Dueline's worker, Dynein's poller, Celery.
 
-`python -m bench.consumers plain URL...`, `python -m bench.consumers dynein TABLE QUEUE=URL...`, and
-`dueline worker bench.consumers:worker`.
+`python -m bench.consumers plain URL...`, `python -m bench.consumers dynein TABLE QUEUE=URL...`,
+`dueline worker bench.consumers:worker`, and `celery -A bench.consumers worker`.
 """
 
+import os
 import sys
 import threading
 import time
@@ -25,6 +26,28 @@ worker = Worker("lateness")
 def exact(job: ReceivedJob) -> None:
     number: Any = job.payload
     land(number)
+
+
+BROKER, LAND = "BENCH_BROKER", "bench.land"
+
+
+def celery_at(broker: str) -> Any:
+    """Return the Celery application of a broker, its settings the defaults.
+
+    What is not acknowledged within the visibility timeout, an hour, is delivered again, which must exceed the furthest
+    ETA: https://docs.celeryq.dev/en/stable/getting-started/backends-and-brokers/redis.html#visibility-timeout
+    """
+    # Installed for `make bench` alone.
+    from celery import Celery
+
+    celery: Any = Celery("bench", broker=broker)
+    celery.conf.update(broker_connection_retry_on_startup=True, task_ignore_result=True)
+    return celery
+
+
+if BROKER in os.environ:
+    app = celery_at(os.environ[BROKER])
+    app.task(land, name=LAND)
 
 
 def consume(sqs: Any, url: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from bench.celery import celery_lateness
+from bench.consumers import BROKER, LAND, celery_at
 from bench.dynein import job_row
 from bench.harness import Figures, Target, aws_environment, chunks, python, running, wait_until
 from bench.load import (
@@ -37,7 +37,7 @@ from bench.load import (
     sleep_until,
     wait_for_the_last,
 )
-from bench.redis_queue import redis_program
+from bench.redis_queue import redis_program, redis_server
 from bench.stage import create_table
 from dueline import Client, State
 from dueline.aws.dynamodb import DynamoTable
@@ -66,7 +66,7 @@ DEPLOYED: dict[str, Any] = {"name": "lateness", "queues": {**dict.fromkeys(PLAIN
 KILLED_QUEUE = PLAIN[0]
 _OURS, _OTHERS = Load(first=6, steady=114, rush=2000), Load(first=5, steady=25, rush=2000)
 _FLOOR, _SMALL = Load(first=5, steady=8, rush=2000), Load(first=4, steady=4, rush=100)
-_INGESTED_A_SECOND, _INGEST_SECONDS, _STORED_A_SECOND = 250, 4, 400
+_INGESTED_A_SECOND, _INGEST_SECONDS, _STORED_A_SECOND, _SENT_A_SECOND = 250, 4, 400, 300
 _WARMING_JOBS, _NOT_IN_THIS_RUN_SECONDS = 200, 86_400.0
 # Half of the cancels are before the first tick, the others in the midst of the run.
 _CANCELLED_SHARE, _CANCEL_AGAIN_AT = 0.05, 0.35
@@ -85,7 +85,7 @@ def measure(scratch: Path, *, quick: bool) -> Figures:
     with staged(scratch) as stage:
         calls: dict[str, Callable[[], Any]] = {
             DYNEIN: partial(_dynein, stage, others),
-            CELERY: partial(celery_lateness, scratch / "celery", others),
+            CELERY: partial(_celery, scratch / "celery", others),
         }
         if not quick:
             calls[FLOOR] = partial(_sqs_alone, stage)
@@ -315,6 +315,26 @@ def _dynein(stage: Stage, load: Load) -> Any:
     poller = python("bench.consumers", "dynein", _DYNEIN_TABLE, *(f"{name}={url}" for name, url in urls.items()))
     environment = stage.environment(record)
     with running(plain, log=log, environment=environment), running(poller, log=log, environment=environment):
+        return wait_for_the_last(schedule, record).by_kind(dues)
+
+
+def _celery(folder: Path, load: Load) -> Any:
+    """Schedule a load by ETA on Redis, and let it land in one worker of four processes."""
+    record = folder / "record"
+    with ExitStack() as stack:
+        broker = stack.enter_context(redis_server(folder))
+        celery = celery_at(broker)
+        stack.callback(celery.close)
+        command = python("celery", "-A", "bench.consumers", "worker", "--concurrency", "4", "--loglevel", "WARNING")
+        environment = {BROKER: broker, RECORD: str(record)}
+        stack.enter_context(running(command, log=folder / "worker.log", environment=environment))
+        # A job that is not counted.
+        celery.send_task(LAND, args=(-1,))
+        wait_until(lambda: bool(read_landed(record)), what="Celery's worker is ready")
+        dues = load.dues()
+        schedule = Schedule(begin=math.ceil(time.time() + len(dues) / _SENT_A_SECOND), jobs=dues)
+        for due in dues:
+            celery.send_task(LAND, args=(due.number,), eta=schedule.due(due))
         return wait_for_the_last(schedule, record).by_kind(dues)
 
 

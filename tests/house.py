@@ -29,7 +29,7 @@ LINES = (
 ALL_LINES = 76_000
 SOURCES = ("dueline", "functions", "infra", "local", "bench")
 # These run as processes of their own, and must not import what starts them.
-OWN_PROCESSES = {"bench.celery", "bench.cold_probe"}
+OWN_PROCESSES = {"bench.cold_probe"}
 SHORT_FILE, LONG_PAGE, LONG_LINE, LONG_NAME = 80, 400, 120, 60
 
 
