@@ -216,17 +216,6 @@ def test_payload_keys_have_four_digits() -> None:
     assert {len(f"{days:04}") for days in KEEP_DAYS} == {4}
 
 
-def test_descriptions_of_policies_stay(neighbours: Assembly) -> None:
-    """A change would replace the policy, whose name is in use: the deployment would fail."""
-    policies = neighbours.queues["emails"].of_type("AWS::IAM::ManagedPolicy").values()
-    assert {each["Description"] for each in policies} == {
-        "Schedule, look up and cancel jobs of queue emails.",
-        "Find queue emails, work off its messages, and read which of its jobs were cancelled.",
-        "See how queue emails is, and redrive its dead-letter queue.",
-        "Schedule, look up and cancel jobs of queue emails without HTTP.",
-    }
-
-
 @pytest.mark.parametrize(("queue", "may"), [("emails", True), ("e", True), ("emails-vip", False), ("invoices", False)])
 def test_group_policies_reach_its_queues_only(neighbours: Assembly, three: Assembly, queue: str, may: bool) -> None:
     groups = neighbours.templates[neighbours.deployment.names.groups_stack]

@@ -147,36 +147,18 @@ def test_invalid_queues_yaml_ends_the_app(tmp_path: Path, monkeypatch: pytest.Mo
         app.main()
 
 
-def test_partition_has_one_schedule_a_minute(three: Assembly) -> None:
+def test_each_partition_has_a_schedule(three: Assembly) -> None:
     for queue, template in three.queues.items():
         schedules = template.of_type("AWS::Scheduler::Schedule").values()
         assert [schedule["Name"] for schedule in schedules] == [f"{queue}.{partition}" for partition in range(4)]
-        for partition, schedule in enumerate(schedules):
-            assert schedule["ScheduleExpression"] == "rate(1 minute)"
-            assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
-            assert schedule["GroupName"] == "dueline-ticks"
-            assert json.loads(schedule["Target"]["Input"]) == {"queue": queue, "partition": partition}
+        events = [json.loads(schedule["Target"]["Input"]) for schedule in schedules]
+        assert events == [{"queue": queue, "partition": partition} for partition in range(4)]
 
 
 def test_queue_is_published_last(three: Assembly, one_more: Assembly) -> None:
     for template in [*three.queues.values(), one_more.queues["ahead"]]:
         [parameter] = template.of_type("AWS::SSM::Parameter")
         assert template.depends_on(parameter) == set(template.resources) - {parameter, "CDKMetadata"}
-
-
-def test_functions_run_after_tables_exist(three: Assembly) -> None:
-    """So a first deployment rings no alarm: until then the schedules' role may do nothing, nor report failures."""
-    core = three.core
-    tables = set(core.of_type("AWS::DynamoDB::Table"))
-    [(grants, policy)] = core.of_type("AWS::IAM::Policy").items()
-    [role] = [id for id, each in core.of_type("AWS::IAM::Role").items() if each.get("RoleName") == "dueline-scheduler"]
-    assert policy["Roles"] == [{"Ref": role}]
-    assert not core.of_type("AWS::IAM::Role")[role].keys() & {"Policies", "ManagedPolicyArns"}
-    assert tables <= core.depends_on(grants)
-    [rule] = core.of_type("AWS::Events::Rule")
-    permissions = core.of_type("AWS::Lambda::Permission").items()
-    [permission] = [id for id, each in permissions if each["Principal"] == "events.amazonaws.com"]
-    assert tables | {rule} <= core.depends_on(permission)
 
 
 # What is of a function itself: its versions, what it does with failed invocations, how it is watched.
