@@ -230,7 +230,7 @@ class Claims:
             return []
         for claim in self._held - self._busy:
             if not claim.is_live(now):
-                self._lose(claim)
+                self._drop(claim)
         due = [each for each in self._held - self._busy if self._is_due(each, now)]
         due.sort(key=lambda claim: (claim.level, claim.visible))
         claims = [each for each in due if each.level == due[0].level][:BATCH_MESSAGES]
@@ -261,7 +261,8 @@ class Claims:
         for index, claim in enumerate(claims):
             failure = failures.get(index)
             if failure and failure.final:
-                self._lose(claim)
+                with self._changed:
+                    self._drop(claim)
             # A claim that ended before the answer may have been lost before SQS acted.
             elif not failure and claim.is_live(now):
                 claim.visible = claim.tried + seconds[index]
@@ -320,6 +321,13 @@ class Claims:
         self._held.discard(claim)
         self._unsettled.discard(claim)
         self._changed.notify_all()
+
+    def _drop(self, claim: Claim) -> None:
+        """Lose a claim. Its job, if that waits to begin, does not keep its permit until then: it never begins."""
+        if claim.started is None and claim.ack is None:
+            self._end(claim, lost=True)
+        else:
+            self._lose(claim)
 
     def _lose(self, claim: Claim) -> None:
         """Note that another worker may have received the message; report that once."""

@@ -161,6 +161,16 @@ def test_refused_renewal_loses_the_claim_once(holding):
     assert holding.kinds() == [EventKind.LOST]
 
 
+@pytest.mark.parametrize(("started", "permits"), [(None, 39), (1.0, 38)])
+def test_lost_claim_of_a_waiting_job_keeps_no_permit(holding, started, permits):
+    """The job of a precise queue may wait for an hour: it never begins, and others may be received meanwhile."""
+    holding.first.started = started
+    holding.levels[0].queue.hide([holding.first.arrival.receipt], [0])
+    holding.send(after=20)
+    assert holding.first.lost
+    assert holding.claims.wait_for_permits(within=0) == permits
+
+
 def test_lapsed_claim_is_not_revived(holding):
     hide = holding.levels[0].hide
     holding.levels[0].hide = lambda receipts, seconds: holding.clock.sleep(11) or hide(receipts, seconds)
