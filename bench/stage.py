@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import count
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import boto3
 
@@ -127,14 +127,6 @@ def schedule_event(queue: str, jobs: Sequence[Mapping[str, Any]]) -> dict[str, A
     }
 
 
-class Invocation(NamedTuple):
-    """What an invocation answered and wrote, and the CPU time that it took."""
-
-    answer: Any
-    log: str
-    cpu_seconds: float
-
-
 class Lambdas:
     """The functions, read when they are first invoked. What they write goes to `out`, which must be `sys.stdout`."""
 
@@ -149,7 +141,8 @@ class Lambdas:
         os.environ |= {"POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE, "_X_AMZN_TRACE_ID": TRACE}
         declare(registry)
 
-    def invoke(self, name: str, event: Mapping[str, Any]) -> Invocation:
+    def invoke(self, name: str, event: Mapping[str, Any]) -> tuple[Any, str, float]:
+        """Return what an invocation answered and wrote, and the CPU time that it took."""
         if f"functions.{name}" not in sys.modules:
             os.environ["POWERTOOLS_SERVICE_NAME"] = name
         handler = importlib.import_module(f"functions.{name}").handler
@@ -158,8 +151,7 @@ class Lambdas:
         self._out.truncate()
         start = time.process_time()
         answer = handler(event, lambda_context)
-        cpu_seconds = time.process_time() - start
-        return Invocation(answer=answer, log=self._out.getvalue(), cpu_seconds=cpu_seconds)
+        return answer, self._out.getvalue(), time.process_time() - start
 
     @contextmanager
     def throttled(self, queue: str) -> Iterator[None]:

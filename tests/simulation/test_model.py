@@ -1,9 +1,8 @@
-"""Every state of the models keeps every promise; without any one of their rules, the search finds a promise broken.
+"""Every state of the models keeps every promise, in small worlds.
 
-In small worlds: `python -m tests.simulation.model`, a part of `make soak`, visits all of them, and leaves out rules.
+`python -m tests.simulation.model`, a part of `make soak`, visits all of them, and leaves out each rule.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from tests.simulation.model.jobs import (
     TWO_TICKS,
     Crowd,
     Model,
-    crowd_without,
     trace_of,
 )
 from tests.simulation.model.move import MoveRules
@@ -30,7 +28,7 @@ from tests.simulation.model.moves import (
 )
 from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
 from tests.simulation.model.schedule_store import ScheduleRules
-from tests.simulation.model.schedules import ONE_PLANNER, SCHEDULE_STATES, WORLDS, ScheduleModel, world_without
+from tests.simulation.model.schedules import ONE_PLANNER, SCHEDULE_STATES, WORLDS, ScheduleModel
 from tests.simulation.model.store import Rules, broken_without
 
 MOVED = "sooner"
@@ -69,34 +67,6 @@ def test_docs_have_the_number_of_states():
     figures += [f"{states:,}" for world in worlds for states in world.values()]
     page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
     assert [figure for figure in figures if figure not in page] == []
-
-
-@pytest.mark.thorough
-def test_each_rule_is_needed():
-    rules = {name: replace(Rules(), **{name: False}) for name in broken_without(Rules)}
-    broken = {name: Model(left, crowd_without(name)).search().broken for name, left in rules.items()}
-    assert broken == broken_without(Rules)
-
-
-@pytest.mark.thorough
-def test_each_rule_of_moves_is_needed():
-    rules = {name: replace(MoveRules(), **{name: False}) for name in broken_without(MoveRules)}
-    broken = {name: MoveModel(left, SCENES[MOVED], at_once=SINGLY).search().broken for name, left in rules.items()}
-    assert broken == broken_without(MoveRules)
-
-
-@pytest.mark.thorough
-def test_each_rule_of_producers_is_needed():
-    rules = {name: replace(ProducerRules(), **{name: False}) for name in broken_without(ProducerRules)}
-    broken = {name: ProducerModel(left, SIZES[ONE_PAGE]).search().broken for name, left in rules.items()}
-    assert broken == broken_without(ProducerRules)
-
-
-@pytest.mark.thorough
-def test_each_rule_of_schedules_is_needed():
-    rules = {name: replace(ScheduleRules(), **{name: False}) for name in broken_without(ScheduleRules)}
-    broken = {name: ScheduleModel(left, WORLDS[world_without(name)]).search().broken for name, left in rules.items()}
-    assert broken == broken_without(ScheduleRules)
 
 
 def test_trace_of_a_broken_promise():
