@@ -1,6 +1,7 @@
 """What a function does before its first event: imports and clients, in a fresh interpreter each time."""
 
 import compileall
+import inspect
 import json
 import re
 import subprocess
@@ -15,7 +16,6 @@ from typing import Any
 
 import boto3
 
-from bench import cold_probe
 from bench.harness import Figures, Target
 from dueline.config import metrics, registry
 from dueline.config.deployment import load
@@ -113,7 +113,8 @@ def start(target: str, *, code: Path, environment: Mapping[str, str] = {}) -> St
     """
     # Lambda's file system is read-only: no bytecode is kept there.
     variables = {**environment, "PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(code)}
-    command = [sys.executable, "-S", "-P", "-X", "importtime", str(cold_probe.__file__), target]
+    script = f"{inspect.getsource(_probe)}\n_probe({target!r})"
+    command = [sys.executable, "-S", "-P", "-X", "importtime", "-c", script]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"starting {target!r}: {done.stderr[-1000:]}")
@@ -132,6 +133,49 @@ def start(target: str, *, code: Path, environment: Mapping[str, str] = {}) -> St
     )
 
 
+def _probe(target: str) -> None:
+    """Import `module:attribute` in a fresh interpreter, and print as JSON what that took.
+
+    The source of this function alone runs there: what it imports itself, Python has by then, or it is not measured. Of
+    a Lambda function, the clients that are made meanwhile are timed too.
+    """
+    import sys
+    import time
+
+    (module, _, name), before = target.partition(":"), set(sys.modules)
+    models: list[str] = []
+    clients: dict[str, dict[str, float]] = {}
+
+    def note_model(event: str, arguments: "tuple[Any, ...]") -> None:
+        if event == "open" and "service-2.json" in str(arguments[0]):
+            models.append(str(arguments[0]).split("/")[-3])
+
+    def time_clients() -> None:
+        module = __import__("dueline.aws.clients", fromlist=["clients"])
+        make = module.client
+
+        def made(service: str, *arguments: "Any", **named: "Any") -> "Any":
+            wall, cpu = time.perf_counter(), time.process_time()
+            client = make(service, *arguments, **named)
+            clients[service] = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+            return client
+
+        setattr(module, "client", made)  # noqa: B010
+
+    sys.addaudithook(note_model)
+    # What `-X importtime` printed before it is the interpreter's own.
+    sys.stderr.write("begin\n")
+    wall, cpu = time.perf_counter(), time.process_time()
+    if module.startswith("functions."):
+        time_clients()
+    getattr(__import__(module, fromlist=[name]), name)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    loaded = sorted(set(sys.modules) - before)
+    import json
+
+    sys.stdout.write(json.dumps({"wall": wall, "cpu": cpu, "clients": clients, "models": models, "loaded": loaded}))
+
+
 def is_ours(module: str) -> bool:
     return module.partition(".")[0] in ("dueline", "functions")
 
@@ -139,7 +183,7 @@ def is_ours(module: str) -> bool:
 def _own_milliseconds(importtime: str) -> dict[str, float]:
     """Return how long each module took by itself, from what `-X importtime` printed behind the mark."""
     milliseconds: dict[str, float] = defaultdict(float)
-    for microseconds, module in _LINE.findall(importtime.partition(f"{cold_probe.MARK}\n")[2]):
+    for microseconds, module in _LINE.findall(importtime.partition("begin\n")[2]):
         milliseconds[module] += int(microseconds) / 1000
     return milliseconds
 

@@ -28,8 +28,6 @@ LINES = (
 )
 ALL_LINES = 76_000
 SOURCES = ("dueline", "functions", "infra", "local", "bench")
-# These run as processes of their own, and must not import what starts them.
-OWN_PROCESSES = {"bench.cold_probe"}
 SHORT_FILE, LONG_PAGE, LONG_LINE, LONG_NAME = 80, 400, 120, 60
 
 
@@ -125,7 +123,7 @@ def short_files_with_one_importer() -> list[str]:
             if name in modules and name != importer:
                 importers[name].add(importer)
     short = [name for name, path in modules.items() if lines([path]) < SHORT_FILE and path.stem != "__init__"]
-    return [name for name in short if len(importers[name]) == 1 and name not in OWN_PROCESSES]
+    return [name for name in short if len(importers[name]) == 1]
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
