@@ -32,7 +32,6 @@ _OF_MESSAGES_AND_OBJECTS = ("kms:Decrypt", "kms:GenerateDataKey")
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html
 _OF_ROWS = (*_OF_MESSAGES_AND_OBJECTS, "kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo")
 _ACTIONS = {"dynamodb": _OF_ROWS, "s3": _OF_MESSAGES_AND_OBJECTS, "sqs": _OF_MESSAGES_AND_OBJECTS}
-KEYED_SERVICES = frozenset(_ACTIONS)
 
 
 def key_of(scope: Construct, id: str, *, deployment: Deployment) -> IKey | None:
@@ -45,13 +44,15 @@ def services_of(statements: Sequence[PolicyStatement]) -> set[str]:
     return {action.partition(":")[0] for statement in statements for action in statement.actions}
 
 
-def use_of_key(scope: Construct, *services: str, deployment: Deployment) -> list[PolicyStatement]:
-    """Allow to have these services use the key, and nobody else: who may call a service, other statements say."""
+def with_use_of_key(
+    scope: Construct, statements: Sequence[PolicyStatement], *, deployment: Deployment
+) -> list[PolicyStatement]:
+    """Return statements, and that the services whose actions they allow may use the deployment's key; nobody else."""
     if not deployment.kms_key_arn:
-        return []
-    statements = [allow(*actions, on=[deployment.kms_key_arn]) for actions in map(_ACTIONS.__getitem__, services)]
-    stack = Stack.of(scope)
-    for service, statement in zip(services, statements, strict=True):
-        via = f"{service}.{stack.region}.{stack.url_suffix}"
-        statement.add_condition("StringEquals", {"kms:ViaService": via})
-    return statements
+        return list(statements)
+    stack, granted = Stack.of(scope), list(statements)
+    for service in sorted(services_of(statements) & _ACTIONS.keys()):
+        statement = allow(*_ACTIONS[service], on=[deployment.kms_key_arn])
+        statement.add_condition("StringEquals", {"kms:ViaService": f"{service}.{stack.region}.{stack.url_suffix}"})
+        granted.append(statement)
+    return granted

@@ -17,7 +17,7 @@ from dueline.config.names import LIVE
 from infra.arns import Arns
 from infra.bundle import PYTHON, ROOT, bundle, compiler, installed
 from infra.constructs.log_group import Log
-from infra.grants import KEYED_SERVICES, allow, services_of, use_of_key
+from infra.grants import allow, services_of, with_use_of_key
 from infra.nag import acknowledge, acknowledge_wildcard
 
 _MEMORY_MB = 512
@@ -80,8 +80,7 @@ class CoreFunction(Construct):
         self.live = lambda_.Alias(self, "Live", alias_name=LIVE, version=self.function.current_version)
 
     def _role(self, log: Log, statements: Sequence[PolicyStatement], deployment: Deployment) -> Role:
-        keyed = sorted(services_of(statements) & KEYED_SERVICES)
-        granted = [*statements, *use_of_key(self, *keyed, deployment=deployment)]
+        granted = with_use_of_key(self, statements, deployment=deployment)
         granted.append(allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log.log_group_arn]))
         if deployment.tracing:
             granted.append(allow("xray:PutTraceSegments", "xray:PutTelemetryRecords", on=["*"]))

@@ -11,7 +11,7 @@ from dueline.config.names import Names
 from dueline.core.queue_settings import QueueSettings
 from infra.arns import Arns
 from infra.constructs.payloads_bucket import keys_of_queue
-from infra.grants import allow, allow_on_rows, use_of_key
+from infra.grants import allow, allow_on_rows, with_use_of_key
 from infra.nag import acknowledge_wildcard
 
 
@@ -170,25 +170,21 @@ def _operator(arns: Arns, of: PolicyScope) -> Grants:
 
 
 # A policy's description never changes: that would replace the policy, whose name is in use.
-_KINDS: dict[str, tuple[str, Callable[[Arns, PolicyScope], Grants], tuple[str, ...]]] = {
-    "Producer": ("Schedule, look up and cancel jobs of {}.", _producer, ()),
-    "Consumer": (
-        "Find {}, work off its messages, and read which of its jobs were cancelled.",
-        _consumer,
-        ("dynamodb", "s3", "sqs"),
-    ),
-    "Operator": ("See how {} is, and redrive its dead-letter queue.", _operator, ("s3", "sqs")),
-    "Direct": ("Schedule, look up and cancel jobs of {} without HTTP.", _direct, ("dynamodb", "s3", "sqs")),
+_KINDS: dict[str, tuple[str, Callable[[Arns, PolicyScope], Grants]]] = {
+    "Producer": ("Schedule, look up and cancel jobs of {}.", _producer),
+    "Consumer": ("Find {}, work off its messages, and read which of its jobs were cancelled.", _consumer),
+    "Operator": ("See how {} is, and redrive its dead-letter queue.", _operator),
+    "Direct": ("Schedule, look up and cancel jobs of {} without HTTP.", _direct),
 }
 
 
 def add_policies(scope: Construct, *, deployment: Deployment, of: PolicyScope) -> list[ManagedPolicy]:
-    """Add the managed policies of a queue or group. Those that use the deployment's key do so by some services."""
+    """Add the managed policies of a queue, or of a group of queues."""
     return [_managed_policy(scope, kind, deployment, of) for kind in _KINDS]
 
 
 def _managed_policy(scope: Construct, kind: str, deployment: Deployment, of: PolicyScope) -> ManagedPolicy:
-    description, grants, keyed = _KINDS[kind]
+    description, grants = _KINDS[kind]
     place = Construct(scope, kind)
     arns = Arns(place, names=of.names)
     policy = ManagedPolicy(
@@ -196,7 +192,7 @@ def _managed_policy(scope: Construct, kind: str, deployment: Deployment, of: Pol
         "Policy",
         managed_policy_name=of.policy(kind.lower()),
         description=description.format(of),
-        statements=[*grants(arns, of), *use_of_key(place, *keyed, deployment=deployment)],
+        statements=with_use_of_key(place, grants(arns, of), deployment=deployment),
     )
     if kind == "Producer":
         wild = [(method, path) for method, path in of.requests() if "*" in method + path]

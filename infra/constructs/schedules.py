@@ -13,7 +13,7 @@ from constructs import Construct
 from dueline.config.deployment import Deployment
 from dueline.config.names import Names
 from infra.arns import Arns
-from infra.grants import allow, use_of_key
+from infra.grants import allow, with_use_of_key
 
 WATCH_MINUTES = 5
 PLANNER_WATCH_HOURS = 1
@@ -132,9 +132,8 @@ class Invocations(Construct):
         statements = [
             allow("lambda:InvokeFunction", on=[function.function_arn for function in functions]),
             allow("sqs:SendMessage", on=[dead_letter_queue.queue_arn]),
-            *use_of_key(self, "sqs", deployment=deployment),
         ]
-        document = PolicyDocument(statements=statements)
+        document = PolicyDocument(statements=with_use_of_key(self, statements, deployment=deployment))
         CfnPolicy(self, "Schedules", roles=[role.role_name], policy_name="grants", policy_document=document)
         CfnPermission(
             self,
