@@ -38,7 +38,7 @@ class Parking:
         dispatched.
         """
         now = self.clock.now()
-        notes = {rows.parked_key(job.id): rows.parked_row(job.id, reason=reason, at=now) for job in jobs}
+        notes = {rows.parked_key(job.id): rows.parked_row(rows.job_key(job.id), reason=reason, at=now) for job in jobs}
         unwritten = {rows.key(row) for row in self.table.write(list(notes.values()))}
         noted = [job for job in jobs if rows.parked_key(job.id) not in unwritten]
         refusals = self._send([dead_letter_of(job).with_reason(reason) for job in noted])
@@ -51,7 +51,8 @@ class Parking:
         A note whose key would be too long is left out. Raises QueueNotFound, Throttled or Unavailable.
         """
         prefix = rows.prefix_and_kind(str(row["sk"]))[0]
-        if rows.has_room(prefix) and self.table.write([rows.parked_note(row, reason=reason, at=self.clock.now())]):
+        note = rows.parked_row(rows.key(row), reason=reason, at=self.clock.now())
+        if rows.has_room(prefix) and self.table.write([note]):
             raise Unavailable("its row for look-ups was not written")
         refusals = self._send([_dead_letter_of_row(row).with_reason(reason)])
         if refusals:

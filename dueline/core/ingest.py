@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from dueline.core import rows
-from dueline.core.dispatch import Dispatcher, ParkedJob
+from dueline.core.dispatch import OUT_OF_TIME, Dispatcher, ParkedJob
 from dueline.core.job import Job, JobId, Partition, Route
 from dueline.core.message import Message, batches
-from dueline.core.ports import BatchRead, Clock, ParallelMap, Queue, Table, read_all
+from dueline.core.ports import Clock, ParallelMap, Queue, Table, read_all
 from dueline.core.request import MAX_DELAY_SECONDS
-from dueline.core.reschedule import Intent, settle_all
+from dueline.core.reschedule import Intent, settle
 from dueline.core.retry import Patience, RetryTimer
-from dueline.core.rows import Key
 from dueline.core.table_writer import ORDER, TableWriter
-from dueline.errors import DuelineError, InvalidJob, QueueNotFound, Throttled, Unavailable
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, QueueNotFound, Throttled, Unavailable
 
 # While a deployment adds a queue or a partition, a function may not know yet what its callers do.
 PATIENT_RECEIVES = 3
+_TOO_LATE = f"a direct job is due in over {MAX_DELAY_SECONDS} s, longer than SQS can hold it"
 _NO_TICK = "it is not in queues.yaml, or its queue's stack is not deployed yet"
 
 
@@ -32,56 +32,6 @@ class Undeliverable:
     parked: dict[Job, str] = field(default_factory=dict)
     unclear: dict[Job, str] = field(default_factory=dict)
     unread: set[Job] = field(default_factory=set)
-
-
-class Ticks:
-    """Knows which partitions have ticks: those that are declared, and those that were found to have some.
-
-    `stands` is called for partitions that are not declared and that no tick has read yet.
-    """
-
-    def __init__(self, *, is_declared: Callable[[Partition], bool], stands: Callable[[Partition], bool]) -> None:
-        self._is_declared = is_declared
-        self._stands = stands
-        self._with_ticks: set[Partition] = set()
-
-    def are_known(self, partition: Partition) -> bool:
-        return partition in self._with_ticks or self._is_declared(partition)
-
-    def are_found(self, partition: Partition, *, has_state: bool) -> bool:
-        """Return whether a partition has ticks, by its state or its schedule. A positive answer is remembered."""
-        if has_state or self._stands(partition):
-            self._with_ticks.add(partition)
-        return partition in self._with_ticks
-
-
-def find_undeliverable(
-    receives: Mapping[Job, int], *, ticks: Ticks, read: Callable[[Iterable[Key]], BatchRead], now: datetime
-) -> Undeliverable:
-    """Find the jobs that would never be sent; `receives` is how often the message of each was received.
-
-    They are direct jobs that SQS cannot hold, and jobs in a partition that no tick reads: it has neither a state nor a
-    schedule. (A partition that was removed from queues.yaml has a state, and is still read.) To be sure, the message
-    must have been received several times.
-    """
-    undeliverable = Undeliverable()
-    strange = [job for job in receives if job.id.route is Route.TABLE and not ticks.are_known(job.id.partition)]
-    states = read({rows.state_key(job.id.partition) for job in strange})
-    for job in strange:
-        key, reason = rows.state_key(job.id.partition), f"no tick reads {job.id.partition}: {_NO_TICK}"
-        if key not in states.unread and ticks.are_found(job.id.partition, has_state=key in states.rows):
-            continue
-        if key in states.unread or receives[job] < PATIENT_RECEIVES:
-            undeliverable.unclear[job] = reason
-            undeliverable.unread |= {job} if key in states.unread else set()
-        else:
-            undeliverable.parked[job] = reason
-    for job in receives:
-        if job.id.route is Route.DIRECT and job.id.due - now > timedelta(seconds=MAX_DELAY_SECONDS):
-            undeliverable.parked[job] = (
-                f"a direct job is due in over {MAX_DELAY_SECONDS} s, longer than SQS can hold it"
-            )
-    return undeliverable
 
 
 # A table that takes a thousand rows a second, and ten functions: each may write its 500 in some five seconds.
@@ -133,19 +83,11 @@ class IngestResult:
         self.faults.add(str(fault))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Ends:
-    """When an invocation settles no more reschedules, and when it begins no more sends (monotonic)."""
-
-    settling: float
-    sending: float
-
-
 class Ingest:
     """Ingests batches of inbound messages. `jitter` returns a random number from 0 to 1.
 
-    `rejects` returns the inbound queue's dead-letter queue, which few batches need; `is_declared` and
-    `stands` say which partitions have `Ticks`.
+    `rejects` returns the inbound queue's dead-letter queue, which few batches need. `is_declared` says which partitions
+    certainly have ticks; `stands` is called for others, of those that no tick has read yet.
     """
 
     def __init__(
@@ -163,7 +105,9 @@ class Ingest:
         self._table = table
         self._dispatcher = dispatcher
         self._rejects = rejects
-        self._ticks = Ticks(is_declared=is_declared, stands=stands)
+        self._is_declared = is_declared
+        self._stands = stands
+        self._found_with_ticks: set[Partition] = set()
         self._clock = clock
         self._jitter = jitter
         self._spread = spread
@@ -178,13 +122,12 @@ class Ingest:
         """
         done = IngestResult()
         parsed = parse(batch)
-        receives = _receives(batch, parsed.jobs)
         started, waits = self._clock.monotonic(), self._waits(until)
-        ends = _Ends(settling=started + (until - started) / 2, sending=until)
-        left = self._attempt(receives, parsed, done, ends)
+        settle_until = started + (until - started) / 2
+        left = self._attempt(set(parsed.receives), parsed, done, settle_until, until)
         self._reject(parsed.rejected, done, until)
         while left and waits.wait(()):
-            left = self._attempt({job: receives[job] for job in left}, parsed, done, ends)
+            left = self._attempt(left, parsed, done, settle_until, until)
         done.failed |= {message_id for message_id, job in parsed.jobs.items() if job in done.again}
         return done
 
@@ -193,20 +136,22 @@ class Ingest:
         patience = Patience(attempts=_ATTEMPTS, seconds=seconds, first_wait=_FIRST_WAIT, longest_wait=_LONGEST_WAIT)
         return RetryTimer(patience, clock=self._clock, jitter=self._jitter)
 
-    def _attempt(self, receives: Mapping[Job, int], parsed: "Parsed", done: IngestResult, ends: _Ends) -> set[Job]:
+    def _attempt(
+        self, jobs: set[Job], parsed: "Parsed", done: IngestResult, settle_until: float, until: float
+    ) -> set[Job]:
         """Ingest those of the jobs that are not done; return which of them to try again now.
 
         Only time, and not another try, shows a partition that no tick reads yet.
         """
-        unsettled = self._settle([each for each in parsed.intents if each.job in receives], done, ends.settling)
+        unsettled = self._settle([each for each in parsed.intents if each.job in jobs], done, settle_until)
         done.dropped -= parsed.submitted
-        here = receives.keys() - unsettled - done.dropped
-        undeliverable = self._find_undeliverable({job: receives[job] for job in here}, done)
+        here = jobs - unsettled - done.dropped
+        undeliverable = self._find_undeliverable(here, parsed.receives, done)
         ours = here - undeliverable.parked.keys() - undeliverable.unclear.keys()
-        undone = self._park(undeliverable.parked, done, ends.sending) | self._take(ours, done, ends.sending)
-        done.again -= receives.keys()
+        undone = self._park(undeliverable.parked, done, until) | self._take(ours, done, until)
+        done.again -= jobs
         done.again |= unsettled | set(undeliverable.unclear) | undone
-        return undone | undeliverable.unread | (unsettled if self._clock.monotonic() < ends.settling else set())
+        return undone | undeliverable.unread | (unsettled if self._clock.monotonic() < settle_until else set())
 
     def _reject(self, rejects: Iterable[RejectedMessage], done: IngestResult, until: float) -> None:
         """Park messages that carry no job."""
@@ -231,19 +176,62 @@ class Ingest:
         return [each for index, each in enumerate(some) if index not in refused]
 
     def _settle(self, intents: Sequence[Intent], done: IngestResult, until: float) -> set[Job]:
-        """Settle reschedules; return the jobs of those that are to come again."""
-        unmoved = [each for each in intents if each.job not in done.moved]
-        settled = settle_all(unmoved, table=self._table, clock=self._clock, spread=self._spread, until=until)
-        done.moved |= settled.moved
-        done.dropped |= settled.dropped
-        done.faults |= set(settled.unclear.values())
-        return set(settled.unclear)
+        """Settle reschedules, each separately; return the jobs of those that are to come again."""
+        unmoved, unclear = [each for each in intents if each.job not in done.moved], set[Job]()
+        results = self._spread(partial(self._settle_or_reason, until=until), unmoved)
+        for intent, result in zip(unmoved, results, strict=True):
+            if isinstance(result, str):
+                unclear.add(intent.job)
+                done.faults.add(result)
+            else:
+                (done.moved if result else done.dropped).add(intent.job)
+        return unclear
 
-    def _find_undeliverable(self, receives: Mapping[Job, int], done: IngestResult) -> Undeliverable:
-        read = partial(read_all, table=self._table, spread=self._spread, note=done.note)
-        undeliverable = find_undeliverable(receives, ticks=self._ticks, read=read, now=self._clock.now())
+    def _settle_or_reason(self, intent: Intent, *, until: float) -> bool | str:
+        """Settle an intent, or return why that could not be done now."""
+        if self._clock.monotonic() >= until:
+            return OUT_OF_TIME
+        try:
+            return settle(intent, table=self._table, clock=self._clock)
+        except RETRYABLE as fault:
+            return str(fault)
+
+    def _find_undeliverable(
+        self, jobs: Iterable[Job], receives: Mapping[Job, int], done: IngestResult
+    ) -> Undeliverable:
+        """Find the jobs that would never be sent; `receives` is how often the message of each was received.
+
+        They are direct jobs that SQS cannot hold, and jobs in a partition that no tick reads: it has neither a state
+        nor a schedule. (A partition that was removed from queues.yaml has a state, and is still read.) To be sure, the
+        message must have been received several times.
+        """
+        undeliverable, now = Undeliverable(), self._clock.now()
+        strange = [job for job in jobs if job.id.route is Route.TABLE and not self._is_known(job.id.partition)]
+        state_keys = {rows.state_key(job.id.partition) for job in strange}
+        states = read_all(state_keys, table=self._table, spread=self._spread, note=done.note)
+        for job in strange:
+            key, reason = rows.state_key(job.id.partition), f"no tick reads {job.id.partition}: {_NO_TICK}"
+            if key not in states.unread and self._has_ticks(job.id.partition, has_state=key in states.rows):
+                continue
+            if key in states.unread or receives[job] < PATIENT_RECEIVES:
+                undeliverable.unclear[job] = reason
+                undeliverable.unread |= {job} if key in states.unread else set()
+            else:
+                undeliverable.parked[job] = reason
+        latest = now + timedelta(seconds=MAX_DELAY_SECONDS)
+        late = [job for job in jobs if job.id.route is Route.DIRECT and job.id.due > latest]
+        undeliverable.parked |= dict.fromkeys(late, _TOO_LATE)
         done.faults |= set(undeliverable.unclear.values())
         return undeliverable
+
+    def _is_known(self, partition: Partition) -> bool:
+        return partition in self._found_with_ticks or self._is_declared(partition)
+
+    def _has_ticks(self, partition: Partition, *, has_state: bool) -> bool:
+        """Return whether a partition has ticks, by its state or its schedule. A positive answer is remembered."""
+        if has_state or self._stands(partition):
+            self._found_with_ticks.add(partition)
+        return partition in self._found_with_ticks
 
     def _take(self, jobs: set[Job], done: IngestResult, until: float) -> set[Job]:
         """Take jobs to the table; return those that are to be written again."""
@@ -266,24 +254,16 @@ class Ingest:
         return again
 
 
-def _receives(batch: Sequence[InboundMessage], jobs: Mapping[str, Job]) -> dict[Job, int]:
-    """Return how often the message of each job was received; of its messages, the one that came most often counts."""
-    counted: dict[Job, int] = {}
-    for each in batch:
-        job = jobs.get(each.message_id)
-        if job is not None:
-            counted[job] = max(each.receives, counted.get(job, 0))
-    return counted
-
-
 @dataclass(kw_only=True, slots=True)
 class Parsed:
     """A batch: the job of each message by its message id, the reschedules among them, and what carries no job.
 
-    The `submitted` jobs have a message of their own, which is no reschedule's.
+    `receives` is how often each job's message was received: of several, the one that came most often counts. The
+    `submitted` jobs have a message of their own, which is no reschedule's.
     """
 
     jobs: dict[str, Job] = field(default_factory=dict)
+    receives: dict[Job, int] = field(default_factory=dict)
     submitted: set[Job] = field(default_factory=set)
     intents: list[Intent] = field(default_factory=list)
     rejected: list[RejectedMessage] = field(default_factory=list)
@@ -291,16 +271,17 @@ class Parsed:
 
 def parse(batch: Iterable[InboundMessage]) -> Parsed:
     """Read the messages of a batch. Messages with one job id give one job: SQS may repeat them."""
-    parsed, first, messages = Parsed(), dict[JobId, Job](), list[tuple[str, Job, JobId | None]]()
+    parsed, first, messages = Parsed(), dict[JobId, Job](), list[tuple[InboundMessage, Job, JobId | None]]()
     for received in batch:
         try:
-            messages.append((received.message_id, received.message.job(), received.message.moves()))
+            messages.append((received, received.message.job(), received.message.moves()))
         except InvalidJob as error:
             parsed.rejected.append(RejectedMessage(received=received, reason=str(error)))
     intents: dict[Job, Intent] = {}
     # Submissions first: their content counts when the reschedule to the same id is refused.
-    for message_id, read, old in sorted(messages, key=lambda each: each[2] is not None):
-        job = parsed.jobs[message_id] = first.setdefault(read.id, read)
+    for received, read, old in sorted(messages, key=lambda each: each[2] is not None):
+        job = parsed.jobs[received.message_id] = first.setdefault(read.id, read)
+        parsed.receives[job] = max(received.receives, parsed.receives.get(job, 0))
         if old is None:
             parsed.submitted.add(job)
         else:

@@ -7,24 +7,24 @@ carries it out, and it handles the new row like any other.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import NoReturn
 from uuid import UUID, uuid5
 
 from dueline import errors
 from dueline.core import idempotency, instant, rows
-from dueline.core.dispatch import OUT_OF_TIME
 from dueline.core.job import Job, JobId, Route
 from dueline.core.message import Message
 from dueline.core.partitions import check_partition
 from dueline.core.payloads import Offload
-from dueline.core.ports import BatchRead, Clock, ParallelMap, Payloads, Pointer, Queue, Table
+from dueline.core.ports import BatchRead, Clock, Payloads, Pointer, Queue, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
-from dueline.core.rows import Key, Row, move_pending_row, move_target_row, moved_to
+from dueline.core.rows import MOVE_PENDING, MOVE_TARGET, Key, Row, move_row, moved_to
 from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, NotYet, QueueNotFound, Unavailable
+
+Rows = Mapping[Key, Row]
 
 
 def check_movable(job: Job) -> None:
@@ -47,13 +47,13 @@ class Intent:
         It is not done once the old job may be sent, or has a cancellation, even one by this very intent. Raises
         Throttled or Unavailable.
         """
-        pending = [move_pending_row(self.old, at=clock.now())]
+        pending = [move_row(self.old, MOVE_PENDING, at=clock.now())]
         return self._carry_out(pending, before=self.old.due, table=table, clock=clock)
 
     def carry_out_whole(self, *, table: Table, clock: Clock) -> bool:
         """Carry an intent out only if a later tick will see the new job too, which is in the old one's partition."""
         now = clock.now()
-        pending = [move_pending_row(self.old, at=now), move_target_row(self.job.id, at=now)]
+        pending = [move_row(self.old, MOVE_PENDING, at=now), move_row(self.job.id, MOVE_TARGET, at=now)]
         return self._carry_out(pending, before=min(self.old.due, self.job.id.due), table=table, clock=clock)
 
     def _carry_out(self, pending: Sequence[Row], *, before: datetime, table: Table, clock: Clock) -> bool:
@@ -65,29 +65,6 @@ class Intent:
         return table.move(cancellation, rows.job_row(self.job), state=state, fence_below=instant.text(before))
 
 
-@dataclass(kw_only=True, slots=True)
-class SettleResult:
-    """The jobs of intents: those that replaced the old one, those that never will, and the unsettled, with why."""
-
-    moved: set[Job] = field(default_factory=set)
-    dropped: set[Job] = field(default_factory=set)
-    unclear: dict[Job, str] = field(default_factory=dict)
-
-
-def settle_all(
-    intents: Sequence[Intent], *, table: Table, clock: Clock, spread: ParallelMap, until: float
-) -> SettleResult:
-    """Settle each intent separately; begin none after `until` (monotonic)."""
-    settled = SettleResult()
-    settle_one = partial(_settle_or_reason, table=table, clock=clock, until=until)
-    for intent, result in zip(intents, spread(settle_one, intents), strict=True):
-        if isinstance(result, str):
-            settled.unclear[intent.job] = result
-        else:
-            (settled.moved if result else settled.dropped).add(intent.job)
-    return settled
-
-
 def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
     """Carry out an intent unless that was done before; return whether its job replaced the old one.
 
@@ -95,7 +72,8 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
     job past its own retention counts as having replaced the old one: it will be parked. Raises Throttled or
     Unavailable.
     """
-    there, cancelled = _read(intent, table), rows.cancellation_key(intent.old)
+    cancelled = rows.cancellation_key(intent.old)
+    there = _read(intent.old, cancelled, rows.job_key(intent.job.id), table=table)
     cancellation = there.get(cancelled)
     if cancellation is None and rows.is_cancellation_kept(intent.old, now=clock.now()):
         if intent.carry_out(table=table, clock=clock):
@@ -110,24 +88,14 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
     return is_carried_out
 
 
-def _settle_or_reason(intent: Intent, *, table: Table, clock: Clock, until: float) -> bool | str:
-    """Settle an intent, or return why that could not be done now."""
-    if clock.monotonic() >= until:
-        return OUT_OF_TIME
-    try:
-        return settle(intent, table=table, clock=clock)
-    except RETRYABLE as fault:
-        return str(fault)
-
-
-def _read(intent: Intent, table: Table) -> Mapping[Key, Row]:
-    reading = table.read([rows.cancellation_key(intent.old), rows.job_key(intent.job.id)])
+def _read(id: JobId, *keys: Key, table: Table) -> Rows:
+    reading = table.read(keys)
     if reading.unread:
-        raise Unavailable(f"the rows of job {intent.old} could not be read: try again")
+        raise Unavailable(f"the rows of job {id} could not be read: try again")
     return reading.rows
 
 
-def _may_have_been_moved(intent: Intent, there: Mapping[Key, Row], *, now: datetime) -> bool:
+def _may_have_been_moved(intent: Intent, there: Rows, *, now: datetime) -> bool:
     """Return what can still be known of a job that no cancellation moves, and of which no move can succeed any more.
 
     A caller's cancellation is proof only as long as that of a move would be kept: it may have taken its place since.
@@ -145,9 +113,6 @@ def _write(job: Job, table: Table) -> None:
     """
     if table.write([rows.job_row(job)]):
         raise Unavailable(f"the row of job {job.id} could not be written: try again")
-
-
-Rows = Mapping[Key, Row]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,7 +184,7 @@ class Reschedule:
         A cancellation that is there stays. That none is seen yet says nothing.
         """
         key = rows.cancellation_key(intent.old)
-        cancellation = self._read(intent.old, key).get(key)
+        cancellation = _read(intent.old, key, table=self._table).get(key)
         if cancellation is not None:
             _check_whose(cancellation, intent)
         return cancellation is not None
@@ -239,17 +204,11 @@ class Reschedule:
         rose in mid-read, or when the move is not over. A cancellation read by a barrier decides.
         """
         of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
-        existing = self._read(id, *of_job, rows.state_key(id.partition))
+        existing = _read(id, *of_job, rows.state_key(id.partition), table=self._table)
         if _has_left(id, existing) and id.route is Route.TABLE and of_job[0] not in existing:
             cancellation = self._table.read_barrier(of_job[0])
             return existing if cancellation is None else {**existing, of_job[0]: cancellation}
         return existing
-
-    def _read(self, id: JobId, *keys: Key) -> Rows:
-        reading = self._table.read(keys)
-        if reading.unread:
-            raise Unavailable(f"the rows of job {id} could not be read: try again")
-        return reading.rows
 
     def _moved_before(
         self, id: JobId, existing: Rows, *, earliest: datetime, latest: datetime, uid: str | None

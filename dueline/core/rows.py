@@ -1,33 +1,12 @@
-"""Rows: the table's schema, what is written under which key.
+"""Rows: what is written into the tables, under which keys. docs/architecture.md has them all, as a table.
 
-| row             | pk                    | sk                      | holds                              |
-|-----------------|-----------------------|-------------------------|------------------------------------|
-| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload or packed, schedule, ttl,  |
-|                 |                       |                         | priority, offloaded_bytes, tenant, |
-|                 |                       |                         | traceparent, tracestate, v: schema |
-| cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, moved_to, ttl           |
-| handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
-| parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
-| move pending,   | same                  | `{due}#{uid}#!move-`    | at, ttl                            |
-| move target     |                       | `pending` or `target`   |                                    |
-| partition state | same                  | `!state`                | fence, cursor, owner, lease        |
-| idempotency key | `{queue}#keys{0..31}` | `!key#{key}`            | id, payload_hash, tenant,          |
-|                 |                       |                         | priority, done, shared, released,  |
-|                 |                       |                         | ttl                                |
-| outcome         | `{queue}#outcome#`    | `{due}#{uid}`           | state, attempts, started, ended,   |
-|                 | `{partition}`         |                         | error, ttl                         |
-| pause           | `{queue}#control`     | `!paused`               | paused, at                         |
-| rate            | same                  | `!rate`                 | rate, at                           |
-| slots           | `{queue}#rate`        | `!slots#{rate's at}`    | until, ttl                         |
-
-`#cancelled` and `#handled` sort before `#job`: a reader in order learns what to skip before it.
-A `#handled` row stands only where a job was sent or parked by the late path, or by a tick beyond its cursor. A direct
-job has no `#job` row, and `~d` behind the `{uid}` of its others.
-`moved_to` is the id of the job that took the cancelled one's place, where it was rescheduled.
-`packed` is the payload compressed, where that saves a tenth of the row or a write unit. `offloaded_bytes` stands only
-where the payload is a pointer: the size of what it points to; `schedule` (job.py) and each of the two of a
-trace only where there is one. The last three rows control a queue's workers (control_rows.py): without `rate` there is
-no limit, and `until` is the instant, in microseconds since 1970, up to which slots of a rate are taken."""
+`#cancelled` and `#handled` sort before `#job`: a reader in order learns what to skip before it. A `#handled` row stands
+only where a job was sent or parked by the late path, or by a tick beyond its cursor. A direct job has no `#job` row,
+and `~d` behind the `{uid}` of its others. `moved_to` is the id of the job that took the cancelled one's place, where it
+was rescheduled. `packed` is the payload compressed, where that saves a tenth of the row or a write unit.
+`offloaded_bytes` stands only where the payload is a pointer: the size of what it points to. Without `rate` there is no
+limit; `until` is the instant, in microseconds since 1970, up to which slots of a rate are taken.
+"""
 
 import logging
 import zlib
@@ -205,15 +184,11 @@ def _terms(job: Job) -> dict[str, str | int]:
     return {**tenant, **({} if job.priority == 1 else {"priority": job.priority})}
 
 
-def parked_row(id: JobId, *, reason: str, at: datetime) -> Row:
-    pk, sk = parked_key(id)
-    return {"pk": pk, "sk": sk, "reason": reason, "ttl": _seconds(at, later=PARKED_IS_KEPT)}
-
-
-def parked_note(row: Row, *, reason: str, at: datetime) -> Row:
-    """Return what notes that a job's row was parked, whatever is in it but its key."""
-    sk = f"{prefix_and_kind(str(row['sk']))[0]}#{PARKED}"
-    return {"pk": row["pk"], "sk": sk, "reason": reason, "ttl": _seconds(at, later=PARKED_IS_KEPT)}
+def parked_row(of_job: Key, *, reason: str, at: datetime) -> Row:
+    """Return what notes that a job's row of that key was parked, whatever is in it."""
+    pk, sk = of_job
+    ttl = _seconds(at, later=PARKED_IS_KEPT)
+    return {"pk": pk, "sk": f"{prefix_and_kind(sk)[0]}#{PARKED}", "reason": reason, "ttl": ttl}
 
 
 def read_job(row: Row) -> Job:
@@ -302,12 +277,11 @@ def move_pending_key(id: JobId) -> Key:
     return key_of(id, MOVE_PENDING)
 
 
-def move_pending_row(id: JobId, *, at: datetime) -> Row:
-    return _row(id, MOVE_PENDING, at)
-
-
-def move_target_row(id: JobId, *, at: datetime) -> Row:
-    return _row(id, MOVE_TARGET, at)
+def move_row(id: JobId, kind: str, *, at: datetime) -> Row:
+    """Return a MOVE_PENDING or MOVE_TARGET row, which is kept for as long as a cancellation of the same job."""
+    pk, sk = key_of(id, kind)
+    cancellation = cancellation_row(id, at=at)
+    return {"pk": pk, "sk": sk, "at": cancellation["at"], "ttl": cancellation["ttl"]}
 
 
 def moved_to(cancellation: Row) -> JobId | None:
@@ -321,13 +295,6 @@ def moved_to(cancellation: Row) -> JobId | None:
         return None
     queue, _, _ = str(cancellation["pk"]).rpartition("#")
     return moved if moved.queue == queue else None
-
-
-def _row(id: JobId, kind: str, at: datetime) -> Row:
-    """Return a row that is kept for as long as a cancellation of the same job."""
-    pk, sk = key_of(id, kind)
-    cancellation = cancellation_row(id, at=at)
-    return {"pk": pk, "sk": sk, "at": cancellation["at"], "ttl": cancellation["ttl"]}
 
 
 # Of what is shorter, little saves a tenth of its row: flat JSON does from 200 bytes, hex from 130, prose from 100.

@@ -10,7 +10,7 @@ from dueline.core import instant, rows
 from dueline.core.job import JobId, Partition, checked_schedule_name
 from dueline.core.ports import WRITE_ROWS, Clock, Table
 from dueline.core.queue_settings import QueueSettings
-from dueline.core.rows import Row, move_pending_row
+from dueline.core.rows import MOVE_PENDING, Row, move_row
 from dueline.core.table_writer import TableWriter
 from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
 from dueline.schedules.definition import SECOND, Definition, check_fires, check_of_queue
@@ -204,7 +204,7 @@ class Changes:
 
     def _require_read_barriers(self, ended: Sequence[JobId], *, now: datetime) -> None:
         """Have ticks and the late path read these cancellations by a write: a plain read may not show them at once."""
-        pending = [move_pending_row(id, at=now) for id in ended]
+        pending = [move_row(id, MOVE_PENDING, at=now) for id in ended]
         for start in range(0, len(pending), WRITE_ROWS):
             if self._table.write(pending[start : start + WRITE_ROWS]):
                 raise Unavailable("that runs are to be cancelled could not be written: try again")

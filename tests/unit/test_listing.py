@@ -46,7 +46,7 @@ def let(system, job, fate):
         system.table.write([rows.handled_row(job, dispatched=True)])
     elif fate.startswith("parked"):
         late = [rows.handled_row(job, dispatched=False)] if fate == "parked late" else []
-        system.table.write([rows.parked_row(job.id, reason="gone", at=NOW), *late])
+        system.table.write([rows.parked_row(rows.job_key(job.id), reason="gone", at=NOW), *late])
     elif fate == "expired":
         system.table.write([{**rows.job_row(job), "ttl": int(NOW.timestamp())}])
     elif fate == "unreadable":

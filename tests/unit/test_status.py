@@ -136,7 +136,9 @@ def test_final_outcome_is_shown_first():
     system, job = tracking(), due_in(60)
     system.put(job)
     system.tick()
-    system.table.write([rows.handled_row(job, dispatched=True), rows.parked_row(job.id, reason="no", at=NOW)])
+    system.table.write(
+        [rows.handled_row(job, dispatched=True), rows.parked_row(rows.job_key(job.id), reason="no", at=NOW)]
+    )
     assert system.look_up(job.id) is State.DISPATCHED
     note(system, job, an_outcome(State.SUCCEEDED))
     assert system.look_up(job.id) is State.SUCCEEDED
