@@ -17,6 +17,6 @@ from functions.declared_queues import DECLARED
 _LONGEST_REQUEST = timedelta(seconds=5)
 _DEPLOYMENT = AwsDeployment(Settings.from_env(os.environ).deployment, longest=_LONGEST_REQUEST)
 _PUBLISHED = _DEPLOYMENT.settings_store()
-_ACTIVE = ActivePartitions(_PUBLISHED.refresh, clock=_DEPLOYMENT.clock, all_published=_PUBLISHED.some)
+_ACTIVE = ActivePartitions(_PUBLISHED.some, clock=_DEPLOYMENT.clock)
 
 REGISTRY: Registry = replace(DECLARED, active_partitions=_ACTIVE, active_partition_counts=_ACTIVE.of_each)

@@ -13,7 +13,7 @@ import boto3
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dueline.aws.api_transport import ApiTransport, HttpOptions, Signer
+from dueline.aws.api_transport import ApiTransport, Signer
 from dueline.console.api_proxy import forward
 from dueline.console.application import make_app
 from dueline.console.routing import READS, make_route
@@ -46,8 +46,7 @@ def signing_proxy(api: str, *, authority: Path | None = None) -> Iterator[str]:
     keys = CREDENTIALS["aws_access_key_id"], CREDENTIALS["aws_secret_access_key"]
     signer = Signer(lambda: boto3.Session(*keys, region_name=REGION))
     authorities = None if authority is None else str(authority)
-    ways = HttpOptions(lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)
-    gateway = ApiTransport(api, sign=signer.sign, ways=ways)
+    gateway = ApiTransport(api, sign=signer.sign, lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)
 
     def answer(request: Request, body: bytes) -> Response:
         path = request.scope["path"]

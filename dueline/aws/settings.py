@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -119,15 +118,13 @@ class SettingsStore:
 
     def _parameter(self, name: str) -> dict[str, Any]:
         try:
-            content: dict[str, Any] = json.loads(self._value(self._names.queue_parameter(name)))
+            answer = self._client.get_parameter(Name=self._names.queue_parameter(name))
         except ClientError as error:
             if error.response["Error"].get("Code") == "ParameterNotFound":
                 raise QueueNotFound(f"there is no queue {name!r}: it is not in queues.yaml") from None
             raise
+        content: dict[str, Any] = json.loads(answer["Parameter"]["Value"])
         return content
-
-    def _value(self, name: str) -> str:
-        return self._client.get_parameter(Name=name)["Parameter"]["Value"]
 
 
 @contextmanager
@@ -139,28 +136,25 @@ def reading(parameter: str) -> Iterator[None]:
         raise Unavailable(f"parameter {parameter} cannot be read: {type(error).__name__}: {error}") from error
 
 
-# Standing: how many partitions of a queue are deployed, with the schedules of their ticks.
 class ActivePartitions:
     """Knows how many partitions of a queue stand: those that its stack published after it made their schedules.
 
     SSM answers 40 requests a second per account. So a queue is read until all partitions stand that queues.yaml
-    declares, and never again: no schedule is removed while it is declared. `published` returns a queue as it is
-    published; `all_published` returns several at once, without those that do not exist.
+    declares, and never again: no schedule is removed while it is declared. `published` returns several queues as they
+    are published, without those that do not exist.
     """
 
     def __init__(
         self,
-        published: Callable[[str], QueueSettings],
+        published: Callable[[Sequence[str]], Mapping[str, QueueSettings]],
         *,
         clock: Clock,
-        all_published: Callable[[Sequence[str]], Mapping[str, QueueSettings]] = lambda _: {},
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._published = published
-        self._all_published = all_published
-        self._clock = clock
-        self._jitter = jitter
-        self._counts: dict[str, RefreshingValue[int]] = {}
+        self._published, self._clock, self._jitter = published, clock, jitter
+        self._counts: dict[str, int] = {}
+        # When those of which some do not stand are read again.
+        self._read_again: dict[str, float] = {}
         self._fault: DuelineError | None = None
         self._fault_over = 0.0
 
@@ -169,8 +163,12 @@ class ActivePartitions:
 
         Raises Throttled or Unavailable where it was never read.
         """
-        count = self._count(queue.name)
-        return count.last if count.last is not None and count.last >= queue.partitions else count()
+        try:
+            self._read([queue])
+        except RETRYABLE:
+            if queue.name not in self._counts:
+                raise
+        return self._counts[queue.name]
 
     def of_each(self, queues: Iterable[QueueSettings]) -> dict[str, int]:
         """Return how many partitions of each queue stand, by name, as far as that is known; all are read at once.
@@ -178,45 +176,33 @@ class ActivePartitions:
         What is known at least: of a queue that grows, that may be fewer than another process knows to stand.
         """
         all_queues = list(queues)
-        counts = {queue.name: self._count(queue.name) for queue in all_queues}
-        old = [queue.name for queue in all_queues if not _is_known(counts[queue.name], queue)]
-        if old:
-            with suppress(*RETRYABLE), self._noting_faults():
-                settings = self._all_published(old)
-                for name in old:
-                    counts[name].keep(settings[name].partitions if name in settings else 0)
-        return {name: count.last for name, count in counts.items() if count.last is not None}
+        with suppress(*RETRYABLE):
+            self._read(all_queues)
+        return {queue.name: self._counts[queue.name] for queue in all_queues if queue.name in self._counts}
 
-    def _count(self, name: str) -> RefreshingValue[int]:
-        if name not in self._counts:
-            read = partial(self._read, name)
-            value = RefreshingValue(read, seconds=RETRY_SECONDS, clock=self._clock, jitter=self._jitter)
-            self._counts.setdefault(name, value)
-        return self._counts[name]
-
-    def _read(self, name: str) -> int:
-        with self._noting_faults():
-            try:
-                return self._published(name).partitions
-            except QueueNotFound:
-                return 0
-
-    @contextmanager
-    def _noting_faults(self) -> Iterator[None]:
+    def _read(self, queues: Iterable[QueueSettings]) -> None:
+        """Read again those of which some do not stand, unless that was done lately."""
+        now = self._clock.monotonic()
+        old = [
+            queue.name
+            for queue in queues
+            if queue.name not in self._counts
+            or (self._counts[queue.name] < queue.partitions and now >= self._read_again[queue.name])
+        ]
+        if not old:
+            return
         # A request that is not answered takes seconds: one for each of many queues would outlast a function.
-        if self._fault is not None and self._clock.monotonic() < self._fault_over:
+        if self._fault is not None and now < self._fault_over:
             raise self._fault.copy()
+        # Processes that started together are not to read together; a read that fails is not repeated at once.
+        self._read_again |= dict.fromkeys(old, now + RETRY_SECONDS * (1 - self._jitter() / 2))
         try:
             with map_botocore_errors("reading how far queues are deployed"):
-                yield
+                settings = self._published(old)
         except RETRYABLE as fault:
             self._fault, self._fault_over = fault, self._clock.monotonic() + FAILED_FOR_SECONDS
             raise
-
-
-def _is_known(count: RefreshingValue[int], queue: QueueSettings) -> bool:
-    """Return whether a queue need not be read now: lately it was, or all its partitions stand."""
-    return count.is_fresh or (count.last is not None and count.last >= queue.partitions)
+        self._counts |= {name: settings[name].partitions if name in settings else 0 for name in old}
 
 
 class TicksFirst:

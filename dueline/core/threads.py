@@ -142,25 +142,17 @@ class RefreshingValue(Generic[T]):
         last = self.last
         if last is None:
             return self.refresh()
-        if self.is_fresh:
+        if self._clock.monotonic() < self._until:
             return last
         self._until = self._later()
         with suppress(*self._faults):
             return self.refresh()
         return last
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether the value need not be read again yet."""
-        return self.last is not None and self._clock.monotonic() < self._until
-
     def refresh(self) -> T:
         """Return the value as it is read now."""
-        return self.keep(self._read())
-
-    def keep(self, value: T) -> T:
-        """Return a value that was read by other means, and keep it."""
-        self.last, self._until = value, self._later()
+        self.last = value = self._read()
+        self._until = self._later()
         return value
 
     def _later(self) -> float:

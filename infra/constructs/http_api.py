@@ -172,7 +172,7 @@ def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
         allow_on_rows(*_ON_SCHEDULES, table=arns.state, keys=["*#schedules"]),
         allow("sqs:SendMessage", on=sends_to),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
-        allow("ssm:GetParameter", "ssm:GetParameters", on=[arns.queue_parameters]),
+        allow("ssm:GetParameters", on=[arns.queue_parameters]),
     ]
 
 

@@ -38,15 +38,7 @@ class Ssm:
         self.fault = None
         self.requests = []
 
-    def __call__(self, name):
-        self.requests.append(name)
-        if self.fault is not None:
-            raise self.fault
-        if name not in self.published:
-            raise QueueNotFound(f"there is no queue {name!r}")
-        return a_queue(name=name, partitions=self.published[name])
-
-    def several(self, names):
+    def __call__(self, names):
         self.requests.append(sorted(names))
         if self.fault is not None:
             raise self.fault
@@ -67,7 +59,7 @@ def ssm():
 def registry(clock, ssm):
     """Queues of four partitions each, as far as they are published."""
     declared = {name: a_queue(name=name, partitions=4) for name in ("emails", "invoices")}
-    active = ActivePartitions(ssm, clock=clock, all_published=ssm.several, jitter=lambda: 0.5)
+    active = ActivePartitions(ssm, clock=clock, jitter=lambda: 0.5)
     return Registry(declared, active_partitions=active, active_partition_counts=active.of_each)
 
 
@@ -112,14 +104,14 @@ def test_ssm_is_not_queried_once_all_active(registry, ssm, clock):
         registry.taking("emails")
         assert registry.takes(of_emails(3))
         clock.sleep(3600)
-    assert ssm.requests == ["emails"]
+    assert ssm.requests == [["emails"]]
 
 
 def test_partitions_are_read_again_in_seconds(registry, ssm, clock):
     for _ in range(100):
         with pytest.raises(NotYet):
             registry.taking("emails")
-    assert ssm.requests == ["emails"]
+    assert ssm.requests == [["emails"]]
     ssm.published["emails"] = 2
     clock.sleep(RETRY_SECONDS)
     assert registry.taking("emails").partitions == 2
@@ -127,7 +119,7 @@ def test_partitions_are_read_again_in_seconds(registry, ssm, clock):
     assert registry.taking("emails").partitions == 2
     clock.sleep(RETRY_SECONDS)
     assert registry.taking("emails").partitions == 4
-    assert ssm.requests == ["emails"] * 3
+    assert ssm.requests == [["emails"]] * 3
 
 
 def test_only_uncached_queues_are_requested(registry, ssm, clock):
@@ -148,7 +140,7 @@ def test_cached_partitions_survive_throttling(registry, ssm, clock):
     clock.sleep(RETRY_SECONDS)
     for _ in range(9):
         assert registry.taking_counts() == {"emails": 2}
-    assert ssm.requests == ["emails", ["emails", "invoices"]]
+    assert ssm.requests == [["emails"], ["emails", "invoices"]]
 
 
 @pytest.mark.parametrize(("fault", "error"), [(THROTTLED, Throttled), (UNREACHABLE, Unavailable)])
@@ -168,7 +160,7 @@ def test_failure_is_remembered_for_under_a_second(registry, ssm, clock):
         with pytest.raises(Unavailable):
             registry.taking(name)
         assert not registry.takes(Partition(queue=name, number=0))
-    assert ssm.requests == ["emails"]
+    assert ssm.requests == [["emails"]]
     ssm.fault, ssm.published = None, {"emails": 4, "invoices": 4}
     clock.sleep(FAILED_FOR_SECONDS)
     assert registry.taking("invoices").partitions == 4
@@ -222,7 +214,7 @@ def tick_all(system, *numbers):
 
 @pytest.mark.parametrize(
     ("ticked", "later", "requests"),
-    [((0, 1, 2, 3), 0, []), ((0, 1, 2), 0, ["emails"]), ((0, 1, 2, 3), 3600, ["emails"])],
+    [((0, 1, 2, 3), 0, []), ((0, 1, 2), 0, [["emails"]]), ((0, 1, 2, 3), 3600, [["emails"]])],
     ids=["all tick", "one never", "long ago"],
 )
 def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, requests):
@@ -284,7 +276,7 @@ def test_api_uses_only_partitions_with_schedules(api, ssm):
     reply = [schedule(api) for _ in range(40)]
     assert {status for status, _ in reply} == {201}
     assert {JobId.parse(job["id"]).partition for _, job in reply} == {of_emails(0), of_emails(1)}
-    assert ssm.requests == ["emails"]
+    assert ssm.requests == [["emails"]]
 
 
 def test_api_is_unavailable_without_ssm(api, ssm):
@@ -353,11 +345,12 @@ def test_watch_names_partitions_without_ticks(function, monkeypatch, capsys, cap
 
 def test_grown_queue_is_seen_within_seconds(function, monkeypatch, clock):
     published = [1, 4]
-    stub = SimpleNamespace(
-        get_parameter=lambda **_: {
-            "Parameter": {"Value": json.dumps({**a_queue().to_json(), "partitions": published[0]})}
-        }
-    )
+
+    def parameters(Names):  # noqa: N803
+        content = json.dumps({**a_queue().to_json(), "partitions": published[0]})
+        return {"Parameters": [{"Name": name, "Value": content} for name in Names]}
+
+    stub = SimpleNamespace(get_parameters=parameters)
     monkeypatch.setattr("dueline.aws.clients.client", lambda *_, **__: stub)
     monkeypatch.setattr("dueline.aws.aws_deployment.SystemClock", lambda: clock)
     registry = function("queue_registry").REGISTRY

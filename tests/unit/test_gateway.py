@@ -163,17 +163,3 @@ def test_forked_child_awaits_no_credentials(api_server):
     assert run_in_fork(lambda: client.schedule("emails", 1))
     go_on.set()
     requesting.join()
-
-
-def test_slow_answer_is_given_up(api_server, monkeypatch):
-    monkeypatch.setattr("dueline.aws.api_transport._CONTENT_SECONDS", 0)
-    api_server.script = [json_reply({"queues": ["x" * 10_000_000]})]
-    way = connect("sandbox", url=api_server.url, session=None, lanes=1)
-    with pytest.raises(Unavailable, match="GET /jobs: the answer was not whole after 0 s"):
-        way.send("GET", "/jobs", None, headers={})
-    monkeypatch.undo()
-    api_server.script = [json_reply({"n": "x" * 10_000_000}), json_reply({})]
-    assert len(way.send("GET", "/jobs", None, headers={}).body) > 10_000_000
-    assert way.send("GET", "/jobs", None, headers={}).body == b"{}"
-    first, second, third = (request.port for request in api_server.requests)
-    assert first != second == third
