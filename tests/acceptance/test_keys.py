@@ -25,30 +25,12 @@ def post(http: httpx.Client, body: dict[str, Any], **headers: str) -> httpx.Resp
     return http.post("/queues/plain/jobs", json=body, headers=headers)
 
 
-@pytest.mark.parametrize(("delay", "state"), [(DAY, "scheduled"), (1, "dispatched")])
-def test_repeat_returns_the_first_job(http: httpx.Client, key: str, delay: float, state: str) -> None:
-    first = post(http, {"payload": 1, "delay": delay, "key": key})
-    second = post(http, {"payload": 1, "delay": delay + 1, "key": key})
-    assert (first.status_code, second.status_code) == (201, 200)
-    assert first.json()["state"] == state
-    assert second.json() == first.json()
-
-
 def test_header_is_the_key_as_well(http: httpx.Client, key: str) -> None:
     header = {"Idempotency-Key": key}
     first = post(http, {"payload": 1, "delay": DAY}, **header)
     assert post(http, {"payload": 1, "delay": DAY}, **header).json()["id"] == first.json()["id"]
     assert post(http, {"payload": 1, "delay": DAY, "key": key}).json()["id"] == first.json()["id"]
     assert post(http, {"payload": 1, "delay": DAY, "key": key}, **header).json()["id"] == first.json()["id"]
-
-
-def test_key_with_another_payload_names_the_job(http: httpx.Client, key: str) -> None:
-    first = post(http, {"payload": 1, "delay": DAY, "key": key}).json()
-    answer = post(http, {"payload": 2, "delay": DAY, "key": key})
-    assert answer.status_code == 422
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert key in answer.json()["detail"]
-    assert first["id"] in answer.json()["detail"]
 
 
 def test_each_of_many_jobs_has_its_own_key(http: httpx.Client, key: str) -> None:
