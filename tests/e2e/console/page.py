@@ -1,6 +1,5 @@
 """The console as its user sees it: by the roles and names that a screen reader gets, and by text."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -197,17 +196,6 @@ class Page:
         self.driver.execute_script(HOLD, part)
         yield
         self.driver.execute_script("window.letGo()")
-
-    def fetched(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """Send a request as the page itself could: with its token, from its origin."""
-        options = {"method": method, "headers": {"X-Dueline-Console": self.token, **headers}}
-        options |= {} if body is None else {"body": json.dumps(body)}
-        script = """
-            const [path, options, done] = arguments;
-            fetch(path, options).then(async answer => done([answer.status, await answer.text()]), () => done([0, ""]));
-        """
-        status, text = self.driver.execute_async_script(script, path, options)
-        return status, text
 
     def _did(self, act: Callable[[], object]) -> bool:
         """Do it, and return whether that succeeded: for what returns a truth, whether it is one."""

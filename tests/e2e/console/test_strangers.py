@@ -66,7 +66,6 @@ def test_link_without_a_token_explains_itself(browser: webdriver.Chrome, served:
         browser.get(f"{served.url}/queues/emails/jobs")
         page.see("heading", "This page needs a console of your own")
         page.says("Run dueline console", "/queues/emails/jobs")
-        assert page.fetched("GET", "/console/overview")[0] == 401
         page.fill(re.compile("Or paste the address"), f"{served.url}/#token={served.token}")
         page.click("button", "Open")
         page.see("heading", "Jobs")
@@ -78,5 +77,3 @@ def test_a_read_only_page_has_its_buttons_off(browser: webdriver.Chrome, read_on
     page.see("rowheader", "emails")
     page.says("read-only")
     assert page.is_off("Pause invoices")
-    status, text = page.fetched("POST", "/api/queues/invoices/pause", {}, **{"content-type": "application/json"})
-    assert (status, "read-only" in text) == (403, True)
