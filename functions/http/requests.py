@@ -25,7 +25,7 @@ from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.core.queue_settings import Rate
 from dueline.core.request import FURTHEST, Request
 from dueline.core.trace import TraceContext
-from dueline.errors import DuelineError, InvalidJob, InvalidSchedule
+from dueline.errors import DuelineError, InvalidJob
 
 MAX_JOBS = 500
 MOST_SHOWN = 100
@@ -320,13 +320,8 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON number")
 
 
-def validate(
-    form: type[Form],
-    values: Mapping[str, Any],
-    *,
-    error: type[InvalidJob] | type[InvalidSchedule] = InvalidJob,
-) -> Form:
-    """Return values as a form. Raises `error`: what is wrong with each of the first few fields, and how many more are.
+def validate(form: type[Form], values: Mapping[str, Any]) -> Form:
+    """Return values as a form. Raises InvalidJob: what is wrong with each of the first few fields, and how many more.
 
     An answer has 6 MB at most, and may be about 500 jobs.
     """
@@ -336,7 +331,7 @@ def validate(
         errors = wrong.errors(include_url=False)
         more = [f"and {len(errors) - MOST_SHOWN_ERRORS} more"] if len(errors) > MOST_SHOWN_ERRORS else []
         reasons = [_describe(one, form) for one in errors[:MOST_SHOWN_ERRORS]]
-        raise error("; ".join(reasons + more)) from None
+        raise InvalidJob("; ".join(reasons + more)) from None
 
 
 def _describe(error: ErrorDetails, form: type[BaseModel]) -> str:

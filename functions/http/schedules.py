@@ -176,10 +176,11 @@ class ScheduleRoutes:
             text = body_of(self._app.current_event)
             if not text and not may_be_empty:
                 raise InvalidSchedule("body is empty: it must be a JSON object")
-            return validate(form, read_json(text) if text else {}, error=InvalidSchedule)
+            return validate(form, read_json(text) if text else {})
 
     def _query(self, form: type[Form]) -> Form:
-        return validate(form, self._app.current_event.query_string_parameters, error=InvalidSchedule)
+        with _invalid_schedule():
+            return validate(form, self._app.current_event.query_string_parameters)
 
     def _header(self, name: str) -> str | None:
         return self._app.current_event.headers.get(name)

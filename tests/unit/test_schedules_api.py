@@ -137,7 +137,8 @@ def test_schedules_are_listed_by_page(api):
     assert [each["schedule"] for each in first["schedules"] + rest["schedules"]] == ["a", "b", "c"]
     assert (first["next"], rest["next"]) == ("b", None)
     status, problem = request(api, "GET", path, query={"limit": "0"})
-    assert (status, problem["detail"]) == (400, 'limit is "0": must be a whole number from 1 to 100')
+    assert (status, problem["code"]) == (400, "invalid_schedule")
+    assert problem["detail"] == 'limit is "0": must be a whole number from 1 to 100'
 
 
 def test_preview_has_words_and_next_runs(api):
