@@ -6,8 +6,8 @@ from pathlib import Path
 
 from aws_cdk import App
 
+from dueline.config import ConfigurationError
 from dueline.config.deployment import load
-from dueline.config.yaml_file import ConfigurationError
 from infra.bundle import BundleError
 from infra.stacks import add_stacks
 

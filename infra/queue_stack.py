@@ -10,10 +10,10 @@ from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
+from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment
 from dueline.config.names import Dashboards
 from dueline.config.registry import published
-from dueline.config.yaml_file import ConfigurationError
 from dueline.core.job import MAX_PRIORITY
 from dueline.core.queue_settings import JOBS_PER_PARTITION, QueueSettings
 from infra.constructs.alarm_topic import topics_of_queue

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 from rich.console import Console
 
-from dueline.config.yaml_file import ConfigurationError
+from dueline.config import ConfigurationError
 from local.demonstration import Demonstration, summary_of
 from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free

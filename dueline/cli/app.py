@@ -3,8 +3,7 @@
 import logging
 import signal
 import sys
-from collections import UserDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -47,15 +46,9 @@ COMMANDS = {
 _SCHEDULES = {"schedules": ("schedule_commands:group", "dueline schedules list emails")}
 
 
-class Commands(UserDict[str, Any]):
-    """Commands by their names, each imported at its first use: importing all takes long."""
-
-    def __getitem__(self, name: str) -> Any:
-        return _imported(name, *self.data[name])
-
-
 @cache
 def _imported(name: str, place: str, example: str) -> Any:
+    """Return a command, imported at its first use: importing all takes long."""
     module, _, function = place.partition(":")
     command = getattr(import_module(f"dueline.cli.{module}"), function)
     if not isinstance(command, typer.Typer):
@@ -68,23 +61,24 @@ def _imported(name: str, place: str, example: str) -> Any:
 class Group(TyperGroup):
     """All commands of `dueline`: --json may stand anywhere, and whatever happens ends with an exit code."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings | {"commands": Commands(COMMANDS | _SCHEDULES)})
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*COMMANDS, *_SCHEDULES]
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = (COMMANDS | _SCHEDULES).get(cmd_name)
+        return command and _imported(cmd_name, *command)
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run a command, and report what it raises. SIGTERM ends it as Ctrl-C does."""
         arguments = json_first(sys.argv[1:] if args is None else args) or ["--help"]
-        run = super().main
-        code = exit_code_of(
-            lambda: run(arguments, "dueline", complete_var, False, **extra), as_json=JSON in arguments[:1]
-        )
+        try:
+            with sigterm_as_ctrl_c():
+                code = super().main(arguments, *rest, standalone_mode=False, **extra | {"prog_name": "dueline"})
+            if code == INTERRUPTED:
+                raise KeyboardInterrupt
+        except (Exception, KeyboardInterrupt) as error:
+            code = report_error(error, as_json=JSON in arguments[:1])
+        code = code if isinstance(code, int) else DONE
         if not standalone_mode:
             return code
         sys.exit(code)
@@ -113,18 +107,6 @@ def sigterm_as_ctrl_c() -> Iterator[None]:
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
-
-
-def exit_code_of(run: Callable[[], object], *, as_json: bool) -> int:
-    """Run a command and return its exit code; report what it raises. SIGTERM ends it as Ctrl-C does."""
-    try:
-        with sigterm_as_ctrl_c():
-            code = run()
-        if code != INTERRUPTED:
-            return code if isinstance(code, int) else DONE
-        raise KeyboardInterrupt
-    except (Exception, KeyboardInterrupt) as error:
-        return report_error(error, as_json=as_json)
 
 
 def _show_version(is_set: bool) -> None:

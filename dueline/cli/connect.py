@@ -1,7 +1,7 @@
 """A run of the command line: its deployment, and where results are shown."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -16,6 +16,7 @@ from dueline.core.retry import LANES, Calls, Patience, in_lanes
 
 if TYPE_CHECKING:
     # What one command needs, the others need not import.
+    from dueline.aws.preflight import Preflight
     from dueline.client.client import Client
     from dueline.config.deployment import Deployment
     from dueline.console.backend import Backend, Upstream
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from dueline.operations.redrive import RedriveQueues
     from dueline.operations.restore import Restore
 
-_NAME = "dueline"
 _LONGEST_LOOK = timedelta(seconds=15)
 # A browser has six connections to one host, and each request may concern several queues.
 _LANES = 6 + LANES
@@ -36,16 +36,10 @@ _OF_A_PAGE = Patience(attempts=2, seconds=5)
 class Target:
     """Which deployment is meant, and with whose credentials. `url` is that of a local run."""
 
-    name: str = _NAME
+    name: str = "dueline"
     url: str | None = None
     profile: str | None = None
     region: str | None = None
-
-    @property
-    def options(self) -> Mapping[str, str | None]:
-        """The options that name it to the command line; None is the default."""
-        name = None if self.name == _NAME else self.name
-        return {"--name": name, "--url": self.url, "--profile": self.profile, "--region": self.region}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,17 +71,6 @@ def run_for(ctx: typer.Context, deployment: str | None, *, file: Path) -> Comman
     return replace(run, target=replace(run.target, name=deployment))
 
 
-def read_config(load: str, file: Path, **options: Any) -> Any:
-    """Return what a function of `config.deployment` reads of a file. Raises typer.BadParameter."""
-    # They take a while to import, and few commands need them.
-    from dueline.config import deployment, yaml_file
-
-    try:
-        return getattr(deployment, load)(file, **options)
-    except yaml_file.ConfigurationError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
 def _session(target: Target) -> Any:
     from dueline.aws import botocore_errors, clients
 
@@ -104,38 +87,39 @@ def client(target: Target, *, patience: Patience | None = None) -> "Client":
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ApiConnection:
-    """A connection to a deployment's API: its URL, its region if that is known, and whose credentials are used."""
+class ConsoleConnection:
+    """What the console needs of a deployment. `caller` returns whose credentials it uses."""
 
     upstream: "Upstream"
+    backend: "Backend"
     url: str
     region: str | None
     caller: Callable[[], str | None]
 
 
-def api_connection(target: Target) -> ApiConnection:
-    """Return a connection to a deployment's API. Raises DeploymentNotFound, Forbidden or Unavailable."""
+def console(target: Target) -> ConsoleConnection:
+    """Return what the console needs of a deployment. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.aws import api_transport, clients
-
-    session = _session(target) if target.profile or target.region or target.url is None else None
-    transport = api_transport.connect(target.name, url=target.url, session=session, lanes=_LANES)
-    region = None if session is None else session.region_name
-    return ApiConnection(upstream=transport, url=transport.url, region=region, caller=clients.caller_identity(session))
-
-
-def console_backend(target: Target, *, upstream: "Upstream") -> "Backend":
-    """Return what the console needs of a deployment. It makes no request yet."""
     from dueline.aws.cloudwatch import CloudWatchFigures
     from dueline.console.backend import Backend
 
+    session = _session(target) if target.profile or target.region or target.url is None else None
+    upstream = api_transport.connect(target.name, url=target.url, session=session, lanes=_LANES)
     clock = SystemClock()
     calls = Calls(patience=_OF_A_PAGE, clock=clock, jitter=random.random)
-    return Backend(
+    backend = Backend(
         get=lambda path: calls.run(lambda: upstream.send("GET", path, None, headers={}).content(now=clock.now())),
         dead_letters=partial(dead_letters, target),
         figures=CloudWatchFigures(target.name, session=partial(_session, target)),
         clock=clock,
         parallel_map=in_lanes,
+    )
+    return ConsoleConnection(
+        upstream=upstream,
+        backend=backend,
+        url=upstream.url,
+        region=None if session is None else session.region_name,
+        caller=clients.caller_identity(session),
     )
 
 
@@ -151,14 +135,28 @@ def doctor(target: Target, *, now: datetime, sample: int) -> "tuple[Sequence[Che
     return inspection.all_checks(there, sample=sample), partial(Observation, deployment=there.deployment, now=there.now)
 
 
-def restore(target: Target, **options: Any) -> "Restore":
+def restore(
+    target: Target,
+    *,
+    jobs: str,
+    state: str,
+    hand_over_from: datetime | None,
+    on_progress: Callable[[int, int], None],
+) -> "Restore":
     """Return what lets a deployment take over restored tables. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.aws import restoring
 
-    return restoring.restore(target.name, session=_session(target), **options)
+    return restoring.restore(
+        target.name,
+        jobs=jobs,
+        state=state,
+        hand_over_from=hand_over_from,
+        session=_session(target),
+        on_progress=on_progress,
+    )
 
 
-def preflight(target: Target, *, declared: "Deployment", queues: Path, now: datetime) -> Any:
+def preflight(target: Target, *, declared: "Deployment", queues: Path, now: datetime) -> "Preflight":
     """Return what looks whether a deployment may begin. Raises Forbidden."""
     from dueline.aws import clients
     from dueline.aws.preflight import Preflight

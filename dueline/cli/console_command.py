@@ -28,11 +28,9 @@ def console(
     """
     run = run_of(ctx)
     with suppress(KeyboardInterrupt), serving(run, port=port, read_only=read_only) as url:
-        if run.screen.as_json:
-            run.screen.json({"url": url})
-        else:
-            run.screen.line(f"the console: {url}")
-            run.screen.line("everyone with this URL may do what you may; Ctrl-C ends it")
+        run.screen.json({"url": url})
+        run.screen.line(f"the console: {url}")
+        run.screen.line("everyone with this URL may do what you may; Ctrl-C ends it")
         if not no_browser:
             webbrowser.open(url)
         Event().wait()
@@ -53,8 +51,7 @@ def serving(run: CommandRun, *, port: int, read_only: bool) -> Iterator[str]:
         needed = "the console needs Starlette and uvicorn: pip install 'dueline[console]'"
         raise typer.BadParameter(needed) from None
 
-    connection = connect.api_connection(run.target)
-    backend = connect.console_backend(run.target, upstream=connection.upstream)
+    connection = connect.console(run.target)
     token, runs = guard.new_token(), dead_letter_runs.BackgroundRuns()
 
     def about() -> dict[str, Any]:
@@ -68,8 +65,8 @@ def serving(run: CommandRun, *, port: int, read_only: bool) -> Iterator[str]:
     app = application.console_app(
         [
             *api_proxy.api_routes(connection.upstream),
-            *queue_views.queue_routes(about, backend),
-            *dead_letter_runs.dead_letter_routes(backend, runs),
+            *queue_views.queue_routes(about, connection.backend),
+            *dead_letter_runs.dead_letter_routes(connection.backend, runs),
         ],
         guard=guard.Guard(port=listener.getsockname()[1], token=token),
         read_only=read_only,

@@ -1,20 +1,19 @@
 """Schedule payloads from a file, one a line: all are checked before any is sent, and those that failed are kept."""
 
 import errno
-import os
+import json
 import re
 import shlex
 import signal
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import compress, tee
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
+from tempfile import NamedTemporaryFile, SpooledTemporaryFile
 from typing import IO, Any
 
 import typer
@@ -46,21 +45,28 @@ class Lines:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield each line; one iteration ends the one before."""
         self.kept.seek(0)
-        return ((number, line) for number, line in enumerate(self.kept, start=1) if not options.is_blank(line))
+        return ((number, line) for number, line in enumerate(self.kept, start=1) if not _is_blank(line))
 
 
 @contextmanager
 def lines_of(text: str) -> Iterator[Lines]:
     """Read the lines on stdin or in a file. Raises typer.BadParameter for one that is no JSON, before any is used."""
+    if text != "-" and not text.startswith("@"):
+        raise typer.BadParameter("--lines reads payloads from stdin or a file: PAYLOAD must be - or @file")
     with SpooledTemporaryFile(_HELD_BYTES) as kept:
         count = last = 0
         with options.source(text) as source:
             for number, line in enumerate(source, start=1):
                 kept.write(line)
-                if not options.is_blank(line):
-                    options.line(line, number)
+                if not _is_blank(line):
+                    options.json_value(line, f"line {number}")
                     count, last = count + 1, number
         yield Lines(kept=kept, count=count, last=last)
+
+
+def _is_blank(line: bytes) -> bool:
+    """Return whether a line has only what JSON treats as space."""
+    return not line.strip(b" \t\r\n")
 
 
 class ImportRest:
@@ -79,24 +85,27 @@ class ImportRest:
         self.count = count
         if not count:
             return
-        unfinished = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
         try:
-            _write(unfinished, lines)
-            if self.path.exists():
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-            unfinished.rename(self.path)
+            # Others may not read it.
+            with NamedTemporaryFile(dir=self.path.parent, delete=False) as file:
+                try:
+                    _write(file, lines)
+                    if self.path.exists():
+                        raise FileExistsError(errno.EEXIST, "it exists by now")
+                    Path(file.name).rename(self.path)
+                except OSError:
+                    Path(file.name).unlink()
+                    raise
         except OSError as fault:
             self.fault = fault
-            with suppress(OSError):
-                unfinished.unlink()
 
 
-def _write(path: Path, lines: Iterable[tuple[int, bytes]]) -> None:
-    with open(path, "xb", opener=partial(os.open, mode=0o600)) as file:
-        last = 0
-        for number, line in lines:
-            file.write(b"\n" * (number - last - 1) + line.rstrip(b"\r\n") + b"\n")
-            last = number
+def _write(file: IO[bytes], lines: Iterable[tuple[int, bytes]]) -> None:
+    last = 0
+    for number, line in lines:
+        file.write(b"\n" * (number - last - 1) + line.rstrip(b"\r\n") + b"\n")
+        last = number
+    file.flush()
 
 
 @contextmanager
@@ -143,7 +152,7 @@ class ImportIds:
 
     @classmethod
     def create(
-        cls, number: uuid.UUID, terms: IdParameters, *, at: datetime | None, delay: timedelta | None
+        cls, number: uuid.UUID, terms: IdParameters, *, at: datetime | None, delay: float | timedelta | None
     ) -> "ImportIds":
         """Return the ids of a run that starts now. Raises InvalidJob for a time that no job can be due at."""
         # By AWS's clock.
@@ -176,17 +185,12 @@ class ImportIds:
 
     def request(self, queue: str, line: int) -> Mapping[str, Any]:
         """Return the parameters that identify a line's job, and say when it is due."""
-        return {"id": str(self.id(queue, line))}
+        return {"id": str(self.id(queue, line)), "at": None, "delay": None}
 
     @property
-    def as_json(self) -> Mapping[str, str]:
-        """What identifies the run's jobs, for machines."""
-        return {"run": str(self)}
-
-    @property
-    def options(self) -> Mapping[str, str | None]:
+    def options(self) -> Mapping[str, str]:
         """The options of a command that continues with the same jobs."""
-        return {"--run": str(self)}
+        return {"run": str(self)}
 
     @property
     def hint(self) -> str:
@@ -206,61 +210,50 @@ class LineKeys:
 
     key: str
     at: datetime | None = None
-    delay: timedelta | None = None
+    delay: float | None = None
 
     def request(self, _: str, line: int) -> Mapping[str, Any]:
         return {"key": f"{self.key}-{line}", "at": self.at, "delay": self.delay}
 
     @property
-    def as_json(self) -> Mapping[str, str]:
-        return {"key": self.key}
-
-    @property
-    def options(self) -> Mapping[str, str | None]:
-        return {
-            "--key": self.key,
-            "--at": None if self.at is None else instant.text(instant.round_up(self.at)),
-            "--delay": None if self.delay is None else f"{self.delay.total_seconds():.3f}".rstrip("0").rstrip("."),
-        }
+    def options(self) -> Mapping[str, str]:
+        at = {} if self.at is None else {"at": instant.text(instant.round_up(self.at))}
+        delay = {} if self.delay is None else {"delay": f"{self.delay:.15g}"}
+        return {"key": self.key, **at, **delay}
 
     @property
     def hint(self) -> str:
         return "to continue, with none scheduled twice"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LineOptions:
-    """The options of all lines' jobs: when they are due, what identifies them, and the `rest`.
-
-    They have a `key` of the caller's, or continue a `run`, which says when its jobs are due, or neither.
-    """
-
-    at: datetime | None = None
-    delay: timedelta | None = None
-    key: str | None = None
-    run: ImportIds | None = None
-    rest: Mapping[str, Any]
-
-
 class Import:
     """One run over lines, each a job with an id or key of its own, so that lines that failed can be sent again.
 
-    Ids are used unless the caller gave a key, or the deployment does not say what ids are made with. `source` is the
-    PAYLOAD argument, and `left` the file for lines that were not scheduled. The deployment is found before any line is
-    read. Raises what `connect.client` raises, QueueNotFound, and InvalidJob for options that no job can have.
+    They are as `job` is. It has a key of the caller's, or a `token` says what their ids are, and when they are due;
+    otherwise they have new ids, unless the deployment does not say what these are made with. `source` is the PAYLOAD
+    argument, and `left` the file for lines that were not scheduled. The deployment is found before any line is read.
+    Raises what `connect.client` raises, QueueNotFound, InvalidJob for what no job can have, and typer.BadParameter.
     """
 
-    def __init__(self, run: CommandRun, queue: str, source: str, *, chosen: LineOptions, left: ImportRest):
+    def __init__(
+        self, run: CommandRun, queue: str, source: str, job: NewJob, *, token: ImportIds | None, left: Path | None
+    ) -> None:
+        for name in ("at", "delay", "key"):
+            if token and getattr(job, name) is not None:
+                reason = "a run says which jobs its lines are, and when they are due"
+                raise typer.BadParameter(f"--run and --{name} are both given: give one of them, {reason}")
+        if left is not None and left.exists():
+            raise typer.BadParameter(f"--left is {str(left)!r}, which exists: it must be a new file")
         self._run, self._screen = run, run.screen
-        self._queue, self._source, self._options, self._left = queue, source, chosen, left
-        queue_name(queue)
+        self._queue, self._source, self._job = queue_name(queue), source, job
         self._client = connect.client(run.target, patience=PATIENCE)
-        key = str(uuid.uuid4()) if chosen.key is None else chosen.key
-        self._ids: ImportIds | LineKeys = chosen.run or LineKeys(key=key, at=chosen.at, delay=chosen.delay)
-        NewJob(payload=None, at=chosen.at, delay=chosen.delay, key=chosen.key, **chosen.rest).checked(now=None)
-        # By their code: how many errors there were, and the first few of them with their lines.
+        request = job.checked(now=None)
+        key = str(uuid.uuid4()) if job.key is None else job.key
+        self._ids: ImportIds | LineKeys = token or LineKeys(key=key, at=request.at, delay=request.delay)
+        self._left = ImportRest(left, now=run.screen.now)
+        # By their code: how many errors there were, and the first few of them.
         self._errors: Counter[str] = Counter()
-        self._examples: dict[str, list[tuple[int, DuelineError]]] = {}
+        self._examples: defaultdict[str, list[str]] = defaultdict(list)
         self._is_left = bytearray()
         self._code = DONE
 
@@ -269,11 +262,12 @@ class Import:
 
         Raises InvalidJob, before any is sent, when the key is too long for the last of them.
         """
-        NewJob(payload=None, **self._ids.request(self._queue, lines.last)).checked(now=None)
+        replace(self._job, **self._ids.request(self._queue, lines.last)).checked(now=None)
         # Each line is left until its job's result is there: however and wherever the run ends, no line is lost.
         self._is_left = bytearray(b"\1") * lines.count
         try:
-            self._use_ids(lines)
+            if lines.count and self._job.key is None and isinstance(self._ids, LineKeys):
+                self._use_ids()
             self._send(lines)
         finally:
             # The lines that failed, and those without a result.
@@ -282,30 +276,25 @@ class Import:
             self._report(lines.count)
         end_with([self._code])
 
-    def _use_ids(self, lines: Lines) -> None:
+    def _use_ids(self) -> None:
         """Use ids in place of random keys, if the deployment says what they are made with.
 
         Not before the lines are read, which may take long: a delay counts from now.
         """
-        chosen = self._options
-        if chosen.run is None and chosen.key is None and lines.count:
-            terms = id_terms(self._client, self._queue)
-            if terms is not None:
-                self._ids = ImportIds.create(uuid.uuid4(), terms, at=chosen.at, delay=chosen.delay)
+        if terms := id_terms(self._client, self._queue):
+            self._ids = ImportIds.create(uuid.uuid4(), terms, at=self._job.at, delay=self._job.delay)
 
     def _send(self, lines: Lines) -> None:
         to_send, to_report = tee(lines)
-        results = self._client.schedule_each(self._queue, self._new_jobs(to_send))
-        with closing(results), self._screen.progress("scheduling") as bar:
-            for place, (result, (number, _)) in enumerate(zip(results, to_report, strict=True)):
+        jobs = (
+            replace(self._job, payload=json.loads(line), **self._ids.request(self._queue, number))
+            for number, line in to_send
+        )
+        with closing(self._client.schedule_each(self._queue, jobs)) as results:
+            shown = self._screen.track("scheduling", zip(results, to_report, strict=True), of=len(self._is_left))
+            for place, (result, (number, _)) in enumerate(shown):
                 self._note(result, number)
                 self._is_left[place] = isinstance(result, DuelineError)
-                bar(place + 1, len(self._is_left))
-
-    def _new_jobs(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[NewJob]:
-        for number, line in lines:
-            request = self._ids.request(self._queue, number)
-            yield NewJob(payload=_payload_of(line, number), **request, **self._options.rest)
 
     def _note(self, result: Job | DuelineError, number: int) -> None:
         if not isinstance(result, DuelineError):
@@ -317,50 +306,36 @@ class Import:
             self._screen.error(result, line=number)
         self._errors[result.code] += 1
         if self._errors[result.code] <= _EXAMPLES:
-            self._examples.setdefault(result.code, []).append((number, result))
+            self._examples[result.code].append(f"  line {number}: {result}")
 
     def _report(self, count: int) -> None:
-        if not self._screen.as_json:
-            for code, errors in self._errors.items():
-                self._screen.note(f"{_lines(errors)} failed: {code}, such as")
-                for number, error in self._examples[code]:
-                    self._screen.note(f"  line {number}: {error}")
-        if self._left.count:
-            self._report_left()
+        left, note = self._left, self._screen.note
+        for code, errors in self._errors.items():
+            note(f"{_lines(errors)} failed: {code}, such as")
+            for example in self._examples[code]:
+                note(example)
+        if left.count:
+            file = None if left.fault else str(left.path)
+            self._screen.json({"left": {"lines": left.count, "file": file, **self._ids.options}}, to_stderr=True)
+            if left.fault:
+                note(f"{_lines(left.count)} left; {left.path} could not be written: {left.fault.strerror}")
+            else:
+                note(f"{_lines(left.count)} left, in {left.path}, each with its old number")
+            note(f"{self._ids.hint}: {self._command(self._source if file is None else f'@{file}')}")
         # Last: stdout may be closed.
-        if not self._screen.as_json:
-            self._screen.line(f"scheduled {count - self._left.count} of {count}")
+        self._screen.line(f"scheduled {count - left.count} of {count}")
 
-    def _report_left(self) -> None:
-        left = self._left
-        if self._screen.as_json:
-            fields = {"lines": left.count, "file": None if left.fault else str(left.path), **self._ids.as_json}
-            return self._screen.json({"left": fields}, to_stderr=True)
-        if left.fault:
-            self._screen.note(f"{_lines(left.count)} left; {left.path} could not be written: {left.fault.strerror}")
-        else:
-            self._screen.note(f"{_lines(left.count)} left, in {left.path}, each with its old number")
-        return self._screen.note(f"{self._ids.hint}: {self._command()}")
-
-    def _command(self) -> str:
-        rest = self._options.rest
-        priority = None if rest["priority"] == 1 else str(rest["priority"])
-        options = {**self._ids.options, "--tenant": rest["tenant"], "--priority": priority}
-        source = self._source if self._left.fault else f"@{self._left.path}"
-        target = self._run.target.options
-        return shlex.join(["dueline", *_typed(target), "schedule", self._queue, source, "--lines", *_typed(options)])
+    def _command(self, source: str) -> str:
+        of_run = {name: getattr(self._run.target, name) for name in ("name", "url", "profile", "region")}
+        of_jobs = {**self._ids.options, "tenant": self._job.tenant, "priority": self._job.priority}
+        before, after = _typed(of_run, connect.Target()), _typed(of_jobs, NewJob(payload=None))
+        return shlex.join(["dueline", *before, "schedule", self._queue, source, "--lines", *after])
 
 
-def _typed(options: Mapping[str, str | None]) -> list[str]:
-    return [each for name, value in options.items() if value is not None for each in (name, value)]
-
-
-def _payload_of(line: bytes, number: int) -> object:
-    """Return the JSON value of a line; for one that can no longer be read, a value that the client refuses."""
-    try:
-        return options.line(line, number)
-    except typer.BadParameter as error:
-        return error
+def _typed(options: Mapping[str, object], defaults: object) -> list[str]:
+    """Return options as they are typed, without those that are as by default."""
+    chosen = {name: value for name, value in options.items() if value != getattr(defaults, name, None)}
+    return [part for name, value in chosen.items() for part in (f"--{name}", str(value))]
 
 
 def _lines(count: int) -> str:

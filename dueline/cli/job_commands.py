@@ -6,15 +6,15 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dueline.cli import options
 from dueline.cli.connect import CommandRun, run_of
-from dueline.cli.import_command import Import, ImportIds, ImportRest, LineOptions, lines_of
+from dueline.cli.import_command import Import, ImportIds, lines_of
 from dueline.cli.screen import DONE, TOO_LATE, end_with, json_of
-from dueline.client.models import Job, ScheduledJob
+from dueline.client.models import Job, NewJob, ScheduledJob
 from dueline.core.job import State
 from dueline.core.retry import attempt, in_lanes
 from dueline.errors import RETRYABLE, DuelineError
@@ -65,11 +65,9 @@ def cancel(ctx: typer.Context, ids: options.Ids) -> None:
     for id, result in zip(ids, results, strict=True):
         if isinstance(result, DuelineError):
             continue
-        if run.screen.as_json:
-            run.screen.json({"id": id, "state": result.value})
-        else:
-            reason = f": {_TOO_LATE}" if result is State.CANCEL_REQUESTED else ""
-            run.screen.line(f"{id}: {result.value}{reason}")
+        run.screen.json({"id": id, "state": result.value})
+        reason = f": {_TOO_LATE}" if result is State.CANCEL_REQUESTED else ""
+        run.screen.line(f"{id}: {result.value}{reason}")
     late = [TOO_LATE for result in results if result is State.CANCEL_REQUESTED]
     end_with([*_codes(run, ids, results), *late])
 
@@ -152,39 +150,29 @@ def schedule(
 ) -> None:
     """Schedule a job: at a time, after a delay, or now."""
     run = run_of(ctx)
-    rest: dict[str, Any] = {"tenant": tenant, "priority": priority}
     if lines:
         if id:
             raise typer.BadParameter("--id is of one job: with --lines give --key")
-        chosen = LineOptions(at=at, delay=delay, key=key, run=of_run, rest=rest)
-        return _schedule_lines(run, queue, payload, chosen=chosen, left=left)
+        job = NewJob(payload=None, at=at, delay=delay, key=key, tenant=tenant, priority=priority)
+        importing = Import(run, queue, payload, job, token=of_run, left=left)
+        with lines_of(payload) as content:
+            return importing.carry_out(content)
     for option, value in (("--left", left), ("--run", of_run)):
         if value:
             raise typer.BadParameter(f"{option} goes with --lines")
     try:
-        job = run.client.schedule(queue, options.payload(payload), at=at, delay=delay, key=key, id=id, **rest)
+        scheduled = run.client.schedule(
+            queue, options.payload(payload), at=at, delay=delay, key=key, id=id, tenant=tenant, priority=priority
+        )
     except RETRYABLE as error:
         if error.job_id and not error.key:
             error.add_note(f"repeating the command with --id {error.job_id}, and no time, schedules it once")
         raise
-    return show_job(run, job)
+    return show_job(run, scheduled)
 
 
 def show_job(run: CommandRun, job: Job) -> None:
     """Show one job."""
-    if run.screen.as_json:
-        return run.screen.json(json_of(job))
+    run.screen.json(json_of(job))
     fields = {"id": job.id, "queue": job.queue, "due": job.due, "state": job.state.value, "moved to": job.moved_to}
-    return run.screen.record({**fields, "schedule": job.schedule, "for": job.scheduled_for})
-
-
-def _schedule_lines(run: CommandRun, queue: str, source: str, *, chosen: LineOptions, left: Path | None) -> None:
-    beside = {"--at": chosen.at, "--delay": chosen.delay, "--key": chosen.key}
-    if chosen.run and (more := [name for name, value in beside.items() if value is not None]):
-        reason = "a run says which jobs its lines are, and when they are due"
-        raise typer.BadParameter(f"--run and {more[0]} are both given: give one of them, {reason}")
-    if left is not None and left.exists():
-        raise typer.BadParameter(f"--left is {str(left)!r}, which exists: it must be a new file")
-    importing = Import(run, queue, source, chosen=chosen, left=ImportRest(left, now=run.screen.now))
-    with lines_of(source) as lines:
-        importing.carry_out(lines)
+    run.screen.record({**fields, "schedule": job.schedule, "for": job.scheduled_for})

@@ -1,19 +1,17 @@
 """What people on call run: queues and workers, dead letters, restored tables, and what is wrong with a deployment."""
 
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from threading import Timer
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dueline.cli import connect, options
-from dueline.cli.connect import CommandRun, read_config, run_for, run_of
+from dueline.cli.connect import CommandRun, run_for, run_of
 from dueline.cli.screen import AGAIN, DONE, Screen, end_with, json_of
 from dueline.config.names import Names
 from dueline.core.clock import SystemClock
@@ -28,13 +26,9 @@ from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveResult
 from dueline.operations.restore import RestoreResult
 from dueline.operations.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE
 
-if TYPE_CHECKING:
-    from dueline.config.deployment import Deployment
-
 _NO_RATE = "none"
 # Exit codes of doctor and preflight.
 HEALTHY, PROBLEM, NOT_CHECKED = 0, 1, 6
-_PROGRESS_AFTER_SECONDS = 2.1
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without it, only show what it would do.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
 
@@ -48,9 +42,7 @@ def queues(
     if name is not None:
         return _show_overview(run.screen, name, run.client.queue(name))
     settings = run.client.queues()
-    if run.screen.as_json:
-        fields = [json_of(each) | {"retention": int(each.retention.total_seconds())} for each in settings]
-        return run.screen.json({"queues": [{"queue": each.pop("name"), **each} for each in fields]})
+    run.screen.json({"queues": [{"queue": each.name, **each.to_json()} for each in settings]})
     columns = ["queue", "partitions", "priorities", "precise", "retention"]
     rows = ((q.name, q.partitions, q.priorities, q.precise, options.span_text(q.retention)) for q in settings)
     return run.screen.table(columns, rows)
@@ -91,10 +83,9 @@ def _control_fields(control: Control) -> dict[str, Any]:
 
 
 def _show_control(screen: Screen, queue: str, control: Control, *, changed: bool = True) -> None:
-    if screen.as_json:
-        return screen.json({"queue": queue, **_control_fields(control)})
+    screen.json({"queue": queue, **_control_fields(control)})
     state = f"{queue}: {'paused' if control.paused else 'running'}, rate {control.rate or _NO_RATE}"
-    return screen.line(f"{state}; its workers follow within 5 s" if changed else state)
+    screen.line(f"{state}; its workers follow within 5 s" if changed else state)
 
 
 def _show_overview(screen: Screen, name: str, overview: Overview) -> None:
@@ -103,26 +94,24 @@ def _show_overview(screen: Screen, name: str, overview: Overview) -> None:
     # Null where it is unknown yet, as in the API's answer.
     fields = {"queue": name, "next_due": None, "fence_age": None, **counts, **json_of(overview.depth)}
     levels = levels if len(levels) > 1 else []
-    if screen.as_json:
-        return screen.json(fields | ({"levels": levels} if levels else {}))
+    screen.json(fields | ({"levels": levels} if levels else {}))
     more = "+" if fields.pop("more_scheduled") else ""
     screen.record(fields | {"scheduled": f"{overview.scheduled}{more}", "next_due": overview.next_due})
     if levels:
         rows = ((number, *level.values()) for number, level in enumerate(levels, start=1))
         screen.table(["priority", *levels[0]], rows)
-    return None
 
 
-def can_confirm() -> bool:
-    """Return whether a person is there to answer a question."""
-    return sys.stdin.isatty()
+def _is_confirmed(screen: Screen, preview: Callable[[], bool], question: str, *, apply: bool, yes: bool) -> bool:
+    """Show a preview, unless --yes is given with --apply, and return whether to go on.
 
-
-def _must_confirm(run: CommandRun, *, apply: bool, yes: bool) -> bool:
-    """Return whether --apply needs a confirmation. Raises typer.BadParameter where nobody can give it."""
-    if apply and not yes and (run.screen.as_json or not can_confirm()):
-        raise typer.BadParameter("--apply needs a confirmation, which only a person at a terminal can give: add --yes")
-    return apply and not yes
+    `preview` returns whether there is anything to do. Raises typer.BadParameter where nobody can confirm.
+    """
+    if apply and yes:
+        return True
+    if apply:
+        screen.check_can_confirm("--apply")
+    return preview() and apply and typer.confirm(question, err=True)
 
 
 # Dead letters.
@@ -164,18 +153,14 @@ def redrive(
         sent_before=options.before(now, older_than, "--older-than"),
         sent_after=options.before(now, younger_than, "--younger-than"),
     )
-    must_confirm = _must_confirm(run, apply=apply, yes=yes)
     ends = connect.dead_letters(run.target, queue)
     if queue:
         rule = partial(to_its_queue, levels=len(ends.queues))
     else:
         rule = partial(to_inbound, now=now, past_retention=past_retention)
     put_back = partial(_put_back, run, queue, partial(Redrive, ends, rule=rule, selection=selected, limit=limit))
-    if not apply or must_confirm:
-        preview = put_back(apply=False)
-        if not (must_confirm and preview.selected and typer.confirm("Put them back?", err=True)):
-            return
-    end_with([AGAIN if put_back(apply=True).failed else DONE])
+    if _is_confirmed(run.screen, lambda: put_back(apply=False).selected > 0, "Put them back?", apply=apply, yes=yes):
+        end_with([AGAIN if put_back(apply=True).failed else DONE])
 
 
 def _put_back(run: CommandRun, queue: str | None, redrive: Callable[..., Redrive], *, apply: bool) -> RedriveResult:
@@ -190,11 +175,10 @@ def _put_back(run: CommandRun, queue: str | None, redrive: Callable[..., Redrive
 
 
 def _show_redriven(screen: Screen, queue: str | None, source: str, result: RedriveResult, *, applied: bool) -> None:
-    if screen.as_json:
-        counts = {"found": result.received, "wanted": result.selected, "moved": result.moved}
-        reasons = {"stay": reasons_json(result.stay), "failed": reasons_json(result.failed)}
-        fields = {"queue": queue, "applied": applied, **counts, "hidden": result.hidden}
-        return screen.json({**fields, "by_error": error_groups_json(result.kinds), **reasons})
+    counts = {"found": result.received, "wanted": result.selected, "moved": result.moved, "hidden": result.hidden}
+    reasons = {"stay": reasons_json(result.stay), "failed": reasons_json(result.failed)}
+    by_error = {"by_error": error_groups_json(result.kinds)}
+    screen.json({"queue": queue, "applied": applied, **counts, **by_error, **reasons})
     if result.kinds:
         rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in result.kinds)
         screen.table(["error" if queue else "reason", "jobs", "oldest", "newest"], rows)
@@ -205,7 +189,6 @@ def _show_redriven(screen: Screen, queue: str | None, source: str, result: Redri
     if result.hidden:
         minutes = HIDDEN_SECONDS // 60
         screen.line(f"{result.hidden} more are in flight, and visible again within {minutes} minutes")
-    return None
 
 
 # Tables that were restored to a point in time.
@@ -246,13 +229,18 @@ def restore(
     """
     run = run_of(ctx)
     _check_tables(run, jobs, state, hand_over_from)
-    must_confirm = _must_confirm(run, apply=apply, yes=yes)
-    tables = {"jobs": jobs, "state": state, "hand_over_from": hand_over_from}
-    if not apply or must_confirm:
-        _show_restored(run.screen, _restored(run, tables, apply=False), applied=False)
-        if not (must_confirm and typer.confirm("Take them over?", err=True)):
-            return
-    _show_restored(run.screen, _restored(run, tables, apply=True), applied=True)
+
+    def run_once(*, apply: bool) -> RestoreResult:
+        with run.screen.progress(f"{'restoring' if apply else 'reading'} {jobs}") as bar:
+            restore = connect.restore(
+                run.target, jobs=jobs, state=state, hand_over_from=hand_over_from, on_progress=bar
+            )
+            result = restore.apply() if apply else restore.look()
+        _show_restored(run.screen, result, applied=apply)
+        return result
+
+    if _is_confirmed(run.screen, lambda: not run_once(apply=False).is_over, "Take them over?", apply=apply, yes=yes):
+        run_once(apply=True)
 
 
 def _check_tables(run: CommandRun, jobs: str, state: str, hand_over_from: datetime | None) -> None:
@@ -268,21 +256,13 @@ def _check_tables(run: CommandRun, jobs: str, state: str, hand_over_from: dateti
         raise typer.BadParameter("--hand-over-from is in the future: what is due then was never handed over")
 
 
-def _restored(run: CommandRun, tables: dict[str, Any], *, apply: bool) -> RestoreResult:
-    with run.screen.progress(f"{'restoring' if apply else 'reading'} {tables['jobs']}") as bar:
-        restore = connect.restore(run.target, **tables, on_progress=bar)
-        return restore.apply() if apply else restore.look()
-
-
 def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> None:
-    if screen.as_json:
-        counts = {queue: {kind: its[kind] for kind in _COLUMNS} for queue, its in result.jobs.items()}
-        return screen.json({"applied": applied, "rows": result.rows, "queues": counts, "left": not result.is_over})
+    counts = {queue: {kind: its[kind] for kind in _COLUMNS} for queue, its in result.jobs.items()}
+    screen.json({"applied": applied, "rows": result.rows, "queues": counts, "left": not result.is_over})
     if result.is_over:
         return screen.line("all was taken over before: nothing is left")
-    if result.jobs:
-        lines = ((queue, *(its[kind] for kind in _COLUMNS)) for queue, its in result.jobs.items())
-        screen.table(["queue", *_COLUMNS.values()], lines)
+    if counts:
+        screen.table(["queue", *_COLUMNS.values()], ((queue, *its.values()) for queue, its in counts.items()))
     for line in () if applied else UNKNOWN:
         screen.line(line)
     return screen.line(f"rows: {result.rows}; " + ("taken over" if applied else "--apply takes them over"))
@@ -318,18 +298,12 @@ def doctor(
 
 
 def _show_findings(screen: Screen, report: DoctorReport, *, checks: int) -> None:
-    if screen.as_json:
-        for finding in report.findings:
-            fields = ("code", "about", "what", "do", "page")
-            screen.json({"severity": finding.severity.value, **{name: getattr(finding, name) for name in fields}})
-        for each in report.unseen:
-            code = {"severity": "unknown", "code": "not_looked_at"}
-            screen.json({**code, "about": each.what, "what": each.reason, "needs": each.needs})
-        return
-    for finding in report.findings:
-        screen.line(f"{finding.severity.value.upper():<8}  {finding.about}: {finding.what}")
-        screen.line(f"{'':8}  do: {finding.do}")
-        screen.line(f"{'':8}  see: {finding.page}")
+    for each in report.findings:
+        fields = {"code": each.code, "about": each.about, "what": each.what, "do": each.do, "page": each.page}
+        screen.json({"severity": each.severity.value, **fields})
+        screen.line(f"{each.severity.value.upper():<8}  {each.about}: {each.what}")
+        screen.line(f"{'':8}  do: {each.do}")
+        screen.line(f"{'':8}  see: {each.page}")
     _show_unchecked(screen, report.unseen)
     counts = Counter(finding.severity for finding in report.findings)
     nothing = "nothing is known to be wrong" if report.unseen else "nothing is wrong"
@@ -339,6 +313,8 @@ def _show_findings(screen: Screen, report: DoctorReport, *, checks: int) -> None
 
 def _show_unchecked(screen: Screen, unchecked: Sequence[Unchecked]) -> None:
     for each in unchecked:
+        fields = {"about": each.what, "what": each.reason, "needs": each.needs}
+        screen.json({"severity": "unknown", "code": "not_looked_at", **fields})
         needs = f": needs the right {each.needs}" if each.needs else ""
         screen.line(f"NOT SEEN  {each.what}: not checked{needs}")
         screen.line(f"{'':8}  {each.reason}")
@@ -354,33 +330,22 @@ def preflight(
     checked and is well; 1 something stands against it, or it is unknown whether jobs would be stranded; 6 nothing is
     known to stand against it, but not everything could be checked.
     """
-    deployment: Deployment = read_config("load", file)
+    # It imports pydantic, which few commands need.
+    from dueline.config.deployment import load
+
+    deployment = load(file)
     run = run_for(ctx, deployment.name, file=file)
     checks = connect.preflight(run.target, declared=deployment, queues=file, now=run.screen.now)
     with run.screen.progress(f"checking {deployment.name}") as bar:
-        # The first check may take long.
-        timer = Timer(_PROGRESS_AFTER_SECONDS, partial(bar, 0, len(checks.looks)))
-        timer.daemon = True
-        timer.start()
         report = checks.run(spread=in_lanes, on_progress=bar)
-        timer.cancel()
-    _show_problems(run.screen, report, file=file)
-    end_with([PROBLEM if report.problems else NOT_CHECKED if report.unseen else HEALTHY])
-
-
-def _show_problems(screen: Screen, report: Any, *, file: Path) -> None:
-    if screen.as_json:
-        for problem in report.problems:
-            screen.json({"problem": problem.about, "what": problem.what, "do": problem.do})
-        for each in report.unseen:
-            screen.json({"not_looked_at": each.what, "what": each.reason, "needs": each.needs})
-        return
     for problem in report.problems:
-        screen.line(f"PROBLEM   {problem.about}: {problem.what}. Do: {problem.do}")
-    _show_unchecked(screen, report.unseen)
+        run.screen.json({"problem": problem.about, "what": problem.what, "do": problem.do})
+        run.screen.line(f"PROBLEM   {problem.about}: {problem.what}. Do: {problem.do}")
+    _show_unchecked(run.screen, report.unseen)
     if report.problems:
-        screen.line(f"{len(report.problems)} against deploying {file}")
+        run.screen.line(f"{len(report.problems)} against deploying {file}")
     elif report.unseen:
-        screen.line(f"nothing is known against deploying {file}, but not everything could be checked")
+        run.screen.line(f"nothing is known against deploying {file}, but not everything could be checked")
     else:
-        screen.line(f"everything was checked, and nothing stands against deploying {file}")
+        run.screen.line(f"everything was checked, and nothing stands against deploying {file}")
+    end_with([PROBLEM if report.problems else NOT_CHECKED if report.unseen else HEALTHY])

@@ -1,19 +1,19 @@
 """Options and arguments as values: times, spans, payloads."""
 
 import json
-import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NoReturn
+from typing import Annotated, Any, BinaryIO
 from urllib.parse import urlsplit
 
 import typer
 
 from dueline.core import instant
+from dueline.core.request import json_text
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", re.ASCII)
@@ -75,97 +75,44 @@ def moment(text: str) -> datetime:
 
 def payload(text: str) -> object:
     """Return the JSON value of an argument, of stdin (`-`) or of a file (`@` and its name)."""
-    return _json(_content(text), "the payload")
+    if text != "-" and not text.startswith("@"):
+        # Bytes that are no UTF-8 come from the shell as surrogates.
+        return json_value(text.encode(errors="surrogatepass"), "the payload")
+    with source(text) as file:
+        return json_value(file.read(), "the payload")
 
 
 @contextmanager
-def source(text: str) -> Iterator[Iterable[bytes]]:
-    """Open stdin or a file, to be read line by line. Raises typer.BadParameter, even in the middle of it."""
-    if text != "-" and not text.startswith("@"):
-        raise typer.BadParameter("--lines reads payloads from stdin or a file: PAYLOAD must be - or @file")
-    if text == "-":
-        yield _lines_of(_stdin(), text)
-        return
+def source(text: str) -> Iterator[BinaryIO]:
+    """Open stdin or a file. Raises typer.BadParameter, even in the middle of it."""
     try:
-        file = Path(text[1:]).open("rb")  # noqa: SIM115, what fails later has another message
+        if text != "-":
+            with Path(text[1:]).open("rb") as file:
+                yield file
+        elif sys.stdin is None:
+            # It was closed.
+            raise typer.BadParameter("PAYLOAD is -, which is stdin, and that is closed")
+        else:
+            yield sys.stdin.buffer
     except OSError as error:
-        raise _unreadable(text, error) from None
-    with file:
-        yield _lines_of(file, text)
+        name = "stdin" if text == "-" else repr(text[1:])
+        raise typer.BadParameter(f"{name} cannot be read: {error.strerror}") from None
 
 
-def _lines_of(file: BinaryIO, text: str) -> Iterator[bytes]:
+def json_value(content: bytes, what: str) -> object:
+    """Return the value of a JSON text. Raises typer.BadParameter without the text, which may be secret."""
     try:
-        yield from file
-    except OSError as error:
-        raise _unreadable(text, error) from None
-
-
-def _stdin() -> BinaryIO:
-    # Python has none where it was closed.
-    if sys.stdin is None:
-        raise typer.BadParameter("PAYLOAD is -, which is stdin, and that is closed")
-    return sys.stdin.buffer
-
-
-def line(content: bytes, number: int) -> object:
-    """Return the JSON value that a line has, which is not blank."""
-    try:
-        return _json(content.decode(), f"line {number}")
+        value = json.loads(content.decode())
+        json_text(value)
     except UnicodeDecodeError:
-        raise typer.BadParameter(f"line {number} is no text in UTF-8") from None
-
-
-def is_blank(content: bytes) -> bool:
-    """Return whether a line has only what JSON treats as space."""
-    return not content.strip(b" \t\r\n")
-
-
-def _content(text: str) -> str:
-    try:
-        if text != "-" and not text.startswith("@"):
-            # Bytes that are no UTF-8 come from the shell as surrogates.
-            return text.encode().decode()
-        return (_stdin().read() if text == "-" else Path(text[1:]).read_bytes()).decode()
-    except OSError as error:
-        raise _unreadable(text, error) from None
-    except UnicodeError:
-        raise typer.BadParameter("the payload is no text in UTF-8") from None
-
-
-def _unreadable(text: str, error: OSError) -> typer.BadParameter:
-    name = "stdin" if text == "-" else repr(text[1:])
-    return typer.BadParameter(f"{name} cannot be read: {error.strerror}")
-
-
-def _json(text: str, what: str) -> object:
-    try:
-        return json.loads(text, parse_int=_whole, parse_float=_decimal, parse_constant=_constant)
+        raise typer.BadParameter(f"{what} is no text in UTF-8") from None
     except json.JSONDecodeError as error:
-        # Without the payload's text, which may be secret.
         raise typer.BadParameter(f"{what} is no JSON: {error.msg} at character {error.pos + 1}") from None
     except ValueError as error:
         raise typer.BadParameter(f"{what} is no JSON that can be sent: {error}") from None
     except RecursionError:
         raise typer.BadParameter(f"{what} is no JSON that can be read: it nests too deep") from None
-
-
-def _whole(digits: str) -> int:
-    try:
-        return int(digits)
-    except ValueError:
-        raise ValueError(f"a number has {len(digits)} digits, which are too many") from None
-
-
-def _decimal(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise ValueError("a number is too large for a float")
-    return number
-
-
-def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    return value
 
 
 def time_option(help: str, *names: str) -> Any:

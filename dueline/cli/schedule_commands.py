@@ -1,24 +1,26 @@
 """The commands about schedules: `dueline schedules ...`."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dueline.cli import operator_commands, options
-from dueline.cli.connect import CommandRun, read_config, run_for, run_of
+from dueline.cli import options
+from dueline.cli.connect import CommandRun, run_for, run_of
 from dueline.cli.options import span_text
 from dueline.cli.screen import DONE, end_with, json_of
 from dueline.client.schedules import Schedule, SubmittedRun
 from dueline.core.request import json_text
 from dueline.errors import DuelineError, InvalidSchedule
-from dueline.schedules.definition import CatchUp, Definition, Overlap, check_fires, check_of_queue
+from dueline.schedules.definition import Definition, check_fires, check_of_queue
 from dueline.schedules.rule import MOST_RUNS, Rule, shown_runs
 
 if TYPE_CHECKING:
@@ -66,16 +68,11 @@ def list_(ctx: typer.Context, queue: options.Queue, limit: options.Limit = None)
     """List a queue's schedules, by name."""
     run = run_of(ctx)
     schedules = islice(run.client.schedules(queue).list(), limit)
-    if run.screen.as_json:
-        for schedule in schedules:
-            run.screen.json(schedule_fields(schedule))
-        return
     rows = []
-    with run.screen.progress("listing") as bar:
-        for number, each in enumerate(schedules, start=1):
-            following = each.next[0].scheduled_for if each.next else None
-            rows.append((each.name, rule_of(each), state_of(each), following, each.owner))
-            bar(number, of=number)
+    for each in run.screen.track("listing", schedules):
+        run.screen.json(schedule_fields(each))
+        following = each.next[0].scheduled_for if each.next else None
+        rows.append((each.name, rule_of(each), state_of(each), following, each.owner))
     run.screen.table(["schedule", "runs", "state", "next", "owner"], rows)
 
 
@@ -115,25 +112,22 @@ def history(ctx: typer.Context, queue: options.Queue, name: Name, most: Most = 1
     """List a schedule's past runs and their results, the latest first. `get` has the next ones."""
     this = run_of(ctx)
     runs = this.client.schedules(queue).history(name, most, before=before)
-    if this.screen.as_json:
-        return this.screen.json(*map(json_of, runs))
     rows = []
     for each in runs:
+        this.screen.json(json_of(each))
         late = None if each.lateness is None else f"{each.lateness:.1f} s"
         rows.append((each.scheduled_for, each.state, each.attempts, late, each.error, each.id))
-    return this.screen.table(["for", "state", "attempts", "late by", "error", "id"], rows)
+    this.screen.table(["for", "state", "attempts", "late by", "error", "id"], rows)
 
 
 def _show_submitted(run: CommandRun, submitted: Sequence[SubmittedRun]) -> None:
-    if run.screen.as_json:
-        return run.screen.json(*map(json_of, submitted))
-    return run.screen.table(["for", "id"], ((each.scheduled_for, each.id) for each in submitted))
+    run.screen.json(*map(json_of, submitted))
+    run.screen.table(["for", "id"], ((each.scheduled_for, each.id) for each in submitted))
 
 
 def show_schedule(run: CommandRun, schedule: Schedule) -> None:
     """Show one schedule, and when it runs next."""
-    if run.screen.as_json:
-        return run.screen.json(schedule_fields(schedule))
+    run.screen.json(schedule_fields(schedule))
     own = {"schedule": f"{schedule.queue}/{schedule.name}", "runs": rule_of(schedule), "state": state_of(schedule)}
     effect = {"generation": schedule.generation, "effective from": schedule.effective_from}
     jitter = span_text(schedule.jitter) if schedule.jitter else None
@@ -144,7 +138,6 @@ def show_schedule(run: CommandRun, schedule: Schedule) -> None:
         run.screen.line("")
         rows = ((f"{each.local:{_LOCAL} %z}", f"{each.scheduled_for:{_UTC}}") for each in schedule.next)
         run.screen.table(["next, in its zone", "UTC"], rows)
-    return None
 
 
 def schedule_fields(schedule: Schedule) -> dict[str, Any]:
@@ -225,21 +218,18 @@ def preview(
     """Show the next runs of a rule, without a deployment."""
     screen = run_of(ctx).screen
     rule = Rule(cron=cron, every=every, zone=zone)
-    shown = islice(shown_runs(rule, after=since or screen.now), count)
-    if screen.as_json:
-        for run in shown:
-            screen.json(run.fields)
-        return
+    shown = list(islice(shown_runs(rule, after=since or screen.now), count))
+    screen.json(*(run.fields for run in shown))
     screen.line(rule.words)
     rows = ((f"{run.local:{_LOCAL} %Z}", f"{run.scheduled_for:{_UTC}}", run.mark) for run in shown)
     screen.table(["in the zone", "UTC", "clock"], rows)
 
 
 # `apply`: the schedules of a file.
-_OF_RULE = ("cron", "every", "zone", "start", "end", "count")
 # Shown by its name alone: a log may keep what is shown.
 _PAYLOAD = "payload"
-_OF_JOBS = ("tenant", "priority", "jitter", "owner", "description")
+_RULE = tuple(field.name for field in fields(Rule))
+_FIELDS = tuple(field.name for field in fields(Definition) if field.name != "rule")
 
 
 class Action(Enum):
@@ -255,23 +245,33 @@ class Action(Enum):
         self.verb, self.words = verb, words
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Step:
-    """One schedule, as the file has it (`definition`) and as the deployment has it (`existing`); None if it is not."""
+    """One schedule, as the file has it (`definition`) and as the deployment has it (`existing`); None if it is not.
+
+    `prune` says whether it is deleted if the file does not have it.
+    """
 
     queue: str
     name: str
-    action: Action
     definition: Definition | None
     existing: Schedule | None
+    prune: bool
 
     @property
+    def action(self) -> Action:
+        if self.definition is None:
+            return Action.DELETE if self.prune else Action.LEAVE
+        if self.existing is None:
+            return Action.CREATE
+        return Action.CHANGE if self.changes else Action.SAME
+
+    @cached_property
     def changes(self) -> dict[str, tuple[object, object]]:
         """The old and the new value of each field that changes; None is the default."""
         old = _definition(self.existing).to_dict() if self.existing else {}
         new = self.definition.to_dict() if self.definition else {}
-        names = [*old, *(name for name in new if name not in old)]
-        return {name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)}
+        return {name: (old.get(name), new.get(name)) for name in old | new if old.get(name) != new.get(name)}
 
     @property
     def summary(self) -> str:
@@ -281,50 +281,43 @@ class Step:
         if self.existing is None:
             return self.definition.rule.words
         texts = {
-            name: ["default" if value is None else str(value) for value in values]
+            name: " → ".join("default" if value is None else str(value) for value in values)
             for name, values in self.changes.items()
         }
-        return ", ".join(name if name == _PAYLOAD else f"{name}: {' → '.join(each)}" for name, each in texts.items())
+        return ", ".join(name if name == _PAYLOAD else f"{name}: {text}" for name, text in texts.items())
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """What changes, for machines."""
-        changes = self.changes if self.action is Action.CHANGE else {}
-        values = {name: {} if name == _PAYLOAD else {"from": old, "to": new} for name, (old, new) in changes.items()}
-        fields = {"queue": self.queue, "schedule": self.name, "action": self.action.verb}
-        return fields | ({"changes": values} if values else {})
+        step: dict[str, Any] = {"queue": self.queue, "schedule": self.name, "action": self.action.verb}
+        if self.action is Action.CHANGE:
+            values = {name: {"from": old, "to": new} for name, (old, new) in self.changes.items()}
+            step["changes"] = values | ({_PAYLOAD: {}} if _PAYLOAD in values else {})
+        return step
 
 
 def steps_of(
-    queue: str, definitions: Mapping[str, Definition], existing: Sequence[Schedule], *, owner: str, prune: bool
-) -> Iterator[Step]:
-    """Yield a step for each schedule of the file in a queue, and for those of `owner` that it no longer has."""
-    by_name = {schedule.name: schedule for schedule in existing}
-    for name, definition in definitions.items():
-        schedule = by_name.get(name)
-        if schedule is None:
-            action = Action.CREATE
-        else:
-            action = Action.SAME if _definition(schedule) == definition else Action.CHANGE
-        yield Step(queue=queue, name=name, action=action, definition=definition, existing=schedule)
-    for schedule in existing:
-        if schedule.owner == owner and schedule.name not in definitions:
-            action = Action.DELETE if prune else Action.LEAVE
-            yield Step(queue=queue, name=schedule.name, action=action, definition=None, existing=schedule)
+    queue: str, definitions: Mapping[str, Definition], existing: Iterable[Schedule], *, owner: str, prune: bool
+) -> list[Step]:
+    """Return a step for each schedule of the file in a queue, and for those of `owner` that it no longer has."""
+    there = {each.name: each for each in existing if each.name in definitions or each.owner == owner}
+    return [
+        Step(queue=queue, name=name, definition=definitions.get(name), existing=there.get(name), prune=prune)
+        for name in dict.fromkeys([*definitions, *there])
+    ]
 
 
 def _definition(schedule: Schedule) -> Definition:
-    rule = Rule(**{name: getattr(schedule, name) for name in _OF_RULE})
-    policies: dict[str, Any] = {"catch_up": CatchUp(schedule.catch_up), "overlap": Overlap(schedule.overlap)}
-    fields = {name: getattr(schedule, name) for name in _OF_JOBS}
-    return Definition(rule=rule, payload=json_text(schedule.payload), **policies, **fields)
+    rule = Rule(**{name: getattr(schedule, name) for name in _RULE})
+    own: dict[str, Any] = {name: getattr(schedule, name) for name in _FIELDS}
+    return Definition(rule=rule, **own | {_PAYLOAD: json_text(schedule.payload)})
 
 
 def _put_arguments(definition: Definition) -> dict[str, Any]:
     """Return the arguments of the client's `put`."""
-    rule = {name: getattr(definition.rule, name) for name in _OF_RULE}
-    fields = {name: getattr(definition, name) for name in (*_OF_JOBS, "catch_up", "overlap")}
-    return {**rule, **fields, "payload": json.loads(definition.payload)}
+    rule = {name: getattr(definition.rule, name) for name in _RULE}
+    own = {name: getattr(definition, name) for name in _FIELDS}
+    return rule | own | {_PAYLOAD: json.loads(definition.payload)}
 
 
 def apply(
@@ -343,61 +336,47 @@ def apply(
     put it: those of other owners, and queues that are not in FILE, stay as they are. If FILE names a deployment, it is
     for that one.
     """
-    content: SchedulesFile = read_config("load_schedules", file, queue=queue)
+    # It imports pydantic, which few commands need.
+    from dueline.config.deployment import load_schedules
+
+    content = load_schedules(file, queue=queue)
     run = run_for(ctx, content.deployment, file=file)
-    must_confirm = prune and not (yes or dry_run)
     steps, codes = _steps(run, content, prune=prune)
     if steps or not codes:
         _show(run, steps, dry_run=dry_run)
-    is_kept = must_confirm and not _may_delete(run, steps)
-    kept = [step for step in steps if is_kept and step.action is Action.DELETE]
-    chosen = [step for step in steps if step not in kept]
-    codes += _refused(run, chosen) if dry_run else _carried_out(run, chosen)
-    if kept:
-        run.screen.line(f"not deleted: {_names(kept)}")
+    gone = [step for step in steps if step.action is Action.DELETE]
+    names = ", ".join(f"{step.queue}/{step.name}" for step in gone)
+    if gone and not (yes or dry_run):
+        run.screen.check_can_confirm("--prune")
+        if not typer.confirm(f"Delete {names}?", err=True):
+            run.screen.line(f"not deleted: {names}")
+            steps = [step for step in steps if step not in gone]
+    codes += _refused(run, steps) if dry_run else _carried_out(run, steps)
     end_with(codes)
 
 
 def _steps(run: CommandRun, file: "SchedulesFile", *, prune: bool) -> tuple[list[Step], list[int]]:
     """Return the steps, and an exit code for each queue whose schedules could not be listed."""
     steps, codes = list[Step](), list[int]()
-    with run.screen.progress("comparing") as bar:
-        for number, (queue, definitions) in enumerate(file.schedules.items(), start=1):
-            try:
-                existing = list(run.client.schedules(queue).list())
-                steps += steps_of(queue, definitions, existing, owner=file.owner, prune=prune)
-            except DuelineError as error:
-                error.add_note(f"no schedule of queue {queue!r} was compared or changed")
-                codes.append(run.screen.error(error, queue=queue))
-            bar(number, of=len(file.schedules))
+    for queue, definitions in run.screen.track("comparing", file.schedules.items(), of=len(file.schedules)):
+        try:
+            existing = run.client.schedules(queue).list()
+            steps += steps_of(queue, definitions, existing, owner=file.owner, prune=prune)
+        except DuelineError as error:
+            error.add_note(f"no schedule of queue {queue!r} was compared or changed")
+            codes.append(run.screen.error(error, queue=queue))
     return steps, codes
 
 
-def _may_delete(run: CommandRun, steps: Sequence[Step]) -> bool:
-    """Return whether the deletions are confirmed. Raises typer.BadParameter where nobody can confirm."""
-    gone = _names(step for step in steps if step.action is Action.DELETE)
-    if not gone:
-        return True
-    if run.screen.as_json or not operator_commands.can_confirm():
-        reason = "which only a person at a terminal can confirm"
-        raise typer.BadParameter(f"--prune would delete {gone}, {reason}: add --yes")
-    return typer.confirm(f"Delete {gone}?", err=True)
-
-
-def _names(steps: Iterable[Step]) -> str:
-    return ", ".join(f"{step.queue}/{step.name}" for step in steps)
-
-
 def _show(run: CommandRun, steps: Sequence[Step], *, dry_run: bool) -> None:
-    if run.screen.as_json:
-        return run.screen.json(*(step.fields | {"dry_run": dry_run} for step in steps))
+    run.screen.json(*(step.as_json | {"dry_run": dry_run} for step in steps))
     shown = [step for step in steps if step.action is not Action.SAME]
     if shown:
         columns = ["action", "schedule", "what"]
         run.screen.table(columns, ((step.action.verb, f"{step.queue}/{step.name}", step.summary) for step in shown))
-    counts = {action: sum(step.action is action for step in steps) for action in Action}
-    totals = ", ".join(f"{count} {action.words}" for action, count in counts.items() if count)
-    return run.screen.line(totals or "there are no schedules, neither in the file nor of its owner")
+    counts = Counter(step.action for step in steps)
+    totals = ", ".join(f"{counts[action]} {action.words}" for action in Action if counts[action])
+    run.screen.line(totals or "there are no schedules, neither in the file nor of its owner")
 
 
 def _refused(run: CommandRun, steps: Sequence[Step]) -> Iterator[int]:
@@ -414,17 +393,14 @@ def _refused(run: CommandRun, steps: Sequence[Step]) -> Iterator[int]:
             yield run.screen.error(refusal, queue=step.queue, schedule=step.name)
 
 
-def _carried_out(run: CommandRun, steps: Sequence[Step]) -> Iterator[int]:
-    """Carry out all steps that can be; yield an exit code for each."""
+def _carried_out(run: CommandRun, steps: Sequence[Step]) -> list[int]:
+    """Carry out all steps that can be; return an exit code for each."""
     changes = [step for step in steps if step.action in (Action.CREATE, Action.CHANGE, Action.DELETE)]
-    codes = []
-    with run.screen.progress("applying") as bar:
-        for number, step in enumerate(changes, start=1):
-            codes.append(_carry_out(run, step))
-            bar(number, of=len(changes))
-    if not run.screen.as_json and changes:
+    tracked = run.screen.track("applying", changes, of=len(changes))
+    codes = [_carry_out(run, step) for step in tracked]
+    if changes:
         run.screen.line(f"{codes.count(DONE)} of {len(changes)} done")
-    yield from codes
+    return codes
 
 
 def _carry_out(run: CommandRun, step: Step) -> int:

@@ -4,25 +4,26 @@ import dataclasses
 import json
 import logging
 import sys
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from dueline.config import ConfigurationError
 from dueline.core import instant
 from dueline.core.job import Route
 from dueline.core.queue_settings import Rate
 from dueline.core.text import printable
 from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError
 
+A = TypeVar("A")
 # Those of errors are in errors.ERRORS.
 DONE, AGAIN, WRONG, TOO_LATE, INTERRUPTED = 0, 1, 2, 4, 130
 EXIT_CODES = (
@@ -34,31 +35,27 @@ EXIT_CODES = (
 _Misuse: Any = typer.BadParameter.__mro__[2]
 # A file or a pipe wraps no lines.
 _WIDE = 1000
-_PROGRESS_AFTER_SECONDS = 2.0
 # Spans of up to so many seconds are shown in units of so many.
 _UNITS = ((90, 1, "s"), (90 * 60, 60, "min"), (36 * 3600, 3600, "h"), (float("inf"), 86_400, "days"))
 
 
 def report_error(error: BaseException, *, as_json: bool, **about: Any) -> int:
     """Write an error to stderr, as one line; return its exit code. `about` names what it concerns."""
-    code, message, exit_code = _describe(error)
     if isinstance(error, DuelineError):
+        code, message, exit_code = error.code, _message_of(error), error.exit_code
         about |= {name: value for name, value in (("id", error.job_id), ("key", error.key)) if value is not None}
+    elif isinstance(error, _Misuse):
+        code, message, exit_code = "usage", error.format_message().removeprefix("Invalid value: "), WRONG
+    elif isinstance(error, ConfigurationError):
+        code, message, exit_code = "usage", str(error), WRONG
+    elif isinstance(error, KeyboardInterrupt | typer.Abort):
+        code, message, exit_code = "interrupted", "interrupted", INTERRUPTED
+    else:
+        code, message, exit_code = "error", f"{type(error).__name__}: {error}", AGAIN
     line = " ".join(message.split())
     document = json.dumps({"error": {"code": code, "message": line, **about}})
     typer.echo(document if as_json else f"dueline: {printable(line)}", file=sys.stderr)
     return exit_code
-
-
-def _describe(error: BaseException) -> tuple[str, str, int]:
-    """Return an error's code for machines, its message and its exit code."""
-    if isinstance(error, DuelineError):
-        return error.code, _message_of(error), error.exit_code
-    if isinstance(error, _Misuse):
-        return "usage", error.format_message().removeprefix("Invalid value: "), WRONG
-    if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return "interrupted", "interrupted", INTERRUPTED
-    return "error", f"{type(error).__name__}: {error}", AGAIN
 
 
 def _message_of(error: DuelineError) -> str:
@@ -74,23 +71,25 @@ def _message_of(error: DuelineError) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Screen:
-    """Shows things on stdout, as JSON or as text, and errors on stderr."""
+    """Shows results on stdout: `json` to machines, all else to people. Errors and notes go to stderr."""
 
     as_json: bool
     now: datetime
 
     def json(self, *values: object, to_stderr: bool = False) -> None:
         """Write values as JSON, one a line."""
-        for value in values:
+        for value in values if self.as_json else ():
             typer.echo(json.dumps(value), err=to_stderr)
 
     def line(self, text: str) -> None:
-        """Write one line for people."""
-        typer.echo(printable(text))
+        """Write one line."""
+        if not self.as_json:
+            typer.echo(printable(text))
 
     def note(self, text: str) -> None:
-        """Write one line for people to stderr."""
-        typer.echo(f"dueline: {printable(text)}", err=True)
+        """Write one line to stderr."""
+        if not self.as_json:
+            typer.echo(f"dueline: {printable(text)}", err=True)
 
     def record(self, fields: Mapping[str, object]) -> None:
         """Show one thing, a field a line; None is left out."""
@@ -101,6 +100,8 @@ class Screen:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Show a table."""
+        if self.as_json:
+            return
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for column in columns:
             table.add_column(column, overflow="fold")
@@ -113,14 +114,37 @@ class Screen:
         """Report an error on stderr; return its exit code."""
         return report_error(error, as_json=self.as_json, **about)
 
-    def progress(self, label: str) -> "Bar":
-        """Return a progress bar, which machines are not shown."""
-        return Bar(label, shown=not self.as_json)
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
+        """Show a progress bar on a terminal's stderr; yield what shows how many are done of how many."""
+        is_shown = sys.stderr.isatty() and not self.as_json
+        with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False, disable=not is_shown) as bar:
+            task = bar.add_task(label, total=None)
+            yield lambda done, of: bar.update(task, completed=done, total=max(done, of))
+
+    def track(self, label: str, items: Iterable[A], *, of: int = 0) -> Iterator[A]:
+        """Yield items, and show a progress bar meanwhile."""
+        with self.progress(label) as bar:
+            for number, item in enumerate(items, start=1):
+                yield item
+                bar(number, of)
+
+    def check_can_confirm(self, option: str) -> None:
+        """Raise typer.BadParameter where nobody can confirm what an option does."""
+        if self.as_json or not can_confirm():
+            raise typer.BadParameter(
+                f"{option} needs a confirmation, which only a person at a terminal can give: add --yes"
+            )
 
     def _text(self, value: object) -> str:
         if isinstance(value, datetime):
             return f"{value.astimezone():%Y-%m-%d %H:%M:%S %Z} ({relative(value - self.now)})"
         return "" if value is None else printable(str(value))
+
+
+def can_confirm() -> bool:
+    """Return whether a person is there to answer a question."""
+    return sys.stdin.isatty()
 
 
 class ScreenLog(logging.Handler):
@@ -131,36 +155,8 @@ class ScreenLog(logging.Handler):
         self._screen = screen
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._screen.as_json:
-            self._screen.json({"warning": record.getMessage()}, to_stderr=True)
-        else:
-            self._screen.note(record.getMessage())
-
-
-class Bar:
-    """A progress bar on a terminal's stderr, shown once something takes longer than two seconds."""
-
-    def __init__(self, label: str, *, shown: bool) -> None:
-        self._label = label
-        self._shown = shown and sys.stderr.isatty()
-        self._since = time.monotonic()
-        self._progress: Progress | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _type: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None) -> None:
-        if self._progress:
-            self._progress.stop()
-
-    def __call__(self, done: int, of: int) -> None:
-        """Show that so many are done."""
-        if self._progress is None and self._shown and time.monotonic() - self._since > _PROGRESS_AFTER_SECONDS:
-            self._progress = Progress(console=Console(stderr=True), transient=True)
-            self._progress.add_task(self._label, total=of)
-            self._progress.start()
-        if self._progress:
-            self._progress.update(self._progress.task_ids[0], completed=done, total=max(done, of))
+        self._screen.json({"warning": record.getMessage()}, to_stderr=True)
+        self._screen.note(record.getMessage())
 
 
 def end_with(codes: Iterable[int]) -> None:

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from dueline.config import ConfigurationError
 from dueline.config.names import Dashboards, Names
 from dueline.config.queue import EMAIL, STRICT, QueueConfig, RetryConfig, ScheduleConfig, ScheduleName
-from dueline.config.yaml_file import ConfigurationError, load_as, none_is_empty
+from dueline.config.yaml_file import load_as, none_is_empty
 from dueline.core.job import MAX_RETENTION, QUEUE_NAME
 from dueline.core.queue_settings import PLANNER, QueueSettings, WorkSettings
 from dueline.errors import InvalidSchedule

@@ -9,15 +9,13 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dueline.config import ConfigurationError
+
 Model = TypeVar("Model", bound=BaseModel)
 _OF_ONE = re.compile(r"[a-z][a-z0-9_.-]* is ")
 _CRON = re.compile(r"\bcron\s*:")
 _MOST_DIGITS = 100
 AllowedSettings = Callable[[Sequence[int | str]], Iterable[str]]
-
-
-class ConfigurationError(ValueError):
-    """A file is not as it should be; the message names each field, its value and what is allowed."""
 
 
 class _UniqueKeys(yaml.SafeLoader):

@@ -15,9 +15,9 @@ from aws_cdk import App
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment
 from dueline.config.names import Names
-from dueline.config.yaml_file import ConfigurationError
 from dueline.core.job import KEEP_DAYS, MAX_PARTITIONS, QUEUE_NAME
 from dueline.core.rows import IDEMPOTENCY_PARTITIONS
 from infra.queue_stack import MOST_CHARACTERS, GroupsStack

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from dueline import Client, Patience
@@ -182,23 +181,6 @@ def test_lines_beyond_memory_are_all_sent(schedule, api_server, monkeypatch):
     assert (result.exit_code, result.stdout) == (0, "scheduled 2000 of 2000\n")
     sent = [job["payload"]["n"] for request in api_server.requests for job in request.json["jobs"]]
     assert sorted(sent) == list(range(2000))
-
-
-def test_unreadable_line_fails_alone(schedule, api_server, monkeypatch):
-    # One that nests as deep as the stack allows.
-    read, checked = options.line, set()
-
-    def once(content, number):
-        if number == 2 and number in checked:
-            raise typer.BadParameter("line 2 is no JSON that can be read: it nests too deep")
-        checked.add(number)
-        return read(content, number)
-
-    monkeypatch.setattr(options, "line", once)
-    result = schedule(*KEPT, stdin="1\n2\n3\n")
-    assert (result.exit_code, result.stdout) == (2, "scheduled 2 of 3\n")
-    assert Path("left").read_text() == "\n2\n"
-    assert [job["key"] for job in api_server.requests[0].json["jobs"]] == ["k-1", "k-3"]
 
 
 # Ids

@@ -12,12 +12,11 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from dueline.config import registry
+from dueline.config import ConfigurationError, registry
 from dueline.config.deployment import Deployment, load, load_schedules
 from dueline.config.environment import ApiSettings, IngestSettings, TickSettings
 from dueline.config.names import Names
 from dueline.config.schema import DOCS, documents
-from dueline.config.yaml_file import ConfigurationError
 from dueline.core.job import MAX_PRIORITY, Partition
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
 from tests.builders import a_queue
