@@ -14,8 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from dueline import __version__
-from dueline.cli import options
-from dueline.cli.connect import CommandRun, Target
+from dueline.cli import connect, options
 from dueline.cli.screen import DONE, EXIT_CODES, INTERRUPTED, Screen, ScreenLog, report_error
 from dueline.core.clock import SystemClock
 
@@ -68,12 +67,20 @@ class Group(TyperGroup):
         command = (COMMANDS | _SCHEDULES).get(cmd_name)
         return command and _imported(cmd_name, *command)
 
-    def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
         """Run a command, and report what it raises. SIGTERM ends it as Ctrl-C does."""
         arguments = json_first(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             with sigterm_as_ctrl_c():
-                code = super().main(arguments, *rest, standalone_mode=False, **extra | {"prog_name": "dueline"})
+                code = super().main(arguments, "dueline", complete_var, False, **extra)
             if code == INTERRUPTED:
                 raise KeyboardInterrupt
         except (Exception, KeyboardInterrupt) as error:
@@ -140,10 +147,10 @@ def start(
 
     The options below come before the command: dueline --name shop queues.
     """
-    target = Target(name=name, url=options.url(url), profile=profile, region=region)
+    target = connect.Target(name=name, url=options.url(url), profile=profile, region=region)
     screen = Screen(as_json=as_json, now=SystemClock().now())
     logging.getLogger("dueline").handlers = [ScreenLog(screen)]
-    ctx.obj = CommandRun(target=target, screen=screen)
+    ctx.obj = connect.CommandRun(target=target, screen=screen)
 
 
 def run() -> int:

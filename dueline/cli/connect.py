@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dueline.cli.screen import Screen
-from dueline.core.clock import SystemClock
-from dueline.core.retry import LANES, Calls, Patience, in_lanes
+from dueline.core import clock, retry
 
 if TYPE_CHECKING:
     # What one command needs, the others need not import.
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 
 _LONGEST_LOOK = timedelta(seconds=15)
 # A browser has six connections to one host, and each request may concern several queues.
-_LANES = 6 + LANES
+_LANES = 6 + retry.LANES
 # A page repeats requests itself, and must not wait for long.
-_OF_A_PAGE = Patience(attempts=2, seconds=5)
+_OF_A_PAGE = retry.Patience(attempts=2, seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +77,7 @@ def _session(target: Target) -> Any:
         return clients.session(profile=target.profile, region=target.region)
 
 
-def client(target: Target, *, patience: Patience | None = None) -> "Client":
+def client(target: Target, *, patience: retry.Patience | None = None) -> "Client":
     """Return a client of a deployment. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.client.client import Client
 
@@ -97,6 +96,11 @@ class ConsoleConnection:
     caller: Callable[[], str | None]
 
 
+def retrying(patience: retry.Patience) -> retry.Calls:
+    """Return what repeats calls to AWS."""
+    return retry.Calls(patience=patience, clock=clock.SystemClock(), jitter=random.random)
+
+
 def console(target: Target) -> ConsoleConnection:
     """Return what the console needs of a deployment. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.aws import api_transport, clients
@@ -105,14 +109,13 @@ def console(target: Target) -> ConsoleConnection:
 
     session = _session(target) if target.profile or target.region or target.url is None else None
     upstream = api_transport.connect(target.name, url=target.url, session=session, lanes=_LANES)
-    clock = SystemClock()
-    calls = Calls(patience=_OF_A_PAGE, clock=clock, jitter=random.random)
+    time, calls = clock.SystemClock(), retrying(_OF_A_PAGE)
     backend = Backend(
-        get=lambda path: calls.run(lambda: upstream.send("GET", path, None, headers={}).content(now=clock.now())),
+        get=lambda path: calls.run(lambda: upstream.send("GET", path, None, headers={}).content(now=time.now())),
         dead_letters=partial(dead_letters, target),
         figures=CloudWatchFigures(target.name, session=partial(_session, target)),
-        clock=clock,
-        parallel_map=in_lanes,
+        clock=time,
+        parallel_map=retry.in_lanes,
     )
     return ConsoleConnection(
         upstream=upstream,

@@ -10,7 +10,6 @@ import typer
 
 from dueline import __version__
 from dueline.cli import connect
-from dueline.cli.connect import CommandRun, run_of
 
 _REQUIRED = {"starlette", "uvicorn"}
 
@@ -26,7 +25,7 @@ def console(
     It is a page about queues, jobs, schedules and dead letters, served on this machine, to this user only, with the
     same AWS credentials as all commands.
     """
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     with suppress(KeyboardInterrupt), serving(run, port=port, read_only=read_only) as url:
         run.screen.json({"url": url})
         run.screen.line(f"the console: {url}")
@@ -37,7 +36,7 @@ def console(
 
 
 @contextmanager
-def serving(run: CommandRun, *, port: int, read_only: bool) -> Iterator[str]:
+def serving(run: connect.CommandRun, *, port: int, read_only: bool) -> Iterator[str]:
     """Serve the console of a deployment while the context is open; yield the URL, with the token.
 
     Raises DeploymentNotFound, Forbidden or Unavailable, and typer.BadParameter where the port is taken. Ends the

@@ -1,6 +1,5 @@
 """Schedule payloads from a file, one a line: all are checked before any is sent, and those that failed are kept."""
 
-import errno
 import json
 import re
 import shlex
@@ -21,13 +20,10 @@ import typer
 from dueline.cli import connect, options
 from dueline.cli.connect import CommandRun
 from dueline.cli.screen import DONE, end_with, json_of
-from dueline.client.client import Client
-from dueline.client.job_ids import IdParameters
+from dueline.client import client, job_ids
 from dueline.client.models import Job, NewJob
-from dueline.core import instant
+from dueline.core import instant, request, retry
 from dueline.core.job import JobId, Partition, Route, queue_name
-from dueline.core.request import JOBS_TO_A_PARTITION, partition_of
-from dueline.core.retry import Patience
 from dueline.core.text import shown
 from dueline.errors import DuelineError
 
@@ -91,7 +87,7 @@ class ImportRest:
                 try:
                     _write(file, lines)
                     if self.path.exists():
-                        raise FileExistsError(errno.EEXIST, "it exists by now")
+                        raise FileExistsError(0, "it exists by now")
                     Path(file.name).rename(self.path)
                 except OSError:
                     Path(file.name).unlink()
@@ -119,18 +115,18 @@ def undisturbed() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def id_terms(client: Client, queue: str) -> IdParameters | None:
+def id_terms(dueline_client: client.Client, queue: str) -> job_ids.IdParameters | None:
     """Return what ids of a queue's jobs are made with, retrying as often as the client does.
 
     Returns None from an older deployment, for a queue that takes no jobs yet, or without the right to list queues.
     Raises QueueNotFound, Throttled or Unavailable.
     """
     name = queue_name(queue)
-    return client._calls.run(lambda: client._api.id_parameters(name))
+    return dueline_client._calls.run(lambda: dueline_client._api.id_parameters(name))
 
 
 # An import tries as often as it takes, and gives up after so long without any progress.
-PATIENCE = Patience(attempts=1000, seconds=180)
+PATIENCE = retry.Patience(attempts=1000, seconds=180)
 _EXAMPLES = 3
 _TOKEN = re.compile(
     r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([1-9][0-9]{0,2})\.([dt])\.(0|[1-9][0-9]{0,12})", re.ASCII
@@ -152,12 +148,12 @@ class ImportIds:
 
     @classmethod
     def create(
-        cls, number: uuid.UUID, terms: IdParameters, *, at: datetime | None, delay: float | timedelta | None
+        cls, number: uuid.UUID, terms: job_ids.IdParameters, *, at: datetime | None, delay: float | timedelta | None
     ) -> "ImportIds":
         """Return the ids of a run that starts now. Raises InvalidJob for a time that no job can be due at."""
         # By AWS's clock.
-        request = NewJob(payload=None, at=at, delay=delay).checked(now=terms.moment.latest)
-        due = terms.due(at=request.at, delay=request.delay)
+        checked = NewJob(payload=None, at=at, delay=delay).checked(now=terms.moment.latest)
+        due = terms.due(at=checked.at, delay=checked.delay)
         return cls(number=number, partitions=terms.partitions, route=terms.route(due), due=due)
 
     @classmethod
@@ -176,8 +172,8 @@ class ImportIds:
 
     def id(self, queue: str, line: int) -> JobId:
         """Return the id of a line's job."""
-        first = self._uid(line - line % JOBS_TO_A_PARTITION)
-        partition = Partition(queue=queue, number=partition_of(first, self.partitions))
+        first = self._uid(line - line % request.JOBS_TO_A_PARTITION)
+        partition = Partition(queue=queue, number=request.partition_of(first, self.partitions))
         return JobId(partition=partition, route=self.route, due=self.due, uid=self._uid(line))
 
     def _uid(self, line: int) -> str:
@@ -247,9 +243,9 @@ class Import:
         self._run, self._screen = run, run.screen
         self._queue, self._source, self._job = queue_name(queue), source, job
         self._client = connect.client(run.target, patience=PATIENCE)
-        request = job.checked(now=None)
+        checked = job.checked(now=None)
         key = str(uuid.uuid4()) if job.key is None else job.key
-        self._ids: ImportIds | LineKeys = token or LineKeys(key=key, at=request.at, delay=request.delay)
+        self._ids: ImportIds | LineKeys = token or LineKeys(key=key, at=checked.at, delay=checked.delay)
         self._left = ImportRest(left, now=run.screen.now)
         # By their code: how many errors there were, and the first few of them.
         self._errors: Counter[str] = Counter()

@@ -1,6 +1,5 @@
 """What people on call run: queues and workers, dead letters, restored tables, and what is wrong with a deployment."""
 
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -11,13 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from dueline.cli import connect, options
-from dueline.cli.connect import CommandRun, run_for, run_of
 from dueline.cli.screen import AGAIN, DONE, Screen, end_with, json_of
 from dueline.config.names import Names
-from dueline.core.clock import SystemClock
+from dueline.core import retry
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import Rate
-from dueline.core.retry import Calls, Patience, in_lanes
 from dueline.errors import DuelineError
 from dueline.operations.dead_letters import DeadLetterFilter, error_groups_json, reasons_json, to_inbound, to_its_queue
 from dueline.operations.doctor import examine
@@ -38,7 +35,7 @@ def queues(
     ctx: typer.Context, name: Annotated[str | None, typer.Argument(metavar="QUEUE", show_default=False)] = None
 ) -> None:
     """List the queues, or show how one of them is doing."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     if name is not None:
         return _show_overview(run.screen, name, run.client.queue(name))
     settings = run.client.queues()
@@ -50,13 +47,13 @@ def queues(
 
 def pause(ctx: typer.Context, queue: options.Queue) -> None:
     """Stop a queue's workers from starting jobs."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     _show_control(run.screen, queue, run.client.pause(queue))
 
 
 def resume(ctx: typer.Context, queue: options.Queue) -> None:
     """Let a queue's workers start jobs again."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     _show_control(run.screen, queue, run.client.resume(queue))
 
 
@@ -72,7 +69,7 @@ def rate(
 
     The rate is that of all its workers together; 0/s lets them start nothing.
     """
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     if rate is None:
         return _show_control(run.screen, queue, run.client.queue(queue).control, changed=False)
     return _show_control(run.screen, queue, run.client.set_rate(queue, None if rate == _NO_RATE else Rate.parse(rate)))
@@ -139,7 +136,7 @@ def redrive(
     Without --apply they are counted, by error and age, and left as they are. Ages count from when the message was last
     sent to SQS, which its own move to a dead-letter queue leaves as it was.
     """
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     if (queue is None) is not parked:
         raise typer.BadParameter("give a QUEUE or --parked, and not both")
     if not parked and (of_queue or past_retention):
@@ -163,12 +160,13 @@ def redrive(
         end_with([AGAIN if put_back(apply=True).failed else DONE])
 
 
-def _put_back(run: CommandRun, queue: str | None, redrive: Callable[..., Redrive], *, apply: bool) -> RedriveResult:
+def _put_back(
+    run: connect.CommandRun, queue: str | None, redrive: Callable[..., Redrive], *, apply: bool
+) -> RedriveResult:
     """Put messages back, or only count them, and show the result. Without a queue, they are parked jobs."""
     source = f"queue {queue}" if queue else "parked jobs"
-    calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
     with run.screen.progress(f"redriving {source}") as bar:
-        prepared = redrive(calls=calls, spread=in_lanes, on_progress=bar)
+        prepared = redrive(calls=connect.retrying(retry.Patience()), spread=retry.in_lanes, on_progress=bar)
         result = prepared.apply() if apply else prepared.look()
     _show_redriven(run.screen, queue, source, result, applied=apply)
     return result
@@ -227,7 +225,7 @@ def restore(
     They are tables that AWS restored to a point in time. Rows that the deployment has stay as they are. The next run
     continues one that ended early.
     """
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     _check_tables(run, jobs, state, hand_over_from)
 
     def run_once(*, apply: bool) -> RestoreResult:
@@ -243,7 +241,7 @@ def restore(
         run_once(apply=True)
 
 
-def _check_tables(run: CommandRun, jobs: str, state: str, hand_over_from: datetime | None) -> None:
+def _check_tables(run: connect.CommandRun, jobs: str, state: str, hand_over_from: datetime | None) -> None:
     names = Names(run.target.name)
     for option, table, live in (("--jobs", jobs, names.table), ("--state", state, names.state)):
         if table in (names.table, names.state):
@@ -285,14 +283,14 @@ def doctor(
     The worst comes first. It changes nothing. Exit codes: 0 everything was checked and is well; 1 something is wrong; 6
     nothing is known to be wrong, but not everything could be checked.
     """
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     try:
         checks, observe = connect.doctor(run.target, now=run.screen.now, sample=sample)
     except DuelineError as error:
         run.screen.error(error)
         raise typer.Exit(NOT_CHECKED) from None
     with run.screen.progress(f"checking {run.target.name}") as bar:
-        report = examine(checks, observe=observe, spread=in_lanes, on_progress=bar)
+        report = examine(checks, observe=observe, spread=retry.in_lanes, on_progress=bar)
     _show_findings(run.screen, report, checks=len(checks))
     end_with([PROBLEM if report.findings else NOT_CHECKED if report.unseen else HEALTHY])
 
@@ -334,10 +332,10 @@ def preflight(
     from dueline.config.deployment import load
 
     deployment = load(file)
-    run = run_for(ctx, deployment.name, file=file)
+    run = connect.run_for(ctx, deployment.name, file=file)
     checks = connect.preflight(run.target, declared=deployment, queues=file, now=run.screen.now)
     with run.screen.progress(f"checking {deployment.name}") as bar:
-        report = checks.run(spread=in_lanes, on_progress=bar)
+        report = checks.run(spread=retry.in_lanes, on_progress=bar)
     for problem in report.problems:
         run.screen.json({"problem": problem.about, "what": problem.what, "do": problem.do})
         run.screen.line(f"PROBLEM   {problem.about}: {problem.what}. Do: {problem.do}")

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from enum import Enum
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,6 @@ import typer
 
 from dueline.cli import options
 from dueline.cli.connect import CommandRun, run_for, run_of
-from dueline.cli.options import span_text
 from dueline.cli.screen import DONE, end_with, json_of
 from dueline.client.schedules import Schedule, SubmittedRun
 from dueline.core.request import json_text
@@ -130,7 +128,7 @@ def show_schedule(run: CommandRun, schedule: Schedule) -> None:
     run.screen.json(schedule_fields(schedule))
     own = {"schedule": f"{schedule.queue}/{schedule.name}", "runs": rule_of(schedule), "state": state_of(schedule)}
     effect = {"generation": schedule.generation, "effective from": schedule.effective_from}
-    jitter = span_text(schedule.jitter) if schedule.jitter else None
+    jitter = options.span_text(schedule.jitter) if schedule.jitter else None
     job = {"payload": json.dumps(schedule.payload), "jitter": jitter, "words": schedule.words}
     details = {name.replace("_", " "): getattr(schedule, name) for name in _DETAILS}
     run.screen.record({**own, **effect, **job, **details})
@@ -151,7 +149,9 @@ def schedule_fields(schedule: Schedule) -> dict[str, Any]:
 
 def rule_of(schedule: Schedule) -> str:
     """Return when a schedule runs, in a few words."""
-    return f"every {span_text(schedule.every)}" if schedule.every is not None else f"{schedule.cron} {schedule.zone}"
+    if schedule.every is None:
+        return f"{schedule.cron} {schedule.zone}"
+    return f"every {options.span_text(schedule.every)}"
 
 
 def state_of(schedule: Schedule) -> str:
@@ -232,17 +232,15 @@ _RULE = tuple(field.name for field in fields(Rule))
 _FIELDS = tuple(field.name for field in fields(Definition) if field.name != "rule")
 
 
-class Action(Enum):
-    """How a schedule is made as the file has it, and the words for several of them."""
-
-    CREATE = "create", "to create"
-    CHANGE = "change", "to change"
-    DELETE = "delete", "to delete"
-    LEAVE = "leave", "no longer in the file: --prune deletes them"
-    SAME = "same", "the same"
-
-    def __init__(self, verb: str, words: str) -> None:
-        self.verb, self.words = verb, words
+Action = Literal["create", "change", "delete", "leave", "same"]
+# How several schedules are made as the file has them.
+_ACTIONS: Mapping[Action, str] = {
+    "create": "to create",
+    "change": "to change",
+    "delete": "to delete",
+    "leave": "no longer in the file: --prune deletes them",
+    "same": "the same",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,10 +259,10 @@ class Step:
     @property
     def action(self) -> Action:
         if self.definition is None:
-            return Action.DELETE if self.prune else Action.LEAVE
+            return "delete" if self.prune else "leave"
         if self.existing is None:
-            return Action.CREATE
-        return Action.CHANGE if self.changes else Action.SAME
+            return "create"
+        return "change" if self.changes else "same"
 
     @cached_property
     def changes(self) -> dict[str, tuple[object, object]]:
@@ -289,8 +287,8 @@ class Step:
     @property
     def as_json(self) -> dict[str, Any]:
         """What changes, for machines."""
-        step: dict[str, Any] = {"queue": self.queue, "schedule": self.name, "action": self.action.verb}
-        if self.action is Action.CHANGE:
+        step: dict[str, Any] = {"queue": self.queue, "schedule": self.name, "action": self.action}
+        if self.action == "change":
             values = {name: {"from": old, "to": new} for name, (old, new) in self.changes.items()}
             step["changes"] = values | ({_PAYLOAD: {}} if _PAYLOAD in values else {})
         return step
@@ -344,7 +342,7 @@ def apply(
     steps, codes = _steps(run, content, prune=prune)
     if steps or not codes:
         _show(run, steps, dry_run=dry_run)
-    gone = [step for step in steps if step.action is Action.DELETE]
+    gone = [step for step in steps if step.action == "delete"]
     names = ", ".join(f"{step.queue}/{step.name}" for step in gone)
     if gone and not (yes or dry_run):
         run.screen.check_can_confirm("--prune")
@@ -370,18 +368,18 @@ def _steps(run: CommandRun, file: "SchedulesFile", *, prune: bool) -> tuple[list
 
 def _show(run: CommandRun, steps: Sequence[Step], *, dry_run: bool) -> None:
     run.screen.json(*(step.as_json | {"dry_run": dry_run} for step in steps))
-    shown = [step for step in steps if step.action is not Action.SAME]
+    shown = [step for step in steps if step.action != "same"]
     if shown:
         columns = ["action", "schedule", "what"]
-        run.screen.table(columns, ((step.action.verb, f"{step.queue}/{step.name}", step.summary) for step in shown))
+        run.screen.table(columns, ((step.action, f"{step.queue}/{step.name}", step.summary) for step in shown))
     counts = Counter(step.action for step in steps)
-    totals = ", ".join(f"{counts[action]} {action.words}" for action in Action if counts[action])
+    totals = ", ".join(f"{counts[action]} {words}" for action, words in _ACTIONS.items() if counts[action])
     run.screen.line(totals or "there are no schedules, neither in the file nor of its owner")
 
 
 def _refused(run: CommandRun, steps: Sequence[Step]) -> Iterator[int]:
     """Report definitions that would be refused, as far as can be checked here; yield an exit code for each."""
-    changes = [(step, step.definition) for step in steps if step.definition and step.action is not Action.SAME]
+    changes = [(step, step.definition) for step in steps if step.definition and step.action != "same"]
     queues = {queue.name: queue for queue in run.client.queues()} if changes else {}
     for step, definition in changes:
         try:
@@ -395,7 +393,7 @@ def _refused(run: CommandRun, steps: Sequence[Step]) -> Iterator[int]:
 
 def _carried_out(run: CommandRun, steps: Sequence[Step]) -> list[int]:
     """Carry out all steps that can be; return an exit code for each."""
-    changes = [step for step in steps if step.action in (Action.CREATE, Action.CHANGE, Action.DELETE)]
+    changes = [step for step in steps if step.action in ("create", "change", "delete")]
     tracked = run.screen.track("applying", changes, of=len(changes))
     codes = [_carry_out(run, step) for step in tracked]
     if changes:
