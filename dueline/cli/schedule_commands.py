@@ -338,7 +338,7 @@ def apply(
     from dueline.config.deployment import load_schedules
 
     content = load_schedules(file, queue=queue)
-    run = run_for(ctx, content.deployment, file=file)
+    run = run_for(ctx, content.name, file=file)
     steps, codes = _steps(run, content, prune=prune)
     if steps or not codes:
         _show(run, steps, dry_run=dry_run)
@@ -356,7 +356,7 @@ def apply(
 def _steps(run: CommandRun, file: "SchedulesFile", *, prune: bool) -> tuple[list[Step], list[int]]:
     """Return the steps, and an exit code for each queue whose schedules could not be listed."""
     steps, codes = list[Step](), list[int]()
-    for queue, definitions in run.screen.track("comparing", file.schedules.items(), of=len(file.schedules)):
+    for queue, definitions in run.screen.track("comparing", file.schedules.items(), of=len(file.queues)):
         try:
             existing = run.client.schedules(queue).list()
             steps += steps_of(queue, definitions, existing, owner=file.owner, prune=prune)

@@ -1,23 +1,21 @@
 """queues.yaml: a deployment's settings, its queues and their schedules, validated."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from dueline.config import ConfigurationError
 from dueline.config.names import Dashboards, Names
 from dueline.config.queue import EMAIL, STRICT, QueueConfig, RetryConfig, ScheduleConfig, ScheduleName
-from dueline.config.yaml_file import load_as, none_is_empty
+from dueline.config.yaml_file import load_as, none_is_empty, of_form
 from dueline.core.job import MAX_RETENTION, QUEUE_NAME
 from dueline.core.queue_settings import PLANNER, QueueSettings, WorkSettings
-from dueline.errors import InvalidSchedule
-from dueline.schedules.definition import Definition
+from dueline.schedules.definition import MAX_LABEL_CHARACTERS, Definition
 
 ON_DEMAND = "on-demand"
 # DynamoDB's quota of a table, unless it was raised.
@@ -75,7 +73,6 @@ _KEY = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 _POLICY = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]+$"
 _CERTIFICATE = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
 _DOMAIN = r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$"
-_MOST_OF_A_DOMAIN = 253
 # What all services take whose resources are tagged.
 _TAG_CHARACTERS = "[A-Za-z0-9 _.:/=+@-]"
 _OF_A_QUEUES_STACK = "-queue(-|$)"
@@ -101,42 +98,27 @@ class SystemLogLevel(StrEnum):
     WARN = "WARN"
 
 
-def _is_a_key(arn: str) -> str:
-    # IAM looks at the key itself: a right to use an alias is none to use what it stands for.
-    if not re.fullmatch(_KEY, arn):
-        raise ValueError("must be the ARN of a key, arn:aws:kms:{region}:{account}:key/{id}, and not of an alias")
-    return arn
+# IAM looks at the key itself: a right to use an alias is none to use what it stands for.
+_IS_A_KEY = of_form(_KEY, "must be the ARN of a key, arn:aws:kms:{region}:{account}:key/{id}, and not of an alias")
+_IS_A_POLICY = of_form(_POLICY, "must be the ARN of a managed policy, arn:aws:iam::{account}:policy/{name}")
+_IS_A_CERTIFICATE = of_form(
+    _CERTIFICATE, "must be the ARN of a certificate, arn:aws:acm:{region}:{account}:certificate/{id}"
+)
+_IS_A_DOMAIN = of_form(
+    f"(?!.{{254}}){_DOMAIN}", "must be a domain name in lower case without a scheme or a path, such as jobs.example.com"
+)
+_IS_NO_STACK_OF_ANOTHER = of_form(
+    f"(?!.*{_OF_A_QUEUES_STACK}).*",
+    "must not end in -queue or hold -queue-: its stacks could have the names of another deployment's, whose queues'"
+    " stacks are {name}-queue-{queue}",
+)
+_IS_NOT_OF_AWS = of_form("(?!(?i:aws:)).*", "must not begin with aws:, which is AWS's own")
 
-
-def _is_a_policy(arn: str) -> str:
-    if not re.fullmatch(_POLICY, arn):
-        raise ValueError("must be the ARN of a managed policy, arn:aws:iam::{account}:policy/{name}")
-    return arn
-
-
-def _is_a_certificate(arn: str) -> str:
-    if not re.fullmatch(_CERTIFICATE, arn):
-        raise ValueError("must be the ARN of a certificate, arn:aws:acm:{region}:{account}:certificate/{id}")
-    return arn
-
-
-def _is_a_domain(name: str) -> str:
-    if not re.fullmatch(_DOMAIN, name) or len(name) > _MOST_OF_A_DOMAIN:
-        raise ValueError("must be a domain name in lower case without a scheme or a path, such as jobs.example.com")
-    return name
-
-
-def _is_not_of_aws(key: str) -> str:
-    if key.lower().startswith("aws:"):
-        raise ValueError("must not begin with aws:, which is AWS's own")
-    return key
-
-
-KeyArn = Annotated[str, AfterValidator(_is_a_key), Field(json_schema_extra={"pattern": _KEY})]
-PolicyArn = Annotated[str, AfterValidator(_is_a_policy), Field(json_schema_extra={"pattern": _POLICY})]
-CertificateArn = Annotated[str, AfterValidator(_is_a_certificate), Field(json_schema_extra={"pattern": _CERTIFICATE})]
-DomainName = Annotated[str, AfterValidator(_is_a_domain), Field(json_schema_extra={"pattern": _DOMAIN})]
-TagKey = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=128), AfterValidator(_is_not_of_aws)]
+KeyArn = Annotated[str, _IS_A_KEY, Field(json_schema_extra={"pattern": _KEY})]
+PolicyArn = Annotated[str, _IS_A_POLICY, Field(json_schema_extra={"pattern": _POLICY})]
+CertificateArn = Annotated[str, _IS_A_CERTIFICATE, Field(json_schema_extra={"pattern": _CERTIFICATE})]
+DomainName = Annotated[str, _IS_A_DOMAIN, Field(json_schema_extra={"pattern": _DOMAIN})]
+TagKey = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=128), _IS_NOT_OF_AWS]
 TagValue = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=256)]
 
 
@@ -145,7 +127,8 @@ class Deployment(BaseModel):
 
     model_config = STRICT
 
-    name: str = Field(
+    # The core stack of a deployment `dueline-queue` would have the name of the stack of the queue `core` of `dueline`.
+    name: Annotated[str, _IS_NO_STACK_OF_ANOTHER] = Field(
         default="dueline",
         pattern=r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$",
         json_schema_extra={"not": {"pattern": _OF_A_QUEUES_STACK}},
@@ -263,17 +246,6 @@ class Deployment(BaseModel):
 
     groups: Groups = {}
 
-    @field_validator("name")
-    @classmethod
-    def _begins_no_stack_of_another(cls, name: str) -> str:
-        """Refuse `dueline-queue`: its core stack has the name of the stack of the queue `core` of `dueline`."""
-        if re.search(_OF_A_QUEUES_STACK, name):
-            raise ValueError(
-                "must not end in -queue or hold -queue-: its stacks could have the names of another deployment's, whose"
-                " queues' stacks are {name}-queue-{queue}"
-            )
-        return name
-
     @field_validator("queues")
     @classmethod
     def _is_none_of_our_own(cls, queues: dict[str, QueueConfig]) -> dict[str, QueueConfig]:
@@ -284,9 +256,8 @@ class Deployment(BaseModel):
     @field_validator("log_retention_days")
     @classmethod
     def _is_what_cloudwatch_offers(cls, days: int) -> int:
-        offered = cls.model_json_schema()["properties"]["log_retention_days"]["enum"]
-        if days not in offered:
-            raise ValueError(f"must be one of {', '.join(map(str, offered))}")
+        if days not in LOG_RETENTION_DAYS:
+            raise ValueError(f"must be one of {', '.join(map(str, LOG_RETENTION_DAYS))}")
         return days
 
     @model_validator(mode="after")
@@ -385,29 +356,25 @@ def _allowed_at(place: Sequence[int | str]) -> Iterable[str]:
 
 class _QueueSchedules(BaseModel):
     # The other settings of a queue are read where it is deployed.
-    model_config = ConfigDict(extra="ignore")
-
     schedules: Annotated[dict[ScheduleName, ScheduleConfig], BeforeValidator(none_is_empty)] = {}
 
 
-class _SchedulesDocument(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+class SchedulesFile(BaseModel):
+    """The schedules of a file by queue, their owner, and the `name` of the deployment that they are for, if it has one.
 
-    name: str | None = None
-    owner: str | None = None
-    queues: dict[QueueName, Annotated[_QueueSchedules, BeforeValidator(none_is_empty)]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SchedulesFile:
-    """The schedules of a file by queue, their `owner`, and the deployment that the file names, if it names one.
-
-    The owner is what the file has as `owner:`, or else its own name without the folder.
+    The owner is what the file has as `owner:`, or else the file's own name without the folder.
     """
 
-    deployment: str | None
-    owner: str
-    schedules: Mapping[str, Mapping[str, Definition]]
+    name: str | None = None
+    owner: str = Field(min_length=1, max_length=MAX_LABEL_CHARACTERS)
+    queues: dict[QueueName, Annotated[_QueueSchedules, BeforeValidator(none_is_empty)]]
+
+    @property
+    def schedules(self) -> dict[str, dict[str, Definition]]:
+        return {
+            queue: {name: replace(each.definition, owner=self.owner) for name, each in its.schedules.items()}
+            for queue, its in self.queues.items()
+        }
 
 
 def load_schedules(path: Path, *, queue: str | None = None) -> SchedulesFile:
@@ -415,18 +382,11 @@ def load_schedules(path: Path, *, queue: str | None = None) -> SchedulesFile:
 
     Raises ConfigurationError.
     """
-    file = load_as(
-        _SchedulesDocument, path, allowed=_allowed_in_schedules, prepare=lambda settings: _by_queue(settings, queue)
-    )
-    owner = file.owner or path.name
-    try:
-        schedules = {
-            name: {each: replace(schedule.definition, owner=owner) for each, schedule in of_queue.schedules.items()}
-            for name, of_queue in file.queues.items()
-        }
-    except InvalidSchedule as error:
-        raise ConfigurationError(f"{path}: {error}; the file may name another, as owner: shop") from None
-    return SchedulesFile(deployment=file.name, owner=owner, schedules=schedules)
+
+    def prepare(settings: Any) -> Any:
+        return {"owner": path.name, **_by_queue(settings, queue)}
+
+    return load_as(SchedulesFile, path, allowed=_allowed_at, prepare=prepare)
 
 
 def _by_queue(settings: Any, queue: str | None) -> Any:
@@ -439,7 +399,3 @@ def _by_queue(settings: Any, queue: str | None) -> Any:
     if queue is None:
         raise ConfigurationError("it has schedules without a queue: name theirs with --queue")
     return {**settings, "queues": {queue: {"schedules": settings["schedules"]}}}
-
-
-def _allowed_in_schedules(place: Sequence[int | str]) -> Iterable[str]:
-    return ScheduleConfig.model_fields if len(place) > 3 or place[-1] != "schedules" else ["schedules"]

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 # The alias of each function: its current version, which all invoke that Dueline deploys.
 LIVE = "live"
-RUNBOOKS = "docs/runbooks"
 
 
 class _Name:
@@ -106,17 +105,15 @@ class Names:
         return f"{queue}.{partition}"
 
 
-# Runbooks: where the page of each alarm is, as its description and the doctor name it.
 def runbook(name: str) -> str:
-    """Return the page of an alarm.
+    """Return the page of an alarm, as its description and the doctor name it.
 
     >>> runbook("late-jobs")
     'docs/runbooks/late-jobs.md'
     """
-    return f"{RUNBOOKS}/{name}.md"
+    return f"docs/runbooks/{name}.md"
 
 
-# Which CloudWatch dashboards there are.
 class Dashboards(StrEnum):
     """None, that of the deployment, or one of each queue as well: an account's first three cost nothing."""
 

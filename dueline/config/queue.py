@@ -1,13 +1,12 @@
 """One queue of queues.yaml, validated. Times are in seconds."""
 
-import re
 from datetime import date
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from dueline.config.yaml_file import none_is_empty
+from dueline.config.yaml_file import none_is_empty, of_form
 from dueline.core.job import MAX_PRIORITY, MAX_RETENTION, SCHEDULE_NAME
 from dueline.core.queue_settings import (
     JOBS_PER_PARTITION,
@@ -94,13 +93,10 @@ class ScheduleConfig(BaseModel):
             raise InvalidSchedule(str(error)) from None
 
 
-def _is_subscriber(owner: str) -> str:
-    if not re.fullmatch(EMAIL, owner) and not re.fullmatch(_TOPIC, owner):
-        raise ValueError("must be an e-mail address, or the ARN of an SNS topic, arn:aws:sns:{region}:{account}:{name}")
-    return owner
-
-
-Owner = Annotated[str, AfterValidator(_is_subscriber), Field(json_schema_extra={"pattern": f"{EMAIL}|{_TOPIC}"})]
+_IS_A_SUBSCRIBER = of_form(
+    f"{EMAIL}|{_TOPIC}", "must be an e-mail address, or the ARN of an SNS topic, arn:aws:sns:{region}:{account}:{name}"
+)
+Owner = Annotated[str, _IS_A_SUBSCRIBER, Field(json_schema_extra={"pattern": f"{EMAIL}|{_TOPIC}"})]
 
 
 class RetryConfig(BaseModel):

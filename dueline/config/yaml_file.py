@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from dueline.config import ConfigurationError
+from dueline.core.text import shown
 
 Model = TypeVar("Model", bound=BaseModel)
 _OF_ONE = re.compile(r"[a-z][a-z0-9_.-]* is ")
 _CRON = re.compile(r"\bcron\s*:")
-_MOST_DIGITS = 100
 AllowedSettings = Callable[[Sequence[int | str]], Iterable[str]]
 
 
@@ -26,32 +26,28 @@ class _UniqueKeys(yaml.SafeLoader):
         twice = sorted({key for key in keys if keys.count(key) > 1})
         if twice:
             raise ConfigurationError(f"line {node.start_mark.line + 1}: {', '.join(twice)} is given twice")
-        for key, value in node.value:
-            _check_digits(value, str(key.value))
         return super().construct_mapping(node, deep)
 
-    def construct_sequence(self, node: yaml.SequenceNode, deep: bool = False) -> list[Any]:
-        for each in node.value:
-            _check_digits(each, "a number of a list")
-        return super().construct_sequence(node, deep)
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Report by its line what only looks like a value, such as 2026-02-30, or a number of 5,000 digits."""
+        try:
+            return super().construct_object(node, deep)
+        except ConfigurationError:
+            raise
+        except ValueError as error:
+            what = f"line {node.start_mark.line + 1}: {shown(node.value)} is no value: {error}"
+            raise ConfigurationError(what) from None
 
 
-def _timestamp(loader: _UniqueKeys, node: yaml.ScalarNode) -> Any:
-    try:
-        return loader.construct_yaml_timestamp(node)
-    except ValueError as error:
-        what = f"line {node.start_mark.line + 1}: {node.value} is no date or time: {error}"
-        raise ConfigurationError(what) from None
+def of_form(pattern: str, must: str) -> AfterValidator:
+    """Return what refuses a text that does not match, and says what it must be."""
 
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(must)
+        return text
 
-_UniqueKeys.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
-
-
-def _check_digits(node: yaml.Node, name: str) -> None:
-    """Refuse an integer that Python may not be able to read, or to write in an error."""
-    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":int") and len(node.value) > _MOST_DIGITS:
-        what = f"line {node.start_mark.line + 1}: {name} is {node.value[:20]}…"
-        raise ConfigurationError(f"{what}: it has {len(node.value)} characters, a number may have {_MOST_DIGITS}")
+    return AfterValidator(check)
 
 
 def none_is_empty(settings: Any) -> Any:
@@ -102,8 +98,8 @@ def _describe(error: ErrorDetails, allowed: AllowedSettings) -> str:
         message = _message(error, allowed)
         return f"{where}{'.' if _OF_ONE.match(message) else ': '}{message}".removeprefix(".").removeprefix(": ")
     if not where:
-        return f"it holds {error['input']!r}, not settings"
-    return f"{where} is {error['input']!r}: {_message(error, allowed)}"
+        return f"it holds {shown(error['input'])}, not settings"
+    return f"{where} is {shown(error['input'])}: {_message(error, allowed)}"
 
 
 def _message(error: ErrorDetails, allowed: AllowedSettings) -> str:
