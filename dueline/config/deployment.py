@@ -67,8 +67,6 @@ LOG_RETENTION_DAYS = [
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
     *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
 ]
-# CloudFormation's, of a stack and of most resources.
-MOST_TAGS = 50
 _KEY = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 _POLICY = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]+$"
 _CERTIFICATE = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
@@ -87,7 +85,6 @@ Groups = Annotated[
         description="Groups of queues, by name, each a list of queues: with one policy for all queues of a group.",
     ),
 ]
-_MINUTE = 60
 
 
 class SystemLogLevel(StrEnum):
@@ -112,6 +109,7 @@ _IS_NO_STACK_OF_ANOTHER = of_form(
     "must not end in -queue or hold -queue-: its stacks could have the names of another deployment's, whose queues'"
     " stacks are {name}-queue-{queue}",
 )
+_IS_NOT_OUR_OWN = of_form(f"(?!{PLANNER.name}$).*", "must be another name: it is that of a queue of Dueline's own")
 _IS_NOT_OF_AWS = of_form("(?!(?i:aws:)).*", "must not begin with aws:, which is AWS's own")
 
 KeyArn = Annotated[str, _IS_A_KEY, Field(json_schema_extra={"pattern": _KEY})]
@@ -231,27 +229,20 @@ class Deployment(BaseModel):
     )
     tags: Annotated[dict[TagKey, TagValue], BeforeValidator(none_is_empty)] = Field(
         default={},
-        max_length=MOST_TAGS,
+        max_length=50,  # CloudFormation's, of a stack and of most resources
         json_schema_extra={"additionalProperties": False},
         description="Tags of the stacks and of all in them that takes tags, each a name and a text.",
     )
     termination_protection: bool = Field(
         default=False, description="No stack can be deleted before this is `false` again and deployed."
     )
-    queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(none_is_empty)] = Field(
+    queues: Annotated[dict[Annotated[QueueName, _IS_NOT_OUR_OWN], _MayBeBare], BeforeValidator(none_is_empty)] = Field(
         default={},
         json_schema_extra={"additionalProperties": False, "propertyNames": {"not": {"const": PLANNER.name}}},
         description=f"The queues, by name. `{PLANNER.name}` is Dueline's own.",
     )
 
     groups: Groups = {}
-
-    @field_validator("queues")
-    @classmethod
-    def _is_none_of_our_own(cls, queues: dict[str, QueueConfig]) -> dict[str, QueueConfig]:
-        if PLANNER.name in queues:
-            raise ValueError(f"{PLANNER.name} is the name of a queue of Dueline's own: it must be another one")
-        return queues
 
     @field_validator("log_retention_days")
     @classmethod
@@ -262,9 +253,9 @@ class Deployment(BaseModel):
 
     @model_validator(mode="after")
     def _periods_fit(self) -> Self:
-        if self.tick_period != _MINUTE and not self.local_run:
+        if self.tick_period != 60 and not self.local_run:
             raise ValueError(
-                f"tick_period is {self.tick_period}: it must be {_MINUTE}, which is how often EventBridge Scheduler"
+                f"tick_period is {self.tick_period}: it must be 60, which is how often EventBridge Scheduler"
                 " fires, unless local_run is true"
             )
         least = max(3 * self.tick_period, 2 * self.tick_period + self.lease) + 5

@@ -77,7 +77,7 @@ def test_own_queues_yaml_loads() -> None:
         ("queues: [emails]", ["queues is ['emails']", "valid dictionary"]),
         ("queues: {Emails: }", ["queues.Emails is 'Emails'", "^[a-z0-9-]{1,60}$"]),
         (f"queues: {{{LONGEST}q: }}", [f"is '{LONGEST}q'", "^[a-z0-9-]{1,60}$"]),
-        ("queues: {dueline-planner: }", ["queues.dueline-planner is the name of a queue of Dueline's own"]),
+        ("queues: {dueline-planner: }", ["queues.dueline-planner is 'dueline-planner'", "a queue of Dueline's own"]),
         ("queues: {emails: 4}", ["queues.emails is 4", "must be settings", "there are partitions,"]),
         ("queues: {emails: {colour: red}}", ["queues.emails.colour is 'red'", "there are partitions,"]),
         ("queues: {emails: {partitions: '4'}}", ["queues.emails.partitions is '4'", "valid integer"]),
