@@ -26,6 +26,8 @@ from tests.simulation.model.moves import (
     SUBMITTED_MOVE_STATES,
     MoveModel,
 )
+from tests.simulation.model.name_worlds import NAME_STATES, NAME_WORLDS, NameModel
+from tests.simulation.model.names import NameRules
 from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
 from tests.simulation.model.schedule_store import ScheduleRules
 from tests.simulation.model.schedules import ONE_PLANNER, SCHEDULE_STATES, WORLDS, ScheduleModel
@@ -59,10 +61,18 @@ def test_no_state_of_a_schedule_breaks_a_promise():
     assert explored.states == SCHEDULE_STATES[ONE_PLANNER]
 
 
+@pytest.mark.parametrize("world", ["keep dies|keep other", "Z cancel old|cancel|replace", "ttl reschedule|reschedule"])
+def test_no_state_of_a_name_breaks_a_promise(world: str):
+    explored = NameModel(NameRules(), NAME_WORLDS[world]).search()
+    assert explored.broken == "", "\n".join(explored.trace)
+    assert explored.states == NAME_STATES[world]
+
+
 def test_docs_have_the_number_of_states():
     figures = [f"{MODEL_STATES:,} states", f"{len(broken_without(Rules))} rules"]
     figures += [f"{sum(MOVE_STATES.values()):,} states", f"{len(broken_without(MoveRules))} rules"]
-    figures += [f"{len(broken_without(ProducerRules))} rules", f"{len(broken_without(ScheduleRules))} rules"]
+    figures += [f"{len(broken_without(each))} rules" for each in (ProducerRules, ScheduleRules, NameRules)]
+    figures += [f"{len(NAME_STATES)} worlds", f"{sum(NAME_STATES.values()):,} states"]
     worlds = (PRODUCER_STATES, MOVE_STATES, SUBMITTED_MOVE_STATES, SCHEDULE_STATES)
     figures += [f"{states:,}" for world in worlds for states in world.values()]
     page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()

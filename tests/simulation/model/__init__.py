@@ -16,8 +16,11 @@ its deliveries are one kind of process.
 
 The fourth (schedules): a schedule, its planners, and changes of its definition, over what the others hold.
 
-They follow docs/architecture.md, and import nothing of the code. Each function yields what a step may lead
-to, first the case in which nothing goes wrong.
+The fifth (names.py): two or three calls about the key of a job that is to be its name, of which each may be given up
+and made again, or its caller die; a tick, the inbound queue and what TTL deletes. The code does not do that yet.
+
+They follow docs/architecture.md, the fifth docs/decisions/0054-a-key-names-a-job.md, and import nothing of the code.
+Each function yields what a step may lead to, first the case in which nothing goes wrong.
 
     python -m tests.simulation.model [--without RULE]
 """

@@ -19,20 +19,25 @@ from tests.simulation.model.moves import (
     SubmittedMoveModel,
     scenes_of,
 )
+from tests.simulation.model.name_worlds import NAME_STATES, NAME_WORLDS, WORLD_WITHOUT, NameModel
+from tests.simulation.model.names import NameRules
 from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
 from tests.simulation.model.schedule_store import ScheduleRules
 from tests.simulation.model.schedules import SCHEDULE_STATES, WORLDS, ScheduleModel, world_without
 from tests.simulation.model.store import Rules, broken_without
 
 TWO_JOBS, SUBMITTED, MOVED, SCHEDULE = "two jobs", "a job submitted", "a job moved", "a schedule"
+NAME = "a name"
 STATES = {TWO_JOBS: MODEL_STATES}
 STATES |= {f"{SUBMITTED}, {name}": states for name, states in PRODUCER_STATES.items()}
 STATES |= {f"{MOVED} {name}": states for name, states in MOVE_STATES.items()}
 STATES |= {f"{SUBMITTED} and moved {name}": states for name, states in SUBMITTED_MOVE_STATES.items()}
 STATES |= {f"{SCHEDULE} {name}": states for name, states in SCHEDULE_STATES.items()}
+STATES |= {f"{NAME}, {world}": states for world, states in NAME_STATES.items()}
 OF_JOBS, OF_PRODUCERS = broken_without(Rules), broken_without(ProducerRules)
 OF_MOVES, OF_SCHEDULES = broken_without(MoveRules), broken_without(ScheduleRules)
-RULES = OF_JOBS | OF_PRODUCERS | OF_MOVES | OF_SCHEDULES
+OF_NAMES = broken_without(NameRules)
+RULES = OF_JOBS | OF_PRODUCERS | OF_MOVES | OF_SCHEDULES | OF_NAMES
 
 
 def main() -> None:
@@ -80,6 +85,8 @@ def models() -> dict[str, AnyModel]:
         all_models[f"{SUBMITTED} and moved {name}"] = SubmittedMoveModel(MoveRules(), scene)
     for name, world in WORLDS.items():
         all_models[f"{SCHEDULE} {name}"] = ScheduleModel(ScheduleRules(), world)
+    for name, calls in NAME_WORLDS.items():
+        all_models[f"{NAME}, {name}"] = NameModel(NameRules(), calls)
     return all_models
 
 
@@ -91,6 +98,9 @@ def models_without(rule: str) -> Mapping[str, AnyModel]:
     if rule in OF_PRODUCERS:
         model = ProducerModel(replace(ProducerRules(), **left_out), SIZES[ONE_PAGE])
         return {f"{SUBMITTED}, {ONE_PAGE}": model}
+    if rule in OF_NAMES:
+        name = WORLD_WITHOUT[rule]
+        return {f"{NAME}, {name}": NameModel(replace(NameRules(), **left_out), NAME_WORLDS[name])}
     if rule in OF_SCHEDULES:
         name = world_without(rule)
         return {f"{SCHEDULE} {name}": ScheduleModel(replace(ScheduleRules(), **left_out), WORLDS[name])}

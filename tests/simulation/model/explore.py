@@ -1,7 +1,7 @@
 """Search: visit every state that processes can reach, nearest first, up to the first that breaks a promise."""
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +108,24 @@ class Search:
                         parents[after] = state
                         waiting.append(after)
         return self._explored(state, transitions, broken)
+
+    def has_circle(self) -> bool:
+        """Return whether a visited state leads back to itself, so that something may go on for ever."""
+        waits_for = dict.fromkeys(self._parents, 0)
+        for state in self._parents:
+            for after in self._after(state):
+                waits_for[after] += 1
+        ready, passed = [self._start], 0
+        while ready:
+            passed += 1
+            for after in self._after(ready.pop()):
+                waits_for[after] -= 1
+                if not waits_for[after]:
+                    ready.append(after)
+        return passed < len(waits_for)
+
+    def _after(self, state: int) -> Iterator[int]:
+        return (state + move for moves in self._kinds for move in moves[state & moves.mask])
 
     def _verdict(self, state: int) -> str:
         """Return the promise that a state breaks of which the shared part is flagged, or the others are not."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.simulation.model.explore import Explored, Promises, Search
 from tests.simulation.model.moves import MoveModel
+from tests.simulation.model.name_worlds import NameModel
 from tests.simulation.model.processes import Cancel, Cancelling, Delivery, Ingest, Tick, Ticking
 from tests.simulation.model.producers import ProducerModel
 from tests.simulation.model.schedules import ScheduleModel
@@ -79,7 +80,7 @@ class Model:
         return names, store
 
 
-AnyModel = Model | ProducerModel | MoveModel | ScheduleModel
+AnyModel = Model | ProducerModel | MoveModel | ScheduleModel | NameModel
 
 
 def trace_of(model: AnyModel, explored: Explored) -> list[str]:

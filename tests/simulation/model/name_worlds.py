@@ -1,0 +1,368 @@
+"""Worlds of calls about one name: two or three of them, ticks, ingest, what time deletes, in every order."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from tests.simulation.model.explore import Explored, Promises, Search
+from tests.simulation.model.names import (
+    AGAIN,
+    CANCEL,
+    CANCEL_ID,
+    ENDS,
+    EXACT,
+    FAIL,
+    KEEP,
+    NO_CIRCLE,
+    ONE_JOB,
+    ONE_WAITS,
+    POINTS,
+    REPLACE,
+    RESCHEDULE,
+    RESCHEDULE_ID,
+    SENT,
+    Answer,
+    Call,
+    GoOn,
+    Id,
+    KeyRow,
+    NameRules,
+    Names,
+    Programs,
+    Progress,
+    Request,
+    Requests,
+)
+from tests.simulation.model.store import GONE, IDLE, RUNS
+
+BEHIND = "left behind"
+Z = Id("z", 1)
+
+
+class Attempt(NamedTuple):
+    """A program, and the answers that it got so far."""
+
+    at: GoOn
+    answers: tuple[Any, ...] = ()
+
+
+class Caller(NamedTuple):
+    """A call's attempts: the first goes on beside the second that is made when it was given up."""
+
+    step: str = IDLE
+    first: Attempt | None = None
+    second: Attempt | None = None
+
+
+class Process(NamedTuple):
+    """A tick, or an ingest."""
+
+    step: str = IDLE
+    attempt: Attempt | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class World:
+    """The calls, whether a job has the name already (Z, due at 1), and the last due time."""
+
+    calls: tuple[Call, ...]
+    has_job: bool = False
+    last: int = 2
+    expires: bool = False
+
+
+class NameModel:
+    """All calls of a world, and what else runs, in every state that they can be in."""
+
+    def __init__(self, rules: NameRules, world: World) -> None:
+        self.rules, self.world = rules, world
+        self._requests, self._programs = Requests(rules), Programs(rules)
+        self._outcomes: dict[Attempt, Any] = {}
+
+    def search(self) -> Explored:
+        kinds: list[tuple[Any, Any]] = [(Caller(), partial(self.call, each)) for each in self.world.calls]
+        kinds += [(Process(), self.tick), (Process(), self.ingest)]
+        if self.world.expires:
+            kinds.append((Process(), self.expire))
+        promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=lambda each: each.step == RUNS)
+        search = Search(self.start(), kinds, promises)
+        explored = search.run()
+        is_endless = not explored.broken and search.has_circle()
+        return replace(explored, broken=ENDS) if is_endless else explored
+
+    def start(self) -> Names:
+        calls = tuple((each.name, Progress()) for each in self.world.calls)
+        if not self.world.has_job:
+            return Names(calls=calls)
+        return Names(key=KeyRow(Z, "z", "x", done=True, ttl=Z.due), rows=frozenset([Z]), calls=calls)
+
+    # What may happen next
+
+    def call(self, call: Call, store: Names, caller: Caller) -> Iterator[tuple[str, Names, Caller]]:
+        if caller.step == IDLE:
+            ended = frozenset(name for name, each in store.calls if each.status)
+            started = store.noted(call.name, earlier=ended, saw_none=not store.waiting())
+            yield f"{call.name} begins", started, Caller(RUNS, self._started(call, 0))
+        if caller.step in (IDLE, GONE):
+            return
+        for place in ("first", "second"):
+            if attempt := getattr(caller, place):
+                yield from self._go_on(call, store, caller, place, attempt)
+        if caller.step == RUNS and caller.second is None:
+            if call.abandons:
+                yield f"{call.name} calls again", store, caller._replace(second=self._started(call, 1))
+            if call.dies:
+                yield f"{call.name} dies", store.noted(call.name, status="died"), Caller(GONE)
+
+    def _started(self, call: Call, attempt: int) -> Attempt:
+        return self._settled(Attempt(self._programs.start(call, attempt)))
+
+    def _go_on(
+        self, call: Call, store: Names, caller: Caller, place: str, attempt: Attempt
+    ) -> Iterator[tuple[str, Names, Caller]]:
+        request, after, then = self._step(store, attempt)
+        name = f"{call.name}{'' if place == 'first' else ' again'}: {request}"
+        if then == AGAIN:
+            yield name, after, caller._replace(**{place: self._started(call, place == "second")})
+        elif not isinstance(then, Answer):
+            yield name, after, caller._replace(**{place: then})
+        elif caller.step == BEHIND:
+            yield name, after, Caller(GONE)
+        elif place == "first" and caller.second:
+            yield f"{name}: nobody waits for its answer", after, caller._replace(first=None)
+        else:
+            goes_on = caller.first is not None and caller.second and not self.rules.attempts_end_before_the_next
+            mine = Caller(BEHIND, caller.first) if goes_on else Caller(GONE)
+            yield f"{name}: {then.status}", after.noted(call.name, status=then.status, id=then.id), mine
+            if place == "first" and call.abandons:
+                yield f"{name}: its answer is lost", after, Caller(RUNS, None, self._started(call, 1))
+
+    def tick(self, store: Names, tick: Process) -> Iterator[tuple[str, Names, Process]]:
+        if tick.step == RUNS:
+            due = [id for id in store.rows if id.due == store.fence and store.cancellation(id) is None]
+            yield f"tick sends {due}", store._replace(sent=store.sent | set(due)), Process()
+        elif store.fence < self.world.last:
+            after = store._replace(fence=store.fence + 1)
+            yield f"tick raises the fence to {after.fence}", after, Process(RUNS)
+
+    def ingest(self, store: Names, ingest: Process) -> Iterator[tuple[str, Names, Process]]:
+        if ingest.attempt is None:
+            for message in store.inbound:
+                yield f"ingest {message}", store, Process(RUNS, self._settled(Attempt(GoOn("ingest", (message,)))))
+            return
+        request, after, then = self._step(store, ingest.attempt)
+        yield f"ingest: {request}", after, Process() if isinstance(then, Answer) else Process(RUNS, then)
+
+    def expire(self, store: Names, process: Process) -> Iterator[tuple[str, Names, Process]]:
+        yield "time deletes", self._requests.expire(store)[1], process
+
+    def _step(self, store: Names, attempt: Attempt) -> tuple[Request, Names, Any]:
+        request = self._outcome(attempt)
+        answer, after = self._requests.do(store, request)
+        return request, after, self._settled(attempt._replace(answers=(*attempt.answers, answer)))
+
+    def _settled(self, attempt: Attempt) -> Any:
+        """Return where an attempt waits for its next request, or the answer, or AGAIN."""
+        while True:
+            outcome = self._outcome(attempt)
+            if isinstance(outcome, Request):
+                return attempt
+            if not isinstance(outcome, GoOn):
+                return outcome
+            attempt = Attempt(outcome)
+
+    def _outcome(self, attempt: Attempt) -> Any:
+        if attempt not in self._outcomes:
+            program = getattr(self._programs, attempt.at.program)(*attempt.at.args)
+            try:
+                outcome = next(program)
+                for answer in attempt.answers:
+                    outcome = program.send(answer)
+            except StopIteration as end:
+                outcome = end.value
+            self._outcomes[attempt] = outcome
+        return self._outcomes[attempt]
+
+    # Promises
+
+    def broken(self, store: Names) -> str:
+        """Return the promise that a state breaks at any time."""
+        waiting, line = store.waiting(), [store.tail(id) for id, _ in store.moved]
+        if None in line:
+            return NO_CIRCLE
+        if len(waiting) > 1:
+            return ONE_WAITS
+        if waiting and not self.world.expires and (store.key is None or store.tail(store.key.id) not in waiting):
+            return POINTS
+        if waiting and self.world.expires and store.key is None:
+            return POINTS
+        for call in self.world.calls:
+            made = {id for id in store.rows | store.sent if id.uid == call.name or id.uid.endswith(f">{call.name}")}
+            if len(made) > 1:
+                return ONE_JOB
+        return next((EXACT for call in self.world.calls if self._is_cancel_broken(call, store)), "")
+
+    def _is_cancel_broken(self, call: Call, store: Names) -> bool:
+        progress = dict(store.calls)[call.name]
+        if call.kind not in (CANCEL, CANCEL_ID) or progress.status != "200":
+            return False
+        if call.id is not None:
+            moved, id = dict(store.moved), call.id
+            line = {id}
+            while id in moved:
+                id = moved[id]
+                line.add(id)
+            return bool(line & store.sent)
+        return not progress.saw_none or progress.id in store.sent
+
+    def lost(self, store: Names) -> str:
+        """Return the promise that a state breaks where no process is underway."""
+        if store.fence < self.world.last or store.inbound:
+            return ""
+        calls, cancelled = dict(store.calls), set(store.cancelled)
+        for call in self.world.calls:
+            progress = calls[call.name]
+            if call.kind not in (KEEP, REPLACE, FAIL, RESCHEDULE, RESCHEDULE_ID) or progress.status != "200":
+                continue
+            tail = store.tail(progress.id) if progress.id else None
+            by = {name for id, name in cancelled if id == tail}
+            if tail not in store.sent and not by - (progress.earlier or frozenset()):
+                return SENT
+        return ""
+
+    def undisturbed(self, store: Names) -> tuple[list[str], Names]:
+        """Return what is still to come where nothing is underway: nothing, as ticks are over by then."""
+        return [], store
+
+
+def _of(*calls: Call, **options: Any) -> World:
+    """Return a world of calls, which are named A, B, C."""
+    return World(calls=tuple(each._replace(name=name) for name, each in zip("ABC", calls, strict=False)), **options)
+
+
+def _call(kind: str, due: int = 0, *, more: int = 0, **options: Any) -> Call:
+    """Return a call whose attempt may be given up; its second attempt is due so much later."""
+    return Call("", kind, (due, due + more), **{"abandons": True} | options)
+
+
+def _once(call: Call) -> Call:
+    return call._replace(abandons=False)
+
+
+_CANCEL, _CANCEL_OLD = _call(CANCEL), _call(CANCEL_ID, id=Z)
+NAME_WORLDS = {
+    "keep|keep": _of(_call(KEEP, 1), _call(KEEP, 2)),
+    "keep|keep other": _of(_call(KEEP, 1), _call(KEEP, 2, content="y")),
+    "keep dies|keep": _of(_call(KEEP, 1, dies=True, abandons=False), _call(KEEP, 2)),
+    "keep dies|keep other": _of(_call(KEEP, 1, dies=True), _call(KEEP, 2, content="y")),
+    "keep dies|replace": _of(_call(KEEP, 1, dies=True, abandons=False), _call(REPLACE, 2)),
+    "keep dies|same wish": _of(_call(KEEP, 1, dies=True, abandons=False), _call(REPLACE, 1)),
+    "keep|same wish": _of(_call(KEEP, 1), _call(REPLACE, 1)),
+    "keep|replace": _of(_call(KEEP, 1), _call(REPLACE, 2)),
+    "keep|replace nearer": _of(_call(KEEP, 2), _call(REPLACE, 1)),
+    "keep delay|cancel": _of(_call(KEEP, 1, more=1), _CANCEL),
+    "keep delay|cancel|keep": _of(_call(KEEP, 1, more=1), _once(_CANCEL), _once(_call(KEEP, 2))),
+    "keep|replace|cancel": _of(_call(KEEP, 1), _once(_call(REPLACE, 2)), _once(_CANCEL)),
+    "keep|replace|replace": _of(_call(KEEP, 1), _once(_call(REPLACE, 2)), _once(_call(REPLACE, 1))),
+    "fail|replace|cancel": _of(_call(FAIL, 1), _once(_call(REPLACE, 2)), _once(_CANCEL)),
+    "buffered keep|replace": _of(_call(KEEP, 1, buffered=True), _call(REPLACE, 2)),
+    "buffered keep|keep|cancel": _of(_call(KEEP, 1, buffered=True), _once(_call(KEEP, 2)), _once(_CANCEL)),
+    "buffered replace|reschedule": _of(_call(REPLACE, 1, buffered=True), _call(RESCHEDULE, 2)),
+    "Z cancel|keep|keep": _of(_CANCEL, _once(_call(KEEP, 1)), _once(_call(KEEP, 2)), has_job=True),
+    "Z cancel|keep|replace": _of(_CANCEL, _once(_call(KEEP, 1)), _once(_call(REPLACE, 2)), has_job=True),
+    "Z cancel old|cancel|replace": _of(_CANCEL_OLD, _once(_CANCEL), _once(_call(REPLACE, 2)), has_job=True),
+    "Z replace|cancel": _of(_call(REPLACE, 2), _CANCEL, has_job=True, last=3),
+    "Z replace|cancel old": _of(_call(REPLACE, 2), _CANCEL_OLD, has_job=True, last=3),
+    "Z replace|replace": _of(_call(REPLACE, 2), _call(REPLACE, 3), has_job=True, last=3),
+    "Z replace delay|cancel": _of(_call(REPLACE, 2, more=1), _CANCEL, has_job=True, last=3),
+    "Z replace near|cancel": _of(_call(REPLACE, 1), _CANCEL, has_job=True),
+    "Z replace near|replace": _of(_call(REPLACE, 1, content="y"), _call(REPLACE, 2), has_job=True),
+    "Z replace dies|reschedule": _of(
+        _call(REPLACE, 2, dies=True, abandons=False), _call(RESCHEDULE, 3), has_job=True, last=3
+    ),
+    "Z replace|replace|cancel old": _of(
+        _call(REPLACE, 2), _once(_call(REPLACE, 1, content="y")), _once(_CANCEL_OLD), has_job=True
+    ),
+    "Z replace|reschedule|cancel": _of(_call(REPLACE, 2), _once(_call(RESCHEDULE, 1)), _once(_CANCEL), has_job=True),
+    "Z reschedule|replace|cancel": _of(_call(RESCHEDULE, 2), _once(_call(REPLACE, 1)), _once(_CANCEL), has_job=True),
+    "Z reschedule|keep|cancel": _of(_call(RESCHEDULE, 2), _once(_call(KEEP, 1)), _once(_CANCEL), has_job=True),
+    "Z reschedule|reschedule": _of(_call(RESCHEDULE, 2), _call(RESCHEDULE, 3), has_job=True, last=3),
+    "Z reschedule|reschedule id": _of(_call(RESCHEDULE, 2), _call(RESCHEDULE_ID, 3, id=Z), has_job=True, last=3),
+    "Z reschedule|cancel old": _of(_call(RESCHEDULE, 2), _CANCEL_OLD, has_job=True),
+    "Z reschedule id|keep": _of(_call(RESCHEDULE_ID, 2, id=Z), _call(KEEP, 3), has_job=True, last=3),
+    "Z reschedule id|replace": _of(_call(RESCHEDULE_ID, 2, id=Z), _call(REPLACE, 3), has_job=True, last=3),
+    "Z reschedule near|cancel": _of(_call(RESCHEDULE, 1), _CANCEL, has_job=True),
+    "ttl keep|replace": _of(_call(KEEP, 1), _call(REPLACE, 2), last=3, expires=True),
+    "ttl reschedule|keep": _of(_call(RESCHEDULE, 3), _call(KEEP, 2), has_job=True, last=4, expires=True),
+    "ttl reschedule|reschedule": _of(
+        _once(_call(RESCHEDULE, 2)), _once(_call(RESCHEDULE, 3)), has_job=True, last=4, expires=True
+    ),
+}
+
+# How many states there are of each with every rule kept.
+NAME_STATES = {
+    "keep|keep": 154_356,
+    "keep|keep other": 37_654,
+    "keep dies|keep": 19_240,
+    "keep dies|keep other": 39_385,
+    "keep dies|replace": 39_851,
+    "keep dies|same wish": 23_050,
+    "keep|same wish": 198_409,
+    "keep|replace": 311_638,
+    "keep|replace nearer": 354_747,
+    "keep delay|cancel": 21_982,
+    "keep delay|cancel|keep": 335_792,
+    "keep|replace|cancel": 336_538,
+    "keep|replace|replace": 1_480_753,
+    "fail|replace|cancel": 263_801,
+    "buffered keep|replace": 494_378,
+    "buffered keep|keep|cancel": 463_531,
+    "buffered replace|reschedule": 152_940,
+    "Z cancel|keep|keep": 145_664,
+    "Z cancel|keep|replace": 220_415,
+    "Z cancel old|cancel|replace": 38_869,
+    "Z replace|cancel": 231_704,
+    "Z replace|cancel old": 91_918,
+    "Z replace|replace": 4_965_518,
+    "Z replace delay|cancel": 214_192,
+    "Z replace near|cancel": 45_619,
+    "Z replace near|replace": 2_433_197,
+    "Z replace dies|reschedule": 99_716,
+    "Z replace|replace|cancel old": 1_341_830,
+    "Z replace|reschedule|cancel": 732_119,
+    "Z reschedule|replace|cancel": 331_922,
+    "Z reschedule|keep|cancel": 315_226,
+    "Z reschedule|reschedule": 1_072_579,
+    "Z reschedule|reschedule id": 841_004,
+    "Z reschedule|cancel old": 17_934,
+    "Z reschedule id|keep": 81_068,
+    "Z reschedule id|replace": 880_222,
+    "Z reschedule near|cancel": 7_434,
+    "ttl keep|replace": 5_048_475,
+    "ttl reschedule|keep": 4_758_859,
+    "ttl reschedule|reschedule": 8_759,
+}
+# The smallest world in which a promise is broken without a rule.
+WORLD_WITHOUT = {
+    "claim_is_conditional": "keep dies|keep",
+    "displaced_calls_are_kept": "Z replace|replace|cancel old",
+    "displaced_calls_keep_done": "keep dies|keep",
+    "moves_by_key_are_kept": "Z replace dies|reschedule",
+    "hops_name_their_call": "Z reschedule id|replace",
+    "any_cancellation_counts": "Z replace near|cancel",
+    "undone_is_submitted": "keep dies|keep",
+    "undone_with_other_content_is_refused": "keep dies|keep other",
+    "take_over_is_conditional": "Z replace delay|cancel",
+    "mark_is_conditional": "keep dies|replace",
+    "late_path_reads_cancellations": "keep delay|cancel",
+    "moves_before_the_fence_alone": "Z reschedule|cancel old",
+    "moves_what_is_not_cancelled": "Z reschedule|cancel old",
+    "key_moves_along": "ttl reschedule|reschedule",
+    "key_is_as_read": "Z replace delay|cancel",
+    "moves_with_the_key_alone": "ttl reschedule|reschedule",
+    "cancel_follows_moves": "Z reschedule|cancel old",
+    "cancellation_outlives_both_jobs": "ttl reschedule|reschedule",
+    "key_lives_as_long_as_its_job": "ttl reschedule|reschedule",
+    "attempts_end_before_the_next": "keep delay|cancel",
+}
