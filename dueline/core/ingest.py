@@ -107,7 +107,7 @@ class Ingest:
         self._rejects = rejects
         self._is_declared = is_declared
         self._stands = stands
-        self._found_with_ticks: set[Partition] = set()
+        self._with_ticks: set[Partition] = set()
         self._clock = clock
         self._jitter = jitter
         self._spread = spread
@@ -225,13 +225,13 @@ class Ingest:
         return undeliverable
 
     def _is_known(self, partition: Partition) -> bool:
-        return partition in self._found_with_ticks or self._is_declared(partition)
+        return partition in self._with_ticks or self._is_declared(partition)
 
     def _has_ticks(self, partition: Partition, *, has_state: bool) -> bool:
         """Return whether a partition has ticks, by its state or its schedule. A positive answer is remembered."""
         if has_state or self._stands(partition):
-            self._found_with_ticks.add(partition)
-        return partition in self._found_with_ticks
+            self._with_ticks.add(partition)
+        return partition in self._with_ticks
 
     def _take(self, jobs: set[Job], done: IngestResult, until: float) -> set[Job]:
         """Take jobs to the table; return those that are to be written again."""
