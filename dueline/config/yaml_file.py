@@ -26,17 +26,20 @@ class _UniqueKeys(yaml.SafeLoader):
         twice = sorted({key for key in keys if keys.count(key) > 1})
         if twice:
             raise ConfigurationError(f"line {node.start_mark.line + 1}: {', '.join(twice)} is given twice")
+        for key, value in node.value:
+            value.setting = str(key.value)
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Report by its line what only looks like a value, such as 2026-02-30, or a number of 5,000 digits."""
+        """Report by its line and name what only looks like a value: 2026-02-30, or a number of 5,000 digits."""
         try:
             return super().construct_object(node, deep)
         except ConfigurationError:
             raise
         except ValueError as error:
-            what = f"line {node.start_mark.line + 1}: {shown(node.value)} is no value: {error}"
-            raise ConfigurationError(what) from None
+            where = f"line {node.start_mark.line + 1}: {getattr(node, 'setting', 'an item')} is {shown(node.value)}"
+            # Python says after a semicolon how to have it read longer numbers.
+            raise ConfigurationError(f"{where}, which cannot be read: {str(error).partition(';')[0]}") from None
 
 
 def of_form(pattern: str, must: str) -> AfterValidator:

@@ -211,9 +211,9 @@ def test_all_errors_are_reported_at_once(queues_yaml: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("2026-02-30", "line 3: '2026-02-30' is no value: day is out of range"),
-        ("2026-12-01T09:00:00+99:99", "line 3: '2026-12-01T09:00:00+99:99' is no value: "),
-        ("[" + "9" * 5000 + "]", f"line 3: '{'9' * 99} is no value: Exceeds the limit"),
+        ("2026-02-30", "line 3: partitions is '2026-02-30', which cannot be read: day is out of range"),
+        ("2026-12-01T09:00:00+99:99", "line 3: partitions is '2026-12-01T09:00:00+99:99', which cannot be read: "),
+        ("[" + "9" * 5000 + "]", f"line 3: an item is '{'9' * 99}, which cannot be read: Exceeds the limit"),
         ("0x" + "f" * 5000, "queues.emails.partitions is an int: "),
     ],
     ids=["date", "zone", "decimal", "hexadecimal"],
