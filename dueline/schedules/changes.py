@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import takewhile
+from typing import Any
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Partition, checked_schedule_name
 from dueline.core.ports import WRITE_ROWS, Clock, Table
 from dueline.core.queue_settings import QueueSettings
-from dueline.core.rows import MOVE_PENDING, Row, move_row
+from dueline.core.rows import MOVE_PENDING, move_row
 from dueline.core.table_writer import TableWriter
 from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
 from dueline.schedules.definition import SECOND, Definition, check_fires, check_of_queue
@@ -54,23 +54,8 @@ class Changed:
     is_changed: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
-class DesiredState:
-    """What a schedule is to be. `queue` is given with a new definition, and with a resume."""
-
-    definition: Definition
-    queue: QueueSettings | None = None
-    paused: bool = False
-    deleted: bool = False
-
-    @property
-    def is_live(self) -> bool:
-        """Return whether it is to make runs."""
-        return not (self.paused or self.deleted)
-
-
-# Returns the desired state in place of a head; None if the head is that already. Raises ScheduleNotFound.
-_Desire = Callable[[Head | None], DesiredState | None]
+# Returns the fields that are to differ from a head's; none if it has them already. Raises ScheduleNotFound.
+_Desire = Callable[[Head | None], dict[str, Any]]
 
 
 class Changes:
@@ -104,50 +89,82 @@ class Changes:
         Throttled or Unavailable.
         """
         check_of_queue(definition, queue)
-        now = self._clock.now() if must_run else None
-        desire = partial(_defined, definition, queue, only_new, now)
-        return self._run(queue.name, name, desire, if_match)
+        now = self._clock.now()
+
+        def desire(head: Head | None) -> dict[str, Any]:
+            was = None if head is None or head.deleted else head
+            if was is not None and only_new:
+                what = f"schedule {queue.name}/{was.name} is there already, its etag {was.etag}"
+                raise ScheduleChanged(f"{what}: without If-None-Match it is changed")
+            if was is not None and was.definition == definition:
+                return {}
+            # Otherwise any rule will do: a deployment that is rolled back may put one that has ended since.
+            if must_run:
+                check_fires(definition.rule, after=now)
+            return {"definition": definition, "paused": was is not None and was.paused, "deleted": False}
+
+        return self._run(queue.name, name, desire, if_match, settings=queue)
 
     def pause(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
         """Have a schedule make no more runs. Raises ScheduleNotFound, ScheduleChanged; Throttled or Unavailable."""
-        return self._run(queue, name, partial(_paused, queue, name), if_match)
+
+        def desire(head: Head | None) -> dict[str, Any]:
+            return {} if existing(queue, name, head).paused else {"paused": True}
+
+        return self._run(queue, name, desire, if_match)
 
     def resume(self, queue: QueueSettings, name: str, *, if_match: str | None = None) -> Changed:
         """Have a paused schedule make runs again; nothing is caught up. Raises as `pause` does."""
-        return self._run(queue.name, name, partial(_resumed, queue, name), if_match)
+
+        def desire(head: Head | None) -> dict[str, Any]:
+            return {"paused": False} if existing(queue.name, name, head).paused else {}
+
+        return self._run(queue.name, name, desire, if_match, settings=queue)
 
     def delete(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
         """Delete a schedule. Raises as `pause` does; of one that was deleted before, it returns when that was."""
-        return self._run(queue, name, partial(_deleted, queue, name), if_match)
 
-    def _run(self, queue: str, name: str, desire: _Desire, if_match: str | None) -> Changed:
+        def desire(head: Head | None) -> dict[str, Any]:
+            if head is not None and head.deleted:
+                return {}
+            existing(queue, name, head)
+            return {"deleted": True}
+
+        return self._run(queue, name, desire, if_match)
+
+    def _run(
+        self, queue: str, name: str, desire: _Desire, if_match: str | None, *, settings: QueueSettings | None = None
+    ) -> Changed:
+        """Make a change; `settings` are its queue's where it is to take runs of the schedule from now on."""
         until = self._clock.monotonic() + self._patience.total_seconds()
         stored = find(queue, checked_schedule_name(name), table=self._table)
         for _ in range(ATTEMPTS):
-            desired, was = desire(stored.head), stored.head
-            if was is not None and desired is None:
+            was, fields = stored.head, desire(stored.head)
+            if was is not None and not fields:
                 return Changed(head=was, effective_from=was.start, is_changed=False)
             if if_match is not None and (was is None or was.deleted):
                 missing = f"schedule {queue}/{name} does not exist, and If-Match is {if_match!r}"
                 raise ScheduleChanged(f"{missing}: leave that out to create it")
             if was is not None:
                 check_match(if_match, was)
-            head = self._try(stored, name, desired, until=until) if desired and stored.is_ready else None
+            head = self._try(stored, name, fields, settings, until=until) if stored.is_ready else None
             if head is not None:
                 return Changed(head=head, effective_from=head.start, is_new=was is None or was.deleted)
             stored = find(queue, name, table=self._table, fenced=was.partition if was else None)
         raise NotYet(f"schedule {queue}/{name} was changed by others at each of {ATTEMPTS} tries: try again")
 
-    def _try(self, stored: "StoredSchedule", name: str, desired: DesiredState, *, until: float) -> Head | None:
+    def _try(
+        self, stored: "StoredSchedule", name: str, fields: dict[str, Any], queue: QueueSettings | None, *, until: float
+    ) -> Head | None:
         if self._clock.monotonic() >= until:
             raise NotYet(f"out of time: schedule {name!r} was not changed")
-        queue, head = desired.queue, stored.head
+        head = stored.head
         if queue is not None and (head is None or head.deleted) and stored.count >= MOST_SCHEDULES:
             most = f"it may have {MOST_SCHEDULES}, delete some"
             raise TooManySchedules(f"queue {queue.name!r} has {stored.count} schedules: {most}")
         if head is not None:
-            return self._replace(head, desired, fence=stored.fence, until=until)
-        return None if queue is None else self._create(queue, name, desired.definition, until=until)
+            return self._replace(head, fields, queue, fence=stored.fence, until=until)
+        return None if queue is None else self._create(queue, name, fields["definition"], until=until)
 
     def _create(self, queue: QueueSettings, name: str, definition: Definition, *, until: float) -> Head | None:
         """Return the first head of a schedule, which serves from now on, or None if one exists by now."""
@@ -166,14 +183,31 @@ class Changes:
         change = Change(head=head_row(head), generation=0, planned_to="", counter=count_key(queue.name), counted=1)
         return head if self._table.change(change) else None
 
-    def _replace(self, head: Head, desired: DesiredState, *, fence: datetime | None, until: float) -> Head | None:
+    def _replace(
+        self,
+        head: Head,
+        fields: dict[str, Any],
+        queue: QueueSettings | None,
+        *,
+        fence: datetime | None,
+        until: float,
+    ) -> Head | None:
         """Return the next head, or None if the fence, read before, or the head is no longer as it was.
 
         Then nothing was changed. Raises TooManyChanges, and then nothing was written.
         """
         now = self._clock.now()
-        new = _next(head, desired, fence=fence, now=now)
-        cutover = new.start
+        desired = replace(head, **fields)
+        is_resumed = desired.is_live and not head.is_live
+        cutover = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)
+        if desired.is_live:
+            check_changes(head, cutover)
+        if queue is not None:
+            fields = fields | {"retention": queue.retention}
+            if is_resumed and not queue.declares(head.partition):
+                # No tick reads its own. Its earlier runs are over: the change that ended them cancelled what was left.
+                fields |= {"partition": partition_of_schedule(queue, head.name)}
+        new = head.next(start=cutover, **fields)
         self._submit_planning_job(new, now=now, until=until)
         self._plan_up_to(cutover, head, now=now, until=until)
         ended = cancelled_by(head, cutover, next_is_live=new.is_live)
@@ -210,38 +244,6 @@ class Changes:
                 raise Unavailable("that runs are to be cancelled could not be written: try again")
 
 
-def _defined(
-    definition: Definition, queue: QueueSettings, only_new: bool, now: datetime | None, head: Head | None
-) -> DesiredState | None:
-    was = None if head is None or head.deleted else head
-    if was is not None and only_new:
-        what = f"schedule {queue.name}/{was.name} is there already, its etag {was.etag}"
-        raise ScheduleChanged(f"{what}: without If-None-Match it is changed")
-    if was is not None and was.definition == definition:
-        return None
-    # Without `now`, any rule will do: a deployment that is rolled back may put one that has ended since.
-    if now is not None:
-        check_fires(definition.rule, after=now)
-    return DesiredState(definition=definition, queue=queue, paused=was is not None and was.paused)
-
-
-def _paused(queue: str, name: str, head: Head | None) -> DesiredState | None:
-    was = existing(queue, name, head)
-    return None if was.paused else DesiredState(definition=was.definition, paused=True)
-
-
-def _resumed(queue: QueueSettings, name: str, head: Head | None) -> DesiredState | None:
-    was = existing(queue.name, name, head)
-    return DesiredState(definition=was.definition, queue=queue) if was.paused else None
-
-
-def _deleted(queue: str, name: str, head: Head | None) -> DesiredState | None:
-    if head is not None and head.deleted:
-        return None
-    was = existing(queue, name, head)
-    return DesiredState(definition=was.definition, paused=was.paused, deleted=True)
-
-
 def existing(queue: str, name: str, head: Head | None) -> Head:
     """Return the head of a schedule. Raises ScheduleNotFound when there is none, or it was deleted."""
     if head is None or head.deleted:
@@ -261,18 +263,14 @@ def check_match(if_match: str | None, head: Head) -> None:
 class StoredSchedule:
     """A schedule's head, if there is one, and how many schedules its queue has.
 
-    `fenced` is the partition whose fence was read before the head: `fence`, None where it has none.
+    A change can begin if it `is_ready`: there is no head, or it is the latest and its partition's `fence` was read
+    before it, None where that has none.
     """
 
     head: Head | None
     count: int
-    fenced: Partition | None = None
-    fence: datetime | None = None
-
-    @property
-    def is_ready(self) -> bool:
-        """Return whether a change can begin: there is no head, or its fence was read before it."""
-        return self.head is None or self.head.partition == self.fenced
+    is_ready: bool
+    fence: datetime | None
 
 
 def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None) -> StoredSchedule:
@@ -286,19 +284,19 @@ def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None
     if batch.unread:
         raise Unavailable(f"schedule {queue}/{name} could not be read: try again")
     row, count = batch.rows.get(of_head), int(batch.rows.get(of_count, {}).get("count", 0))
-    if fenced is not None and row is not None and not _is_latest(row, table):
-        fenced = None
-    return StoredSchedule(head=None if row is None else read_head(row), count=count, fenced=fenced, fence=fence)
+    head = None if row is None else read_head(row)
+    is_ready = head is None or (head.partition == fenced and _is_latest(head, table))
+    return StoredSchedule(head=head, count=count, is_ready=is_ready, fence=fence)
 
 
-def _is_latest(row: Row, table: Table) -> bool:
+def _is_latest(head: Head, table: Table) -> bool:
     """Return whether a head is the latest, by a conditional write that changes nothing.
 
     A read may show the head from before a transaction that is not answered yet, though the fence, read first, is past
     that one's cutover. This waits until the transaction is over, or raises Throttled.
     """
-    planned_to = str(row["planned_to"])
-    return table.plan(rows.key(row), generation=int(row["generation"]), planned_to=planned_to, to=planned_to)
+    key, planned_to = head_key(head.queue, head.name), instant.text(head.planned_to)
+    return table.plan(key, generation=head.generation, planned_to=planned_to, to=planned_to)
 
 
 def _fence(partition: Partition, table: Table) -> datetime | None:
@@ -308,25 +306,6 @@ def _fence(partition: Partition, table: Table) -> datetime | None:
         raise Unavailable(f"the state of {partition} could not be read: try again")
     fence = rows.read_state(batch.rows.get(key)).fence
     return instant.parse(fence) if fence else None
-
-
-def _next(head: Head, desired: DesiredState, *, fence: datetime | None, now: datetime) -> Head:
-    is_resumed = desired.is_live and not head.is_live
-    start = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)
-    if desired.is_live:
-        check_changes(head, start)
-    partition, queue = head.partition, desired.queue
-    if is_resumed and queue is not None and not queue.declares(partition):
-        # No tick reads its own. Its earlier runs are over: the change that ended them cancelled what was left.
-        partition = partition_of_schedule(queue, head.name)
-    return head.next(
-        definition=desired.definition,
-        start=start,
-        paused=desired.paused,
-        deleted=desired.deleted,
-        partition=partition,
-        retention=head.retention if queue is None else queue.retention,
-    )
 
 
 # Cutover: the instant at which one generation of a schedule ends and the next begins, and what it cancels. For a head
@@ -377,12 +356,8 @@ def cancelled_by(head: Head, cutover: datetime, *, next_is_live: bool) -> list[J
         return []
     delay = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)
     ended = [occurrence(head, at).id for at in _times_beyond(head, cutover - delay, cutover=cutover)]
-    return ended if next_is_live else [*ended, *_delayed_before(head, cutover)]
-
-
-def _delayed_before(head: Head, cutover: datetime) -> Iterator[JobId]:
-    for past in _uncancelled(head):
-        yield from _delayed_of(past, head, cutover)
+    delayed = [id for past in _uncancelled(head) for id in _delayed_of(past, head, cutover)]
+    return ended if next_is_live else ended + delayed
 
 
 def _uncancelled(head: Head) -> Iterator[Generation]:
