@@ -19,7 +19,7 @@ import boto3
 from bench.harness import Figures, Target
 from dueline.config import metrics, registry
 from dueline.config.deployment import load
-from dueline.config.environment import ApiSettings, IngestSettings, PlannerSettings, Settings, TickSettings, TtlSettings
+from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings
 from infra.bundle import bundle
 from local.emulator import ACCOUNT, REGION
 from local.template import ROOT
@@ -95,11 +95,11 @@ def environment(name: str) -> dict[str, str]:
     common: dict[str, Any] = {"deployment": of.name, "queue_urls": f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/"}
     payloads = of.names.payloads(account=ACCOUNT, region=REGION)
     make: dict[str, Callable[..., Settings]] = {
-        "ingest": IngestSettings,
+        "ingest": Settings,
         "tick": partial(TickSettings, tick_period=of.tick_period, lookahead=of.lookahead, lease=of.lease),
         "api": partial(ApiSettings, payloads=payloads, direct_horizon=of.direct_horizon, lookahead=of.lookahead),
-        "planner": partial(PlannerSettings, tick_period=of.tick_period),
-        "ttl": partial(TtlSettings, tick_period=of.tick_period),
+        "planner": partial(PeriodSettings, tick_period=of.tick_period),
+        "ttl": partial(PeriodSettings, tick_period=of.tick_period),
     }
     powertools = {"POWERTOOLS_SERVICE_NAME": name, "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE}
     settings = make[name](**common).to_env()

@@ -28,7 +28,7 @@ from dueline import Client
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
 from dueline.config import metrics
-from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings, IngestSettings, PlannerSettings, TickSettings
+from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings, TickSettings
 from dueline.config.names import Names
 from dueline.config.registry import Registry
 from dueline.core import instant
@@ -134,9 +134,7 @@ class Lambdas:
         self._deployment = deployment
         self._out = out
         common: dict[str, Any] = {"deployment": deployment, "queue_urls": queue_urls}
-        os.environ |= IngestSettings(**common).to_env()
         os.environ |= TickSettings(**common, tick_period=60, lookahead=240, lease=30).to_env()
-        os.environ |= PlannerSettings(**common, tick_period=60).to_env()
         os.environ |= ApiSettings(**common, payloads="payloads", direct_horizon=890, lookahead=240).to_env()
         os.environ |= {"POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE, "_X_AMZN_TRACE_ID": TRACE}
         declare(registry)

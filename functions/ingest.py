@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
-from dueline.config.environment import IngestSettings
+from dueline.config.environment import Settings
 from dueline.core.dispatch import Dispatcher
 from dueline.core.ingest import InboundMessage, Ingest, IngestResult
 from dueline.core.job import JobId
@@ -19,7 +19,7 @@ from dueline.core.message import Message, from_lambda_event
 from functions.queue_registry import REGISTRY
 from functions.telemetry import DispatchMetrics, log, report
 
-SETTINGS = IngestSettings.from_env(os.environ)
+SETTINGS = Settings.from_env(os.environ)
 # So short that a batch's rounds of requests end within the function's time-out of 30 s.
 LONGEST_REQUEST = timedelta(seconds=5)
 # A send, the parking of what it refused (two requests), and the note of what was handled.

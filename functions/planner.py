@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
-from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PlannerSettings
+from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PeriodSettings
 from dueline.core.dispatch import Dispatcher
 from dueline.core.message import Message, from_lambda_event
 from dueline.core.queue_settings import PLANNER as OWN_QUEUE
@@ -22,7 +22,7 @@ from dueline.schedules.planner import Planned, Planner, PlanningMessage, Watchdo
 from functions.declared_queues import DECLARED
 from functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
 
-SETTINGS = PlannerSettings.from_env(os.environ)
+SETTINGS = PeriodSettings.from_env(os.environ)
 # A batch's rounds of requests end within the function's time-out of 30 s.
 LONGEST_REQUEST = timedelta(seconds=5)
 # The request started just before, its retry, and the hiding of what is put back.

@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
-from dueline.config.environment import TtlSettings
+from dueline.config.environment import PeriodSettings
 from dueline.core import instant
 from dueline.core.job import Partition
 from dueline.core.queue_settings import PLANNER
@@ -18,7 +18,7 @@ from dueline.operations.ttl_guard import GuardResult, LatePartition, TtlGuard
 from functions.declared_queues import DECLARED
 from functions.telemetry import log, report
 
-SETTINGS = TtlSettings.from_env(os.environ)
+SETTINGS = PeriodSettings.from_env(os.environ)
 LONGEST_REQUEST = timedelta(seconds=10)
 DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
 TIME_TO_LIVE = DEPLOYMENT.time_to_live()

@@ -19,7 +19,10 @@ LONGEST_HIDDEN_SECONDS = 60
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What all functions need to know. Periods are in seconds; `queue_urls` is what the URLs of queues begin with."""
+    """What all functions need to know, and all that ingest does. Periods are in seconds.
+
+    `queue_urls` is what the URLs of queues begin with.
+    """
 
     deployment: str
     queue_urls: str
@@ -38,31 +41,18 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class IngestSettings(Settings):
-    """What ingest needs to know."""
+class PeriodSettings(Settings):
+    """What the planner and the TTL guard need to know."""
+
+    tick_period: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TickSettings(Settings):
+class TickSettings(PeriodSettings):
     """What a tick needs to know."""
 
-    tick_period: int
     lookahead: int
     lease: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlannerSettings(Settings):
-    """What the planner needs to know."""
-
-    tick_period: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TtlSettings(Settings):
-    """What the TTL guard needs to know."""
-
-    tick_period: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

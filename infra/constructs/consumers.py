@@ -10,7 +10,7 @@ from aws_cdk.aws_sqs import DeadLetterQueue
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from dueline.config.environment import LONGEST_HIDDEN_SECONDS, IngestSettings, PlannerSettings
+from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PeriodSettings, Settings
 from dueline.core.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
@@ -58,7 +58,7 @@ class Ingest(Construct):
             name="ingest",
             deployment=deployment,
             timeout=_TIMEOUT,
-            environment=IngestSettings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
+            environment=Settings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
             statements=self._statements(arns, deployment),
         )
         self.function, self.live = ingest.function, ingest.live
@@ -138,7 +138,7 @@ class Planner(Construct):
             name="planner",
             deployment=deployment,
             timeout=_TIMEOUT,
-            environment=PlannerSettings(
+            environment=PeriodSettings(
                 deployment=deployment.name, queue_urls=arns.queue_urls, tick_period=deployment.tick_period
             ).to_env(),
             statements=self._statements(arns, deployment),

@@ -6,7 +6,7 @@ from aws_cdk.aws_lambda import IAlias
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from dueline.config.environment import TtlSettings
+from dueline.config.environment import PeriodSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.grants import allow
@@ -22,7 +22,7 @@ class TtlGuard(Construct):
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, id)
         arns = Arns(self, names=deployment.names)
-        settings = TtlSettings(
+        settings = PeriodSettings(
             deployment=deployment.name, queue_urls=arns.queue_urls, tick_period=deployment.tick_period
         )
         core = CoreFunction(

@@ -8,7 +8,7 @@ import pytest
 
 from bench import cold
 from dueline.config import registry
-from dueline.config.environment import ApiSettings, IngestSettings, PlannerSettings, TickSettings, TtlSettings
+from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings
 from infra.bundle import PLATFORM, PYTHON
 from tests.template.synthesis import Assembly
 
@@ -38,7 +38,7 @@ def test_function_runs_its_handler_on_arm(three: Assembly, name: str) -> None:
 
 def test_functions_read_their_environment(three: Assembly) -> None:
     declared = {"deployment": "dueline", **dict(three.deployment)}
-    kinds = (IngestSettings, TickSettings, ApiSettings, PlannerSettings, TtlSettings)
+    kinds = (Settings, TickSettings, ApiSettings, PeriodSettings, PeriodSettings)
     for name, kind in zip(NAMES, kinds, strict=True):
         read = asdict(kind.from_env(_function(three, name)["Environment"]["Variables"]))
         # Those of queues.yaml; names are in the golden templates.

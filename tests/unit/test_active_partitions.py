@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.settings import RETRY_SECONDS, ActivePartitions, TicksFirst
 from dueline.config import metrics
-from dueline.config.environment import ApiSettings, IngestSettings, TickSettings
+from dueline.config.environment import ApiSettings, Settings, TickSettings
 from dueline.config.registry import Registry
 from dueline.core import instant, rows
 from dueline.core.ingest import InboundMessage, Ingest
@@ -239,8 +239,8 @@ def function(monkeypatch, registry):
     """Reads a function as on Lambda, with that registry."""
     common = {"deployment": "d", "queue_urls": "http://localhost/"}
     settings = {
-        "ingest": IngestSettings(**common),
-        "queue_registry": IngestSettings(**common),
+        "ingest": Settings(**common),
+        "queue_registry": Settings(**common),
         "tick": TickSettings(**common, tick_period=60, lookahead=240, lease=30),
         "api": ApiSettings(**common, payloads="p", direct_horizon=890, lookahead=240),
     }

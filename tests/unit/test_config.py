@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from dueline.config import ConfigurationError, registry
 from dueline.config.deployment import Deployment, load, load_schedules
-from dueline.config.environment import ApiSettings, IngestSettings, TickSettings
+from dueline.config.environment import ApiSettings, Settings, TickSettings
 from dueline.config.names import Names
 from dueline.config.schema import DOCS, documents
 from dueline.core.job import MAX_PRIORITY, Partition
@@ -338,12 +338,12 @@ def test_published_settings_round_trip() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        IngestSettings(deployment="d", queue_urls="https://sqs/1/"),
+        Settings(deployment="d", queue_urls="https://sqs/1/"),
         TickSettings(deployment="d", queue_urls="https://sqs/1/", tick_period=60, lookahead=240, lease=30),
         ApiSettings(deployment="d", queue_urls="https://sqs/1/", payloads="b", direct_horizon=890, lookahead=240),
     ],
 )
-def test_environment_round_trip(settings: IngestSettings | TickSettings | ApiSettings) -> None:
+def test_environment_round_trip(settings: Settings | TickSettings | ApiSettings) -> None:
     assert type(settings).from_env(settings.to_env()) == settings
 
 

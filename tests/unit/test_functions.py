@@ -14,7 +14,7 @@ import pytest
 
 import functions.telemetry
 from dueline.config import metrics
-from dueline.config.environment import IngestSettings, PlannerSettings, TickSettings
+from dueline.config.environment import PeriodSettings, Settings, TickSettings
 from dueline.config.registry import Registry
 from dueline.core.ingest import InboundMessage, IngestResult
 from dueline.core.job import Partition
@@ -30,7 +30,7 @@ from tests.system import System
 
 @pytest.fixture
 def ingest(monkeypatch):
-    settings = IngestSettings(deployment="d", queue_urls="http://localhost/")
+    settings = Settings(deployment="d", queue_urls="http://localhost/")
     return import_function(monkeypatch, "ingest", settings, Registry({}))
 
 
@@ -88,7 +88,7 @@ class Inbox:
 
 @pytest.fixture
 def planner(monkeypatch):
-    settings = PlannerSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
+    settings = PeriodSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
     return import_function(monkeypatch, "planner", settings, Registry({"emails": a_queue(), "invoices": a_queue()}))
 
 

@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
-from dueline.config.environment import TtlSettings
+from dueline.config.environment import PeriodSettings
 from dueline.config.registry import Registry
 from dueline.core import instant, rows
 from dueline.core.job import Partition
@@ -168,7 +168,7 @@ def test_expired_jobs_are_counted():
 @pytest.fixture
 def function(monkeypatch):
     """The function, read as on Lambda, with a queue and no network, and what it reads."""
-    settings = TtlSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
+    settings = PeriodSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
     module, world = import_function(monkeypatch, "ttl", settings, Registry({"emails": a_queue()})), World()
     deployment = SimpleNamespace(table=world.table, clock=world.clock, spread=map)
     deployment.ticked_partitions = lambda: [EMAILS, INVOICES]
