@@ -36,11 +36,7 @@ def queue_dead_letters(name: str, queue: str, *, session: "Session") -> RedriveQ
         sqs = clients.client("sqs", session, longest=_LONGEST_REQUEST)
     with reading(Names(name).queue_parameter(queue)):
         parameter = json.loads(content)
-        urls = parameter.get("urls", [parameter["url"]])
-        # An older deployment does not publish its dead-letter queue.
-        beside = _beside(parameter["url"], Names(name).queue_dlq(queue))
-        dead_letters = parameter.get("work", {}).get("dead_letters") or beside
-        return _redrive_queues(name, sqs, dead_letters, urls, session=session)
+        return _redrive_queues(name, sqs, parameter["work"]["dead_letters"], parameter["urls"], session=session)
 
 
 def parked_dead_letters(name: str, *, session: "Session") -> RedriveQueues:
@@ -75,8 +71,3 @@ def _content_of(name: str, queue: str, ssm: "SSMClient") -> str:
         if error.response["Error"].get("Code") == "ParameterNotFound":
             raise QueueNotFound(f"there is no queue {queue!r} in the deployment {name!r}") from None
         raise
-
-
-def _beside(url: str, name: str) -> str:
-    """Return the URL of another queue of the same account and region."""
-    return f"{url.rpartition('/')[0]}/{name}"

@@ -526,16 +526,10 @@ def urls_of(ends):
 
 
 def test_queue_parameter_names_dead_letters(api_server, session):
-    api_server.script = [parameter(url=URLS[0], urls=URLS, work={"dead_letters": "https://sqs/1/elsewhere"})]
+    api_server.script = [parameter(urls=URLS, work={"dead_letters": "https://sqs/1/elsewhere"})]
     result = redrive_queues.queue_dead_letters("dueline", "emails", session=session)
     assert urls_of(result) == ("https://sqs/1/elsewhere", URLS)
     assert api_server.requests[0].json == {"Name": "/dueline/dueline/queues/emails"}
-
-
-def test_dead_letters_are_known_by_name(api_server, session):
-    api_server.script = [parameter(url=URLS[0], urls=URLS)]
-    result = urls_of(redrive_queues.queue_dead_letters("dueline", "emails", session=session))
-    assert result == ("https://sqs/1/dueline_emails_dlq", URLS)
 
 
 def test_settings_name_the_parked_jobs(api_server, session):
@@ -588,7 +582,8 @@ def test_invalid_name_of_a_queue_is_not_requested(api_server, session):
     ],
 )
 def test_missing_right_is_not_retried(api_server, session, call):
-    api_server.script = [parameter(url=f"{api_server.url}/1/dueline_emails")]
+    urls, dead_letters = [f"{api_server.url}/1/dueline_emails"], f"{api_server.url}/1/dueline_emails_dlq"
+    api_server.script = [parameter(urls=urls, work={"dead_letters": dead_letters})]
     ends = redrive_queues.queue_dead_letters("dueline", "emails", session=session)
     api_server.script = [refusal("AccessDenied", 403)]
     with pytest.raises(Forbidden, match="AccessDenied"):
