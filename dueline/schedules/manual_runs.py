@@ -39,36 +39,6 @@ def key_of(run: str, key: str | None) -> str | None:
     return f"{run}{_SEPARATOR}{key}"
 
 
-def is_claimed(key: str, queue: str, *, table: Table, now: datetime) -> bool:
-    """Return whether an earlier call has claimed a key of a run. Raises Throttled or Unavailable."""
-    row_key = rows.idempotency_key(queue, key)
-    reading = table.read([row_key])
-    if row_key in reading.unread:
-        raise Unavailable(f"row {row_key} was left unread: try again")
-    return rows.is_live(reading.rows.get(row_key), now=now)
-
-
-def claim(key: str, head: Head, run: Job, *, parameters: str, table: Table, now: datetime) -> tuple[Head, KeyClaim]:
-    """Return the schedule as the first call under a key read it, and its run; this call is it if there is none.
-
-    `parameters` is what the caller gave: a schedule that was changed between two calls makes no other run of the
-    second. Raises KeyReused when the key was used with other parameters, Throttled or Unavailable.
-    """
-    parameters_hash = hash_of(parameters)
-    definition = pack(json.dumps(head.definition.to_dict(), separators=(",", ":")))
-    own = {**rows.idempotency_row(run, key, payload_hash=parameters_hash), "definition": definition}
-    row = table.claim(own, now=now)
-    try:
-        first = idempotency.first_of(row, key, run, payload_hash=parameters_hash)
-    except KeyReused:
-        caller_key = key.rpartition(_SEPARATOR)[2]
-        used = f"it was used for something else of schedule {head.name!r}, another payload or other instants"
-        raise KeyReused(f"key is {shown(caller_key)}: {used}") from None
-    then = replace(head, definition=_definition(row) or head.definition)
-    made = replace(occurrence(then, first.job.id.due), id=first.job.id, expires=first.job.expires)
-    return then, replace(first, job=made)
-
-
 def _definition(row: Row) -> Definition | None:
     """Return the definition that a key's row keeps, if it keeps one."""
     packed = row.get("definition")
@@ -115,11 +85,10 @@ class ManualRuns:
         """
         head, parameters = get(queue, name, table=self._table), ""
         of_key = key_of(name, key)
-        self._check(partial(check_match, if_match, head), head, key=of_key)
         if payload is not None:
             head = replace(head, definition=replace(head.definition, payload=payload))
             parameters = head.definition.payload
-        _, run = self._claim_call(head, of_key, parameters=parameters)
+        _, run = self._first_call(head, of_key, parameters=parameters, check=partial(check_match, if_match))
         return self._submit([run], [of_key])[0]
 
     def backfill(
@@ -144,32 +113,54 @@ class ManualRuns:
         if end > now:
             must = f"it must not be in the future, it is {instant.text(now)} now"
             raise InvalidSchedule(f"to is {instant.text(end)}: {must}")
-        of_key = key_of(f"{name}@", key)
-        self._check(partial(check_match, if_match, head), head, key=of_key)
-        self._check(partial(_times, head, start, end), head, key=of_key)
+
+        def check(head: Head) -> None:
+            check_match(if_match, head)
+            _times(head, start, end)
+
         # By the rule of the first call: after a change, the second would add runs.
         parameters = f"{start.astimezone(UTC).isoformat()}/{end.astimezone(UTC).isoformat()}"
-        head, _ = self._claim_call(head, of_key, parameters=parameters)
+        head, _ = self._first_call(head, key_of(f"{name}@", key), parameters=parameters, check=check)
         times = _times(head, start, end)
         jobs = [replace(self._job(head, at), exclusive=False) for at in times]
         of_keys = [key_of(f"{name}@{instant.text(at)}", key) for at in times]
         runs = list(self._spread(self._claim, zip(jobs, of_keys, strict=True)))
         return self._submit(runs, of_keys)
 
-    def _check(self, check: Callable[[], object], head: Head, *, key: str | None) -> None:
-        """Check a head before a key is claimed. A repeat uses the head of its first call, and is not checked."""
-        try:
-            check()
-        except (InvalidSchedule, ScheduleChanged):
-            if key is None or not is_claimed(key, head.queue, table=self._table, now=self._clock.now()):
-                raise
+    def _first_call(
+        self, head: Head, key: str | None, *, parameters: str, check: Callable[[Head], None]
+    ) -> tuple[Head, KeyClaim]:
+        """Return the schedule as the first call under a key read it, and its run; this call is it if there is none.
 
-    def _claim_call(self, head: Head, key: str | None, *, parameters: str) -> tuple[Head, KeyClaim]:
-        """Return the run of the first call under a key, which is this one without a key."""
-        run = self._job(head)
+        That one alone is checked. `parameters` is what the caller gave: a schedule that was changed between two calls
+        makes no other run of the second. Raises KeyReused when the key was used with other parameters.
+        """
+        try:
+            check(head)
+        except (InvalidSchedule, ScheduleChanged):
+            if key is None or not self._is_claimed(rows.idempotency_key(head.queue, key)):
+                raise
+        run, parameters_hash = self._job(head), hash_of(parameters)
         if key is None:
             return head, KeyClaim(job=run)
-        return claim(key, head, run, parameters=parameters, table=self._table, now=self._clock.now())
+        definition = pack(json.dumps(head.definition.to_dict(), separators=(",", ":")))
+        own = {**rows.idempotency_row(run, key, payload_hash=parameters_hash), "definition": definition}
+        row = self._table.claim(own, now=self._clock.now())
+        try:
+            first = idempotency.first_of(row, key, run, payload_hash=parameters_hash)
+        except KeyReused:
+            caller_key = key.rpartition(_SEPARATOR)[2]
+            used = f"it was used for something else of schedule {head.name!r}, another payload or other instants"
+            raise KeyReused(f"key is {shown(caller_key)}: {used}") from None
+        then = replace(head, definition=_definition(row) or head.definition)
+        made = replace(occurrence(then, first.job.id.due), id=first.job.id, expires=first.job.expires)
+        return then, replace(first, job=made)
+
+    def _is_claimed(self, key: rows.Key) -> bool:
+        reading = self._table.read([key])
+        if reading.unread:
+            raise Unavailable(f"row {key} was left unread: try again")
+        return rows.is_live(reading.rows.get(key), now=self._clock.now())
 
     def _job(self, head: Head, scheduled_for: datetime | None = None) -> Job:
         """Return a job of a schedule that is due now, its scheduled time now unless it is given."""
