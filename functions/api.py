@@ -102,7 +102,7 @@ def with_schedules() -> Any:
     """Add the routes about schedules, at the first request for one: their imports would slow down every cold start."""
     from functions.http.schedules import ScheduleRoutes
 
-    return ScheduleRoutes(app, resources=DEPLOYMENT, registry=REGISTRY, longest=LONGEST_REQUEST)
+    return ScheduleRoutes(app, resources=DEPLOYMENT, registry=REGISTRY, until=_until)
 
 
 @app.post("/queues/<queue>/jobs")

@@ -13,22 +13,9 @@ from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import MOVE_PENDING, move_row
 from dueline.core.table_writer import TableWriter
 from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
+from dueline.schedules import head as heads
 from dueline.schedules.definition import SECOND, Definition, check_fires, check_of_queue
-from dueline.schedules.head import (
-    KEPT_GENERATIONS,
-    Generation,
-    Head,
-    between,
-    head_row,
-    jitter,
-    occurrence,
-    occurrence_id,
-    partition_of_schedule,
-    planning_job,
-    read_head,
-    step,
-    submit,
-)
+from dueline.schedules.head import Generation, Head
 from dueline.schedules.planner import times_to_submit
 from dueline.schedules.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, count_key, head_key
 
@@ -38,7 +25,7 @@ PATIENCE = timedelta(seconds=20)
 # A fence is in whole milliseconds.
 _INSTANT = timedelta(milliseconds=1)
 # The rest is left for what jitter delays: of each generation less than two runs, three where the clock is changed.
-_MOST = CHANGE_CANCELLATIONS - 5 - 2 * KEPT_GENERATIONS
+_MOST = CHANGE_CANCELLATIONS - 5 - 2 * heads.KEPT_GENERATIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,12 +162,14 @@ class Changes:
             definition=definition,
             generation=1,
             start=now,
-            partition=partition_of_schedule(queue, name),
+            partition=heads.partition_of_schedule(queue, name),
             planned_to=now,
             retention=queue.retention,
         )
         self._submit_planning_job(head, now=now, until=until)
-        change = Change(head=head_row(head), generation=0, planned_to="", counter=count_key(queue.name), counted=1)
+        change = Change(
+            head=heads.head_row(head), generation=0, planned_to="", counter=count_key(queue.name), counted=1
+        )
         return head if self._table.change(change) else None
 
     def _replace(
@@ -206,7 +195,7 @@ class Changes:
             fields = fields | {"retention": queue.retention}
             if is_resumed and not queue.declares(head.partition):
                 # No tick reads its own. Its earlier runs are over: the change that ended them cancelled what was left.
-                fields |= {"partition": partition_of_schedule(queue, head.name)}
+                fields |= {"partition": heads.partition_of_schedule(queue, head.name)}
         new = head.next(start=cutover, **fields)
         self._submit_planning_job(new, now=now, until=until)
         self._plan_up_to(cutover, head, now=now, until=until)
@@ -214,7 +203,7 @@ class Changes:
         new = replace(new, used_to=max([id.due for id in ended] + [head.used_to or cutover]))
         self._require_read_barriers(ended, now=now)
         change = Change(
-            head=head_row(new),
+            head=heads.head_row(new),
             generation=head.generation,
             planned_to=instant.text(head.planned_to),
             state=rows.state_key(head.partition),
@@ -227,14 +216,14 @@ class Changes:
 
     def _submit_planning_job(self, head: Head, *, now: datetime, until: float) -> None:
         """Submit the planning job of a generation before the generation exists: the job waits for it."""
-        job = planning_job(head, head.planned_to, now=now) if head.is_live else None
-        submit([job] if job else [], route=self._route, until=until)
+        job = heads.planning_job(head, head.planned_to, now=now) if head.is_live else None
+        heads.submit([job] if job else [], route=self._route, until=until)
 
     def _plan_up_to(self, cutover: datetime, head: Head, *, now: datetime, until: float) -> None:
         """Submit the runs of a head up to the cutover if its planner is late: after it, no planner does."""
         if head.is_live and head.planned_to < cutover:
             late = times_to_submit(head, head.planned_to, cutover, now=now)
-            submit([occurrence(head, each) for each in late], route=self._route, until=until)
+            heads.submit([heads.occurrence(head, each) for each in late], route=self._route, until=until)
 
     def _require_read_barriers(self, ended: Sequence[JobId], *, now: datetime) -> None:
         """Have ticks and the late path read these cancellations by a write: a plain read may not show them at once."""
@@ -284,7 +273,7 @@ def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None
     if batch.unread:
         raise Unavailable(f"schedule {queue}/{name} could not be read: try again")
     row, count = batch.rows.get(of_head), int(batch.rows.get(of_count, {}).get("count", 0))
-    head = None if row is None else read_head(row)
+    head = None if row is None else heads.read_head(row)
     is_ready = head is None or (head.partition == fenced and _is_latest(head, table))
     return StoredSchedule(head=head, count=count, is_ready=is_ready, fence=fence)
 
@@ -335,15 +324,15 @@ def check_changes(head: Head, cutover: datetime) -> None:
 
     A later pause or delete could not cancel that run.
     """
-    dropped = list(_uncancelled(head))[KEPT_GENERATIONS - 1 :]
+    dropped = list(_uncancelled(head))[heads.KEPT_GENERATIONS - 1 :]
     delayed = [id for past in dropped for id in _delayed_of(past, head, cutover)]
     if not delayed:
         return
     was, until = dropped[0], instant.text(max(id.due for id in delayed))
     raise TooManyChanges(
-        f"schedule {head.queue}/{head.name} was changed {KEPT_GENERATIONS} times since {instant.text(was.end)}, and its"
-        f" jitter of {was.definition.jitter // SECOND} s delays an earlier run to {until}: change it again from then"
-        " on; a pause or delete goes at once"
+        f"schedule {head.queue}/{head.name} was changed {heads.KEPT_GENERATIONS} times since {instant.text(was.end)},"
+        f" and its jitter of {was.definition.jitter // SECOND} s delays an earlier run to {until}: change it again from"
+        " then on; a pause or delete goes at once"
     )
 
 
@@ -354,8 +343,8 @@ def cancelled_by(head: Head, cutover: datetime, *, next_is_live: bool) -> list[J
     """
     if not head.is_live:
         return []
-    delay = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)
-    ended = [occurrence(head, at).id for at in _times_beyond(head, cutover - delay, cutover=cutover)]
+    delay = timedelta(0) if next_is_live else heads.jitter(head.queue, head.name, head.definition)
+    ended = [heads.occurrence(head, at).id for at in _times_beyond(head, cutover - delay, cutover=cutover)]
     delayed = [id for past in _uncancelled(head) for id in _delayed_of(past, head, cutover)]
     return ended if next_is_live else ended + delayed
 
@@ -367,9 +356,9 @@ def _uncancelled(head: Head) -> Iterator[Generation]:
 
 def _delayed_of(past: Generation, head: Head, cutover: datetime) -> Iterator[JobId]:
     """Yield the runs of an earlier generation that are due after a cutover."""
-    since = max(past.start, cutover - jitter(head.queue, head.name, past.definition))
-    for at in between(past.definition.rule, since, past.end):
-        yield occurrence_id(head, at, past=past)
+    since = max(past.start, cutover - heads.jitter(head.queue, head.name, past.definition))
+    for at in heads.between(past.definition.rule, since, past.end):
+        yield heads.occurrence_id(head, at, past=past)
 
 
 def _times_beyond(head: Head, after: datetime, *, cutover: datetime) -> list[datetime]:
@@ -377,4 +366,4 @@ def _times_beyond(head: Head, after: datetime, *, cutover: datetime) -> list[dat
     if not head.is_live:
         return []
     rule = head.definition.rule
-    return list(between(rule, after, max(cutover, step(rule, head.planned_to))))
+    return list(heads.between(rule, after, max(cutover, heads.step(rule, head.planned_to))))

@@ -1,6 +1,6 @@
 """The HTTP routes about schedules."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from http import HTTPStatus
@@ -10,7 +10,6 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config.registry import Registry
 from dueline.core.dispatch import Dispatcher
-from dueline.core.job import checked_schedule_name
 from dueline.core.request import json_text
 from dueline.core.submit import SubmitResult
 from dueline.core.table_writer import TableWriter
@@ -21,29 +20,9 @@ from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
 from dueline.schedules.manual_runs import ManualRuns
+from functions.http import schedule_models as models
 from functions.http.records import record_runs, record_schedule
 from functions.http.requests import Form, body_of, read_json, validate
-from functions.http.schedule_models import (
-    BackfillBody,
-    Backfilled,
-    History,
-    HistoryQuery,
-    Preview,
-    PreviewBody,
-    RuleFields,
-    RunBody,
-    ScheduleAnswer,
-    ScheduleBody,
-    SchedulesPage,
-    SchedulesQuery,
-    SubmittedRun,
-    backfilled,
-    history_answer,
-    next_runs,
-    page_of_schedules,
-    schedule_answer,
-    submitted_run,
-)
 
 _SCHEDULES = "/queues/<queue>/schedules"
 _SCHEDULE = f"{_SCHEDULES}/<schedule>"
@@ -52,16 +31,16 @@ _SCHEDULE = f"{_SCHEDULES}/<schedule>"
 class ScheduleRoutes:
     """The routes: each reads its request, makes one call to the core, records it, and answers.
 
-    `longest` is the longest that a request of AWS may take.
+    `until` returns when to begin no more requests of AWS, on the monotonic clock.
     """
 
     def __init__(
-        self, app: APIGatewayHttpResolver, *, resources: AwsDeployment, registry: Registry, longest: timedelta
+        self, app: APIGatewayHttpResolver, *, resources: AwsDeployment, registry: Registry, until: Callable[[], float]
     ) -> None:
         self._app = app
         self._resources = resources
         self._registry = registry
-        self._longest = longest
+        self._until = until
         app.get(_SCHEDULES)(self.list_schedules)
         app.put(_SCHEDULE)(self.put_schedule)
         app.get(_SCHEDULE)(self.get_schedule)
@@ -73,92 +52,89 @@ class ScheduleRoutes:
         app.get(f"{_SCHEDULE}/history")(self.schedule_history)
         app.post("/schedules/preview")(self.preview_schedule)
 
-    def list_schedules(self, queue: str) -> SchedulesPage:
+    def list_schedules(self, queue: str) -> models.SchedulesPage:
         """List a queue's schedules, by name, a page at a time."""
         self._registry.queue(queue)
-        query = self._query(SchedulesQuery)
+        query = self._query(models.SchedulesQuery)
         page = queries.page(queue, table=self._resources.table, after=query.after, limit=query.limit)
-        return page_of_schedules(page, now=self._resources.clock.now())
+        return models.page_of_schedules(page, now=self._resources.clock.now())
 
-    def put_schedule(self, queue: str, schedule: str) -> Response[ScheduleAnswer]:
+    def put_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
         """Create a schedule: 201, or change it: 200. An identical one changes nothing."""
-        settings, name = self._registry.taking(queue), checked_schedule_name(schedule)
-        definition = self._definition()
+        settings, definition = self._registry.taking(queue), self._definition()
         only_new, if_match = self._only_new(), self._header("if-match")
-        changed = self._changes().put(settings, name, definition, if_match=if_match, only_new=only_new, must_run=True)
+        changed = self._changes().put(
+            settings, schedule, definition, if_match=if_match, only_new=only_new, must_run=True
+        )
         return self._changed("schedule put", changed)
 
-    def get_schedule(self, queue: str, schedule: str) -> Response[ScheduleAnswer]:
+    def get_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
         """Return a schedule."""
         self._registry.queue(queue)
-        return self._schedule(queries.get(queue, checked_schedule_name(schedule), table=self._resources.table))
+        return self._schedule(queries.get(queue, schedule, table=self._resources.table))
 
-    def delete_schedule(self, queue: str, schedule: str) -> Response[ScheduleAnswer]:
+    def delete_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
         """Delete a schedule: it makes no runs after `effective_from`."""
         self._registry.queue(queue)
-        changed = self._changes().delete(queue, checked_schedule_name(schedule), if_match=self._header("if-match"))
+        changed = self._changes().delete(queue, schedule, if_match=self._header("if-match"))
         return self._changed("schedule deleted", changed)
 
-    def pause_schedule(self, queue: str, schedule: str) -> Response[ScheduleAnswer]:
+    def pause_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
         """Pause a schedule: it makes no runs after `effective_from`, until it is resumed."""
         self._registry.queue(queue)
-        changed = self._changes().pause(queue, checked_schedule_name(schedule), if_match=self._header("if-match"))
+        changed = self._changes().pause(queue, schedule, if_match=self._header("if-match"))
         return self._changed("schedule paused", changed)
 
-    def resume_schedule(self, queue: str, schedule: str) -> Response[ScheduleAnswer]:
+    def resume_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
         """Resume a schedule; nothing is caught up."""
         settings = self._registry.taking(queue)
-        changed = self._changes().resume(settings, checked_schedule_name(schedule), if_match=self._header("if-match"))
+        changed = self._changes().resume(settings, schedule, if_match=self._header("if-match"))
         return self._changed("schedule resumed", changed)
 
-    def run_schedule(self, queue: str, schedule: str) -> tuple[SubmittedRun, int]:
+    def run_schedule(self, queue: str, schedule: str) -> tuple[models.SubmittedRun, int]:
         """Run a schedule now, paused or not."""
         self._registry.queue(queue)
-        run = self._body(RunBody, may_be_empty=True)
+        run = self._body(models.RunBody, may_be_empty=True)
         payload = _payload(run.payload) if run.model_fields_set else None
         key, if_match = self._header("idempotency-key"), self._header("if-match")
-        result = self._runs().run_now(
-            queue, checked_schedule_name(schedule), payload=payload, key=key, if_match=if_match
-        )
+        result = self._runs().run_now(queue, schedule, payload=payload, key=key, if_match=if_match)
         self._record_runs([result], queue, schedule)
-        return submitted_run(result.job), HTTPStatus.CREATED
+        return models.submitted_run(result.job), HTTPStatus.CREATED
 
-    def backfill_schedule(self, queue: str, schedule: str) -> Backfilled:
+    def backfill_schedule(self, queue: str, schedule: str) -> models.Backfilled:
         """Run a schedule for what has passed."""
         self._registry.queue(queue)
-        span = self._body(BackfillBody)
+        span = self._body(models.BackfillBody)
         key, if_match = self._header("idempotency-key"), self._header("if-match")
-        results = self._runs().backfill(
-            queue, checked_schedule_name(schedule), start=span.start, end=span.end, key=key, if_match=if_match
-        )
+        results = self._runs().backfill(queue, schedule, start=span.start, end=span.end, key=key, if_match=if_match)
         self._record_runs(results, queue, schedule)
-        return backfilled([each.job for each in results])
+        return models.backfilled([each.job for each in results])
 
-    def schedule_history(self, queue: str, schedule: str) -> History:
+    def schedule_history(self, queue: str, schedule: str) -> models.History:
         """Return the last runs of a schedule."""
-        query, clock = self._query(HistoryQuery), self._resources.clock
+        query, clock = self._query(models.HistoryQuery), self._resources.clock
         runs = queries.history(
             self._registry.queue(queue),
-            checked_schedule_name(schedule),
+            schedule,
             table=self._resources.table,
             clock=clock,
-            until=clock.monotonic() + self._left(),
+            until=self._until(),
             limit=query.limit,
             before=query.before,
             spread=self._resources.spread,
         )
-        return history_answer(runs)
+        return models.history_answer(runs)
 
-    def preview_schedule(self) -> Preview:
+    def preview_schedule(self) -> models.Preview:
         """Return the next runs of a rule, without making a schedule of it."""
-        body = self._body(PreviewBody)
-        fields = {name: getattr(body, name) for name in body.model_fields_set & RuleFields.model_fields.keys()}
+        body = self._body(models.PreviewBody)
+        fields = {name: getattr(body, name) for name in body.model_fields_set & models.RuleFields.model_fields.keys()}
         rule = Definition.from_dict(fields).rule
         after = body.since or self._resources.clock.now()
-        return {"words": rule.words, "next": next_runs(rule, after=after, limit=body.limit)}
+        return {"words": rule.words, "next": models.next_runs(rule, after=after, limit=body.limit)}
 
     def _definition(self) -> Definition:
-        body = self._body(ScheduleBody)
+        body = self._body(models.ScheduleBody)
         fields = {name: getattr(body, name) for name in body.model_fields_set}
         if "payload" in fields:
             fields["payload"] = _payload(fields["payload"])
@@ -209,24 +185,19 @@ class ScheduleRoutes:
         return self._resources.dispatcher(queue, precise=self._registry.is_precise(queue))
 
     def _patience(self) -> timedelta:
-        return timedelta(seconds=max(self._left(), 0))
-
-    def _left(self) -> float:
-        """Return for how many seconds requests may be started."""
-        left: float = self._app.lambda_context.get_remaining_time_in_millis() / 1000
-        return left - 2 * self._longest.total_seconds()
+        return timedelta(seconds=max(self._until() - self._resources.clock.monotonic(), 0))
 
     def _record_runs(self, results: Sequence[SubmitResult], queue: str, schedule: str) -> None:
         record_runs(results, deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
 
-    def _changed(self, action: str, changed: Changed) -> Response[ScheduleAnswer]:
+    def _changed(self, action: str, changed: Changed) -> Response[models.ScheduleAnswer]:
         if changed.is_changed:
             caller = self._app.current_event.request_context.authorizer.iam.user_arn
             record_schedule(action, changed, caller=caller)
         return self._schedule(changed.head, HTTPStatus.CREATED if changed.is_new else HTTPStatus.OK)
 
-    def _schedule(self, head: Head, status: HTTPStatus = HTTPStatus.OK) -> Response[ScheduleAnswer]:
-        answer = schedule_answer(head, now=self._resources.clock.now())
+    def _schedule(self, head: Head, status: HTTPStatus = HTTPStatus.OK) -> Response[models.ScheduleAnswer]:
+        answer = models.schedule_answer(head, now=self._resources.clock.now())
         return Response(status_code=status, content_type="application/json", body=answer, headers={"ETag": head.etag})
 
 

@@ -203,7 +203,7 @@ IN_CHANGE = [
     mutation(
         "a change cancels only up to planned_to",
         "schedules/changes.py",
-        "max(cutover, step(rule, head.planned_to))",
+        "max(cutover, heads.step(rule, head.planned_to))",
         "max(cutover, head.planned_to)",
         BOTH,
         PAUSED,
@@ -211,14 +211,14 @@ IN_CHANGE = [
     mutation(
         "a pause leaves what its change has planned itself",
         "schedules/changes.py",
-        "max(cutover, step(rule, head.planned_to))",
-        "step(rule, head.planned_to)",
+        "max(cutover, heads.step(rule, head.planned_to))",
+        "heads.step(rule, head.planned_to)",
         PAUSED,
     ),
     mutation(
         "a pause leaves what jitter has put off",
         "schedules/changes.py",
-        "delay = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)",
+        "delay = timedelta(0) if next_is_live else heads.jitter(head.queue, head.name, head.definition)",
         "delay = timedelta(0)",
         PAUSED,
     ),

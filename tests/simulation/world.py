@@ -78,15 +78,13 @@ def scaled(scale: Scale) -> Iterator[None]:
     planned = head.STEP, changes._MOST, head.KEPT_GENERATIONS
     message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = scale.batch, scale.wave, scale.checkpoint
     rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = RETENTION, CANCELLATION_OUTLIVES_RETENTION
-    head.STEP, changes._MOST = STEP, scale.cancellations
-    head.KEPT_GENERATIONS = changes.KEPT_GENERATIONS = scale.generations
+    head.STEP, changes._MOST, head.KEPT_GENERATIONS = STEP, scale.cancellations, scale.generations
     try:
         yield
     finally:
         message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = was
         rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = were
         head.STEP, changes._MOST, head.KEPT_GENERATIONS = planned
-        changes.KEPT_GENERATIONS = head.KEPT_GENERATIONS
 
 
 @dataclass(kw_only=True, eq=False)
