@@ -33,27 +33,7 @@ from dueline.core.submit import SubmitResult
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, JobNotFound
 from dueline.operations import control
-from functions.http import problems, records, requests
-from functions.http.answers import (
-    ControlAnswer,
-    JobAnswer,
-    OverviewAnswer,
-    Page,
-    Queues,
-    Results,
-    UploadAnswer,
-    cancelled_or_refused,
-    control_answer,
-    job_answer,
-    overview_answer,
-    page_of_jobs,
-    page_of_one,
-    queues_answer,
-    status_answer,
-    status_or_refused,
-    upload_answer,
-)
-from functions.http.requests import JobsQuery, TimeBody, UploadBody
+from functions.http import answers, problems, records, requests
 from functions.queue_registry import REGISTRY as PUBLISHED
 from functions.telemetry import log
 
@@ -106,7 +86,7 @@ def with_schedules() -> Any:
 
 
 @app.post("/queues/<queue>/jobs")
-def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
+def schedule(queue: str) -> tuple[answers.JobAnswer | answers.Results, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
     settings, until = REGISTRY.taking(queue), _until()
     headers, text = app.current_event.headers, requests.body_of(app.current_event)
@@ -118,63 +98,65 @@ def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     statuses = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
     if isinstance(jobs, list):
         records.record_refusals(statuses, deployment=SETTINGS.deployment)
-        return {"jobs": [status_or_refused(one) for one in statuses]}, HTTPStatus.OK
+        return {"jobs": [answers.status_or_refused(one) for one in statuses]}, HTTPStatus.OK
     if isinstance(statuses[0], DuelineError):
         raise statuses[0]
     is_repeat = isinstance(results[0], SubmitResult) and results[0].is_repeat
-    return status_answer(*statuses[0]), HTTPStatus.OK if is_repeat else HTTPStatus.CREATED
+    return answers.status_answer(*statuses[0]), HTTPStatus.OK if is_repeat else HTTPStatus.CREATED
 
 
 @app.post("/queues/<queue>/uploads")
-def upload(queue: str) -> tuple[UploadAnswer, int]:
+def upload(queue: str) -> tuple[answers.UploadAnswer, int]:
     """Begin the upload of a payload, to schedule a job with: this answer goes to nobody else."""
     REGISTRY.queue(queue)
-    body = requests.read_body(UploadBody, requests.body_of(app.current_event))
+    body = requests.read_body(requests.UploadBody, requests.body_of(app.current_event))
     payloads, clock = DEPLOYMENT.payloads, DEPLOYMENT.clock
     started = begin(queue, bytes=body.bytes, sha256=body.sha256, payloads=payloads, clock=clock, new_uid=new_uid)
     records.record_upload(queue=queue, bytes=body.bytes)
-    return upload_answer(started), HTTPStatus.CREATED
+    return answers.upload_answer(started), HTTPStatus.CREATED
 
 
 @app.get("/queues/<queue>/jobs")
-def list_scheduled(queue: str) -> Page:
+def list_scheduled(queue: str) -> answers.Page:
     """List the scheduled jobs, in due order, a page at a time, or the one of an idempotency key."""
     settings, now, query = REGISTRY.queue(queue), DEPLOYMENT.clock.now(), app.current_event.query_string_parameters
-    span = requests.validate(JobsQuery, query).span(now=now)
+    span = requests.validate(requests.JobsQuery, query).span(now=now)
     if "key" in query:
-        return page_of_one(*status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now))
-    return page_of_jobs(list_jobs(span, queue=settings, table=DEPLOYMENT.table, now=now, spread=DEPLOYMENT.spread))
+        return answers.page_of_one(*status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now))
+    page = list_jobs(span, queue=settings, table=DEPLOYMENT.table, now=now, spread=DEPLOYMENT.spread)
+    return answers.page_of_jobs(page)
 
 
 @app.get("/queues/<queue>/jobs/<id>")
-def look_up(queue: str, id: str) -> JobAnswer:
+def look_up(queue: str, id: str) -> answers.JobAnswer:
     """Return a job's state."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
-    return status_answer(job_id, status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now()))
+    status = status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
+    return answers.status_answer(job_id, status)
 
 
 @app.patch("/queues/<queue>/jobs/<id>")
-def reschedule(queue: str, id: str) -> JobAnswer:
+def reschedule(queue: str, id: str) -> answers.JobAnswer:
     """Move a job to another time: 200 with the job that took its place, 409 when it had left."""
-    settings, body = REGISTRY.queue(queue), requests.read_body(TimeBody, requests.body_of(app.current_event))
+    settings, body = REGISTRY.queue(queue), requests.read_body(requests.TimeBody, requests.body_of(app.current_event))
     job_id, key = _id_in(queue, id), app.current_event.headers.get("idempotency-key")
     moved = DEPLOYMENT.reschedule(settings).run(job_id, at=body.at, delay=body.delay, key=key)
     successor, status = moved_status(moved, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     records.record_reschedule(job_id, successor=successor)
-    return status_answer(successor, status)
+    return answers.status_answer(successor, status)
 
 
 @app.delete("/queues/<queue>/jobs/<id>")
-def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
+def cancel(queue: str, id: str) -> tuple[answers.JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
     state = cancel_job(job_id, queue=settings, table=DEPLOYMENT.table, clock=DEPLOYMENT.clock)
     records.record_cancelled([CancelResult(id=job_id, state=state)], deployment=SETTINGS.deployment, queue=queue)
-    return job_answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
+    return answers.job_answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
 
 
 @app.post("/queues/<queue>/cancellations")
-def cancel_many(queue: str) -> Results:
+def cancel_many(queue: str) -> answers.Results:
     """Take up to 500 jobs back, each for itself."""
     settings = REGISTRY.queue(queue)
     ids = [_id_or_error(queue, id) for id in requests.read_ids(requests.body_of(app.current_event))]
@@ -182,25 +164,25 @@ def cancel_many(queue: str) -> Results:
     results = CancelMany(queue=settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
     records.record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     records.record_refusals(results, deployment=SETTINGS.deployment)
-    return {"jobs": [cancelled_or_refused(result) for result in results]}
+    return {"jobs": [answers.cancelled_or_refused(result) for result in results]}
 
 
 @app.get("/queues")
-def list_queues() -> Queues:
+def list_queues() -> answers.Queues:
     """List the queues with their settings."""
-    return queues_answer(REGISTRY, direct_horizon=SETTINGS.direct_horizon)
+    return answers.queues_answer(REGISTRY, direct_horizon=SETTINGS.direct_horizon)
 
 
 @app.get("/queues/<queue>")
-def get_queue(queue: str) -> OverviewAnswer:
+def get_queue(queue: str) -> answers.OverviewAnswer:
     """Return a queue's settings and how it is doing."""
     settings, taking = REGISTRY.queue(queue), REGISTRY.taking_counts(queue).get(queue)
     overview = DEPLOYMENT.overview(settings, lookahead=timedelta(seconds=SETTINGS.lookahead))
-    return overview_answer(settings, overview, taking=taking, direct_horizon=SETTINGS.direct_horizon)
+    return answers.overview_answer(settings, overview, taking=taking, direct_horizon=SETTINGS.direct_horizon)
 
 
 @app.post("/queues/<queue>/pause")
-def pause(queue: str) -> ControlAnswer:
+def pause(queue: str) -> answers.ControlAnswer:
     """Pause a queue: its workers begin no more jobs."""
     REGISTRY.queue(queue)
     changed = control.pause(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
@@ -208,7 +190,7 @@ def pause(queue: str) -> ControlAnswer:
 
 
 @app.post("/queues/<queue>/resume")
-def resume(queue: str) -> ControlAnswer:
+def resume(queue: str) -> answers.ControlAnswer:
     """Resume a queue: its workers go on."""
     REGISTRY.queue(queue)
     changed = control.resume(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
@@ -216,7 +198,7 @@ def resume(queue: str) -> ControlAnswer:
 
 
 @app.put("/queues/<queue>/rate")
-def set_rate(queue: str) -> ControlAnswer:
+def set_rate(queue: str) -> answers.ControlAnswer:
     """Limit how many jobs a queue's workers begin, or lift the limit."""
     REGISTRY.queue(queue)
     rate = requests.read_rate(requests.body_of(app.current_event))
@@ -235,10 +217,10 @@ def no_route(_: NotFoundError) -> Response[str]:
     return problems.no_route(app.current_event.path)
 
 
-def _controlled(action: str, changed: Control, *, queue: str) -> ControlAnswer:
+def _controlled(action: str, changed: Control, *, queue: str) -> answers.ControlAnswer:
     caller = app.current_event.request_context.authorizer.iam.user_arn
     records.record_control(action, changed, queue=queue, caller=caller)
-    return control_answer(queue, changed)
+    return answers.control_answer(queue, changed)
 
 
 def _until() -> float:

@@ -20,18 +20,9 @@ from dueline.core.ports import Clock, ParallelMap, Table, read_all
 from dueline.core.rows import Row
 from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
+from dueline.schedules import head as heads
 from dueline.schedules.definition import CatchUp
-from dueline.schedules.head import (
-    Head,
-    between,
-    jitter,
-    occurrence,
-    planning_job,
-    read_head,
-    readable_heads,
-    step,
-    submit,
-)
+from dueline.schedules.head import Head
 from dueline.schedules.rule import tzdata_version
 from dueline.schedules.schedule_rows import head_key, tzdata_key
 
@@ -117,13 +108,13 @@ class PlanStep:
     @classmethod
     def of(cls, request: PlanningRequest, head: Head, *, now: datetime) -> Self:
         rule, start = head.definition.rule, request.planned_from
-        end = step(rule, start)
+        end = heads.step(rule, start)
         times = times_to_submit(head, start, end, now=now)
         return cls(
             request=request,
-            occurrences=[occurrence(head, at) for at in times],
-            missed=sum(1 for _ in between(rule, start, end)) - len(times),
-            following=planning_job(head, end, now=now),
+            occurrences=[heads.occurrence(head, at) for at in times],
+            missed=sum(1 for _ in heads.between(rule, start, end)) - len(times),
+            following=heads.planning_job(head, end, now=now),
             planned_to=end,
         )
 
@@ -136,10 +127,10 @@ def times_to_submit(head: Head, after: datetime, until: datetime, *, now: dateti
     day.
     """
     rule = head.definition.rule
-    present = now - jitter(head.queue, head.name, head.definition)
+    present = now - heads.jitter(head.queue, head.name, head.definition)
     in_time = present - ON_TIME - _INSTANT
     caught_up = [at for at in _caught_up(head, present, in_time) if after < at <= until]
-    return caught_up[::-1] + list(between(rule, max(after, in_time), until))
+    return caught_up[::-1] + list(heads.between(rule, max(after, in_time), until))
 
 
 def _caught_up(head: Head, present: datetime, in_time: datetime) -> list[datetime]:
@@ -224,7 +215,7 @@ class _Batch:
 
     def _step(self, request: PlanningRequest, row: Row | None) -> PlanStep | None:
         try:
-            head = None if row is None else read_head(row)
+            head = None if row is None else heads.read_head(row)
         except Unavailable as error:
             self._put_back(request.message, str(error))
             return None
@@ -302,12 +293,11 @@ class Watchdog:
         stalled, is_replanned = 0, self._is_tzdata_noted(queue)
         for page in self._pages(queue):
             now = self._clock.now()
-            heads, unreadable = readable_heads(page)
-            jobs = [
-                (head, job) for head in heads if head.is_live and (job := planning_job(head, head.planned_to, now=now))
-            ]
+            readable, unreadable = heads.readable_heads(page)
+            live = [head for head in readable if head.is_live]
+            jobs = [(head, job) for head in live if (job := heads.planning_job(head, head.planned_to, now=now))]
             overdue = [job for head, job in jobs if max(job.id.due, head.start) + self._grace < now]
-            submit(overdue if is_replanned else [job for _, job in jobs], route=self._route, until=until)
+            heads.submit(overdue if is_replanned else [job for _, job in jobs], route=self._route, until=until)
             stalled += len(overdue) + unreadable
         if not is_replanned:
             self._note_tzdata(queue)

@@ -37,8 +37,8 @@ IN_PLANNER = [
     mutation(
         "a step ends by the clock",
         "schedules/planner.py",
-        "end = step(rule, start)\n",
-        "end = step(rule, max(start, now))\n",
+        "end = heads.step(rule, start)\n",
+        "end = heads.step(rule, max(start, now))\n",
         BOTH,
         NEITHER,
         PAUSED,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from dueline import errors
 from dueline.core import instant
 from dueline.core.job import Job, JobId, Route, State
 from dueline.core.listing import JobPage
@@ -13,25 +14,6 @@ from dueline.core.payloads import StartedUpload, Upload
 from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.status import Outcome
-from dueline.errors import (
-    AlreadyFinished,
-    DuelineError,
-    IdReused,
-    InvalidJob,
-    InvalidSchedule,
-    JobNotFound,
-    KeyReused,
-    NotYet,
-    PayloadTooLarge,
-    QueueNotFound,
-    RunOfSchedule,
-    ScheduleChanged,
-    ScheduleNotFound,
-    Throttled,
-    TooManyChanges,
-    TooManySchedules,
-    Unavailable,
-)
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
 from dueline.schedules.queries import RunRecord, RunState, ScheduleList
@@ -91,7 +73,7 @@ def upload() -> Any:
 
 
 def results(state: State) -> Any:
-    return {"jobs": [job(state), {"error": problems.problem(InvalidJob("payload is missing"))}]}
+    return {"jobs": [job(state), {"error": problems.problem(errors.InvalidJob("payload is missing"))}]}
 
 
 def page() -> Any:
@@ -168,40 +150,40 @@ def refusals() -> list[problems.Problem]:
     ]
 
 
-def _errors_of_jobs() -> list[DuelineError]:
-    moved = AlreadyFinished(f"job {ID} was moved to {MOVED}: it can be moved no more")
+def _errors_of_jobs() -> list[errors.DuelineError]:
+    moved = errors.AlreadyFinished(f"job {ID} was moved to {MOVED}: it can be moved no more")
     moved.job_id = MOVED
-    lost = Unavailable("the connection was lost")
+    lost = errors.Unavailable("the connection was lost")
     lost.job_id = ID
     return [
-        InvalidJob("delay is -1: it must be from 0 to 315619200 seconds (10 years)"),
-        QueueNotFound("there is no queue 'email': it is not in queues.yaml"),
-        JobNotFound("no job has the id '7': it is not of the form of an id"),
+        errors.InvalidJob("delay is -1: it must be from 0 to 315619200 seconds (10 years)"),
+        errors.QueueNotFound("there is no queue 'email': it is not in queues.yaml"),
+        errors.JobNotFound("no job has the id '7': it is not of the form of an id"),
         moved,
-        PayloadTooLarge("payload has 262145 bytes: at most 262144 are allowed"),
-        IdReused(f"id is {ID!r}: it belongs to a job with another payload, tenant or priority"),
-        KeyReused(f"key is 'welcome-ann': it was used for job {ID}, which has another payload"),
-        Throttled("slow down"),
+        errors.PayloadTooLarge("payload has 262145 bytes: at most 262144 are allowed"),
+        errors.IdReused(f"id is {ID!r}: it belongs to a job with another payload, tenant or priority"),
+        errors.KeyReused(f"key is 'welcome-ann': it was used for job {ID}, which has another payload"),
+        errors.Throttled("slow down"),
         lost,
-        NotYet(
+        errors.NotYet(
             f"job {ID} is not in the table: it may still be on its way there, then try again in a moment; or no"
             " such job was ever scheduled"
         ),
     ]
 
 
-def _errors_of_schedules() -> list[DuelineError]:
+def _errors_of_schedules() -> list[errors.DuelineError]:
     return [
-        InvalidSchedule("zone is 'Europe/Berlim': it must be the name of an IANA time zone"),
-        ScheduleNotFound("queue 'emails' has no schedule 'digest'"),
-        TooManySchedules("queue 'emails' has 10000 schedules: it may have no more"),
-        TooManyChanges(
+        errors.InvalidSchedule("zone is 'Europe/Berlim': it must be the name of an IANA time zone"),
+        errors.ScheduleNotFound("queue 'emails' has no schedule 'digest'"),
+        errors.TooManySchedules("queue 'emails' has 10000 schedules: it may have no more"),
+        errors.TooManyChanges(
             "schedule emails/digest was changed 20 times since 2027-01-03T18:40:00.000Z, and its jitter of 3600 s"
             " delays an earlier run to 2027-01-03T19:20:00.000Z: change it again from then on; a pause or delete goes"
             " at once"
         ),
-        RunOfSchedule(
+        errors.RunOfSchedule(
             f"job {ID} is a run of schedule emails/digest: it cannot be rescheduled; cancel it, or run the schedule now"
         ),
-        ScheduleChanged("schedule 'digest' was changed since it was read"),
+        errors.ScheduleChanged("schedule 'digest' was changed since it was read"),
     ]
