@@ -15,10 +15,11 @@ from dueline.core import clock, retry
 
 if TYPE_CHECKING:
     # What one command needs, the others need not import.
+    from dueline.aws.api_transport import ApiTransport
     from dueline.aws.preflight import Preflight
     from dueline.client.client import Client
     from dueline.config.deployment import Deployment
-    from dueline.console.backend import Backend, Upstream
+    from dueline.console.backend import Backend
     from dueline.operations.doctor import Check
     from dueline.operations.observation import Observation
     from dueline.operations.redrive import RedriveQueues
@@ -70,7 +71,8 @@ def run_for(ctx: typer.Context, deployment: str | None, *, file: Path) -> Comman
     return replace(run, target=replace(run.target, name=deployment))
 
 
-def _session(target: Target) -> Any:
+def session(target: Target) -> Any:
+    """Return a session with the caller's credentials. Raises Forbidden."""
     from dueline.aws import botocore_errors, clients
 
     with botocore_errors.map_caller_errors("finding AWS credentials"):
@@ -81,19 +83,8 @@ def client(target: Target, *, patience: retry.Patience | None = None) -> "Client
     """Return a client of a deployment. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.client.client import Client
 
-    session = _session(target) if target.profile or target.region else None
-    return Client.connect(target.name, url=target.url, session=session, patience=patience)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConsoleConnection:
-    """What the console needs of a deployment. `caller` returns whose credentials it uses."""
-
-    upstream: "Upstream"
-    backend: "Backend"
-    url: str
-    region: str | None
-    caller: Callable[[], str | None]
+    own = session(target) if target.profile or target.region else None
+    return Client.connect(target.name, url=target.url, session=own, patience=patience)
 
 
 def retrying(patience: retry.Patience) -> retry.Calls:
@@ -101,29 +92,26 @@ def retrying(patience: retry.Patience) -> retry.Calls:
     return retry.Calls(patience=patience, clock=clock.SystemClock(), jitter=random.random)
 
 
-def console(target: Target) -> ConsoleConnection:
-    """Return what the console needs of a deployment. Raises DeploymentNotFound, Forbidden or Unavailable."""
+def console(target: Target) -> "tuple[ApiTransport, Backend, str | None, Callable[[], str | None]]":
+    """Return a deployment's API, the rest of it that the console shows, its region, and what returns the caller's ARN.
+
+    Raises DeploymentNotFound, Forbidden or Unavailable.
+    """
     from dueline.aws import api_transport, clients
     from dueline.aws.cloudwatch import CloudWatchFigures
     from dueline.console.backend import Backend
 
-    session = _session(target) if target.profile or target.region or target.url is None else None
-    upstream = api_transport.connect(target.name, url=target.url, session=session, lanes=_LANES)
+    own = session(target) if target.profile or target.region or target.url is None else None
+    upstream = api_transport.connect(target.name, url=target.url, session=own, lanes=_LANES)
     time, calls = clock.SystemClock(), retrying(_OF_A_PAGE)
     backend = Backend(
         get=lambda path: calls.run(lambda: upstream.send("GET", path, None, headers={}).content(now=time.now())),
         dead_letters=partial(dead_letters, target),
-        figures=CloudWatchFigures(target.name, session=partial(_session, target)),
+        figures=CloudWatchFigures(target.name, session=partial(session, target)),
         clock=time,
         parallel_map=retry.in_lanes,
     )
-    return ConsoleConnection(
-        upstream=upstream,
-        backend=backend,
-        url=upstream.url,
-        region=None if session is None else session.region_name,
-        caller=clients.caller_identity(session),
-    )
+    return upstream, backend, own and own.region_name, clients.caller_identity(own)
 
 
 def doctor(target: Target, *, now: datetime, sample: int) -> "tuple[Sequence[Check], Callable[..., Observation]]":
@@ -134,7 +122,7 @@ def doctor(target: Target, *, now: datetime, sample: int) -> "tuple[Sequence[Che
     from dueline.aws import deployment_context, inspection
     from dueline.operations.observation import Observation
 
-    there = deployment_context.find_deployment(target.name, session=_session(target), now=now)
+    there = deployment_context.find_deployment(target.name, session=session(target), now=now)
     return inspection.all_checks(there, sample=sample), partial(Observation, deployment=there.deployment, now=there.now)
 
 
@@ -154,7 +142,7 @@ def restore(
         jobs=jobs,
         state=state,
         hand_over_from=hand_over_from,
-        session=_session(target),
+        session=session(target),
         on_progress=on_progress,
     )
 
@@ -164,9 +152,9 @@ def preflight(target: Target, *, declared: "Deployment", queues: Path, now: date
     from dueline.aws import clients
     from dueline.aws.preflight import Preflight
 
-    session = _session(target)
-    client = clients.Clients(session, longest=_LONGEST_LOOK).of
-    return Preflight(declared=declared, queues=queues, session=session, client=client, now=now)
+    own = session(target)
+    client = clients.Clients(own, longest=_LONGEST_LOOK).of
+    return Preflight(declared=declared, queues=queues, session=own, client=client, now=now)
 
 
 def dead_letters(target: Target, queue: str | None) -> "RedriveQueues":
@@ -177,5 +165,5 @@ def dead_letters(target: Target, queue: str | None) -> "RedriveQueues":
     from dueline.aws import redrive_queues
 
     if queue is None:
-        return redrive_queues.parked_dead_letters(target.name, session=_session(target))
-    return redrive_queues.queue_dead_letters(target.name, queue, session=_session(target))
+        return redrive_queues.parked_dead_letters(target.name, session=session(target))
+    return redrive_queues.queue_dead_letters(target.name, queue, session=session(target))

@@ -50,12 +50,12 @@ def serving(run: connect.CommandRun, *, port: int, read_only: bool) -> Iterator[
         needed = "the console needs Starlette and uvicorn: pip install 'dueline[console]'"
         raise typer.BadParameter(needed) from None
 
-    connection = connect.console(run.target)
+    upstream, backend, region, caller = connect.console(run.target)
     token, runs = guard.new_token(), dead_letter_runs.BackgroundRuns()
 
     def about() -> dict[str, Any]:
-        deployment = {"deployment": run.target.name, "region": connection.region, "url": connection.url}
-        return deployment | {"read_only": read_only, "version": __version__, "as": connection.caller()}
+        deployment = {"deployment": run.target.name, "region": region, "url": upstream.url}
+        return deployment | {"read_only": read_only, "version": __version__, "as": caller()}
 
     try:
         listener = server.listen(port)
@@ -63,9 +63,9 @@ def serving(run: connect.CommandRun, *, port: int, read_only: bool) -> Iterator[
         raise typer.BadParameter(f"port {port} is not available: {error.strerror}") from None
     app = application.console_app(
         [
-            *api_proxy.api_routes(connection.upstream),
-            *queue_views.queue_routes(about, connection.backend),
-            *dead_letter_runs.dead_letter_routes(connection.backend, runs),
+            *api_proxy.api_routes(upstream),
+            *queue_views.queue_routes(about, backend),
+            *dead_letter_runs.dead_letter_routes(backend, runs),
         ],
         guard=guard.Guard(port=listener.getsockname()[1], token=token),
         read_only=read_only,

@@ -17,11 +17,8 @@ from typing import IO, Any
 
 import typer
 
-from dueline.cli import connect, options
-from dueline.cli.connect import CommandRun
-from dueline.cli.screen import DONE, end_with, json_of
-from dueline.client import client, job_ids
-from dueline.client.models import Job, NewJob
+from dueline.cli import connect, options, screen
+from dueline.client import client, job_ids, models
 from dueline.core import instant, request, retry
 from dueline.core.job import JobId, Partition, Route, queue_name
 from dueline.core.text import shown
@@ -65,35 +62,25 @@ def _is_blank(line: bytes) -> bool:
     return not line.strip(b" \t\r\n")
 
 
-class ImportRest:
-    """The lines that were not scheduled, in a new file that only its owner can read, written completely or not at all.
+def keep_lines(path: Path, lines: Iterable[tuple[int, bytes]]) -> OSError | None:
+    """Write lines to a new file that only its owner can read, completely or not at all; return why it was not written.
 
-    Each keeps its number, which makes its key: lines in between are blank. `fault` is why the file was not written.
+    Each keeps its number, which makes its key: lines in between are blank.
     """
-
-    def __init__(self, path: Path | None, *, now: datetime) -> None:
-        self.path = path or Path(f"dueline-left-{now.astimezone(UTC):%Y%m%dT%H%M%S-%f}.jsonl")
-        self.count = 0
-        self.fault: OSError | None = None
-
-    def keep(self, lines: Iterable[tuple[int, bytes]], *, count: int) -> None:
-        """Write so many lines, whose numbers rise. Without any there is no file."""
-        self.count = count
-        if not count:
-            return
-        try:
-            # Others may not read it.
-            with NamedTemporaryFile(dir=self.path.parent, delete=False) as file:
-                try:
-                    _write(file, lines)
-                    if self.path.exists():
-                        raise FileExistsError(0, "it exists by now")
-                    Path(file.name).rename(self.path)
-                except OSError:
-                    Path(file.name).unlink()
-                    raise
-        except OSError as fault:
-            self.fault = fault
+    try:
+        # Others may not read it.
+        with NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            try:
+                _write(file, lines)
+                if path.exists():
+                    raise FileExistsError(0, "it exists by now")
+                Path(file.name).rename(path)
+            except OSError:
+                Path(file.name).unlink()
+                raise
+    except OSError as fault:
+        return fault
+    return None
 
 
 def _write(file: IO[bytes], lines: Iterable[tuple[int, bytes]]) -> None:
@@ -152,7 +139,7 @@ class ImportIds:
     ) -> "ImportIds":
         """Return the ids of a run that starts now. Raises InvalidJob for a time that no job can be due at."""
         # By AWS's clock.
-        checked = NewJob(payload=None, at=at, delay=delay).checked(now=terms.moment.latest)
+        checked = models.NewJob(payload=None, at=at, delay=delay).checked(now=terms.moment.latest)
         due = terms.due(at=checked.at, delay=checked.delay)
         return cls(number=number, partitions=terms.partitions, route=terms.route(due), due=due)
 
@@ -232,7 +219,14 @@ class Import:
     """
 
     def __init__(
-        self, run: CommandRun, queue: str, source: str, job: NewJob, *, token: ImportIds | None, left: Path | None
+        self,
+        run: connect.CommandRun,
+        queue: str,
+        source: str,
+        job: models.NewJob,
+        *,
+        token: ImportIds | None,
+        left: Path | None,
     ) -> None:
         for name in ("at", "delay", "key"):
             if token and getattr(job, name) is not None:
@@ -246,12 +240,12 @@ class Import:
         checked = job.checked(now=None)
         key = str(uuid.uuid4()) if job.key is None else job.key
         self._ids: ImportIds | LineKeys = token or LineKeys(key=key, at=checked.at, delay=checked.delay)
-        self._left = ImportRest(left, now=run.screen.now)
+        self._left = left or Path(f"dueline-left-{run.screen.now.astimezone(UTC):%Y%m%dT%H%M%S-%f}.jsonl")
         # By their code: how many errors there were, and the first few of them.
         self._errors: Counter[str] = Counter()
         self._examples: defaultdict[str, list[str]] = defaultdict(list)
         self._is_left = bytearray()
-        self._code = DONE
+        self._code = screen.DONE
 
     def carry_out(self, lines: Lines) -> None:
         """Schedule these lines and report the results, even of an interrupted run. Exits with the highest code.
@@ -267,10 +261,12 @@ class Import:
             self._send(lines)
         finally:
             # The lines that failed, and those without a result.
+            left, fault = sum(self._is_left), None
             with undisturbed():
-                self._left.keep(compress(lines, self._is_left), count=sum(self._is_left))
-            self._report(lines.count)
-        end_with([self._code])
+                if left:
+                    fault = keep_lines(self._left, compress(lines, self._is_left))
+            self._report(lines.count, left, fault)
+        screen.end_with([self._code])
 
     def _use_ids(self) -> None:
         """Use ids in place of random keys, if the deployment says what they are made with.
@@ -292,10 +288,10 @@ class Import:
                 self._note(result, number)
                 self._is_left[place] = isinstance(result, DuelineError)
 
-    def _note(self, result: Job | DuelineError, number: int) -> None:
+    def _note(self, result: models.Job | DuelineError, number: int) -> None:
         if not isinstance(result, DuelineError):
             if self._screen.as_json:
-                self._screen.json({"line": number, **json_of(result)})
+                self._screen.json({"line": number, **screen.json_of(result)})
             return
         self._code = max(self._code, result.exit_code)
         if self._screen.as_json:
@@ -304,27 +300,27 @@ class Import:
         if self._errors[result.code] <= _EXAMPLES:
             self._examples[result.code].append(f"  line {number}: {result}")
 
-    def _report(self, count: int) -> None:
-        left, note = self._left, self._screen.note
+    def _report(self, count: int, left: int, fault: OSError | None) -> None:
+        note = self._screen.note
         for code, errors in self._errors.items():
             note(f"{_lines(errors)} failed: {code}, such as")
             for example in self._examples[code]:
                 note(example)
-        if left.count:
-            file = None if left.fault else str(left.path)
-            self._screen.json({"left": {"lines": left.count, "file": file, **self._ids.options}}, to_stderr=True)
-            if left.fault:
-                note(f"{_lines(left.count)} left; {left.path} could not be written: {left.fault.strerror}")
+        if left:
+            file = None if fault else str(self._left)
+            self._screen.json({"left": {"lines": left, "file": file, **self._ids.options}}, to_stderr=True)
+            if fault:
+                note(f"{_lines(left)} left; {self._left} could not be written: {fault.strerror}")
             else:
-                note(f"{_lines(left.count)} left, in {left.path}, each with its old number")
-            note(f"{self._ids.hint}: {self._command(self._source if file is None else f'@{file}')}")
+                note(f"{_lines(left)} left, in {self._left}, each with its old number")
+            note(f"{self._ids.hint}: {self._command(f'@{file}' if file else self._source)}")
         # Last: stdout may be closed.
-        self._screen.line(f"scheduled {count - left.count} of {count}")
+        self._screen.line(f"scheduled {count - left} of {count}")
 
     def _command(self, source: str) -> str:
         of_run = {name: getattr(self._run.target, name) for name in ("name", "url", "profile", "region")}
         of_jobs = {**self._ids.options, "tenant": self._job.tenant, "priority": self._job.priority}
-        before, after = _typed(of_run, connect.Target()), _typed(of_jobs, NewJob(payload=None))
+        before, after = _typed(of_run, connect.Target()), _typed(of_jobs, models.NewJob(payload=None))
         return shlex.join(["dueline", *before, "schedule", self._queue, source, "--lines", *after])
 
 

@@ -10,10 +10,7 @@ from typing import Annotated
 
 import typer
 
-from dueline.cli import options
-from dueline.cli.connect import CommandRun, run_of
-from dueline.cli.import_command import Import, ImportIds, lines_of
-from dueline.cli.screen import DONE, TOO_LATE, end_with, json_of
+from dueline.cli import connect, import_command, options, screen
 from dueline.client.models import Job, NewJob, ScheduledJob
 from dueline.core.job import State
 from dueline.core.retry import attempt, in_lanes
@@ -38,10 +35,10 @@ OfLines = Annotated[
     bool, typer.Option("--lines", help="PAYLOAD has one job a line; all are checked before any is sent.")
 ]
 OfRun = Annotated[
-    ImportIds | None,
+    import_command.ImportIds | None,
     typer.Option(
         "--run",
-        parser=ImportIds.parse,
+        parser=import_command.ImportIds.parse,
         metavar="TOKEN",
         help="With --lines: continue an earlier run, which printed it.",
     ),
@@ -54,13 +51,13 @@ LeftFile = Annotated[
 
 def get(ctx: typer.Context, ids: options.Ids) -> None:
     """Look jobs up."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     _show_each(run, ids, run.client.get)
 
 
 def cancel(ctx: typer.Context, ids: options.Ids) -> None:
     """Cancel (unschedule) jobs. Exits 4 when one is or may be in its queue already."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     results = run.client.cancel_many(ids)
     for id, result in zip(ids, results, strict=True):
         if isinstance(result, DuelineError):
@@ -68,8 +65,8 @@ def cancel(ctx: typer.Context, ids: options.Ids) -> None:
         run.screen.json({"id": id, "state": result.value})
         reason = f": {_TOO_LATE}" if result is State.CANCEL_REQUESTED else ""
         run.screen.line(f"{id}: {result.value}{reason}")
-    late = [TOO_LATE for result in results if result is State.CANCEL_REQUESTED]
-    end_with([*_codes(run, ids, results), *late])
+    late = [screen.TOO_LATE for result in results if result is State.CANCEL_REQUESTED]
+    screen.end_with([*_codes(run, ids, results), *late])
 
 
 def reschedule(
@@ -79,24 +76,24 @@ def reschedule(
     delay: options.Delay = None,
 ) -> None:
     """Move a job to another time; show the job that takes its place."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     show_job(run, run.client.reschedule(id, at=at, delay=delay))
 
 
 def run_now(ctx: typer.Context, ids: options.Ids) -> None:
     """Run scheduled jobs now; show the jobs that take their places. Exits 4 when one has left already."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     _show_each(run, ids, run.client.run_now)
 
 
 def jobs(ctx: typer.Context, queue: options.Queue, start: From = None, end: To = None, limit: Limit = 100) -> None:
     """List a queue's scheduled jobs, in due order."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     scheduled = islice(run.client.jobs(queue, start=start, end=end), limit)
     if run.screen.as_json:
         for job in scheduled:
             has_payload = job.payload_at is None and job.payload_text is None
-            run.screen.json(json_of(job) | ({"payload": job.payload} if has_payload else {}))
+            run.screen.json(screen.json_of(job) | ({"payload": job.payload} if has_payload else {}))
         return
     jobs = list(scheduled)
     if any(job.schedule for job in jobs):
@@ -108,7 +105,7 @@ def jobs(ctx: typer.Context, queue: options.Queue, start: From = None, end: To =
         run.screen.line(f"the first {limit}: --limit shows more, --from continues")
 
 
-def _show_each(run: CommandRun, ids: Sequence[str], call: Callable[[str], Job]) -> None:
+def _show_each(run: connect.CommandRun, ids: Sequence[str], call: Callable[[str], Job]) -> None:
     results = list(in_lanes(partial(attempt, call), ids))
     jobs = [each for each in results if isinstance(each, Job)]
     if run.screen.as_json or len(jobs) == 1:
@@ -116,13 +113,13 @@ def _show_each(run: CommandRun, ids: Sequence[str], call: Callable[[str], Job]) 
             show_job(run, job)
     elif jobs:
         run.screen.table(["id", "due", "state"], ((job.id, job.due, job.state.value) for job in jobs))
-    end_with(_codes(run, ids, results))
+    screen.end_with(_codes(run, ids, results))
 
 
-def _codes(run: CommandRun, ids: Iterable[str], results: Iterable[object]) -> list[int]:
+def _codes(run: connect.CommandRun, ids: Iterable[str], results: Iterable[object]) -> list[int]:
     """Report the errors among the results; return the exit codes of all."""
     return [
-        run.screen.error(result, id=id) if isinstance(result, DuelineError) else DONE
+        run.screen.error(result, id=id) if isinstance(result, DuelineError) else screen.DONE
         for id, result in zip(ids, results, strict=True)
     ]
 
@@ -149,13 +146,13 @@ def schedule(
     left: LeftFile = None,
 ) -> None:
     """Schedule a job: at a time, after a delay, or now."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     if lines:
         if id:
             raise typer.BadParameter("--id is of one job: with --lines give --key")
         job = NewJob(payload=None, at=at, delay=delay, key=key, tenant=tenant, priority=priority)
-        importing = Import(run, queue, payload, job, token=of_run, left=left)
-        with lines_of(payload) as content:
+        importing = import_command.Import(run, queue, payload, job, token=of_run, left=left)
+        with import_command.lines_of(payload) as content:
             return importing.carry_out(content)
     for option, value in (("--left", left), ("--run", of_run)):
         if value:
@@ -171,8 +168,8 @@ def schedule(
     return show_job(run, scheduled)
 
 
-def show_job(run: CommandRun, job: Job) -> None:
+def show_job(run: connect.CommandRun, job: Job) -> None:
     """Show one job."""
-    run.screen.json(json_of(job))
+    run.screen.json(screen.json_of(job))
     fields = {"id": job.id, "queue": job.queue, "due": job.due, "state": job.state.value, "moved to": job.moved_to}
     run.screen.record({**fields, "schedule": job.schedule, "for": job.scheduled_for})

@@ -2,8 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import islice
@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dueline.cli import options
-from dueline.cli.connect import CommandRun, run_for, run_of
-from dueline.cli.screen import DONE, end_with, json_of
+from dueline.cli import connect, options, screen
 from dueline.client.schedules import Schedule, SubmittedRun
 from dueline.core.request import json_text
 from dueline.errors import DuelineError, InvalidSchedule
@@ -58,13 +56,13 @@ IfMatch = Annotated[str | None, typer.Option(metavar="ETAG", help="Only if its e
 
 def get(ctx: typer.Context, queue: options.Queue, name: Name) -> None:
     """Look a schedule up."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     show_schedule(run, run.client.schedules(queue).get(name))
 
 
 def list_(ctx: typer.Context, queue: options.Queue, limit: options.Limit = None) -> None:
     """List a queue's schedules, by name."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     schedules = islice(run.client.schedules(queue).list(), limit)
     rows = []
     for each in run.screen.track("listing", schedules):
@@ -83,7 +81,7 @@ def run(
     if_match: IfMatch = None,
 ) -> None:
     """Run a schedule now, paused or not. Its own runs are not affected."""
-    this = run_of(ctx)
+    this = connect.run_of(ctx)
     content: dict[str, Any] = {} if payload is None else {"payload": options.payload(payload)}
     _show_submitted(this, [this.client.schedules(queue).run(name, key=key, if_match=if_match, **content)])
 
@@ -101,29 +99,29 @@ def backfill(
 
     A span may have 500 runs at most.
     """
-    this = run_of(ctx)
+    this = connect.run_of(ctx)
     runs = this.client.schedules(queue).backfill(name, start=start, end=end, key=key, if_match=if_match)
     _show_submitted(this, runs)
 
 
 def history(ctx: typer.Context, queue: options.Queue, name: Name, most: Most = 10, before: Before = None) -> None:
     """List a schedule's past runs and their results, the latest first. `get` has the next ones."""
-    this = run_of(ctx)
+    this = connect.run_of(ctx)
     runs = this.client.schedules(queue).history(name, most, before=before)
     rows = []
     for each in runs:
-        this.screen.json(json_of(each))
+        this.screen.json(screen.json_of(each))
         late = None if each.lateness is None else f"{each.lateness:.1f} s"
         rows.append((each.scheduled_for, each.state, each.attempts, late, each.error, each.id))
     this.screen.table(["for", "state", "attempts", "late by", "error", "id"], rows)
 
 
-def _show_submitted(run: CommandRun, submitted: Sequence[SubmittedRun]) -> None:
-    run.screen.json(*map(json_of, submitted))
+def _show_submitted(run: connect.CommandRun, submitted: Sequence[SubmittedRun]) -> None:
+    run.screen.json(*map(screen.json_of, submitted))
     run.screen.table(["for", "id"], ((each.scheduled_for, each.id) for each in submitted))
 
 
-def show_schedule(run: CommandRun, schedule: Schedule) -> None:
+def show_schedule(run: connect.CommandRun, schedule: Schedule) -> None:
     """Show one schedule, and when it runs next."""
     run.screen.json(schedule_fields(schedule))
     own = {"schedule": f"{schedule.queue}/{schedule.name}", "runs": rule_of(schedule), "state": state_of(schedule)}
@@ -140,9 +138,9 @@ def show_schedule(run: CommandRun, schedule: Schedule) -> None:
 
 def schedule_fields(schedule: Schedule) -> dict[str, Any]:
     """Return a schedule as the HTTP API's answers have it."""
-    fields = json_of(schedule)
+    fields = screen.json_of(schedule)
     spans = {name: getattr(schedule, name) // _SECOND for name in ("every", "jitter") if name in fields}
-    runs = [json_of(each) | {"local": each.local.isoformat()} for each in schedule.next]
+    runs = [screen.json_of(each) | {"local": each.local.isoformat()} for each in schedule.next]
     name = {"queue": fields.pop("queue"), "schedule": fields.pop("name")}
     return {**name, **fields, **spans, "payload": schedule.payload, "next": runs}
 
@@ -185,25 +183,25 @@ def put(
     # The other parameters of this function are named as those of Schedules.put.
     fields = {**ctx.params, "payload": options.payload(payload)}
     del fields["queue"]
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     show_schedule(run, run.client.schedules(queue).put(**fields))
 
 
 def pause(ctx: typer.Context, queue: options.Queue, name: Name, if_match: IfMatch = None) -> None:
     """Stop a schedule's runs until it is resumed."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     show_schedule(run, run.client.schedules(queue).pause(name, if_match=if_match))
 
 
 def resume(ctx: typer.Context, queue: options.Queue, name: Name, if_match: IfMatch = None) -> None:
     """Resume a paused schedule, without the runs meanwhile."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     show_schedule(run, run.client.schedules(queue).resume(name, if_match=if_match))
 
 
 def delete(ctx: typer.Context, queue: options.Queue, name: Name, if_match: IfMatch = None) -> None:
     """Delete a schedule; runs due by `effective from` still come."""
-    run = run_of(ctx)
+    run = connect.run_of(ctx)
     show_schedule(run, run.client.schedules(queue).delete(name, if_match=if_match))
 
 
@@ -216,20 +214,18 @@ def preview(
     count: Annotated[int, typer.Option(min=1, max=MOST_RUNS, help="How many runs.")] = 10,
 ) -> None:
     """Show the next runs of a rule, without a deployment."""
-    screen = run_of(ctx).screen
+    this = connect.run_of(ctx)
     rule = Rule(cron=cron, every=every, zone=zone)
-    shown = list(islice(shown_runs(rule, after=since or screen.now), count))
-    screen.json(*(run.fields for run in shown))
-    screen.line(rule.words)
+    shown = list(islice(shown_runs(rule, after=since or this.screen.now), count))
+    this.screen.json(*(run.fields for run in shown))
+    this.screen.line(rule.words)
     rows = ((f"{run.local:{_LOCAL} %Z}", f"{run.scheduled_for:{_UTC}}", run.mark) for run in shown)
-    screen.table(["in the zone", "UTC", "clock"], rows)
+    this.screen.table(["in the zone", "UTC", "clock"], rows)
 
 
 # `apply`: the schedules of a file.
 # Shown by its name alone: a log may keep what is shown.
 _PAYLOAD = "payload"
-_RULE = tuple(field.name for field in fields(Rule))
-_FIELDS = tuple(field.name for field in fields(Definition) if field.name != "rule")
 
 
 Action = Literal["create", "change", "delete", "leave", "same"]
@@ -294,28 +290,11 @@ class Step:
         return step
 
 
-def steps_of(
-    queue: str, definitions: Mapping[str, Definition], existing: Iterable[Schedule], *, owner: str, prune: bool
-) -> list[Step]:
-    """Return a step for each schedule of the file in a queue, and for those of `owner` that it no longer has."""
-    there = {each.name: each for each in existing if each.name in definitions or each.owner == owner}
-    return [
-        Step(queue=queue, name=name, definition=definitions.get(name), existing=there.get(name), prune=prune)
-        for name in dict.fromkeys([*definitions, *there])
-    ]
-
-
 def _definition(schedule: Schedule) -> Definition:
-    rule = Rule(**{name: getattr(schedule, name) for name in _RULE})
-    own: dict[str, Any] = {name: getattr(schedule, name) for name in _FIELDS}
-    return Definition(rule=rule, **own | {_PAYLOAD: json_text(schedule.payload)})
+    def of(kind: type[Rule | Definition]) -> dict[str, Any]:
+        return {each.name: getattr(schedule, each.name) for each in fields(kind) if each.name != "rule"}
 
-
-def _put_arguments(definition: Definition) -> dict[str, Any]:
-    """Return the arguments of the client's `put`."""
-    rule = {name: getattr(definition.rule, name) for name in _RULE}
-    own = {name: getattr(definition, name) for name in _FIELDS}
-    return rule | own | {_PAYLOAD: json.loads(definition.payload)}
+    return Definition(rule=Rule(**of(Rule)), **of(Definition) | {_PAYLOAD: json_text(schedule.payload)})
 
 
 def apply(
@@ -338,7 +317,7 @@ def apply(
     from dueline.config.deployment import load_schedules
 
     content = load_schedules(file, queue=queue)
-    run = run_for(ctx, content.name, file=file)
+    run = connect.run_for(ctx, content.name, file=file)
     steps, codes = _steps(run, content, prune=prune)
     if steps or not codes:
         _show(run, steps, dry_run=dry_run)
@@ -350,23 +329,31 @@ def apply(
             run.screen.line(f"not deleted: {names}")
             steps = [step for step in steps if step not in gone]
     codes += _refused(run, steps) if dry_run else _carried_out(run, steps)
-    end_with(codes)
+    screen.end_with(codes)
 
 
-def _steps(run: CommandRun, file: "SchedulesFile", *, prune: bool) -> tuple[list[Step], list[int]]:
-    """Return the steps, and an exit code for each queue whose schedules could not be listed."""
+def _steps(run: connect.CommandRun, file: "SchedulesFile", *, prune: bool) -> tuple[list[Step], list[int]]:
+    """Return a step for each schedule of the file, and for those of its owner that it no longer has.
+
+    With them, an exit code for each queue whose schedules could not be listed.
+    """
     steps, codes = list[Step](), list[int]()
     for queue, definitions in run.screen.track("comparing", file.schedules.items(), of=len(file.queues)):
         try:
-            existing = run.client.schedules(queue).list()
-            steps += steps_of(queue, definitions, existing, owner=file.owner, prune=prune)
+            existing = list(run.client.schedules(queue).list())
         except DuelineError as error:
             error.add_note(f"no schedule of queue {queue!r} was compared or changed")
             codes.append(run.screen.error(error, queue=queue))
+            continue
+        there = {each.name: each for each in existing if each.name in definitions or each.owner == file.owner}
+        steps += [
+            Step(queue=queue, name=name, definition=definitions.get(name), existing=there.get(name), prune=prune)
+            for name in dict.fromkeys([*definitions, *there])
+        ]
     return steps, codes
 
 
-def _show(run: CommandRun, steps: Sequence[Step], *, dry_run: bool) -> None:
+def _show(run: connect.CommandRun, steps: Sequence[Step], *, dry_run: bool) -> None:
     run.screen.json(*(step.as_json | {"dry_run": dry_run} for step in steps))
     shown = [step for step in steps if step.action != "same"]
     if shown:
@@ -377,7 +364,7 @@ def _show(run: CommandRun, steps: Sequence[Step], *, dry_run: bool) -> None:
     run.screen.line(totals or "there are no schedules, neither in the file nor of its owner")
 
 
-def _refused(run: CommandRun, steps: Sequence[Step]) -> Iterator[int]:
+def _refused(run: connect.CommandRun, steps: Sequence[Step]) -> Iterator[int]:
     """Report definitions that would be refused, as far as can be checked here; yield an exit code for each."""
     changes = [(step, step.definition) for step in steps if step.definition and step.action != "same"]
     queues = {queue.name: queue for queue in run.client.queues()} if changes else {}
@@ -391,28 +378,31 @@ def _refused(run: CommandRun, steps: Sequence[Step]) -> Iterator[int]:
             yield run.screen.error(refusal, queue=step.queue, schedule=step.name)
 
 
-def _carried_out(run: CommandRun, steps: Sequence[Step]) -> list[int]:
+def _carried_out(run: connect.CommandRun, steps: Sequence[Step]) -> list[int]:
     """Carry out all steps that can be; return an exit code for each."""
     changes = [step for step in steps if step.action in ("create", "change", "delete")]
     tracked = run.screen.track("applying", changes, of=len(changes))
     codes = [_carry_out(run, step) for step in tracked]
     if changes:
-        run.screen.line(f"{codes.count(DONE)} of {len(changes)} done")
+        run.screen.line(f"{codes.count(screen.DONE)} of {len(changes)} done")
     return codes
 
 
-def _carry_out(run: CommandRun, step: Step) -> int:
+def _carry_out(run: connect.CommandRun, step: Step) -> int:
     schedules = run.client.schedules(step.queue)
     # Only if it is still as it was compared.
-    condition: dict[str, Any] = {"if_match": step.existing.etag} if step.existing else {"only_new": True}
+    etag = step.existing.etag if step.existing else None
     try:
         if step.definition is None:
-            schedules.delete(step.name, **condition)
+            schedules.delete(step.name, if_match=etag)
         else:
-            schedules.put(step.name, **_put_arguments(step.definition), **condition)
+            own = asdict(step.definition)
+            # Its fields and its rule's are named as the parameters of Schedules.put.
+            arguments = own.pop("rule") | own | {_PAYLOAD: json.loads(step.definition.payload)}
+            schedules.put(step.name, **arguments, if_match=etag, only_new=etag is None)
     except DuelineError as error:
         return run.screen.error(error, queue=step.queue, schedule=step.name)
-    return DONE
+    return screen.DONE
 
 
 group = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -129,7 +129,7 @@ def test_missing_log_is_not_an_empty_one(look):
 @pytest.mark.parametrize("skew", [timedelta(hours=-2), timedelta(hours=2)])
 def test_doctor_goes_by_the_clock_of_aws(session, monkeypatch, skew):
     ssm = session.client("ssm")
-    monkeypatch.setattr(connect, "_session", lambda _: session)
+    monkeypatch.setattr(connect, "session", lambda _: session)
     monkeypatch.setattr(clients, "client", lambda *_, **__: ssm)
     settings = {"Name": "/dueline/shop/settings", "Value": json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})}
     api = {"Name": "/dueline/shop/api-id", "Value": "a1"}
@@ -193,7 +193,7 @@ SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
 )
 def test_doctor_reports_unreadable_parameters(session, monkeypatch, parameters, broken):
     ssm = session.client("ssm")
-    monkeypatch.setattr(connect, "_session", lambda _: session)
+    monkeypatch.setattr(connect, "session", lambda _: session)
     monkeypatch.setattr(clients, "client", lambda *_, **__: ssm)
     published = [{"Name": f"/dueline/shop/{name}", "Value": value} for name, value in parameters.items()]
     with Stubber(ssm) as answering:

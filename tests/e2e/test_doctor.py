@@ -61,7 +61,7 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment_of(emulator, "e2e").items():
             patch.setenv(name, value)
-        patch.setattr(connect, "_session", lambda _: session)
+        patch.setattr(connect, "session", lambda _: session)
         # Clients of nine services take longer than all looks together.
         patch.setattr(clients, "client", cache(clients.client))
         yield run

@@ -81,16 +81,6 @@ def test_printed_command_continues_the_import(schedule, api_server, of_ids, name
     assert list(Path().iterdir()) == [file]
 
 
-def test_left_lines_keep_their_numbers(schedule, api_server):
-    api_server.respond = refusing("k-2", "k-5")
-    schedule(*KEPT, stdin="1\n2\n3\n4\n5\n6\n")
-    assert Path("left").read_text() == "\n2\n\n\n5\n"
-    api_server.requests.clear()
-    assert schedule("@left", "--lines", "--key", "k", "--left", "left2").stdout == "scheduled 0 of 2\n"
-    assert [(job["key"], job["payload"]) for job in api_server.requests[0].json["jobs"]] == [("k-2", 2), ("k-5", 5)]
-    assert Path("left2").read_text() == Path("left").read_text()
-
-
 def test_printed_command_names_the_deployment(schedule, api_server, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")

@@ -131,7 +131,7 @@ def on_call_at(folder: Path) -> Iterator[OnCall]:
             patch.setenv(name, value)
         # Each new session reads the models of a dozen services, which takes a second.
         session = boto3.Session()
-        patch.setattr(connect, "_session", lambda _: session)
+        patch.setattr(connect, "session", lambda _: session)
         urls = {f"{queue}_dlq_url": url for queue, url in endpoints.dead_letter_queues.items()}
         urls["planner_dlq_url"] = urls["emails_dlq_url"].replace("emails_dlq", "dueline-planner_dlq")
         names, aws = settings.names, create_clidriver()
