@@ -14,7 +14,6 @@ from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PeriodSettings
 from dueline.core.dispatch import Dispatcher
-from dueline.core.message import Message, from_lambda_event
 from dueline.core.queue_settings import PLANNER as OWN_QUEUE
 from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, DuelineError
@@ -42,7 +41,6 @@ def _dispatcher(queue: str) -> Dispatcher:
 
 
 ROUTE = TableWriter(table=DEPLOYMENT.table, dispatcher=_dispatcher, clock=DEPLOYMENT.clock, spread=DEPLOYMENT.spread)
-PLANNER = Planner(table=DEPLOYMENT.table, route=ROUTE, clock=DEPLOYMENT.clock, spread=DEPLOYMENT.spread)
 WATCHDOG = Watchdog(
     table=DEPLOYMENT.table, route=ROUTE, clock=DEPLOYMENT.clock, tick_period=timedelta(seconds=SETTINGS.tick_period)
 )
@@ -61,7 +59,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
         _watch(until=until)
         return {"batchItemFailures": []}
     records = event["Records"]
-    done = PLANNER.run([_message_of(record) for record in records], until=until)
+    table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
+    planner = Planner(table=table, route=ROUTE, clock=clock, until=until, spread=spread)
+    done = planner.run([_message_of(record) for record in records])
     _hide([record for record in records if record["messageId"] in done.again])
     _record(done)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.again)]}
@@ -88,7 +88,7 @@ def _watch(*, until: float) -> None:
 def _message_of(record: Mapping[str, Any]) -> PlanningMessage:
     return PlanningMessage(
         message_id=record["messageId"],
-        message=Message(body=record["body"], attributes=from_lambda_event(record["messageAttributes"])),
+        body=record["body"],
         first_received=datetime.fromtimestamp(_attribute(record, "ApproximateFirstReceiveTimestamp") / 1000, UTC),
     )
 

@@ -44,7 +44,6 @@ class ScheduleSystem(System):
         route = TableWriter(table=self.table, dispatcher=self.dispatcher, clock=self.clock)
         self.route = route
         self.changes = Changes(table=self.table, route=route, clock=self.clock)
-        self.planner = Planner(table=self.table, route=route, clock=self.clock)
         self.watchdog = self.watch()
         self._first_received: dict[str, datetime] = {}
         self.tick(EMAILS)
@@ -75,20 +74,20 @@ class ScheduleSystem(System):
     def planning_messages(self) -> list[PlanningMessage]:
         """Return the planning jobs that are visible now."""
         queue, now = self.queues[PLANNER.name], self.clock.now()
-        visible = [each for each in queue.deliveries if each.visible <= now]
-        for each in visible:
-            self._first_received.setdefault(str(each.number), now)
+        first = self._first_received
         return [
-            PlanningMessage(
-                message_id=str(each.number), message=each.message, first_received=self._first_received[str(each.number)]
-            )
-            for each in visible
+            PlanningMessage(message_id=number, body=each.message.body, first_received=first.setdefault(number, now))
+            for each in queue.deliveries
+            if each.visible <= now and (number := str(each.number))
         ]
+
+    def planner(self) -> Planner:
+        return Planner(table=self.table, route=self.route, clock=self.clock, until=math.inf)
 
     def plan(self) -> Planned:
         """Have the planner take what is visible, and delete or hide it as it says."""
         batch = self.planning_messages()
-        planned = self.planner.run(batch, until=math.inf)
+        planned = self.planner().run(batch)
         queue, received = self.queues[PLANNER.name], {each.message_id for each in batch}
         queue.deliveries = [
             each for each in queue.deliveries if str(each.number) not in received or str(each.number) in planned.again

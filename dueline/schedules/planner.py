@@ -15,7 +15,6 @@ from typing import Self
 
 from dueline.core import instant
 from dueline.core.job import Job, checked_schedule_name, queue_name
-from dueline.core.message import Message
 from dueline.core.ports import Clock, ParallelMap, Table, read_all
 from dueline.core.rows import Row
 from dueline.core.table_writer import TableWriter
@@ -44,7 +43,7 @@ class PlanningMessage:
     """A message with a planning job, and when it was received for the first time."""
 
     message_id: str
-    message: Message
+    body: str
     first_received: datetime
 
 
@@ -62,7 +61,7 @@ class PlanningRequest:
     def parse(cls, message: PlanningMessage) -> Self:
         """Return what a message requests. Raises InvalidJob when it is no planning job."""
         try:
-            fields = json.loads(message.message.body)
+            fields = json.loads(message.body)
             return cls(
                 message=message,
                 queue=queue_name(fields["queue"]),
@@ -163,28 +162,23 @@ class Planned:
 
 
 class Planner:
-    """Plans schedules. `route` writes jobs of their queues, and planning jobs, to the table."""
+    """Plans schedules, once. `route` writes jobs of their queues, and planning jobs, to the table.
 
-    def __init__(self, *, table: Table, route: TableWriter, clock: Clock, spread: ParallelMap = map) -> None:
-        self._table, self._route, self._clock, self._spread = table, route, clock, spread
+    No send starts after `until` (monotonic).
+    """
 
-    def run(self, batch: Sequence[PlanningMessage], *, until: float) -> Planned:
-        """Plan a step for each planning job; start no send after `until` (monotonic).
-
-        The steps of a batch go on together, each in its order: one that fails holds up no other.
-        """
-        return _Batch(self._table, self._route, self._spread, now=self._clock.now(), until=until).run(batch)
-
-
-class _Batch:
-    """The steps of one batch."""
-
-    def __init__(self, table: Table, route: TableWriter, spread: ParallelMap, *, now: datetime, until: float) -> None:
+    def __init__(
+        self, *, table: Table, route: TableWriter, clock: Clock, until: float, spread: ParallelMap = map
+    ) -> None:
         self._table, self._route, self._spread = table, route, spread
-        self._now, self._until = now, until
+        self._now, self._until = clock.now(), until
         self._planned = Planned()
 
     def run(self, batch: Sequence[PlanningMessage]) -> Planned:
+        """Plan a step for each planning job.
+
+        The steps go on together, each in its order: one that fails holds up no other.
+        """
         steps = self._steps([request for message in batch if (request := self._parse(message))])
         steps = self._submit(steps, lambda step: step.occurrences)
         steps = self._submit(steps, lambda step: [step.following] if step.following else [])

@@ -200,12 +200,13 @@ def plan(world: "World", me: "Running", action: actions.Plan) -> str:
     places = consumer.receive(waiting=action.waiting, again=action.again, seconds=VISIBILITY_SECONDS)
     batch = [
         PlanningMessage(
-            message_id=str(place), message=consumer.message(place), first_received=consumer.first_received(place)
+            message_id=str(place), body=consumer.message(place).body, first_received=consumer.first_received(place)
         )
         for place in places
     ]
-    planner = Planner(table=me.core.table, route=_route(me), clock=me.process, spread=me.process.spread)
-    planned = planner.run(batch, until=me.process.monotonic() + PLANNER_SECONDS)
+    until = me.process.monotonic() + PLANNER_SECONDS
+    planner = Planner(table=me.core.table, route=_route(me), clock=me.process, until=until, spread=me.process.spread)
+    planned = planner.run(batch)
     if not planned.again:
         _acknowledge(world, me)
     for number, place in enumerate(places):

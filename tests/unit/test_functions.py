@@ -96,21 +96,20 @@ def plans(planner, monkeypatch, done, *, inbox=None):
     """Let the planner answer with `done`; return the batches that it was given."""
     batches = []
 
-    def run(batch, *, until):
+    def run(batch):
         batches.append(list(batch))
         return done
 
-    monkeypatch.setattr(planner, "PLANNER", SimpleNamespace(run=run))
+    monkeypatch.setattr(planner, "Planner", lambda **_: SimpleNamespace(run=run))
     monkeypatch.setattr(planner, "INBOX", inbox or Inbox())
     return batches
 
 
 def test_step_has_the_time_of_its_first_receive(planner, monkeypatch):
     batches = plans(planner, monkeypatch, Planned())
-    assert planner.handler({"Records": [sqs_record("m", **{"dueline-id": "x"})]}, CONTEXT) == {"batchItemFailures": []}
+    assert planner.handler({"Records": [sqs_record("m")]}, CONTEXT) == {"batchItemFailures": []}
     first = datetime(2026, 11, 22, 8, 0, 0, 250_000, UTC)
-    message = Message(body="{}", attributes={"dueline-id": "x"})
-    assert batches == [[PlanningMessage(message_id="m", message=message, first_received=first)]]
+    assert batches == [[PlanningMessage(message_id="m", body="{}", first_received=first)]]
 
 
 def test_waiting_step_is_hidden_longer(planner, monkeypatch):
@@ -151,11 +150,11 @@ def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
     caught_up = a_job(due=planner.DEPLOYMENT.clock.now() - timedelta(hours=1))
     dispatcher = planner._dispatcher("emails")
 
-    def run(batch, *, until):
+    def run(batch):
         dispatcher.dispatched.record([caught_up], now=planner.DEPLOYMENT.clock.now())
         return Planned(submitted=Counter(emails=1))
 
-    monkeypatch.setattr(planner, "PLANNER", SimpleNamespace(run=run))
+    monkeypatch.setattr(planner, "Planner", lambda **_: SimpleNamespace(run=run))
     planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
     [metric] = reported(capsys)
     assert (metric["Planned"], metric["Dispatched"], metric["OnTime"], metric["Delayed"]) == ([1], [1], [0], [1])

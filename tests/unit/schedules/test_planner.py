@@ -1,13 +1,10 @@
 """The planner over the ports in memory, beside the ticks that feed it."""
 
 import json
-import math
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from dueline.core.message import Message
 from dueline.core.queue_settings import PLANNER
 from dueline.schedules.head import planning_job
 from dueline.schedules.planner import PlanningMessage
@@ -22,12 +19,11 @@ def received(system, head, planned_from, *, first_received=None, **overrides):
     """Return the message of a planning job that the planner received for the first time, by default now."""
     job = planning_job(head, planned_from, now=NOW)
     body = json.dumps({**json.loads(job.payload), **overrides})
-    message = Message(body=body, attributes={})
-    return PlanningMessage(message_id="m", message=message, first_received=first_received or system.clock.now())
+    return PlanningMessage(message_id="m", body=body, first_received=first_received or system.clock.now())
 
 
 def plan(system, *batch):
-    return system.planner.run(batch, until=math.inf)
+    return system.planner().run(batch)
 
 
 def test_run_has_the_definitions_fields():
@@ -108,8 +104,7 @@ def test_step_of_an_ended_generation_is_done(change):
 def test_bad_message_affects_no_other(body):
     system = ScheduleSystem()
     head = system.define().head
-    message = replace(Message.of(a_job()), body=body)
-    bad = PlanningMessage(message_id="bad", message=message, first_received=NOW)
+    bad = PlanningMessage(message_id="bad", body=body, first_received=NOW)
     planned = plan(system, bad, received(system, head, NOW))
     assert planned.again == {"bad"}
     assert "message bad is no planning job" in planned.faults.pop()
@@ -121,7 +116,7 @@ def test_unwritten_run_delays_its_schedule_only():
     heads = {name: system.define(name, cron="8 7 * * *").head for name in ("a", "b")}
     system.wire.around = on("table.write", done_in_part, times=1)
     batch = [
-        PlanningMessage(message_id=name, message=Message.of(planning_job(head, NOW, now=NOW)), first_received=NOW)
+        PlanningMessage(message_id=name, body=planning_job(head, NOW, now=NOW).payload, first_received=NOW)
         for name, head in heads.items()
     ]
     planned = plan(system, *batch)
@@ -136,7 +131,7 @@ def test_steps_of_many_schedules_share_requests():
     heads = [system.define(f"s{number}", cron="8 7 * * *").head for number in range(100)]
     system.wire.around = lambda call: (calls.append(call.name), straight(call))[1]
     batch = [
-        PlanningMessage(message_id=head.name, message=Message.of(planning_job(head, NOW, now=NOW)), first_received=NOW)
+        PlanningMessage(message_id=head.name, body=planning_job(head, NOW, now=NOW).payload, first_received=NOW)
         for head in heads
     ]
     assert plan(system, *batch).again == set()
