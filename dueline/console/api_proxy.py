@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from dueline.client.http import error_of
 from dueline.console.backend import Upstream
-from dueline.console.routing import PROBLEM_TYPE, Refused, always, header, make_route, never, parse_json
+from dueline.console.routing import PROBLEM_TYPE, Refused, header, make_route, parse_json
 
 PREFIX = "/api"
 _PREVIEW = "/schedules/preview"
@@ -41,8 +41,8 @@ _RESPONSE_HEADERS = ("content-type", "etag", "retry-after")
 def api_routes(upstream: Upstream) -> Iterator[Route]:
     """Return the routes to an API."""
     for path, methods in ROUTES.items():
-        changes = never if path == _PREVIEW else always
-        yield make_route(PREFIX + path, methods.split(), partial(_call_api, upstream=upstream), changes=changes)
+        handler = partial(_call_api, upstream=upstream)
+        yield make_route(PREFIX + path, methods.split(), handler, changes=path != _PREVIEW)
 
 
 def _call_api(request: Request, body: bytes, *, upstream: Upstream) -> Response:

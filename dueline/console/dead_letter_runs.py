@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from dueline.console.backend import Backend
 from dueline.console.queue_views import read_route
-from dueline.console.routing import Refused, always, make_route, never, parse_object, to_problem
+from dueline.console.routing import Refused, make_route, parse_object, refuse_if_read_only, to_problem
 from dueline.core import instant
 from dueline.core.message import ATTEMPTS, ID, REASON, TENANT, unfolded
 from dueline.core.ports import QueueMessage
@@ -41,7 +41,8 @@ _CLOSING_SECONDS = 20.0
 
 Body = Mapping[str, Any]
 Progress = Callable[[int, int], None]
-Work = Callable[[Progress], dict[str, Any]]
+# What a run does with the dead letters of its queue, given what makes a Redrive of them from its filters.
+Work = Callable[[Callable[..., Redrive]], dict[str, Any]]
 
 
 @dataclass(kw_only=True)
@@ -69,7 +70,7 @@ class BackgroundRuns:
         self._runs: dict[str, BackgroundRun] = {}
         self._closing = False
 
-    def start(self, queue: str, work: Work) -> BackgroundRun:
+    def start(self, queue: str, work: Callable[[Progress], dict[str, Any]]) -> BackgroundRun:
         """Start a run, whose `work` a thread does. Raises Refused while the queue has another one."""
         run = BackgroundRun(id=secrets.token_hex(8), queue=queue)
         run.thread = threading.Thread(target=self._work, args=(run, work), daemon=True)
@@ -99,7 +100,7 @@ class BackgroundRuns:
             if run.thread.is_alive():
                 run.thread.join(seconds)
 
-    def _work(self, run: BackgroundRun, work: Work) -> None:
+    def _work(self, run: BackgroundRun, work: Callable[[Progress], dict[str, Any]]) -> None:
         def progress(done: int, of: int) -> None:
             run.done, run.of = done, of
             if self._closing:
@@ -118,75 +119,70 @@ def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route
 
     Each start raises InvalidJob for a wrong field, and Refused while a run of the queue is under way.
     """
-    dead_letters = DeadLetterRuns(backend, runs)
-    yield _start_route("look", dead_letters.look, changes=never)
-    yield _start_route(
-        "redrive", dead_letters.redrive, changes=lambda body: parse_object(body).get("apply") is not False
-    )
-    yield _start_route("delete", dead_letters.delete, changes=always)
+
+    def start_route(name: str, plan: Callable[[Request, Body], Work], *, changes: bool) -> Route:
+        def handler(request: Request, body: bytes) -> Response:
+            queue, work = request.path_params["queue"], plan(request, parse_object(body))
+            run = runs.start(queue, lambda progress: work(partial(_redrive_of, backend, queue, progress)))
+            return JSONResponse({"run": run.id}, HTTPStatus.ACCEPTED)
+
+        return make_route(f"/console/queues/{{queue}}/dead-letters/{name}", ["POST"], handler, changes=changes)
+
+    yield start_route("look", _look, changes=False)
+    yield start_route("redrive", _redrive, changes=False)
+    yield start_route("delete", _delete, changes=True)
     yield read_route("/console/runs/{id}", lambda request: runs.find(request.path_params["id"]).as_json())
 
 
-def _start_route(name: str, start: Callable[[str, Body], BackgroundRun], *, changes: Callable[[bytes], bool]) -> Route:
-    def handler(request: Request, body: bytes) -> Response:
-        run = start(request.path_params["queue"], parse_object(body))
-        return JSONResponse({"run": run.id}, HTTPStatus.ACCEPTED)
+def _redrive_of(backend: Backend, queue: str, progress: Progress, **filters: Any) -> Redrive:
+    queues = backend.dead_letters(queue)
+    rule = partial(to_its_queue, levels=len(queues.queues))
+    calls = Calls(patience=Patience(), clock=backend.clock, jitter=random.random)
+    return Redrive(queues, rule=rule, calls=calls, spread=backend.parallel_map, on_progress=progress, **filters)
 
-    return make_route(f"/console/queues/{{queue}}/dead-letters/{name}", ["POST"], handler, changes=changes)
+
+def _look(_: Request, body: Body) -> Work:
+    """Count dead letters by their error, with samples. After it all are as before, and visible to others."""
+    _check_fields(body)
+
+    def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
+        done = redrive(most=MOST_RECEIVED).look()
+        pairs = zip(error_groups_json(done.kinds), done.kinds, strict=True)
+        groups = [group | {"samples": list(map(_sample, each.samples))} for group, each in pairs]
+        return {"received": done.received, "total": done.there, "hidden": done.hidden, "groups": groups}
+
+    return work
 
 
-class DeadLetterRuns:
-    """Starts runs over the dead letters of queues."""
+def _redrive(request: Request, body: Body) -> Work:
+    """Put dead letters back, or with `apply` false, which a read-only console allows, count those that would be."""
+    if body.get("apply") is not False:
+        refuse_if_read_only(request)
+    _check_fields(body, "errors", "limit", "apply")
+    selection, limit, apply = DeadLetterFilter(errors=_errors(body)), _limit(body), body.get("apply", False)
+    if not isinstance(apply, bool):
+        raise InvalidJob(f"apply is {shown(apply)}: it must be true or false")
 
-    def __init__(self, backend: Backend, runs: BackgroundRuns) -> None:
-        self._backend, self._runs = backend, runs
+    def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
+        run = redrive(selection=selection, limit=limit)
+        done = run.apply() if apply else run.look()
+        return _counts(done) | {"applied": apply, "moved": done.moved, "stay": reasons_json(done.stay)}
 
-    def look(self, queue: str, body: Body) -> BackgroundRun:
-        """Count dead letters by their error, with samples. After it all are as before, and visible to others."""
-        _check_fields(body)
+    return work
 
-        def work(progress: Progress) -> dict[str, Any]:
-            done = self._redrive(queue, progress, most=MOST_RECEIVED).look()
-            pairs = zip(error_groups_json(done.kinds), done.kinds, strict=True)
-            groups = [group | {"samples": list(map(_sample, each.samples))} for group, each in pairs]
-            return {"received": done.received, "total": done.there, "hidden": done.hidden, "groups": groups}
 
-        return self._runs.start(queue, work)
+def _delete(request: Request, body: Body) -> Work:
+    """Delete dead letters for good, once `confirm` is the queue's name: of no more than a look receives."""
+    _check_fields(body, "confirm", "errors")
+    if body.get("confirm") != (queue := request.path_params["queue"]):
+        raise InvalidJob(f"confirm is {shown(body.get('confirm'))}: it must be the queue's name, {queue!r}")
+    selection = DeadLetterFilter(errors=_errors(body))
 
-    def redrive(self, queue: str, body: Body) -> BackgroundRun:
-        """Put dead letters back, or with `apply` false count those that would be."""
-        _check_fields(body, "errors", "limit", "apply")
-        selection, limit, apply = DeadLetterFilter(errors=_errors(body)), _limit(body), body.get("apply", False)
-        if not isinstance(apply, bool):
-            raise InvalidJob(f"apply is {shown(apply)}: it must be true or false")
+    def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
+        done = redrive(selection=selection, most=MOST_RECEIVED).delete()
+        return _counts(done) | {"deleted": done.moved}
 
-        def work(progress: Progress) -> dict[str, Any]:
-            redrive = self._redrive(queue, progress, selection=selection, limit=limit)
-            done = redrive.apply() if apply else redrive.look()
-            return _counts(done) | {"applied": apply, "moved": done.moved, "stay": reasons_json(done.stay)}
-
-        return self._runs.start(queue, work)
-
-    def delete(self, queue: str, body: Body) -> BackgroundRun:
-        """Delete dead letters for good, once `confirm` is the queue's name: of no more than a look receives."""
-        _check_fields(body, "confirm", "errors")
-        if body.get("confirm") != queue:
-            raise InvalidJob(f"confirm is {shown(body.get('confirm'))}: it must be the queue's name, {queue!r}")
-        selection = DeadLetterFilter(errors=_errors(body))
-
-        def work(progress: Progress) -> dict[str, Any]:
-            done = self._redrive(queue, progress, selection=selection, most=MOST_RECEIVED).delete()
-            return _counts(done) | {"deleted": done.moved}
-
-        return self._runs.start(queue, work)
-
-    def _redrive(self, queue: str, progress: Progress, **filters: Any) -> Redrive:
-        queues = self._backend.dead_letters(queue)
-        rule = partial(to_its_queue, levels=len(queues.queues))
-        calls = Calls(patience=Patience(), clock=self._backend.clock, jitter=random.random)
-        return Redrive(
-            queues, rule=rule, calls=calls, spread=self._backend.parallel_map, on_progress=progress, **filters
-        )
+    return work
 
 
 def _counts(done: RedriveResult) -> dict[str, Any]:

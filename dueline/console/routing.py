@@ -64,29 +64,23 @@ def problem_response(error: Exception) -> Response:
     return JSONResponse(details, details["status"], headers=headers, media_type=PROBLEM_TYPE)
 
 
-def always(_: bytes) -> bool:
-    """Return that a request changes something."""
-    return True
+def refuse_if_read_only(request: Request) -> None:
+    """Raise Refused where the console was started to change nothing."""
+    if request.app.state.read_only:
+        raise Refused(HTTPStatus.FORBIDDEN, "the console was started with --read-only", code="read_only")
 
 
-def never(_: bytes) -> bool:
-    """Return that a request changes nothing."""
-    return False
-
-
-def make_route(
-    path: str, methods: Collection[str], handler: Handler, *, changes: Callable[[bytes], bool] = always
-) -> Route:
+def make_route(path: str, methods: Collection[str], handler: Handler, *, changes: bool = True) -> Route:
     """Return a route such as `/queues/{queue}`, whose `handler` gets each request and its body, in a thread.
 
-    `changes` returns whether a request with that body changes anything. A read-only console refuses those.
+    A read-only console refuses requests other than reads, unless `changes` is False.
     """
 
     async def endpoint(request: Request) -> Response:
         try:
             body = await _read_body(request)
-            if request.app.state.read_only and request.method not in READS and changes(body):
-                raise Refused(HTTPStatus.FORBIDDEN, "the console was started with --read-only", code="read_only")
+            if changes and request.method not in READS:
+                refuse_if_read_only(request)
             return await run_in_threadpool(handler, request, body)
         except ClientDisconnect:
             return Response(status_code=HTTPStatus.BAD_REQUEST)
