@@ -124,12 +124,11 @@ class DispatchMetrics:
         """Return the metrics of each queue, and start over."""
         counts, self._counts = self._counts, []
         counted = sum(counts, Counter[tuple[str, str]]())
-        queues = dict.fromkeys(queue for queue, _ in counted)
-        return {queue: _values(counted[queue, metrics.ON_TIME], counted[queue, metrics.DELAYED]) for queue in queues}
-
-
-def _values(on_time: int, delayed: int) -> dict[str, int]:
-    return {metrics.DISPATCHED: on_time + delayed, metrics.ON_TIME: on_time, metrics.DELAYED: delayed}
+        flushed = {queue: {metrics.DISPATCHED: 0, metrics.ON_TIME: 0, metrics.DELAYED: 0} for queue, _ in counted}
+        for (queue, name), number in counted.items():
+            flushed[queue][name] = number
+            flushed[queue][metrics.DISPATCHED] += number
+        return flushed
 
 
 @dataclass(frozen=True, kw_only=True)

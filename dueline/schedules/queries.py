@@ -2,12 +2,11 @@
 
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from itertools import islice, takewhile
-from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import JobId, State, checked_schedule_name
@@ -110,44 +109,33 @@ def history(
     # Runs are at whole seconds, from 1970 on.
     latest = clock.now() if before is None else max(before, instant.EPOCH) - _MOMENT
     planned = list(islice(_planned_runs(head, latest), limit))
-    statuses = statuses_of(
-        [each.id for each in planned], queue=queue, table=table, clock=clock, until=until, spread=spread
-    )
+    ids = [run.id for run, _ in planned]
+    statuses = statuses_of(ids, queue=queue, table=table, clock=clock, until=until, spread=spread)
     now = clock.now()
-    return [_record(each, statuses[each.id], is_kept=now < each.expires) for each in planned]
+    return [_record(run, statuses[run.id], is_kept=now < expires) for run, expires in planned]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _PlannedRun:
-    """A run that a generation of a schedule planned, the id of its job, and until when that is kept."""
-
-    scheduled_for: datetime
-    generation: int
-    id: JobId
-    expires: datetime
-
-
-def _planned_runs(head: Head, latest: datetime) -> Iterator[_PlannedRun]:
-    """Yield the runs of all generations that were planned, from `latest` back."""
+def _planned_runs(head: Head, latest: datetime) -> Iterator[tuple[RunRecord, datetime]]:
+    """Yield the runs of all generations that were planned, from `latest` back, and until when their jobs are kept."""
     for each in (head.up_to(head.planned_to), *head.generations):
         if each.is_live:
             times = takewhile(partial(operator.lt, each.start), each.definition.rule.before(min(each.end, latest)))
             for at in times:
                 id = occurrence_id(head, at, past=each)
-                yield _PlannedRun(scheduled_for=at, generation=each.number, id=id, expires=id.due + each.retention)
+                run = RunRecord(id=id, scheduled_for=at, generation=each.number, state=RunState.PLANNED)
+                yield run, id.due + each.retention
 
 
-def _record(run: _PlannedRun, status: Status | DuelineError, *, is_kept: bool) -> RunRecord:
-    fields: dict[str, Any] = {"id": run.id, "scheduled_for": run.scheduled_for, "generation": run.generation}
+def _record(run: RunRecord, status: Status | DuelineError, *, is_kept: bool) -> RunRecord:
     if isinstance(status, JobNotFound):
-        return RunRecord(**fields, state=RunState.FORGOTTEN)
+        return replace(run, state=RunState.FORGOTTEN)
     if isinstance(status, DuelineError):
         raise status
     if status.state is State.UNRECORDED:
-        return RunRecord(**fields, state=RunState.MISSED if is_kept else RunState.FORGOTTEN)
+        return replace(run, state=RunState.MISSED if is_kept else RunState.FORGOTTEN)
     state = _STATES.get(status.state) or RunState(status.state.value)
     lateness = (status.outcome.started - run.id.due).total_seconds() if status.outcome else None
-    return RunRecord(**fields, state=state, outcome=status.outcome, lateness=lateness)
+    return replace(run, state=state, outcome=status.outcome, lateness=lateness)
 
 
 def _check_limit(limit: int, *, most: int) -> None:

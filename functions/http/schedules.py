@@ -1,6 +1,6 @@
 """The HTTP routes about schedules."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from http import HTTPStatus
@@ -11,7 +11,6 @@ from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config.registry import Registry
 from dueline.core.dispatch import Dispatcher
 from dueline.core.request import json_text
-from dueline.core.submit import SubmitResult
 from dueline.core.table_writer import TableWriter
 from dueline.core.text import shown
 from dueline.errors import InvalidJob, InvalidSchedule
@@ -98,7 +97,7 @@ class ScheduleRoutes:
         payload = _payload(run.payload) if run.model_fields_set else None
         key, if_match = self._header("idempotency-key"), self._header("if-match")
         result = self._runs().run_now(queue, schedule, payload=payload, key=key, if_match=if_match)
-        self._record_runs([result], queue, schedule)
+        record_runs([result], deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
         return models.submitted_run(result.job), HTTPStatus.CREATED
 
     def backfill_schedule(self, queue: str, schedule: str) -> models.Backfilled:
@@ -107,7 +106,7 @@ class ScheduleRoutes:
         span = self._body(models.BackfillBody)
         key, if_match = self._header("idempotency-key"), self._header("if-match")
         results = self._runs().backfill(queue, schedule, start=span.start, end=span.end, key=key, if_match=if_match)
-        self._record_runs(results, queue, schedule)
+        record_runs(results, deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
         return models.backfilled([each.job for each in results])
 
     def schedule_history(self, queue: str, schedule: str) -> models.History:
@@ -186,9 +185,6 @@ class ScheduleRoutes:
 
     def _patience(self) -> timedelta:
         return timedelta(seconds=max(self._until() - self._resources.clock.monotonic(), 0))
-
-    def _record_runs(self, results: Sequence[SubmitResult], queue: str, schedule: str) -> None:
-        record_runs(results, deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
 
     def _changed(self, action: str, changed: Changed) -> Response[models.ScheduleAnswer]:
         if changed.is_changed:

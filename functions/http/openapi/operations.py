@@ -30,10 +30,6 @@ class Body:
     leads_to: tuple[str, ...] = ()
     is_optional: bool = False
 
-    def __post_init__(self) -> None:
-        if not self.examples:
-            raise ValueError(f"{self.form} has no examples: give at least one")
-
 
 @dataclass(frozen=True, slots=True)
 class Operation:
