@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import compress, tee
 from pathlib import Path
 from tempfile import NamedTemporaryFile, SpooledTemporaryFile
-from typing import IO, Any
+from typing import IO
 
 import typer
 
@@ -166,47 +166,13 @@ class ImportIds:
     def _uid(self, line: int) -> str:
         return str(uuid.uuid5(self.number, str(line)))
 
-    def request(self, queue: str, line: int) -> Mapping[str, Any]:
-        """Return the parameters that identify a line's job, and say when it is due."""
-        return {"id": str(self.id(queue, line)), "at": None, "delay": None}
-
-    @property
-    def options(self) -> Mapping[str, str]:
-        """The options of a command that continues with the same jobs."""
-        return {"run": str(self)}
-
     @property
     def hint(self) -> str:
-        """What that command does."""
+        """What a command does that continues with the same ids."""
         if self.route is Route.DIRECT:
             return "to continue, though a line that was scheduled all the same comes twice"
         # A tick sends a job to SQS up to its lookahead before it is due.
         return f"to continue, with none scheduled twice until some minutes before {instant.text(self.due)}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LineKeys:
-    """The idempotency keys of a run's lines, such as `{key}-7`: two writes more a job, remembered for the retention.
-
-    Its methods are those of ImportIds.
-    """
-
-    key: str
-    at: datetime | None = None
-    delay: float | None = None
-
-    def request(self, _: str, line: int) -> Mapping[str, Any]:
-        return {"key": f"{self.key}-{line}", "at": self.at, "delay": self.delay}
-
-    @property
-    def options(self) -> Mapping[str, str]:
-        at = {} if self.at is None else {"at": instant.text(instant.round_up(self.at))}
-        delay = {} if self.delay is None else {"delay": f"{self.delay:.15g}"}
-        return {"key": self.key, **at, **delay}
-
-    @property
-    def hint(self) -> str:
-        return "to continue, with none scheduled twice"
 
 
 class Import:
@@ -235,11 +201,12 @@ class Import:
         if left is not None and left.exists():
             raise typer.BadParameter(f"--left is {str(left)!r}, which exists: it must be a new file")
         self._run, self._screen = run, run.screen
-        self._queue, self._source, self._job = queue_name(queue), source, job
+        self._queue, self._source = queue_name(queue), source
         self._client = connect.client(run.target, patience=PATIENCE)
-        checked = job.checked(now=None)
-        key = str(uuid.uuid4()) if job.key is None else job.key
-        self._ids: ImportIds | LineKeys = token or LineKeys(key=key, at=checked.at, delay=checked.delay)
+        self._job = replace(job, delay=job.checked(now=None).delay)
+        self._ids = token
+        # Without ids, lines have keys such as `{key}-7`: two writes more a job, remembered for the retention.
+        self._key = str(uuid.uuid4()) if job.key is None else job.key
         self._left = left or Path(f"dueline-left-{run.screen.now.astimezone(UTC):%Y%m%dT%H%M%S-%f}.jsonl")
         # By their code: how many errors there were, and the first few of them.
         self._errors: Counter[str] = Counter()
@@ -252,11 +219,11 @@ class Import:
 
         Raises InvalidJob, before any is sent, when the key is too long for the last of them.
         """
-        replace(self._job, **self._ids.request(self._queue, lines.last)).checked(now=None)
+        self._job_of(None, lines.last).checked(now=None)
         # Each line is left until its job's result is there: however and wherever the run ends, no line is lost.
         self._is_left = bytearray(b"\1") * lines.count
         try:
-            if lines.count and self._job.key is None and isinstance(self._ids, LineKeys):
+            if lines.count and self._job.key is None and self._ids is None:
                 self._use_ids()
             self._send(lines)
         finally:
@@ -268,6 +235,12 @@ class Import:
             self._report(lines.count, left, fault)
         screen.end_with([self._code])
 
+    def _job_of(self, payload: object, line: int) -> models.NewJob:
+        if self._ids:
+            id = str(self._ids.id(self._queue, line))
+            return replace(self._job, payload=payload, id=id, at=None, delay=None)
+        return replace(self._job, payload=payload, key=f"{self._key}-{line}")
+
     def _use_ids(self) -> None:
         """Use ids in place of random keys, if the deployment says what they are made with.
 
@@ -278,10 +251,7 @@ class Import:
 
     def _send(self, lines: Lines) -> None:
         to_send, to_report = tee(lines)
-        jobs = (
-            replace(self._job, payload=json.loads(line), **self._ids.request(self._queue, number))
-            for number, line in to_send
-        )
+        jobs = (self._job_of(json.loads(line), number) for number, line in to_send)
         with closing(self._client.schedule_each(self._queue, jobs)) as results:
             shown = self._screen.track("scheduling", zip(results, to_report, strict=True), of=len(self._is_left))
             for place, (result, (number, _)) in enumerate(shown):
@@ -308,18 +278,27 @@ class Import:
                 note(example)
         if left:
             file = None if fault else str(self._left)
-            self._screen.json({"left": {"lines": left, "file": file, **self._ids.options}}, to_stderr=True)
+            self._screen.json({"left": {"lines": left, "file": file, **self._same_jobs()}}, to_stderr=True)
             if fault:
                 note(f"{_lines(left)} left; {self._left} could not be written: {fault.strerror}")
             else:
                 note(f"{_lines(left)} left, in {self._left}, each with its old number")
-            note(f"{self._ids.hint}: {self._command(f'@{file}' if file else self._source)}")
+            hint = self._ids.hint if self._ids else "to continue, with none scheduled twice"
+            note(f"{hint}: {self._command(f'@{file}' if file else self._source)}")
         # Last: stdout may be closed.
         self._screen.line(f"scheduled {count - left} of {count}")
 
+    def _same_jobs(self) -> Mapping[str, str]:
+        """Return the options of a command that continues with the same jobs."""
+        if self._ids:
+            return {"run": str(self._ids)}
+        at = {} if self._job.at is None else {"at": instant.text(instant.round_up(self._job.at))}
+        delay = {} if self._job.delay is None else {"delay": f"{self._job.delay:.15g}"}
+        return {"key": self._key, **at, **delay}
+
     def _command(self, source: str) -> str:
         of_run = {name: getattr(self._run.target, name) for name in ("name", "url", "profile", "region")}
-        of_jobs = {**self._ids.options, "tenant": self._job.tenant, "priority": self._job.priority}
+        of_jobs = {**self._same_jobs(), "tenant": self._job.tenant, "priority": self._job.priority}
         before, after = _typed(of_run, connect.Target()), _typed(of_jobs, models.NewJob(payload=None))
         return shlex.join(["dueline", *before, "schedule", self._queue, source, "--lines", *after])
 

@@ -12,16 +12,13 @@ import typer
 from dueline.cli import connect, options
 from dueline.cli.screen import AGAIN, DONE, Screen, end_with, json_of
 from dueline.config.names import Names
-from dueline.core import retry
+from dueline.core import queue_settings, retry
 from dueline.core.overview import Control, Overview
-from dueline.core.queue_settings import Rate
 from dueline.errors import DuelineError
-from dueline.operations.dead_letters import DeadLetterFilter, error_groups_json, reasons_json, to_inbound, to_its_queue
+from dueline.operations import dead_letters, observation, restore_part
 from dueline.operations.doctor import examine
-from dueline.operations.observation import DoctorReport, Severity, Unchecked
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveResult
 from dueline.operations.restore import RestoreResult
-from dueline.operations.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE
 
 _NO_RATE = "none"
 # Exit codes of doctor and preflight.
@@ -72,7 +69,8 @@ def rate(
     run = connect.run_of(ctx)
     if rate is None:
         return _show_control(run.screen, queue, run.client.queue(queue).control, changed=False)
-    return _show_control(run.screen, queue, run.client.set_rate(queue, None if rate == _NO_RATE else Rate.parse(rate)))
+    limit = None if rate == _NO_RATE else queue_settings.Rate.parse(rate)
+    return _show_control(run.screen, queue, run.client.set_rate(queue, limit))
 
 
 def _control_fields(control: Control) -> dict[str, Any]:
@@ -142,7 +140,7 @@ def redrive(
     if not parked and (of_queue or past_retention):
         raise typer.BadParameter("--queue and --past-retention go with --parked")
     now = run.screen.now
-    selected = DeadLetterFilter(
+    selected = dead_letters.DeadLetterFilter(
         errors=frozenset(error or ()),
         reason=reason,
         ids=frozenset(id or ()),
@@ -152,30 +150,29 @@ def redrive(
     )
     ends = connect.dead_letters(run.target, queue)
     if queue:
-        rule = partial(to_its_queue, levels=len(ends.queues))
+        rule = partial(dead_letters.to_its_queue, levels=len(ends.queues))
     else:
-        rule = partial(to_inbound, now=now, past_retention=past_retention)
-    put_back = partial(_put_back, run, queue, partial(Redrive, ends, rule=rule, selection=selected, limit=limit))
-    if _is_confirmed(run.screen, lambda: put_back(apply=False).selected > 0, "Put them back?", apply=apply, yes=yes):
-        end_with([AGAIN if put_back(apply=True).failed else DONE])
-
-
-def _put_back(
-    run: connect.CommandRun, queue: str | None, redrive: Callable[..., Redrive], *, apply: bool
-) -> RedriveResult:
-    """Put messages back, or only count them, and show the result. Without a queue, they are parked jobs."""
+        rule = partial(dead_letters.to_inbound, now=now, past_retention=past_retention)
     source = f"queue {queue}" if queue else "parked jobs"
-    with run.screen.progress(f"redriving {source}") as bar:
-        prepared = redrive(calls=connect.retrying(retry.Patience()), spread=retry.in_lanes, on_progress=bar)
-        result = prepared.apply() if apply else prepared.look()
-    _show_redriven(run.screen, queue, source, result, applied=apply)
-    return result
+
+    def run_once(*, apply: bool) -> RedriveResult:
+        with run.screen.progress(f"redriving {source}") as bar:
+            calls = connect.retrying(retry.Patience())
+            redrive = Redrive(
+                ends, rule=rule, selection=selected, limit=limit, calls=calls, spread=retry.in_lanes, on_progress=bar
+            )
+            result = redrive.apply() if apply else redrive.look()
+        _show_redriven(run.screen, queue, source, result, applied=apply)
+        return result
+
+    if _is_confirmed(run.screen, lambda: run_once(apply=False).selected > 0, "Put them back?", apply=apply, yes=yes):
+        end_with([AGAIN if run_once(apply=True).failed else DONE])
 
 
 def _show_redriven(screen: Screen, queue: str | None, source: str, result: RedriveResult, *, applied: bool) -> None:
     counts = {"found": result.received, "wanted": result.selected, "moved": result.moved, "hidden": result.hidden}
-    reasons = {"stay": reasons_json(result.stay), "failed": reasons_json(result.failed)}
-    by_error = {"by_error": error_groups_json(result.kinds)}
+    reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
+    by_error = {"by_error": dead_letters.error_groups_json(result.kinds)}
     screen.json({"queue": queue, "applied": applied, **counts, **by_error, **reasons})
     if result.kinds:
         rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in result.kinds)
@@ -191,12 +188,12 @@ def _show_redriven(screen: Screen, queue: str | None, source: str, result: Redri
 
 # Tables that were restored to a point in time.
 _COLUMNS = {
-    BEFORE: "handed over before",
-    SETTLED: "cancelled or sent late",
-    THERE: "there already",
-    NOW: "now",
-    LATER: "later",
-    UNREADABLE: "unreadable",
+    restore_part.BEFORE: "handed over before",
+    restore_part.SETTLED: "cancelled or sent late",
+    restore_part.THERE: "there already",
+    restore_part.NOW: "now",
+    restore_part.LATER: "later",
+    restore_part.UNREADABLE: "unreadable",
 }
 UNKNOWN = (
     "No backup has what came after it:",
@@ -295,7 +292,7 @@ def doctor(
     end_with([PROBLEM if report.findings else NOT_CHECKED if report.unseen else HEALTHY])
 
 
-def _show_findings(screen: Screen, report: DoctorReport, *, checks: int) -> None:
+def _show_findings(screen: Screen, report: observation.DoctorReport, *, checks: int) -> None:
     for each in report.findings:
         fields = {"code": each.code, "about": each.about, "what": each.what, "do": each.do, "page": each.page}
         screen.json({"severity": each.severity.value, **fields})
@@ -305,11 +302,11 @@ def _show_findings(screen: Screen, report: DoctorReport, *, checks: int) -> None
     _show_unchecked(screen, report.unseen)
     counts = Counter(finding.severity for finding in report.findings)
     nothing = "nothing is known to be wrong" if report.unseen else "nothing is wrong"
-    totals = ", ".join(f"{counts[each]} {each.value}" for each in Severity if counts[each]) or nothing
+    totals = ", ".join(f"{counts[each]} {each.value}" for each in observation.Severity if counts[each]) or nothing
     screen.line(f"{totals}; checked {checks - sum(bool(each.needs) for each in report.unseen)} of {checks} things")
 
 
-def _show_unchecked(screen: Screen, unchecked: Sequence[Unchecked]) -> None:
+def _show_unchecked(screen: Screen, unchecked: Sequence[observation.Unchecked]) -> None:
     for each in unchecked:
         fields = {"about": each.what, "what": each.reason, "needs": each.needs}
         screen.json({"severity": "unknown", "code": "not_looked_at", **fields})

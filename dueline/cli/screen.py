@@ -17,9 +17,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from dueline.config import ConfigurationError
-from dueline.core import instant
-from dueline.core.job import Route
-from dueline.core.queue_settings import Rate
+from dueline.core import instant, job, queue_settings
 from dueline.core.text import printable
 from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError
 
@@ -182,9 +180,9 @@ def relative(away: timedelta) -> str:
 def json_of(value: object) -> Any:
     """Return a value as the HTTP API has it in JSON: a dataclass as its fields, without those that are None."""
     match value:
-        case Rate():
+        case queue_settings.Rate():
             return str(value)
-        case Route():
+        case job.Route():
             return value.name.lower()
         case Enum():
             return value.value

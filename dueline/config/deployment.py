@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -373,20 +374,17 @@ def load_schedules(path: Path, *, queue: str | None = None) -> SchedulesFile:
 
     Raises ConfigurationError.
     """
-
-    def prepare(settings: Any) -> Any:
-        return {"owner": path.name, **_by_queue(settings, queue)}
-
+    prepare = partial(_by_queue, queue=queue, owner=path.name)
     return load_as(SchedulesFile, path, allowed=_allowed_at, prepare=prepare)
 
 
-def _by_queue(settings: Any, queue: str | None) -> Any:
+def _by_queue(settings: Any, *, queue: str | None, owner: str) -> Any:
     if not isinstance(settings, dict) or ("schedules" in settings) is ("queues" in settings):
         raise ConfigurationError("it must have queues, each with its schedules, or schedules alone")
     if "queues" in settings:
         if queue is not None:
             raise ConfigurationError(f"it has queues of its own: the queue {queue!r} is for a file without")
-        return settings
+        return {"owner": owner, **settings}
     if queue is None:
         raise ConfigurationError("it has schedules without a queue: name theirs with --queue")
-    return {**settings, "queues": {queue: {"schedules": settings["schedules"]}}}
+    return {"owner": owner, **settings, "queues": {queue: {"schedules": settings["schedules"]}}}
