@@ -185,12 +185,6 @@ def test_run_now_is_sent_once_under_a_key(api):
         answer_of(api, "POST", f"{DIGEST}/run", {"payload": 2}, headers={"idempotency-key": "k"}) for _ in range(2)
     ]
     assert keyed[0] == keyed[1]
-    request(api, "PUT", DIGEST, {**WEEKDAYS, "payload": 3})
-    first = answer_of(api, "POST", f"{DIGEST}/run", headers={"idempotency-key": "as it is"})
-    request(api, "PUT", DIGEST, WEEKDAYS)
-    assert answer_of(api, "POST", f"{DIGEST}/run", headers={"idempotency-key": "as it is"}) == first
-    problem = answer_of(api, "POST", f"{DIGEST}/run", {"payload": 3}, headers={"idempotency-key": "as it is"})
-    assert (problem["status"], problem["code"]) == (422, "key_reused")
     # A job's own key is no run's, whatever it is.
     job = answer_of(api, "POST", "/queues/emails/jobs", {"payload": {"to": "all"}, "key": "digest#l"})
     assert answer_of(api, "POST", f"{DIGEST}/run", headers={"idempotency-key": "l"})["id"] != job["id"]
@@ -233,13 +227,6 @@ def test_backfill_is_a_job_for_each_instant(api):
     assert sorted(instant.text(scheduled_for) for _, _, scheduled_for in sent(api)) == [
         run["scheduled_for"] for run in runs
     ]
-    problem = answer_of(api, "POST", f"{DIGEST}/backfill", {**week, "from": "2026-02-05T00:00:00Z"})
-    assert (problem["code"], problem["detail"]) == (
-        "invalid_schedule",
-        "to is 2026-01-12T00:00:00.000Z: it must not be before from, which is 2026-02-05T00:00:00.000Z",
-    )
-    status, problem = request(api, "POST", f"{DIGEST}/backfill", {**week, "to": "2200-01-01T00:00:00Z"})
-    assert (status, problem["code"]) == (400, "invalid_schedule")
     assert request(api, "POST", f"{DIGEST}/backfill", {"from": "2026-01-05T00:00:00Z"})[1]["detail"] == "to is missing"
     first = {"from": "0001-01-01T00:00:00Z", "to": "1970-01-02T00:00:00Z"}
     assert len(answer_of(api, "POST", f"{DIGEST}/backfill", first)["runs"]) == 1
