@@ -37,11 +37,9 @@ _HEAD = Head(
     definition=Definition.from_dict({**SCHEDULE, "payload": '{"digest":"daily"}'}),
     generation=1,
     start=_NOW,
-    paused=False,
-    deleted=False,
     partition=_JOB.partition,
     planned_to=_JOB.due,
-    retention=timedelta(days=7),
+    retention=_RETENTION,
 )
 
 
