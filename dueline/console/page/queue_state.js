@@ -56,21 +56,6 @@ export function sortWorstFirst(queues) {
   return ranked.sort((a, b) => a.rank - b.rank || bySize(a, b)).map(({ queue }) => queue);
 }
 
-/** The totals of all queues; those without an answer count as nothing. */
-export function totalsOf(queues) {
-  const sum = (field) => queues.reduce((all, queue) => all + (queue[field] ?? 0), 0);
-  return {
-    bad: queues.filter((queue) => statesOf(queue)[0]?.tone === "bad").length,
-    lateness: Math.max(0, ...queues.map((queue) => queue.lateness ?? 0)),
-    scheduled: sum("scheduled"),
-    moreScheduled: queues.some((queue) => queue.more_scheduled),
-    waiting: sum("waiting"),
-    inFlight: sum("in_flight"),
-    dead: sum("dead"),
-    paused: queues.filter((queue) => queue.paused).length,
-  };
-}
-
 /** The metrics that were polled, undefined where they could not be read or are old. */
 export const current = ({ data, error, age }) => (error || age > OLD_SECONDS ? undefined : data);
 

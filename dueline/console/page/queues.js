@@ -5,7 +5,7 @@ import { get, usePolled } from "./api.js";
 import { atLeast, number, percent, plural, span } from "./format.js";
 import { Empty, Instant, State, Table, Tiles, useDialog, View } from "./parts.js";
 import { Controls } from "./queue.js";
-import { current, lastHour, statesOf, totalsOf, sortWorstFirst } from "./queue_state.js";
+import { current, lastHour, statesOf, sortWorstFirst } from "./queue_state.js";
 import { queuePath } from "./route.js";
 
 const SECONDS = 10;
@@ -33,16 +33,21 @@ const TTL_OFF = html`<p class="notice bad">DynamoDB's TTL is off while jobs are 
 
 const toneOf = (queue) => (queue.error?.status === 403 ? "quiet" : statesOf(queue)[0]?.tone ?? "quiet");
 
-function totals(queues) {
-  const { bad, lateness, dead, paused, waiting, inFlight, scheduled, moreScheduled } = totalsOf(queues);
+/** The tiles over all queues; those without an answer count as nothing. */
+export function totals(queues) {
+  const sum = (field) => queues.reduce((all, queue) => all + (queue[field] ?? 0), 0);
+  const bad = queues.filter((queue) => statesOf(queue)[0]?.tone === "bad").length;
+  const paused = queues.filter((queue) => queue.paused).length;
+  const lateness = Math.max(0, ...queues.map((queue) => queue.lateness ?? 0));
+  const isMore = queues.some((queue) => queue.more_scheduled);
   return [
     { label: "Need attention", value: number(bad), tone: bad && "bad", note: `of ${plural(queues.length, "queue")}` },
     { label: "Late", value: span(lateness), tone: lateness > 60 && "bad", note: "oldest job past due" },
-    { label: "Dead", value: number(dead), tone: dead && "bad", note: "failed for good" },
+    { label: "Dead", value: number(sum("dead")), tone: sum("dead") && "bad", note: "failed for good" },
     { label: "Paused", value: number(paused), tone: paused && "warn", note: "queues" },
-    { label: "Waiting", value: number(waiting), note: "for workers" },
-    { label: "In flight", value: number(inFlight), note: "at workers" },
-    { label: "Scheduled", value: atLeast(scheduled, moreScheduled), note: "for later" },
+    { label: "Waiting", value: number(sum("waiting")), note: "for workers" },
+    { label: "In flight", value: number(sum("in_flight")), note: "at workers" },
+    { label: "Scheduled", value: atLeast(sum("scheduled"), isMore), note: "for later" },
   ];
 }
 
