@@ -67,7 +67,7 @@ test("a queue has all states that apply", () => {
 });
 
 test("queues without an answer add nothing to the totals", () => {
-  const tiles = totals([aQueue("a", { dead: 2, lateness: 3 }), aQueue("b", { more_scheduled: true }), aQueue("c", UNKNOWN)]);
+  const tiles = totals([aQueue("a", { dead: 2, lateness: 3 }), aQueue("b", { more_scheduled: true }), { name: "c", error: { detail: "may not" } }]);
   assert.deepEqual(tiles.map(({ value }) => plain(value)), ["2", "3 s", "2", "0", "0", "0", "10+"]);
 });
 
