@@ -25,7 +25,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dueline import Client, Patience
-from dueline.cli import connect, screen
+from dueline.cli import connect, schedule_commands, screen
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
 from dueline.core.message import ERROR, ID, REASON, Message
@@ -197,10 +197,16 @@ def documents(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *(f"schedules {name}" for name in schedule_commands.COMMANDS)])
 def test_help_has_an_example(name):
-    result = typed(name, "--help")
+    result = typed(*name.split(), "--help")
     assert (result.exit_code, f"For example: dueline {name}" in result.stdout) == (0, True)
+
+
+def test_help_is_the_default_of_schedules():
+    explicit, default = typed("schedules", "--help"), typed("schedules")
+    assert explicit.stdout.split() == default.stdout.split()
+    assert explicit.exit_code == default.exit_code == 0
 
 
 @pytest.mark.parametrize(
