@@ -12,8 +12,6 @@ from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import is_missing_table, map_botocore_errors, map_caller_errors
 from dueline.aws.dynamodb import DynamoTable, as_row, key_item
 from dueline.core import instant
-from dueline.core.job import Partition
-from dueline.core.partitions import Periods
 from dueline.core.ports import BatchRead
 from dueline.core.retry import Calls, Patience, in_lanes
 from dueline.core.rows import Key, key
@@ -103,37 +101,26 @@ def restore(
         deployed = AwsDeployment(name, queue_urls=settings.queue_urls, longest=_LONGEST_REQUEST, session=session)
         backup = DynamoBackup(deployed.clients.dynamodb(), jobs=jobs, state=state)
         has_tick = frozenset(deployed.ticked_partitions()).__contains__
-    periods = periods_of_a_restore(timedelta(seconds=settings.lookahead))
+    parts = Parts(
+        backup,
+        table=deployed.table,
+        inbound=deployed.inbound,
+        clock=deployed.clock,
+        periods=periods_of_a_restore(timedelta(seconds=settings.lookahead)),
+        new_owner=lambda: str(uuid.uuid4()),
+        has_tick=has_tick,
+        hand_over_from=hand_over_from,
+        spread=deployed.spread,
+    )
     return Restore(
         backup,
-        parts=_parts(backup, deployed, periods=periods, has_tick=has_tick, hand_over_from=hand_over_from),
+        parts=parts,
         table=deployed.table,
         clock=deployed.clock,
         owner=str(uuid.uuid4()),
         retrying=_RetryingCalls(deployed),
         spread=in_lanes,
         on_progress=on_progress,
-    )
-
-
-def _parts(
-    backup: DynamoBackup,
-    deployed: AwsDeployment,
-    *,
-    periods: Periods,
-    has_tick: Callable[[Partition], bool],
-    hand_over_from: datetime | None,
-) -> Parts:
-    return Parts(
-        backup,
-        table=deployed.table,
-        inbound=deployed.inbound,
-        clock=deployed.clock,
-        periods=periods,
-        new_owner=lambda: str(uuid.uuid4()),
-        has_tick=has_tick,
-        hand_over_from=hand_over_from,
-        spread=deployed.spread,
     )
 
 

@@ -164,6 +164,4 @@ def dead_letters(target: Target, queue: str | None) -> "RedriveQueues":
     """
     from dueline.aws import redrive_queues
 
-    if queue is None:
-        return redrive_queues.parked_dead_letters(target.name, session=session(target))
-    return redrive_queues.queue_dead_letters(target.name, queue, session=session(target))
+    return redrive_queues.dead_letters(target.name, queue, session=session(target))
