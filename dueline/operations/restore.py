@@ -77,11 +77,7 @@ class RestoreLock:
         return lock_row(self._backup, owner=self._owner, until=self._clock.now() + lasts)
 
     def _write(self, lasts: timedelta) -> None:
-        def write() -> None:
-            if self._table.write([self._row(lasts)]):
-                raise Unavailable("the lock of a restore was left unwritten: try again")
-
-        self._retrying(write)
+        self._retrying(partial(_write_row, self._table, self._row(lasts)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,12 +214,7 @@ class Restore:
         bound = self._parts.hand_over_from if segment in self._with_jobs else None
         progress = replace(progress, hand_over_from=bound)
         row = progress_row(self._key(segment), progress, now=self._clock.now())
-
-        def put() -> None:
-            if self._table.write([row]):
-                raise Unavailable(f"progress {rows.key(row)} was left unwritten: try again")
-
-        self._retrying(put)
+        self._retrying(partial(_write_row, self._table, row))
 
     def _key(self, segment: int) -> Key:
         return progress_key(self._backup.name, segment, of=SEGMENTS)
@@ -234,3 +225,8 @@ class Restore:
 
     def _restored(self, *, done: int) -> RestoreResult:
         return RestoreResult(rows=self._rows, jobs=dict(sorted(self._jobs.items())), done=done)
+
+
+def _write_row(table: Table, row: Row) -> None:
+    if table.write([row]):
+        raise Unavailable(f"row {key(row)} was left unwritten: try again")

@@ -529,6 +529,7 @@ def test_queue_parameter_names_dead_letters(api_server, session):
     api_server.script = [parameter(urls=URLS, work={"dead_letters": "https://sqs/1/elsewhere"})]
     result = redrive_queues.dead_letters("dueline", "emails", session=session)
     assert urls_of(result) == ("https://sqs/1/elsewhere", URLS)
+    assert result.payloads._bucket == "dueline-payloads-1-eu-west-1"
     assert api_server.requests[0].json == {"Name": "/dueline/dueline/queues/emails"}
 
 
