@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dueline.aws.botocore_errors import map_botocore_errors
-from dueline.core.text import text_of
+from dueline.core.text import name_of, text_of
 from dueline.errors import Unavailable
 from dueline.worker.delivery import Discard, Interrupted
 
@@ -105,7 +105,7 @@ def _raise(fault: Exception, key: str, error: Exception | None) -> None:
     """Raise Throttled or Unavailable, with the error of the effect if that raised as well."""
     doing = f"noting whether job {key} had its effect"
     if error is not None:
-        doing += f", which raised {type(error).__name__}: {text_of(error)}"
+        doing += f", which raised {name_of(error)}: {text_of(error)}"
     with map_botocore_errors(doing):
         if isinstance(fault.__cause__, BotoCoreError | ClientError):
             raise fault.__cause__

@@ -3,13 +3,19 @@
 from datetime import datetime, timedelta
 
 
+def name_of(error: BaseException) -> str:
+    """Return the name of an error's type, whatever its metaclass answers for `__name__`."""
+    name: str = type.__dict__["__name__"].__get__(type(error))
+    return name
+
+
 def text_of(error: BaseException) -> str:
     """Return what an error says; of one whose text cannot be made, its type's name."""
     try:
         return str(error)
     except BaseException:
         # It may well raise SystemExit, which is to end no thread here.
-        return type(error).__name__
+        return name_of(error)
 
 
 def printable(text: str) -> str:

@@ -13,7 +13,7 @@ from dueline.core.job import JobId, State
 from dueline.core.message import AGAIN, ATTEMPTS, ERROR, ID, REASON, Message
 from dueline.core.ports import Pointer, Queue
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECONDS, WorkSettings
-from dueline.core.text import shown, text_of
+from dueline.core.text import name_of, shown, text_of
 from dueline.errors import InvalidJob, Unavailable
 from dueline.worker.claims import Claim
 from dueline.worker.events import Event, EventKind
@@ -94,13 +94,14 @@ def verdict_on(
 
     `jitter`, 0 to 1, spreads delays that grow exponentially. The job was received `held` seconds ago.
     """
-    kind, reason = type(error).__name__, text_of(error)
-    if isinstance(error, Discard):
+    # Not isinstance, which reads `__class__`: an error may raise there.
+    kind, reason, of = name_of(error), text_of(error), type(error)
+    if issubclass(of, Discard):
         return DeadLettered(error=kind, reason=reason)
     if attempt >= settings.attempts:
         return DeadLettered(error=kind, reason=f"attempt {attempt} of {settings.attempts} failed: {reason}")
     left = max(0, int(LONGEST_HIDDEN_SECONDS - held))
-    delay = _delay_of(error) if isinstance(error, Retry) else None
+    delay = _delay_of(error) if issubclass(of, Retry) else None
     if delay is None:
         seconds = settings.retry.delay_after(attempt, jitter=jitter)
         return RetryLater(seconds=min(seconds, left), error=kind, reason=reason)
@@ -114,11 +115,12 @@ def verdict_on(
     return RetryLater(seconds=ceil(delay), error=kind, reason=reason)
 
 
-def _delay_of(error: Retry) -> float | None:
+def _delay_of(error: BaseException) -> float | None:
     """Return the delay in seconds, if there is one: a subclass may have one of its own, which raises, or is none."""
     try:
         delay = getattr(error, "delay", None)
-    except Exception:
+    except BaseException:
+        # As in text_of.
         return None
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
     return seconds if isinstance(seconds, int | float) and seconds >= 0 else None

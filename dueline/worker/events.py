@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dueline.core.text import text_of
+from dueline.core.text import name_of, text_of
 from dueline.errors import DuelineError
 
 
@@ -83,5 +83,5 @@ class ProcessEvent:
 def error_event(fault: Exception, *, queue: str, job: str = "", what: str = "") -> Event:
     """Return the event that reports a fault: by its text, and by its type where it is no error of Dueline's own."""
     text = text_of(fault)
-    reason = text if isinstance(fault, DuelineError) else f"{type(fault).__name__}: {text}"
+    reason = text if issubclass(type(fault), DuelineError) else f"{name_of(fault)}: {text}"
     return Event(kind=EventKind.TROUBLE, queue=queue, job=job, reason=f"{what}: {reason}" if what else reason)

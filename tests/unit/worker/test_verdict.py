@@ -125,6 +125,28 @@ def test_silent_error_is_named_by_its_type():
     assert error_event(Speechless(), queue="emails").reason == "Speechless: Speechless"
 
 
+class Nameless(type):
+    @property
+    def __name__(cls):
+        raise SystemExit
+
+
+class Hidden(Exception, metaclass=Nameless):
+    @property
+    def __class__(self):
+        raise KeyError("class")
+
+    def __str__(self):
+        raise SystemExit
+
+
+def test_unreadable_error_counts_as_an_attempt():
+    """Its class, name and text all raise: it is retried, and dead after the last attempt, as any other is."""
+    assert verdict(Hidden()) == RetryLater(seconds=1, error="Hidden", reason="Hidden")
+    assert verdict(Hidden(), attempt=3).reason == "attempt 3 of 3 failed: Hidden"
+    assert error_event(Hidden(), queue="emails").reason == "Hidden: Hidden"
+
+
 def test_discarded_job_is_dead_at_once():
     assert verdict(Discard("no such user")) == DeadLettered(error="Discard", reason="no such user")
 
