@@ -263,9 +263,11 @@ class HandlerRunner:
             check_returned(returned)
             return
         if self._loop is None:
-            asyncio.run(returned)
+            error = asyncio.run(_raised_by(returned))
         else:
-            _wait_for(asyncio.run_coroutine_threadsafe(_raised_by(returned), self._loop))
+            error = _wait_for(asyncio.run_coroutine_threadsafe(_raised_by(returned), self._loop))
+        if error is not None:
+            raise error
 
     def _note_outcome(self, received: ReceivedMessage, state: State, **fields: Any) -> None:
         """Record an outcome if the queue tracks them. A fault is reported; the job goes on."""
@@ -279,7 +281,7 @@ class HandlerRunner:
 
 
 async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> Exception | None:
-    """Return the exception that a coroutine raises: its future would take some for its own cancellation."""
+    """Return the exception that a coroutine raises: asyncio takes some for a cancellation, and hangs on others."""
     try:
         await coroutine
     except Exception as error:
@@ -287,14 +289,12 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> Exception | None:
     return None
 
 
-def _wait_for(coroutine: "Future[Exception | None]") -> None:
+def _wait_for(coroutine: "Future[Exception | None]") -> Exception | None:
     try:
-        error = coroutine.result()
+        return coroutine.result()
     except CancelledError:
         # It may have had its effect, unlike a coroutine that raised: `once` distinguishes these by Exception.
         raise asyncio.CancelledError from None
-    if error is not None:
-        raise error
 
 
 class Unfinished(Discard):

@@ -3,6 +3,7 @@ import concurrent.futures
 import contextlib
 import math
 import re
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -119,6 +120,25 @@ def test_coroutine_needs_no_worker_loop():
         await asyncio.sleep(0)
 
     assert Running(call).run(a_received_message()) == Succeeded()
+
+
+def test_coroutine_may_raise_an_unreadable_error():
+    """asyncio reads the class of what a coroutine raises, and waits for ever if that fails."""
+
+    class Hidden(Exception):
+        @property
+        def __class__(self):
+            raise KeyError("class")
+
+    async def call(job):
+        raise Hidden
+
+    verdicts = []
+    run = Running(call).run
+    thread = threading.Thread(target=lambda: verdicts.append(run(a_received_message())), daemon=True)
+    thread.start()
+    thread.join(5)
+    assert [verdict.error for verdict in verdicts] == ["Hidden"]
 
 
 def test_once_allows_a_failed_job_again():
