@@ -135,9 +135,9 @@ def restore(
     on_progress: Callable[[int, int], None],
 ) -> "Restore":
     """Return what lets a deployment take over restored tables. Raises DeploymentNotFound, Forbidden or Unavailable."""
-    from dueline.aws import restoring
+    from dueline.aws import recovery
 
-    return restoring.restore(
+    return recovery.restore(
         target.name,
         jobs=jobs,
         state=state,
@@ -162,6 +162,6 @@ def dead_letters(target: Target, queue: str | None) -> "RedriveQueues":
 
     Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable.
     """
-    from dueline.aws import redrive_queues
+    from dueline.aws import recovery
 
-    return redrive_queues.dead_letters(target.name, queue, session=session(target))
+    return recovery.dead_letters(target.name, queue, session=session(target))

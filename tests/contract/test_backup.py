@@ -4,8 +4,8 @@ from itertools import chain
 
 import pytest
 
-from dueline.aws import restoring
-from dueline.aws.restoring import DynamoBackup
+from dueline.aws import recovery
+from dueline.aws.recovery import DynamoBackup
 from dueline.core import instant, rows
 from dueline.core.job import Partition
 from dueline.errors import DeploymentNotFound, InvalidJob
@@ -26,7 +26,7 @@ def backup(engine, monkeypatch):
     table.write([rows.paused_row("emails", paused=True, at=NOW)])
     if not hasattr(table, "_client"):
         return MemoryBackup(table, part_rows=3), jobs
-    monkeypatch.setattr(restoring, "PART_ROWS", 3)
+    monkeypatch.setattr(recovery, "PART_ROWS", 3)
     return DynamoBackup(table._client, jobs=table._name, state=table._state), jobs
 
 

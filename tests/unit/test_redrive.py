@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dueline.aws import redrive_queues
+from dueline.aws import recovery
 from dueline.core import instant
 from dueline.core.message import (
     AGAIN,
@@ -527,7 +527,7 @@ def urls_of(ends):
 
 def test_queue_parameter_names_dead_letters(api_server, session):
     api_server.script = [parameter(urls=URLS, work={"dead_letters": "https://sqs/1/elsewhere"})]
-    result = redrive_queues.dead_letters("dueline", "emails", session=session)
+    result = recovery.dead_letters("dueline", "emails", session=session)
     assert urls_of(result) == ("https://sqs/1/elsewhere", URLS)
     assert result.payloads._bucket == "dueline-payloads-1-eu-west-1"
     assert api_server.requests[0].json == {"Name": "/dueline/dueline/queues/emails"}
@@ -535,7 +535,7 @@ def test_queue_parameter_names_dead_letters(api_server, session):
 
 def test_settings_name_the_parked_jobs(api_server, session):
     api_server.script = [parameter(queue_urls="https://sqs/1/", lookahead=240)]
-    result = urls_of(redrive_queues.dead_letters("sandbox", None, session=session))
+    result = urls_of(recovery.dead_letters("sandbox", None, session=session))
     assert result == ("https://sqs/1/sandbox-dispatch-dlq", ["https://sqs/1/sandbox-inbound"])
     assert api_server.requests[0].json == {"Name": "/dueline/sandbox/settings"}
 
@@ -551,24 +551,24 @@ def test_settings_name_the_parked_jobs(api_server, session):
 def test_unreadable_parameter_says_why(api_server, session, answer, of_queue, of_deployment):
     api_server.script = [answer] * 4
     with pytest.raises(of_queue):
-        redrive_queues.dead_letters("dueline", "emails", session=session)
+        recovery.dead_letters("dueline", "emails", session=session)
     api_server.script = [answer] * 4
     with pytest.raises(of_deployment):
-        redrive_queues.dead_letters("dueline", None, session=session)
+        recovery.dead_letters("dueline", None, session=session)
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "null", '{"url": 1, "queue_urls": 1}'])
 def test_a_parameter_that_cannot_be_read_is_named(api_server, session, content):
     api_server.script = [json_reply({"Parameter": {"Value": content}})] * 2
     with pytest.raises(Unavailable, match="parameter /dueline/dueline/queues/emails cannot be read"):
-        redrive_queues.dead_letters("dueline", "emails", session=session)
+        recovery.dead_letters("dueline", "emails", session=session)
     with pytest.raises(Unavailable, match="parameter /dueline/dueline/settings cannot be read"):
-        redrive_queues.dead_letters("dueline", None, session=session)
+        recovery.dead_letters("dueline", None, session=session)
 
 
 def test_invalid_name_of_a_queue_is_not_requested(api_server, session):
     with pytest.raises(QueueNotFound):
-        redrive_queues.dead_letters("dueline", "../settings", session=session)
+        recovery.dead_letters("dueline", "../settings", session=session)
     assert api_server.requests == []
 
 
@@ -585,7 +585,7 @@ def test_invalid_name_of_a_queue_is_not_requested(api_server, session):
 def test_missing_right_is_not_retried(api_server, session, call):
     urls, dead_letters = [f"{api_server.url}/1/dueline_emails"], f"{api_server.url}/1/dueline_emails_dlq"
     api_server.script = [parameter(urls=urls, work={"dead_letters": dead_letters})]
-    ends = redrive_queues.dead_letters("dueline", "emails", session=session)
+    ends = recovery.dead_letters("dueline", "emails", session=session)
     api_server.script = [refusal("AccessDenied", 403)]
     with pytest.raises(Forbidden, match="AccessDenied"):
         call(ends)

@@ -21,6 +21,7 @@ from dueline.worker.events import EventKind
 from dueline.worker.execution import Handler, HandlerRunner
 from dueline.worker.runner import event_loop
 from tests.builders import a_job, a_queue
+from tests.waiting import HANG_SECONDS
 from tests.work import Events, a_connection, a_received_message
 
 
@@ -137,7 +138,7 @@ def test_coroutine_may_raise_an_unreadable_error():
     run = Running(call).run
     thread = threading.Thread(target=lambda: verdicts.append(run(a_received_message())), daemon=True)
     thread.start()
-    thread.join(5)
+    thread.join(HANG_SECONDS)
     assert [verdict.error for verdict in verdicts] == ["Hidden"]
 
 
