@@ -33,7 +33,7 @@ from dueline.core.submit import SubmitResult
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, JobNotFound
 from dueline.operations import control
-from functions.http import answers, problems, records, requests
+from functions.http import answers, problems, request_log, requests
 from functions.queue_registry import REGISTRY as PUBLISHED
 from functions.telemetry import log
 
@@ -66,7 +66,7 @@ def set_deadline(app: APIGatewayHttpResolver, call: Callable[..., Any]) -> Any:
     return call(app)
 
 
-app.use(middlewares=[set_deadline, problems.no_route_of_lines, records.record_request])
+app.use(middlewares=[set_deadline, problems.no_route_of_lines, request_log.record_request])
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -93,11 +93,11 @@ def schedule(queue: str) -> tuple[answers.JobAnswer | answers.Results, int]:
     jobs = requests.read_jobs(text, key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
     submit = DEPLOYMENT.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
     results = submit.run(jobs if isinstance(jobs, list) else [jobs], until=until)
-    records.record_scheduled(results, deployment=SETTINGS.deployment, queue=queue)
+    request_log.record_scheduled(results, deployment=SETTINGS.deployment, queue=queue)
     table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
     statuses = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
     if isinstance(jobs, list):
-        records.record_refusals(statuses, deployment=SETTINGS.deployment)
+        request_log.record_refusals(statuses, deployment=SETTINGS.deployment)
         return {"jobs": [answers.status_or_refused(one) for one in statuses]}, HTTPStatus.OK
     if isinstance(statuses[0], DuelineError):
         raise statuses[0]
@@ -112,7 +112,7 @@ def upload(queue: str) -> tuple[answers.UploadAnswer, int]:
     body = requests.read_body(requests.UploadBody, requests.body_of(app.current_event))
     payloads, clock = DEPLOYMENT.payloads, DEPLOYMENT.clock
     started = begin(queue, bytes=body.bytes, sha256=body.sha256, payloads=payloads, clock=clock, new_uid=new_uid)
-    records.record_upload(queue=queue, bytes=body.bytes)
+    request_log.record_upload(queue=queue, bytes=body.bytes)
     return answers.upload_answer(started), HTTPStatus.CREATED
 
 
@@ -142,7 +142,7 @@ def reschedule(queue: str, id: str) -> answers.JobAnswer:
     job_id, key = _id_in(queue, id), app.current_event.headers.get("idempotency-key")
     moved = DEPLOYMENT.reschedule(settings).run(job_id, at=body.at, delay=body.delay, key=key)
     successor, status = moved_status(moved, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    records.record_reschedule(job_id, successor=successor)
+    request_log.record_reschedule(job_id, successor=successor)
     return answers.status_answer(successor, status)
 
 
@@ -151,7 +151,7 @@ def cancel(queue: str, id: str) -> tuple[answers.JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
     state = cancel_job(job_id, queue=settings, table=DEPLOYMENT.table, clock=DEPLOYMENT.clock)
-    records.record_cancelled([CancelResult(id=job_id, state=state)], deployment=SETTINGS.deployment, queue=queue)
+    request_log.record_cancelled([CancelResult(id=job_id, state=state)], deployment=SETTINGS.deployment, queue=queue)
     return answers.job_answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
 
 
@@ -162,8 +162,8 @@ def cancel_many(queue: str) -> answers.Results:
     ids = [_id_or_error(queue, id) for id in requests.read_ids(requests.body_of(app.current_event))]
     table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
     results = CancelMany(queue=settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
-    records.record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
-    records.record_refusals(results, deployment=SETTINGS.deployment)
+    request_log.record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
+    request_log.record_refusals(results, deployment=SETTINGS.deployment)
     return {"jobs": [answers.cancelled_or_refused(result) for result in results]}
 
 
@@ -208,7 +208,7 @@ def set_rate(queue: str) -> answers.ControlAnswer:
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
-    records.record_refusals([error], deployment=SETTINGS.deployment)
+    request_log.record_refusals([error], deployment=SETTINGS.deployment)
     return problems.response(error)
 
 
@@ -219,7 +219,7 @@ def no_route(_: NotFoundError) -> Response[str]:
 
 def _controlled(action: str, changed: Control, *, queue: str) -> answers.ControlAnswer:
     caller = app.current_event.request_context.authorizer.iam.user_arn
-    records.record_control(action, changed, queue=queue, caller=caller)
+    request_log.record_control(action, changed, queue=queue, caller=caller)
     return answers.control_answer(queue, changed)
 
 

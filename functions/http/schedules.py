@@ -20,7 +20,7 @@ from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
 from dueline.schedules.manual_runs import ManualRuns
 from functions.http import schedule_models as models
-from functions.http.records import record_runs, record_schedule
+from functions.http.request_log import record_runs, record_schedule
 from functions.http.requests import Form, body_of, read_json, validate
 
 _SCHEDULES = "/queues/<queue>/schedules"

@@ -133,7 +133,7 @@ _REFUSALS: Mapping[HTTPStatus, tuple[str, str]] = {
         "",
     ),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (
-        "A payload over 256 KiB; or a request over 6 MB, which is API Gateway's own.",
+        "A payload over 10 MiB, or a schedule's over 256 KiB; or a request over 6 MB, which is API Gateway's own.",
         "Request Entity Too Large",
     ),
     HTTPStatus.UNPROCESSABLE_ENTITY: (
