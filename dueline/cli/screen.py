@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -105,7 +105,7 @@ class Screen:
             table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*map(self._text, row))
-        width = None if sys.stdout.isatty() else _WIDE
+        width = None if _is_terminal(sys.stdout) else _WIDE
         Console(width=width, markup=False, emoji=False, highlight=False).print(table)
 
     def error(self, error: BaseException, **about: Any) -> int:
@@ -115,7 +115,7 @@ class Screen:
     @contextmanager
     def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
         """Show a progress bar on a terminal's stderr; yield what shows how many are done of how many."""
-        is_shown = sys.stderr.isatty() and not self.as_json
+        is_shown = _is_terminal(sys.stderr) and not self.as_json
         with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False, disable=not is_shown) as bar:
             task = bar.add_task(label, total=None)
             yield lambda done, of: bar.update(task, completed=done, total=max(done, of))
@@ -142,7 +142,7 @@ class Screen:
 
 def can_confirm() -> bool:
     """Return whether a person is there to answer a question."""
-    return sys.stdin.isatty()
+    return _is_terminal(sys.stdin)
 
 
 class ScreenLog(logging.Handler):
@@ -198,3 +198,8 @@ def json_of(value: object) -> Any:
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {name: json_of(each) for name, each in fields.items() if each is not None}
     return value
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a person is at a stream, which is None where the process was started with it closed."""
+    return stream is not None and stream.isatty()

@@ -34,9 +34,9 @@ class _UniqueKeys(yaml.SafeLoader):
         """Report by its line and name what only looks like a value: 2026-02-30, or a number of 5,000 digits."""
         try:
             return super().construct_object(node, deep)
-        except ConfigurationError:
+        except (ConfigurationError, yaml.YAMLError, RecursionError):
             raise
-        except ValueError as error:
+        except Exception as error:
             where = f"line {node.start_mark.line + 1}: {getattr(node, 'setting', 'an item')} is {shown(node.value)}"
             # Python says after a semicolon how to have it read longer numbers.
             raise ConfigurationError(f"{where}, which cannot be read: {str(error).partition(';')[0]}") from None

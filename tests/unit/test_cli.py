@@ -33,7 +33,7 @@ from dueline.errors import ERRORS
 from dueline.operations.redrive import RedriveQueues
 from dueline.testing import MemoryQueue, VirtualClock
 from tests.api_harness import forward_to_api, import_api
-from tests.builders import EMAILS, a_job, a_queue, an_id
+from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 from tests.fake_api_server import Reply, json_reply, problem_reply
 from tests.memory_operations import MemoryBackup
 from tests.system import System
@@ -201,6 +201,16 @@ def documents(text):
 def test_help_has_an_example(name):
     result = typed(*name.split(), "--help")
     assert (result.exit_code, f"For example: dueline {name}" in result.stdout) == (0, True)
+
+
+def test_closed_streams_are_no_terminal(monkeypatch):
+    """Python has None for a stream that was closed as it started: no progress, no confirmation, and no failure."""
+    for stream in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, None)
+    shown = screen.Screen(as_json=False, now=NOW)
+    assert not screen.can_confirm()
+    assert list(shown.track("reading", [1, 2])) == [1, 2]
+    shown.table(["a"], [["b"]])
 
 
 def test_help_is_the_default_of_schedules():

@@ -211,10 +211,13 @@ def test_all_errors_are_reported_at_once(queues_yaml: Path) -> None:
     [
         ("2026-02-30", "line 3: partitions is '2026-02-30', which cannot be read: day is out of range"),
         ("2026-12-01T09:00:00+99:99", "line 3: partitions is '2026-12-01T09:00:00+99:99', which cannot be read: "),
+        ("!!bool maybe", "line 3: partitions is 'maybe', which cannot be read: "),
+        ("!!timestamp x", "line 3: partitions is 'x', which cannot be read: "),
+        ('!!int ""', "line 3: partitions is '', which cannot be read: "),
         ("[" + "9" * 5000 + "]", f"line 3: an item is '{'9' * 99}, which cannot be read: Exceeds the limit"),
         ("0x" + "f" * 5000, "queues.emails.partitions is an int: "),
     ],
-    ids=["date", "zone", "decimal", "hexadecimal"],
+    ids=["date", "zone", "boolean", "timestamp", "empty", "decimal", "hexadecimal"],
 )
 def test_what_only_looks_like_a_value_is_refused(queues_yaml: Path, value: str, message: str) -> None:
     assert message in _refused(queues_yaml, f"queues:\n  emails:\n    partitions: {value}\n")
