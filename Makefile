@@ -113,7 +113,7 @@ pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the c
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
-bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload, schedules and cold starts (about 17 minutes), and write docs/benchmarks.md
+bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload, schedules and cold starts (10 to 20 minutes), and write docs/benchmarks.md
 	@$(BIN)/python -m bench run
 
 bench-quick: $(MEASURES) $(ENGINES) $(COMPILED) ## The same in 3 minutes, roughly, into .local/bench

@@ -153,7 +153,7 @@ class ActivePartitions:
     ) -> None:
         self._published, self._clock, self._jitter = published, clock, jitter
         self._counts: dict[str, int] = {}
-        # When those of which some do not stand are read again.
+        # When a queue that is not wholly deployed is read again.
         self._read_again: dict[str, float] = {}
         self._fault: DuelineError | None = None
         self._fault_over = 0.0
@@ -181,7 +181,7 @@ class ActivePartitions:
         return {queue.name: self._counts[queue.name] for queue in all_queues if queue.name in self._counts}
 
     def _read(self, queues: Iterable[QueueSettings]) -> None:
-        """Read again those of which some do not stand, unless that was done lately."""
+        """Read again the queues that are not wholly deployed, unless that was done lately."""
         now = self._clock.monotonic()
         old = [
             queue.name
