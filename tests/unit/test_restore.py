@@ -407,6 +407,18 @@ def test_restore_waits_for_a_running_tick(deployment):
     assert deployment.clock.now() - before >= PERIODS.lease
 
 
+def test_progress_that_is_left_unwritten_is_written_again(monkeypatch):
+    system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
+    system.tick(EMAILS)
+    system.schedule(3600)
+    backup, table, numbers = MemoryBackup(system.stores.table), system.stores.table, count()
+    lose(system)
+    write = table.write
+    monkeypatch.setattr(table, "write", lambda some: write(some) if next(numbers) % 2 else list(some))
+    assert a_restore(system, backup).apply().done == 0
+    assert a_restore(system, backup).apply().is_over
+
+
 def test_second_restore_at_once_is_refused():
     """In turn at each call of the one: the other begins, a tick passes it, and it is killed."""
     refused = 0
