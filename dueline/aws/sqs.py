@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from dueline.aws.botocore_errors import is_lost_claim, is_unsendable, map_botocore_errors
-from dueline.core.message import Message, binary_value, from_sqs, type_of
+from dueline.core.message import MAX_ATTRIBUTES, Message, binary_value, folded, from_sqs, type_of
 from dueline.core.ports import BatchFailure, Depth, QueueMessage
 from dueline.errors import RETRYABLE, InvalidJob
 
@@ -128,7 +128,8 @@ def _entries(messages: Sequence[Message]) -> Any:
             "MessageBody": message.body,
             "DelaySeconds": message.delay,
             "MessageAttributes": {
-                name: {"DataType": type_of(name, value), **_value(value)} for name, value in message.attributes.items()
+                name: {"DataType": type_of(name, value), **_value(value)}
+                for name, value in folded(message.attributes, most=MAX_ATTRIBUTES).items()
             },
         }
         | ({"MessageGroupId": message.group} if message.group else {})

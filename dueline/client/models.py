@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 from dueline.core import idempotency, instant
 from dueline.core import job as core
-from dueline.core.job import JobId, Route, State, check_priority, check_tenant
+from dueline.core.job import JobId, Route, State, check_priority, check_tenant, checked_key
 from dueline.core.listing import FAR_END
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import check_size
@@ -56,7 +56,7 @@ class NewJob:
             text=json_text(self.payload),
             at=checked_instant(self.at),
             delay=_checked_seconds(self.delay),
-            key=None if self.key is None else idempotency.checked_key(self.key),
+            key=None if self.key is None else checked_key(self.key),
             id=None if self.id is None else str(idempotency.parsed(self.id)),
             tenant=self.tenant,
             priority=self.priority,

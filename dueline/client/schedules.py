@@ -12,8 +12,8 @@ from typing import Any, Literal, Self, TypeVar
 from urllib.parse import urlencode
 
 from dueline.client.models import OUTCOME, Fields, number_of, read_optional, reader, text_of, warn_of_unreadable
-from dueline.core import idempotency, instant
-from dueline.core.job import checked_schedule_name
+from dueline.core import instant
+from dueline.core.job import checked_key, checked_schedule_name
 from dueline.core.request import json_text
 from dueline.core.retry import Calls
 from dueline.core.text import shown
@@ -332,7 +332,7 @@ class Schedules:
         self, path: str, body: str, read: Callable[[Any], A], *, key: str | None, if_match: str | None
     ) -> A:
         """Post under a key, which is made before the first try where none is given; an error of a try has that key."""
-        key = str(uuid.uuid4()) if key is None else idempotency.checked_key(key)
+        key = str(uuid.uuid4()) if key is None else checked_key(key)
         try:
             return self._send("POST", path, body, read=read, headers={"idempotency-key": key, **_matching(if_match)})
         except RETRYABLE as error:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, JobId, Route
+from dueline.core.job import Job, JobId, Route, checked_key
 from dueline.core.ports import ParallelMap, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import FURTHEST, MAX_DELAY_SECONDS, Request
@@ -13,7 +13,6 @@ from dueline.core.rows import Row
 from dueline.core.text import shown
 from dueline.errors import RETRYABLE, InvalidJob, JobNotFound, KeyReused, Unavailable
 
-MAX_CHARACTERS = 255
 # So that a key is free by every caller's clock.
 _CLOCKS_DIFFER = timedelta(hours=1)
 
@@ -24,13 +23,6 @@ class KeyClaim:
 
     job: Job
     is_done: bool = False
-
-
-def checked_key(key: object) -> str:
-    """Return a key. Raises InvalidJob unless it has 1 to 255 printable ASCII characters."""
-    if isinstance(key, str) and 1 <= len(key) <= MAX_CHARACTERS and key.isascii() and key.isprintable():
-        return key
-    raise InvalidJob(f"key is {shown(key)}: it must have 1 to {MAX_CHARACTERS} printable ASCII characters")
 
 
 def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime) -> KeyClaim:

@@ -19,9 +19,11 @@ KEEP_DAYS = tuple(2**power for power in range(5, 13))
 MAX_PARTITIONS = 999
 MAX_RETENTION = timedelta(days=30)
 MAX_TENANT_CHARACTERS = 128
+MAX_KEY_CHARACTERS = 255
 MAX_PRIORITY = 5
 
 QUEUE_NAME = r"[a-z0-9-]{1,60}"
+KIND = r"[a-z0-9._-]{1,64}"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 # What an id looks like: {queue}.{partition}.{route}.{due in ms}.{UUID}.
 FORM = rf"({QUEUE_NAME})\.(0|[1-9][0-9]{{0,2}})\.([dt])\.(0|[1-9][0-9]{{0,12}})\.({_UUID})"
@@ -114,6 +116,7 @@ class JobId:
 class Job:
     """A payload, which is JSON text, with its id and the instant after which it is no longer sent.
 
+    `key` is its name, under which it can be found, moved and cancelled. `kind` says which handler of its queue runs it.
     `tenant` is the message group of SQS fair queues. `priority` is from 1, the most urgent; each has an SQS queue of
     its own. If the payload is kept in S3, `offloaded_bytes` is its size and `payload` the pointer to it. `trace` is the
     trace context in which the job was scheduled, if any. A job that a schedule made has its name and the instant that
@@ -123,6 +126,8 @@ class Job:
     id: JobId
     payload: str
     expires: datetime
+    key: str | None = None
+    kind: str | None = None
     tenant: str | None = None
     priority: int = 1
     offloaded_bytes: int | None = None
@@ -139,6 +144,9 @@ class Job:
             raise PayloadTooLarge(f"payload has {self.size} bytes: at most {MAX_PAYLOAD_BYTES} are allowed")
         if not self.payload:
             raise InvalidJob("payload is empty: it must be JSON")
+        if self.key is not None:
+            checked_key(self.key)
+        check_kind(self.kind)
         check_tenant(self.tenant)
         check_priority(self.priority)
         _check_origin(self.schedule, self.scheduled_for, exclusive=self.exclusive)
@@ -171,6 +179,19 @@ def queue_name(text: str) -> str:
     if not (isinstance(text, str) and re.fullmatch(QUEUE_NAME, text)):
         raise QueueNotFound(f"no queue is named {shown(text)}: a name has 1 to 60 of a-z, 0-9 and -")
     return text
+
+
+def checked_key(key: object) -> str:
+    """Return a key. Raises InvalidJob unless it has 1 to 255 printable ASCII characters."""
+    if isinstance(key, str) and 1 <= len(key) <= MAX_KEY_CHARACTERS and key.isascii() and key.isprintable():
+        return key
+    raise InvalidJob(f"key is {shown(key)}: it must have 1 to {MAX_KEY_CHARACTERS} printable ASCII characters")
+
+
+def check_kind(kind: object) -> None:
+    """Raise InvalidJob unless it is None or a valid kind."""
+    if kind is not None and not (isinstance(kind, str) and re.fullmatch(KIND, kind)):
+        raise InvalidJob(f"kind is {shown(kind, most=200)}: it must have 1 to 64 of a-z, 0-9, ., _ and -")
 
 
 def check_tenant(tenant: object) -> None:

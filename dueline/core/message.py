@@ -23,6 +23,8 @@ from dueline.errors import ClientTooOld, DeploymentTooOld, InvalidJob, JobNotFou
 ID = "dueline-id"
 DUE = "dueline-due"
 EXPIRES = "dueline-expires"
+KEY = "dueline-key"
+KIND = "dueline-kind"
 TENANT = "dueline-tenant"
 PRIORITY = "dueline-priority"
 MOVES = "dueline-moves"
@@ -43,13 +45,13 @@ BATCH_MESSAGES = 10
 BATCH_BYTES = 1024 * 1024
 MAX_ATTRIBUTES = 10
 # More than all of Dueline's attributes take together, a reason and a tracestate of their greatest length among them.
-ATTRIBUTES_BYTES = 2560
+ATTRIBUTES_BYTES = 3072
 _REASON_CHARACTERS = 1000
 _PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
 _MAX_DIGITS = 18
 _DISPENSABLE = (TRACESTATE, TRACEPARENT)
 # What is read of a message where it is: these are folded last, and its trace first.
-_READ = (OF_SCHEMA, ID, EXPIRES, DUE, PRIORITY, TENANT, OFFLOADED_BYTES, MOVES, AGAIN, SCHEDULE)
+_READ = (OF_SCHEMA, ID, EXPIRES, DUE, PRIORITY, KIND, TENANT, OFFLOADED_BYTES, MOVES, AGAIN, SCHEDULE, KEY)
 _FIRST = {name: place for place, name in enumerate(_READ)} | {TRACEPARENT: len(_READ) + 2, TRACESTATE: len(_READ) + 3}
 FOLDED = "dueline-folded"
 # Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
@@ -95,6 +97,7 @@ class TypedText(str):
 class Message:
     """A message for SQS: its body, its attributes, its delay in seconds, and its message group for fair queues.
 
+    If its attributes are more than SQS takes, some travel folded into one, and are unfolded where it is received.
     Attributes of other types than String are TypedText.
     """
 
@@ -118,9 +121,9 @@ class Message:
     def of(cls, job: Job, *, delay: int = 0, group: str | None = None, moves: JobId | None = None) -> "Message":
         """Return the message that carries a job; `moves` is the job that it is to replace."""
         attributes = {ID: str(job.id), DUE: instant.text(job.id.due), EXPIRES: instant.text(job.expires)}
-        attributes |= {TENANT: job.tenant} if job.tenant is not None else {}
+        texts = {KEY: job.key, KIND: job.kind, TENANT: job.tenant, SCHEDULE: job.origin}
+        attributes |= {name: text for name, text in texts.items() if text is not None}
         attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}
-        attributes |= {SCHEDULE: job.origin} if job.origin is not None else {}
         attributes |= {MOVES: str(moves)} if moves else {}
         attributes |= {OFFLOADED_BYTES: str(job.offloaded_bytes)} if job.offloaded_bytes is not None else {}
         attributes |= job.trace.headers if job.trace is not None else {}
@@ -137,7 +140,7 @@ class Message:
         have too many bytes, the tracestate is dropped, then the traceparent, and then the end of the reason.
         """
         reasons = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items()}
-        own = {name: value for name, value in unfolded(self.attributes).items() if value and name not in reasons}
+        own = {name: value for name, value in self.attributes.items() if value and name not in reasons}
         most = MAX_ATTRIBUTES - len(reasons)
         for name in _DISPENSABLE:
             if not self._has_room(folded(own, most=most) | reasons):
@@ -174,6 +177,8 @@ class Message:
             id=id,
             payload=self.body,
             expires=expires,
+            key=self.attributes.get(KEY),
+            kind=self.attributes.get(KIND),
             tenant=self.attributes.get(TENANT),
             priority=int(priority),
             offloaded_bytes=None if size is None else int(size),
@@ -277,18 +282,22 @@ def binary_value(text: str) -> bytes | None:
 
 def from_sqs(attributes: Mapping[str, Any]) -> dict[str, str]:
     """Return the attributes of a message as ReceiveMessage returns them."""
-    return {
-        name: _text(each.get("DataType"), each.get("StringValue"), each.get("BinaryValue"))
-        for name, each in attributes.items()
-    }
+    return unfolded(
+        {
+            name: _text(each.get("DataType"), each.get("StringValue"), each.get("BinaryValue"))
+            for name, each in attributes.items()
+        }
+    )
 
 
 def from_lambda_event(attributes: Mapping[str, Any]) -> dict[str, str]:
     """Return the attributes of a message as an event of Lambda has them: bytes are in base64 there."""
-    return {
-        name: _text(each.get("dataType"), each.get("stringValue"), base64.b64decode(each.get("binaryValue") or ""))
-        for name, each in attributes.items()
-    }
+    return unfolded(
+        {
+            name: _text(each.get("dataType"), each.get("stringValue"), base64.b64decode(each.get("binaryValue") or ""))
+            for name, each in attributes.items()
+        }
+    )
 
 
 def _text(data_type: str | None, text: str | None, binary: bytes | None) -> str:
@@ -316,8 +325,10 @@ def unfolded(attributes: Mapping[str, str]) -> dict[str, str]:
     >>> unfolded({"a": "1", "dueline-folded": '{"b":"2"}'})
     {'a': '1', 'b': '2'}
     """
+    if FOLDED not in attributes:
+        return dict(attributes)
     try:
-        rest = {name: _unfolded(name, value) for name, value in json.loads(attributes.get(FOLDED, "")).items()}
+        rest = {name: _unfolded(name, value) for name, value in json.loads(attributes[FOLDED]).items()}
     except (AttributeError, ValueError, RecursionError):
         return dict(attributes)
     own = {name: value for name, value in attributes.items() if name != FOLDED}

@@ -6,6 +6,7 @@ import re
 import zlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from itertools import accumulate
 
 from dueline.core import instant
@@ -23,14 +24,24 @@ _BRACKETS = re.compile(r"[\[\]{}]")
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
+class IfExists(StrEnum):
+    """What a call does with a job that has its key and still waits: return it, replace it, or fail."""
+
+    KEEP = "keep"
+    REPLACE = "replace"
+    FAIL = "fail"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
     """A job to schedule: `payload` is any JSON value, `delay` is in seconds; without `at` or `delay` it is due now.
 
-    `text`, the payload as JSON text, replaces `payload`, and so does `upload`, the id of an upload. `key` is an
-    idempotency key: one job is submitted under it within its retention. `tenant` is the message group of SQS fair
-    queues. `priority` is from 1, the most urgent, to as many as the queue has. `id` is one that the caller made, or
-    that of an earlier attempt, which may have submitted the job: there is one job under it. `trace` goes with it.
+    `text`, the payload as JSON text, replaces `payload`, and so does `upload`, the id of an upload. `key` names the
+    job: one job of its queue has that name at a time, and `if_exists` says what becomes of one that has it. `call` is
+    the name of the call, the same at each repeat: it makes one job. `kind` says which handler runs it. `tenant` is the
+    message group of SQS fair queues. `priority` is from 1, the most urgent, to as many as the queue has. `id` is one
+    that the caller made, or that of an earlier attempt, which may have submitted the job: there is one job under it.
+    `trace` goes with it.
     """
 
     payload: object = None
@@ -38,6 +49,9 @@ class Request:
     at: datetime | None = None
     delay: float | None = None
     key: str | None = None
+    if_exists: IfExists = IfExists.KEEP
+    call: str | None = None
+    kind: str | None = None
     tenant: str | None = None
     priority: int = 1
     upload: str | None = None

@@ -13,8 +13,8 @@ from typing import NoReturn
 from uuid import UUID, uuid5
 
 from dueline import errors
-from dueline.core import idempotency, instant, rows
-from dueline.core.job import Job, JobId, Route
+from dueline.core import instant, rows
+from dueline.core.job import Job, JobId, Route, checked_key
 from dueline.core.message import Message
 from dueline.core.partitions import check_partition
 from dueline.core.payloads import Offload
@@ -161,7 +161,7 @@ class Reschedule:
             raise InvalidJob("at and delay are both missing: give one of them")
         now = self._clock.now()
         due = Request(at=at, delay=delay).due(now=now)
-        uid = None if key is None else _uid_of(id, idempotency.checked_key(key))
+        uid = None if key is None else _uid_of(id, checked_key(key))
         existing = self._looked_up(id)
         earliest = due if at is None else min(due, instant.round_up(at))
         if (moved := self._moved_before(id, existing, earliest=earliest, latest=due, uid=uid)) is not None:

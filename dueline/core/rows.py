@@ -127,7 +127,8 @@ def job_row(job: Job) -> Row:
     offloaded = {} if job.offloaded_bytes is None else {"offloaded_bytes": job.offloaded_bytes}
     origin = {} if job.origin is None else {"schedule": job.origin}
     trace = {} if job.trace is None else job.trace.headers
-    rest: Row = {"pk": pk, "sk": sk, "ttl": _seconds(job.expires), **_terms(job), **offloaded, **origin}
+    key = {} if job.key is None else {"key": job.key}
+    rest: Row = {"pk": pk, "sk": sk, "ttl": _seconds(job.expires), **key, **_terms(job), **offloaded, **origin}
     return smaller_of({**rest, **trace}, job.payload)
 
 
@@ -180,8 +181,8 @@ def idempotency_row(job: Job, key: str, *, payload_hash: str) -> Row:
 
 
 def _terms(job: Job) -> dict[str, str | int]:
-    tenant = {} if job.tenant is None else {"tenant": job.tenant}
-    return {**tenant, **({} if job.priority == 1 else {"priority": job.priority})}
+    texts = {name: value for name in ("kind", "tenant") if (value := getattr(job, name)) is not None}
+    return {**texts, **({} if job.priority == 1 else {"priority": job.priority})}
 
 
 def parked_row(of_job: Key, *, reason: str, at: datetime) -> Row:
@@ -199,7 +200,7 @@ def read_job(row: Row) -> Job:
             id=_id(str(row["pk"]), str(row["sk"])),
             payload=_payload_of(row),
             expires=instant.from_epoch_ms(int(row["ttl"]) * 1000),
-            tenant=str(row["tenant"]) if "tenant" in row else None,
+            **{name: str(row[name]) for name in ("key", "kind", "tenant") if name in row},  # type: ignore[arg-type]
             priority=int(row.get("priority", 1)),
             offloaded_bytes=int(row["offloaded_bytes"]) if "offloaded_bytes" in row else None,
             trace=TraceContext.from_headers(row),

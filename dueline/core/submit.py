@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from dueline.core import idempotency
 from dueline.core.dispatch import Dispatcher
-from dueline.core.job import Job, JobId, Partition, Route, State
+from dueline.core.job import Job, JobId, Partition, Route, State, checked_key
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.payloads import Content, Offload, content_of, hash_of, inline, is_large
 from dueline.core.ports import BatchFailure, Clock, Payloads, Queue, Table, cut
@@ -137,11 +137,12 @@ class Submit:
                 id=id,
                 payload=inline(content),
                 expires=id.due + self._queue.retention,
+                kind=request.kind,
                 tenant=request.tenant,
                 priority=priority,
                 trace=request.trace,
             )
-            key = None if request.key is None else idempotency.checked_key(request.key)
+            key = None if request.key is None else checked_key(request.key)
             return Submission(job=job, content=content, delay=None if request.id else request.delay, key=key)
         except InvalidJob as error:
             return error

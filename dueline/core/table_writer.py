@@ -187,7 +187,7 @@ def _is_row_of(row: Row, job: Job) -> bool | None:
         return None
 
 
-def _content(job: Job) -> tuple[str, str | None, int]:
+def _content(job: Job) -> tuple[str, str | None, str | None, int]:
     """Return what a worker gets of a job. A pointer is compared without what says how long its object is kept.
 
     A direct producer may write pointers in a form of its own, which are compared as text. A payload whose characters
@@ -197,4 +197,4 @@ def _content(job: Job) -> tuple[str, str | None, int]:
     if job.offloaded_bytes is not None:
         with suppress(ValueError):
             payload = Pointer.parse(job.payload).content
-    return payload, job.tenant, job.priority
+    return payload, job.kind, job.tenant, job.priority

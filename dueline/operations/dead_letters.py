@@ -13,13 +13,10 @@ from dueline.core.message import (
     ERROR,
     EXPIRES,
     ID,
-    MAX_ATTRIBUTES,
     OFFLOADED_BYTES,
     PRIORITY,
     REASON,
     Message,
-    folded,
-    unfolded,
 )
 from dueline.core.ports import Pointer, QueueMessage
 from dueline.errors import InvalidJob, JobNotFound
@@ -83,15 +80,13 @@ def to_its_queue(message: Message, *, levels: int) -> RedriveMessage:
 
     A message without a job gets priority 1. Raises InvalidJob when the queue does not have the job's priority.
     """
-    sent = unfolded(message.attributes)
+    sent = message.attributes
     attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS)}
     if sent.get(ERROR) == INTERRUPTED:
         attributes[AGAIN] = str(number(sent.get(AGAIN)) + 1)
     level = number(sent.get(PRIORITY)) or 1
     if level > levels:
         raise InvalidJob(f"the queue has no level {level}: it has {levels}")
-    # The mark is one attribute more than the job may have come with.
-    attributes = folded(attributes, most=MAX_ATTRIBUTES)
     return RedriveMessage(
         message=Message(body=message.body, attributes=attributes, group=_tenant_of(message)), level=level
     )
@@ -108,7 +103,7 @@ def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> Redr
             "it has no job id: a row that cannot be read or sent is parked as JSON. Schedule it again by hand"
         )
     job = message.job()
-    attributes = {name: value for name, value in unfolded(message.attributes).items() if name != REASON}
+    attributes = {name: value for name, value in message.attributes.items() if name != REASON}
     if job.expires <= now:
         if not past_retention:
             raise InvalidJob("the job is past its retention")

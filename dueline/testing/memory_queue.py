@@ -5,7 +5,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 
-from dueline.core.message import BATCH_BYTES, BATCH_MESSAGES, REFUSED_CHARACTERS, Message
+from dueline.core.message import (
+    BATCH_BYTES,
+    BATCH_MESSAGES,
+    MAX_ATTRIBUTES,
+    REFUSED_CHARACTERS,
+    Message,
+    folded,
+    unfolded,
+)
 from dueline.core.ports import BatchFailure, Clock, Depth, QueueMessage
 from dueline.core.request import MAX_DELAY_SECONDS
 from dueline.errors import QueueNotFound
@@ -45,7 +53,10 @@ class MemoryQueue:
         now = self.clock.now()
         self.deliveries += [
             Delivery(
-                message=message, visible=now + timedelta(seconds=message.delay), sent=now, number=next(self.numbers)
+                message=_folded(message),
+                visible=now + timedelta(seconds=message.delay),
+                sent=now,
+                number=next(self.numbers),
             )
             for index, message in enumerate(messages)
             if index not in refusals
@@ -111,12 +122,16 @@ class MemoryQueue:
 
 def _arrival(delivery: Delivery) -> QueueMessage:
     return QueueMessage(
-        message=Message(body=delivery.message.body, attributes=delivery.message.attributes),
+        message=Message(body=delivery.message.body, attributes=unfolded(delivery.message.attributes)),
         message_id=str(delivery.number),
         receipt=delivery.receipt,
         receives=delivery.receives,
         sent=delivery.sent,
     )
+
+
+def _folded(message: Message) -> Message:
+    return replace(message, attributes=folded(message.attributes, most=MAX_ATTRIBUTES))
 
 
 def _why_unsendable(message: Message) -> str | None:

@@ -19,8 +19,8 @@ from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails
 
 from dueline.core import instant
-from dueline.core.idempotency import MAX_CHARACTERS, check_alone
-from dueline.core.job import FORM, MAX_OFFLOADED_BYTES, MAX_PRIORITY, MAX_TENANT_CHARACTERS
+from dueline.core.idempotency import check_alone
+from dueline.core.job import FORM, MAX_KEY_CHARACTERS, MAX_OFFLOADED_BYTES, MAX_PRIORITY, MAX_TENANT_CHARACTERS
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.core.queue_settings import Rate
 from dueline.core.request import FURTHEST, Request
@@ -78,7 +78,7 @@ def whole_number(*, most: int) -> BeforeValidator:
 # What the core checks is only described here (`json_schema_extra`): its own errors say more than pydantic's.
 At = Annotated[datetime, BeforeValidator(_instant)]
 Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTHEST.total_seconds()})]
-Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_CHARACTERS}}}$"})]
+Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_KEY_CHARACTERS}}}$"})]
 Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(_integral)]

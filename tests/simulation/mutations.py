@@ -282,8 +282,8 @@ IN_LEVELS = [
     mutation(
         "a row forgets its job's priority",
         "core/rows.py",
-        'return {**tenant, **({} if job.priority == 1 else {"priority": job.priority})}',
-        "return {**tenant}",
+        'return {**texts, **({} if job.priority == 1 else {"priority": job.priority})}',
+        "return {**texts}",
         LEVEL,
     ),
     mutation(

@@ -15,8 +15,7 @@ from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 import dueline
-from dueline.core.idempotency import MAX_CHARACTERS
-from dueline.core.job import QUEUE_NAME, SCHEDULE_NAME
+from dueline.core.job import MAX_KEY_CHARACTERS, QUEUE_NAME, SCHEDULE_NAME
 from functions.http import answers, problems, requests, schedule_models
 from functions.http.openapi.examples import ID, refusals
 from functions.http.openapi.operations import OPERATIONS, Body, Operation
@@ -74,7 +73,7 @@ _PARAMETERS: Json = {
         "The idempotency key of one job, as `key` in its body; or of one reschedule, whose repeats return the same"
         " job.",
         example="welcome-ann",
-        pattern=f"^[!-~]([ -~]{{0,{MAX_CHARACTERS - 2}}}[!-~])?$",
+        pattern=f"^[!-~]([ -~]{{0,{MAX_KEY_CHARACTERS - 2}}}[!-~])?$",
     ),
     "if-match": _parameter(
         "If-Match",
