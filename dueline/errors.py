@@ -12,6 +12,7 @@ DuelineError
 ├── DeploymentTooOld                the deployment does not read what this direct client writes: deploy it again
 ├── ClientTooOld                    the deployment takes a later version than this direct client writes: upgrade
 ├── AlreadyFinished                 it is too late: the job was sent to its queue, cancelled or rescheduled
+├── JobExists                       another job has the key, and the call was to fail then
 ├── RunOfSchedule                   the job is a run of a schedule: it can be cancelled, but not rescheduled
 ├── ScheduleChanged                 somebody else has changed the schedule since it was read
 ├── TooManySchedules                the queue has as many schedules as it may have
@@ -100,6 +101,10 @@ class AlreadyFinished(DuelineError):
     """
 
 
+class JobExists(DuelineError):
+    """Another job has the key, and `if_exists` is "fail". `job_id` is its id. Nothing was changed."""
+
+
 class RunOfSchedule(DuelineError):
     """The job is a run of a schedule, which cannot be rescheduled: cancel it, or run the schedule now.
 
@@ -173,6 +178,7 @@ ERRORS = (
     ErrorKind(JobNotFound, "job_not_found", 404, exit_code=3),
     ErrorKind(ScheduleNotFound, "schedule_not_found", 404, exit_code=3),
     ErrorKind(AlreadyFinished, "already_finished", 409, exit_code=4),
+    ErrorKind(JobExists, "job_exists", 409, exit_code=4),
     ErrorKind(RunOfSchedule, "run_of_schedule", 409, exit_code=2),
     ErrorKind(ScheduleChanged, "schedule_changed", 412, exit_code=4),
     ErrorKind(TooManySchedules, "too_many_schedules", 409, exit_code=2),

@@ -17,7 +17,7 @@ from dueline.core.partitions import Lease, Periods
 from dueline.core.ports import Clock, ParallelMap
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
-from dueline.core.reschedule import Reschedule
+from dueline.core.reschedule import Reschedule, RescheduleResult
 from dueline.core.status import JobStatus, Status, status_of, submitted_statuses
 from dueline.core.submit import Breaker, Submit, SubmitResult
 from dueline.core.tick import Tick, TickResult
@@ -225,6 +225,10 @@ class System(Core):
     def reschedule(self, id: JobId, **to: Any) -> JobId:
         """Move a job to `at` or by `delay`; return the id of the one that took its place."""
         return self.a_reschedule(id.queue, new_uid=lambda: next(self._uids)).run(id, **to).id
+
+    def reschedule_by_key(self, key: str, *, queue: str = "emails", **to: Any) -> RescheduleResult:
+        """Move the job of a key to `at` or by `delay`."""
+        return self.a_reschedule(queue, new_uid=lambda: next(self._uids)).run(key=key, **to)
 
     def put(self, *jobs: Job) -> None:
         """Put jobs straight into the table, as ingest does long before they are due."""

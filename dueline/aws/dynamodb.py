@@ -19,7 +19,7 @@ from dueline.aws.botocore_errors import (
 )
 from dueline.core import rows
 from dueline.core.job import Partition, State
-from dueline.core.ports import BatchRead, Page
+from dueline.core.ports import BatchRead, KeyChange, MoveOutcome, Page
 from dueline.core.rows import Key, PartitionState, Row
 from dueline.errors import NotYet, Throttled, Unavailable
 
@@ -102,6 +102,8 @@ _IS_NEWS_OF_A_SKIP = f"({_IS_NEWS}) AND ({_IS_NEW} OR #state <> :succeeded)"
 _IS_AS_READ = "#generation = :generation AND #planned_to = :planned_to"
 # A cancellation that exists says what became of the job: it keeps its values.
 _CANCEL = "SET #at = if_not_exists(#at, :at), #exact = :exact, #ttl = if_not_exists(#ttl, :ttl)"
+# In a move, behind the check of the fence, the cancellation and the row of the job.
+_KEY_ACTION = 3
 _HAS_ROOM = "attribute_not_exists(#count) OR #count < :most"
 
 
@@ -167,6 +169,9 @@ class DynamoTable:
             raise Unavailable(f"row {rows.key(row)} was deleted by its TTL meanwhile: try again")
         return there
 
+    def take_over(self, row: Row, *, expected: str) -> bool:
+        return self._put(row, on="#id = :expected", **_expecting(expected))
+
     def record(self, row: Row) -> bool:
         values = {":attempts": row["attempts"], ":started": row["started"]}
         values |= {f":{state}": state.value for state in (State.SUCCEEDED, State.FAILED, State.SKIPPED)}
@@ -187,20 +192,26 @@ class DynamoTable:
     def read_barrier(self, key: Key) -> Row | None:
         return self._update(key, TOUCH, {"none": 0})
 
-    def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
-        puts: Any = [
+    def move(
+        self, cancellation: Row, job: Row, *, state: Key, fence_below: str, change: KeyChange | None = None
+    ) -> MoveOutcome:
+        actions: Any = [
             {"Put": {"TableName": self._name, "Item": item(cancellation), "ConditionExpression": _IS_NEW}},
             {"Put": {"TableName": self._name, "Item": item(job)}},
         ]
+        actions += [] if change is None else [_change_key(change, table=self._name)]
         with map_botocore_errors("moving a job"):
-            return self._transact_below(puts, state=state, fence_below=fence_below)
+            refused = self._transact_below(actions, state=state, fence_below=fence_below)
+        if not refused:
+            return MoveOutcome.DONE
+        return MoveOutcome.KEY_CHANGED if refused == {_KEY_ACTION} else MoveOutcome.REFUSED
 
     def change(self, change: "Change") -> bool:
         actions = _schedule_actions(change, jobs=self._name, state=self._state)
         with map_botocore_errors(f"changing schedule {rows.key(change.head)}"):
             if change.state is None:
                 return not self._items.transact(actions)
-            return self._transact_below(actions, state=change.state, fence_below=change.fence_below)
+            return not self._transact_below(actions, state=change.state, fence_below=change.fence_below)
 
     def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
         return self._update(key, PLAN, {"generation": generation, "planned_to": planned_to, "to": to}) is not None
@@ -252,8 +263,8 @@ class DynamoTable:
             )
             return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
 
-    def _transact_below(self, actions: Sequence[Any], *, state: Key, fence_below: str) -> bool:
-        """Do all actions or none, on condition that a fence is absent or below; return whether they were done."""
+    def _transact_below(self, actions: Sequence[Any], *, state: Key, fence_below: str) -> set[int]:
+        """Do all actions or none, if a fence is absent or below; return which conditions refused, 0 is the fence's."""
         is_below = {
             "TableName": self._state,
             "Key": key_item(state),
@@ -261,7 +272,7 @@ class DynamoTable:
             "ExpressionAttributeNames": {"#fence": "fence"},
             "ExpressionAttributeValues": item({":fence": fence_below}),
         }
-        return not self._items.transact([{"ConditionCheck": is_below}, *actions])
+        return self._items.transact([{"ConditionCheck": is_below}, *actions])
 
     def _of(self, key: Key) -> str:
         return self._state if rows.in_state_table(key) else self._name
@@ -313,6 +324,21 @@ def _cancel(row: Row, *, table: str) -> Any:
     names = {f"#{name}": name for name in values}
     parameters: Row = {f":{name}": value for name, value in values.items()}
     return {"Update": _update(rows.key(row), _CANCEL, table=table, names=names, values=parameters)}
+
+
+def _expecting(id: str) -> dict[str, Any]:
+    """Return the names and values of the condition that a row has an id."""
+    return {"ExpressionAttributeNames": {"#id": "id"}, "ExpressionAttributeValues": item({":expected": id})}
+
+
+def _change_key(change: KeyChange, *, table: str) -> Any:
+    """Return the action that changes the row of a key, if it has the id that is expected."""
+    values = {name: value for name, value in change.row.items() if name not in ("pk", "sk")}
+    names = {f"#{name}": name for name in (*values, "shared", "released")}
+    parameters: Row = {**{f":{name}": value for name, value in values.items()}, ":expected": change.expected}
+    expression = f"SET {', '.join(f'#{name} = :{name}' for name in values)} REMOVE #shared, #released"
+    update = _update(rows.key(change.row), expression, table=table, names=names, values=parameters)
+    return {"Update": {**update, "ConditionExpression": "#id = :expected"}}
 
 
 def _update(key: Key, expression: str, *, table: str, names: dict[str, str], values: Row) -> dict[str, Any]:

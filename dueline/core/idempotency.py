@@ -1,20 +1,20 @@
-"""What makes retries idempotent: the key under which a job is scheduled, or an id that the caller chose."""
+"""What makes retries idempotent: the name of a call (Idempotency-Key), or an id that the caller chose."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, JobId, Route, checked_key
+from dueline.core.job import Job, JobId, Route
 from dueline.core.ports import ParallelMap, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import FURTHEST, MAX_DELAY_SECONDS, Request
-from dueline.core.rows import Row
+from dueline.core.rows import Key, Row
 from dueline.core.text import shown
 from dueline.errors import RETRYABLE, InvalidJob, JobNotFound, KeyReused, Unavailable
 
 # So that a key is free by every caller's clock.
-_CLOCKS_DIFFER = timedelta(hours=1)
+CLOCKS_DIFFER = timedelta(hours=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,14 +35,14 @@ def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime)
     first = first_of(row, key, job, payload_hash=payload_hash)
     is_unsettled = first.job.id != job.id and not first.is_done
     if is_unsettled and not table.share(rows.key(row), id=str(first.job.id)):
-        raise Unavailable(f"key is {key!r}: the call that used it was refused at this moment: try again")
+        raise Unavailable(f"idempotency_key is {key!r}: the call that used it was refused at this moment: try again")
     return first
 
 
-def release(key: str, id: JobId, *, table: Table, now: datetime) -> None:
-    """Free a key whose job was refused and never sent. If that fails, the key stays that job's."""
+def release(row: Key, id: JobId, *, table: Table, ttl: datetime) -> None:
+    """Release a key, by its row, whose job was refused and never sent. If that fails, the key stays that job's."""
     try:
-        table.release(rows.idempotency_key(id.queue, key), id=str(id), ttl=int((now - _CLOCKS_DIFFER).timestamp()))
+        table.release(row, id=str(id), ttl=int(ttl.timestamp()))
     except RETRYABLE:
         return
 
@@ -55,52 +55,31 @@ def first_of(row: Row, key: str, job: Job, *, payload_hash: str) -> KeyClaim:
         kept = replace(job, id=first, expires=first.due + (job.expires - job.id.due), tenant=tenant, priority=priority)
     except (InvalidJob, JobNotFound, ValueError, TypeError):
         # A direct producer may write anything there: it is no reason to submit a second job.
-        raise KeyReused(f"key is {key!r}: its row names no job: use another key") from None
+        raise KeyReused(f"idempotency_key is {key!r}: its row names no job: use another key") from None
     if first.queue != job.id.queue:
         # Only a direct producer's own row names one: it is not to reach that queue with the API's rights.
-        raise KeyReused(f"key is {key!r}: it was used for job {first}, which is of another queue")
+        raise KeyReused(f"idempotency_key is {key!r}: it was used for job {first}, which is of another queue")
     if row.get("payload_hash") != payload_hash:
-        raise KeyReused(f"key is {key!r}: it was used for job {first}, which has another payload")
+        raise KeyReused(f"idempotency_key is {key!r}: it was used for job {first}, which has another payload")
     return KeyClaim(job=kept, is_done=bool(row.get("done")))
 
 
-def is_free(key: str, queue: str, *, table: Table, now: datetime) -> bool:
-    """Return whether it was read that no call has claimed a key. Raises Throttled or Unavailable."""
-    row_key = rows.idempotency_key(queue, key)
-    reading = table.read([row_key])
-    return row_key not in reading.unread and not rows.is_live(reading.rows.get(row_key), now=now)
+def is_free(row: Key, *, table: Table, now: datetime) -> bool:
+    """Return whether it was read that no call has claimed a key, by its row. Raises Throttled or Unavailable."""
+    reading = table.read([row])
+    return row not in reading.unread and not rows.is_live(reading.rows.get(row), now=now)
 
 
-def job_under(key: str, queue: str, *, table: Table, now: datetime) -> tuple[JobId, bool]:
-    """Return the job that a call scheduled under a key, and whether the key's row says that it was submitted.
-
-    Raises JobNotFound where there is none, InvalidJob for what is no key, Throttled or Unavailable.
-    """
-    row_key = rows.idempotency_key(queue, checked_key(key))
-    reading = table.read([row_key])
-    if row_key in reading.unread:
-        raise Unavailable(f"the row of key {key!r} could not be read: try again")
-    row = reading.rows.get(row_key)
-    try:
-        id = JobId.parse(str(row.get("id"))) if row and rows.is_live(row, now=now) else None
-    except JobNotFound:
-        id = None
-    # Only a direct producer's own row names no job, or one of another queue.
-    if id is None or id.queue != queue:
-        raise JobNotFound(f"no job of queue {queue} was scheduled under the key {key!r}, or its retention is over")
-    return id, bool(row and row.get("done"))
-
-
-def note_done(jobs: Iterable[tuple[str, JobId]], *, table: Table, spread: ParallelMap) -> None:
-    """Mark keys as done: their jobs were submitted. If that fails, a repeat submits the same id once more.
+def note_done(jobs: Iterable[tuple[Key, JobId]], *, table: Table, spread: ParallelMap) -> None:
+    """Mark keys, by their rows, as done: their jobs were submitted. If that fails, a repeat submits the id once more.
 
     A key that was claimed for another job meanwhile, after its retention, is left alone.
     """
 
-    def note(submitted: tuple[str, JobId]) -> None:
-        key, id = submitted
+    def note(submitted: tuple[Key, JobId]) -> None:
+        row, id = submitted
         try:
-            table.mark_done(rows.idempotency_key(id.queue, key), id=str(id))
+            table.mark_done(row, id=str(id))
         except RETRYABLE:
             return
 

@@ -1,7 +1,7 @@
 """Ingest: write the jobs of inbound messages into the table, and park those that could never be sent."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
@@ -9,9 +9,9 @@ from dueline.core import rows
 from dueline.core.dispatch import OUT_OF_TIME, Dispatcher, ParkedJob
 from dueline.core.job import Job, JobId, Partition, Route
 from dueline.core.message import Message, batches
+from dueline.core.move import Intent, settle
 from dueline.core.ports import Clock, ParallelMap, Queue, Table, read_all
 from dueline.core.request import MAX_DELAY_SECONDS
-from dueline.core.reschedule import Intent, settle
 from dueline.core.retry import Patience, RetryTimer
 from dueline.core.table_writer import ORDER, TableWriter
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, QueueNotFound, Throttled, Unavailable
@@ -271,20 +271,22 @@ class Parsed:
 
 def parse(batch: Iterable[InboundMessage]) -> Parsed:
     """Read the messages of a batch. Messages with one job id give one job: SQS may repeat them."""
-    parsed, first, messages = Parsed(), dict[JobId, Job](), list[tuple[InboundMessage, Job, JobId | None]]()
+    parsed, first, messages = Parsed(), dict[JobId, Job](), list[tuple[InboundMessage, Job, Intent | None]]()
     for received in batch:
         try:
-            messages.append((received, received.message.job(), received.message.moves()))
+            job, old = received.message.job(), received.message.moves()
+            intent = None if old is None else Intent.of(received.message, job, old=old)
+            messages.append((received, job, intent))
         except InvalidJob as error:
             parsed.rejected.append(RejectedMessage(received=received, reason=str(error)))
     intents: dict[Job, Intent] = {}
     # Submissions first: their content counts when the reschedule to the same id is refused.
-    for received, read, old in sorted(messages, key=lambda each: each[2] is not None):
+    for received, read, intent in sorted(messages, key=lambda each: each[2] is not None):
         job = parsed.jobs[received.message_id] = first.setdefault(read.id, read)
         parsed.receives[job] = max(received.receives, parsed.receives.get(job, 0))
-        if old is None:
+        if intent is None:
             parsed.submitted.add(job)
         else:
-            intents[job] = Intent(job=job, old=old)
+            intents[job] = replace(intent, job=job)
     parsed.intents = list(intents.values())
     return parsed

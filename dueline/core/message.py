@@ -29,6 +29,8 @@ TENANT = "dueline-tenant"
 PRIORITY = "dueline-priority"
 MOVES = "dueline-moves"
 SCHEDULE = "dueline-schedule"
+# What a move by a key does to the key's row, as JSON: the id that it must have, and what it gets.
+KEY_CHANGE = "dueline-key-change"
 REASON = "dueline-reason"
 # What a worker notes of a job that it gave up: the type of the error, and how often it was tried.
 ERROR = "dueline-error"
@@ -51,7 +53,7 @@ _PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
 _MAX_DIGITS = 18
 _DISPENSABLE = (TRACESTATE, TRACEPARENT)
 # What is read of a message where it is: these are folded last, and its trace first.
-_READ = (OF_SCHEMA, ID, EXPIRES, DUE, PRIORITY, KIND, TENANT, OFFLOADED_BYTES, MOVES, AGAIN, SCHEDULE, KEY)
+_READ = (OF_SCHEMA, ID, EXPIRES, DUE, PRIORITY, KIND, TENANT, OFFLOADED_BYTES, MOVES, AGAIN, SCHEDULE, KEY, KEY_CHANGE)
 _FIRST = {name: place for place, name in enumerate(_READ)} | {TRACEPARENT: len(_READ) + 2, TRACESTATE: len(_READ) + 3}
 FOLDED = "dueline-folded"
 # Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
@@ -118,10 +120,18 @@ class Message:
         return len(self.body.encode()) + ATTRIBUTES_BYTES
 
     @classmethod
-    def of(cls, job: Job, *, delay: int = 0, group: str | None = None, moves: JobId | None = None) -> "Message":
-        """Return the message that carries a job; `moves` is the job that it is to replace."""
+    def of(
+        cls,
+        job: Job,
+        *,
+        delay: int = 0,
+        group: str | None = None,
+        moves: JobId | None = None,
+        key_change: str | None = None,
+    ) -> "Message":
+        """Return the message that carries a job; `moves` is the job that it is to replace, and `key_change` how."""
         attributes = {ID: str(job.id), DUE: instant.text(job.id.due), EXPIRES: instant.text(job.expires)}
-        texts = {KEY: job.key, KIND: job.kind, TENANT: job.tenant, SCHEDULE: job.origin}
+        texts = {KEY: job.key, KIND: job.kind, TENANT: job.tenant, SCHEDULE: job.origin, KEY_CHANGE: key_change}
         attributes |= {name: text for name, text in texts.items() if text is not None}
         attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}
         attributes |= {MOVES: str(moves)} if moves else {}

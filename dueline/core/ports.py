@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dueline.core.job import Partition
@@ -114,6 +115,22 @@ class StoredPayload:
     sha256: str | None
 
 
+class MoveOutcome(Enum):
+    """What became of a move: it was done, it was refused for good, or only because the key's row had changed."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    KEY_CHANGED = "key changed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeyChange:
+    """What a move does to the row of a job's key: if that has the id `expected`, it gets the attributes of `row`."""
+
+    expected: str
+    row: Row
+
+
 class Table(Protocol):
     """The table of jobs. A consistent read sees every write that was acknowledged before it began."""
 
@@ -137,6 +154,9 @@ class Table(Protocol):
     def claim(self, row: Row, *, now: datetime) -> Row:
         """Put a row unless its key has one that is not past its TTL at `now`; return the row that is there now."""
 
+    def take_over(self, row: Row, *, expected: str) -> bool:
+        """Put the row of a key in place of one that has the id `expected`; return whether it was put."""
+
     def record(self, row: Row) -> bool:
         """Put the outcome of a job over none, or that of an earlier attempt, or one of the same that is not final.
 
@@ -151,7 +171,7 @@ class Table(Protocol):
         """
 
     def release(self, key: Key, *, id: str, ttl: int) -> bool:
-        """End a key's claim by a ttl in the past, so that it is free again; return whether that was done.
+        """End a key's claim, and set its ttl, past which it is free again; return whether that was done.
 
         Only when the row is of that job, which was not submitted, and no other call shares the key.
         """
@@ -168,12 +188,14 @@ class Table(Protocol):
         A read may not see yet what a move did; this waits until the move is over, or raises Throttled.
         """
 
-    def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
-        """Put a job's cancellation and another job's row, both or neither; return whether they were put.
+    def move(
+        self, cancellation: Row, job: Row, *, state: Key, fence_below: str, change: KeyChange | None = None
+    ) -> MoveOutcome:
+        """Put a job's cancellation and another job's row, and change a key's row, all or nothing.
 
-        Only when the cancelled job has no cancellation yet, and the fence of its partition, whose state is the row
-        `state`, is absent or below `fence_below`. Once refused, it always is: fences only grow,
-        and cancellations stay.
+        Only when the cancelled job has no cancellation yet, the fence of its partition, whose state is the row
+        `state`, is absent or below `fence_below`, and the key's row has the id that is expected. Once REFUSED, it
+        always is: fences only grow, and cancellations stay.
         """
 
     def change(self, change: "Change") -> bool:

@@ -28,7 +28,8 @@ Row = Mapping[str, str | int | bool | bytes]
 Key = tuple[str, str]
 
 STATE = "!state"
-IDEMPOTENCY = "!key"
+IDEMPOTENCY = "!call"
+NAME = "!name"
 JOB = "job"
 CANCELLED = "cancelled"
 HANDLED = "handled"
@@ -98,6 +99,10 @@ def idempotency_key(queue: str, key: str) -> Key:
     return f"{queue}#keys{zlib.crc32(key.encode()) % IDEMPOTENCY_PARTITIONS}", f"{IDEMPOTENCY}#{key}"
 
 
+def name_key(queue: str, key: str) -> Key:
+    return idempotency_key(queue, key)[0], f"{NAME}#{key}"
+
+
 def end_of(fence: str) -> str:
     """Return a sort key above every row that is due up to `fence`, and below any later one."""
     return f"{fence}#~"
@@ -140,7 +145,9 @@ def payload_bytes(row: Row) -> int:
 
 def cancellation_row(id: JobId, *, at: datetime, moved_to: JobId | None = None) -> Row:
     pk, sk = cancellation_key(id)
-    ttl = _seconds(id.due, later=MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION)
+    # Where it moves a job, it is needed as long as either: the old one's row is not to be sent, the new one is found.
+    latest = id.due if moved_to is None else max(id.due, moved_to.due)
+    ttl = _seconds(latest, later=MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION)
     moved = {"moved_to": str(moved_to)} if moved_to else {}
     return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": moved_to is not None, **moved, "ttl": ttl}
 
@@ -178,6 +185,17 @@ def idempotency_row(job: Job, key: str, *, payload_hash: str) -> Row:
     pk, sk = idempotency_key(job.id.queue, key)
     claim: Row = {"pk": pk, "sk": sk, "id": str(job.id), "payload_hash": payload_hash, "done": False}
     return {**claim, **_terms(job), "ttl": _seconds(job.expires)}
+
+
+def name_row(job: Job, *, call: str, content: str) -> Row:
+    """Return the row of a job's key, which was not submitted yet; `call` is "" of a call without a name."""
+    return {**moved_key_row(job), "call": call, "content": content, "done": False}
+
+
+def moved_key_row(job: Job) -> Row:
+    """Return what a move writes into the row of a job's key: it lives as long as the job that it names."""
+    pk, sk = name_key(job.id.queue, job.key or "")
+    return {"pk": pk, "sk": sk, "id": str(job.id), "done": True, "ttl": _seconds(job.expires)}
 
 
 def _terms(job: Job) -> dict[str, str | int]:

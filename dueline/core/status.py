@@ -7,13 +7,14 @@ from functools import partial
 from itertools import chain
 
 from dueline.core import instant, rows
-from dueline.core.idempotency import job_under
 from dueline.core.job import JobId, Route, State, origin_fields
+from dueline.core.move import naming
+from dueline.core.names import read_name
 from dueline.core.partitions import check_partition
 from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import FURTHEST, MAX_DELAY_SECONDS
-from dueline.core.reschedule import RescheduleResult, naming
+from dueline.core.reschedule import RescheduleResult
 from dueline.core.retry import attempt
 from dueline.core.rows import Key, Row, moved_to
 from dueline.core.submit import SubmitResult
@@ -266,7 +267,8 @@ def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime)
 
     Raises JobNotFound where there is none, or where it is past its retention; Throttled or Unavailable.
     """
-    id, is_submitted = job_under(key, queue.name, table=table, now=now)
+    name = read_name(key, queue.name, table=table, now=now)
+    id, is_submitted = name.id, name.is_done
     status = status_of(id, queue=queue, table=table, now=now)
     return id, _by_key(id) if is_submitted and status.state is State.UNRECORDED else status
 

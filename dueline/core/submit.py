@@ -7,32 +7,64 @@ from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
 
-from dueline.core import idempotency
+from dueline.core import idempotency, instant, rows
 from dueline.core.dispatch import Dispatcher
 from dueline.core.job import Job, JobId, Partition, Route, State, checked_key
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
+from dueline.core.move import Mover
+from dueline.core.names import Names, Wish, checked_call, content_hash
 from dueline.core.payloads import Content, Offload, content_of, hash_of, inline, is_large
 from dueline.core.ports import BatchFailure, Clock, Payloads, Queue, Table, cut
 from dueline.core.queue_settings import QueueSettings, not_there
-from dueline.core.request import JOBS_TO_A_PARTITION, MAX_DELAY_SECONDS, Request, partition_of, route_of, whole_seconds
+from dueline.core.request import (
+    JOBS_TO_A_PARTITION,
+    MAX_DELAY_SECONDS,
+    IfExists,
+    Request,
+    partition_of,
+    route_of,
+    whole_seconds,
+)
+from dueline.core.rows import Key
 from dueline.core.table_writer import TableWriter, WriteResult
 from dueline.core.text import shown
-from dueline.errors import RETRYABLE, DuelineError, IdReused, InvalidJob, KeyReused, NotYet, QueueNotFound, Unavailable
+from dueline.errors import (
+    RETRYABLE,
+    DuelineError,
+    IdReused,
+    InvalidJob,
+    JobExists,
+    KeyReused,
+    NotYet,
+    QueueNotFound,
+    Unavailable,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submission:
-    """A job on its way, its payload as it was given, and the delay that its caller gave, which SQS gets as it is."""
+    """A job on its way, its payload as it was given, and the delay that its caller gave, which SQS gets as it is.
+
+    `earliest` is the time that was wished, where that is past: its job is due now. `call` is the name of the call, and
+    `row` the key of the row that makes a repeat of it the same job. `is_new`: the job was made by this call, and not by
+    one that died before it had submitted it.
+    """
 
     job: Job
     content: Content
     delay: float | None
-    key: str | None
+    earliest: datetime
+    if_exists: IfExists = IfExists.KEEP
+    call: str | None = None
+    row: Key | None = None
+    is_new: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubmitResult:
     """A job that was submitted, and its state; without one, an earlier call submitted it under the same key.
+
+    `is_new`: this call made it. `moved_from` is the job that it has replaced under its key.
 
     ACCEPTED: it waits in the inbound queue. SCHEDULED: it waits in the table. DISPATCHED or PARKED: the direct route or
     the late path did that.
@@ -40,6 +72,8 @@ class SubmitResult:
 
     job: Job
     state: State | None
+    is_new: bool = True
+    moved_from: JobId | None = None
 
     @property
     def is_repeat(self) -> bool:
@@ -103,6 +137,8 @@ class Submit:
         self._level, self._clock, self._spread = dispatcher.level, dispatcher.clock, dispatcher.spread
         self._writer = TableWriter(table=table, dispatcher=lambda _: dispatcher, clock=self._clock, spread=self._spread)
         self._offload = Offload(queue.name, payloads=payloads, clock=self._clock)
+        mover = Mover(table=table, inbound=inbound, clock=self._clock)
+        self._names = Names(queue, table=table, mover=mover, clock=self._clock, new_uid=new_uid)
         self._breaker = breaker
         self._direct_horizon = direct_horizon
         self._new_uid = new_uid
@@ -137,13 +173,21 @@ class Submit:
                 id=id,
                 payload=inline(content),
                 expires=id.due + self._queue.retention,
+                key=request.key,
                 kind=request.kind,
                 tenant=request.tenant,
                 priority=priority,
                 trace=request.trace,
             )
-            key = None if request.key is None else checked_key(request.key)
-            return Submission(job=job, content=content, delay=None if request.id else request.delay, key=key)
+            return Submission(
+                job=job,
+                content=content,
+                delay=None if request.id else request.delay,
+                earliest=id.due if request.at is None else min(id.due, instant.round_up(request.at)),
+                if_exists=request.if_exists,
+                call=request.call,
+                row=_row_of(request, queue=self._queue.name),
+            )
         except InvalidJob as error:
             return error
 
@@ -151,6 +195,9 @@ class Submit:
         if request.id is not None:
             return idempotency.checked_id(request.id, queue=self._queue, now=now)
         due = request.due(now=now)
+        if request.key is not None:
+            # However soon it is due, it can be found under its key.
+            return JobId(partition=partition, route=Route.TABLE, due=due, uid=uid)
         route = route_of(due, now=now, direct_horizon=self._direct_horizon)
         return JobId(partition=partition, route=route, due=due, uid=uid)
 
@@ -165,20 +212,21 @@ class Submit:
         direct = [each for each in submissions if each.job.id.route is Route.DIRECT]
         results = self._write([each for each in submissions if each.job.id.route is Route.TABLE], until=until)
         unsent = self._send(direct, until=until)
-        self._release(each for each in direct if isinstance(unsent.get(each.job.id), InvalidJob | QueueNotFound))
         results |= {each.job.id: SubmitResult(job=each.job, state=State.DISPATCHED) for each in direct}
         results |= unsent
-        done = [(each.key, each.job.id) for each in submissions if each.key]
-        sent = [(key, id) for key, id in done if isinstance(results[id], SubmitResult)]
+        self._release(each for each in direct if isinstance(results[each.job.id], InvalidJob | QueueNotFound))
+        sent = [(each.row, each.job.id) for each in submissions if each.row]
+        sent = [(row, id) for row, id in sent if isinstance(results[id], SubmitResult)]
         idempotency.note_done(sent, table=self._table, spread=self._spread)
-        return [results[draft.job.id] if isinstance(draft, Submission) else draft for draft in drafts]
+        return [_answer(draft, results) if isinstance(draft, Submission) else draft for draft in drafts]
 
     def _prepare(self, drafts: Sequence[Draft], *, until: float) -> list[Draft]:
         """Claim keys, and store large payloads, before anything is sent.
 
         What could not be prepared is its error, and what an earlier call submitted under the same key is a result.
         """
-        claimed = self._change(drafts, lambda each: each.key is not None, self._claim, until=until)
+        claim = partial(self._claim, until=until)
+        claimed = self._change(drafts, lambda each: each.row is not None, claim, until=until)
         return self._change(claimed, lambda each: is_large(each.content), self._place, until=until)
 
     def _change(
@@ -198,26 +246,48 @@ class Submit:
                 return change(draft)
             except RETRYABLE as error:
                 return error.copy(job_id=str(draft.job.id))
-            except (InvalidJob, KeyReused) as error:
+            except (InvalidJob, JobExists, KeyReused) as error:
                 return error
 
         chosen = [draft for draft in drafts if isinstance(draft, Submission) and is_chosen(draft)]
         answers = dict(zip(map(id, chosen), self._spread(changed, chosen), strict=True))
         return [answers.get(id(draft), draft) for draft in drafts]
 
-    def _claim(self, draft: Submission) -> Draft:
+    def _claim(self, draft: Submission, *, until: float) -> Draft:
         """Claim a key, and not for a job that can never be: then its caller may give it to a better one."""
-        key, job, now = draft.key or "", draft.job, self._clock.now()
+        now = self._clock.now()
         try:
             self._offload.check(draft.content)
         except InvalidJob:
             # Of a repeat the upload may be gone by now.
-            if idempotency.is_free(key, self._queue.name, table=self._table, now=now):
+            if draft.row is None or idempotency.is_free(draft.row, table=self._table, now=now):
                 raise
-        claim = idempotency.claim(key, job, payload_hash=hash_of(draft.content), table=self._table, now=now)
+        if draft.job.key is not None:
+            return self._name(draft, until=until)
+        payload_hash = hash_of(draft.content)
+        claim = idempotency.claim(draft.call or "", draft.job, payload_hash=payload_hash, table=self._table, now=now)
         if claim.is_done:
             return SubmitResult(job=claim.job, state=None)
-        return draft if claim.job == job else replace(draft, job=claim.job, delay=None)
+        return draft if claim.job == draft.job else replace(draft, job=claim.job, delay=None)
+
+    def _name(self, draft: Submission, *, until: float) -> Draft:
+        """Give a job its name, or return the one that has it."""
+        job, content = draft.job, draft.content
+        wish = Wish(
+            job=job,
+            earliest=draft.earliest,
+            content=content_hash(job, payload_hash=hash_of(content)),
+            if_exists=draft.if_exists,
+            call=draft.call,
+            place=partial(self._offload.place, content=content),
+        )
+        claim = self._names.claim(wish, until=until)
+        named = replace(job, id=claim.id, expires=claim.id.due + self._queue.retention)
+        if claim.moved_from is not None:
+            return SubmitResult(job=named, state=State.SCHEDULED, is_new=False, moved_from=claim.moved_from)
+        if claim.is_done:
+            return SubmitResult(job=named, state=None, is_new=claim.is_new)
+        return replace(draft, job=named, is_new=claim.is_new)
 
     def _place(self, draft: Submission) -> Draft:
         try:
@@ -227,10 +297,12 @@ class Submit:
             raise
 
     def _release(self, refused: Iterable[Submission]) -> None:
-        """Free the keys of jobs that were refused, and never sent."""
-        keyed = [(submission.key, submission.job.id) for submission in refused if submission.key]
-        free = partial(idempotency.release, table=self._table, now=self._clock.now())
-        list(self._spread(lambda each: free(*each), keyed))
+        """Release the keys of jobs that were refused, and never sent. That of a call is free then."""
+        past = self._clock.now() - idempotency.CLOCKS_DIFFER
+        for each in refused:
+            if each.row is not None:
+                ttl = past if each.job.key is None else each.job.expires
+                idempotency.release(each.row, each.job.id, table=self._table, ttl=ttl)
 
     def _write(self, submissions: Sequence[Submission], *, until: float) -> Results:
         """Write each job and ensure that it is sent, or put it into the inbound queue, if that is a buffer."""
@@ -246,7 +318,7 @@ class Submit:
             self._breaker.trip()
         left = [submission for job, submission in by_job.items() if job in written.undone]
         results: Results = {job.id: SubmitResult(job=job, state=State.SCHEDULED) for job in by_job}
-        results |= _results_of(written, keyed={job for job, each in by_job.items() if each.key is not None})
+        results |= _results_of(written, keyed={job for job, each in by_job.items() if each.row is not None})
         return results | (self._buffer(left, until=until) if self._is_buffered else _not_written(left, written))
 
     def _buffer(self, left: Sequence[Submission], *, until: float) -> Results:
@@ -295,6 +367,24 @@ class Submit:
         job = submission.job
         left = (job.id.due - now).total_seconds() if submission.delay is None else submission.delay
         return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise), group=job.tenant)
+
+
+def _row_of(request: Request, *, queue: str) -> Key | None:
+    """Return the key of the row that makes repeats of a request one job. Raises InvalidJob for what cannot be one."""
+    call = None if request.call is None else checked_call(request.call)
+    if request.key is None:
+        if request.if_exists is not IfExists.KEEP:
+            raise InvalidJob(f"if_exists is {request.if_exists.value!r}, and there is no key: give both, or neither")
+        return None if call is None or request.id else rows.idempotency_key(queue, call)
+    if request.if_exists is IfExists.REPLACE and request.delay and call is None:
+        why = "a repeat of the call would move the job on: give the call an idempotency key, or give at"
+        raise InvalidJob(f"if_exists is 'replace', with a delay of {shown(request.delay)} s: {why}")
+    return rows.name_key(queue, checked_key(request.key))
+
+
+def _answer(submission: Submission, results: Results) -> SubmitResult | DuelineError:
+    result = results[submission.job.id]
+    return replace(result, is_new=submission.is_new) if isinstance(result, SubmitResult) else result
 
 
 def _out_of_time(id: JobId) -> DuelineError:
@@ -359,8 +449,8 @@ def _one_an_id(drafts: Iterable[Draft]) -> list[Draft]:
 
 def _beside(first: Submission, draft: Submission) -> Draft:
     """Return a draft beside the first of its id. What has its key too is a repeat, whatever else it has."""
-    if draft.job == first.job:
+    if draft.job == first.job and draft.row == first.row:
         return draft
-    if draft.key is not None and draft.key == first.key:
+    if draft.row is not None and draft.row == first.row:
         return first
     return IdReused(f"id is {str(draft.job.id)!r}: an earlier job of this call has it, and is not the same")

@@ -175,7 +175,11 @@ class ManualRuns:
         """Submit the runs that no earlier call did, and mark the keys of all as done."""
         until = self._clock.monotonic() + self._patience.total_seconds()
         submit([run.job for run in runs if not run.is_done], route=self._route, until=until)
-        done = [(key, run.job.id) for run, key in zip(runs, of_keys, strict=True) if key is not None]
+        done = [
+            (rows.idempotency_key(run.job.id.queue, key), run.job.id)
+            for run, key in zip(runs, of_keys, strict=True)
+            if key is not None
+        ]
         idempotency.note_done(done, table=self._table, spread=self._spread)
         return [SubmitResult(job=run.job, state=None if run.is_done else State.DISPATCHED) for run in runs]
 

@@ -8,7 +8,7 @@ from threading import Lock
 
 from dueline.core import rows
 from dueline.core.job import Partition, State
-from dueline.core.ports import READ_KEYS, WRITE_ROWS, BatchRead, Page
+from dueline.core.ports import READ_KEYS, WRITE_ROWS, BatchRead, KeyChange, MoveOutcome, Page
 from dueline.core.rows import Key, PartitionState, Row
 from dueline.core.status import FINAL
 from dueline.schedules.schedule_rows import BEFORE_HEADS, CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, schedules_of
@@ -64,6 +64,12 @@ class MemoryTable:
             self._put(row)
         return self._rows[pk][sk]
 
+    def take_over(self, row: Row, *, expected: str) -> bool:
+        is_as_read = self._has_id(rows.key(row), expected)
+        if is_as_read:
+            self._put(row)
+        return is_as_read
+
     def record(self, row: Row) -> bool:
         pk, sk = rows.key(row)
         is_news = _is_news(row, self._rows[pk].get(sk))
@@ -97,15 +103,29 @@ class MemoryTable:
         pk, sk = key
         return self._rows[pk].get(sk)
 
-    def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
-        _distinct([rows.key(cancellation), rows.key(job), state])
+    def move(
+        self, cancellation: Row, job: Row, *, state: Key, fence_below: str, change: KeyChange | None = None
+    ) -> MoveOutcome:
+        changed = [] if change is None else [rows.key(change.row)]
+        _distinct([rows.key(cancellation), rows.key(job), state, *changed])
         (pk, sk), (state_pk, state_sk) = rows.key(cancellation), state
         fence = rows.read_state(self._rows[state_pk].get(state_sk)).fence
-        takes_effect = fence < fence_below and sk not in self._rows[pk]
-        if takes_effect:
-            self._put(cancellation)
-            self._put(job)
-        return takes_effect
+        if fence >= fence_below or sk in self._rows[pk]:
+            return MoveOutcome.REFUSED
+        if change is not None:
+            key = rows.key(change.row)
+            if not self._has_id(key, change.expected):
+                return MoveOutcome.KEY_CHANGED
+            there = self._rows[key[0]][key[1]]
+            kept = {name: value for name, value in there.items() if name not in ("shared", "released")}
+            self._put({**kept, **change.row})
+        self._put(cancellation)
+        self._put(job)
+        return MoveOutcome.DONE
+
+    def _has_id(self, key: Key, id: str) -> bool:
+        pk, sk = key
+        return self._rows[pk].get(sk, {}).get("id") == id
 
     def change(self, change: Change) -> bool:
         at_most(CHANGE_CANCELLATIONS, change.cancellations, "cancellations in one change")

@@ -303,8 +303,8 @@ IN_LEVELS = [
     mutation(
         "a moved job forgets its priority",
         "core/reschedule.py",
-        "replace(job, id=id, expires=due + self._queue.retention)",
-        "replace(job, id=id, expires=due + self._queue.retention, priority=1)",
+        "replace(job, id=id, expires=wish.due + self._queue.retention)",
+        "replace(job, id=id, expires=wish.due + self._queue.retention, priority=1)",
         LEVEL,
     ),
 ]
@@ -359,8 +359,8 @@ IN_CANCEL = [
     mutation(
         "a cancellation is collected with its job",
         "core/rows.py",
-        "(id.due, later=MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION)",
-        "(id.due, later=MAX_RETENTION)",
+        "(latest, later=MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION)",
+        "(latest, later=MAX_RETENTION)",
         EXACT,
     ),
     mutation(
@@ -402,8 +402,8 @@ IN_KEYS = [
     mutation(
         "a key is noted as done before its job is submitted",
         "core/rows.py",
-        '"done": False',
-        '"done": True',
+        'payload_hash": payload_hash, "done": False',
+        'payload_hash": payload_hash, "done": True',
         LOST,
     ),
 ]
@@ -414,21 +414,21 @@ IN_MOVE = [
         breaks=[LOST, NEITHER],
         edits=[
             Edit(
-                file="core/reschedule.py",
-                old="        self._announce(intent)\n        is_ours",
-                new="        is_ours",
+                file="core/move.py",
+                old="                self._announce(intent)\n                is_done",
+                new="                is_done",
             ),
             Edit(
-                file="core/reschedule.py",
-                old="            self._check_who_was_quicker(intent)\n        return is_ours",
-                new="            self._check_who_was_quicker(intent)\n"
-                "        self._announce(intent)\n        return is_ours",
+                file="core/move.py",
+                old="            return is_done or self._is_done(intent)",
+                new="            is_done = is_done or self._is_done(intent)\n"
+                "            self._announce(intent)\n            return is_done",
             ),
         ],
     ),
     mutation(
         "a job is moved whole though a tick may not see the new one",
-        "core/reschedule.py",
+        "core/move.py",
         "before=min(self.old.due, self.job.id.due)",
         "before=self.old.due",
         LOST,
@@ -436,7 +436,7 @@ IN_MOVE = [
     ),
     mutation(
         "a move is decided by the fence of the later time",
-        "core/reschedule.py",
+        "core/move.py",
         "before=min(self.old.due, self.job.id.due)",
         "before=max(self.old.due, self.job.id.due)",
         BOTH,
@@ -453,23 +453,23 @@ IN_MOVE = [
     mutation(
         "a job is moved whatever the fence",
         "testing/memory_table.py",
-        "takes_effect = fence < fence_below and sk not in self._rows[pk]",
-        "takes_effect = sk not in self._rows[pk]",
+        "fence >= fence_below or sk in self._rows[pk]",
+        "sk in self._rows[pk]",
         BOTH,
         EXACT,
     ),
     mutation(
         "a job due at the fence is moved",
         "testing/memory_table.py",
-        "takes_effect = fence < fence_below and",
-        "takes_effect = fence <= fence_below and",
+        "fence >= fence_below or sk in",
+        "fence > fence_below or sk in",
         BOTH,
         EXACT,
     ),
     Mutation(
         name="a cancel long after a move says that there was none",
         breaks=[LOST],
-        edits=[Edit(file="core/reschedule.py", old="    if moved is None:\n", new="    if cancellation is None:\n")],
+        edits=[Edit(file="core/move.py", old="    if moved is None:\n", new="    if cancellation is None:\n")],
         # A move's cancellation is collected, a cancel puts its own there, and the intent comes again only then.
         decided=kept(
             emails="1=3 2=1 41=1 43=3 102=1 107=1 114=1 117=8 123=1",
@@ -482,8 +482,8 @@ IN_MOVE = [
     mutation(
         "a move writes over a cancellation",
         "testing/memory_table.py",
-        "takes_effect = fence < fence_below and sk not in self._rows[pk]",
-        "takes_effect = fence < fence_below",
+        "fence >= fence_below or sk in self._rows[pk]",
+        "fence >= fence_below",
         BOTH,
         SECOND,
         EXACT,
@@ -498,7 +498,7 @@ IN_MOVE = [
     ),
     mutation(
         "ingest takes a refusal for the end without looking who moved the job",
-        "core/reschedule.py",
+        "core/move.py",
         "            return True\n        cancellation = table.read_barrier(cancelled)\n",
         "            return True\n        return False\n",
         LOST,
@@ -506,9 +506,9 @@ IN_MOVE = [
     ),
     mutation(
         "a caller takes a refusal for the end though ingest has moved the job",
-        "core/reschedule.py",
-        "            self._check_who_was_quicker(intent)\n",
-        "            _refuse(intent.old)\n",
+        "core/move.py",
+        "            return is_done or self._is_done(intent)",
+        "            return is_done",
         SECOND,
     ),
 ]
@@ -516,7 +516,7 @@ IN_MOVE = [
 IN_WHAT_IS_UNSEEN = [
     mutation(
         "no row that a move is pending",
-        "core/reschedule.py",
+        "core/move.py",
         "pending = [move_row(self.old, MOVE_PENDING, at=now), move_row(self.job.id, MOVE_TARGET, at=now)]",
         "pending = [move_row(self.job.id, MOVE_TARGET, at=now)]",
         EXACT,
@@ -524,7 +524,7 @@ IN_WHAT_IS_UNSEEN = [
     ),
     mutation(
         "no row of the target of a move",
-        "core/reschedule.py",
+        "core/move.py",
         "pending = [move_row(self.old, MOVE_PENDING, at=now), move_row(self.job.id, MOVE_TARGET, at=now)]",
         "pending = [move_row(self.old, MOVE_PENDING, at=now)]",
         LOST,
@@ -532,11 +532,11 @@ IN_WHAT_IS_UNSEEN = [
     ),
     mutation(
         "the rows of a move are put after the transaction",
-        "core/reschedule.py",
+        "core/move.py",
         "        if table.write(pending):\n",
         "        move, old = table.move, [rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)]\n"
         "        if move(*old, rows.job_row(self.job), state=rows.state_key(self.old.partition),"
-        " fence_below=instant.text(before)):\n            return not table.write(pending)\n"
+        " fence_below=instant.text(before)) is MoveOutcome.DONE:\n            return not table.write(pending)\n"
         "        if table.write(pending):\n",
         EXACT,
         BOTH,

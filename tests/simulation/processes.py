@@ -52,7 +52,7 @@ def submit(world: "World", me: "Running", action: actions.Submit) -> str:
         Request(
             payload={"key": key, "priority": priority, "submission": name},
             at=NOW + timedelta(seconds=each),
-            key=key,
+            call=key,
             priority=priority,
         )
         for each, key, priority, name in zip(action.due, keys, priorities, names, strict=True)

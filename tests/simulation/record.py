@@ -9,7 +9,7 @@ from itertools import pairwise, takewhile
 from dueline.core import rows, tick
 from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.job import Job, JobId, Partition
-from dueline.core.reschedule import Intent
+from dueline.core.move import Intent
 from dueline.core.rows import Key
 from dueline.schedules.definition import CatchUp, Definition
 from dueline.schedules.head import Head, jitter

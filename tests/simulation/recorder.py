@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from dueline.core import instant, rows
 from dueline.core.job import Job, JobId
 from dueline.core.message import REASON
+from dueline.core.move import Intent
 from dueline.core.queue_settings import PLANNER
-from dueline.core.reschedule import Intent
 from dueline.core.rows import Row
 from dueline.schedules.head import Head, read_head
 from dueline.testing import Delivery

@@ -8,7 +8,7 @@ import pytest
 
 from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.job import JobId
-from dueline.core.reschedule import Intent
+from dueline.core.move import Intent
 from dueline.core.rows import cancellation_key, job_key
 from dueline.schedules.head import Head, occurrence
 from tests.builders import EMAILS, NOW, RETENTION, a_job

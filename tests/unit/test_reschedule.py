@@ -1,11 +1,12 @@
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 
 import pytest
 
 from dueline.core import rows
 from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
+from dueline.core.move import MOST_HOPS
+from dueline.core.ports import MoveOutcome
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
@@ -127,12 +128,34 @@ def test_parked_job_is_not_moved():
         system.reschedule(job.id, at=WANTED)
 
 
-def test_job_moved_elsewhere_names_its_successor():
+@pytest.mark.parametrize("by", ["first", "last"])
+def test_moved_job_is_moved_on_by_any_id(by):
     job = a_job()
     system = a_system_with(job)
-    moved = system.reschedule(job.id, at=at(AN_HOUR / 2))
-    error = assert_nothing_is_moved(system, job.id, answer=f"was moved to {moved}", arrived=[moved])
-    assert error.job_id == str(moved)
+    second = system.reschedule(job.id, at=at(AN_HOUR / 2))
+    third = system.reschedule(job.id, at=WANTED)
+    fourth = system.reschedule(job.id if by == "first" else third, at=at(AN_HOUR))
+    pass_time(system)
+    assert system.arrived() == [fourth]
+    assert len({job.id, second, third, fourth}) == 4
+
+
+def test_job_moved_too_often_is_unavailable():
+    job = a_job()
+    system = a_system_with(job)
+    last = job.id
+    for hop in range(MOST_HOPS + 1):
+        last = system.reschedule(last, at=at(AN_HOUR + 1 + hop))
+    with pytest.raises(Unavailable, match="was moved over 32 times"):
+        system.reschedule(job.id, at=WANTED)
+    assert system.reschedule(last, at=WANTED).due == WANTED
+
+
+def test_cancelled_job_is_not_moved():
+    job = a_job()
+    system = a_system_with(job)
+    system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
+    assert_nothing_is_moved(system, job.id, answer="was cancelled")
 
 
 def test_unwritten_job_is_not_yet_movable():
@@ -201,9 +224,7 @@ def test_repeat_to_the_past_gets_the_first_id():
     moved = system.reschedule(job.id, at=NOW)
     system.clock.sleep(7)
     assert system.reschedule(job.id, at=NOW) == moved
-    for other in (NOW + timedelta(milliseconds=1), NOW + timedelta(seconds=7)):
-        with pytest.raises(AlreadyFinished, match="was moved to"):
-            system.reschedule(job.id, at=other)
+    assert system.reschedule(job.id, at=NOW + timedelta(seconds=7)) != moved
 
 
 @pytest.mark.parametrize(
@@ -266,10 +287,10 @@ def test_repeated_delay_is_the_first_one(name, delay):
     system = after_a_tick(job)
     system.wire.around = on(name, losing_the_answer, times=1)
     with pytest.raises(Unavailable) as error:
-        system.reschedule(job.id, delay=delay, key="k")
+        system.reschedule(job.id, delay=delay, call="k")
     system.ingest()
     system.clock.sleep(7)
-    moved = system.reschedule(job.id, delay=delay, key="k")
+    moved = system.reschedule(job.id, delay=delay, call="k")
     assert (str(moved), moved.due) == (error.value.job_id, at(delay))
     pass_time(system)
     assert system.arrived() == [moved]
@@ -278,26 +299,35 @@ def test_repeated_delay_is_the_first_one(name, delay):
 def test_delay_under_another_key_is_another_time():
     job = a_job()
     system = a_system_with(job)
-    system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+    system.reschedule(job.id, delay=AN_HOUR / 2, call="k")
     system.clock.sleep(7)
-    for other in ({"key": "another"}, {}):
-        with pytest.raises(AlreadyFinished, match="was moved to"):
-            system.reschedule(job.id, delay=AN_HOUR / 2, **other)
+    for other in ({"call": "another"}, {}):
+        assert system.reschedule(job.id, delay=AN_HOUR / 2, **other).due == at(AN_HOUR / 2 + 7)
+
+
+def test_call_repeated_after_another_move_changes_nothing():
+    job = a_job()
+    system = a_system_with(job)
+    system.reschedule(job.id, delay=AN_HOUR / 2, call="first")
+    last = system.reschedule(job.id, at=WANTED, call="second")
+    assert system.reschedule(job.id, delay=AN_HOUR / 2, call="first") == last
+    pass_time(system)
+    assert system.arrived() == [last]
 
 
 def test_key_belongs_to_one_moved_job():
     jobs = [a_job(), a_job()]
     system = a_system_with(jobs[0])
     system.put(jobs[1])
-    moved = [system.reschedule(job.id, delay=AN_HOUR / 2, key="k") for job in jobs]
+    moved = [system.reschedule(job.id, delay=AN_HOUR / 2, call="k") for job in jobs]
     pass_time(system)
     assert sorted(map(str, system.arrived())) == sorted(map(str, moved))
     assert len(set(moved)) == 2
 
 
 def test_key_of_a_move_that_is_no_key_is_refused():
-    with pytest.raises(InvalidJob, match="key is ''"):
-        System().reschedule(an_id(), delay=1, key="")
+    with pytest.raises(InvalidJob, match="idempotency_key is ''"):
+        System().reschedule(an_id(), delay=1, call="")
 
 
 def test_move_refused_after_its_lost_answer_is_done():
@@ -307,8 +337,8 @@ def test_move_refused_after_its_lost_answer_is_done():
     tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
     system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
     moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
-    assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read"]
-    assert (answers[2][1], moved.was_before) == (False, False)
+    assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read_barrier"]
+    assert (answers[2][1], moved.was_before) == (MoveOutcome.REFUSED, False)
     pass_time(system)
     assert system.arrived() == [moved.id]
 
@@ -324,15 +354,22 @@ def test_unread_rows_move_nothing(react):
     assert system.inbound.deliveries == []
 
 
-MOVE_TO_ANOTHER_TIME = partial(System.reschedule, at=at(2 * AN_HOUR + 1))
-
-
-@pytest.mark.parametrize("cut_in", [System.cancel, MOVE_TO_ANOTHER_TIME], ids=["a cancel", "a move"])
 @pytest.mark.parametrize("name", ["table.write", "table.move"])
-def test_late_move_sends_no_intent(cut_in, name):
+def test_job_cancelled_meanwhile_is_not_moved(name):
     job = a_job()
     system = after_a_tick(job)
-    system.wire.around = on(name, meanwhile(lambda: cut_in(system, job.id)), times=1)
-    with pytest.raises(AlreadyFinished, match=r"was (cancelled|moved)"):
+    system.wire.around = on(name, meanwhile(lambda: system.cancel(job.id)), times=1)
+    with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule(job.id, at=WANTED)
     assert system.inbound.deliveries == []
+
+
+@pytest.mark.parametrize("name", ["table.write", "table.move"])
+def test_job_moved_meanwhile_is_moved_on(name):
+    job = a_job()
+    system = after_a_tick(job)
+    cut_in = meanwhile(lambda: system.reschedule(job.id, at=at(2 * AN_HOUR + 1)))
+    system.wire.around = on(name, cut_in, times=1)
+    last = system.reschedule(job.id, at=WANTED)
+    pass_time(system)
+    assert system.arrived() == [last]

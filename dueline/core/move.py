@@ -1,0 +1,195 @@
+"""Move: replace one job by another, so that exactly one of the two exists at any time.
+
+One transaction cancels the old job and writes the new one's row, unless a tick may send the old one already. If the
+job has a key, the key's row is changed with them. Where a tick will see the new row, that is all. Else an intent is
+sent to the inbound queue before: after a crash, ingest carries it out, and it handles the new row like any other.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from dueline.core import instant, rows
+from dueline.core.job import Job, JobId
+from dueline.core.message import KEY_CHANGE, Message
+from dueline.core.ports import Clock, KeyChange, MoveOutcome, Queue, Table
+from dueline.core.rows import MOVE_PENDING, MOVE_TARGET, Key, Row, move_row, moved_to
+from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound, Unavailable
+
+Rows = Mapping[Key, Row]
+# A job that is moved more often within its retention is an error, never a guess.
+MOST_HOPS = 32
+# What a message says of the row of a key: the rest is as of any move.
+_CHANGED = ("expected", "call", "content", "calls")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intent:
+    """The intent to replace the job `old` by `job`.
+
+    `change` is what becomes of the row of the job's key, where the move is by its key: without that there is no move.
+    A move by id takes the key along if that still names the old job.
+    """
+
+    job: Job
+    old: JobId
+    change: KeyChange | None = None
+
+    @classmethod
+    def of(cls, message: Message, job: Job, *, old: JobId) -> "Intent":
+        """Return the intent that a message carries. Raises InvalidJob where what it does to a key cannot be read."""
+        text = message.attributes.get(KEY_CHANGE)
+        if text is None or job.key is None:
+            return cls(job=job, old=old)
+        try:
+            change = {name: str(value) for name, value in json.loads(text).items() if name in _CHANGED}
+            expected = change.pop("expected")
+        except (AttributeError, KeyError, ValueError, RecursionError):
+            raise InvalidJob(f"message attribute {KEY_CHANGE} is not what a move writes there") from None
+        return cls(job=job, old=old, change=KeyChange(expected=expected, row={**rows.moved_key_row(job), **change}))
+
+    def message(self) -> Message:
+        """Return the message that carries it to ingest."""
+        text = None
+        if self.change is not None:
+            values = {**self.change.row, "expected": self.change.expected}
+            text = json.dumps({name: values[name] for name in _CHANGED if name in values})
+        return Message.of(self.job, group=self.job.id.queue, moves=self.old, key_change=text)
+
+    def carry_out(self, *, table: Table, clock: Clock) -> bool:
+        """Cancel the old job and write the new one's row, both or neither; return whether that was done.
+
+        It is not done once the old job may be sent, or has a cancellation, even one by this very intent; nor, by key,
+        if the key's row has changed. Raises Throttled or Unavailable.
+        """
+        pending = [move_row(self.old, MOVE_PENDING, at=clock.now())]
+        return self._carry_out(pending, before=self.old.due, table=table, clock=clock)
+
+    def carry_out_whole(self, *, table: Table, clock: Clock) -> bool:
+        """Carry an intent out only if a later tick will see the new job too, which is in the old one's partition."""
+        now = clock.now()
+        pending = [move_row(self.old, MOVE_PENDING, at=now), move_row(self.job.id, MOVE_TARGET, at=now)]
+        return self._carry_out(pending, before=min(self.old.due, self.job.id.due), table=table, clock=clock)
+
+    def _carry_out(self, pending: Sequence[Row], *, before: datetime, table: Table, clock: Clock) -> bool:
+        """Put the rows of the move first: until the transaction is answered, others may not see what it did."""
+        if table.write(pending):
+            raise Unavailable(f"that job {self.old} is to be moved could not be written: try again")
+        change = self.change
+        if change is None and self.job.key is not None:
+            change = KeyChange(expected=str(self.old), row=rows.moved_key_row(self.job))
+        cancellation = rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)
+        job, state, fence = rows.job_row(self.job), rows.state_key(self.old.partition), instant.text(before)
+        outcome = table.move(cancellation, job, state=state, fence_below=fence, change=change)
+        if outcome is MoveOutcome.KEY_CHANGED and self.change is None:
+            outcome = table.move(cancellation, job, state=state, fence_below=fence, change=None)
+        return outcome is MoveOutcome.DONE
+
+
+def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
+    """Carry out an intent unless that was done before; return whether its job replaced the old one.
+
+    The answer is final: an intent that failed never succeeds later. After so long that it cannot be known any more, a
+    job past its own retention counts as having replaced the old one: it will be parked. Raises Throttled or
+    Unavailable.
+    """
+    cancelled = rows.cancellation_key(intent.old)
+    there = read(intent.old, cancelled, rows.job_key(intent.job.id), table=table)
+    cancellation = there.get(cancelled)
+    if cancellation is None and rows.is_cancellation_kept(intent.old, now=clock.now()):
+        if intent.carry_out(table=table, clock=clock):
+            return True
+        cancellation = table.read_barrier(cancelled)
+    moved = moved_to(cancellation) if cancellation else None
+    if moved is None:
+        return _may_have_been_moved(intent, there, now=clock.now())
+    is_carried_out = moved == intent.job.id
+    if is_carried_out and rows.job_key(intent.job.id) not in there:
+        _write(intent.job, table)
+    return is_carried_out
+
+
+def read(id: JobId, *keys: Key, table: Table) -> Rows:
+    """Read rows of a job, all or none. Raises Throttled or Unavailable."""
+    reading = table.read(keys)
+    if reading.unread:
+        raise Unavailable(f"the rows of job {id} could not be read: try again")
+    return reading.rows
+
+
+def _may_have_been_moved(intent: Intent, there: Rows, *, now: datetime) -> bool:
+    """Return what can still be known of a job that no cancellation moves, and of which no move can succeed any more.
+
+    A caller's cancellation is proof only as long as that of a move would be kept: it may have taken its place since.
+    The new job's row proves nothing for as long: anyone who knows the id may have submitted it.
+    """
+    is_known = rows.is_cancellation_kept(intent.old, now=now)
+    return not is_known and (rows.job_key(intent.job.id) in there or now >= intent.job.expires)
+
+
+def _write(job: Job, table: Table) -> None:
+    """Write the row of a job that was moved, as its move does.
+
+    DynamoDB shows all rows of a transaction once that has succeeded; before, the cancellation may be there and this row
+    not yet, nor in a query of the tick that comes after the fence is read.
+    """
+    if table.write([rows.job_row(job)]):
+        raise Unavailable(f"the row of job {job.id} could not be written: try again")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mover:
+    """Moves jobs. `inbound` takes intents to ingest."""
+
+    table: Table
+    inbound: Queue
+    clock: Clock
+
+    def run(self, intent: Intent, *, fence: str) -> bool:
+        """Carry an intent out; return whether its job has replaced the old one, by this or by ingest.
+
+        If it has not, it never will: the old job has left, has a cancellation, or its key's row has changed. `fence` is
+        that of its partition, as it was read. Raises InvalidJob, Throttled or Unavailable.
+        """
+        with naming(str(intent.job.id)):
+            if fence < instant.text(intent.job.id.due):
+                is_done = intent.carry_out_whole(table=self.table, clock=self.clock)
+            else:
+                self._announce(intent)
+                is_done = intent.carry_out(table=self.table, clock=self.clock)
+            return is_done or self._is_done(intent)
+
+    def _is_done(self, intent: Intent) -> bool:
+        """Return whether an attempt whose answer was lost, or ingest, had moved the job.
+
+        Once cancellations may have been collected, that none is there says nothing.
+        """
+        cancellation = self.table.read_barrier(rows.cancellation_key(intent.old))
+        if cancellation is None and not rows.is_cancellation_kept(intent.old, now=self.clock.now()):
+            raise Unavailable(f"whether job {intent.old} was moved is not known any more")
+        return cancellation is not None and moved_to(cancellation) == intent.job.id
+
+    def _announce(self, intent: Intent) -> None:
+        """Send an intent to the inbound queue, before it is carried out: ingest will not leave it half done."""
+        try:
+            refusals = self.inbound.send([intent.message()])
+        except QueueNotFound as error:
+            raise Unavailable(str(error)) from None
+        for refusal in refusals:
+            raise InvalidJob(refusal.reason) if refusal.final else Unavailable(refusal.reason)
+
+
+def too_many_hops(id: JobId) -> Unavailable:
+    return Unavailable(f"job {id} was moved over {MOST_HOPS} times: use its key, or a later id of it")
+
+
+@contextmanager
+def naming(job_id: str) -> Iterator[None]:
+    """Put the id of the job that may be scheduled all the same into an error, for the caller to look up or cancel."""
+    try:
+        yield
+    except RETRYABLE as fault:
+        fault.job_id = job_id
+        raise

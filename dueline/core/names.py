@@ -1,0 +1,302 @@
+"""Names: a key is the name of one job, over moves, retries and repeats.
+
+The key's row says which job has the name. docs/decisions/0054 has the rules, and what each is for.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+
+from dueline.core import instant, rows
+from dueline.core.job import Job, JobId, Route, checked_key
+from dueline.core.move import MOST_HOPS, Intent, Mover, read, too_many_hops
+from dueline.core.ports import Clock, KeyChange, Table
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.request import IfExists
+from dueline.core.rows import Row, moved_to
+from dueline.errors import InvalidJob, JobExists, JobNotFound, KeyReused, NotYet, Unavailable
+
+# Longer than any client repeats a call. A row has room for so many that are younger.
+CALL_IS_KEPT_SECONDS = 3600
+MOST_CALLS = 8
+# How often a call begins again because another has changed the row meanwhile.
+_ATTEMPTS = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamedCall:
+    """A call that a key's row remembers: its job, whether that was submitted, and when another took its place."""
+
+    call: str
+    id: JobId
+    is_done: bool
+    displaced: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NameRow:
+    """The row of a key, as it was read: its job, the call that made it, and the calls whose jobs it displaced.
+
+    `content` is the hash of what a worker gets. `is_released`: its job was refused, and never sent.
+    """
+
+    key: str
+    id: JobId
+    call: str
+    content: str
+    is_done: bool
+    is_released: bool
+    calls: tuple[NamedCall, ...]
+
+    def call_of(self, call: str) -> NamedCall | None:
+        """Return what is remembered of a displaced call."""
+        return next((each for each in self.calls if each.call == call), None)
+
+    def displaced_by(self, added: NamedCall | None, *, now: datetime) -> str:
+        """Return the calls to remember, with one that is added, as text. Raises Unavailable where there is no room."""
+        oldest = int(now.timestamp()) - CALL_IS_KEPT_SECONDS
+        kept = [each for each in self.calls if each.displaced > oldest]
+        kept += [] if added is None or not added.call else [replace(added, displaced=int(now.timestamp()))]
+        if len(kept) > MOST_CALLS:
+            often = f"over {MOST_CALLS} calls have changed its job within an hour"
+            raise Unavailable(f"key is {self.key!r}: {often}: try again later")
+        return json.dumps([[each.call, str(each.id), each.is_done, each.displaced] for each in kept])
+
+    @property
+    def current(self) -> NamedCall | None:
+        """The call that made its job, to be remembered; None of one whose job was refused."""
+        return None if self.is_released else NamedCall(call=self.call, id=self.id, is_done=self.is_done)
+
+    def moved(self, job: Job, *, call: str | None, now: datetime) -> KeyChange:
+        """Return what a move by this key does to its row: the call that moves is remembered."""
+        added = NamedCall(call=call or "", id=job.id, is_done=True)
+        row = {**rows.moved_key_row(job), "calls": self.displaced_by(added, now=now)}
+        return KeyChange(expected=str(self.id), row=row)
+
+    def replaced(self, job: Job, *, call: str, content: str, now: datetime) -> KeyChange:
+        """Return what a replacement does to the row: the call that made the old job is remembered."""
+        row = {**rows.moved_key_row(job), "calls": self.displaced_by(self.current, now=now)}
+        return KeyChange(expected=str(self.id), row={**row, "call": call, "content": content})
+
+    @classmethod
+    def of(cls, row: Row, *, key: str, queue: str) -> "NameRow":
+        """Return what a key's row says. Raises KeyReused where it says nothing: a direct producer may write anything.
+
+        One that names a job of another queue says nothing either: it is not to reach that queue with others' rights.
+        """
+        try:
+            calls = tuple(
+                NamedCall(call=str(call), id=JobId.parse(id), is_done=bool(is_done), displaced=int(displaced))
+                for call, id, is_done, displaced in json.loads(str(row.get("calls", "[]")))
+            )
+            id = JobId.parse(str(row.get("id")))
+        except (JobNotFound, ValueError, TypeError, OverflowError, RecursionError):
+            raise KeyReused(f"key is {key!r}: its row names no job: use another key") from None
+        if any(each.queue != queue for each in (id, *(call.id for call in calls))):
+            raise KeyReused(f"key is {key!r}: its row names a job of another queue: use another key")
+        call, content = str(row.get("call", "")), str(row.get("content", ""))
+        is_done, is_released = bool(row.get("done")), bool(row.get("released"))
+        return cls(key=key, id=id, call=call, content=content, is_done=is_done, is_released=is_released, calls=calls)
+
+
+def checked_call(call: object) -> str:
+    """Return the name of a call. Raises InvalidJob unless it has 1 to 255 printable ASCII characters."""
+    try:
+        return checked_key(call)
+    except InvalidJob as error:
+        raise InvalidJob(f"idempotency_key{str(error).removeprefix('key')}") from None
+
+
+def read_name(key: str, queue: str, *, table: Table, now: datetime) -> NameRow:
+    """Return the row of a key whose job is not past its retention.
+
+    Raises JobNotFound where there is none, InvalidJob for what is no key, Throttled or Unavailable.
+    """
+    row_key = rows.name_key(queue, checked_key(key))
+    reading = table.read([row_key])
+    if row_key in reading.unread:
+        raise Unavailable(f"the row of key {key!r} could not be read: try again")
+    row = reading.rows.get(row_key)
+    try:
+        read = NameRow.of(row, key=key, queue=queue) if row and rows.is_live(row, now=now) else None
+    except KeyReused:
+        read = None
+    if read is None or read.is_released:
+        raise JobNotFound(f"no job of queue {queue} was scheduled under the key {key!r}, or its retention is over")
+    return read
+
+
+def content_hash(job: Job, *, payload_hash: str) -> str:
+    """Return the hash of all that a worker gets of a job."""
+    content = json.dumps([payload_hash, job.kind, job.tenant, job.priority])
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """A job to be scheduled under its key, with the hash of its content, and the name of the call, if it has one.
+
+    `earliest` is the time that was wished, where that is past: another call's present may lie between. `place` returns
+    a job with its payload where that is kept.
+    """
+
+    job: Job
+    earliest: datetime
+    content: str
+    if_exists: IfExists
+    call: str | None
+    place: Callable[[Job], Job]
+
+    @property
+    def key(self) -> str:
+        return self.job.key or ""
+
+    def is_met_by(self, name: NameRow, tail: JobId) -> bool:
+        """Return whether the job of a key has the content and the time that are wished."""
+        return name.content == self.content and self.earliest <= tail.due <= self.job.id.due
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """The job that a call gets under a key. `is_done`: it was submitted. `is_new`: this call made it.
+
+    `moved_from` is the job that it replaced, if it did.
+    """
+
+    id: JobId
+    is_done: bool
+    is_new: bool
+    moved_from: JobId | None = None
+
+
+class _State(Enum):
+    CANCELLED = "cancelled"
+    LEFT = "left"
+    WAITING = "waiting"
+
+
+class Names:
+    """Gives the jobs of a queue their names. `mover` moves what is replaced, `new_uid` returns a random UUID."""
+
+    def __init__(
+        self, queue: QueueSettings, *, table: Table, mover: Mover, clock: Clock, new_uid: Callable[[], str]
+    ) -> None:
+        self._queue, self._table, self._mover, self._clock, self._new_uid = queue, table, mover, clock, new_uid
+
+    def claim(self, wish: Wish, *, until: float) -> Claim:
+        """Return the job that is to be submitted for a wish, or that has its key already.
+
+        Begins no request after `until` (monotonic): a later attempt of the same call may have begun. Raises KeyReused
+        when the key's job has another content and is not to be replaced, JobExists when there is one and is not to be,
+        InvalidJob, Throttled or Unavailable.
+        """
+        for _ in range(_ATTEMPTS):
+            self._check_time(until)
+            row = rows.name_row(wish.job, call=wish.call or "", content=wish.content)
+            there = self._table.claim(row, now=self._clock.now())
+            name = NameRow.of(there, key=wish.key, queue=self._queue.name)
+            claim = self._of_this_call(name, wish) or self._of_another(name, wish, until=until)
+            if claim is not None:
+                return claim
+        raise NotYet(f"key {wish.key!r} was changed by others at each of {_ATTEMPTS} attempts: try again")
+
+    def _check_time(self, until: float) -> None:
+        if self._clock.monotonic() >= until:
+            raise NotYet("out of time: it was not scheduled")
+
+    def _of_this_call(self, name: NameRow, wish: Wish) -> Claim | None:
+        """Return the job that this call has made under the key, whatever became of it."""
+        if name.id == wish.job.id:
+            return Claim(id=name.id, is_done=False, is_new=True)
+        if not wish.call:
+            return None
+        if name.call == wish.call and not name.is_released:
+            self._check_content(name, name.id, wish)
+            return self._unless_released(name, is_new=True)
+        earlier = name.call_of(wish.call)
+        return None if earlier is None else Claim(id=earlier.id, is_done=earlier.is_done, is_new=True)
+
+    def _check_content(self, name: NameRow, id: JobId, wish: Wish) -> None:
+        if name.content != wish.content:
+            raise KeyReused(f"key is {wish.key!r}: it belongs to job {id}, which has another payload, kind or tenant")
+
+    def _unless_released(self, name: NameRow, *, is_new: bool) -> Claim | None:
+        """Return a key's own job, which others may submit too: then it is not released. None: it was, just now."""
+        if name.is_done:
+            return Claim(id=name.id, is_done=True, is_new=is_new)
+        if not self._table.share(rows.name_key(self._queue.name, name.key), id=str(name.id)):
+            return None
+        return Claim(id=name.id, is_done=False, is_new=is_new)
+
+    def _of_another(self, name: NameRow, wish: Wish, *, until: float) -> Claim | None:
+        """Return what becomes of a wish beside the key's job; None: that has changed, begin again."""
+        followed = (name, name.id, _State.CANCELLED, "") if name.is_released else self._look(name)
+        if followed is None:
+            return None
+        self._check_time(until)
+        name, tail, state, fence = followed
+        if state is _State.CANCELLED:
+            return self._take_over(name, wish)
+        if wish.if_exists is IfExists.FAIL:
+            error = JobExists(f"key is {wish.key!r}: job {tail} has it, and if_exists is 'fail'")
+            error.job_id = str(tail)
+            raise error
+        is_undone = not name.is_done and tail == name.id
+        if wish.if_exists is IfExists.REPLACE and not wish.is_met_by(name, tail):
+            is_waiting = state is _State.WAITING
+            return self._replace(name, tail, wish, fence=fence) if is_waiting else self._take_over(name, wish)
+        if is_undone or state is _State.WAITING:
+            self._check_content(name, tail, wish)
+        return self._unless_released(name, is_new=False) if is_undone else Claim(id=tail, is_done=True, is_new=False)
+
+    def _look(self, name: NameRow) -> tuple[NameRow, JobId, _State, str] | None:
+        """Follow a key's job to where it is now; return its row, that job, its state and its fence.
+
+        None where the row has changed meanwhile: begin again.
+        """
+        id = name.id
+        for _ in range(MOST_HOPS + 1):
+            cancelled, state = rows.cancellation_key(id), rows.state_key(id.partition)
+            existing = read(id, cancelled, state, table=self._table)
+            fence, cancellation = rows.read_state(existing.get(state)).fence, existing.get(cancelled)
+            has_left = id.route is Route.DIRECT or fence >= instant.text(id.due)
+            if has_left and cancellation is None:
+                # They are not read at one instant: what was just moved must not count as sent.
+                cancellation = self._table.read_barrier(cancelled)
+            if cancellation is None:
+                return name, id, _State.LEFT if has_left else _State.WAITING, fence
+            moved = moved_to(cancellation)
+            if moved is None:
+                return name, id, _State.CANCELLED, fence
+            again = self._read_again(name)
+            if again is None or again.id != name.id:
+                return None
+            name, id = again, moved
+        raise too_many_hops(name.id)
+
+    def _read_again(self, name: NameRow) -> NameRow | None:
+        row_key = rows.name_key(self._queue.name, name.key)
+        row = read(name.id, row_key, table=self._table).get(row_key)
+        return NameRow.of(row, key=name.key, queue=self._queue.name) if row else None
+
+    def _take_over(self, name: NameRow, wish: Wish) -> Claim | None:
+        now = self._clock.now()
+        displaced = None if wish.call and name.call == wish.call else name.current
+        row = rows.name_row(wish.job, call=wish.call or "", content=wish.content)
+        row = {**row, "calls": name.displaced_by(displaced, now=now)}
+        is_ours = self._table.take_over(row, expected=str(name.id))
+        return Claim(id=wish.job.id, is_done=False, is_new=True) if is_ours else None
+
+    def _replace(self, name: NameRow, tail: JobId, wish: Wish, *, fence: str) -> Claim | None:
+        """Move a key's job, with the content that is wished. Its partition stays, so that one fence speaks for both."""
+        id = replace(tail, due=wish.job.id.due, uid=self._new_uid())
+        change = name.replaced(
+            replace(wish.job, id=id), call=wish.call or "", content=wish.content, now=self._clock.now()
+        )
+        job = wish.place(replace(wish.job, id=id))
+        if not self._mover.run(Intent(job=job, old=tail, change=change), fence=fence):
+            return None
+        return Claim(id=id, is_done=True, is_new=False, moved_from=tail)

@@ -1,0 +1,429 @@
+"""A key is the name of one job: what each call under it does, by what became of the job that has it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from dueline.core import rows
+from dueline.core.job import Partition, Route, State
+from dueline.core.message import KEY_CHANGE, Message
+from dueline.core.names import MOST_CALLS, read_name
+from dueline.core.request import IfExists, Request
+from dueline.core.submit import SubmitResult
+from dueline.errors import (
+    AlreadyFinished,
+    InvalidJob,
+    JobExists,
+    JobNotFound,
+    KeyReused,
+    NotYet,
+    Throttled,
+    Unavailable,
+)
+from tests.builders import NOW, RETENTION, a_queue
+from tests.system import System
+from tests.wire import failing, losing_the_answer, meanwhile, on, straight
+
+KEY = "reminder-ann"
+AN_HOUR = 3600
+SOON, LATER = NOW + timedelta(minutes=20), NOW + timedelta(hours=2)
+KEEP, REPLACE, FAIL = IfExists.KEEP, IfExists.REPLACE, IfExists.FAIL
+EACH = pytest.mark.parametrize("if_exists", list(IfExists))
+
+
+def named(payload=1, *, at=SOON, key=KEY, **more):
+    return Request(payload=payload, at=at, key=key, **more)
+
+
+def result_of(system, request):
+    (result,) = system.submit_each(request)
+    assert isinstance(result, SubmitResult), result
+    return result
+
+
+def error_of(system, request):
+    (error,) = system.submit_each(request)
+    assert not isinstance(error, SubmitResult), error
+    return error
+
+
+def holder(system, key=KEY, queue="emails"):
+    """Return the id that a key's row has."""
+    return read_name(key, queue, table=system.table, now=system.clock.now()).id
+
+
+def pass_time(system, *, hours=4):
+    for _ in range(2 * hours):
+        system.ingest()
+        system.clock.sleep(AN_HOUR / 2)
+        for number in range(system.settings["emails"].partitions):
+            system.tick(Partition(queue="emails", number=number))
+    system.ingest()
+
+
+# The table, cell by cell
+
+
+@EACH
+def test_free_key_makes_a_job(if_exists):
+    system = System()
+    made = result_of(system, named(if_exists=if_exists))
+    assert (made.state, made.is_new, made.moved_from) == (State.SCHEDULED, True, None)
+    assert holder(system) == made.job.id
+    pass_time(system)
+    assert system.arrived() == [made.job.id]
+
+
+@EACH
+def test_key_is_free_past_the_retention(if_exists):
+    system = System()
+    first = result_of(system, named())
+    pass_time(system, hours=1)
+    system.clock.sleep((SOON + RETENTION - system.clock.now()).total_seconds())
+    made = result_of(system, named(at=None, delay=AN_HOUR, call="c", if_exists=if_exists))
+    assert made.is_new
+    assert made.job.id != first.job.id
+
+
+def test_waiting_job_is_kept():
+    system = System()
+    first = result_of(system, named())
+    again = result_of(system, named(at=LATER))
+    assert (again.job.id, again.is_repeat, again.is_new) == (first.job.id, True, False)
+    pass_time(system)
+    assert system.arrived() == [first.job.id]
+
+
+@pytest.mark.parametrize("other", [{"payload": 2}, {"tenant": "b"}, {"priority": 2}, {"kind": "welcome"}])
+def test_waiting_job_of_other_content_is_not_kept(other):
+    system = System(a_queue(priorities=2))
+    first = result_of(system, named())
+    error = error_of(system, named(**other))
+    assert isinstance(error, KeyReused)
+    assert f"key is '{KEY}': it belongs to job {first.job.id}" in str(error)
+
+
+@pytest.mark.parametrize("at", [SOON, LATER, NOW])
+@pytest.mark.parametrize("payload", [1, 2])
+def test_waiting_job_is_replaced(at, payload):
+    system = System()
+    system.tick()
+    first = result_of(system, named(tenant="a"))
+    replaced = result_of(system, named(payload, at=at, if_exists=REPLACE, tenant="b"))
+    assert (replaced.is_new, replaced.moved_from, replaced.job.id.due) == (False, first.job.id, at)
+    assert holder(system) == replaced.job.id
+    pass_time(system)
+    assert system.arrived() == [replaced.job.id]
+    sent = system.queues["emails"].deliveries[0].message.job()
+    assert (sent.payload, sent.tenant, sent.key) == (str(payload), "b", KEY)
+
+
+def test_same_wish_replaces_nothing():
+    system = System()
+    first = result_of(system, named())
+    again = result_of(system, named(if_exists=REPLACE))
+    assert (again.job.id, again.moved_from) == (first.job.id, None)
+
+
+def test_existing_job_fails_the_call():
+    system = System()
+    first = result_of(system, named())
+    for _ in ("waiting", "left"):
+        error = error_of(system, named(if_exists=FAIL))
+        assert (type(error), error.job_id) == (JobExists, str(first.job.id))
+        pass_time(system, hours=1)
+
+
+@EACH
+@pytest.mark.parametrize("has_left", [False, True], ids=["200", "202"])
+def test_cancelled_job_leaves_its_key(if_exists, has_left):
+    system = System()
+    first = result_of(system, named())
+    if has_left:
+        pass_time(system, hours=1)
+    system.cancel(first.job.id)
+    second = result_of(system, named(2, at=LATER, if_exists=if_exists))
+    assert second.is_new
+    assert holder(system) == second.job.id != first.job.id
+    pass_time(system)
+    assert system.arrived() == [*([first.job.id] if has_left else []), second.job.id]
+
+
+@pytest.mark.parametrize("payload", [1, 2])
+def test_job_that_left_is_kept(payload):
+    system = System()
+    first = result_of(system, named())
+    pass_time(system, hours=1)
+    again = result_of(system, named(payload, at=LATER))
+    assert (again.job.id, again.is_new) == (first.job.id, False)
+    pass_time(system)
+    assert system.arrived() == [first.job.id]
+
+
+@pytest.mark.parametrize(("wish", "is_another"), [({}, False), ({"payload": 2}, True), ({"at": LATER}, True)])
+def test_job_that_left_is_replaced_by_another(wish, is_another):
+    system = System()
+    first = result_of(system, named())
+    pass_time(system, hours=1)
+    second = result_of(system, named(**{"at": SOON, **wish}, if_exists=REPLACE))
+    assert second.is_new is is_another
+    pass_time(system)
+    assert system.arrived() == [first.job.id, *([second.job.id] if is_another else [])]
+
+
+@EACH
+@pytest.mark.parametrize("became", ["waiting", "left", "cancelled", "moved", "replaced", "taken over"])
+def test_repeated_call_gets_its_own_job(if_exists, became):
+    system = System()
+    call = named(at=None, delay=AN_HOUR / 3, call="mine", if_exists=if_exists)
+    first = result_of(system, call)
+    match became:
+        case "left":
+            pass_time(system, hours=1)
+        case "cancelled":
+            system.cancel(first.job.id)
+        case "moved":
+            system.reschedule(first.job.id, at=LATER)
+        case "replaced":
+            result_of(system, named(2, at=LATER, if_exists=REPLACE))
+        case "taken over":
+            system.cancel(first.job.id)
+            result_of(system, named(2, at=LATER))
+    before = system.in_the_table()
+    again = result_of(system, call)
+    assert again.is_repeat
+    assert again.job.id == (holder(system) if became == "moved" else first.job.id)
+    assert system.in_the_table() == before
+
+
+# By key and by any id
+
+
+def test_reschedule_by_key_moves_its_job():
+    system = System()
+    first = result_of(system, named())
+    moved = system.reschedule_by_key(KEY, at=LATER, call="m")
+    assert (moved.moved_from, moved.id.due, holder(system)) == (first.job.id, LATER, moved.id)
+    assert system.reschedule_by_key(KEY, at=LATER + timedelta(hours=1), call="m").id == moved.id
+    pass_time(system)
+    assert system.arrived() == [moved.id]
+
+
+def test_reschedule_by_key_is_remembered_after_another():
+    system = System()
+    result_of(system, named())
+    system.reschedule_by_key(KEY, delay=AN_HOUR, call="first")
+    last = system.reschedule_by_key(KEY, at=LATER, call="second").id
+    assert system.reschedule_by_key(KEY, delay=AN_HOUR, call="first").id == last
+    assert holder(system) == last
+
+
+@pytest.mark.parametrize("at", [SOON + timedelta(minutes=1), NOW + timedelta(seconds=30)], ids=["later", "soon"])
+def test_reschedule_by_id_takes_the_key_along(at):
+    system = System()
+    system.tick()
+    first = result_of(system, named())
+    moved = system.reschedule(first.job.id, at=at)
+    assert holder(system) == moved
+    assert result_of(system, named()).job.id == moved
+
+
+def test_reschedule_by_id_leaves_a_key_that_is_anothers():
+    system = System()
+    first = result_of(system, named())
+    other = result_of(system, named(key="other"))
+    key = rows.name_key("emails", KEY)
+    system.table.write([{**system.table.read([key]).rows[key], "id": str(other.job.id)}])
+    moved = system.reschedule(first.job.id, at=LATER)
+    assert holder(system) == other.job.id
+    pass_time(system)
+    assert sorted(map(str, system.arrived())) == sorted(map(str, [moved, other.job.id]))
+
+
+@pytest.mark.parametrize("reschedule", ["by key", "unknown"])
+def test_no_job_of_a_key_is_moved(reschedule):
+    system = System()
+    if reschedule == "by key":
+        system.cancel(result_of(system, named()).job.id)
+        with pytest.raises(AlreadyFinished, match="was cancelled"):
+            system.reschedule_by_key(KEY, at=LATER)
+    else:
+        with pytest.raises(JobNotFound, match="was scheduled under the key 'reminder-ann'"):
+            system.reschedule_by_key(KEY, at=LATER)
+
+
+def test_key_lives_as_long_as_its_moved_job():
+    system = System()
+    first = result_of(system, named())
+    moved = system.reschedule(first.job.id, at=NOW + timedelta(days=300))
+    key, cancelled = rows.name_key("emails", KEY), rows.cancellation_key(first.job.id)
+    found = system.table.read([key, cancelled]).rows
+    assert found[key]["ttl"] == int((moved.due + RETENTION).timestamp())
+    assert found[cancelled]["ttl"] > moved.due.timestamp()
+
+
+# Soon, buffered, at the same moment, and in between
+
+
+@pytest.mark.parametrize("delay", [0, 60, 800])
+def test_named_job_takes_the_table_however_soon(delay):
+    system = System()
+    system.tick()
+    made = result_of(system, named(at=None, delay=delay))
+    assert made.job.id.route is Route.TABLE
+    pass_time(system, hours=1)
+    assert system.arrived() == [made.job.id]
+
+
+def test_buffered_job_has_its_key():
+    system = System()
+    system.breakers["emails"].trip()
+    made = result_of(system, named())
+    assert made.state is State.ACCEPTED
+    system.ingest()
+    moved = system.reschedule(made.job.id, at=LATER)
+    assert holder(system) == moved
+
+
+@pytest.mark.parametrize("if_exists", [KEEP, REPLACE])
+def test_claimed_job_that_was_never_sent_is_sent(if_exists):
+    system = System()
+    system.wire.around = lambda call: failing(Unavailable("no"))(call) if call.name in SENDS else straight(call)
+    error_of(system, named())
+    first = holder(system)
+    system.wire.around = straight
+    system.clock.sleep(AN_HOUR)
+    system.tick()
+    again = result_of(system, named(if_exists=if_exists))
+    assert (again.job.id, again.is_new) == (first, False)
+    assert system.arrived() == [first]
+
+
+SENDS = ("table.add", "table.write", "inbound.send")
+
+
+def test_unsent_job_of_other_content_is_refused():
+    system = System()
+    system.wire.around = lambda call: failing(Unavailable("no"))(call) if call.name in SENDS else straight(call)
+    error_of(system, named())
+    system.wire.around = straight
+    system.clock.sleep(AN_HOUR)
+    system.tick()
+    assert isinstance(error_of(system, named(2)), KeyReused)
+    assert result_of(system, named(2, at=LATER + timedelta(hours=1), if_exists=REPLACE)).is_new
+
+
+@pytest.mark.parametrize("react", [failing(Throttled("slow")), failing(Unavailable("no")), losing_the_answer])
+@pytest.mark.parametrize("name", ["table.claim", "table.read", "table.write", "table.move", "table.add"])
+def test_call_repeated_after_a_fault_makes_one_job(name, react):
+    system = System()
+    first = result_of(system, named())
+    system.wire.around = on(name, react, times=1)
+    call = named(2, at=None, delay=AN_HOUR, if_exists=REPLACE, call="c")
+    system.submit_each(call)
+    system.clock.sleep(1)
+    last = result_of(system, call)
+    assert holder(system) == last.job.id
+    pass_time(system)
+    assert system.arrived() == [last.job.id] != [first.job.id]
+
+
+def test_replacement_of_what_was_just_moved_begins_again():
+    system = System()
+    first = result_of(system, named())
+    cut_in = meanwhile(lambda: system.reschedule_by_key(KEY, at=LATER))
+    system.wire.around = on("table.move", cut_in, times=1)
+    last = result_of(system, named(2, at=LATER + timedelta(minutes=1), if_exists=REPLACE))
+    assert last.moved_from not in (None, first.job.id)
+    pass_time(system)
+    assert system.arrived() == [last.job.id]
+
+
+def test_key_that_changes_at_each_attempt_is_not_yet():
+    system = System()
+    first = result_of(system, named())
+    system.cancel(first.job.id)
+    system.wire.around = on("table.take_over", lambda _: False)
+    assert isinstance(error_of(system, named(2)), NotYet)
+
+
+def test_key_remembers_so_many_calls():
+    system = System()
+    result_of(system, named(0, call="0"))
+    for number in range(1, MOST_CALLS + 1):
+        result_of(system, named(number, call=str(number), if_exists=REPLACE))
+    error = error_of(system, named("x", call="x", if_exists=REPLACE))
+    assert "over 8 calls have changed its job within an hour" in str(error)
+    system.clock.sleep(AN_HOUR - 1)
+    assert isinstance(error_of(system, named("x", call="x", if_exists=REPLACE)), Unavailable)
+    system.clock.sleep(1)
+    result_of(system, named("x", call="x", if_exists=REPLACE, at=LATER))
+
+
+def test_call_without_a_name_is_not_remembered():
+    system = System()
+    for number in range(3 * MOST_CALLS):
+        result_of(system, named(number, if_exists=REPLACE))
+    assert rows.name_key("emails", KEY) in system.table.read([rows.name_key("emails", KEY)]).rows
+
+
+def test_named_jobs_of_one_call_are_one():
+    system = System()
+    first, second, other = system.submit_each(named(), named(at=LATER), named(2))
+    assert first.job.id == second.job.id
+    assert isinstance(other, KeyReused)
+
+
+def test_named_job_costs_two_writes_more():
+    system, calls = System(), []
+    system.wire.around = lambda call: (calls.append(call.name), straight(call))[1]
+    result_of(system, named())
+    assert calls == ["table.claim", "table.add", "table.read", "table.mark_done"]
+
+
+# What bad input gets
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        (named(key=""), "key is '': it must have 1 to 255"),
+        (named(key="x" * 256), "it must have 1 to 255 printable ASCII characters"),
+        (named(key="a\nb"), "it must have 1 to 255 printable ASCII characters"),
+        (named(call="\x7f"), "idempotency_key is '\\\\x7f': it must have 1 to 255"),
+        (named(at=None, delay=60, if_exists=REPLACE), "give the call an idempotency key, or give at"),
+        (Request(payload=1, if_exists=FAIL), "if_exists is 'fail', and there is no key"),
+        (named(kind="Welcome"), "kind is 'Welcome': it must have 1 to 64 of"),
+    ],
+)
+def test_bad_name_is_refused_at_once(request_, answer):
+    system = System()
+    system.wire.around = failing(AssertionError("nothing is to be requested"))
+    error = error_of(system, request_)
+    assert isinstance(error, InvalidJob)
+    assert answer.replace("\\\\", "\\") in str(error)
+
+
+@EACH
+@pytest.mark.parametrize("forged", ["another queue", "no id", "no calls"])
+def test_forged_key_row_is_refused(if_exists, forged):
+    system = System(a_queue(), a_queue(name="invoices"))
+    mine = result_of(system, named())
+    other = replace(mine.job.id, partition=Partition(queue="invoices", number=0))
+    change = {"another queue": {"id": str(other)}, "no id": {"id": "x"}, "no calls": {"calls": "x"}}[forged]
+    key = rows.name_key("emails", KEY)
+    system.table.write([{**system.table.read([key]).rows[key], **change}])
+    assert isinstance(error_of(system, named(if_exists=if_exists)), KeyReused)
+    with pytest.raises(JobNotFound):
+        system.reschedule_by_key(KEY, at=LATER)
+
+
+@pytest.mark.parametrize("text", ["x", "[]", "{}", '{"call": "x"}'])
+def test_forged_key_change_is_no_move(text):
+    system = System()
+    first = result_of(system, named())
+    job = replace(first.job, id=replace(first.job.id, due=LATER, uid="00000000-0000-4000-8000-0000000000ff"))
+    message = Message.of(job, moves=first.job.id)
+    done = system.ingest_message(replace(message, attributes={**message.attributes, KEY_CHANGE: text}))
+    assert [KEY_CHANGE in each.reason for each in done.rejected] == [True]
