@@ -131,7 +131,7 @@ class TooManyChanges(DuelineError):
 
 
 class IdReused(DuelineError, ValueError):
-    """The id that the caller made belongs to a job with another payload, tenant or priority. Nothing was changed."""
+    """The id that the caller made is of a job with another payload, kind, tenant or priority. Nothing was changed."""
 
 
 class KeyReused(DuelineError, ValueError):

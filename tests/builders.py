@@ -34,6 +34,8 @@ def a_job(
     *,
     payload: str = '{"to":"ada"}',
     expires: datetime | None = None,
+    key: str | None = None,
+    kind: str | None = None,
     tenant: str | None = None,
     priority: int = 1,
     offloaded_bytes: int | None = None,
@@ -45,7 +47,8 @@ def a_job(
 ) -> Job:
     id = an_id(**of_id)
     over = id.due + RETENTION if expires is None else expires
-    fields = {"tenant": tenant, "priority": priority, "offloaded_bytes": offloaded_bytes, "trace": trace}
+    fields = {"key": key, "kind": kind, "tenant": tenant, "priority": priority, "trace": trace}
+    fields |= {"offloaded_bytes": offloaded_bytes}
     fields |= {"schedule": schedule, "scheduled_for": scheduled_for, "exclusive": exclusive}
     return Job(id=id, payload=payload, expires=over, **fields)
 

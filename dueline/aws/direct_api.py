@@ -121,12 +121,12 @@ class DirectApi:
             return _job(*self._retry_with_new_settings(id.queue, move))
 
     def page(
-        self, queue: str, *, start: datetime | None, end: datetime | None, after: str
+        self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
     ) -> tuple[Sequence[ScheduledJob], str]:
         now = self._deployed.clock.now()
         # What goes on begins behind `after`: the present has moved since.
         first = start or (instant.EPOCH if after else now)
-        span = Span(start=first, end=end or FAR_END, after=after, limit=MOST_JOBS)
+        span = Span(start=first, end=end or FAR_END, after=after, limit=MOST_JOBS, kind=kind)
         with map_caller_errors(f"listing jobs of queue {queue}"):
             settings, table, spread = self._published.queue(queue), self._deployed.table, self._deployed.spread
             page = list_jobs(span, queue=settings, table=table, now=now, spread=spread)

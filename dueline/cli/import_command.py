@@ -298,7 +298,12 @@ class Import:
 
     def _command(self, source: str) -> str:
         of_run = {name: getattr(self._run.target, name) for name in ("name", "url", "profile", "region")}
-        of_jobs = {**self._same_jobs(), "tenant": self._job.tenant, "priority": self._job.priority}
+        of_jobs = {
+            **self._same_jobs(),
+            "kind": self._job.kind,
+            "tenant": self._job.tenant,
+            "priority": self._job.priority,
+        }
         before, after = _typed(of_run, connect.Target()), _typed(of_jobs, models.NewJob(payload=None))
         return shlex.join(["dueline", *before, "schedule", self._queue, source, "--lines", *after])
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,11 +18,14 @@ from dueline.errors import RETRYABLE, DuelineError
 
 # A table's cell of a payload.
 _SHOWN_CHARACTERS = 80
+# What not every job has: a column without any is left out.
+_OPTIONAL_COLUMNS = {"kind": "kind", "key": "key", "schedule": "schedule", "scheduled_for": "for"}
 _TOO_LATE = "it is or may be in its queue already; a worker that uses the library still skips it"
 
 From = Annotated[datetime | None, options.time_option("Jobs due from then on; by default, now.", "--from")]
 To = Annotated[datetime | None, options.time_option("Jobs due before then.", "--to")]
 Limit = Annotated[int, typer.Option(min=1, max=10**9, help="How many at most.")]
+OfKind = Annotated[str | None, typer.Option("--kind", help="Only jobs of this kind.")]
 Payload = Annotated[
     str, typer.Argument(metavar="PAYLOAD", show_default=False, help="JSON; - reads stdin, @name a file.")
 ]
@@ -86,21 +89,26 @@ def run_now(ctx: typer.Context, ids: options.Ids) -> None:
     _show_each(run, ids, run.client.run_now)
 
 
-def jobs(ctx: typer.Context, queue: options.Queue, start: From = None, end: To = None, limit: Limit = 100) -> None:
+def jobs(
+    ctx: typer.Context,
+    queue: options.Queue,
+    start: From = None,
+    end: To = None,
+    kind: OfKind = None,
+    limit: Limit = 100,
+) -> None:
     """List a queue's scheduled jobs, in due order."""
     run = connect.run_of(ctx)
-    scheduled = islice(run.client.jobs(queue, start=start, end=end), limit)
+    scheduled = islice(run.client.jobs(queue, start=start, end=end, kind=kind), limit)
     if run.screen.as_json:
         for job in scheduled:
             has_payload = job.payload_at is None and job.payload_text is None
             run.screen.json(screen.json_of(job) | ({"payload": job.payload} if has_payload else {}))
         return
     jobs = list(scheduled)
-    if any(job.schedule for job in jobs):
-        rows = ((job.id, job.due, job.schedule, job.scheduled_for, _shown(job)) for job in jobs)
-        run.screen.table(["id", "due", "schedule", "for", "payload"], rows)
-    else:
-        run.screen.table(["id", "due", "payload"], ((job.id, job.due, _shown(job)) for job in jobs))
+    columns = [(field, title) for field, title in _OPTIONAL_COLUMNS.items() if any(getattr(job, field) for job in jobs)]
+    rows = ((job.id, job.due, *(getattr(job, field) for field, _ in columns), _shown(job)) for job in jobs)
+    run.screen.table(["id", "due", *(title for _, title in columns), "payload"], rows)
     if len(jobs) == limit:
         run.screen.line(f"the first {limit}: --limit shows more, --from continues")
 
@@ -139,6 +147,7 @@ def schedule(
     delay: options.Delay = None,
     key: Key = None,
     id: Id = None,
+    kind: options.Kind = None,
     tenant: options.Tenant = None,
     priority: options.Priority = 1,
     lines: OfLines = False,
@@ -150,7 +159,7 @@ def schedule(
     if lines:
         if id:
             raise typer.BadParameter("--id is of one job: with --lines give --key")
-        job = NewJob(payload=None, at=at, delay=delay, key=key, tenant=tenant, priority=priority)
+        job = NewJob(payload=None, at=at, delay=delay, key=key, kind=kind, tenant=tenant, priority=priority)
         importing = import_command.Import(run, queue, payload, job, token=of_run, left=left)
         with import_command.lines_of(payload) as content:
             return importing.carry_out(content)
@@ -158,8 +167,9 @@ def schedule(
         if value:
             raise typer.BadParameter(f"{option} goes with --lines")
     try:
+        time: dict[str, Any] = {"at": at, "delay": delay, "key": key, "id": id}
         scheduled = run.client.schedule(
-            queue, options.payload(payload), at=at, delay=delay, key=key, id=id, tenant=tenant, priority=priority
+            queue, options.payload(payload), **time, kind=kind, tenant=tenant, priority=priority
         )
     except RETRYABLE as error:
         if error.job_id and not error.key:

@@ -130,5 +130,6 @@ Delay = Annotated[timedelta | None, span_option("How long until it is due: 90, 1
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
 Limit = Annotated[int | None, typer.Option(min=1, help="How many at most.")]
+Kind = Annotated[str | None, typer.Option(help="Which handler of the queue runs it, such as welcome.")]
 Tenant = Annotated[str | None, typer.Option(help="The tenant that it belongs to.")]
 Priority = Annotated[int, typer.Option(help="1 is the most urgent.")]

@@ -79,9 +79,12 @@ class Api(Protocol):
         """
 
     def page(
-        self, queue: str, *, start: datetime | None, end: datetime | None, after: str
+        self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
     ) -> tuple[Sequence[ScheduledJob], str]:
-        """Return a page of the scheduled jobs in due order, and the `after` of the next page: "" after the last."""
+        """Return a page of the scheduled jobs, all or of one kind, in due order, and the `after` of the next page.
+
+        That is "" after the last.
+        """
 
     def queues(self) -> Sequence[QueueSettings]:
         """Return the settings of all queues."""

@@ -179,8 +179,8 @@ class AsyncClient:
             yield result
 
     async def jobs(
-        self, queue: str, *, start: datetime | None = None, end: datetime | None = None
+        self, queue: str, *, start: datetime | None = None, end: datetime | None = None, kind: str | None = None
     ) -> AsyncIterator[ScheduledJob]:
         """Yield the scheduled jobs, as Client.jobs does."""
-        async for job in in_portions(self.client.jobs(queue, start=start, end=end)):
+        async for job in in_portions(self.client.jobs(queue, start=start, end=end, kind=kind)):
             yield job

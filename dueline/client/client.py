@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dueline import otel
 from dueline.client.api import MOST_BYTES, Api, Draft
@@ -16,7 +16,7 @@ from dueline.client.http import HttpApi
 from dueline.client.models import Job, NewJob, ScheduledJob, checked_bound
 from dueline.client.schedules import Schedules, paginate
 from dueline.core.clock import SystemClock
-from dueline.core.job import JobId, State, queue_name
+from dueline.core.job import JobId, State, check_kind, queue_name
 from dueline.core.message import batches
 from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock
@@ -105,15 +105,18 @@ class Client:
         delay: float | timedelta | None = None,
         key: str | None = None,
         id: str | None = None,
+        kind: str | None = None,
         tenant: str | None = None,
         priority: int = 1,
     ) -> Job:
         """Schedule a job and return it. NewJob describes the arguments.
 
         Raises InvalidJob, PayloadTooLarge for a payload over 10 MiB, QueueNotFound, or KeyReused or IdReused when the
-        key or the id belongs to a job with another payload. A wrong time, key or payload raises before any request.
+        key or the id belongs to a job with another payload. A wrong time, key, kind or payload raises before any
+        request.
         """
-        job = NewJob(payload=payload, at=at, delay=delay, key=key, id=id, tenant=tenant, priority=priority)
+        time: dict[str, Any] = {"at": at, "delay": delay, "key": key, "id": id}
+        job = NewJob(payload=payload, **time, kind=kind, tenant=tenant, priority=priority)
         draft = self._api.draft(job, trace=otel.current())
         return self._calls.run(partial(self._schedule_once, queue_name(queue), draft))
 
@@ -150,15 +153,18 @@ class Client:
         parsed = JobId.parse(id)
         return self._calls.run(lambda: self._api.get(parsed))
 
-    def jobs(self, queue: str, *, start: datetime | None = None, end: datetime | None = None) -> Iterator[ScheduledJob]:
-        """Yield the scheduled jobs in order of due time, from `start` (by default now) to just before `end`.
+    def jobs(
+        self, queue: str, *, start: datetime | None = None, end: datetime | None = None, kind: str | None = None
+    ) -> Iterator[ScheduledJob]:
+        """Yield the scheduled jobs, all or of one kind, in order of due time, from `start` (by default now) to `end`.
 
         The next page is fetched when the last one is used up. Jobs that are scheduled or cancelled meanwhile may or may
         not appear. Raises InvalidJob, before any request, for a time without a time zone or outside the years 1970 to
-        9998.
+        9998, and for a wrong kind.
         """
         first, last = checked_bound(start, name="start"), checked_bound(end, name="end")
-        page = partial(self._api.page, queue_name(queue), start=first, end=last)
+        check_kind(kind)
+        page = partial(self._api.page, queue_name(queue), start=first, end=last, kind=kind)
         return paginate(lambda after: self._calls.run(partial(page, after=after)))
 
     def reschedule(self, id: str, *, at: datetime | None = None, delay: float | timedelta | None = None) -> Job:

@@ -176,11 +176,11 @@ class HttpApi:
         return Job.of(self._request("PATCH", _job_path(id), json.dumps(time), headers={"idempotency-key": key}))
 
     def page(
-        self, queue: str, *, start: datetime | None, end: datetime | None, after: str
+        self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
     ) -> tuple[Sequence[ScheduledJob], str]:
         times = {"from": start, "to": end}
         query = {name: instant.text(instant.round_up(at)) for name, at in times.items() if at is not None}
-        query |= {"limit": str(MOST_JOBS)} | ({"next": after} if after else {})
+        query |= {"limit": str(MOST_JOBS)} | ({"next": after} if after else {}) | ({"kind": kind} if kind else {})
         return page_of(self._request("GET", f"{_jobs_path(queue)}?{urlencode(query)}"))
 
     def queues(self) -> Sequence[QueueSettings]:
@@ -254,7 +254,7 @@ class HttpApi:
         return [attempt(_job_or_error, each) for each in results]
 
 
-# What the other fields of a job take of a request at most: an id, or a time and a key, and a tenant.
+# What the other fields of a job take of a request at most: an id, or a time and a key, a kind and a tenant.
 _MOST_BYTES_OF_FIELDS = 2_000
 
 
@@ -271,6 +271,7 @@ def _json_of(request: Request, *, upload: str | None = None) -> str:
         "at": instant.text(instant.round_up(request.at)) if has_time and request.at is not None else None,
         "delay": request.delay if has_time else None,
         "key": request.key,
+        "kind": request.kind,
         "tenant": request.tenant,
         "priority": None if request.priority == 1 else request.priority,
     }

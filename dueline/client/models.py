@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 from dueline.core import idempotency, instant
 from dueline.core import job as core
-from dueline.core.job import JobId, Route, State, check_priority, check_tenant, checked_key
+from dueline.core.job import JobId, Route, State, check_kind, check_priority, check_tenant, checked_key
 from dueline.core.listing import FAR_END
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import check_size
@@ -31,7 +31,8 @@ class NewJob:
     time zone, or after `delay` (seconds or a timedelta); without either, now. `key` is an idempotency key: scheduling
     again with the same queue and key returns the job that is there. `id` takes the place of these three: it is the id
     that the job is to have, such as the `job_id` of an error. There is one job under it, however often that is
-    scheduled. `tenant` is the customer or group that the job belongs to: SQS fair queues keep one tenant's backlog from
+    scheduled. `kind` says which handler of its queue runs it; a job without one goes to the handler without one.
+    `tenant` is the customer or group that the job belongs to: SQS fair queues keep one tenant's backlog from
     delaying the others. `priority` is from 1, the most urgent, to as many as the queue has.
     """
 
@@ -40,6 +41,7 @@ class NewJob:
     delay: float | timedelta | None = None
     key: str | None = None
     id: str | None = None
+    kind: str | None = None
     tenant: str | None = None
     priority: int = 1
 
@@ -49,6 +51,7 @@ class NewJob:
         Without `now`, how far ahead the job may be due is left to the deployment to check. Raises InvalidJob, naming
         the field, its value and what is allowed, or PayloadTooLarge.
         """
+        check_kind(self.kind)
         check_tenant(self.tenant)
         check_priority(self.priority)
         request = Request(
@@ -58,6 +61,7 @@ class NewJob:
             delay=_checked_seconds(self.delay),
             key=None if self.key is None else checked_key(self.key),
             id=None if self.id is None else str(idempotency.parsed(self.id)),
+            kind=self.kind,
             tenant=self.tenant,
             priority=self.priority,
             trace=trace,
@@ -246,6 +250,8 @@ class ScheduledJob(Job):
     payload: object = field(default=None, repr=False)
     payload_text: str | None = field(default=None, repr=False)
     payload_at: PayloadPlace | None = None
+    key: str | None = None
+    kind: str | None = None
     tenant: str | None = None
     priority: int = 1
     traceparent: str | None = None
@@ -255,6 +261,8 @@ class ScheduledJob(Job):
         "payload": lambda value: value,
         "payload_text": text_of,
         "payload_at": lambda place: PayloadPlace(**place),
+        "key": text_of,
+        "kind": text_of,
         "tenant": text_of,
         "priority": number_of,
         "traceparent": text_of,
@@ -280,7 +288,7 @@ def _in_id(id: JobId) -> dict[str, Any]:
 
 def attributes(job: core.Job) -> dict[str, Any]:
     """Return a job's attributes besides its id and its payload, without those that are None."""
-    values = {name: getattr(job, name) for name in ("tenant", "priority", "schedule", "scheduled_for")}
+    values = {name: getattr(job, name) for name in ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")}
     values["traceparent"] = job.trace and job.trace.parent
     return {name: value for name, value in values.items() if value is not None}
 

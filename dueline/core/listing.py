@@ -15,7 +15,7 @@ from functools import partial
 from itertools import groupby
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, Partition, State
+from dueline.core.job import Job, Partition, State, check_kind
 from dueline.core.partitions import states_of
 from dueline.core.ports import ParallelMap, Table
 from dueline.core.queue_settings import QueueSettings
@@ -35,12 +35,16 @@ _PLACE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(#[!-~]{1,100})?", r
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """The jobs to list: due from `start` to just before `end`, behind the sort key `after`, so many."""
+    """The jobs to list, all or of one kind: due from `start` to just before `end`, behind `after`, so many.
+
+    `after` is a sort key.
+    """
 
     start: datetime = instant.EPOCH
     end: datetime = FAR_END
     after: str = ""
     limit: int = 20
+    kind: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,13 +95,15 @@ def list_jobs(span: Span, *, queue: QueueSettings, table: Table, now: datetime, 
     """List jobs of which a look-up says SCHEDULED, 1 to 100 of them, and at most 1 MiB of payloads or one job.
 
     What was cancelled before is not listed; a job that is dispatched meanwhile may be. A page behind much that is
-    cancelled may hold fewer jobs than there are, even none: the end is where `after` is None. Partitions are those that
-    the queue has now: jobs of one that it had before its count was lowered are dispatched, looked up and cancelled like
-    any, but not listed. A row that cannot be read, which its tick will park, is counted and logged.
-    Raises InvalidJob when `limit` is not from 1 to 100, Throttled or Unavailable.
+    cancelled, or of another kind, may hold fewer jobs than there are, even none: the end is where `after` is None.
+    Partitions are those that the queue has now: jobs of one that it had before its count was lowered are dispatched,
+    looked up and cancelled like any, but not listed. A row that cannot be read, which its tick will park, is counted
+    and logged.
+    Raises InvalidJob when `limit` is not from 1 to 100 or `kind` cannot be one, Throttled or Unavailable.
     """
     if not 1 <= span.limit <= MOST_JOBS:
         raise InvalidJob(f"limit is {span.limit}: it must be from 1 to {MOST_JOBS}")
+    check_kind(span.kind)
     states = read_states(queue, table=table, spread=spread)
     scanned = scan(span, snapshot=Snapshot(queue=queue, table=table, states=states, now=now), spread=spread)
     jobs = _fitting(scanned.rows)
@@ -151,7 +157,8 @@ def read_place(text: str) -> str:
 
 @dataclass(kw_only=True, slots=True)
 class _Slice:
-    """What is read of one partition: the rows of all jobs that are scheduled up to the sort key `reached`.
+    """What is read of one partition: the rows of all jobs, or those of one kind, that are scheduled up to `reached`,
+    a sort key.
 
     `partial_job` are the rows of the next job, of which there may be more on the next page. `unreadable` are rows of
     jobs that cannot be read and that no tick has parked yet.
@@ -159,6 +166,7 @@ class _Slice:
 
     partition: Partition
     reached: str
+    kind: str | None = None
     rows: list[Row] = field(default_factory=list)
     partial_job: list[Row] = field(default_factory=list)
     unreadable: list[Row] = field(default_factory=list)
@@ -182,7 +190,7 @@ class _Slice:
         if job is None:
             kinds = {rows.prefix_and_kind(sk)[1] for _, sk in of_job}
             self.unreadable += [] if kinds & {rows.CANCELLED, rows.HANDLED} else [row]
-        elif snapshot.is_scheduled(job, of_job):
+        elif self.kind in (None, job.kind) and snapshot.is_scheduled(job, of_job):
             self.rows.append(row)
 
 
@@ -198,7 +206,7 @@ def _job_among(existing: Mapping[Key, Row]) -> tuple[Row | None, Job | None]:
 def _slices(span: Span, snapshot: Snapshot) -> list[_Slice]:
     start = max(instant.text(instant.round_up(span.start)), span.after)
     return [
-        _Slice(partition=partition, reached=max(start, snapshot.cursor(partition)))
+        _Slice(partition=partition, reached=max(start, snapshot.cursor(partition)), kind=span.kind)
         for partition in snapshot.partitions or snapshot.queue.all_partitions()
     ]
 

@@ -431,7 +431,7 @@ def _results_of(written: WriteResult, *, keyed: Collection[Job]) -> Results:
     # Under a key it is the key's first job, with the same payload, whose caller died before it noted that it is done.
     results: Results = {job.id: SubmitResult(job=job, state=None) for job in written.reused if job in keyed}
     for job in written.reused.difference(keyed):
-        reason = f"id is {str(job.id)!r}: it belongs to a job with another payload, tenant or priority"
+        reason = f"id is {str(job.id)!r}: it belongs to a job with another payload, kind, tenant or priority"
         results[job.id] = IdReused(reason)
     results |= {job.id: SubmitResult(job=job, state=State.DISPATCHED) for job in written.late}
     results |= {each.job.id: SubmitResult(job=each.job, state=State.PARKED) for each in written.parked}

@@ -123,6 +123,10 @@ class JobWithPayload(JobAnswer):
     """The payload as text, if it is no JSON."""
     payload_at: NotRequired[PayloadPlace]
     """Where the payload is kept, if it is large."""
+    key: NotRequired[str]
+    """The name under which it can be found, moved and cancelled."""
+    kind: NotRequired[str]
+    """Which handler of the queue runs it."""
     tenant: NotRequired[str]
     """Whose job it is."""
     priority: NotRequired[PriorityLevel]

@@ -20,7 +20,15 @@ from pydantic_core import ErrorDetails
 
 from dueline.core import instant
 from dueline.core.idempotency import check_alone
-from dueline.core.job import FORM, MAX_KEY_CHARACTERS, MAX_OFFLOADED_BYTES, MAX_PRIORITY, MAX_TENANT_CHARACTERS
+from dueline.core.job import (
+    FORM,
+    KIND,
+    MAX_KEY_CHARACTERS,
+    MAX_OFFLOADED_BYTES,
+    MAX_PRIORITY,
+    MAX_TENANT_CHARACTERS,
+    check_kind,
+)
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.core.queue_settings import Rate
 from dueline.core.request import FURTHEST, Request
@@ -80,6 +88,7 @@ At = Annotated[datetime, BeforeValidator(_instant)]
 Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTHEST.total_seconds()})]
 Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_KEY_CHARACTERS}}}$"})]
 Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
+Kind = Annotated[str, Field(json_schema_extra={"pattern": f"^{KIND}$"})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(_integral)]
 Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
@@ -116,6 +125,8 @@ class JobBody(BaseModel):
     id: Id | None = None
     """An id that the caller made, which says when the job is due: repeats of the request make one job. `GET /queues`
     has what an id needs."""
+    kind: Kind | None = None
+    """Which handler of the queue runs it. Without one: the handler without a kind."""
     tenant: Tenant | None = None
     """Whose job it is: SQS does not let one tenant's flood hold up the queue's others."""
     priority: Priority = 1
@@ -190,8 +201,12 @@ class JobsQuery(BaseModel):
     """Only the job that was scheduled under this idempotency key, wherever it is now, without its payload; then
     nothing else counts."""
 
+    kind: Kind | None = Field(default=None, examples=["welcome"])
+    """Only the jobs of this kind. Without it: all."""
+
     def span(self, *, now: datetime) -> Span:
         """Return which jobs to list. Raises InvalidJob, naming the field, its value and what is allowed."""
+        check_kind(self.kind)
         # What goes on begins behind `next`: the present has moved since.
         start = self.start or (instant.EPOCH if self.after else now)
         for name, at in (("from", start), ("to", self.end)):
@@ -200,7 +215,7 @@ class JobsQuery(BaseModel):
                 raise InvalidJob(f"{name} is {at.isoformat()}: it must be {allowed}")
         if self.end < start:
             raise InvalidJob(f"to is {instant.text(self.end)}: it must not be before from, {instant.text(start)}")
-        return Span(start=start, end=self.end, after=self.after, limit=self.limit)
+        return Span(start=start, end=self.end, after=self.after, limit=self.limit, kind=self.kind)
 
 
 def body_of(event: BaseProxyEvent) -> str:
@@ -267,6 +282,7 @@ def _request(body: Any, *, trace: TraceContext | None) -> Request:
         delay=job.delay,
         key=job.key,
         id=job.id,
+        kind=job.kind,
         tenant=job.tenant,
         priority=job.priority,
         trace=trace,

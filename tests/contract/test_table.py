@@ -47,7 +47,7 @@ def table(engine):
 @pytest.mark.parametrize("payload", ['"\\u00e9 plain"', "x" * 5000], ids=["plain", "packed"])
 @pytest.mark.parametrize("method", ["write", "add"])
 def test_row_is_read_as_it_was_written(table, method, payload):
-    job = a_job(payload=payload, tenant="acme", priority=2)
+    job = a_job(payload=payload, key="ann 1", kind="welcome", tenant="acme", priority=2)
     row, key = rows.job_row(job), rows.job_key(job.id)
     assert isinstance(row.get("packed"), bytes) == (len(payload) > 1000)
     table.write([row]) if method == "write" else table.add(row)

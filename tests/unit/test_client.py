@@ -149,6 +149,7 @@ def test_job_is_posted_and_returned(client, api_server):
         ({"delay": timedelta(minutes=2)}, {"delay": 120.0}),
         ({"at": datetime(2027, 1, 4, 9, tzinfo=timezone(timedelta(hours=1)))}, {"at": "2027-01-04T08:00:00.000Z"}),
         ({"at": datetime(2027, 1, 4, microsecond=1, tzinfo=UTC)}, {"at": "2027-01-04T00:00:00.001Z"}),
+        ({"kind": "welcome"}, {"kind": "welcome"}),
         ({"tenant": "acme"}, {"tenant": "acme"}),
         ({"priority": 1}, {}),
         ({"priority": 2}, {"priority": 2}),
@@ -177,6 +178,9 @@ def test_options_are_posted_unchanged(client, api_server, options, posted):
         ({"delay": HUGE}, "delay is an int: it must be from 0 to"),
         ({"at": HUGE}, "at is an int: it must be a datetime"),
         ({"at": NOW.replace(tzinfo=NoZone())}, "which has no time zone"),
+        ({"kind": "Welcome"}, "kind is 'Welcome': it must have 1 to 64 of a-z, 0-9, ., _ and -"),
+        ({"kind": ""}, "kind is ''"),
+        ({"kind": 5}, "kind is 5"),
         ({"tenant": NoText()}, "tenant is a NoText: it must have 1 to 128 letters"),
         ({"priority": True}, "priority is True: it must be a whole number from 1 to 5"),
         ({"priority": HUGE}, "priority is an int: it must be a whole number from 1 to 5"),
@@ -382,6 +386,13 @@ def test_jobs_are_listed_lazily_by_page(client, api_server):
     ]
 
 
+def test_jobs_of_one_kind_are_listed(client, api_server):
+    api_server.script = [a_page([an_id()], "p-2", kind="welcome", key="ann"), a_page([])]
+    assert [(job.kind, job.key) for job in client.jobs("emails", kind="welcome")] == [("welcome", "ann")]
+    queries = [parse_qs(request.path.partition("?")[2]) for request in api_server.requests]
+    assert queries == [{"limit": ["100"], "kind": ["welcome"]} | more for more in ({}, {"next": ["p-2"]})]
+
+
 def test_unreadable_rows_of_a_page_are_warned_of(client, api_server, caplog):
     api_server.script = [
         json_reply({"jobs": [], "next": None, "unreadable": 2}),
@@ -414,9 +425,10 @@ def test_non_json_payload_is_text(client, api_server):
             {"start": datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))},
             "start is 0001-01-01T00:00:00.01:00: it",
         ),
+        ({"kind": "A"}, "kind is 'A': it must have 1 to 64 of"),
     ],
 )
-def test_listing_with_invalid_times_is_refused(client, api_server, options, named):
+def test_invalid_listing_is_refused(client, api_server, options, named):
     with pytest.raises(InvalidJob, match=named):
         client.jobs("emails", **options)
     with pytest.raises(QueueNotFound):

@@ -176,6 +176,25 @@ class Failing(MemoryTable):
         raise self._error
 
 
+def test_jobs_of_a_kind_are_scheduled_and_listed(api):
+    kinds = ["welcome", "digest", None]
+    jobs = [{"payload": 1, "delay": 3600} | ({"kind": kind} if kind else {}) for kind in kinds]
+    assert request(api, "POST", "/queues/emails/jobs", {"jobs": jobs})[0] == 200
+    status, page = call_api(api, "GET", "/queues/emails/jobs", query={"kind": "welcome"})
+    assert (status, [job["kind"] for job in page["jobs"]]) == (200, ["welcome"])
+    _, page = call_api(api, "GET", "/queues/emails/jobs")
+    assert {job.get("kind") for job in page["jobs"]} == {*kinds}
+
+
+@pytest.mark.parametrize(("kind", "written"), [("Welcome", "'Welcome'"), ("", "''"), ("a" * 65, "'aaaa")])
+def test_kind_of_another_alphabet_is_refused(api, kind, written):
+    posted = request(api, "POST", "/queues/emails/jobs", {"payload": 1, "kind": kind})
+    for status, reply in (posted, call_api(api, "GET", "/queues/emails/jobs", query={"kind": kind})):
+        assert (status, reply["code"]) == (400, "invalid_job")
+        assert reply["detail"].startswith(f"kind is {written}")
+        assert reply["detail"].endswith("it must have 1 to 64 of a-z, 0-9, ., _ and -")
+
+
 def test_early_reschedule_is_no_fault_of_aws(call):
     id = an_id()
     status, reply, faults = call("PATCH", f"/queues/emails/jobs/{id}", {"delay": 9000})

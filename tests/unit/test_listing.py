@@ -130,6 +130,18 @@ def test_unknown_row_hides_no_job():
     assert entries(system) == [job]
 
 
+@pytest.mark.parametrize("page_rows", [2, 1000])
+def test_jobs_of_one_kind_are_all_listed(page_rows):
+    system = a_system(partitions=2, page_rows=page_rows)
+    kinds = ["welcome", "digest", None, "digest", "digest", "welcome"] * 5
+    jobs = [due_in(place, partition=place % 2, kind=kind) for place, kind in enumerate(kinds)]
+    system.put(*jobs)
+    system.cancel(jobs[0].id)
+    assert entries(system, kind="welcome", limit=3) == [job for job in jobs[1:] if job.kind == "welcome"]
+    assert entries(system, kind="unused") == []
+    assert entries(system) == jobs[1:]
+
+
 # Pages
 
 
@@ -147,6 +159,11 @@ def test_page_ends_where_its_payloads_have_1_mib():
     result = pages(system, limit=100)
     assert [len(page.jobs) for page in result] == [MOST_BYTES // size, MOST_BYTES // size, 1]
     assert [job for page in result for job in page.jobs] == jobs
+
+
+def test_kind_that_cannot_be_one_is_refused():
+    with pytest.raises(InvalidJob, match="kind is 'A B': it must have 1 to 64 of"):
+        a_system().list_jobs(kind="A B")
 
 
 @pytest.mark.parametrize("limit", [0, 101, -1])

@@ -150,6 +150,8 @@ def test_statuses_have_the_codes_of_errors():
         ({"payload": 1, "id": examples.ID, "key": "k"}, False),
         ({"payload": 1, "id": "7"}, False),
         ({"payload": 1, "key": ""}, False),
+        ({"payload": 1, "kind": "welcome.2_a-b", "tenant": "a"}, True),
+        ({"payload": 1, "kind": "Welcome"}, False),
         ({"payload": 1, "tenant": "a b"}, False),
         ({"payload": 1, "when": "now"}, False),
         ({}, False),
@@ -204,13 +206,14 @@ def test_non_json_payload_is_shown_as_text(text):
     assert "payload" not in job
 
 
-def test_listed_job_has_tenant_schedule_and_trace():
+def test_listed_job_has_its_attributes():
     parent = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
-    made = a_job(tenant="ann", priority=2, schedule="digest", scheduled_for=NOW, trace=TraceContext(parent=parent))
+    fields = {"key": "ann-1", "kind": "welcome", "tenant": "ann", "priority": 2, "schedule": "digest"}
+    made = a_job(**fields, scheduled_for=NOW, trace=TraceContext(parent=parent))
     made, plain = page_of_jobs(JobPage(jobs=(made, a_job()), after=None))["jobs"]
-    names = ("tenant", "priority", "schedule", "scheduled_for", "traceparent")
-    assert [made[name] for name in names] == ["ann", 2, "digest", instant.text(NOW), parent]
-    assert [name for name in names if name in plain] == ["priority"]
+    expected = {**fields, "scheduled_for": instant.text(NOW), "traceparent": parent}
+    assert {name: made[name] for name in expected} == expected
+    assert [name for name in expected if name in plain] == ["priority"]
 
 
 def nested(levels):

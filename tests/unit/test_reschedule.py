@@ -120,6 +120,16 @@ def test_run_of_a_schedule_is_not_moved(target):
     assert system.cancel(job.id) is State.CANCELLED
 
 
+@pytest.mark.parametrize("target", [SOON, WANTED], ids=["soon", "later"])
+def test_moved_job_keeps_its_kind_and_key(target):
+    job = a_job(due=at(AN_HOUR), kind="welcome", key="ann")
+    system = a_system_with(job)
+    moved = system.reschedule(job.id, at=target)
+    pass_time(system)
+    (job,) = (delivery.message.job() for delivery in system.stores.level("emails", 1).deliveries)
+    assert (job.id, job.kind, job.key) == (moved, "welcome", "ann")
+
+
 def test_parked_job_is_not_moved():
     job = a_job()
     system = a_system_with(job)

@@ -126,7 +126,8 @@ def test_what_is_packed_is_unpacked(text):
 
 @given(TEXTS, st.booleans())
 def test_job_round_trips_packed_or_not(payload, is_offloaded):
-    job = a_job(payload=payload, tenant="acme", offloaded_bytes=300_000 if is_offloaded else None)
+    fields = {"key": "ann 1", "kind": "welcome", "tenant": "acme"}
+    job = a_job(payload=payload, **fields, offloaded_bytes=300_000 if is_offloaded else None)
     assert rows.read_job(rows.job_row(job)) == job
 
 

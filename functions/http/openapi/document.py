@@ -122,8 +122,8 @@ _REFUSALS: Mapping[HTTPStatus, tuple[str, str]] = {
     HTTPStatus.CONFLICT: (
         "The job has left for its queue, was cancelled, or was moved: `id` is what took its place. There is no second"
         " job. Or it is a run of a schedule, which cannot be moved. Or the id that was given is of a job with another"
-        " payload, tenant or priority. Or the queue has as many schedules as it may have, or the schedule was changed"
-        " too often within its jitter.",
+        " payload, kind, tenant or priority. Or the queue has as many schedules as it may have, or the schedule was"
+        " changed too often within its jitter.",
         "",
     ),
     HTTPStatus.PRECONDITION_FAILED: (

@@ -159,7 +159,7 @@ def _errors_of_jobs() -> list[errors.DuelineError]:
         errors.JobNotFound("no job has the id '7': it is not of the form of an id"),
         moved,
         errors.PayloadTooLarge("payload has 10485761 bytes: at most 10485760 are allowed"),
-        errors.IdReused(f"id is {ID!r}: it belongs to a job with another payload, tenant or priority"),
+        errors.IdReused(f"id is {ID!r}: it belongs to a job with another payload, kind, tenant or priority"),
         errors.KeyReused(f"key is 'welcome-ann': it was used for job {ID}, which has another payload"),
         errors.Throttled("slow down"),
         lost,
