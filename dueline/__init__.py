@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from dueline.worker.delivery import Discard, ReceivedJob, Retry
     from dueline.worker.lambda_consumer import lambda_handler
+    from dueline.worker.retries import Retries
     from dueline.worker.worker import Worker
 
 __version__ = "0.1.0"
@@ -74,6 +75,7 @@ __all__ = [
     "QueueSettings",
     "Rate",
     "ReceivedJob",
+    "Retries",
     "Retry",
     "Route",
     "Run",
@@ -111,6 +113,7 @@ _ELSEWHERE = {
     "QueueSettings": "dueline.core.queue_settings",
     "Rate": "dueline.core.queue_settings",
     "ReceivedJob": "dueline.worker.delivery",
+    "Retries": "dueline.worker.retries",
     "Retry": "dueline.worker.delivery",
     "Route": "dueline.core.job",
     "Run": "dueline.client.schedules",

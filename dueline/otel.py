@@ -59,6 +59,7 @@ def handling(
     queue: str,
     job_id: str,
     attempt: int,
+    kind: str | None = None,
     expected: tuple[type[BaseException], ...] = (),
 ) -> AbstractContextManager[None]:
     """Return a context manager that runs a job's handler in a span `process {queue}` of kind CONSUMER.
@@ -71,6 +72,7 @@ def handling(
     if not is_installed():
         return nullcontext()
     attributes: dict[str, str | int] = {"messaging.message.id": job_id, "dueline.attempt": attempt}
+    attributes |= {} if kind is None else {"dueline.kind": kind}
     return _processing(job_trace, queue=queue, attributes=attributes, is_first=attempt == 1, expected=expected)
 
 

@@ -16,8 +16,9 @@ from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
 from dueline.errors import ScheduleChanged
 from dueline.testing import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
 from dueline.worker.claims import Claim
-from dueline.worker.delivery import Interrupted, ReceivedMessage
+from dueline.worker.delivery import Interrupted, ReceivedJob, ReceivedMessage
 from dueline.worker.events import Event, EventKind
+from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.queue_context import QueueContext
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 
@@ -166,6 +167,12 @@ def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: 
         locks=MemoryLocks(),
         clock=clock or SystemClock(),
     )
+
+
+def handlers_of(call: Callable[[ReceivedJob], Any], **options: Any) -> Handlers:
+    """Return the handlers of a queue that has this one alone."""
+    handler = Handler(queue="emails", call=call, **options)
+    return Handlers(queue="emails", by_kind={handler.kind: handler})
 
 
 def due_now(number: int = 0, *, later: float = 0.0, **overrides: Any) -> Job:

@@ -12,6 +12,7 @@ from dueline.core.queue_settings import (
     JOBS_PER_PARTITION,
     LONGEST_HIDDEN_SECONDS,
     MOST_PARTITIONS,
+    MOST_RECEIVES,
     Backoff,
     RetryPolicy,
 )
@@ -24,8 +25,6 @@ EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 _TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$"
 # A dead letter keeps the time at which it was first sent, and its queue keeps messages for 14 days at most.
 MOST_RETENTION_DAYS = 13
-# SQS's own, of a queue's maxReceiveCount.
-MOST_RECEIVES = 1000
 # Crashes and stops of workers are receives too: SQS, which gives no reason, comes after the workers.
 RECEIVES_TO_SPARE = 5
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -121,6 +121,8 @@ MAX_HIDDEN_SECONDS = 43_200
 # Of these, what a worker counts on: its own count of them begins and ends at other moments than SQS's, by a long poll
 # or the batching window of a Lambda function, and by requests that are tried again.
 LONGEST_HIDDEN_SECONDS = MAX_HIDDEN_SECONDS - 600
+# SQS's own, of a queue's maxReceiveCount.
+MOST_RECEIVES = 1000
 LINEAR_ATTEMPTS = 5
 LEAST_VISIBILITY_TIMEOUT = 5
 

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 
 from dueline.core import instant, rows
-from dueline.core.job import JobId, Route, State, origin_fields
+from dueline.core.job import JobId, Route, State, check_kind, origin_fields
 from dueline.core.move import naming
 from dueline.core.names import read_name
 from dueline.core.partitions import check_partition
@@ -32,7 +32,8 @@ class Outcome:
 
     DISPATCHED: the last attempt failed, and the job waits for the next. SKIPPED: another job of its schedule had not
     ended, so it did not run. `error` is the name of an exception type or a
-    short reason, never a payload; up to 200 printable ASCII characters are kept. Raises InvalidJob.
+    short reason, never a payload; up to 200 printable ASCII characters are kept. `kind` is the job's. Raises
+    InvalidJob.
     """
 
     state: State
@@ -40,6 +41,7 @@ class Outcome:
     started: datetime
     ended: datetime | None = None
     error: str | None = None
+    kind: str | None = None
 
     def __post_init__(self) -> None:
         if self.state not in OF_WORKERS:
@@ -50,6 +52,7 @@ class Outcome:
             raise InvalidJob(f"ended is {self.ended} of an outcome that is {self.state}: all but running have it")
         if any(at is not None and at.tzinfo is None for at in (self.started, self.ended)):
             raise InvalidJob(f"started is {self.started}, ended {self.ended}: each must have a time zone")
+        check_kind(self.kind)
         if self.error is not None:
             object.__setattr__(self, "error", plain(self.error, most=MAX_ERROR_CHARACTERS))
 
@@ -65,9 +68,10 @@ def note_outcome(id: JobId, outcome: Outcome, *, expires: datetime, table: Table
 def outcome_row(id: JobId, outcome: Outcome, *, expires: datetime) -> Row:
     pk, sk = rows.outcome_key(id)
     ended = {} if outcome.ended is None else {"ended": instant.text(outcome.ended)}
-    error = {} if outcome.error is None else {"error": outcome.error}
+    why = {} if outcome.error is None else {"error": outcome.error}
+    kind = {} if outcome.kind is None else {"kind": outcome.kind}
     always = {"state": outcome.state.value, "attempts": outcome.attempts, "started": instant.text(outcome.started)}
-    return {"pk": pk, "sk": sk, **always, **ended, **error, "ttl": int(expires.timestamp())}
+    return {"pk": pk, "sk": sk, **always, **ended, **why, **kind, "ttl": int(expires.timestamp())}
 
 
 def read_outcome(row: Row) -> Outcome:
@@ -80,6 +84,7 @@ def read_outcome(row: Row) -> Outcome:
             started=instant.parse(str(row["started"])),
             ended=instant.parse(str(row["ended"])) if "ended" in row else None,
             error=str(row["error"]) if "error" in row else None,
+            kind=str(row["kind"]) if "kind" in row else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidJob(f"row {rows.key(row)} cannot be read: {type(error).__name__}: {error}") from None

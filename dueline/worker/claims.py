@@ -5,8 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dueline.core.message import BATCH_MESSAGES, ID
+from dueline.core.message import BATCH_MESSAGES, ID, KIND
 from dueline.core.ports import BatchFailure, QueueMessage
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT, LONGEST_HIDDEN_SECONDS
 from dueline.core.text import text_of
@@ -333,8 +334,10 @@ class Claims:
         """Note that another worker may have received the message; report that once."""
         if not claim.lost:
             claim.lost = True
-            job = claim.arrival.message.attributes.get(ID, claim.arrival.message_id)
-            self._report(Event(kind=EventKind.LOST, queue=self._context.queue, job=job, attempt=claim.arrival.receives))
+            sent = claim.arrival.message.attributes
+            about: dict[str, Any] = {"job": sent.get(ID, claim.arrival.message_id), "job_kind": sent.get(KIND, "")}
+            about |= {"queue": self._context.queue, "attempt": claim.arrival.receives}
+            self._report(Event(kind=EventKind.LOST, **about))
 
     def _now(self) -> float:
         return self._context.clock.monotonic()

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from dueline.core.job import checked_schedule_name
 from dueline.errors import RETRYABLE, InvalidSchedule, ScheduleChanged
 from dueline.worker.delivery import ReceivedJob
 from dueline.worker.events import Event, EventKind, Report, error_event
-from dueline.worker.execution import Handler
+from dueline.worker.handlers import Handler, Handlers
 
 if TYPE_CHECKING:
     from dueline.client.schedules import Schedule, Schedules
@@ -52,29 +52,25 @@ class CodeSchedules:
         """Return the queues for which some schedule has a function."""
         return list(dict.fromkeys(each.queue for each in self._all.values() if each.call))
 
-    def check_queues(self, handled: Sequence[str]) -> None:
-        """Raise ValueError where nothing would process the jobs of a schedule."""
+    def check_handled(self, handlers: Mapping[str, Handlers]) -> None:
+        """Raise ValueError where nothing would process the jobs of a schedule. `handlers` are by queue."""
         for each in self._all.values():
-            if each.queue not in handled:
-                must = f"decorate one with it, or with @worker.job({each.queue!r})"
+            of_queue, kind = handlers.get(each.queue), each.arguments.get("kind")
+            if each.call is None and (of_queue is None or of_queue.of_kind(kind) is None):
+                place = f"{each.queue!r}, kind={kind!r}" if kind else f"{each.queue!r}"
+                must = f"decorate one with it, or with @worker.job({place})"
                 raise ValueError(f"schedule {each.name!r} of queue {each.queue!r} has no function: {must}")
 
-    def handler(self, queue: str, own: Handler | None) -> Handler:
-        """Return a handler that gives the jobs of each schedule to its function, and all others to `own`."""
-        calls: dict[str, Call] = {each.name: each.call for each in self.of(queue) if each.call}
-        if not calls and own:
-            return own
-        other: Call = own.call if own else _no_function
+    def handlers(self, queue: str, by_kind: Mapping[str | None, Handler]) -> Handlers:
+        """Return the handlers of a queue, those of its schedules too.
 
-        def call(job: ReceivedJob) -> Any:
-            return calls.get(job.schedule or "", other)(job)
-
-        return replace(own, call=call) if own else Handler(queue=queue, call=call)
-
-
-def _no_function(job: ReceivedJob) -> None:
-    made = f"jobs of schedule {job.schedule!r}" if job.schedule else "jobs that no schedule made"
-    raise LookupError(f"this worker has no function for {made}: add @worker.job({job.queue!r})")
+        A schedule's function has `once` and `retry` of the handler without a kind, in whose place it is.
+        """
+        own = by_kind.get(None)
+        options: dict[str, Any] = {"once": own.once, "retry": own.retry} if own else {}
+        called = [(each.name, each.call) for each in self.of(queue) if each.call]
+        of = {name: Handler(queue=queue, call=call, **options) for name, call in called}
+        return Handlers(queue=queue, by_kind=by_kind, by_schedule=of)
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from dueline.core.text import name_of, shown, text_of
 from dueline.errors import InvalidJob, Unavailable
 from dueline.worker.claims import Claim
 from dueline.worker.events import Event, EventKind
+from dueline.worker.retries import BY_POLICY, Retries
 
 
 class Retry(Exception):
@@ -45,6 +46,10 @@ class Interrupted(Exception):
     """With `once`: an earlier attempt at the job began, and is not known to have ended."""
 
 
+class NoHandler(Exception):
+    """No handler of this process takes the job. It is no failure of the job: another process may have one."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobVerdict:
     """What becomes of a job: the event to report, the state to record, and the error's type and reason if any."""
@@ -69,6 +74,12 @@ class RetryLater(JobVerdict):
     seconds: int
 
 
+class Unhandled(RetryLater):
+    """No handler here takes the job, which is retried as if it had failed: another process may have one."""
+
+    kind = EventKind.UNHANDLED
+
+
 class DeadLettered(JobVerdict):
     """The job goes to the dead-letter queue."""
 
@@ -88,9 +99,15 @@ class Skipped(JobVerdict):
 
 
 def verdict_on(
-    error: BaseException, *, attempt: int, settings: WorkSettings, jitter: float, held: float = 0.0
+    error: BaseException,
+    *,
+    attempt: int,
+    settings: WorkSettings,
+    jitter: float,
+    held: float = 0.0,
+    retries: Retries = BY_POLICY,
 ) -> JobVerdict:
-    """Return what happens to a job whose handler raised an error in this attempt.
+    """Return what happens to a job whose handler, which has these `retries`, raised an error in this attempt.
 
     `jitter`, 0 to 1, spreads delays that grow exponentially. The job was received `held` seconds ago.
     """
@@ -98,13 +115,14 @@ def verdict_on(
     kind, reason, of = name_of(error), text_of(error), type(error)
     if issubclass(of, Discard):
         return DeadLettered(error=kind, reason=reason)
-    if attempt >= settings.attempts:
-        return DeadLettered(error=kind, reason=f"attempt {attempt} of {settings.attempts} failed: {reason}")
+    if attempt >= (attempts := retries.attempts_of(settings)):
+        return DeadLettered(error=kind, reason=f"attempt {attempt} of {attempts} failed: {reason}")
     left = max(0, int(LONGEST_HIDDEN_SECONDS - held))
     delay = _delay_of(error) if issubclass(of, Retry) else None
     if delay is None:
-        seconds = settings.retry.delay_after(attempt, jitter=jitter)
-        return RetryLater(seconds=min(seconds, left), error=kind, reason=reason)
+        seconds = retries.delay_after(attempt, policy=settings.retry, jitter=jitter)
+        later = Unhandled if issubclass(of, NoHandler) else RetryLater
+        return later(seconds=min(seconds, left), error=kind, reason=reason)
     if delay > left:
         limit = (
             f"SQS hides a message for {MAX_HIDDEN_SECONDS} s in all from its receipt, of which"
@@ -159,8 +177,9 @@ class Lateness:
 class ReceivedJob:
     """A job, as its handler gets it.
 
-    `payload` is what was scheduled. `attempt` is the receive count of its message: 1 the first time. The handler began
-    at least `lateness` and at most `lateness_at_most` seconds after the job was due (infinite: unknown).
+    `payload` is what was scheduled, `key` its name and `kind` its kind, if it has them. `attempt` is the receive count
+    of its message: 1 the first time. The handler began at least `lateness` and at most `lateness_at_most` seconds after
+    the job was due (infinite: unknown).
     A job that a schedule made has its name, and the instant that its rule names, `scheduled_for`.
     """
 
@@ -171,6 +190,8 @@ class ReceivedJob:
     attempt: int
     lateness: float
     lateness_at_most: float
+    key: str | None = None
+    kind: str | None = None
     tenant: str | None = None
     priority: int = 1
     schedule: str | None = None
@@ -222,11 +243,16 @@ class ReceivedMessage:
 
     def event(self, kind: EventKind, *, error: str = "", reason: str = "") -> Event:
         """Return the event to report when something happened to it."""
-        return Event(kind=kind, queue=self.queue, job=self.id, attempt=self.attempt, error=error, reason=reason)
+        about: dict[str, Any] = {"queue": self.queue, "job": self.id, "job_kind": self.kind or ""}
+        return Event(kind=kind, attempt=self.attempt, error=error, reason=reason, **about)
 
     @property
     def job_id(self) -> JobId | None:
         return self.job.id if self.job else None
+
+    @property
+    def kind(self) -> str | None:
+        return self.job.kind if self.job else None
 
     @property
     def due(self) -> datetime:
@@ -256,6 +282,8 @@ class ReceivedMessage:
             attempt=self.attempt,
             lateness=lateness.at_least,
             lateness_at_most=lateness.at_most,
+            key=job.key if job else None,
+            kind=job.kind if job else None,
             tenant=job.tenant if job else None,
             priority=job.priority if job else self.claim.level + 1,
             schedule=job.schedule if job else None,

@@ -12,7 +12,8 @@ class EventKind(StrEnum):
     """What happened.
 
     OPENED, CLOSED: this process begins to process the queue, and has ended. RECEIVED: a message was received. STARTED:
-    its handler begins. SUCCEEDED. RETRIED: it goes back into its queue. FAILED: it goes to the dead-letter queue.
+    its handler begins. SUCCEEDED. RETRIED: it goes back into its queue. UNHANDLED: it does, as no handler here takes
+    it. NO_HANDLER: there are such jobs, reported once a minute for each kind. FAILED: it goes to the dead-letter queue.
     SKIPPED: it was cancelled. OVERLAPPED: another job of its schedule has not ended, so it is skipped. RETURNED: it was
     put back before its handler ran. LOST: the claim was lost, so its message was not acknowledged. TROUBLE: AWS failed;
     it will be tried again. CHANGED: the queue's published settings have changed, and this process uses the new ones.
@@ -26,6 +27,8 @@ class EventKind(StrEnum):
     STARTED = "started"
     SUCCEEDED = "succeeded"
     RETRIED = "retried"
+    UNHANDLED = "unhandled"
+    NO_HANDLER = "no handler"
     FAILED = "failed"
     SKIPPED = "skipped"
     OVERLAPPED = "overlapped"
@@ -41,12 +44,15 @@ class EventKind(StrEnum):
 class Event:
     """What happened to a job of a queue, never its payload. Times are in seconds.
 
-    The job was late by at least `lateness` and at most `lateness_at_most`.
+    The job is of the kind `job_kind`, and was late by at least `lateness` and at most `lateness_at_most`. `kinds` are
+    those for which the queue has handlers, when it is opened.
     """
 
     kind: EventKind
     queue: str
     job: str = ""
+    job_kind: str = ""
+    kinds: tuple[str, ...] = ()
     attempt: int = 0
     lateness: float | None = None
     lateness_at_most: float | None = None

@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import isfinite
 from typing import Any
 
 from dueline.core.job import State
+from dueline.core.ports import Clock
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.status import Outcome, note_outcome
 from dueline.errors import RETRYABLE
@@ -23,6 +24,7 @@ from dueline.worker.delivery import (
     Interrupted,
     JobVerdict,
     Lateness,
+    NoHandler,
     ReceivedJob,
     ReceivedMessage,
     Retry,
@@ -31,8 +33,10 @@ from dueline.worker.delivery import (
     Succeeded,
     verdict_on,
 )
-from dueline.worker.events import Event, EventKind, Report, error_event
+from dueline.worker.events import EventKind, Report, error_event
+from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.queue_context import QueueContext
+from dueline.worker.retries import BY_POLICY, Retries
 
 # Opens a span around a handler, as `otel.handling` does.
 Trace = Callable[..., AbstractContextManager[None]]
@@ -144,20 +148,30 @@ class OverlapLock:
         self._report(error_event(fault, queue=self._context.queue, job=lock.job, what=what))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Handler:
-    """A function that processes the jobs of a queue; with `once`, each job has its effect at most once.
+# Kinds of which nobody ever heard are no reason to keep, or to log, any number of them.
+_NO_HANDLER_SECONDS, _MOST_NO_HANDLERS = 60.0, 100
 
-    At most `concurrency` jobs run at a time, by default as many as the worker's own setting allows.
-    """
 
-    queue: str
-    call: Callable[[ReceivedJob], Any]
-    once: bool = False
-    concurrency: int | None = None
+class NoHandlerLog:
+    """Reports that jobs have no handler here: once a minute for each kind, of a hundred kinds at most."""
 
-    def __post_init__(self) -> None:
-        check_function(self.call, queue=self.queue)
+    def __init__(self, *, clock: Clock, report: Report) -> None:
+        self._clock, self._report = clock, report
+        self._until: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def note(self, received: ReceivedMessage, reason: str) -> None:
+        now = self._clock.monotonic()
+        with self._lock:
+            self._until = {each: until for each, until in self._until.items() if until > now}
+            if reason in self._until or len(self._until) >= _MOST_NO_HANDLERS:
+                return
+            self._until[reason] = now + _NO_HANDLER_SECONDS
+        self._report(received.event(EventKind.NO_HANDLER, reason=reason))
+
+
+class _Overtime(BaseException):
+    """A coroutine was stopped at its timeout. To `once` it is no Exception: whether it had its effect is unknown."""
 
 
 class _NotStarted(Exception):
@@ -169,14 +183,14 @@ class _NotStarted(Exception):
 
 
 class HandlerRunner:
-    """Runs a queue's handler for one job at a time, and decides by how it ended what happens to the job.
+    """Runs the handler of one job at a time, and decides by how it ended what happens to the job.
 
-    `loop` runs a handler that is a coroutine function; `jitter` returns 0 to 1.
+    `loop` runs handlers that are coroutine functions; `jitter` returns 0 to 1.
     """
 
     def __init__(
         self,
-        handler: Handler,
+        handlers: Handlers,
         context: QueueContext,
         *,
         loop: asyncio.AbstractEventLoop | None = None,
@@ -184,12 +198,14 @@ class HandlerRunner:
         trace: Trace,
         jitter: Callable[[], float],
     ) -> None:
-        self._handler, self._context, self._loop = handler, context, loop
+        self._handlers, self._context, self._loop = handlers, context, loop
         self._report, self._trace, self._jitter = report, trace, jitter
+        self._no_handler = NoHandlerLog(clock=context.clock, report=report)
+        self.kinds = handlers.kinds
         self.overlap = OverlapLock(context, report=report)
 
     def run(self, received: ReceivedMessage) -> JobVerdict:
-        """Run the handler, record the outcome if the queue tracks them, and return what happens to the job.
+        """Run the job's handler, record the outcome if the queue tracks them, and return what happens to the job.
 
         A job whose schedule lets one run at a time is skipped while another one has not ended.
         """
@@ -201,52 +217,72 @@ class HandlerRunner:
         return verdict
 
     def _run(self, received: ReceivedMessage) -> JobVerdict:
+        handler = self._handlers.find(received.job)
+        return self._refuse(received) if handler is None else self._run_with(handler, received)
+
+    def _refuse(self, received: ReceivedMessage) -> JobVerdict:
+        """Let a job that no handler here takes be tried again later, perhaps by a process that has one."""
+        now, error = self._context.clock.now(), NoHandler(_no_handler_for(received))
+        verdict = self._verdict_on(error, received, retries=BY_POLICY)
+        self._note_outcome(received, verdict.state, started=now, ended=now, error=verdict.error)
+        self._report(received.event(verdict.kind, error=verdict.error, reason=verdict.reason))
+        self._no_handler.note(received, str(error))
+        return verdict
+
+    def _run_with(self, handler: Handler, received: ReceivedMessage) -> JobVerdict:
         clock = self._context.clock
         behind, started, since = self._context.behind(), clock.now(), clock.monotonic()
         held = self._context.settings.queue.precise
         lateness = Lateness.of(received.due, now=started, behind=behind, held=held)
-        fields: dict[str, Any] = {"queue": received.queue, "job": received.id, "attempt": received.attempt}
         at_most = lateness.at_most if isfinite(lateness.at_most) else None
-        fields |= {"lateness": lateness.at_least, "lateness_at_most": at_most}
-        self._report(Event(kind=EventKind.STARTED, **fields))
+        about = replace(received.event(EventKind.STARTED), lateness=lateness.at_least, lateness_at_most=at_most)
+        self._report(about)
         self._note_outcome(received, State.RUNNING, started=started)
-        verdict = self._verdict(received, lateness)
+        verdict = self._verdict(handler, received, lateness)
         self._note_outcome(received, verdict.state, started=started, ended=clock.now(), error=verdict.error or None)
-        fields |= {"error": verdict.error, "reason": verdict.reason, "delay": getattr(verdict, "seconds", None)}
+        fields: dict[str, Any] = {"error": verdict.error, "reason": verdict.reason}
+        fields |= {"delay": getattr(verdict, "seconds", None)}
         duration = None if isinstance(verdict, Deferred) else clock.monotonic() - since
-        self._report(Event(kind=verdict.kind, duration=duration, **fields))
+        self._report(replace(about, kind=verdict.kind, duration=duration, **fields))
         return verdict
 
-    def _verdict(self, received: ReceivedMessage, lateness: Lateness) -> JobVerdict:
+    def _verdict(self, handler: Handler, received: ReceivedMessage, lateness: Lateness) -> JobVerdict:
         try:
-            self._attempt(received, lateness)
+            self._attempt(handler, received, lateness)
         except _NotStarted as fault:
             return fault.held
         except BaseException as error:
-            settings, held = self._context.settings, self._context.clock.monotonic() - received.claim.received
-            return verdict_on(error, attempt=received.attempt, settings=settings, jitter=self._jitter(), held=held)
+            return self._verdict_on(error, received, retries=handler.retry)
         return Succeeded()
 
-    def _attempt(self, received: ReceivedMessage, lateness: Lateness) -> None:
+    def _verdict_on(self, error: BaseException, received: ReceivedMessage, *, retries: Retries) -> JobVerdict:
+        settings, held = self._context.settings, self._context.clock.monotonic() - received.claim.received
+        of: dict[str, Any] = {"settings": settings, "jitter": self._jitter(), "held": held, "retries": retries}
+        return verdict_on(error, attempt=received.attempt, **of)
+
+    def _attempt(self, handler: Handler, received: ReceivedMessage, lateness: Lateness) -> None:
         try:
             job = received.for_handler(lateness=lateness, read=self._context.read_payload)
         except RETRYABLE as fault:
             raise _NotStarted(fault) from fault
-        expected = (Retry, Discard, Interrupted, _NotStarted)
-        trace = received.job.trace if received.job else None
-        with self._trace(trace, queue=received.queue, job_id=received.id, attempt=received.attempt, expected=expected):
-            if self._handler.once:
-                self._once(received, job)
-            else:
-                self._call(job)
+        about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
+        about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, _NotStarted)}
+        with self._trace(received.job.trace if received.job else None, **about):
+            try:
+                if handler.once:
+                    self._once(handler, received, job)
+                else:
+                    self._call(handler, job)
+            except _Overtime as over:
+                raise TimeoutError(str(over)) from None
 
-    def _once(self, received: ReceivedMessage, job: ReceivedJob) -> None:
+    def _once(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         tried = False
 
         def effect() -> None:
             nonlocal tried
             tried = True
-            self._call(job)
+            self._call(handler, job)
 
         try:
             self._context.once(received.once_key, effect)
@@ -255,17 +291,18 @@ class HandlerRunner:
                 raise
             raise _NotStarted(fault) from fault
 
-    def _call(self, job: ReceivedJob) -> None:
+    def _call(self, handler: Handler, job: ReceivedJob) -> None:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
-        returned = self._handler.call(job)
+        returned = handler.call(job)
         # To asyncio's own iscoroutine, generators are coroutines on Python 3.11.
         if not isinstance(returned, Coroutine):
             check_returned(returned)
             return
+        raised_by = _raised_by(returned, timeout=handler.timeout)
         if self._loop is None:
-            error = asyncio.run(_raised_by(returned))
+            error = asyncio.run(raised_by)
         else:
-            error = _wait_for(asyncio.run_coroutine_threadsafe(_raised_by(returned), self._loop))
+            error = _wait_for(asyncio.run_coroutine_threadsafe(raised_by, self._loop))
         if error is not None:
             raise error
 
@@ -273,23 +310,35 @@ class HandlerRunner:
         """Record an outcome if the queue tracks them. A fault is reported; the job goes on."""
         if not self._context.settings.queue.track or received.job is None:
             return
-        outcome = Outcome(state=state, attempts=received.attempt, **fields)
+        outcome = Outcome(state=state, attempts=received.attempt, kind=received.kind, **fields)
         try:
             note_outcome(received.job.id, outcome, expires=received.job.expires, table=self._context.table)
         except RETRYABLE as fault:
             self._report(error_event(fault, queue=received.queue, job=received.id, what="its outcome was not noted"))
 
 
-async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> Exception | None:
-    """Return the exception that a coroutine raises: asyncio takes some for a cancellation, and hangs on others."""
+def _no_handler_for(received: ReceivedMessage) -> str:
+    job = received.job
+    what = f"kind {job.kind!r}" if job and job.kind else "jobs without a kind"
+    schedule = f", or schedule {job.schedule!r}" if job and job.schedule else ""
+    return f"no handler of this process is for {what}{schedule}, or for any job of queue {received.queue!r}"
+
+
+async def _raised_by(coroutine: Coroutine[Any, Any, Any], *, timeout: float | None) -> BaseException | None:
+    """Return the exception that a coroutine raises: asyncio takes some for a cancellation, and hangs on others.
+
+    One that is still running after `timeout` seconds is cancelled: _Overtime, whatever it raises then.
+    """
+    limit = asyncio.timeout(timeout)
     try:
-        await coroutine
+        async with limit:
+            await coroutine
     except Exception as error:
-        return error
+        return _Overtime(f"it ran for over {timeout:g} s, its timeout") if limit.expired() else error
     return None
 
 
-def _wait_for(coroutine: "Future[Exception | None]") -> Exception | None:
+def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None:
     try:
         return coroutine.result()
     except CancelledError:
@@ -299,18 +348,6 @@ def _wait_for(coroutine: "Future[Exception | None]") -> Exception | None:
 
 class Unfinished(Discard):
     """The handler returned what has not run yet, or not to its end, and what nobody waits for."""
-
-
-def check_function(call: Callable[..., Any], *, queue: str = "") -> None:
-    """Raise ValueError for what is no function of a job, or would return before its body runs."""
-    whose = f"the handler of queue {queue!r}" if queue else "the handler"
-    must = "it must be a function or a coroutine function of one job"
-    if not callable(call):
-        raise ValueError(f"{whose} is {call!r}: {must}")
-    # An object's own is that of its type.
-    for each in (call, type(call).__call__):
-        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
-            raise ValueError(f"{whose} is {call!r}, a generator function, of which nothing would run: {must}")
 
 
 def check_returned(returned: object) -> None:

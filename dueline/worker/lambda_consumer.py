@@ -4,7 +4,7 @@ import math
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, overload
@@ -14,7 +14,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from dueline import otel
 from dueline.core.cancel import cancellations_of
-from dueline.core.job import JobId
+from dueline.core.job import JobId, check_kind
 from dueline.core.message import Message, batches, from_lambda_event
 from dueline.core.ports import READ_KEYS, QueueMessage, Table
 from dueline.core.text import text_of
@@ -22,7 +22,8 @@ from dueline.errors import RETRYABLE, DuelineError, Unavailable
 from dueline.worker.claims import Claim
 from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
 from dueline.worker.events import EventKind, Report, error_event
-from dueline.worker.execution import Handler, HandlerRunner, check_function
+from dueline.worker.execution import HandlerRunner
+from dueline.worker.handlers import Handler, Handlers, check_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import prepare, seconds_until_due
 
@@ -38,25 +39,35 @@ class NotDone(Exception):
 
 
 class Consumer:
-    """A Lambda handler: it calls the function once for each job of an event. Each job succeeds or fails alone.
+    """A Lambda handler: it calls the function of its kind once for each job of an event.
 
-    Each event names its queue. A job that is retried waits as the queue's retry policy says.
+    Each job succeeds or fails alone. Each event names its queue. A job that is retried waits as the queue's retry
+    policy says.
     """
 
-    def __init__(self, call: Function, *, once: bool) -> None:
-        check_function(call)
-        self._call, self._once, self._connect = call, once, cache(connect)
+    def __init__(self, calls: Mapping[str | None, Function], *, once: bool) -> None:
+        if not calls:
+            raise ValueError("the handlers are {}: there must be a function of a kind, or of None for all others")
+        for kind, call in calls.items():
+            check_kind(kind)
+            check_function(call)
+        self._calls, self._once, self._connect = dict(calls), once, cache(self._connect_to)
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
         records = [SQSRecord(record) for record in event["Records"]]
         deployment, queue, level = address_of(records[0].event_source_arn)
-        context, report = self._connect(deployment, queue)
-        handler = Handler(queue=queue, call=self._call, once=self._once)
-        runner = HandlerRunner(handler, context, report=report, trace=otel.handling, jitter=random.random)
+        context, report, runner = self._connect(deployment, queue)
         batch = _EventBatch(records, level=level, context=context, runner=runner, report=report)
         processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         return process_partial_response(event, batch.process, processor, context)
+
+    def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, Report, HandlerRunner]:
+        context, report = connect(deployment, queue)
+        of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
+        handlers = Handlers(queue=queue, by_kind=of)
+        runner = HandlerRunner(handlers, context, report=report, trace=otel.handling, jitter=random.random)
+        return context, report, runner
 
 
 def connect(deployment: str, queue: str) -> tuple[QueueContext, Report]:
@@ -153,23 +164,27 @@ def _fail(why: str) -> None:
 
 
 @overload
-def lambda_handler(call: Function) -> Consumer: ...
+def lambda_handler(call: Function | Mapping[str | None, Function], *, once: bool = False) -> Consumer: ...
 
 
 @overload
 def lambda_handler(*, once: bool = False) -> Callable[[Function], Consumer]: ...
 
 
-def lambda_handler(call: Function | None = None, *, once: bool = False) -> Consumer | Callable[[Function], Consumer]:
+def lambda_handler(
+    call: Function | Mapping[str | None, Function] | None = None, *, once: bool = False
+) -> Consumer | Callable[[Function], Consumer]:
     """Decorate a function that processes one job: it becomes the handler of a Lambda function.
 
-    The function returns or raises as that of a `Worker` does, and `once` means the same. The decorator takes no
+    Or call it with the function of each kind; that of None takes the jobs that no other takes:
+    `handler = lambda_handler({"welcome": welcome, "digest": digest, None: send})`.
+    A function returns or raises as that of a `Worker` does, and `once` means the same. The decorator takes no
     arguments or `once` alone. The event source mapping needs `ReportBatchItemFailures`, the function's role the queue's
     consumer policy. Pause and rate have no effect: Lambda receives the messages by itself.
     """
     if call is None:
-        return lambda decorated: Consumer(decorated, once=once)
-    return Consumer(call, once=once)
+        return lambda decorated: Consumer({None: decorated}, once=once)
+    return Consumer(call if isinstance(call, Mapping) else {None: call}, once=once)
 
 
 def address_of(arn: str) -> tuple[str, str, int]:

@@ -15,7 +15,11 @@ from dueline.worker.events import Event, EventKind, ProcessEvent, ProcessKind
 logger = Logger(service="worker")
 # Where logs are paid for by their size, a line for each success would cost more than all else that a job does.
 _QUIET = frozenset({EventKind.RECEIVED, EventKind.STARTED, EventKind.SUCCEEDED, EventKind.SKIPPED, EventKind.RETURNED})
+_QUIET |= {EventKind.UNHANDLED}
 _LOUD = frozenset({EventKind.RETRIED, EventKind.FAILED, EventKind.LOST, EventKind.TROUBLE, EventKind.UNDECLARED})
+_LOUD |= {EventKind.NO_HANDLER}
+# The line's message is the event's own kind.
+_LOGGED_AS = {"job_kind": "kind"}
 
 
 def log(event: Event, *, deployment: str = "") -> None:
@@ -37,10 +41,10 @@ def log_process(event: ProcessEvent) -> None:
 
 
 def _log(write: Callable[..., None], event: Event | ProcessEvent, extra: Mapping[str, Any]) -> None:
-    """Log an event's fields, without those that have their default."""
+    """Log an event's fields, without those that have their default; `kind` is that of the job."""
     values = {each.name: getattr(event, each.name) for each in fields(event) if each.name != "kind"}
     defaults = {each.name: each.default for each in fields(event)}
-    changed = {name: value for name, value in values.items() if value != defaults[name]}
+    changed = {_LOGGED_AS.get(name, name): value for name, value in values.items() if value != defaults[name]}
     write(event.kind, extra={**changed, **extra})
 
 

@@ -19,6 +19,7 @@ _COUNTED = {
     EventKind.RECEIVED: "Jobs that were received.",
     EventKind.SUCCEEDED: "Jobs whose handler returned.",
     EventKind.RETRIED: "Jobs that failed and went back into their queue.",
+    EventKind.UNHANDLED: "Jobs that no handler takes, and that went back into their queue.",
     EventKind.FAILED: "Jobs that went into the dead-letter queue.",
     EventKind.SKIPPED: "Jobs that were skipped because they were cancelled.",
     EventKind.OVERLAPPED: "Jobs that were skipped because another job of their schedule had not ended.",
@@ -27,32 +28,45 @@ _COUNTED = {
     EventKind.TROUBLE: "Requests to AWS that failed for good.",
 }
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+_LABELS = ("queue", "kind")
+_OTHER = "other"
 # Where prometheus_client finds it, a process counts in files of this folder, its own metrics and those of its jobs.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class Metrics:
-    """Counts what happens, by queue. Threads may share it."""
+    """Counts what happens, by queue and kind. Threads may share it.
+
+    The kind is "" without one, and "other" where no handler is of that kind: callers may name any number of kinds.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._kinds: dict[str, tuple[str, ...]] = {}
         self._counters = {
-            kind: Counter(f"dueline_{kind.value}", what, ["queue"], registry=self.registry)
+            kind: Counter(f"dueline_{kind.value}", what, _LABELS, registry=self.registry)
             for kind, what in _COUNTED.items()
         }
         self._lateness = self._histogram("lateness", "Seconds after its due time that a job's handler began, at least.")
         self._duration = self._histogram("duration", "Seconds that a handler took.")
 
     def _histogram(self, name: str, what: str) -> Histogram:
-        return Histogram(f"dueline_{name}_seconds", what, ["queue"], registry=self.registry, buckets=_SECONDS)
+        return Histogram(f"dueline_{name}_seconds", what, _LABELS, registry=self.registry, buckets=_SECONDS)
 
     def __call__(self, event: Event) -> None:
+        if event.kind is EventKind.OPENED:
+            self._kinds[event.queue] = event.kinds
+        labels = event.queue, self._label(event)
         if event.kind in self._counters:
-            self._counters[event.kind].labels(event.queue).inc()
+            self._counters[event.kind].labels(*labels).inc()
         if event.kind is EventKind.STARTED and event.lateness is not None:
-            self._lateness.labels(event.queue).observe(event.lateness)
+            self._lateness.labels(*labels).observe(event.lateness)
         if event.duration is not None:
-            self._duration.labels(event.queue).observe(event.duration)
+            self._duration.labels(*labels).observe(event.duration)
+
+    def _label(self, event: Event) -> str:
+        is_known = not event.job_kind or event.job_kind in self._kinds.get(event.queue, ())
+        return event.job_kind if is_known else _OTHER
 
 
 @contextmanager

@@ -18,10 +18,12 @@ from dueline.core.ports import Clock
 from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
 from dueline.worker.delivery import ReceivedJob
 from dueline.worker.events import Event, Report
-from dueline.worker.execution import Handler, HandlerRunner, check_function
+from dueline.worker.execution import HandlerRunner
+from dueline.worker.handlers import Handler, Handlers, check_function
 from dueline.worker.limits import common_time
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.queue_worker import QueueWorker
+from dueline.worker.retries import BY_POLICY, Retries, checked_seconds
 from dueline.worker.runner import Runner, Shutdown, SupervisorLink, event_loop, signal_handlers
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ MOST_CONCURRENCY = 1000
 CONCURRENCY = 32
 GRACE_SECONDS = 25.0
 _DECLARING_SECONDS = 5.0
+_LEAST_TIMEOUT = 0.01
 
 Function = TypeVar("Function", bound=Callable[[ReceivedJob], Any])
 
@@ -98,7 +101,7 @@ def _schedules(name: str, *, session: "boto3.Session | None") -> "Callable[[str]
 
 
 class Worker:
-    """Processes the jobs of a deployment's queues, each queue with a function of its own.
+    """Processes the jobs of a deployment's queues, each queue, or each kind of its jobs, with a function of its own.
 
     `name` is the deployment's, in the account and region of the AWS session: by default the session that boto3 finds.
     At most `concurrency` jobs of a queue run at a time, in threads; coroutine functions run in one event loop.
@@ -123,25 +126,47 @@ class Worker:
         self._name = name
         self._session = session
         self._concurrency = _checked(concurrency)
-        self._handlers: dict[str, Handler] = {}
+        self._handlers: dict[str, dict[str | None, Handler]] = {}
         self._shutdown = Shutdown()
         self._link: SupervisorLink | None = None
 
-    def job(self, queue: str, *, once: bool = False, concurrency: int | None = None) -> Callable[[Function], Function]:
+    def job(
+        self,
+        queue: str,
+        *,
+        kind: str | None = None,
+        once: bool = False,
+        concurrency: int | None = None,
+        retry: Retries = BY_POLICY,
+        timeout: float | timedelta | None = None,
+    ) -> Callable[[Function], Function]:
         """Decorate the function that processes the jobs of a queue: it is called with each job, a ReceivedJob.
 
-        If it returns, the job is done. If it raises, the job is retried as the queue's retry policy says, or after the
-        delay of a `Retry`. After a `Discard`, or after its last attempt, the job goes to the dead-letter queue.
+        With a `kind` it gets the jobs of that kind, and the queue may have other functions. The one without a kind gets
+        the jobs that no other takes.
+        If it returns, the job is done. If it raises, the job is retried as `retry` says, by default as the queue's
+        retry policy does, or after the delay of a `Retry`. After a `Discard`, or after its last attempt, the job goes
+        to the dead-letter queue.
         With `once`, each job has its effect at most once: if an earlier attempt began and is not known to have ended,
         the function is not called again, and the job goes to the dead-letter queue after its last attempt.
         At most `concurrency` jobs of the queue run at a time, by default as many as `Worker` or `run` sets.
+        A coroutine function is stopped after `timeout`, seconds or a timedelta: the attempt fails with TimeoutError.
+        Raises ValueError for a second function of one kind, and for what is not allowed.
         """
-        if queue_name(queue) in self._handlers:
-            raise ValueError(f"queue {queue!r} has a handler already: {self._handlers[queue].call}")
+        others = self._handlers.get(queue_name(queue), {})
+        if kind in others:
+            which = f"kind {kind!r} of queue {queue!r}" if kind else f"queue {queue!r}"
+            raise ValueError(f"{which} has a handler already: {others[kind].call}")
         most = None if concurrency is None else _checked(concurrency)
+        differing = [each.concurrency for each in others.values() if each.concurrency not in (None, most)]
+        if differing and most is not None:
+            raise ValueError(f"concurrency is {most}: queue {queue!r} has {differing[0]} already, for all of its kinds")
+        seconds = None if timeout is None else checked_seconds("timeout", timeout, least=_LEAST_TIMEOUT)
+        options: dict[str, Any] = {"once": once, "concurrency": most, "retry": retry, "timeout": seconds}
 
         def decorated(function: Function) -> Function:
-            self._handlers[queue] = Handler(queue=queue, call=function, once=once, concurrency=most)
+            handler = Handler(queue=queue, kind=kind, call=function, **options)
+            self._handlers.setdefault(queue, {})[kind] = handler
             return function
 
         return decorated
@@ -240,23 +265,25 @@ class Worker:
         """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""
         self._shutdown.request()
 
-    def _chosen(self, queues: Sequence[str] | None) -> list[Handler]:
-        handled = list(dict.fromkeys([*self._handlers, *self._scheduled.queues()]))
+    def _chosen(self, queues: Sequence[str] | None) -> list[Handlers]:
+        names = dict.fromkeys([*self._handlers, *self._scheduled.queues()])
+        handled = {queue: self._scheduled.handlers(queue, self._handlers.get(queue, {})) for queue in names}
         unknown = [queue for queue in queues or () if queue not in handled]
         if unknown or not handled:
-            names = ", ".join(handled) or "none"
-            raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {names}")
-        self._scheduled.check_queues(handled)
-        return [self._scheduled.handler(queue, self._handlers.get(queue)) for queue in queues or handled]
+            names_text = ", ".join(handled) or "none"
+            raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {names_text}")
+        self._scheduled.check_handled(handled)
+        return [handled[queue] for queue in queues or handled]
 
 
 def _queue_worker(
-    handler: Handler, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int
+    handlers: Handlers, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int
 ) -> QueueWorker:
-    context, concurrency = environment.connect(handler.queue), handler.concurrency or most
+    context, concurrency = environment.connect(handlers.queue), handlers.concurrency or most
     context.check()
+    handlers.check(context.settings)
     parts: dict[str, Any] = {"report": environment.report, "jitter": random.random}
-    runner = HandlerRunner(handler, context, loop=loop, trace=otel.handling, **parts)
+    runner = HandlerRunner(handlers, context, loop=loop, trace=otel.handling, **parts)
     return QueueWorker(context, runner, concurrency=concurrency, wall=partial(common_time, context), **parts)
 
 

@@ -27,7 +27,8 @@ class Function:
         self.connection = a_connection(*self.levels, **settings)
         self.events, self.queried, self.arn = Events(), [], arn
         monkeypatch.setattr(lambda_consumer, "connect", self._connect)
-        self.handler = dueline.lambda_handler(once=once)(call)
+        by_kind = isinstance(call, dict)
+        self.handler = dueline.lambda_handler(call) if by_kind else dueline.lambda_handler(once=once)(call)
 
     def _connect(self, deployment, queue):
         self.queried.append((deployment, queue))
@@ -236,6 +237,38 @@ def test_foreign_message_needs_no_cancellations(monkeypatch):
     reading(function, monkeypatch, throttled)
     assert function.work(*jobs("1"), a_message(body="2")) == ["1"]
     assert got == [2]
+
+
+def test_functions_by_kind_get_their_jobs(monkeypatch):
+    got = []
+    calls = {"welcome": lambda job: got.append(("welcome", job.key)), None: lambda job: got.append((None, job.kind))}
+    function = Function(calls, monkeypatch)
+    kinds = (a_job(kind="welcome", key="ann"), a_job(kind="digest"), a_job())
+    assert function.work(*map(Message.of, kinds)) == []
+    assert got == [("welcome", "ann"), (None, "digest"), (None, None)]
+
+
+def test_kind_without_a_function_comes_again_until_it_is_dead(monkeypatch):
+    function = Function({"welcome": print}, monkeypatch, max_receives=2)
+    digests = [Message.of(a_job(kind="digest")) for _ in range(2)]
+    assert len(function.work(*digests)) == 2
+    assert len(function.events.of(EventKind.NO_HANDLER)) == 1
+    function = Function({"welcome": print}, monkeypatch, max_receives=1)
+    assert function.work(*digests) == []
+    assert [each.attributes["dueline-error"] for each in function.dead_letter_queue] == ["NoHandler"] * 2
+
+
+@pytest.mark.parametrize(
+    ("calls", "wrong"),
+    [
+        ({}, "the handlers are {}"),
+        ({"": print}, "kind is ''"),
+        ({"welcome": 7}, "the handler is 7: it must be a function"),
+    ],
+)
+def test_impossible_functions_by_kind_are_refused(calls, wrong):
+    with pytest.raises(ValueError, match=re.escape(wrong)):
+        dueline.lambda_handler(calls)
 
 
 def test_decorator_needs_no_arguments():

@@ -52,9 +52,9 @@ def client(api_server):
     return Client(api, clock=clock, patience=Patience(first_wait=0))
 
 
-def handle(job_trace=TRACE, *, attempt=1, expected=(), raising=None):
+def handle(job_trace=TRACE, *, attempt=1, kind=None, expected=(), raising=None):
     """Handle a job; return the span that ended."""
-    with otel.handling(job_trace, queue="emails", job_id="job 7", attempt=attempt, expected=expected):
+    with otel.handling(job_trace, queue="emails", job_id="job 7", attempt=attempt, kind=kind, expected=expected):
         if raising is not None:
             raise raising
     return ended()
@@ -108,6 +108,10 @@ def test_span_has_queue_job_and_attempt():
         "dueline.attempt": 3,
     }
     assert (span.status.status_code, span.events) == (trace.StatusCode.UNSET, ())
+
+
+def test_span_has_the_jobs_kind():
+    assert handle(kind="welcome").attributes["dueline.kind"] == "welcome"
 
 
 def test_handler_runs_within_its_span():

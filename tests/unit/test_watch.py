@@ -30,6 +30,8 @@ LEVELS = {
     EventKind.STARTED: "DEBUG",
     EventKind.SUCCEEDED: "DEBUG",
     EventKind.RETRIED: "WARNING",
+    EventKind.UNHANDLED: "DEBUG",
+    EventKind.NO_HANDLER: "WARNING",
     EventKind.FAILED: "WARNING",
     EventKind.SKIPPED: "DEBUG",
     EventKind.OVERLAPPED: "INFO",
@@ -44,6 +46,7 @@ UNCOUNTED = {
     EventKind.OPENED,
     EventKind.CLOSED,
     EventKind.STARTED,
+    EventKind.NO_HANDLER,
     EventKind.CHANGED,
     EventKind.DECLARED,
     EventKind.UNDECLARED,
@@ -96,6 +99,13 @@ def test_all_that_is_known_of_an_event_is_logged(lines):
     assert {name: line[name] for name in line.keys() - OF_EVERY_LINE} == {"queue": "emails", **reported}
 
 
+def test_kinds_are_logged(lines):
+    log(Event(kind=EventKind.RETRIED, queue="emails", job_kind="welcome"))
+    log(Event(kind=EventKind.OPENED, queue="emails", kinds=("digest", "welcome")))
+    retried, opened = lines()
+    assert (retried["kind"], opened["kinds"]) == ("welcome", ["digest", "welcome"])
+
+
 def test_zeros_are_logged(lines):
     log(Event(kind=EventKind.RETRIED, queue="emails", lateness=0.0, delay=0))
     log(Event(kind=EventKind.TROUBLE, queue="emails", reason="throttled"))
@@ -116,6 +126,8 @@ def test_an_event_has_no_room_for_a_payload():
         "kind",
         "queue",
         "job",
+        "job_kind",
+        "kinds",
         "attempt",
         "lateness",
         "lateness_at_most",
@@ -150,6 +162,19 @@ def test_events_are_counted_by_queue(kind):
     for queue in ("emails", "emails", "invoices"):
         metrics(Event(kind=kind, queue=queue))
     assert samples(metrics) == {(f"{kind.value}_total", "emails"): 2, (f"{kind.value}_total", "invoices"): 1}
+
+
+def test_kinds_without_a_handler_are_counted_as_other():
+    """Callers may name any number of kinds, and Prometheus keeps each label for ever."""
+    metrics = Metrics()
+    metrics(Event(kind=EventKind.OPENED, queue="emails", kinds=("welcome",)))
+    for kind in ("", "welcome", "digest", "x-1", "x-2"):
+        metrics(Event(kind=EventKind.FAILED, queue="emails", job_kind=kind))
+    counted = [("", 1.0), ("other", 3.0), ("welcome", 1.0)]
+    text = generate_latest(metrics.registry).decode()
+    all_samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
+    totals = [each for each in all_samples if each.name == "dueline_failed_total"]
+    assert sorted((each.labels["kind"], each.value) for each in totals) == counted
 
 
 def test_lateness_and_duration_are_measured():

@@ -3,7 +3,6 @@
 import threading
 from datetime import timedelta
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +11,7 @@ from dueline.errors import InvalidSchedule, Throttled, Unavailable
 from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
 from dueline.worker.events import EventKind
 from dueline.worker.worker import Worker
-from tests.builders import NOW
+from tests.builders import NOW, a_job
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import DeclaredSchedules, Events
 
@@ -20,9 +19,13 @@ NINE = "0 9 * * MON-FRI"
 
 
 def handled(worker, *schedules):
-    """Return which function got a job of each schedule."""
-    (handler,) = worker._chosen(None)
-    return [handler.call(SimpleNamespace(schedule=schedule, queue="emails")) for schedule in schedules]
+    """Return what the function returns that gets a job of each schedule, or None where none does."""
+    return [None if (handler := handler_of(worker, each)) is None else handler.call(None) for each in schedules]
+
+
+def handler_of(worker, schedule, **of_job):
+    (handlers,) = worker._chosen(None)
+    return handlers.find(a_job(schedule=schedule, scheduled_for=NOW if schedule else None, **of_job))
 
 
 def test_schedule_function_gets_its_jobs_alone():
@@ -31,16 +34,31 @@ def test_schedule_function_gets_its_jobs_alone():
     worker.schedule("emails", "digest", cron=NINE, zone="Europe/Berlin")(lambda job: "digest's")
     worker.schedule("emails", "report", every=timedelta(minutes=5), payload={"to": "all"})
     assert handled(worker, "digest", "report", "by-hand", None) == ["digest's", *["the queue's"] * 3]
-    assert worker._chosen(["emails"])[0].once
+    assert handler_of(worker, "digest").once
 
 
-def test_job_without_a_function_fails():
+def test_other_jobs_than_a_schedules_have_no_handler():
     worker = Worker()
     worker.schedule("emails", "digest", every=900)(lambda job: "digest's")
-    assert handled(worker, "digest") == ["digest's"]
-    for schedule in (None, "another"):
-        with pytest.raises(LookupError, match=r"add @worker\.job\('emails'\)"):
-            handled(worker, schedule)
+    assert handled(worker, "digest", None, "another") == ["digest's", None, None]
+
+
+def test_schedule_function_gets_any_kind_of_its_runs():
+    worker = Worker()
+    worker.job("emails", kind="welcome")(lambda job: "welcome's")
+    worker.schedule("emails", "digest", every=900)(lambda job: "digest's")
+    assert handler_of(worker, "digest", kind="welcome").call(None) == "digest's"
+    assert handler_of(worker, "another", kind="welcome").call(None) == "welcome's"
+
+
+def test_schedule_is_left_to_a_handler_of_its_kind():
+    worker = Worker()
+    worker.job("emails", kind="welcome")(print)
+    worker.schedule("emails", "digest", every=900)
+    with pytest.raises(ValueError, match=r"'digest' of queue 'emails' has no function: .*@worker\.job\('emails'\)"):
+        worker._chosen(None)
+    worker.job("emails")(print)
+    assert [handlers.kinds for handlers in worker._chosen(None)] == [("welcome",)]
 
 
 def test_schedule_needs_a_function():

@@ -16,13 +16,15 @@ from dueline.core.ports import Pointer
 from dueline.core.status import read_outcome
 from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
-from dueline.worker.delivery import DeadLettered, Deferred, Discard, Retry, RetryLater, Succeeded
+from dueline.worker.delivery import DeadLettered, Deferred, Discard, Retry, RetryLater, Succeeded, Unhandled
 from dueline.worker.events import EventKind
-from dueline.worker.execution import Handler, HandlerRunner
+from dueline.worker.execution import HandlerRunner
+from dueline.worker.handlers import Handler, Handlers
+from dueline.worker.retries import Retries
 from dueline.worker.runner import event_loop
-from tests.builders import a_job, a_queue
+from tests.builders import NOW, a_job, a_queue
 from tests.waiting import HANG_SECONDS
-from tests.work import Events, a_connection, a_received_message
+from tests.work import Events, a_connection, a_received_message, handlers_of
 
 
 def no_trace(job_trace, **_):
@@ -32,12 +34,12 @@ def no_trace(job_trace, **_):
 class Running:
     """A runner of a handler, its connection and its events."""
 
-    def __init__(self, call, *, once=False, loop=None, trace=no_trace, behind=0.0, **settings):
+    def __init__(self, call=None, *, once=False, loop=None, trace=no_trace, behind=0.0, by_kind=None, **settings):
         self.connection = replace(a_connection(**settings), behind=lambda: behind)
         self.events = Events()
-        handler = Handler(queue="emails", call=call, once=once)
+        handlers = Handlers(queue="emails", by_kind=by_kind) if by_kind else handlers_of(call, once=once)
         of = {"report": self.events, "trace": trace, "jitter": lambda: 1.0, "loop": loop}
-        self.run = HandlerRunner(handler, self.connection, **of).run
+        self.run = HandlerRunner(handlers, self.connection, **of).run
 
     def kinds(self):
         return [event.kind for event in self.events]
@@ -294,3 +296,115 @@ def test_lateness_is_reported_with_both_bounds(behind, bound):
     running.run(a_received_message(job))
     assert [(event.lateness, event.lateness_at_most) for event in running.events] == [(0.0, bound)] * 2
     assert (got[0].lateness, got[0].lateness_at_most) == (0.0, math.inf if bound is None else bound)
+
+
+# Kinds
+
+
+def of_kind(kind, call, **options):
+    return {kind: Handler(queue="emails", kind=kind, call=call, **options)}
+
+
+def test_handler_gets_key_and_kind():
+    got = []
+    running = Running(by_kind=of_kind("welcome", got.append))
+    assert running.run(a_received_message(a_job(key="reminder-ann", kind="welcome"))) == Succeeded()
+    assert [(job.key, job.kind) for job in got] == [("reminder-ann", "welcome")]
+    assert [event.job_kind for event in running.events] == ["welcome", "welcome"]
+
+
+def test_unknown_kind_is_retried():
+    running = Running(by_kind=of_kind("welcome", failing(AssertionError)))
+    verdict = running.run(a_received_message(a_job(kind="digest")))
+    assert (verdict.seconds, verdict.error, type(verdict)) == (1, "NoHandler", Unhandled)
+    assert "no handler of this process is for kind 'digest'" in verdict.reason
+    assert running.kinds() == [EventKind.UNHANDLED, EventKind.NO_HANDLER]
+
+
+def test_unknown_kind_is_dead_after_its_attempts():
+    job, running = a_job(kind="digest"), Running(by_kind=of_kind("welcome", print), queue=a_queue(track=True))
+    running.run(a_received_message(job, receives=2))
+    assert (running.outcome(job).state, running.outcome(job).error) == (State.DISPATCHED, "NoHandler")
+    dead = running.run(a_received_message(job, receives=3))
+    assert (type(dead), dead.error) == (DeadLettered, "NoHandler")
+    assert dead.reason.startswith("attempt 3 of 3 failed: no handler of this process is for kind 'digest'")
+    outcome = running.outcome(job)
+    assert (outcome.state, outcome.error, outcome.kind) == (State.FAILED, "NoHandler", "digest")
+
+
+def test_missing_handler_is_logged_once_a_minute():
+    clock = VirtualClock(NOW)
+    running = Running(by_kind=of_kind("welcome", print), clock=clock)
+
+    def logged(*kinds):
+        running.events.clear()
+        for kind in kinds:
+            running.run(a_received_message(a_job(kind=kind)))
+        return [event.job_kind for event in running.events.of(EventKind.NO_HANDLER)]
+
+    assert logged("digest", "digest", "other", None) == ["digest", "other", ""]
+    clock.sleep(59)
+    assert logged("digest") == []
+    clock.sleep(1)
+    assert logged("digest", "digest") == ["digest"]
+    assert len(logged(*(f"kind-{number}" for number in range(200)))) == 99
+
+
+def test_handlers_own_retries_decide():
+    running = Running(by_kind=of_kind("welcome", failing(TypeError), retry=Retries(attempts=2, first=7)))
+    assert running.run(a_received_message(a_job(kind="welcome"))).seconds == 7
+    assert isinstance(running.run(a_received_message(a_job(kind="welcome"), receives=2)), DeadLettered)
+
+
+@pytest.mark.parametrize("with_loop", [True, False])
+def test_coroutine_is_stopped_at_its_timeout(with_loop):
+    ended = []
+
+    async def hang(job):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(job.id)
+
+    with event_loop() as loop:
+        running = Running(by_kind=of_kind(None, hang, timeout=0.01), loop=loop if with_loop else None)
+        received = a_received_message()
+        verdict = running.run(received)
+    assert (type(verdict), verdict.error) == (RetryLater, "TimeoutError")
+    assert verdict.reason == "it ran for over 0.01 s, its timeout"
+    assert ended == [received.id]
+
+
+def test_handlers_own_timeout_error_is_its_own():
+    async def wait(job):
+        raise TimeoutError("the bank does not answer")
+
+    with event_loop() as loop:
+        running = Running(by_kind=of_kind(None, wait, timeout=60, once=True), loop=loop)
+        received = a_received_message()
+        assert running.run(received).reason == "the bank does not answer"
+        assert running.run(received).error == "TimeoutError"
+
+
+def test_once_runs_nothing_again_after_its_timeout():
+    """It was stopped in the middle: whether it had its effect is unknown."""
+
+    async def hang(job):
+        await asyncio.Event().wait()
+
+    with event_loop() as loop:
+        running = Running(by_kind=of_kind(None, hang, timeout=0.01, once=True), loop=loop)
+        received = a_received_message()
+        assert [running.run(received).error, running.run(received).error] == ["TimeoutError", "Interrupted"]
+
+
+def test_trace_has_the_jobs_kind():
+    kinds = []
+
+    def trace(job_trace, *, kind, **_):
+        kinds.append(kind)
+        return contextlib.nullcontext()
+
+    running = Running(by_kind=of_kind("welcome", print), trace=trace)
+    running.run(a_received_message(a_job(kind="welcome")))
+    assert kinds == ["welcome"]

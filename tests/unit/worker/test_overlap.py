@@ -12,10 +12,10 @@ from dueline.errors import Unavailable
 from dueline.testing import MemoryLocks, VirtualClock
 from dueline.worker.delivery import DeadLettered, Deferred, RetryLater, Skipped, Succeeded
 from dueline.worker.events import EventKind
-from dueline.worker.execution import Handler, HandlerRunner, OverlapLock
+from dueline.worker.execution import HandlerRunner, OverlapLock
 from dueline.worker.prometheus import Metrics
 from tests.builders import NOW, a_job, a_queue
-from tests.work import Events, a_connection, a_received_message
+from tests.work import Events, a_connection, a_received_message, handlers_of
 
 HIDDEN = 30.0
 
@@ -145,7 +145,7 @@ def test_skipped_job_is_reported(connection, clock, events):
 
     ran, other = [], an_occurrence(clock)
     runner = HandlerRunner(
-        Handler(queue="emails", call=run_another),
+        handlers_of(run_another),
         connection,
         report=events,
         trace=lambda *_args, **_fields: nullcontext(),
@@ -159,7 +159,7 @@ def test_skipped_job_is_reported(connection, clock, events):
     assert (answer.job, answer.queue) == (other.id, "emails")
     counted = Metrics()
     counted(answer)
-    assert counted.registry.get_sample_value("dueline_overlapped_total", {"queue": "emails"}) == 1
+    assert counted.registry.get_sample_value("dueline_overlapped_total", {"queue": "emails", "kind": ""}) == 1
 
 
 # By chance: workers crash, stand still for longer than their claims, fail and succeed

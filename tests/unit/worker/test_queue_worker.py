@@ -19,12 +19,12 @@ from dueline.operations import control
 from dueline.testing import MemoryTable
 from dueline.worker.delivery import Discard, ReceivedMessage, Retry
 from dueline.worker.events import EventKind
-from dueline.worker.execution import Handler, HandlerRunner
+from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS
 from dueline.worker.queue_worker import QueueWorker
 from tests.builders import NOW, a_queue
 from tests.waiting import HANG_SECONDS, wait_until
-from tests.work import Events, SharedQueue, a_connection, due_now
+from tests.work import Events, SharedQueue, a_connection, due_now, handlers_of
 
 
 class Working:
@@ -36,8 +36,9 @@ class Working:
         self.starts = []
         self._call = call
         parts = {"report": self.events, "jitter": lambda: 0.5}
-        handler = Handler(queue="emails", call=self._note, once=once)
-        runner = HandlerRunner(handler, connection, trace=lambda *_, **__: contextlib.nullcontext(), **parts)
+        runner = HandlerRunner(
+            handlers_of(self._note, once=once), connection, trace=lambda *_, **__: contextlib.nullcontext(), **parts
+        )
         self.worker = QueueWorker(connection, runner, concurrency=concurrency, wall=time.time, **parts)
 
     def _note(self, job):

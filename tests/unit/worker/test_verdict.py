@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.core.message import BATCH_BYTES, FOLDED, Message, TypedText
+from dueline.core.message import BATCH_BYTES, FOLDED, Message, TypedText, unfolded
 from dueline.core.ports import BatchFailure
 from dueline.core.queue_settings import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 from dueline.errors import Unavailable
@@ -23,6 +23,7 @@ from dueline.worker.delivery import (
     with_failure,
 )
 from dueline.worker.events import error_event
+from dueline.worker.retries import Retries
 from tests.builders import NOW, a_job, a_message
 from tests.work import SharedQueue, a_connection, a_received_message
 
@@ -157,6 +158,19 @@ def test_after_the_last_attempt_a_job_is_dead():
     assert isinstance(verdict(Retry(5), attempt=3), DeadLettered)
 
 
+def test_handlers_own_retries_come_before_the_policy():
+    own = {"settings": SETTINGS, "jitter": 1.0, "retries": Retries(attempts=5, first=7, factor=1)}
+    assert verdict_on(TypeError("no"), attempt=4, **own) == RetryLater(seconds=7, error="TypeError", reason="no")
+    assert verdict_on(TypeError("no"), attempt=5, **own).reason == "attempt 5 of 5 failed: no"
+
+
+def test_own_attempts_end_where_sqs_ends_them():
+    """The queue's settings may change while a worker runs."""
+    settings = a_connection(max_receives=2).settings
+    verdict = verdict_on(TypeError(), attempt=2, settings=settings, jitter=1.0, retries=Retries(attempts=5))
+    assert isinstance(verdict, DeadLettered)
+
+
 def test_last_receive_is_the_last_attempt():
     settings = a_connection(max_receives=2).settings
     assert isinstance(verdict(TypeError(), attempt=2, settings=settings), DeadLettered)
@@ -213,11 +227,15 @@ def test_dead_letter_has_its_failure():
     assert dead_letter_queue.messages[0].job() == job
 
 
+def received_again(message):
+    return Message(body=message.body, attributes=unfolded(message.attributes))
+
+
 def test_redrive_restores_folded_attributes():
     many = a_message(attributes={f"a{number}": "1" for number in range(10)})
     dead_letter = with_failure(many, DEAD, attempt=3)
     assert set(dead_letter.attributes) == {*(f"a{number}" for number in range(6)), FOLDED, *FAILURE}
-    assert to_its_queue(dead_letter, levels=1).message == many
+    assert to_its_queue(received_again(dead_letter), levels=1).message == many
 
 
 def test_trace_is_folded_first():
@@ -226,7 +244,7 @@ def test_trace_is_folded_first():
     sent = Message(body="p", attributes={**trace, **Message.of(job).attributes, "dueline-again": "1"})
     dead_letter = with_failure(sent, DEAD, attempt=3)
     assert set(sent.attributes) - set(dead_letter.attributes) == {*trace, "dueline-again"}
-    assert to_its_queue(dead_letter, levels=2).message.attributes == sent.attributes
+    assert to_its_queue(received_again(dead_letter), levels=2).message.attributes == sent.attributes
 
 
 @pytest.mark.parametrize("text", ["\x1b[31mno such customer\x1b[0m", "\0", "\ufffe", "\ud800"])

@@ -1,0 +1,97 @@
+"""The handlers of a queue, and which of them runs a job."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dueline.core.job import Job, check_kind
+from dueline.core.queue_settings import WorkSettings
+from dueline.core.text import shown
+from dueline.worker.delivery import ReceivedJob
+from dueline.worker.retries import BY_POLICY, Retries
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Handler:
+    """A function that processes the jobs of a queue, of one `kind` or without one.
+
+    With `once`, each job has its effect at most once. At most `concurrency` jobs of the queue run at a time, by default
+    as many as the worker's own setting allows. A coroutine function is stopped after `timeout` seconds.
+    """
+
+    queue: str
+    call: Callable[[ReceivedJob], Any]
+    kind: str | None = None
+    once: bool = False
+    concurrency: int | None = None
+    retry: Retries = BY_POLICY
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        check_kind(self.kind)
+        check_function(self.call, queue=self.queue)
+        if not isinstance(self.retry, Retries):
+            raise ValueError(f"retry is {shown(self.retry)}: it must be Retries(…)")
+        if self.timeout is not None and not is_coroutine_function(self.call):
+            raise ValueError(
+                f"timeout is {self.timeout:g} s, and the handler of queue {self.queue!r} is a plain function, which"
+                " runs in a thread that nothing can stop: a timeout needs a coroutine function (async def)"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Handlers:
+    """The handlers of a queue, by kind. Those of a schedule get all of its jobs, whatever their kind.
+
+    The one without a kind, under None, takes what no other takes.
+    """
+
+    queue: str
+    by_kind: Mapping[str | None, Handler]
+    by_schedule: Mapping[str, Handler] = field(default_factory=dict)
+
+    def find(self, job: Job | None) -> Handler | None:
+        """Return the handler of a job; None if there is none. A message that carries no job has neither."""
+        if job is None:
+            return self.by_kind.get(None)
+        return self.by_schedule.get(job.schedule or "") or self.of_kind(job.kind)
+
+    def of_kind(self, kind: str | None) -> Handler | None:
+        return self.by_kind.get(kind) or self.by_kind.get(None)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds that have a handler of their own, in order."""
+        return tuple(sorted(kind for kind in self.by_kind if kind is not None))
+
+    @property
+    def concurrency(self) -> int | None:
+        return next((each.concurrency for each in self.by_kind.values() if each.concurrency is not None), None)
+
+    def check(self, settings: WorkSettings) -> None:
+        """Raise ValueError where a queue allows fewer attempts than a handler is to have."""
+        for each in self.by_kind.values():
+            if each.retry.attempts is not None and each.retry.attempts > settings.max_receives:
+                whose = f"the handler of kind {each.kind!r}" if each.kind else "the handler"
+                raise ValueError(
+                    f"attempts is {each.retry.attempts} for {whose} of queue {self.queue!r}: it must be at most the"
+                    f" queue's max_receives, which is {settings.max_receives}, as SQS itself moves a message to the"
+                    " dead-letter queue after that: raise max_receives in queues.yaml"
+                )
+
+
+def is_coroutine_function(call: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+
+
+def check_function(call: Callable[..., Any], *, queue: str = "") -> None:
+    """Raise ValueError for what is no function of a job, or would return before its body runs."""
+    whose = f"the handler of queue {queue!r}" if queue else "the handler"
+    must = "it must be a function or a coroutine function of one job"
+    if not callable(call):
+        raise ValueError(f"{whose} is {call!r}: {must}")
+    # An object's own is that of its type.
+    for each in (call, type(call).__call__):
+        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
+            raise ValueError(f"{whose} is {call!r}, a generator function, of which nothing would run: {must}")
