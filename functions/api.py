@@ -29,7 +29,6 @@ from dueline.core.partitions import all_tick
 from dueline.core.payloads import begin
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.status import moved_status, status_of, status_under, submitted_statuses
-from dueline.core.submit import SubmitResult
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, JobNotFound
 from dueline.operations import control
@@ -86,11 +85,11 @@ def with_schedules() -> Any:
 
 
 @app.post("/queues/<queue>/jobs")
-def schedule(queue: str) -> tuple[answers.JobAnswer | answers.Results, int]:
+def schedule(queue: str) -> tuple[answers.ScheduledAnswer | answers.ScheduledResults, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
     settings, until = REGISTRY.taking(queue), _until()
     headers, text = app.current_event.headers, requests.body_of(app.current_event)
-    jobs = requests.read_jobs(text, key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
+    jobs = requests.read_jobs(text, call=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
     submit = DEPLOYMENT.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
     results = submit.run(jobs if isinstance(jobs, list) else [jobs], until=until)
     request_log.record_scheduled(results, deployment=SETTINGS.deployment, queue=queue)
@@ -98,11 +97,11 @@ def schedule(queue: str) -> tuple[answers.JobAnswer | answers.Results, int]:
     statuses = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
     if isinstance(jobs, list):
         request_log.record_refusals(statuses, deployment=SETTINGS.deployment)
-        return {"jobs": [answers.status_or_refused(one) for one in statuses]}, HTTPStatus.OK
+        return {"jobs": list(map(answers.scheduled_or_refused, results, statuses))}, HTTPStatus.OK
     if isinstance(statuses[0], DuelineError):
         raise statuses[0]
-    is_repeat = isinstance(results[0], SubmitResult) and results[0].is_repeat
-    return answers.status_answer(*statuses[0]), HTTPStatus.OK if is_repeat else HTTPStatus.CREATED
+    answer = answers.scheduled_answer(results[0], statuses[0])
+    return answer, HTTPStatus.CREATED if answer["created"] else HTTPStatus.OK
 
 
 @app.post("/queues/<queue>/uploads")
@@ -137,12 +136,22 @@ def look_up(queue: str, id: str) -> answers.JobAnswer:
 
 @app.patch("/queues/<queue>/jobs/<id>")
 def reschedule(queue: str, id: str) -> answers.JobAnswer:
-    """Move a job to another time: 200 with the job that took its place, 409 when it had left."""
+    """Move a job to another time: 200 with the job as it is then, 409 when it had left."""
+    return _reschedule(queue, id=_id_in(queue, id))
+
+
+@app.patch("/queues/<queue>/jobs")
+def reschedule_by_key(queue: str) -> answers.JobAnswer:
+    """Move the job of a key to another time."""
+    return _reschedule(queue, key=_key_of_query())
+
+
+def _reschedule(queue: str, *, id: JobId | None = None, key: str | None = None) -> answers.JobAnswer:
     settings, body = REGISTRY.queue(queue), requests.read_body(requests.TimeBody, requests.body_of(app.current_event))
-    job_id, key = _id_in(queue, id), app.current_event.headers.get("idempotency-key")
-    moved = DEPLOYMENT.reschedule(settings).run(job_id, at=body.at, delay=body.delay, key=key)
+    call = app.current_event.headers.get("idempotency-key")
+    moved = DEPLOYMENT.reschedule(settings).run(id, key=key, at=body.at, delay=body.delay, call=call)
     successor, status = moved_status(moved, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    request_log.record_reschedule(job_id, successor=successor)
+    request_log.record_reschedule(moved.moved_from, successor=successor)
     return answers.status_answer(successor, status)
 
 
@@ -241,3 +250,8 @@ def _id_or_error(queue: str, id: str | DuelineError) -> JobId | DuelineError:
         return id if isinstance(id, DuelineError) else _id_in(queue, id)
     except JobNotFound as error:
         return error
+
+
+def _key_of_query() -> str:
+    """Return the key in the query string. Raises InvalidJob where there is none."""
+    return requests.validate(requests.KeyQuery, app.current_event.query_string_parameters).key

@@ -22,6 +22,7 @@ from dueline.core.payloads import METHOD, StartedUpload
 from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.status import MAX_ERROR_CHARACTERS, JobStatus, Outcome, Status
+from dueline.core.submit import SubmitResult
 from dueline.errors import DuelineError
 from functions.http.problems import Problem, problem
 
@@ -73,6 +74,13 @@ class JobAnswer(OutcomeAnswer):
     """For which instant that schedule made it, in UTC."""
 
 
+class ScheduledAnswer(JobAnswer):
+    """The job that a call scheduled, or that has its key."""
+
+    created: bool
+    """This call made it; false where it has the key already, or an earlier attempt of the call made it."""
+
+
 class UploadAnswer(TypedDict):
     """How to send one payload to S3, of which a job is to be made."""
 
@@ -99,6 +107,13 @@ class Results(TypedDict):
     """For each job of the request, in order, the job or what is wrong with it."""
 
     jobs: list[JobAnswer | Refused]
+    """One for each, in order."""
+
+
+class ScheduledResults(TypedDict):
+    """For each job of the request, in order, the job or what is wrong with it."""
+
+    jobs: list[ScheduledAnswer | Refused]
     """One for each, in order."""
 
 
@@ -252,6 +267,20 @@ def status_answer(id: JobId, status: Status) -> JobAnswer:
     if status.schedule is not None and status.scheduled_for is not None:
         answer |= {"schedule": status.schedule, "scheduled_for": instant.text(status.scheduled_for)}
     return answer
+
+
+def scheduled_answer(result: SubmitResult | DuelineError, status: JobStatus) -> ScheduledAnswer:
+    """Return the job that a call scheduled, and whether that is new; if it has replaced one, that too."""
+    is_new = isinstance(result, SubmitResult) and result.is_new and not result.is_repeat
+    old = result.moved_from if isinstance(result, SubmitResult) else None
+    answer = {**status_answer(*status), "created": is_new, **({} if old is None else {"moved_from": str(old)})}
+    return cast("ScheduledAnswer", answer)
+
+
+def scheduled_or_refused(
+    result: SubmitResult | DuelineError, status: JobStatus | DuelineError
+) -> ScheduledAnswer | Refused:
+    return {"error": problem(status)} if isinstance(status, DuelineError) else scheduled_answer(result, status)
 
 
 def status_or_refused(result: JobStatus | DuelineError) -> JobAnswer | Refused:

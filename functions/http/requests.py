@@ -7,7 +7,6 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from json import JSONEncoder
@@ -31,7 +30,7 @@ from dueline.core.job import (
 )
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.core.queue_settings import Rate
-from dueline.core.request import FURTHEST, Request
+from dueline.core.request import FURTHEST, IfExists, Request
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
 
@@ -58,6 +57,12 @@ def _rate(rate: Any) -> str:
     if not isinstance(rate, str):
         raise ValueError("must be a text such as 50/s, 90/m or 200/h, or null for no limit")
     return rate
+
+
+def _exists_rule(rule: Any) -> IfExists:
+    if not (isinstance(rule, str) and rule in list(IfExists)):
+        raise ValueError(f"must be one of {', '.join(IfExists)}")
+    return IfExists(rule)
 
 
 def _integral(number: Any) -> Any:
@@ -89,6 +94,7 @@ Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTH
 Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_KEY_CHARACTERS}}}$"})]
 Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
 Kind = Annotated[str, Field(json_schema_extra={"pattern": f"^{KIND}$"})]
+ExistsRule = Annotated[IfExists, BeforeValidator(_exists_rule)]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(_integral)]
 Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
@@ -121,7 +127,11 @@ class JobBody(BaseModel):
     delay: Delay | None = None
     """Seconds until the job is due."""
     key: Key | None = None
-    """The idempotency key: repeats of the request make one job. As the header."""
+    """The job's name: one job of its queue has it at a time, to be found, moved and cancelled by it."""
+    if_exists: ExistsRule = IfExists.KEEP
+    """What becomes of a job that has the key and waits: it is kept and returned, it is replaced, or the call fails."""
+    idempotency_key: Key | None = None
+    """The name of the call: repeats of it make one job. As the header, for one of several jobs."""
     id: Id | None = None
     """An id that the caller made, which says when the job is due: repeats of the request make one job. `GET /queues`
     has what an id needs."""
@@ -218,6 +228,15 @@ class JobsQuery(BaseModel):
         return Span(start=start, end=self.end, after=self.after, limit=self.limit, kind=self.kind)
 
 
+class KeyQuery(BaseModel):
+    """Which job is meant: the one that has the key."""
+
+    model_config = STRICT
+
+    key: Key = Field(examples=["welcome-ann"])
+    """The job's key."""
+
+
 def body_of(event: BaseProxyEvent) -> str:
     """Return the text of a request's body. Raises InvalidJob when it is no text."""
     try:
@@ -232,20 +251,19 @@ def read_body(form: type[Form], text: str) -> Form:
 
 
 def read_jobs(
-    text: str, *, key: str | None = None, trace: TraceContext | None = None
+    text: str, *, call: str | None = None, trace: TraceContext | None = None
 ) -> Request | list[Request | DuelineError]:
     """Return the job of a body, or the list of its jobs, with an error in place of each that is wrong.
 
-    `key` is the idempotency key of the request's header, which is for one job; `trace` is for all of them. Raises
-    InvalidJob, naming the field, its value and what is allowed.
+    `call` is the request's Idempotency-Key, if it has one: each of several jobs is a call of its own. `trace` is for
+    all of them. Raises InvalidJob, naming the field, its value and what is allowed.
     """
     body = read_json(text)
     if not (isinstance(body, dict) and "jobs" in body):
-        return _keyed(_request(body, trace=trace), key)
-    if key is not None:
-        raise InvalidJob(f"Idempotency-Key is {key[:100]!r}: it is for one job, give each of these its own key")
+        return _request(body, call=call, trace=trace)
     jobs: Sequence[Any] = validate(JobsBody, body).jobs
-    return [_request_or_error(job, trace=trace) for job in jobs]
+    calls = [None if call is None else f"{call}#{index}" for index in range(len(jobs))]
+    return [_request_or_error(job, call=each, trace=trace) for job, each in zip(jobs, calls, strict=True)]
 
 
 def read_ids(text: str) -> list[str | DuelineError]:
@@ -264,14 +282,14 @@ def _not_a_text(value: Any) -> InvalidJob:
     return InvalidJob(f"id is {_excerpt(value)}: it must be a text, as in a job's answer")
 
 
-def _request_or_error(body: Any, *, trace: TraceContext | None) -> Request | DuelineError:
+def _request_or_error(body: Any, *, call: str | None, trace: TraceContext | None) -> Request | DuelineError:
     try:
-        return _request(body, trace=trace)
+        return _request(body, call=call, trace=trace)
     except InvalidJob as error:
         return error
 
 
-def _request(body: Any, *, trace: TraceContext | None) -> Request:
+def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Request:
     job = validate(JobBody, body)
     _check_payload(job.model_fields_set)
     upload = job.upload if "upload" in job.model_fields_set else None
@@ -281,6 +299,8 @@ def _request(body: Any, *, trace: TraceContext | None) -> Request:
         at=job.at,
         delay=job.delay,
         key=job.key,
+        if_exists=job.if_exists,
+        call=job.idempotency_key or call,
         id=job.id,
         kind=job.kind,
         tenant=job.tenant,
@@ -289,14 +309,6 @@ def _request(body: Any, *, trace: TraceContext | None) -> Request:
     )
     check_alone(request)
     return request
-
-
-def _keyed(request: Request, key: str | None) -> Request:
-    if None not in (key, request.key) and key != request.key:
-        raise InvalidJob(f"key is {str(request.key)[:100]!r}, and Idempotency-Key another one: give one of them")
-    keyed = replace(request, key=request.key if key is None else key)
-    check_alone(keyed)
-    return keyed
 
 
 def _check_payload(fields: set[str]) -> None:

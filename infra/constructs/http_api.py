@@ -36,7 +36,7 @@ _TIMEOUT = 20
 _ROUTES = {
     "/queues": [HttpMethod.GET],
     "/queues/{queue}": [HttpMethod.GET],
-    "/queues/{queue}/jobs": [HttpMethod.POST, HttpMethod.GET],
+    "/queues/{queue}/jobs": [HttpMethod.POST, HttpMethod.GET, HttpMethod.PATCH, HttpMethod.DELETE],
     "/queues/{queue}/jobs/{id}": [HttpMethod.GET, HttpMethod.PATCH, HttpMethod.DELETE],
     "/queues/{queue}/uploads": [HttpMethod.POST],
     "/queues/{queue}/cancellations": [HttpMethod.POST],

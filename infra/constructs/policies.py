@@ -73,7 +73,7 @@ _REQUESTS = (
     ("POST", "/jobs"),
     ("POST", "/uploads"),
     ("POST", "/cancellations"),
-    ("GET", "/jobs"),
+    *((method, "/jobs") for method in ("GET", "PATCH", "DELETE")),
     ("GET", "/schedules"),
     ("GET", ""),
     *((method, "/jobs/*") for method in ("GET", "PATCH", "DELETE")),

@@ -13,7 +13,7 @@ from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.dynamodb import CONFLICT_ATTEMPTS, RESERVE_ATTEMPTS, DynamoTable
 from dueline.aws.sqs import SqsQueue
 from dueline.core.job import State
-from dueline.core.ports import BatchFailure, Depth
+from dueline.core.ports import BatchFailure, Depth, MoveOutcome
 from dueline.core.rows import PartitionState
 from dueline.core.status import Outcome, outcome_row
 from dueline.errors import DuelineError, Forbidden, QueueNotFound, Throttled, Unavailable
@@ -41,6 +41,7 @@ CALLS = {
     "page": lambda table: table.page(EMAILS, after="0", until="9"),
     "add": lambda table: table.add(ROW),
     "claim": lambda table: table.claim(ROW, now=NOW),
+    "take_over": lambda table: table.take_over(ROW, expected="id"),
     "record": lambda table: table.record(outcome_row(an_id(), AN_OUTCOME, expires=NOW)),
     "share": lambda table: table.share(KEY, id="id"),
     "release_key": lambda table: table.release(KEY, id="id", ttl=1),
@@ -154,7 +155,7 @@ def cancelled(*codes):
 )
 def test_refused_move_is_not_retried(codes):
     requests, port = counting(cancelled(*codes))
-    assert CALLS["move"](port) is False
+    assert CALLS["move"](port) is MoveOutcome.REFUSED
     assert len(requests) == 1
 
 

@@ -1,6 +1,7 @@
 """What every table keeps, on every engine."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
@@ -8,7 +9,7 @@ import pytest
 
 from dueline.core import instant, rows
 from dueline.core.job import Partition, State
-from dueline.core.ports import BatchRead
+from dueline.core.ports import BatchRead, KeyChange, MoveOutcome
 from dueline.core.rows import PartitionState, moved_to, slots_key
 from dueline.core.status import FINAL, OF_WORKERS, Outcome, outcome_row
 from dueline.errors import DuelineError
@@ -264,6 +265,17 @@ def test_released_key_is_free(table):
 
 
 @ON_ALL
+def test_key_is_taken_over_as_it_was_read(table):
+    first, second, third = (rows.name_row(a_job(key="a key"), call=call, content="5f") for call in "abc")
+    assert not table.take_over(second, expected=first["id"])
+    table.claim(first, now=NOW)
+    table.share(rows.key(first), id=first["id"])
+    assert table.take_over(second, expected=first["id"])
+    assert not table.take_over(third, expected=first["id"])
+    assert table.read([rows.key(first)]).rows[rows.key(first)] == second
+
+
+@ON_ALL
 @pytest.mark.parametrize("note", ["share", "mark_done"])
 def test_shared_or_done_key_is_not_released(table, note):
     row = table.claim(a_claim(), now=NOW)
@@ -344,10 +356,10 @@ def old_and_new():
     return a_job(due=NOW + timedelta(hours=1)), a_job(due=NOW + timedelta(hours=2), partition=OTHER)
 
 
-def move(table, old, new):
-    cancellation = rows.cancellation_row(old.id, at=NOW, moved_to=new.id)
+def move(table, old, new, *, change=None):
+    cancellation, state_key = rows.cancellation_row(old.id, at=NOW, moved_to=new.id), rows.state_key(old.id.partition)
     below = instant.text(old.id.due)
-    return table.move(cancellation, rows.job_row(new), state=rows.state_key(old.id.partition), fence_below=below)
+    return table.move(cancellation, rows.job_row(new), state=state_key, fence_below=below, change=change)
 
 
 def moved(table, old, new):
@@ -363,7 +375,7 @@ def test_move_without_a_fence_writes_both_rows(table, has_state):
     old, new = old_and_new()
     if has_state:
         table.write([a_row(rows.STATE, cursor="0")])
-    assert move(table, old, new)
+    assert move(table, old, new) is MoveOutcome.DONE
     cancellation = rows.cancellation_row(old.id, at=NOW, moved_to=new.id)
     assert moved(table, old, new) == [cancellation, rows.job_row(new)]
     assert state(table).fence == ""
@@ -376,7 +388,7 @@ def test_move_needs_a_lower_fence(table, fence, moves):
     take(table, fence=fence)
     take(table, fence=5000, partition=OTHER)
     before = state(table)
-    assert move(table, old, new) is moves
+    assert move(table, old, new) is (MoveOutcome.DONE if moves else MoveOutcome.REFUSED)
     assert [row is not None for row in moved(table, old, new)] == [moves] * 2
     assert state(table) == before
 
@@ -385,17 +397,48 @@ def test_move_needs_a_lower_fence(table, fence, moves):
 def test_cancelled_job_is_not_moved(table):
     old, new = old_and_new()
     cancellation = table.add(rows.cancellation_row(old.id, at=NOW))
-    assert not move(table, old, new)
+    assert move(table, old, new) is MoveOutcome.REFUSED
     assert moved(table, old, new) == [cancellation, None]
 
 
 @TRANSACTING
 def test_job_is_moved_once(table):
     old, new = old_and_new()
-    assert move(table, old, new)
-    assert not move(table, old, new)
-    assert not move(table, old, a_job())
+    assert move(table, old, new) is MoveOutcome.DONE
+    assert move(table, old, new) is MoveOutcome.REFUSED
+    assert move(table, old, a_job()) is MoveOutcome.REFUSED
     assert moved_to(moved(table, old, new)[0]) == new.id
+
+
+def named_pair():
+    """Return a job that has a key, its row, and the job that is to take its place and its key."""
+    old, new = (replace(job, key="a key") for job in old_and_new())
+    return old, rows.name_row(old, call="c", content="5f"), new
+
+
+@TRANSACTING
+@pytest.mark.parametrize("more", [{}, {"calls": "[]", "call": "d", "content": "60"}])
+def test_move_changes_the_row_of_a_key(table, more):
+    old, row, new = named_pair()
+    table.write([{**row, "shared": True}])
+    changed = {**rows.moved_key_row(new), **more}
+    assert move(table, old, new, change=KeyChange(expected=row["id"], row=changed)) is MoveOutcome.DONE
+    assert table.read([rows.key(row)]).rows[rows.key(row)] == {**row, **changed}
+    assert moved_to(moved(table, old, new)[0]) == new.id
+
+
+@TRANSACTING
+@pytest.mark.parametrize("is_there", [True, False])
+def test_changed_key_refuses_a_move(table, is_there):
+    old, row, new = named_pair()
+    if is_there:
+        table.write([{**row, "id": "another"}])
+    change = KeyChange(expected=row["id"], row=rows.moved_key_row(new))
+    assert move(table, old, new, change=change) is MoveOutcome.KEY_CHANGED
+    assert moved(table, old, new) == [None, None]
+    assert table.read([rows.key(row)]).rows == ({rows.key(row): {**row, "id": "another"}} if is_there else {})
+    table.add(rows.cancellation_row(old.id, at=NOW))
+    assert move(table, old, new, change=change) is MoveOutcome.REFUSED
 
 
 @ON_ALL

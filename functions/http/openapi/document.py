@@ -67,12 +67,11 @@ _PARAMETERS: Json = {
     ),
     "schedule": _parameter("schedule", "path", "The schedule's name.", example="digest", pattern=f"^{SCHEDULE_NAME}$"),
     "id": _parameter("id", "path", "The job's id, as in the answer that made it.", example=ID, minLength=1),
-    "key": _parameter(
+    "call": _parameter(
         "Idempotency-Key",
         "header",
-        "The idempotency key of one job, as `key` in its body; or of one reschedule, whose repeats return the same"
-        " job.",
-        example="welcome-ann",
+        "The name of the call: repeats of it, after a lost answer, make and move one job, and return it.",
+        example="5f0f3f5e-8d0a-4b57-9d0e-3f5b1c6a7e21",
         pattern=f"^[!-~]([ -~]{{0,{MAX_KEY_CHARACTERS - 2}}}[!-~])?$",
     ),
     "if-match": _parameter(
@@ -120,10 +119,10 @@ _REFUSALS: Mapping[HTTPStatus, tuple[str, str]] = {
         "Not Found",
     ),
     HTTPStatus.CONFLICT: (
-        "The job has left for its queue, was cancelled, or was moved: `id` is what took its place. There is no second"
-        " job. Or it is a run of a schedule, which cannot be moved. Or the id that was given is of a job with another"
-        " payload, kind, tenant or priority. Or the queue has as many schedules as it may have, or the schedule was"
-        " changed too often within its jitter.",
+        "The job has left for its queue, or was cancelled. Or it is a run of a schedule, which cannot be moved. Or a"
+        " job has the key, which is its `id`, and the call was to fail then. Or the id that was given is of a job with"
+        " another payload, kind, tenant or priority. Or the queue has as many schedules as it may have, or the schedule"
+        " was changed too often within its jitter.",
         "",
     ),
     HTTPStatus.PRECONDITION_FAILED: (
@@ -136,7 +135,8 @@ _REFUSALS: Mapping[HTTPStatus, tuple[str, str]] = {
         "Request Entity Too Large",
     ),
     HTTPStatus.UNPROCESSABLE_ENTITY: (
-        "The idempotency key belongs to a job with another payload, or to a backfill of other instants.",
+        "The key belongs to a job with another payload, kind, tenant or priority; or the idempotency key to another"
+        " call.",
         "",
     ),
     HTTPStatus.TOO_MANY_REQUESTS: (

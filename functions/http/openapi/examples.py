@@ -47,6 +47,19 @@ def job(state: State) -> Any:
     return answers.job_answer(_DIRECT if state is State.DISPATCHED else _JOB, state)
 
 
+def scheduled(state: State, *, created: bool = True) -> Any:
+    return {**job(state), "created": created}
+
+
+def scheduled_many(state: State) -> Any:
+    refused = {"error": problems.problem(errors.InvalidJob("payload is missing"))}
+    return {"jobs": [scheduled(state), refused]}
+
+
+def replaced() -> Any:
+    return {**successor(), "created": False, "moved_from": ID}
+
+
 def successor() -> Any:
     return answers.job_answer(JobId.parse(MOVED), State.SCHEDULED)
 
@@ -107,6 +120,7 @@ def posted() -> dict[str, Any]:
         "now": {"payload": _PAYLOAD},
         "upload": {"upload": str(Upload(uid=_JOB.uid, bytes=6_000_000, sha256=SHA256)), "delay": 3600},
         "key": {"payload": _PAYLOAD, "delay": 3600, "key": "welcome-ann"},
+        "replace": {"payload": _PAYLOAD, "at": "2027-01-04T09:00:00Z", "key": "welcome-ann", "if_exists": "replace"},
         "id": {"payload": _PAYLOAD, "id": ID},
         "many": {"jobs": [{"payload": _PAYLOAD, "delay": 90}, {"payload": _PAYLOAD}]},
     }

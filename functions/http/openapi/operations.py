@@ -77,28 +77,37 @@ _REQUESTED = _body(
     leads_to=("look_up",),
     requested=examples.job(State.CANCEL_REQUESTED),
 )
+_NEW_TIME = _body(requests.TimeBody, "The new time.", at={"at": "2027-01-05T09:00:00+01:00"}, delay={"delay": 3600})
+_MOVED = _body(
+    answers.JobAnswer,
+    "The job as it is now: a promise that none with an earlier id of it ever comes.",
+    leads_to=_JOB_OPERATIONS,
+    moved=examples.successor(),
+)
 OPERATIONS = (
     Operation(
         "schedule POST /queues/{queue}/jobs",
         "Schedule a job, or up to 500",
         "This job, to that queue, at that time: it is handed over at that second, never early.",
-        headers=("key", "traceparent", "tracestate"),
+        headers=("call", "traceparent", "tracestate"),
         body=_body(
             requests.JobBody | requests.JobsBody, "A job, or up to 500 of them under `jobs`.", **examples.posted()
         ),
         answers={
             201: _body(
-                answers.JobAnswer,
+                answers.ScheduledAnswer,
                 "The job is scheduled: on its way to the table, or in its queue already.",
                 leads_to=_JOB_OPERATIONS,
-                accepted=examples.job(State.ACCEPTED),
-                dispatched=examples.job(State.DISPATCHED),
+                accepted=examples.scheduled(State.ACCEPTED),
+                dispatched=examples.scheduled(State.DISPATCHED),
             ),
             200: _body(
-                answers.JobAnswer | answers.Results,
-                "A repeat under the same key: the first job, and nothing was sent. Or the results of many.",
-                repeat=examples.job(State.SCHEDULED),
-                many=examples.results(State.ACCEPTED),
+                answers.ScheduledAnswer | answers.ScheduledResults,
+                "The job that has the key already, or that an earlier attempt of the call made: nothing was sent. Or"
+                " the one that has replaced it. Or the results of many.",
+                repeat=examples.scheduled(State.SCHEDULED, created=False),
+                replaced=examples.replaced(),
+                many=examples.scheduled_many(State.ACCEPTED),
             ),
         },
         refused=(400, 404, 409, 413, 422),
@@ -143,19 +152,22 @@ OPERATIONS = (
     Operation(
         "reschedule PATCH /queues/{queue}/jobs/{id}",
         "Reschedule a job",
-        "Move a job to another time, in one step: a new job takes its place. 503 `not_yet` while it is on its way to"
-        " the table, and if nobody ever scheduled it: an id alone does not say which. A `delay` is counted by the API's"
-        " clock, from the first call under a key.",
-        headers=("key",),
-        body=_body(requests.TimeBody, "The new time.", at={"at": "2027-01-05T09:00:00+01:00"}, delay={"delay": 3600}),
-        answers={
-            200: _body(
-                answers.JobAnswer,
-                "The job that took its place: a promise that the old one never comes.",
-                leads_to=_JOB_OPERATIONS,
-                moved=examples.successor(),
-            )
-        },
+        "Move a job, by any of its ids, to another time, in one step: it gets a new id. 503 `not_yet` while it is on"
+        " its way to the table, and if nobody ever scheduled it: an id alone does not say which. A `delay` is counted"
+        " by the API's clock, from the first attempt of a call.",
+        headers=("call",),
+        body=_NEW_TIME,
+        answers={200: _MOVED},
+        refused=(400, 404, 409, 413),
+    ),
+    Operation(
+        "reschedule_by_key PATCH /queues/{queue}/jobs",
+        "Reschedule the job of a key",
+        "Move the job that has a key to another time: it keeps the key.",
+        query=requests.KeyQuery,
+        headers=("call",),
+        body=_NEW_TIME,
+        answers={200: _MOVED},
         refused=(400, 404, 409, 413),
     ),
     Operation(
@@ -248,7 +260,7 @@ OPERATIONS = (
         "Run a schedule now",
         "Make one job of it that is due now, be it paused or not. Its other runs are not touched. A repeat"
         " under the same key returns the first run, whatever the schedule is by then.",
-        headers=("key", "if-match"),
+        headers=("call", "if-match"),
         body=_body(
             schedule_models.RunBody,
             "Nothing, or another payload.",
@@ -265,7 +277,7 @@ OPERATIONS = (
         "Make a job, due now, for each instant that the rule names from `from` to just before `to`, up to"
         " 500. `to` may not lie ahead. Its other runs are not touched, and `overlap: skip` does not hold for these. A"
         " repeat under the same key returns the first runs, whatever the schedule is by then.",
-        headers=("key", "if-match"),
+        headers=("call", "if-match"),
         body=_body(
             schedule_models.BackfillBody,
             "From when to when.",
