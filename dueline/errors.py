@@ -31,8 +31,8 @@ class DuelineError(Exception):
     """The base of every error that Dueline raises. The message says what was wrong and what is allowed.
 
     `code`, `status` and `exit_code` are those of its kind in ERRORS; `status` is that of the API's answer, if there was
-    one. `job_id` is the id of the job, where it is known. `key` is the idempotency key to schedule the job with again,
-    where it has one. `retry_after` is how many seconds the API says to wait before the next attempt.
+    one. `job_id` is the id of the job, where it is known, and `key` its key. `idempotency_key` is the name of the call,
+    to schedule the job with again. `retry_after` is how many seconds the API says to wait before the next attempt.
     """
 
     code: ClassVar[str] = "error"
@@ -40,12 +40,14 @@ class DuelineError(Exception):
     exit_code: ClassVar[int] = 1
     job_id: str | None = None
     key: str | None = None
+    idempotency_key: str | None = None
     retry_after: float | None = None
 
     def copy(self, *, job_id: str | None = None) -> Self:
         """Return the same error for the job with that id, where one failure concerns several jobs."""
         copy = type(self)(str(self))
         copy.job_id, copy.key, copy.retry_after = job_id or self.job_id, self.key, self.retry_after
+        copy.idempotency_key = self.idempotency_key
         copy.status = self.status
         copy.__cause__ = self.__cause__
         return copy

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import boto3
 
-from dueline.aws.aws_deployment import AwsDeployment
+from dueline.aws.aws_deployment import AwsDeployment, new_uid
 from dueline.aws.botocore_errors import as_caller_error, map_caller_errors
 from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
 from dueline.aws.settings import SettingsStore
-from dueline.client.api import Draft
+from dueline.client.api import Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob, ScheduledJob
 from dueline.config.environment import ApiSettings
@@ -67,7 +67,10 @@ class DirectApi:
         return self._deployment_here()
 
     def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
-        return Draft(request=job.checked(now=self._deployed.clock.now(), trace=trace))
+        request = job.checked(now=self._deployed.clock.now(), trace=trace)
+        if request.key is not None and request.call is None:
+            request = replace(request, call=new_uid())
+        return Draft(request=request)
 
     def schedule(self, queue: str, draft: Draft) -> Job:
         (result,) = self.schedule_many(queue, [draft])
@@ -79,11 +82,12 @@ class DirectApi:
             submit = self._deployed.submit(settings, direct_horizon=self._direct_horizon, is_buffered=False)
             made = submit.drafts([self._counted(draft.request) for draft in drafts])
             for draft, one in zip(drafts, made, strict=True):
-                if isinstance(one, Submission):
+                # What has a named call is known by that, whatever its id.
+                if isinstance(one, Submission) and draft.request.call is None:
                     draft.request = replace(draft.request, id=str(one.job.id))
             results = submit.send(made, until=until)
             statuses = self._statuses(results, queue=settings, until=until)
-            return [as_caller_error(each) if isinstance(each, DuelineError) else _job(*each) for each in statuses]
+            return list(map(_scheduled, results, statuses))
 
     def id_parameters(self, queue: str) -> IdParameters:
         with map_caller_errors(f"reading queue {queue}"):
@@ -110,15 +114,16 @@ class DirectApi:
             results = [again.get(place, each) for place, each in enumerate(results)]
             return [each.state if isinstance(each, CancelResult) else as_caller_error(each) for each in results]
 
-    def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
-        with map_caller_errors(f"moving job {id}"):
+    def reschedule(self, ref: JobRef, *, at: datetime | None, delay: float | None, call: str) -> Job:
+        named: dict[str, Any] = {"key": ref.key} if isinstance(ref, JobKey) else {"id": ref}
+        with map_caller_errors(f"moving job {ref}"):
 
             def move(queue: QueueSettings) -> JobStatus:
                 request = self._counted(Request(at=at, delay=delay))
-                moved = self._deployed.reschedule(queue).run(id, at=request.at, delay=request.delay, key=key)
+                moved = self._deployed.reschedule(queue).run(**named, at=request.at, delay=request.delay, call=call)
                 return moved_status(moved, queue=queue, table=self._deployed.table, now=self._deployed.clock.now())
 
-            return _job(*self._retry_with_new_settings(id.queue, move))
+            return _job(*self._retry_with_new_settings(ref.queue, move))
 
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
@@ -209,6 +214,15 @@ class DirectApi:
 
 def _job(id: JobId, status: Status) -> Job:
     return Job.of_status(id, status)
+
+
+def _scheduled(result: SubmitResult | DuelineError, status: JobStatus | DuelineError) -> Job | DuelineError:
+    """Return a job that was scheduled, or the error of one that was not."""
+    if isinstance(status, DuelineError):
+        return as_caller_error(status)
+    if isinstance(result, DuelineError):
+        return as_caller_error(result)
+    return replace(_job(*status), created=result.is_new and not result.is_repeat)
 
 
 def _value_of(result: T | DuelineError) -> T:

@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob, ScheduledJob
-from dueline.core.job import JobId, State
+from dueline.core.job import JobId, State, checked_key, queue_name
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import Request
 from dueline.core.trace import TraceContext
-from dueline.errors import RETRYABLE, DuelineError
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, NotYet
 
 # The most jobs, and the most bytes, of one request: a Lambda function's event has 6 MB, the rest of it included.
 MOST_AT_ONCE = 500
@@ -21,7 +21,7 @@ MOST_BYTES = 5_000_000
 
 @dataclass(kw_only=True, slots=True)
 class Draft:
-    """A checked job that is being scheduled: the same job at every try, under the id or the key of its `request`.
+    """A checked job that is being scheduled: the same job at every try, by the id or the call of its `request`.
 
     One without either gets one before its first try. `size` is what it adds to a request, in bytes; drafts of one
     `group` may share a request. `may_exist`: a try that failed may have scheduled the job.
@@ -37,12 +37,45 @@ class Draft:
         """What its request has besides the usual headers."""
         return {} if self.request.trace is None else self.request.trace.headers
 
-    def name(self, error: DuelineError) -> None:
-        """Add to the error of a try how to schedule this job again: its key, and its id if it may exist."""
+    def named(self, error: DuelineError) -> DuelineError:
+        """Return the error of a try, with how to schedule this job again: its call and its key, and its id.
+
+        A process that knows fewer partitions may refuse the id of a job that an earlier try has scheduled.
+        """
+        if self.may_exist and self.request.id is not None and type(error) is InvalidJob:
+            error = NotYet(f"an earlier attempt may have scheduled it, and now: {error}")
         self.may_exist = self.may_exist or isinstance(error, RETRYABLE)
         error.key = self.request.key or error.key
+        error.idempotency_key = self.request.call or error.idempotency_key
         if self.may_exist:
             error.job_id = error.job_id or self.request.id
+        return error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobKey:
+    """The key of a job, which is its name in a queue."""
+
+    queue: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"of key {self.key!r}"
+
+
+# What a job is found by.
+JobRef = JobId | JobKey
+
+
+def job_ref(id: object, *, queue: object, key: object) -> JobRef:
+    """Return what a caller named a job by. Raises InvalidJob, JobNotFound or QueueNotFound, before any request."""
+    if id is not None and queue is None and key is None:
+        return JobId.parse(id)  # type: ignore[arg-type]  # it may be anything
+    if id is None and queue is not None and key is not None:
+        return JobKey(queue=queue_name(queue), key=checked_key(key))  # type: ignore[arg-type]
+    given = {"id": id, "queue": queue, "key": key}
+    names = [name for name, value in given.items() if value is not None]
+    raise InvalidJob(f"{' and '.join(names) or 'nothing'} given: give an id, or a queue and a key")
 
 
 class Api(Protocol):
@@ -72,8 +105,8 @@ class Api(Protocol):
     def cancel_many(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
         """Cancel up to 500 jobs of one queue; return the state or the error of each, in order."""
 
-    def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
-        """Move a job to `at`, or to `delay` seconds after the first call with `key`; return the job that replaces it.
+    def reschedule(self, ref: JobRef, *, at: datetime | None, delay: float | None, call: str) -> Job:
+        """Move a job to `at`, or to `delay` seconds after the first try of `call`; return it as it is then.
 
         Raises AlreadyFinished, RunOfSchedule or JobNotFound.
         """

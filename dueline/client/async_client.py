@@ -115,8 +115,7 @@ def _prepare_schedule(
         try:
             return await coalescers.schedule.send_in_loop(name, draft)
         except DuelineError as error:
-            draft.name(error)
-            raise
+            raise draft.named(error) from error.__cause__
 
     return send
 

@@ -10,10 +10,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dueline import otel
-from dueline.client.api import MOST_BYTES, Api, Draft
+from dueline.client.api import MOST_BYTES, Api, Draft, job_ref
 from dueline.client.coalescing import RequestCoalescer, linger_seconds
 from dueline.client.http import HttpApi
-from dueline.client.models import Job, NewJob, ScheduledJob, checked_bound
+from dueline.client.models import ExistsRule, Job, NewJob, ScheduledJob, checked_bound
 from dueline.client.schedules import Schedules, paginate
 from dueline.core.clock import SystemClock
 from dueline.core.job import JobId, State, check_kind, queue_name
@@ -46,8 +46,8 @@ class Client:
     Every method retries, as `patience` says, after throttling, AWS failures and broken connections. That is safe: a
     retry never schedules a second job, and repeating any other call changes nothing. Every error is a DuelineError.
     After Throttled or Unavailable, or an error of a retry after these, a job may have been scheduled all the same. The
-    error then has its `job_id`, or the `key` that it went under: scheduled again with `id=` or `key=`, it exists once,
-    however often that is done.
+    error then has its `job_id`, or the `idempotency_key` of the call: scheduled again with `id=` or `idempotency_key=`,
+    it exists once, however often that is done.
     """
 
     def __init__(
@@ -104,19 +104,22 @@ class Client:
         at: datetime | None = None,
         delay: float | timedelta | None = None,
         key: str | None = None,
+        if_exists: ExistsRule = "keep",
         id: str | None = None,
+        idempotency_key: str | None = None,
         kind: str | None = None,
         tenant: str | None = None,
         priority: int = 1,
     ) -> Job:
         """Schedule a job and return it. NewJob describes the arguments.
 
-        Raises InvalidJob, PayloadTooLarge for a payload over 10 MiB, QueueNotFound, or KeyReused or IdReused when the
-        key or the id belongs to a job with another payload. A wrong time, key, kind or payload raises before any
-        request.
+        Raises InvalidJob, PayloadTooLarge for a payload over 10 MiB, QueueNotFound, KeyReused or IdReused when the key
+        or the id belongs to a job with another payload, or JobExists. A wrong time, key, kind or payload raises before
+        any request.
         """
-        time: dict[str, Any] = {"at": at, "delay": delay, "key": key, "id": id}
-        job = NewJob(payload=payload, **time, kind=kind, tenant=tenant, priority=priority)
+        time: dict[str, Any] = {"at": at, "delay": delay}
+        which: dict[str, Any] = {"key": key, "if_exists": if_exists, "id": id, "idempotency_key": idempotency_key}
+        job = NewJob(payload=payload, **time, **which, kind=kind, tenant=tenant, priority=priority)
         draft = self._api.draft(job, trace=otel.current())
         return self._calls.run(partial(self._schedule_once, queue_name(queue), draft))
 
@@ -167,26 +170,34 @@ class Client:
         page = partial(self._api.page, queue_name(queue), start=first, end=last, kind=kind)
         return paginate(lambda after: self._calls.run(partial(page, after=after)))
 
-    def reschedule(self, id: str, *, at: datetime | None = None, delay: float | timedelta | None = None) -> Job:
-        """Move a job to `at`, or to `delay` from now by the deployment's clock; return the new job that replaces it.
+    def reschedule(
+        self,
+        id: str | None = None,
+        *,
+        queue: str | None = None,
+        key: str | None = None,
+        at: datetime | None = None,
+        delay: float | timedelta | None = None,
+    ) -> Job:
+        """Move a job to `at`, or to `delay` from now by the deployment's clock; return it as it is then.
 
-        The new job has a new id, and the job with the old id never reaches its queue. Raises AlreadyFinished when the
-        job was already sent to its queue, cancelled or rescheduled, and RunOfSchedule when a schedule made it: then
-        there is no new job. Raises JobNotFound or InvalidJob. After Throttled or Unavailable either the old job exists
-        or the new one, whose id is the error's `job_id`.
+        The job is that of an `id`, any that it ever had, or of a `queue` and `key`. It gets a new id and keeps its key;
+        a job with an earlier id never reaches its queue. Raises AlreadyFinished when the job was sent to its queue or
+        cancelled, and RunOfSchedule when a schedule made it: then nothing is changed. Raises JobNotFound or InvalidJob.
+        After Throttled or Unavailable it is as it was or moved; then its id is the error's `job_id`.
         """
-        parsed, key = JobId.parse(id), str(uuid.uuid4())
+        ref, call = job_ref(id, queue=queue, key=key), str(uuid.uuid4())
         if at is None and delay is None:
             raise InvalidJob("at and delay are both missing: give one of them")
         time = NewJob(payload=None, at=at, delay=delay).checked(now=None)
-        return self._calls.run(partial(self._api.reschedule, parsed, at=time.at, delay=time.delay, key=key))
+        return self._calls.run(partial(self._api.reschedule, ref, at=time.at, delay=time.delay, call=call))
 
-    def run_now(self, id: str) -> Job:
-        """Move a scheduled job to now; return the new job that replaces it. It reaches its queue within seconds.
+    def run_now(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> Job:
+        """Move a scheduled job to now; return it as it is then. It reaches its queue within seconds.
 
         Raises as `reschedule` does: AlreadyFinished also for a job that is due within minutes and on its way already.
         """
-        return self.reschedule(id, delay=0)
+        return self.reschedule(id, queue=queue, key=key, delay=0)
 
     def cancel(self, id: str) -> State:
         """Cancel (unschedule) a job; return CANCELLED or CANCEL_REQUESTED.
@@ -250,8 +261,7 @@ class Client:
         try:
             return send(queue, draft)
         except DuelineError as error:
-            draft.name(error)
-            raise
+            raise draft.named(error) from error.__cause__
 
     def _schedule_batch(
         self, queue: str, drafts: Sequence[Draft | DuelineError], *, size: BatchSize
@@ -278,10 +288,10 @@ class Client:
 
 def _named(drafts: Sequence[Draft | DuelineError], results: Sequence[Job | DuelineError]) -> list[Job | DuelineError]:
     """Return the results of drafts, in whose errors the drafts are named."""
-    for draft, result in zip(drafts, results, strict=True):
-        if isinstance(result, DuelineError) and isinstance(draft, Draft):
-            draft.name(result)
-    return list(results)
+    return [
+        draft.named(result) if isinstance(result, DuelineError) and isinstance(draft, Draft) else result
+        for draft, result in zip(drafts, results, strict=True)
+    ]
 
 
 def _cut(items: Iterable[T], *, size: Callable[[T], int]) -> Iterator[list[T]]:

@@ -9,9 +9,9 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Protocol
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from dueline.client.api import MOST_BYTES, Draft
+from dueline.client.api import MOST_BYTES, Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters, JobIdFactory
 from dueline.client.models import Job, NewJob, ScheduledJob, control_of, overview_of, page_of, queues_of, upload_of
 from dueline.core import instant
@@ -21,7 +21,7 @@ from dueline.core.listing import MOST_JOBS
 from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import Request
+from dueline.core.request import IfExists, Request
 from dueline.core.retry import attempt
 from dueline.core.trace import TraceContext
 from dueline.errors import ERRORS, DuelineError, InvalidJob, Unavailable
@@ -103,8 +103,9 @@ class Transport(Protocol):
 class HttpApi:
     """The client's calls over HTTP.
 
-    A job without an id or a key of its caller's gets an id before it is first sent, made by AWS's clock, as the dates
-    of responses show it; where the deployment does not say what an id needs, it gets a key. `new_uuid` returns either.
+    A job without a name of its caller's gets an id before it is first sent, made by AWS's clock, as the dates of
+    responses show it. One that has a key, or whose id the deployment does not let a client make, is sent under the name
+    of the call. `new_uuid` returns either.
     """
 
     def __init__(self, transport: Transport, *, clock: Clock, new_uuid: Callable[[], str]) -> None:
@@ -120,6 +121,8 @@ class HttpApi:
         # How far ahead it is due the API checks: by this machine's clock, which may be wrong, it could be too far.
         request = job.checked(now=None, trace=trace)
         # A request has one trace, in its headers.
+        if request.key is not None and request.call is None:
+            request = replace(request, call=self._new_uuid())
         return Draft(request=request, size=_size_of(request), group=trace)
 
     def schedule(self, queue: str, draft: Draft) -> Job:
@@ -131,7 +134,7 @@ class HttpApi:
                 raise
         # There is no job under the id that was refused.
         self._ids.forget()
-        self._give_keys([draft])
+        self._name_calls([draft])
         return self._post(queue, draft)
 
     def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:
@@ -145,7 +148,7 @@ class HttpApi:
         if not refused:
             return results
         self._ids.forget()
-        self._give_keys(refused)
+        self._name_calls(refused)
         try:
             repeated = self._post_many(queue, refused)
         except DuelineError as error:
@@ -170,10 +173,10 @@ class HttpApi:
         results = self._request_each(f"/queues/{queue}/cancellations", body, count=len(ids))
         return [result.state if isinstance(result, Job) else result for result in results]
 
-    def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
+    def reschedule(self, ref: JobRef, *, at: datetime | None, delay: float | None, call: str) -> Job:
         # A delay is sent as it is: by this machine's clock, which may be wrong, it would be another instant.
         time = {"delay": delay} if at is None else {"at": instant.text(instant.round_up(at))}
-        return Job.of(self._request("PATCH", _job_path(id), json.dumps(time), headers={"idempotency-key": key}))
+        return Job.of(self._request("PATCH", _job_path(ref), json.dumps(time), headers={"idempotency-key": call}))
 
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
@@ -203,19 +206,19 @@ class HttpApi:
         return self._request
 
     def _give_ids(self, queue: str, drafts: Sequence[Draft]) -> set[int]:
-        """Give drafts without an id or a key one; return which got an id, by their identity."""
-        new = [draft for draft in drafts if draft.request.id is None and draft.request.key is None]
+        """Give drafts an id that have none and no named call; return which got one, by their identity."""
+        new = [draft for draft in drafts if draft.request.id is None and draft.request.call is None]
         ids = self._ids.ids(queue, [draft.request for draft in new]) if new else None
         if ids is None:
-            self._give_keys(new)
+            self._name_calls(new)
             return set()
         for draft, job_id in zip(new, ids, strict=True):
             draft.request = replace(draft.request, id=str(job_id))
         return set(map(id, new))
 
-    def _give_keys(self, drafts: Sequence[Draft]) -> None:
+    def _name_calls(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:
-            draft.request = replace(draft.request, id=None, key=self._new_uuid())
+            draft.request = replace(draft.request, id=None, call=self._new_uuid())
 
     def _post(self, queue: str, draft: Draft) -> Job:
         upload = self._upload(queue, draft.request) if draft.size > MOST_BYTES else None
@@ -271,6 +274,8 @@ def _json_of(request: Request, *, upload: str | None = None) -> str:
         "at": instant.text(instant.round_up(request.at)) if has_time and request.at is not None else None,
         "delay": request.delay if has_time else None,
         "key": request.key,
+        "if_exists": None if request.if_exists is IfExists.KEEP else request.if_exists.value,
+        "idempotency_key": request.call,
         "kind": request.kind,
         "tenant": request.tenant,
         "priority": None if request.priority == 1 else request.priority,
@@ -296,5 +301,7 @@ def _jobs_path(queue: str) -> str:
     return f"/queues/{queue}/jobs"
 
 
-def _job_path(id: JobId) -> str:
-    return f"{_jobs_path(id.queue)}/{id}"
+def _job_path(ref: JobRef) -> str:
+    path = _jobs_path(ref.queue)
+    # As AWS's signature encodes it.
+    return f"{path}?key={quote(ref.key, safe='')}" if isinstance(ref, JobKey) else f"{path}/{ref}"

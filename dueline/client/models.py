@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import wraps
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
-from dueline.core import idempotency, instant
+from dueline.core import idempotency, instant, names
 from dueline.core import job as core
 from dueline.core.job import JobId, Route, State, check_kind, check_priority, check_tenant, checked_key
 from dueline.core.listing import FAR_END
@@ -16,11 +16,14 @@ from dueline.core.overview import Control, Overview
 from dueline.core.payloads import check_size
 from dueline.core.ports import Depth, Pointer
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import Request, json_text
+from dueline.core.request import IfExists, Request, json_text
 from dueline.core.status import Status
 from dueline.core.text import shown
 from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob, Unavailable
+
+# IfExists as a text, which is shorter to write.
+ExistsRule = Literal["keep", "replace", "fail"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,19 +31,23 @@ class NewJob:
     """A job to schedule: its payload, and when it is due.
 
     `payload` is any JSON value of up to 10 MiB, nested up to 200 levels deep. The job is due `at` a datetime with a
-    time zone, or after `delay` (seconds or a timedelta); without either, now. `key` is an idempotency key: scheduling
-    again with the same queue and key returns the job that is there. `id` takes the place of these three: it is the id
-    that the job is to have, such as the `job_id` of an error. There is one job under it, however often that is
-    scheduled. `kind` says which handler of its queue runs it; a job without one goes to the handler without one.
-    `tenant` is the customer or group that the job belongs to: SQS fair queues keep one tenant's backlog from
-    delaying the others. `priority` is from 1, the most urgent, to as many as the queue has.
+    time zone, or after `delay` (seconds or a timedelta); without either, now. `key` names the job: one job
+    of its queue has it at a time. If one that has it waits, `if_exists` says what becomes of it: with "keep" it is
+    returned, with "replace" it is moved to this time and gets this content, and with "fail" the call raises JobExists.
+    `id` takes the place of these four: it is the id that the job is to have, such as the `job_id` of an error. There is
+    one job under it, however often that is scheduled. `idempotency_key` names the call: repeats of it make one job; the
+    client makes one for its own retries. `kind` says which handler of its queue runs it; a job without one goes to the
+    handler without one. `tenant` is the customer or group that the job belongs to: SQS fair queues keep one tenant's
+    backlog from delaying the others. `priority` is from 1, the most urgent, to as many as the queue has.
     """
 
     payload: object = field(repr=False)
     at: datetime | None = None
     delay: float | timedelta | None = None
     key: str | None = None
+    if_exists: ExistsRule = "keep"
     id: str | None = None
+    idempotency_key: str | None = None
     kind: str | None = None
     tenant: str | None = None
     priority: int = 1
@@ -60,6 +67,8 @@ class NewJob:
             at=checked_instant(self.at),
             delay=_checked_seconds(self.delay),
             key=None if self.key is None else checked_key(self.key),
+            if_exists=_checked_rule(self.if_exists),
+            call=None if self.idempotency_key is None else names.checked_call(self.idempotency_key),
             id=None if self.id is None else str(idempotency.parsed(self.id)),
             kind=self.kind,
             tenant=self.tenant,
@@ -77,6 +86,12 @@ def checked_instant(at: object, *, name: str = "at") -> datetime | None:
     if at is not None and not isinstance(at, datetime):
         raise InvalidJob(f"{name} is {shown(at)}: it must be a datetime with a time zone")
     return at
+
+
+def _checked_rule(rule: object) -> IfExists:
+    if not (isinstance(rule, str) and rule in [*IfExists]):
+        raise InvalidJob(f"if_exists is {shown(rule)}: it must be one of {', '.join(IfExists)}")
+    return IfExists(rule)
 
 
 def checked_bound(at: object, *, name: str) -> datetime | None:
@@ -147,10 +162,10 @@ def read_optional(response: Mapping[str, Any], fields: Fields) -> dict[str, Any]
 class Job:
     """A job as the client returns it: its id, its queue, when it is due (in UTC), its route there, and its state.
 
-    `moved_to` is the id of the job that replaced it, if it was rescheduled. If its queue is set to `track` its jobs and
-    a worker has received it: how many `attempts` there were, when the last one `started` and `ended`, and its `error`
-    if it failed. If it was looked up or listed, and a schedule planned it: that `schedule`, and `scheduled_for`, the
-    instant of its rule.
+    `created`: the call that returned it made it; None if that did not schedule. `moved_to` is the id of the job that
+    replaced it, if it was rescheduled. If its queue is set to `track` its jobs and a worker has received it: how many
+    `attempts` there were, when the last one `started` and `ended`, and its `error` if it failed. If it was looked up or
+    listed, and a schedule planned it: that `schedule`, and `scheduled_for`, the instant of its rule.
     """
 
     id: str
@@ -158,6 +173,7 @@ class Job:
     due: datetime
     route: Route
     state: State
+    created: bool | None = None
     moved_to: str | None = None
     attempts: int | None = None
     started: datetime | None = None
@@ -166,7 +182,13 @@ class Job:
     schedule: str | None = None
     scheduled_for: datetime | None = None
 
-    _OPTIONAL: ClassVar[Fields] = OUTCOME | {"moved_to": text_of, "schedule": text_of, "scheduled_for": instant.parse}
+    _OPTIONAL: ClassVar[Fields] = {
+        **OUTCOME,
+        "created": bool,
+        "moved_to": text_of,
+        "schedule": text_of,
+        "scheduled_for": instant.parse,
+    }
 
     @classmethod
     @reader("job")

@@ -59,10 +59,10 @@ def _rate(rate: Any) -> str:
     return rate
 
 
-def _exists_rule(rule: Any) -> IfExists:
-    if not (isinstance(rule, str) and rule in list(IfExists)):
+def _exists_rule(rule: Any) -> str:
+    if rule not in [*IfExists]:
         raise ValueError(f"must be one of {', '.join(IfExists)}")
-    return IfExists(rule)
+    return str(rule)
 
 
 def _integral(number: Any) -> Any:
@@ -94,7 +94,7 @@ Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTH
 Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_KEY_CHARACTERS}}}$"})]
 Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
 Kind = Annotated[str, Field(json_schema_extra={"pattern": f"^{KIND}$"})]
-ExistsRule = Annotated[IfExists, BeforeValidator(_exists_rule)]
+ExistsRule = Annotated[str, BeforeValidator(_exists_rule), Field(json_schema_extra={"enum": [*IfExists]})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(_integral)]
 Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
@@ -128,7 +128,7 @@ class JobBody(BaseModel):
     """Seconds until the job is due."""
     key: Key | None = None
     """The job's name: one job of its queue has it at a time, to be found, moved and cancelled by it."""
-    if_exists: ExistsRule = IfExists.KEEP
+    if_exists: ExistsRule = IfExists.KEEP.value
     """What becomes of a job that has the key and waits: it is kept and returned, it is replaced, or the call fails."""
     idempotency_key: Key | None = None
     """The name of the call: repeats of it make one job. As the header, for one of several jobs."""
@@ -299,7 +299,7 @@ def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Requ
         at=job.at,
         delay=job.delay,
         key=job.key,
-        if_exists=job.if_exists,
+        if_exists=IfExists(job.if_exists),
         call=job.idempotency_key or call,
         id=job.id,
         kind=job.kind,
