@@ -142,11 +142,11 @@ class Steps:
         self._id = result.job.id
 
     def _look_up(self) -> None:
-        state = status_of(self._id, queue=QUEUE, table=self.table, now=self._clock.now()).state
-        expect(state is State.SCHEDULED, state)
+        _, status = status_of(self._id, queue=QUEUE, table=self.table, now=self._clock.now())
+        expect(status.state is State.SCHEDULED, status.state)
 
     def _cancel(self) -> None:
-        state = cancel(self._id, queue=QUEUE, table=self.table, clock=self._clock)
+        state = cancel(self._id, queue=QUEUE, table=self.table, clock=self._clock).state
         expect(state is State.CANCELLED, state)
 
     def _tick(self, *, jobs: int) -> None:

@@ -5,7 +5,7 @@ A route reads its request, makes one call to the core, records it, and answers.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
@@ -21,7 +21,6 @@ from dueline.aws.aws_deployment import AwsDeployment, new_uid
 from dueline.aws.settings import TicksFirst
 from dueline.config.environment import ApiSettings
 from dueline.core.cancel import CancelMany, CancelResult
-from dueline.core.cancel import cancel as cancel_job
 from dueline.core.job import JobId, State
 from dueline.core.listing import list_jobs
 from dueline.core.overview import Control
@@ -116,22 +115,22 @@ def upload(queue: str) -> tuple[answers.UploadAnswer, int]:
 
 
 @app.get("/queues/<queue>/jobs")
-def list_scheduled(queue: str) -> answers.Page:
-    """List the scheduled jobs, in due order, a page at a time, or the one of an idempotency key."""
+def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
+    """List the scheduled jobs, in due order, a page at a time, or return the job of a key."""
     settings, now, query = REGISTRY.queue(queue), DEPLOYMENT.clock.now(), app.current_event.query_string_parameters
     span = requests.validate(requests.JobsQuery, query).span(now=now)
     if "key" in query:
-        return answers.page_of_one(*status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now))
+        return answers.found_answer(*status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now))
     page = list_jobs(span, queue=settings, table=DEPLOYMENT.table, now=now, spread=DEPLOYMENT.spread)
     return answers.page_of_jobs(page)
 
 
 @app.get("/queues/<queue>/jobs/<id>")
-def look_up(queue: str, id: str) -> answers.JobAnswer:
-    """Return a job's state."""
+def look_up(queue: str, id: str) -> answers.JobWithPayload:
+    """Return a job's state, and its payload while it waits."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
-    status = status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return answers.status_answer(job_id, status)
+    found = status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
+    return answers.found_answer(*found)
 
 
 @app.patch("/queues/<queue>/jobs/<id>")
@@ -158,19 +157,21 @@ def _reschedule(queue: str, *, id: JobId | None = None, key: str | None = None) 
 @app.delete("/queues/<queue>/jobs/<id>")
 def cancel(queue: str, id: str) -> tuple[answers.JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
-    settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
-    state = cancel_job(job_id, queue=settings, table=DEPLOYMENT.table, clock=DEPLOYMENT.clock)
-    request_log.record_cancelled([CancelResult(id=job_id, state=state)], deployment=SETTINGS.deployment, queue=queue)
-    return answers.job_answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
+    return _cancelled(queue, _cancels(REGISTRY.queue(queue)).run([_id_in(queue, id)]))
+
+
+@app.delete("/queues/<queue>/jobs")
+def cancel_by_key(queue: str) -> tuple[answers.JobAnswer, int]:
+    """Take the job of a key back, as by its id."""
+    return _cancelled(queue, _cancels(REGISTRY.queue(queue)).run_by_keys([_key_of_query()]))
 
 
 @app.post("/queues/<queue>/cancellations")
 def cancel_many(queue: str) -> answers.Results:
-    """Take up to 500 jobs back, each for itself."""
-    settings = REGISTRY.queue(queue)
-    ids = [_id_or_error(queue, id) for id in requests.read_ids(requests.body_of(app.current_event))]
-    table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
-    results = CancelMany(queue=settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
+    """Take up to 500 jobs back, by their ids or their keys, each for itself."""
+    cancels = _cancels(REGISTRY.queue(queue))
+    ids, keys = requests.read_cancellations(requests.body_of(app.current_event))
+    results = cancels.run_by_keys(keys) if keys else cancels.run([_id_or_error(queue, id) for id in ids])
     request_log.record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     request_log.record_refusals(results, deployment=SETTINGS.deployment)
     return {"jobs": [answers.cancelled_or_refused(result) for result in results]}
@@ -230,6 +231,21 @@ def _controlled(action: str, changed: Control, *, queue: str) -> answers.Control
     caller = app.current_event.request_context.authorizer.iam.user_arn
     request_log.record_control(action, changed, queue=queue, caller=caller)
     return answers.control_answer(queue, changed)
+
+
+def _cancels(queue: QueueSettings) -> CancelMany:
+    table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
+    return CancelMany(queue=queue, table=table, clock=clock, until=_until(), spread=spread)
+
+
+def _cancelled(queue: str, results: Sequence[CancelResult | DuelineError]) -> tuple[answers.JobAnswer, int]:
+    """Return the answer to the cancel of one job."""
+    (result,) = results
+    if isinstance(result, DuelineError):
+        raise result
+    request_log.record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
+    is_promised = result.state is State.CANCELLED
+    return answers.cancel_answer(result), HTTPStatus.OK if is_promised else HTTPStatus.ACCEPTED
 
 
 def _until() -> float:

@@ -119,7 +119,9 @@ def job_json(id: JobId, state: str = "accepted") -> dict[str, Any]:
 def default_reply(request: ApiRequest) -> Reply:
     """Reply as the API does, with jobs that have the id of the request, or one made of its key, due at NOW."""
     if request.path.endswith("/cancellations"):
-        return json_reply({"jobs": [job_json(JobId.parse(id), "cancelled") for id in request.json["ids"]]})
+        keys = request.json.get("keys")
+        jobs = map(_id_of, keys) if keys else map(JobId.parse, request.json["ids"])
+        return json_reply({"jobs": [job_json(id, "cancelled") for id in jobs]})
     if request.method == "PATCH":
         due = (
             instant.parse(request.json["at"])
@@ -129,11 +131,16 @@ def default_reply(request: ApiRequest) -> Reply:
         return json_reply(job_json(an_id(due=due), "scheduled"))
     if request.method != "POST":
         state = "scheduled" if request.method == "GET" else "cancelled"
-        return json_reply(job_json(JobId.parse(request.path.rpartition("/")[2]), state))
+        path, _, key = request.path.partition("?key=")
+        return json_reply(job_json(_id_of(key) if key else JobId.parse(path.rpartition("/")[2]), state))
     jobs: Sequence[Any] = request.json.get("jobs", [request.json])
-    ids = [JobId.parse(job["id"]) if "id" in job else an_id(uid=_uid_of(job["key"]), due=NOW) for job in jobs]
+    ids = [JobId.parse(job["id"]) if "id" in job else _id_of(job["key"]) for job in jobs]
     answers = [job_json(id) for id in ids]
     return json_reply({"jobs": answers}) if "jobs" in request.json else json_reply(answers[0], 201)
+
+
+def _id_of(key: str) -> JobId:
+    return an_id(uid=_uid_of(key), due=NOW)
 
 
 def _uid_of(key: str) -> str:

@@ -136,7 +136,7 @@ class Core:
         return Lease(partition, table=self.table, clock=self.clock, periods=self.periods, owner=owner, until=until)
 
     def cancel(self, id: JobId) -> State:
-        return cancel(id, queue=self.stores.settings[id.queue], table=self.table, clock=self.clock)
+        return cancel(id, queue=self.stores.settings[id.queue], table=self.table, clock=self.clock).state
 
     def a_reschedule(self, queue: str, *, new_uid: Any) -> Reschedule:
         return Reschedule(
@@ -153,6 +153,10 @@ class Core:
     ) -> list[CancelResult | DuelineError]:
         settings = self.stores.settings[queue]
         return CancelMany(queue=settings, table=self.table, clock=self.clock, until=until, spread=self.spread).run(ids)
+
+    def cancel_by_keys(self, keys: Sequence[object], *, queue: str = "emails") -> list[CancelResult | DuelineError]:
+        settings = self.stores.settings[queue]
+        return CancelMany(queue=settings, table=self.table, clock=self.clock, spread=self.spread).run_by_keys(keys)
 
     def list_jobs(self, queue: str = "emails", **span: Any) -> JobPage:
         settings, now = self.stores.settings[queue], self.clock.now()
@@ -174,9 +178,12 @@ class Core:
         return cancelled_among(ids, table=self.table)
 
     def look_up(self, id: JobId) -> State:
-        return status_of(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now()).state
+        return self.status_of(id).state
 
     def status_of(self, id: JobId) -> Status:
+        return self.job_status(id)[1]
+
+    def job_status(self, id: JobId) -> JobStatus:
         return status_of(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now())
 
     def dispatcher(self, queue: str) -> Dispatcher:

@@ -25,7 +25,7 @@ from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import FURTHEST, Request
-from dueline.core.status import JobStatus, Status, moved_status, status_of, submitted_statuses
+from dueline.core.status import JobStatus, Status, moved_status, status_of, status_under, submitted_statuses
 from dueline.core.submit import Submission, SubmitResult
 from dueline.core.threads import PerProcess
 from dueline.core.trace import TraceContext
@@ -94,22 +94,26 @@ class DirectApi:
             partitions, moment = self._published.queue(queue).partitions, self._moment()
         return IdParameters(partitions=partitions, direct_horizon=self._direct_horizon, moment=moment)
 
-    def get(self, id: JobId) -> Job:
-        with map_caller_errors(f"looking up job {id}"):
+    def get(self, ref: JobRef) -> Job:
+        with map_caller_errors(f"looking up job {ref}"):
             table, now = self._deployed.table, self._deployed.clock.now()
-            return self._retry_with_new_settings(
-                id.queue, lambda queue: _job(id, status_of(id, queue=queue, table=table, now=now))
-            )
 
-    def cancel(self, id: JobId) -> State:
-        (result,) = self.cancel_many(id.queue, [id])
+            def find(queue: QueueSettings) -> Job:
+                if isinstance(ref, JobKey):
+                    return _job(*status_under(ref.key, queue=queue, table=table, now=now))
+                return _job(*status_of(ref, queue=queue, table=table, now=now))
+
+            return self._retry_with_new_settings(ref.queue, find)
+
+    def cancel(self, ref: JobRef) -> State:
+        (result,) = self.cancel_many(ref.queue, [ref])
         return _value_of(result)
 
-    def cancel_many(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
+    def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         with map_caller_errors(f"cancelling jobs of queue {queue}"):
-            results = self._cancelled(ids, queue=self._published.queue(queue))
+            results = self._cancelled(refs, queue=self._published.queue(queue))
             lost = [place for place, each in enumerate(results) if isinstance(each, JobNotFound)]
-            retried = self._cancel_again(queue, [ids[place] for place in lost]) if lost else []
+            retried = self._cancel_again(queue, [refs[place] for place in lost]) if lost else []
             again = dict(zip(lost, retried, strict=True))
             results = [again.get(place, each) for place, each in enumerate(results)]
             return [each.state if isinstance(each, CancelResult) else as_caller_error(each) for each in results]
@@ -179,9 +183,11 @@ class DirectApi:
         """Return the name of a queue that exists. Raises QueueNotFound."""
         return self._published.queue(queue).name
 
-    def _cancelled(self, ids: Sequence[JobId], *, queue: QueueSettings) -> Sequence[CancelResult | DuelineError]:
+    def _cancelled(self, refs: Sequence[JobRef], *, queue: QueueSettings) -> Sequence[CancelResult | DuelineError]:
         table, clock, spread = self._deployed.table, self._deployed.clock, self._deployed.spread
-        return CancelMany(queue=queue, table=table, clock=clock, until=self._until(), spread=spread).run(ids)
+        cancels = CancelMany(queue=queue, table=table, clock=clock, until=self._until(), spread=spread)
+        keys = [ref.key for ref in refs if isinstance(ref, JobKey)]
+        return cancels.run_by_keys(keys) if keys else cancels.run([ref for ref in refs if isinstance(ref, JobId)])
 
     def _statuses(
         self, results: Sequence[SubmitResult | DuelineError], *, queue: QueueSettings, until: float
@@ -189,7 +195,7 @@ class DirectApi:
         table, clock, spread = self._deployed.table, self._deployed.clock, self._deployed.spread
         return submitted_statuses(results, queue=queue, table=table, clock=clock, until=until, spread=spread)
 
-    def _cancel_again(self, queue: str, ids: Sequence[JobId]) -> Sequence[CancelResult | DuelineError]:
+    def _cancel_again(self, queue: str, refs: Sequence[JobRef]) -> Sequence[CancelResult | DuelineError]:
         """Cancel what was not found: its partition may be newer than what is known of its queue.
 
         Where that cannot be read, it is the error of each of these alone.
@@ -198,8 +204,8 @@ class DirectApi:
             with map_caller_errors(f"reading queue {queue}"):
                 settings = self._published.refresh(queue)
         except DuelineError as error:
-            return [error.copy(job_id=str(id)) for id in ids]
-        return self._cancelled(ids, queue=settings)
+            return [error.copy(job_id=str(ref) if isinstance(ref, JobId) else None) for ref in refs]
+        return self._cancelled(refs, queue=settings)
 
     def _retry_with_new_settings(self, queue: str, call: Callable[[QueueSettings], T]) -> T:
         """Call again where a job is not found: its partition may be newer than what is known of its queue."""

@@ -24,7 +24,7 @@ _ID = "emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
 COMMANDS = {
     "schedule": ("job_commands:schedule", """dueline schedule emails '{"to": "ann"}' --delay 2h --key welcome-ann"""),
     "get": ("job_commands:get", f"dueline get {_ID}"),
-    "cancel": ("job_commands:cancel", f"dueline cancel {_ID}"),
+    "cancel": ("job_commands:cancel", "dueline cancel emails --key welcome-ann"),
     "reschedule": ("job_commands:reschedule", f"dueline reschedule {_ID} --delay 3d"),
     "run-now": ("job_commands:run_now", f"dueline run-now {_ID}"),
     "jobs": ("job_commands:jobs", "dueline jobs emails --from 2027-01-04T00:00:00Z --limit 20"),

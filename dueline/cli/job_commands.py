@@ -34,6 +34,10 @@ Key = Annotated[
     typer.Option(help="Its idempotency key: repeated, it schedules no second job. With --lines, a key's beginning."),
 ]
 Id = Annotated[str | None, typer.Option("--id", help="Its id, such as an error names, in place of a time and a key.")]
+IdsOrQueue = Annotated[
+    list[str], typer.Argument(metavar="ID...|QUEUE", show_default=False, help="Ids of jobs; with --key, their queue.")
+]
+Keys = Annotated[list[str] | None, typer.Option("--key", help="The key of a job, in place of an id; may be repeated.")]
 OfLines = Annotated[
     bool, typer.Option("--lines", help="PAYLOAD has one job a line; all are checked before any is sent.")
 ]
@@ -52,24 +56,37 @@ LeftFile = Annotated[
 ]
 
 
-def get(ctx: typer.Context, ids: options.Ids) -> None:
-    """Look jobs up."""
+def get(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
+    """Look jobs up, by their ids, or by a queue and keys."""
     run = connect.run_of(ctx)
-    _show_each(run, ids, run.client.get)
+    if keys:
+        queue = _queue_of(ids)
+        return _show_each(run, keys, lambda key: run.client.get(queue=queue, key=key), by="key")
+    return _show_each(run, ids, run.client.get)
 
 
-def cancel(ctx: typer.Context, ids: options.Ids) -> None:
-    """Cancel (unschedule) jobs. Exits 4 when one is or may be in its queue already."""
+def cancel(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
+    """Cancel (unschedule) jobs, by their ids, or by a queue and keys.
+
+    Exits 4 when one is or may be in its queue already.
+    """
     run = connect.run_of(ctx)
-    results = run.client.cancel_many(ids)
-    for id, result in zip(ids, results, strict=True):
+    by, names = ("key", keys) if keys else ("id", ids)
+    results = run.client.cancel_many(queue=_queue_of(ids), keys=keys) if keys else run.client.cancel_many(ids)
+    for name, result in zip(names, results, strict=True):
         if isinstance(result, DuelineError):
             continue
-        run.screen.json({"id": id, "state": result.value})
+        run.screen.json({by: name, "state": result.value})
         reason = f": {_TOO_LATE}" if result is State.CANCEL_REQUESTED else ""
-        run.screen.line(f"{id}: {result.value}{reason}")
+        run.screen.line(f"{name}: {result.value}{reason}")
     late = [screen.TOO_LATE for result in results if result is State.CANCEL_REQUESTED]
-    screen.end_with([*_codes(run, ids, results), *late])
+    screen.end_with([*_codes(run, names, results, by=by), *late])
+
+
+def _queue_of(arguments: Sequence[str]) -> str:
+    if len(arguments) > 1:
+        raise typer.BadParameter(f"--key goes with one QUEUE: there are {len(arguments)} arguments")
+    return arguments[0]
 
 
 def reschedule(
@@ -102,8 +119,7 @@ def jobs(
     scheduled = islice(run.client.jobs(queue, start=start, end=end, kind=kind), limit)
     if run.screen.as_json:
         for job in scheduled:
-            has_payload = job.payload_at is None and job.payload_text is None
-            run.screen.json(screen.json_of(job) | ({"payload": job.payload} if has_payload else {}))
+            run.screen.json(_json_of(job))
         return
     jobs = list(scheduled)
     columns = [(field, title) for field, title in _OPTIONAL_COLUMNS.items() if any(getattr(job, field) for job in jobs)]
@@ -113,22 +129,22 @@ def jobs(
         run.screen.line(f"the first {limit}: --limit shows more, --from continues")
 
 
-def _show_each(run: connect.CommandRun, ids: Sequence[str], call: Callable[[str], Job]) -> None:
-    results = list(in_lanes(partial(attempt, call), ids))
+def _show_each(run: connect.CommandRun, names: Sequence[str], call: Callable[[str], Job], *, by: str = "id") -> None:
+    results = list(in_lanes(partial(attempt, call), names))
     jobs = [each for each in results if isinstance(each, Job)]
     if run.screen.as_json or len(jobs) == 1:
         for job in jobs:
             show_job(run, job)
     elif jobs:
         run.screen.table(["id", "due", "state"], ((job.id, job.due, job.state.value) for job in jobs))
-    screen.end_with(_codes(run, ids, results))
+    screen.end_with(_codes(run, names, results, by=by))
 
 
-def _codes(run: connect.CommandRun, ids: Iterable[str], results: Iterable[object]) -> list[int]:
-    """Report the errors among the results; return the exit codes of all."""
+def _codes(run: connect.CommandRun, names: Iterable[str], results: Iterable[object], *, by: str = "id") -> list[int]:
+    """Report the errors among the results, each with the id or the key of its job; return the exit codes of all."""
     return [
-        run.screen.error(result, id=id) if isinstance(result, DuelineError) else screen.DONE
-        for id, result in zip(ids, results, strict=True)
+        run.screen.error(result, **{by: name}) if isinstance(result, DuelineError) else screen.DONE
+        for name, result in zip(names, results, strict=True)
     ]
 
 
@@ -180,6 +196,16 @@ def schedule(
 
 def show_job(run: connect.CommandRun, job: Job) -> None:
     """Show one job."""
-    run.screen.json(screen.json_of(job))
-    fields = {"id": job.id, "queue": job.queue, "due": job.due, "state": job.state.value, "moved to": job.moved_to}
-    run.screen.record({**fields, "schedule": job.schedule, "for": job.scheduled_for})
+    run.screen.json(_json_of(job))
+    fields = {"id": job.id, "moved from": job.moved_from, "queue": job.queue, "due": job.due, "state": job.state.value}
+    content: dict[str, object] = {}
+    if isinstance(job, ScheduledJob):
+        content = {name: getattr(job, name) for name in ("key", "kind", "tenant")} | {"payload": _shown(job)}
+    run.screen.record({**fields, "schedule": job.schedule, "for": job.scheduled_for, **content})
+
+
+def _json_of(job: Job) -> dict[str, object]:
+    """Return a job as the API has it: with a payload that is null, too, if it has one."""
+    document: dict[str, object] = screen.json_of(job)
+    has_payload = isinstance(job, ScheduledJob) and job.payload_at is None and job.payload_text is None
+    return document | ({"payload": job.payload} if has_payload else {})  # type: ignore[attr-defined]

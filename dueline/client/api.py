@@ -96,14 +96,17 @@ class Api(Protocol):
     def id_parameters(self, queue: str) -> IdParameters | None:
         """Return what the ids of a queue's jobs need, None if the deployment does not say. Raises QueueNotFound."""
 
-    def get(self, id: JobId) -> Job:
+    def get(self, ref: JobRef) -> Job:
         """Look a job up. Raises JobNotFound."""
 
-    def cancel(self, id: JobId) -> State:
+    def cancel(self, ref: JobRef) -> State:
         """Cancel a job; return CANCELLED or CANCEL_REQUESTED. Raises JobNotFound."""
 
-    def cancel_many(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
-        """Cancel up to 500 jobs of one queue; return the state or the error of each, in order."""
+    def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
+        """Cancel up to 500 jobs of one queue, all by their ids or all by their keys.
+
+        Returns the state or the error of each, in order.
+        """
 
     def reschedule(self, ref: JobRef, *, at: datetime | None, delay: float | None, call: str) -> Job:
         """Move a job to `at`, or to `delay` seconds after the first try of `call`; return it as it is then.

@@ -10,10 +10,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from dueline import otel
+from dueline.client.api import job_ref
 from dueline.client.client import Client, Coalescers
 from dueline.client.models import Job, NewJob, ScheduledJob
 from dueline.client.schedules import Schedule, Schedules
-from dueline.core.job import JobId, State, queue_name
+from dueline.core.job import State, queue_name
 from dueline.core.listing import MOST_JOBS
 from dueline.core.retry import Patience
 from dueline.core.threads import in_thread
@@ -120,9 +121,11 @@ def _prepare_schedule(
     return send
 
 
-def _prepare_cancel(_: Client, coalescers: Coalescers, id: str) -> Callable[[], Awaitable[State]]:
-    parsed = JobId.parse(id)
-    return partial(coalescers.cancel.send_in_loop, parsed.queue, parsed)
+def _prepare_cancel(
+    _: Client, coalescers: Coalescers, id: str | None = None, *, queue: str | None = None, key: str | None = None
+) -> Callable[[], Awaitable[State]]:
+    ref = job_ref(id, queue=queue, key=key)
+    return partial(coalescers.cancel.send_in_loop, ref.queue, ref)
 
 
 _in_a_thread = partial(in_a_thread, of=attrgetter("client"))

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dueline import otel
-from dueline.client.api import MOST_BYTES, Api, Draft, job_ref
+from dueline.client.api import MOST_BYTES, Api, Draft, JobRef, job_ref
 from dueline.client.coalescing import RequestCoalescer, linger_seconds
 from dueline.client.http import HttpApi
 from dueline.client.models import ExistsRule, Job, NewJob, ScheduledJob, checked_bound
@@ -37,7 +37,7 @@ class Coalescers:
         self.schedule: RequestCoalescer[Draft, Job] = RequestCoalescer(
             api.schedule_many, seconds=seconds, size=attrgetter("size"), group=attrgetter("group")
         )
-        self.cancel: RequestCoalescer[JobId, State] = RequestCoalescer(api.cancel_many, seconds=seconds)
+        self.cancel: RequestCoalescer[JobRef, State] = RequestCoalescer(api.cancel_many, seconds=seconds, group=type)
 
 
 class Client:
@@ -151,10 +151,14 @@ class Client:
         requests = _cut((attempt(draft, job) for job in jobs), size=lambda each: getattr(each, "size", 0))
         return (result for results in in_lanes(schedule, requests) for result in results)
 
-    def get(self, id: str) -> Job:
-        """Return a job and its state. Raises JobNotFound once it is past its retention."""
-        parsed = JobId.parse(id)
-        return self._calls.run(lambda: self._api.get(parsed))
+    def get(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> Job:
+        """Return a job and its state, by its `id`, or by its `queue` and `key`; a ScheduledJob while it waits.
+
+        An id that the job had before it was moved is as good. Raises JobNotFound where there is none, or once it is
+        past its retention, and InvalidJob, before any request, for any other combination.
+        """
+        ref = job_ref(id, queue=queue, key=key)
+        return self._calls.run(lambda: self._api.get(ref))
 
     def jobs(
         self, queue: str, *, start: datetime | None = None, end: datetime | None = None, kind: str | None = None
@@ -199,23 +203,35 @@ class Client:
         """
         return self.reschedule(id, queue=queue, key=key, delay=0)
 
-    def cancel(self, id: str) -> State:
-        """Cancel (unschedule) a job; return CANCELLED or CANCEL_REQUESTED.
+    def cancel(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> State:
+        """Cancel (unschedule) a job, by its `id` or by its `queue` and `key`; return CANCELLED or CANCEL_REQUESTED.
 
         CANCELLED: the job never reaches its queue. CANCEL_REQUESTED: it is or may be in its queue already; workers
-        that use this library skip it if they have not started it. Raises JobNotFound for a malformed id.
+        that use this library skip it if they have not started it. An id that the job had before it was moved is as
+        good. Raises JobNotFound for a malformed id or a key without a job, and InvalidJob, before any request, for any
+        other combination.
         """
-        parsed = JobId.parse(id)
+        ref = job_ref(id, queue=queue, key=key)
         if self._coalescers is None:
-            return self._calls.run(partial(self._api.cancel, parsed))
-        return self._calls.run(partial(self._coalescers.cancel.send, parsed.queue, parsed))
+            return self._calls.run(partial(self._api.cancel, ref))
+        return self._calls.run(partial(self._coalescers.cancel.send, ref.queue, ref))
 
-    def cancel_many(self, ids: Iterable[str]) -> list[State | DuelineError]:
-        """Cancel any number of jobs; return for each, in order, its state as `cancel` does, or its error.
+    def cancel_many(
+        self, ids: Iterable[str] | None = None, *, queue: str | None = None, keys: Iterable[str] | None = None
+    ) -> list[State | DuelineError]:
+        """Cancel any number of jobs, by their `ids`, or of one `queue` by their `keys`.
 
-        Requests are batched as those of schedule_many.
+        Returns for each, in order, its state as `cancel` does, or its error. Requests are batched as those of
+        schedule_many. Raises InvalidJob, before any request, for any other combination.
         """
-        requests = _cut((attempt(JobId.parse, id) for id in ids), size=lambda _: 0)
+        refs: Iterator[JobRef | DuelineError]
+        if ids is not None and queue is None and keys is None:
+            refs = (attempt(JobId.parse, id) for id in ids)
+        elif ids is None and queue is not None and keys is not None:
+            refs = (attempt(partial(_key_of, queue_name(queue)), key) for key in keys)
+        else:
+            raise InvalidJob("give ids, or a queue and keys")
+        requests = _cut(refs, size=lambda _: 0)
         return list(chain.from_iterable(in_lanes(partial(self._cancel_batch, size=BatchSize()), requests)))
 
     def queues(self) -> list[QueueSettings]:
@@ -275,15 +291,15 @@ class Client:
 
         return _named(drafts, self._calls.run_each(send, drafts, size=size))
 
-    def _cancel_batch(self, ids: Sequence[JobId | DuelineError], *, size: BatchSize) -> list[State | DuelineError]:
+    def _cancel_batch(self, refs: Sequence[JobRef | DuelineError], *, size: BatchSize) -> list[State | DuelineError]:
         results: dict[int, State | DuelineError] = {}
-        queues = [id.queue if isinstance(id, JobId) else "" for id in ids]
+        queues = ["" if isinstance(ref, DuelineError) else ref.queue for ref in refs]
         for queue in dict.fromkeys(queues):
-            of_queue = {place: ids[place] for place, each in enumerate(queues) if each == queue}
+            of_queue = {place: refs[place] for place, each in enumerate(queues) if each == queue}
             cancel = partial(self._api.cancel_many, queue)
             states = self._calls.run_each(cancel, list(of_queue.values()), size=size)
             results |= zip(of_queue, states, strict=True)
-        return [results[place] for place in range(len(ids))]
+        return [results[place] for place in range(len(refs))]
 
 
 def _named(drafts: Sequence[Draft | DuelineError], results: Sequence[Job | DuelineError]) -> list[Job | DuelineError]:
@@ -292,6 +308,10 @@ def _named(drafts: Sequence[Draft | DuelineError], results: Sequence[Job | Dueli
         draft.named(result) if isinstance(result, DuelineError) and isinstance(draft, Draft) else result
         for draft, result in zip(drafts, results, strict=True)
     ]
+
+
+def _key_of(queue: str, key: str) -> JobRef:
+    return job_ref(None, queue=queue, key=key)
 
 
 def _cut(items: Iterable[T], *, size: Callable[[T], int]) -> Iterator[list[T]]:

@@ -16,7 +16,7 @@ from dueline.client.job_ids import IdParameters, JobIdFactory
 from dueline.client.models import Job, NewJob, ScheduledJob, control_of, overview_of, page_of, queues_of, upload_of
 from dueline.core import instant
 from dueline.core.clock import LearnedTime
-from dueline.core.job import JobId, State
+from dueline.core.job import State
 from dueline.core.listing import MOST_JOBS
 from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock
@@ -160,17 +160,18 @@ class HttpApi:
     def id_parameters(self, queue: str) -> IdParameters | None:
         return self._ids.parameters(queue)
 
-    def get(self, id: JobId) -> Job:
-        return Job.of(self._request("GET", _job_path(id)))
+    def get(self, ref: JobRef) -> Job:
+        return Job.of_look_up(self._request("GET", _job_path(ref)))
 
-    def cancel(self, id: JobId) -> State:
-        return Job.of(self._request("DELETE", _job_path(id))).state
+    def cancel(self, ref: JobRef) -> State:
+        return Job.of(self._request("DELETE", _job_path(ref))).state
 
-    def cancel_many(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
-        if len(ids) == 1:
-            return [attempt(self.cancel, ids[0])]
-        body = json.dumps({"ids": [str(id) for id in ids]})
-        results = self._request_each(f"/queues/{queue}/cancellations", body, count=len(ids))
+    def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
+        if len(refs) == 1:
+            return [attempt(self.cancel, refs[0])]
+        keys = [ref.key for ref in refs if isinstance(ref, JobKey)]
+        body = json.dumps({"keys": keys} if keys else {"ids": [str(id) for id in refs]})
+        results = self._request_each(f"/queues/{queue}/cancellations", body, count=len(refs))
         return [result.state if isinstance(result, Job) else result for result in results]
 
     def reschedule(self, ref: JobRef, *, at: datetime | None, delay: float | None, call: str) -> Job:

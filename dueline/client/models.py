@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
@@ -162,10 +162,11 @@ def read_optional(response: Mapping[str, Any], fields: Fields) -> dict[str, Any]
 class Job:
     """A job as the client returns it: its id, its queue, when it is due (in UTC), its route there, and its state.
 
-    `created`: the call that returned it made it; None if that did not schedule. `moved_to` is the id of the job that
-    replaced it, if it was rescheduled. If its queue is set to `track` its jobs and a worker has received it: how many
-    `attempts` there were, when the last one `started` and `ended`, and its `error` if it failed. If it was looked up or
-    listed, and a schedule planned it: that `schedule`, and `scheduled_for`, the instant of its rule.
+    `created`: the call that returned it made it; None if that did not schedule. `moved_from` is the id that was given,
+    if the job was rescheduled since: `id` is the one that it has now. If its queue is set to `track` its jobs and a
+    worker has received it: how many `attempts` there were, when the last one `started` and `ended`, and its `error` if
+    it failed. If it was looked up or listed, and a schedule planned it: that `schedule`, and `scheduled_for`, the
+    instant of its rule.
     """
 
     id: str
@@ -174,7 +175,7 @@ class Job:
     route: Route
     state: State
     created: bool | None = None
-    moved_to: str | None = None
+    moved_from: str | None = None
     attempts: int | None = None
     started: datetime | None = None
     ended: datetime | None = None
@@ -185,7 +186,7 @@ class Job:
     _OPTIONAL: ClassVar[Fields] = {
         **OUTCOME,
         "created": bool,
-        "moved_to": text_of,
+        "moved_from": text_of,
         "schedule": text_of,
         "scheduled_for": instant.parse,
     }
@@ -208,8 +209,15 @@ class Job:
         """Return the job with that id and status."""
         outcome = {} if status.outcome is None else {name: getattr(status.outcome, name) for name in OUTCOME}
         fields = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
-        moved_to = None if status.moved_to is None else str(status.moved_to)
-        return Job(**_in_id(id), moved_to=moved_to, **fields, **outcome)
+        fields["moved_from"] = status.moved_from and str(status.moved_from)
+        if status.job is not None:
+            return replace(ScheduledJob.of_job(status.job), **fields)
+        return Job(**_in_id(id), **fields, **outcome)
+
+    @classmethod
+    def of_look_up(cls, response: Mapping[str, Any]) -> "Job":
+        """Return the job in the response to a look-up: a ScheduledJob if it has a payload, as it waits."""
+        return (ScheduledJob if _FORMS.intersection(response) else Job).of(response)
 
 
 @reader("upload")
@@ -262,6 +270,10 @@ class PayloadPlace:
     bytes: int
 
 
+# A payload comes in one of these fields.
+_FORMS = frozenset({"payload", "payload_text", "payload_at"})
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduledJob(Job):
     """A job that waits in the table, with its `payload`, or where a large payload is kept (`payload_at`).
@@ -308,9 +320,12 @@ def _in_id(id: JobId) -> dict[str, Any]:
     return {"id": str(id), "queue": id.queue, "route": id.route, "due": id.due}
 
 
+_ATTRIBUTES = ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")
+
+
 def attributes(job: core.Job) -> dict[str, Any]:
     """Return a job's attributes besides its id and its payload, without those that are None."""
-    values = {name: getattr(job, name) for name in ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")}
+    values = {name: getattr(job, name) for name in _ATTRIBUTES}
     values["traceparent"] = job.trace and job.trace.parent
     return {name: value for name, value in values.items() if value is not None}
 

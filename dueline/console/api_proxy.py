@@ -21,7 +21,7 @@ ROUTES = {
     "/queues": "GET",
     "/queues/{queue}": "GET",
     "/queues/{queue}/cancellations": "POST",
-    "/queues/{queue}/jobs": "GET POST",
+    "/queues/{queue}/jobs": "DELETE GET PATCH POST",
     "/queues/{queue}/jobs/{id}": "DELETE GET PATCH",
     "/queues/{queue}/pause": "POST",
     "/queues/{queue}/rate": "PUT",

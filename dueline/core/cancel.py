@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Partition, Route, State
+from dueline.core.move import MOST_HOPS, too_many_hops
+from dueline.core.names import jobs_under
 from dueline.core.partitions import check_partition, states_of, undeclared
 from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
 from dueline.core.queue_settings import QueueSettings
@@ -16,14 +18,18 @@ from dueline.errors import RETRYABLE, DuelineError, JobNotFound, NotYet, Unavail
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CancelResult:
-    """A job that was cancelled, and what that promises: CANCELLED or CANCEL_REQUESTED."""
+    """A job that was cancelled, and what that promises: CANCELLED or CANCEL_REQUESTED.
+
+    `moved_from` is the id that was given, if the job was moved since.
+    """
 
     id: JobId
     state: State
+    moved_from: JobId | None = None
 
 
-def cancel(id: JobId, *, queue: QueueSettings, table: Table, clock: Clock) -> State:
-    """Cancel a job; return CANCELLED or CANCEL_REQUESTED.
+def cancel(id: JobId, *, queue: QueueSettings, table: Table, clock: Clock) -> CancelResult:
+    """Cancel a job by its id, or by one that it had before it was moved: CANCELLED or CANCEL_REQUESTED.
 
     CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is or may be in its queue already;
     only workers that use this library still skip it. The job need not exist yet: a cancel that overtakes ingest takes
@@ -33,7 +39,7 @@ def cancel(id: JobId, *, queue: QueueSettings, table: Table, clock: Clock) -> St
     (result,) = CancelMany(queue=queue, table=table, clock=clock).run([id])
     if isinstance(result, DuelineError):
         raise result
-    return result.state
+    return result
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,15 +55,39 @@ class CancelMany:
     def run(self, ids: Sequence[JobId | DuelineError]) -> list[CancelResult | DuelineError]:
         """Cancel each job; return what that promises, as `cancel` does, or its error, in order.
 
-        An error among the ids, from an earlier check, is handed through. After Throttled or Unavailable nothing was
-        promised, and the error names its job. A fence is read once, after all cancellations are written.
+        A job that was moved is cancelled as it is now: up to 32 moves are followed, then it is Unavailable. An error
+        the ids, from an earlier check, is handed through. After Throttled or Unavailable nothing was promised, and
+        the error names its job. A fence is read once, after all cancellations are written.
         """
-        states = self._states_of(undeclared(ids, queue=self.queue))
-        written = list(self.spread(partial(self._write, states=states), ids))
+        written = self._follow(self._write_each(ids))
         # Read after the cancellations are written: any later raise of a fence will see them.
         undecided = [each for each in written if isinstance(each, _Written) and each.needs_fence]
         fences = self._states_of({each.id.partition for each in undecided})
-        return list(self.spread(partial(self._settle, fences=fences), written))
+        results = self.spread(partial(self._settle, fences=fences), written)
+        return [_moved(result, given=id) for id, result in zip(ids, results, strict=True)]
+
+    def run_by_keys(self, keys: Sequence[object]) -> list[CancelResult | DuelineError]:
+        """Cancel the job of each key, as `run` does; JobNotFound is the error of a key that names none."""
+        try:
+            self._check_time()
+            ids = jobs_under(keys, self.queue.name, table=self.table, now=self.clock.now(), spread=self.spread)
+        except RETRYABLE as error:
+            return [error.copy() for _ in keys]
+        return [_without_given(each) for each in self.run(ids)]
+
+    def _follow(self, written: "list[_Written | DuelineError]") -> "list[_Written | DuelineError]":
+        """Cancel in place of each job that was moved the one that took its place, and so on."""
+        for _ in range(MOST_HOPS):
+            moved = {place: to for place, each in enumerate(written) if (to := _moved_to(each))}
+            if not moved:
+                return written
+            for place, each in zip(moved, self._write_each(list(moved.values())), strict=True):
+                written[place] = each
+        return [too_many_hops(each.id) if isinstance(each, _Written) and _moved_to(each) else each for each in written]
+
+    def _write_each(self, ids: Sequence[JobId | DuelineError]) -> "list[_Written | DuelineError]":
+        states = self._states_of(undeclared(ids, queue=self.queue))
+        return list(self.spread(partial(self._write, states=states), ids))
 
     def _states_of(self, partitions: Collection[Partition]) -> BatchRead | DuelineError:
         try:
@@ -111,6 +141,22 @@ class _Written:
     def needs_fence(self) -> bool:
         """Whether the fence decides what is promised: not for a direct job, nor a second time."""
         return not rows.is_promised(self.cancellation) and self.id.route is Route.TABLE
+
+
+def _moved_to(written: _Written | DuelineError) -> JobId | None:
+    return rows.moved_to(written.cancellation) if isinstance(written, _Written) else None
+
+
+def _moved(result: CancelResult | DuelineError, *, given: JobId | DuelineError) -> CancelResult | DuelineError:
+    """Return a result that says under which id its job was cancelled, if it has another one now."""
+    if isinstance(result, CancelResult) and isinstance(given, JobId) and given != result.id:
+        return replace(result, moved_from=given)
+    return result
+
+
+def _without_given(result: CancelResult | DuelineError) -> CancelResult | DuelineError:
+    """Return a result of a key: no id was given."""
+    return replace(result, moved_from=None) if isinstance(result, CancelResult) else result
 
 
 def _read(states: BatchRead | DuelineError) -> BatchRead:

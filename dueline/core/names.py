@@ -5,19 +5,21 @@ The key's row says which job has the name. docs/decisions/0054 has the rules, an
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from functools import partial
 
 from dueline.core import instant, rows
 from dueline.core.job import Job, JobId, Route, checked_key
 from dueline.core.move import MOST_HOPS, Intent, Mover, read, too_many_hops
-from dueline.core.ports import Clock, KeyChange, Table
+from dueline.core.ports import BatchRead, Clock, KeyChange, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import IfExists
+from dueline.core.retry import attempt
 from dueline.core.rows import Row, moved_to
-from dueline.errors import InvalidJob, JobExists, JobNotFound, KeyReused, NotYet, Unavailable
+from dueline.errors import DuelineError, InvalidJob, JobExists, JobNotFound, KeyReused, NotYet, Unavailable
 
 # Longer than any client repeats a call. A row has room for so many that are younger.
 CALL_IS_KEPT_SECONDS = 3600
@@ -115,8 +117,26 @@ def read_name(key: str, queue: str, *, table: Table, now: datetime) -> NameRow:
 
     Raises JobNotFound where there is none, InvalidJob for what is no key, Throttled or Unavailable.
     """
-    row_key = rows.name_key(queue, checked_key(key))
-    reading = table.read([row_key])
+    reading = table.read([rows.name_key(queue, checked_key(key))])
+    return _name_in(key, reading, queue=queue, now=now)
+
+
+def jobs_under(
+    keys: Sequence[object], queue: str, *, table: Table, now: datetime, spread: ParallelMap
+) -> list[JobId | DuelineError]:
+    """Return the job of each key, or the error that `read_name` would raise; 100 keys are read at once.
+
+    Raises Throttled or Unavailable.
+    """
+    checked = [attempt(checked_key, key) for key in keys]
+    of_rows = {rows.name_key(queue, key) for key in checked if isinstance(key, str)}
+    name_in = partial(_name_in, reading=read_all(of_rows, table=table, spread=spread), queue=queue, now=now)
+    names = (attempt(name_in, key) if isinstance(key, str) else key for key in checked)
+    return [name.id if isinstance(name, NameRow) else name for name in names]
+
+
+def _name_in(key: str, reading: BatchRead, *, queue: str, now: datetime) -> NameRow:
+    row_key = rows.name_key(queue, key)
     if row_key in reading.unread:
         raise Unavailable(f"the row of key {key!r} could not be read: try again")
     row = reading.rows.get(row_key)

@@ -1,14 +1,14 @@
 """Status: the state of one job or of many, as recorded, and how its last attempt ended."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 
 from dueline.core import instant, rows
-from dueline.core.job import JobId, Route, State, check_kind, origin_fields
-from dueline.core.move import naming
+from dueline.core.job import Job, JobId, Route, State, check_kind, origin_fields
+from dueline.core.move import MOST_HOPS, naming, too_many_hops
 from dueline.core.names import read_name
 from dueline.core.partitions import check_partition
 from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
@@ -97,67 +97,122 @@ _MOST_AT_ONCE = READ_KEYS // _KEYS_READ
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """A job's state. A rescheduled job is CANCELLED, and `moved_to` is the job that replaced it.
+    """A job's state. `moved_from` is the id that was given, if the job was moved since and has another one now.
 
     If its queue is set to `track` its jobs, `outcome` is what workers noted of its last attempt, and decides the state.
     Of a run of a schedule by the table's route, which has a row that says so, there are its `schedule` and
-    `scheduled_for`.
+    `scheduled_for`. `job` is what a look-up of a single job found in the table, while it waits there.
     """
 
     state: State
-    moved_to: JobId | None = None
+    moved_from: JobId | None = None
     outcome: Outcome | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
+    job: Job | None = None
 
 
-def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> Status:
-    """Return the status of a job.
+# A job's id, and its status.
+JobStatus = tuple[JobId, Status]
+
+
+def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
+    """Return a job, by its id or by one that it had before it was moved, and its status.
 
     It is what a record shows, never a guess. UNRECORDED: there is none. A direct job leaves none until a worker of a
     queue that tracks begins it; one by the table's route is on its way to the table, or was never scheduled.
     DISPATCHED: it was sent to its queue; with an `outcome`, an attempt failed and the job waits for a retry. Raises
     JobNotFound for an id that no submission can have made, past a job's retention, or when its partition never existed;
-    Throttled or Unavailable.
+    Throttled or Unavailable, also after 32 moves.
     """
-    return _status(id, reading=table.read(_keys_read(id, queue)), queue=queue, now=now)
+    found = _follow([id], queue=queue, read=table.read)[id]
+    if isinstance(found, DuelineError):
+        raise found
+    present, status = _status(id, found, queue=queue, now=now)
+    return present, replace(status, job=_waiting(present, status.state, found.reading))
 
 
 def statuses_of(
     ids: Iterable[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float, spread: ParallelMap = map
-) -> dict[JobId, Status | DuelineError]:
-    """Return for each job, by its id, what `status_of` returns or raises; jobs are read in batches, several at once.
+) -> dict[JobId, JobStatus | DuelineError]:
+    """Return for each of these ids what `status_of` returns or raises, but not its `job`.
 
-    Begins no request after `until` (monotonic).
+    Jobs are read in batches, several at once. Begins no request after `until` (monotonic).
     """
     distinct = list(dict.fromkeys(ids))
-    read = partial(_statuses, queue=queue, table=table, clock=clock, until=until)
-    return dict(chain.from_iterable(spread(read, list(cut(distinct, _MOST_AT_ONCE)))))
+    look_up = partial(_statuses, queue=queue, table=table, clock=clock, until=until)
+    return dict(chain.from_iterable(spread(look_up, list(cut(distinct, _MOST_AT_ONCE)))))
 
 
 def _statuses(
     ids: Sequence[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float
-) -> list[tuple[JobId, Status | DuelineError]]:
+) -> list[tuple[JobId, JobStatus | DuelineError]]:
     """Return the statuses of as many jobs as fit into one read."""
-    try:
+
+    def read(keys: Sequence[Key]) -> BatchRead:
         if clock.monotonic() >= until:
             raise NotYet("out of time: it was not looked up")
-        reading = table.read(list(dict.fromkeys(key for id in ids for key in _keys_read(id, queue))))
-    except RETRYABLE as error:
-        return [(id, error.copy(job_id=str(id))) for id in ids]
-    status = partial(_status, reading=reading, queue=queue, now=clock.now())
+        return table.read(keys)
+
+    def status(id: JobId) -> JobStatus:
+        found = by_id[id]
+        if isinstance(found, DuelineError):
+            raise found.copy(job_id=str(id))
+        return _status(id, found, queue=queue, now=now)
+
+    by_id, now = _follow(ids, queue=queue, read=read), clock.now()
     return [(id, attempt(status, id)) for id in ids]
 
 
-def _status(id: JobId, *, reading: BatchRead, queue: QueueSettings, now: datetime) -> Status:
-    if not reading.unread.isdisjoint(_keys_read(id, queue)):
-        raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    """The id that a job has now, and what was read of it."""
+
+    id: JobId
+    reading: BatchRead
+
+
+def _follow(
+    ids: Sequence[JobId], *, queue: QueueSettings, read: Callable[[Sequence[Key]], BatchRead]
+) -> dict[JobId, _Found | DuelineError]:
+    """Read what there is of each job as it is now: a read for all of them, and one more a move for those moved."""
+    found = dict[JobId, _Found | DuelineError]()
+    pending = {id: id for id in ids}
+    for _ in range(MOST_HOPS + 1):
+        if not pending:
+            break
+        try:
+            reading = read(list(dict.fromkeys(key for id in pending.values() for key in _keys_read(id, queue))))
+        except RETRYABLE as error:
+            return found | dict.fromkeys(pending, error)
+        found |= {given: _Found(id=id, reading=reading) for given, id in pending.items()}
+        pending = {given: to for given, id in pending.items() if (to := _moved_to(id, reading))}
+    return found | {given: too_many_hops(id) for given, id in pending.items()}
+
+
+def _moved_to(id: JobId, reading: BatchRead) -> JobId | None:
     cancellation = reading.rows.get(rows.cancellation_key(id))
-    outcome = _outcome_of(id, reading.rows, now=now)
-    state = outcome.state if outcome else state_of(id, reading.rows, queue=queue, now=now)
-    moved = moved_to(cancellation) if cancellation and rows.is_promised(cancellation) else None
-    schedule, planned_for = _origin_of(reading.rows.get(rows.job_key(id)))
-    return Status(state=state, moved_to=moved, outcome=outcome, schedule=schedule, scheduled_for=planned_for)
+    return moved_to(cancellation) if cancellation else None
+
+
+def _status(given: JobId, found: _Found, *, queue: QueueSettings, now: datetime) -> JobStatus:
+    id, existing = found.id, found.reading.rows
+    if not found.reading.unread.isdisjoint(_keys_read(id, queue)):
+        raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
+    outcome = _outcome_of(id, existing, now=now)
+    state = outcome.state if outcome else state_of(id, existing, queue=queue, now=now)
+    schedule, planned_for = _origin_of(existing.get(rows.job_key(id)))
+    moved = None if id == given else given
+    return id, Status(state=state, moved_from=moved, outcome=outcome, schedule=schedule, scheduled_for=planned_for)
+
+
+def _waiting(id: JobId, state: State, reading: BatchRead) -> Job | None:
+    """Return a job that waits in the table, unless its row cannot be read."""
+    row = reading.rows.get(rows.job_key(id)) if state is State.SCHEDULED else None
+    try:
+        return rows.read_job(row) if row else None
+    except InvalidJob:
+        return None
 
 
 def state_of(id: JobId, existing: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
@@ -229,9 +284,6 @@ def _is_late_dispatched(id: JobId, live: Mapping[Key, Row]) -> bool:
     return rows.is_dispatched(live.get(rows.handled_key(id)))
 
 
-JobStatus = tuple[JobId, Status]
-
-
 def submitted_statuses(
     results: Sequence[SubmitResult | DuelineError],
     *,
@@ -262,9 +314,10 @@ def moved_status(moved: RescheduleResult, *, queue: QueueSettings, table: Table,
     if not moved.was_before:
         return moved.id, Status(state=State.SCHEDULED)
     with naming(str(moved.id)):
-        status = status_of(moved.id, queue=queue, table=table, now=now)
+        id, status = status_of(moved.id, queue=queue, table=table, now=now)
     # The old job's cancellation is the record; the new row may not be seen yet.
-    return moved.id, Status(state=State.ACCEPTED) if status.state is State.UNRECORDED else status
+    state = State.ACCEPTED if status.state is State.UNRECORDED else status.state
+    return id, replace(status, state=state, job=None)
 
 
 def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
@@ -273,12 +326,12 @@ def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime)
     Raises JobNotFound where there is none, or where it is past its retention; Throttled or Unavailable.
     """
     name = read_name(key, queue.name, table=table, now=now)
-    id, is_submitted = name.id, name.is_done
-    status = status_of(id, queue=queue, table=table, now=now)
-    return id, _by_key(id) if is_submitted and status.state is State.UNRECORDED else status
+    id, status = status_of(name.id, queue=queue, table=table, now=now)
+    is_submitted = name.is_done
+    return id, _by_key(id) if is_submitted and status.state is State.UNRECORDED else replace(status, moved_from=None)
 
 
-def _job_status(result: SubmitResult, existing: Status | DuelineError | None) -> JobStatus | DuelineError:
+def _job_status(result: SubmitResult, existing: JobStatus | DuelineError | None) -> JobStatus | DuelineError:
     id = result.job.id
     if result.state is not None:
         return id, Status(state=result.state)
@@ -286,7 +339,8 @@ def _job_status(result: SubmitResult, existing: Status | DuelineError | None) ->
         return id, _by_key(id)
     if isinstance(existing, DuelineError):
         return existing
-    return id, _by_key(id) if existing.state is State.UNRECORDED else existing
+    present, status = existing
+    return present, _by_key(present) if status.state is State.UNRECORDED else status
 
 
 def _by_key(id: JobId) -> Status:

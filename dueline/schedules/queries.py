@@ -12,7 +12,7 @@ from dueline.core import instant
 from dueline.core.job import JobId, State, checked_schedule_name
 from dueline.core.ports import Clock, ParallelMap, Table
 from dueline.core.queue_settings import QueueSettings
-from dueline.core.status import Outcome, Status, statuses_of
+from dueline.core.status import JobStatus, Outcome, statuses_of
 from dueline.errors import DuelineError, InvalidSchedule, JobNotFound
 from dueline.schedules.changes import existing, find
 from dueline.schedules.head import Head, occurrence_id, readable_heads
@@ -126,11 +126,12 @@ def _planned_runs(head: Head, latest: datetime) -> Iterator[tuple[RunRecord, dat
                 yield run, id.due + each.retention
 
 
-def _record(run: RunRecord, status: Status | DuelineError, *, is_kept: bool) -> RunRecord:
-    if isinstance(status, JobNotFound):
+def _record(run: RunRecord, found: JobStatus | DuelineError, *, is_kept: bool) -> RunRecord:
+    if isinstance(found, JobNotFound):
         return replace(run, state=RunState.FORGOTTEN)
-    if isinstance(status, DuelineError):
-        raise status
+    if isinstance(found, DuelineError):
+        raise found
+    _, status = found
     if status.state is State.UNRECORDED:
         return replace(run, state=RunState.MISSED if is_kept else RunState.FORGOTTEN)
     state = _STATES.get(status.state) or RunState(status.state.value)

@@ -65,9 +65,10 @@ class JobAnswer(OutcomeAnswer):
     ended), and `dispatched` again between two attempts. `cancelled`: a promise that it never gets there.
     `cancel_requested`: it is there, or may be. `parked`: in the dispatch dead-letter queue, with the reason.
     `unrecorded`: a look-up found no record. By the direct route, it went straight to SQS, or was never scheduled; by
-    the table's, it is on its way there, or was never scheduled. Schedule it again under the same id to be sure."""
-    moved_to: NotRequired[str]
-    """The id of the job that took its place."""
+    the table's, it is on its way there, or was never scheduled. To be sure, schedule it again under the same id or
+    key."""
+    moved_from: NotRequired[str]
+    """The id that was given, if the job was moved since: `id` is the one that it has now."""
     schedule: NotRequired[str]
     """The schedule whose run it is. Of runs on demand, only the answer that made them has it."""
     scheduled_for: NotRequired[Instant]
@@ -130,7 +131,7 @@ class PayloadPlace(TypedDict):
 
 @with_config(ConfigDict(json_schema_extra={"oneOf": [*_PAYLOADS, {"not": {"anyOf": _PAYLOADS}}]}))
 class JobWithPayload(JobAnswer):
-    """A job with its payload and its attributes; without them if the request was for its key."""
+    """A job with its payload and its attributes; without them unless it waits in the table."""
 
     payload: NotRequired[Any]
     """The payload, if it is JSON."""
@@ -244,11 +245,13 @@ class OverviewAnswer(QueueAnswer, DepthAnswer, Controls):
     """Jobs in its dead-letter queue."""
 
 
-def job_answer(id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> JobAnswer:
+def job_answer(
+    id: JobId, state: State, *, moved_from: JobId | None = None, outcome: Outcome | None = None
+) -> JobAnswer:
     answer = JobAnswer(
         id=str(id), queue=id.queue, due=instant.text(id.due), route=id.route.name.lower(), state=state.value
     )
-    moved = {} if moved_to is None else {"moved_to": str(moved_to)}
+    moved = {} if moved_from is None else {"moved_from": str(moved_from)}
     return cast("JobAnswer", {**answer, **moved, **({} if outcome is None else outcome_answer(outcome))})
 
 
@@ -263,7 +266,7 @@ def outcome_answer(outcome: Outcome) -> OutcomeAnswer:
 
 def status_answer(id: JobId, status: Status) -> JobAnswer:
     """Return a job's state, and whose run it is, and for when, if it is one of a schedule."""
-    answer = job_answer(id, status.state, moved_to=status.moved_to, outcome=status.outcome)
+    answer = job_answer(id, status.state, moved_from=status.moved_from, outcome=status.outcome)
     if status.schedule is not None and status.scheduled_for is not None:
         answer |= {"schedule": status.schedule, "scheduled_for": instant.text(status.scheduled_for)}
     return answer
@@ -283,12 +286,22 @@ def scheduled_or_refused(
     return {"error": problem(status)} if isinstance(status, DuelineError) else scheduled_answer(result, status)
 
 
+def found_answer(id: JobId, status: Status) -> JobWithPayload:
+    """Return what a look-up found: while it waits in the table, with its payload."""
+    payload = {} if status.job is None else _content(status.job)
+    return cast("JobWithPayload", {**status_answer(id, status), **payload})
+
+
+def cancel_answer(result: CancelResult) -> JobAnswer:
+    return job_answer(result.id, result.state, moved_from=result.moved_from)
+
+
 def status_or_refused(result: JobStatus | DuelineError) -> JobAnswer | Refused:
     return {"error": problem(result)} if isinstance(result, DuelineError) else status_answer(*result)
 
 
 def cancelled_or_refused(result: CancelResult | DuelineError) -> JobAnswer | Refused:
-    return {"error": problem(result)} if isinstance(result, DuelineError) else job_answer(result.id, result.state)
+    return {"error": problem(result)} if isinstance(result, DuelineError) else cancel_answer(result)
 
 
 def upload_answer(started: StartedUpload) -> UploadAnswer:
@@ -311,14 +324,14 @@ def page_of_jobs(page: JobPage) -> Page:
     return {**answer, "unreadable": page.unreadable} if page.unreadable else answer
 
 
-def page_of_one(id: JobId, status: Status) -> Page:
-    return {"jobs": [cast("JobWithPayload", status_answer(id, status))], "next": None}
-
-
 def _job_with_payload(job: Job) -> JobWithPayload:
+    return cast("JobWithPayload", {**job_answer(job.id, State.SCHEDULED), **_content(job)})
+
+
+def _content(job: Job) -> dict[str, Any]:
+    """Return a job's attributes and its payload."""
     scheduled_for = {} if job.scheduled_for is None else {"scheduled_for": instant.text(job.scheduled_for)}
-    answer = {**job_answer(job.id, State.SCHEDULED), **attributes(job), **scheduled_for, **payload_fields(job)}
-    return cast("JobWithPayload", answer)
+    return {**attributes(job), **scheduled_for, **payload_fields(job)}
 
 
 def queue_answer(queue: QueueSettings, *, taking: int | None, direct_horizon: int) -> QueueAnswer:

@@ -161,6 +161,15 @@ class IdsBody(BaseModel):
     """The ids, in the order of their answers."""
 
 
+class KeysBody(BaseModel):
+    """The keys of up to 500 jobs, each checked for itself: what is wrong with one is answered in its place."""
+
+    model_config = STRICT
+
+    keys: list[SkipValidation[Key]] = Field(min_length=1, max_length=MAX_JOBS)
+    """The keys, in the order of their answers."""
+
+
 class TimeBody(BaseModel):
     """When a job is to be due: `at` an instant or after a `delay`, one of them."""
 
@@ -208,8 +217,7 @@ class JobsQuery(BaseModel):
     )
     """Go on behind an earlier page: its `next`, as it was."""
     key: Key = Field(default="", examples=["welcome-ann"])
-    """Only the job that was scheduled under this idempotency key, wherever it is now, without its payload; then
-    nothing else counts."""
+    """The job that was scheduled under this key, wherever it is now, in place of a page. It goes with nothing else."""
 
     kind: Kind | None = Field(default=None, examples=["welcome"])
     """Only the jobs of this kind. Without it: all."""
@@ -217,6 +225,9 @@ class JobsQuery(BaseModel):
     def span(self, *, now: datetime) -> Span:
         """Return which jobs to list. Raises InvalidJob, naming the field, its value and what is allowed."""
         check_kind(self.kind)
+        if others := self.model_fields_set - {"key"} if "key" in self.model_fields_set else None:
+            names = ", ".join(sorted(type(self).model_fields[name].alias or name for name in others))
+            raise InvalidJob(f"key and {names} are both given: give key for one job, or {names} for a page of them")
         # What goes on begins behind `next`: the present has moved since.
         start = self.start or (instant.EPOCH if self.after else now)
         for name, at in (("from", start), ("to", self.end)):
@@ -266,10 +277,16 @@ def read_jobs(
     return [_request_or_error(job, call=each, trace=trace) for job, each in zip(jobs, calls, strict=True)]
 
 
-def read_ids(text: str) -> list[str | DuelineError]:
-    """Return the ids that a body names, an error in place of each that is no text. Raises InvalidJob."""
-    ids: Sequence[Any] = read_body(IdsBody, text).ids
-    return [id if isinstance(id, str) else _not_a_text(id) for id in ids]
+def read_cancellations(text: str) -> tuple[list[str | DuelineError], list[object]]:
+    """Return the ids that a body names, an error in place of each that is no text, or the keys. Raises InvalidJob."""
+    body = read_json(text)
+    fields = set(body) & {"ids", "keys"} if isinstance(body, dict) else {"ids"}
+    if len(fields) != 1:
+        raise InvalidJob(f"ids and keys are {'both given' if fields else 'both missing'}: give one of them")
+    if fields == {"keys"}:
+        return [], [*validate(KeysBody, body).keys]
+    ids: Sequence[Any] = validate(IdsBody, body).ids
+    return [id if isinstance(id, str) else _not_a_text(id) for id in ids], []
 
 
 def read_rate(text: str) -> Rate | None:

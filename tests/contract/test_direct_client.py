@@ -466,6 +466,21 @@ def test_repeated_move_returns_current_state(client, session):
     assert client.reschedule(job.id, at=at).state is State.CANCELLED
 
 
+def test_direct_client_follows_moves_and_keys(client, session):
+    job = client.schedule("emails", {"to": "ann"}, delay=HOUR, key="order 5")
+    moved = client.reschedule(job.id, delay=2 * HOUR)
+    found = client.get(job.id)
+    assert (found.id, found.moved_from, found.payload) == (moved.id, job.id, {"to": "ann"})
+    assert client.get(queue="emails", key="order 5").id == moved.id
+    first, missing = client.cancel_many(queue="emails", keys=["order 5", "order 6"])
+    assert (first, type(missing)) == (State.CANCELLED, JobNotFound)
+    assert client.cancel(queue="emails", key="order 5") is State.CANCELLED
+    assert (client.get(job.id).state, client.cancel(job.id)) == (State.CANCELLED, State.CANCELLED)
+    for call in (client.get, client.cancel):
+        with pytest.raises(JobNotFound, match="no job of queue emails was scheduled under the key 'order 6'"):
+            call(queue="emails", key="order 6")
+
+
 def test_cancel_in_unknown_partition_fails_alone(session, deployment):
     client = a_client(session, attempts=2)
     existing, stray = [str(an_id()) for _ in range(3)], str(an_id(partition=Partition(queue="emails", number=77)))

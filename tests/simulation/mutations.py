@@ -316,9 +316,9 @@ IN_CANCEL = [
         edits=[
             Edit(
                 file="core/cancel.py",
-                old="        written = list(self.spread(partial(self._write",
+                old="        written = self._follow(self._write_each(ids))\n",
                 new="        seen = self._states_of({id.partition for id in ids if isinstance(id, JobId)})\n"
-                "        written = list(self.spread(partial(self._write",
+                "        written = self._follow(self._write_each(ids))\n",
             ),
             Edit(
                 file="core/cancel.py",

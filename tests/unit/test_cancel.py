@@ -10,7 +10,8 @@ from dueline.core import rows
 from dueline.core.cancel import CancelResult, cancellations_of
 from dueline.core.job import Partition, Route, State
 from dueline.core.ports import BatchRead
-from dueline.errors import JobNotFound, Throttled, Unavailable
+from dueline.core.request import Request
+from dueline.errors import InvalidJob, JobNotFound, Throttled, Unavailable
 from tests.builders import NOW, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on
@@ -132,6 +133,120 @@ def test_many_cancels_stop_when_time_is_over(name, started):
     assert [error.job_id for error in late] == [str(id) for id in ids[len(ids) - len(late) :]]
     assert len(late) == (2 if name == "table.mark_exact" else 3)
     assert len(system.cancelled_among(ids)) == started
+
+
+# Jobs that were moved
+
+
+def moved_jobs(system, hops, *, delay=3600):
+    """Return the ids of a job that was moved so often, the first one first."""
+    ids = [system.schedule(delay).id]
+    for hop in range(1, hops + 1):
+        ids.append(system.reschedule(ids[-1], delay=delay + hop))
+    return ids
+
+
+def test_cancel_by_an_old_id_cancels_the_job():
+    system = System()
+    first, second, last = moved_jobs(system, 2)
+    other = system.schedule(3600).id
+    assert system.cancel_many([first, other, second, last]) == [
+        CancelResult(id=last, state=State.CANCELLED, moved_from=first),
+        CancelResult(id=other, state=State.CANCELLED),
+        CancelResult(id=last, state=State.CANCELLED, moved_from=second),
+        CancelResult(id=last, state=State.CANCELLED),
+    ]
+    system.clock.sleep(3700)
+    system.tick()
+    assert system.arrived() == []
+
+
+def test_late_cancel_by_an_old_id_is_no_promise():
+    system = System()
+    old, new = moved_jobs(system, 1, delay=1200)
+    system.clock.sleep(1190)
+    system.tick()
+    assert system.cancel_many([old]) == [CancelResult(id=new, state=State.CANCEL_REQUESTED, moved_from=old)]
+    assert system.arrived() == [new]
+
+
+def test_cancel_of_a_moved_job_reads_fences_once():
+    system, calls = System(), Counter()
+    jobs = [moved_jobs(system, 1)[0] for _ in range(3)]
+    system.wire.around = lambda call: (calls.update([call.name]), call.do(*call.args))[1]
+    system.cancel_many(jobs)
+    assert calls == {"table.add": 6, "table.read": 1, "table.mark_exact": 3}
+
+
+def test_cancel_follows_32_moves_and_no_more():
+    system = System()
+    ids = moved_jobs(system, 33)
+    assert system.cancel_many([ids[1]]) == [CancelResult(id=ids[33], state=State.CANCELLED, moved_from=ids[1])]
+    (error,) = system.cancel_many([ids[0]])
+    assert (type(error), "was moved over 32 times" in str(error)) == (Unavailable, True)
+
+
+def test_cancel_of_a_circle_of_moves_fails():
+    system, one, two = System(), due_in(3600), due_in(3600)
+    system.table.write([rows.cancellation_row(one, at=NOW, moved_to=two)])
+    system.table.write([rows.cancellation_row(two, at=NOW, moved_to=one)])
+    with pytest.raises(Unavailable, match="was moved over 32 times"):
+        system.cancel(one)
+
+
+def test_cancel_follows_no_move_to_another_queue():
+    system, id = System(a_queue(), a_queue(name="bills")), due_in(3600)
+    foreign = an_id(due=id.due, partition=Partition(queue="bills", number=0))
+    system.table.write([rows.cancellation_row(id, at=NOW, moved_to=foreign)])
+    assert system.cancel_many([id]) == [CancelResult(id=id, state=State.CANCELLED)]
+    assert system.cancelled_among([foreign]) == set()
+
+
+# By key
+
+
+def keyed(system, key, *, delay=3600):
+    (job,) = system.submit(Request(payload=1, delay=delay, key=key))
+    return job.id
+
+
+def test_cancel_by_key_cancels_its_job():
+    system = System()
+    ids = {key: keyed(system, key) for key in ("a", "b")}
+    moved = system.reschedule(ids["b"], delay=7200)
+    first, missing, invalid, second = system.cancel_by_keys(["a", "c", "", "b"])
+    assert first == CancelResult(id=ids["a"], state=State.CANCELLED)
+    assert second == CancelResult(id=moved, state=State.CANCELLED)
+    assert (type(missing), type(invalid)) == (JobNotFound, InvalidJob)
+    assert "no job of queue emails was scheduled under the key 'c'" in str(missing)
+
+
+def test_cancel_by_keys_reads_100_at_once():
+    system, calls = System(), Counter()
+    keys = [str(n) for n in range(150)]
+    for key in keys:
+        keyed(system, key)
+    system.wire.around = lambda call: (calls.update([call.name]), call.do(*call.args))[1]
+    assert {each.state for each in system.cancel_by_keys(keys)} == {State.CANCELLED}
+    assert calls == {"table.add": 150, "table.read": 3, "table.mark_exact": 150}
+
+
+@pytest.mark.parametrize("forged", ["nonsense", str(an_id(partition=Partition(queue="bills", number=0)))])
+def test_key_of_a_forged_row_cancels_nothing(forged):
+    system = System(a_queue(), a_queue(name="bills"))
+    pk, sk = rows.name_key("emails", "k")
+    system.table.write([{"pk": pk, "sk": sk, "id": forged, "done": True, "ttl": 2**40}])
+    (error,) = system.cancel_by_keys(["k"])
+    assert isinstance(error, JobNotFound)
+    assert {rows.key(row) for row in system.stores.table.all()} == {(pk, sk)}
+
+
+def test_unread_key_cancels_nothing():
+    system = System()
+    id = keyed(system, "k")
+    system.wire.around = on("table.read", done_in_part, times=1)
+    (error,) = system.cancel_by_keys(["k"])
+    assert (type(error), system.cancelled_among([id])) == (Unavailable, set())
 
 
 # What workers see

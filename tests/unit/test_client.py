@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from dueline import Client, Control, Job, NewJob, Patience, Rate, Route, State, errors
+from dueline import Client, Control, Job, NewJob, Patience, Rate, Route, ScheduledJob, State, errors
 from dueline.aws.api_transport import connect
 from dueline.client.http import HttpApi
 from dueline.core import instant
@@ -213,7 +213,7 @@ def test_cancel_many_survives_a_wrong_type(client, wrong):
     first, error, last = client.cancel_many([str(an_id()), wrong, str(an_id())])
     assert (first, type(error), last) == (State.CANCELLED, JobNotFound, State.CANCELLED)
     for call in (client.get, client.cancel, partial(client.reschedule, delay=5)):
-        with pytest.raises(JobNotFound, match="not of the form of an id"):
+        with pytest.raises((JobNotFound, InvalidJob), match=r"not of the form of an id|nothing given"):
             call(wrong)
 
 
@@ -302,6 +302,56 @@ def test_cancel_many_groups_by_queue(client, api_server):
         ("DELETE", f"/queues/c/jobs/{ids[-1]}"),
     ]
     assert [request.json["ids"] for request in api_server.requests[:2]] == [[*ids[:2], ids[5]], ids[2:5]]
+
+
+# By key
+
+
+def test_job_is_found_and_cancelled_by_its_key(client, api_server):
+    client.get(queue="emails", key="order 5/7&8=")
+    assert client.cancel(queue="emails", key="order 5") is State.CANCELLED
+    assert [(request.method, request.path) for request in api_server.requests] == [
+        ("GET", "/queues/emails/jobs?key=order%205%2F7%268%3D"),
+        ("DELETE", "/queues/emails/jobs?key=order%205"),
+    ]
+
+
+def test_jobs_are_cancelled_by_their_keys(client, api_server):
+    first, error, last = client.cancel_many(queue="emails", keys=["a", "", "b"])
+    assert (first, type(error), last) == (State.CANCELLED, InvalidJob, State.CANCELLED)
+    assert [request.json for request in api_server.requests] == [{"keys": ["a", "b"]}]
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ({}, "nothing given: give an id, or a queue and a key"),
+        ({"key": "k"}, "^key given: give an id, or a queue and a key"),
+        ({"queue": "emails"}, "^queue given"),
+        ({"id": str(an_id()), "key": "k"}, "id and key given"),
+        ({"id": str(an_id()), "queue": "emails", "key": "k"}, "id and queue and key given"),
+        ({"queue": "emails", "key": ""}, "key is ''"),
+    ],
+)
+def test_id_or_queue_and_key_name_a_job(client, api_server, named, reason):
+    for call in (client.get, client.cancel):
+        with pytest.raises(InvalidJob, match=reason):
+            call(**named)
+    assert api_server.requests == []
+
+
+@pytest.mark.parametrize("named", [{}, {"ids": [], "queue": "emails"}, {"keys": []}, {"queue": "emails"}])
+def test_cancel_many_takes_ids_or_a_queue_and_keys(client, named):
+    with pytest.raises(InvalidJob, match="give ids, or a queue and keys"):
+        client.cancel_many(**named)
+
+
+def test_look_up_of_what_waits_has_its_payload(client, api_server):
+    waits = {**job_json(an_id(), "scheduled"), "payload": None, "key": "k", "kind": "welcome", "moved_from": "old"}
+    api_server.script = [json_reply(waits)]
+    job = client.get(str(an_id()))
+    assert isinstance(job, ScheduledJob)
+    assert (job.payload, job.key, job.kind, job.moved_from) == (None, "k", "welcome", "old")
 
 
 # Reschedule

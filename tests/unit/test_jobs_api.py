@@ -3,6 +3,7 @@
 import json
 import random
 import string
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from dueline.config import metrics
 from dueline.config.registry import Registry
 from dueline.core import instant, rows
 from dueline.core.job import Job, JobId, Partition
+from dueline.core.ports import Pointer
 from dueline.errors import Throttled, Unavailable
 from dueline.testing import MemoryTable, VirtualClock
 from tests.api_harness import CONTEXT, call_api, import_api
@@ -49,12 +51,82 @@ KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 
 
 def test_job_is_found_by_its_key(api):
-    for sent in (KEYED, {"payload": 1, "key": "x/&y"}):
+    for sent in (KEYED, {"payload": 1, "delay": 3600, "key": "x/&y"}):
         _, job = request(api, "POST", "/queues/emails/jobs", sent)
-        status, page = call_api(api, "GET", "/queues/emails/jobs", query={"key": sent["key"], "limit": "1"})
-        assert (status, page) == (200, {"jobs": [job], "next": None})
+        found = call_api(api, "GET", "/queues/emails/jobs", query={"key": sent["key"]})
+        assert found == request(api, "GET", f"/queues/emails/jobs/{job['id']}")
+        del job["created"]
+        assert found == (200, {**job, "payload": 1, "key": sent["key"], "priority": 1})
     for query, status in (({"key": "order"}, 404), ({"key": "ü"}, 400), ({"key": ""}, 400)):
         assert call_api(api, "GET", "/queues/emails/jobs", query=query)[0] == status, query
+    refused, answer = call_api(api, "GET", "/queues/emails/jobs", query={"key": "x/&y", "limit": "1", "from": SOON})
+    assert (refused, answer["detail"]) == (
+        400,
+        "key and from, limit are both given: give key for one job, or from, limit for a page of them",
+    )
+
+
+SOON = "2027-01-04T00:00:00Z"
+
+
+def test_look_up_says_what_waits(api):
+    due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    job = replace(a_job(due=due, payload='{"to":"ann"}', tenant="acme", priority=2), key="k", kind="welcome")
+    pointer = Pointer(bucket="b", key="0032/emails/x").text
+    large = a_job(due=due, payload=pointer, offloaded_bytes=300_000)
+    api.DEPLOYMENT.table.write([rows.job_row(job), rows.job_row(large)])
+    _, answer = request(api, "GET", f"/queues/emails/jobs/{job.id}")
+    content = {name: answer.get(name) for name in ("payload", "key", "kind", "tenant", "priority")}
+    assert content == {"payload": {"to": "ann"}, "key": "k", "kind": "welcome", "tenant": "acme", "priority": 2}
+    _, answer = request(api, "GET", f"/queues/emails/jobs/{large.id}")
+    assert answer["payload_at"] == {"bucket": "b", "key": "0032/emails/x", "bytes": 300_000}
+
+
+def test_old_id_finds_and_cancels_the_job(api):
+    put(api, id := an_id(due=datetime.now(UTC) + timedelta(hours=1)))
+    old = f"/queues/emails/jobs/{id}"
+    _, moved = request(api, "PATCH", old, {"delay": 7200})
+    assert request(api, "GET", old) == (200, {**moved, "moved_from": str(id), "payload": 1, "priority": 1})
+    cancelled = {**moved, "moved_from": str(id), "state": "cancelled"}
+    assert request(api, "DELETE", old) == (200, cancelled)
+    many = request(api, "POST", "/queues/emails/cancellations", {"ids": [str(id)]})
+    assert many == (200, {"jobs": [cancelled]})
+
+
+def test_job_is_cancelled_by_its_key(api):
+    _, job = request(api, "POST", "/queues/emails/jobs", KEYED)
+    _, moved = request(api, "PATCH", f"/queues/emails/jobs/{job['id']}", {"delay": 7200})
+    cancelled = (200, {**moved, "state": "cancelled"})
+    assert call_api(api, "DELETE", "/queues/emails/jobs", query={"key": "order 5"}) == cancelled
+    _, job = request(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600, "key": "late"})
+    pk, sk = rows.state_key(JobId.parse(job["id"]).partition)
+    api.DEPLOYMENT.table.write([{"pk": pk, "sk": sk, "fence": "9999"}])
+    assert call_api(api, "DELETE", "/queues/emails/jobs", query={"key": "late"})[0] == 202
+    for query, status in (({"key": "none"}, 404), ({"key": ""}, 400), ({}, 400), ({"id": "x"}, 400)):
+        assert call_api(api, "DELETE", "/queues/emails/jobs", query=query)[0] == status, query
+
+
+def test_jobs_are_cancelled_by_their_keys(api):
+    _, job = request(api, "POST", "/queues/emails/jobs", KEYED)
+    status, answer = request(api, "POST", "/queues/emails/cancellations", {"keys": ["none", "order 5", 7]})
+    none, cancelled, wrong = answer["jobs"]
+    assert (status, cancelled["id"], cancelled["state"]) == (200, job["id"], "cancelled")
+    assert [each["error"]["code"] for each in (none, wrong)] == ["job_not_found", "invalid_job"]
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({"ids": ["x"], "keys": ["y"]}, "ids and keys are both given: give one of them"),
+        ({}, "ids and keys are both missing: give one of them"),
+        ({"keys": []}, "keys is []"),
+        ({"keys": ["x"], "id": "y"}, "id is no field: there are keys"),
+        (["x"], "body is"),
+    ],
+)
+def test_cancellations_take_ids_or_keys(api, body, detail):
+    status, answer = request(api, "POST", "/queues/emails/cancellations", body)
+    assert (status, answer["detail"].startswith(detail)) == (400, True), answer
 
 
 def test_failed_look_up_fails_one_repeat(api, monkeypatch):

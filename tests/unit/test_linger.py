@@ -6,6 +6,7 @@ import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -240,6 +241,20 @@ def test_jobs_of_one_trace_travel_together(threads, monkeypatch):
     assert [batch for _, batch in carried] == [[10], [11, 12], [20], [21, 22]]
     assert [parent for parent, _ in carried] == [parents[n].parent for n in (1, 1, 2, 2)]
     assert waiting(client) == len(client._coalescers.schedule._pending()._by_key) == 0
+
+
+def test_cancels_by_key_travel_apart_from_those_by_id(threads):
+    api = HeldApi(holds=lambda request, _: request.method == "DELETE")
+    client = a_client(api)
+    first = threads.submit(client.cancel, str(an_id()))
+    assert wait_until(lambda: bool(api.requests_received), every=0.001)
+    lanes = client._coalescers.cancel._pending()._by_key
+    ids, keys = [str(an_id()), str(an_id())], ["a", "b"]
+    others = [threads.submit(client.cancel, id) for id in ids]
+    others += [threads.submit(partial(client.cancel, queue="emails", key=key)) for key in keys]
+    assert wait_until(lambda: sum(len(lane.waiting) for lane in list(lanes.values())) == 4, every=0.001)
+    api.let_go()
+    assert [each.result() for each in (first, *others)] == [State.CANCELLED] * 5
 
 
 def test_cancels_travel_together_as_well(threads):

@@ -13,6 +13,7 @@ from dueline.core.ingest import PATIENT_RECEIVES
 from dueline.core.job import MAX_RETENTION, Partition, Route, State
 from dueline.core.message import MOVES, Message
 from dueline.core.rows import CANCELLATION_OUTLIVES_RETENTION, moved_to
+from dueline.core.status import Status
 from dueline.errors import AlreadyFinished, InvalidJob
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
@@ -70,7 +71,7 @@ def test_job_submitted_under_the_new_id_moves_no_other():
     new, intent = an_intent(old)
     system.put(new)
     assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
-    assert system.status_of(old.id).moved_to == new.id
+    assert system.job_status(old.id)[0] == new.id
     raise_fence(system, OLD_DUE)
     other, late = an_intent(another := a_job(due=OLD_DUE))
     system.put(another, other)
@@ -184,7 +185,7 @@ def test_forged_moved_to_of_another_queue_is_hidden(forged):
 def test_foreign_moved_to_is_a_plain_cancellation(forged):
     system, old = a_system()
     system.table.add(a_forged_cancellation(old.id, forged))
-    assert (system.status_of(old.id).state, system.status_of(old.id).moved_to) == (State.CANCELLED, None)
+    assert system.job_status(old.id) == (old.id, Status(state=State.CANCELLED))
     with pytest.raises(AlreadyFinished, match="was cancelled") as refused:
         system.reschedule(old.id, at=OLD_DUE)
     assert refused.value.job_id is None

@@ -169,7 +169,7 @@ def test_posted_body_is_a_job_or_many(body, may_be):
 @pytest.mark.parametrize(
     ("form", "operation"),
     [
-        (answers.JobAnswer, answers.job_answer(an_id(), State.CANCELLED, moved_to=an_id())),
+        (answers.JobAnswer, answers.job_answer(an_id(), State.CANCELLED, moved_from=an_id())),
         (answers.JobAnswer, examples.failed()),
         (answers.Page, examples.page()),
         (answers.OverviewAnswer, examples.overview()),

@@ -1,5 +1,6 @@
 """What a look-up shows, and what workers note of a job."""
 
+import itertools
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,8 +8,8 @@ import pytest
 
 from dueline.core import rows
 from dueline.core.job import JobId, Route, State
-from dueline.core.status import OF_WORKERS, Outcome, Status, note_outcome, outcome_row, read_outcome
-from dueline.errors import InvalidJob, JobNotFound, Unavailable
+from dueline.core.status import OF_WORKERS, Outcome, Status, note_outcome, outcome_row, read_outcome, statuses_of
+from dueline.errors import InvalidJob, JobNotFound, Throttled, Unavailable
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id, due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, on
@@ -63,12 +64,57 @@ def test_direct_job_is_never_cancelled():
     assert system.look_up(direct.id) is State.SUCCEEDED
 
 
-def test_moved_to_is_hidden_for_the_other_route():
-    system, job = System(), due_in(700)
+def test_status_of_an_old_id_is_that_of_the_job():
+    system, job = System(), replace(due_in(700), key="k")
     system.put(job)
-    moved = system.reschedule(job.id, delay=2 * AN_HOUR)
-    assert system.status_of(job.id) == Status(state=State.CANCELLED, moved_to=moved)
+    second = system.reschedule(job.id, delay=2 * AN_HOUR)
+    last = system.reschedule(second, delay=3 * AN_HOUR)
+    for id in (job.id, second):
+        present, status = system.job_status(id)
+        assert (present, status.state, status.moved_from) == (last, State.SCHEDULED, id)
+        assert (status.job.id, status.job.payload, status.job.key) == (last, job.payload, "k")
+    assert system.status_of(last).moved_from is None
+    system.cancel(last)
+    assert system.job_status(job.id) == (last, Status(state=State.CANCELLED, moved_from=job.id))
     assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.UNRECORDED)
+
+
+def test_many_moved_jobs_are_read_together():
+    system, calls = System(), []
+    jobs = [due_in(700 + n) for n in range(8)]
+    system.put(*jobs)
+    moved = [system.reschedule(job.id, delay=2 * AN_HOUR) for job in jobs]
+    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
+    found = statuses_of([each.id for each in jobs], queue=a_queue(), table=system.table, clock=system.clock, until=1)
+    assert [present for present, _ in found.values()] == moved
+    assert calls == ["table.read"] * 2
+
+
+def test_unread_move_fails_alone():
+    system, jobs = System(), [due_in(700), due_in(700)]
+    system.put(*jobs)
+    moved = system.reschedule(jobs[0].id, delay=2 * AN_HOUR)
+    system.wire.around = on("table.read", failing(Throttled("slow down")), skip=1, times=1)
+    ids = [each.id for each in jobs]
+    lost, kept = statuses_of(ids, queue=a_queue(), table=system.table, clock=system.clock, until=1).values()
+    assert (type(lost), lost.job_id) == (Throttled, str(jobs[0].id))
+    assert (kept[0], kept[1].state) == (jobs[1].id, State.SCHEDULED)
+    assert system.job_status(jobs[0].id)[0] == moved
+
+
+def test_status_follows_32_moves_and_no_more():
+    system, ids = System(), [an_id(due=NOW + timedelta(hours=n)) for n in range(1, 35)]
+    for old, new in itertools.pairwise(ids):
+        system.table.write([rows.cancellation_row(old, at=NOW, moved_to=new)])
+    assert system.job_status(ids[1]) == (ids[33], Status(state=State.UNRECORDED, moved_from=ids[1]))
+    with pytest.raises(Unavailable, match="was moved over 32 times"):
+        system.job_status(ids[0])
+
+
+def test_waiting_job_that_cannot_be_read_has_no_payload():
+    system, job = System(), due_in(AN_HOUR)
+    system.table.write([{**rows.job_row(job), "priority": "high"}])
+    assert system.status_of(job.id) == Status(state=State.SCHEDULED)
 
 
 def test_late_cancel_hides_no_parking():
@@ -126,7 +172,7 @@ def test_tracked_job_is_shown_before_it_runs():
     job = system.schedule(AN_HOUR)
     assert system.status_of(job.id) == Status(state=State.UNRECORDED)
     system.ingest()
-    assert system.status_of(job.id) == Status(state=State.SCHEDULED)
+    assert system.status_of(job.id) == Status(state=State.SCHEDULED, job=job)
     system.clock.sleep(AN_HOUR)
     system.tick()
     assert system.status_of(job.id) == Status(state=State.DISPATCHED)

@@ -4,8 +4,8 @@ import { html, useRef } from "./vendor/preact-htm.js";
 import { get, remove, usePolled } from "./api.js";
 import { span } from "./format.js";
 import { JobForm, MoveForm } from "./job_form.js";
-import { findScheduled, payloadText } from "./job_list.js";
-import { Button, Confirm, Facts, Failure, Instant, JobLink, State, Text, useDialog, View } from "./parts.js";
+import { payloadText } from "./job_list.js";
+import { Button, Confirm, Facts, Instant, JobLink, State, Text, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
 
 const SECONDS = 5;
@@ -15,13 +15,12 @@ const OF_SCHEDULE = "A run of a schedule cannot be moved: run the schedule, or c
 const NO_COPY = "The API returns a payload only while the job is in the table, and only JSON";
 
 export function Job({ queue, id }) {
-  // Only the list has its payload, and only while it is in the table: the row is kept.
-  const row = useRef();
+  // It has its payload only while it waits in the table: what was shown once is kept.
+  const shown = useRef();
   const load = async () => {
     const job = await get(`/api/queues/${queue}/jobs/${id}`);
-    const find = () => findScheduled(queue, job).catch((listError) => ({ listError }));
-    if (job.state === "scheduled") row.current ??= await find();
-    return { ...row.current, ...job };
+    shown.current = shown.current?.id === job.id ? { ...shown.current, ...job } : job;
+    return shown.current;
   };
   const polled = usePolled(load, SECONDS, id);
   const [dialog, open] = useDialog(polled.refresh);
@@ -29,7 +28,8 @@ export function Job({ queue, id }) {
   const title = html`Job <code>${id.split(".").at(-1).slice(0, 8)}</code>
     ${state && html` <${State} word=${state.replace("_", " ")} tone=${STATES[state][0]} />`}`;
   return html`<${View} title=${title} polled=${polled} seconds=${SECONDS} what="the job">${(job) => html`
-    <p>${STATES[state][1]} ${job.moved_to && html`It was moved to <${JobLink} id=${job.moved_to} />.`}</p>
+    ${job.moved_from && html`<p role="status"><strong>Moved.</strong> It is now <${JobLink} id=${job.id} />.</p>`}
+    <p>${STATES[state][1]}</p>
     <${Verbs} job=${job} open=${open} />
     <section class="panel"><h2>Timeline</h2><${Timeline} job=${job} /></section>
     <section class="panel"><h2>Attributes</h2><${Facts} facts=${facts(job)} /></section>
@@ -63,6 +63,7 @@ function facts({ id, due, route, attempts, started, ended, error, traceparent, s
     ["Attempts", attempts ?? "not recorded"],
     ["Last attempt took", started && ended && span((Date.parse(ended) - Date.parse(started)) / 1000)],
     ["Error", error && html`<code>${error}</code>`],
+    ["Key", job.key], ["Kind", job.kind],
     ["Tenant", job.tenant], ["Priority", job.priority],
     ["Trace", traceparent && html`<code title=${traceparent}>${traceparent.split("-")[1]}</code>`],
     ["Schedule", schedule && html`<a href=${queuePath(job.queue, "schedules", schedule)}>${schedule}</a>`],
@@ -71,7 +72,6 @@ function facts({ id, due, route, attempts, started, ended, error, traceparent, s
 }
 
 function Payload({ job }) {
-  if (job.listError) return html`<${Failure} error=${job.listError} what="the payload" />`;
   const hasPayload = ["payload", "payload_text", "payload_at"].some((form) => form in job);
   if (hasPayload) return html`<${Text} value=${payloadText(job, 2)} />`;
   return html`<p class="muted">The API returns it only while the job is in the table.
@@ -83,9 +83,6 @@ function Cancel({ job, onClose }) {
   const path = `/api/queues/${job.queue}/jobs/${job.id}`;
   const act = async () => {
     const { state } = await remove(path);
-    // The answer does not say whether the job was moved before; where this look-up fails, the answer holds anyway.
-    const { moved_to: moved } = await get(path).catch(() => ({}));
-    if (moved) return html`<strong>Moved meanwhile</strong>, not cancelled: it is now <${JobLink} id=${moved} />.`;
     return html`<strong>${state === "cancelled" ? "Cancelled" : "Cancel requested"}.</strong> ${STATES[state][1]}`;
   };
   return html`<${Confirm} title="Cancel this job?" verb="Cancel the job" danger back="Keep it"
@@ -116,7 +113,7 @@ const DISPATCHED = ["dispatched", "running", "succeeded", "failed", "skipped"];
 const TO_COME = ["accepted", "scheduled"];
 
 /** The steps of a job, as far as the API knows them: {name, at, note, tone, ahead}; those `ahead` are to come. */
-export function timeline({ state, due, route, attempts = 0, started, ended, error, moved_to }) {
+export function timeline({ state, due, route, attempts = 0, started, ended, error, moved_from }) {
   const [tone, meaning] = STATES[state];
   const isAhead = TO_COME.includes(state);
   const before = attempts === 2 ? "attempt 1" : `attempts 1 to ${attempts - 1}`;
@@ -124,8 +121,8 @@ export function timeline({ state, due, route, attempts = 0, started, ended, erro
   const steps = [
     [state !== "unrecorded", { name: "accepted", note: "The API does not say when." }],
     [route === "table" && !["accepted", "unrecorded"].includes(state), { name: "scheduled", note: "In the table." }],
-    [moved_to, { name: "moved", note: "Another job took its place." }],
-    [state === "cancelled" && !moved_to, { name: "cancelled", note: meaning }],
+    [moved_from, { name: "moved", note: "To another time, under another id." }],
+    [state === "cancelled", { name: "cancelled", note: meaning }],
     [state !== "cancelled", { name: "due", at: due, ahead: Date.parse(due) > Date.now() }],
     [state === "parked", { name: "parked", tone, note: meaning }],
     [isAhead || DISPATCHED.includes(state), { name: "dispatched", note: "To its queue.", ahead: isAhead }],

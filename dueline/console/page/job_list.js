@@ -27,12 +27,6 @@ export async function fetchJobs(queue, { from, to }, most, report = () => {}) {
   return { jobs, more: Boolean(next), unreadable };
 }
 
-/** Find a job among those due at the same time; undefined where it is not listed. */
-export async function findScheduled(queue, { id, due }) {
-  const after = new Date(Date.parse(due) + 1).toISOString();
-  return (await fetchJobs(queue, { from: due, to: after }, PAGE * SPARE_PAGES)).jobs.find((job) => job.id === id);
-}
-
 /** A payload as text; `indent` is that of JSON. */
 export function payloadText(job, indent) {
   const place = job.payload_at;

@@ -55,8 +55,7 @@ function Find({ queue }) {
 const ID = /^([a-z0-9-]{1,60})\.\d+\.[dt]\.\d+\.[0-9a-f-]+$/;
 
 async function idOf(queue, key) {
-  const { jobs } = await get(`/api/queues/${queue}/jobs?${new URLSearchParams({ key })}`);
-  return jobs[0].id;
+  return (await get(`/api/queues/${queue}/jobs?${new URLSearchParams({ key })}`)).id;
 }
 
 function Filters({ query }) {

@@ -13,7 +13,7 @@ from dueline.core.overview import Control, Overview
 from dueline.core.payloads import StartedUpload, Upload
 from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.status import Outcome
+from dueline.core.status import Outcome, Status
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
 from dueline.schedules.queries import RunRecord, RunState, ScheduleList
@@ -65,7 +65,12 @@ def successor() -> Any:
 
 
 def moved() -> Any:
-    return answers.job_answer(_JOB, State.CANCELLED, moved_to=JobId.parse(MOVED))
+    return answers.job_answer(JobId.parse(MOVED), State.DISPATCHED, moved_from=_JOB)
+
+
+def waiting() -> Any:
+    job = Job(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION, key="welcome-ann")
+    return answers.found_answer(_JOB, Status(state=State.SCHEDULED, job=job))
 
 
 def failed() -> Any:

@@ -127,22 +127,31 @@ OPERATIONS = (
     Operation(
         "list_scheduled GET /queues/{queue}/jobs",
         "List what is scheduled",
-        "The jobs of a queue that are in the table, in due order, with their payloads; or the job of an"
-        " idempotency key.",
+        "The jobs of a queue that are in the table, in due order, with their payloads; or the job of a key, as a"
+        " look-up by its id returns it.",
         query=requests.JobsQuery,
-        answers={200: _body(answers.Page, "A page of jobs.", page=examples.page(), last=examples.last_page())},
+        answers={
+            200: _body(
+                answers.Page | answers.JobWithPayload,
+                "A page of jobs, or the job of the key.",
+                page=examples.page(),
+                last=examples.last_page(),
+                key=examples.waiting(),
+            )
+        },
         refused=(400, 404),
     ),
     Operation(
         "look_up GET /queues/{queue}/jobs/{id}",
         "Look a job up",
-        "How far a job has come.",
+        "How far a job has come, by its id or by one that it had before it was rescheduled. While it is in the table,"
+        " it comes with its payload.",
         answers={
             200: _body(
-                answers.JobAnswer,
-                "The job, the one that took its place, if it was rescheduled, and its attempts, if its queue tracks.",
+                answers.JobWithPayload,
+                "The job as it is now, and its attempts, if its queue tracks.",
                 leads_to=("reschedule", "cancel"),
-                scheduled=examples.job(State.SCHEDULED),
+                scheduled=examples.waiting(),
                 moved=examples.moved(),
                 failed=examples.failed(),
             )
@@ -173,16 +182,30 @@ OPERATIONS = (
     Operation(
         "cancel DELETE /queues/{queue}/jobs/{id}",
         "Cancel (unschedule) a job",
-        "Take a job back, whether there is one by now or not: a cancel that overtakes its job holds."
-        " 404 where no job can be: in a partition that the queue never had.",
+        "Take a job back, by its id or by one that it had before it was rescheduled, and whether there is one by now"
+        " or not: a cancel that overtakes its job holds. 404 where no job can be: in a partition that the queue never"
+        " had.",
         answers={200: _CANCELLED, 202: _REQUESTED},
         refused=(404,),
+    ),
+    Operation(
+        "cancel_by_key DELETE /queues/{queue}/jobs",
+        "Cancel (unschedule) the job of a key",
+        "Take the job back that was scheduled under a key, as by its id. 404 where there is none.",
+        query=requests.KeyQuery,
+        answers={200: _CANCELLED, 202: _REQUESTED},
+        refused=(400, 404),
     ),
     Operation(
         "cancel_many POST /queues/{queue}/cancellations",
         "Cancel (unschedule) up to 500 jobs",
         "Take jobs back, each for itself.",
-        body=_body(requests.IdsBody, "The ids of the jobs.", ids={"ids": [examples.ID]}),
+        body=_body(
+            requests.IdsBody | requests.KeysBody,
+            "The ids of the jobs, or their keys.",
+            ids={"ids": [examples.ID]},
+            keys={"keys": ["welcome-ann"]},
+        ),
         answers={
             200: _body(
                 answers.Results,

@@ -237,7 +237,7 @@ test("times are parsed as typed, and wrong ones named", () => {
 
 test("a job's timeline has past and future steps", () => {
   assert.deepEqual(names({ state: "scheduled", due: "9999-01-01T00:00:00Z" }), ["accepted", "scheduled", "(due)", "(dispatched)"]);
-  assert.deepEqual(names({ state: "cancelled", moved_to: "x" }), ["accepted", "scheduled", "moved"]);
+  assert.deepEqual(names({ state: "cancelled", moved_from: "x" }), ["accepted", "scheduled", "moved", "cancelled"]);
   assert.deepEqual(names({ state: "unrecorded" }), ["due"]);
   assert.deepEqual(names({ state: "dispatched", route: "direct" }), ["accepted", "due", "dispatched", "(received)"]);
   const tried = { attempts: 3, started: DUE, ended: DUE, error: "KeyError" };

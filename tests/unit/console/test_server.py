@@ -54,9 +54,9 @@ def test_no_path_reaches_a_file_but_by_its_name(browser, path):
 
 
 def test_wrong_method_names_those_allowed(browser):
-    refused = browser.send("DELETE", JOBS, b"")
+    refused = browser.send("PUT", JOBS, b"")
     assert refused.refusal == (405, "method_not_allowed")
-    assert refused.headers["allow"] == "GET, POST"
+    assert refused.headers["allow"] == "DELETE, GET, PATCH, POST"
     assert browser.send("POST", "/", b"{}").headers["allow"] == "GET"
 
 
