@@ -134,7 +134,8 @@ def default_reply(request: ApiRequest) -> Reply:
         path, _, key = request.path.partition("?key=")
         return json_reply(job_json(_id_of(key) if key else JobId.parse(path.rpartition("/")[2]), state))
     jobs: Sequence[Any] = request.json.get("jobs", [request.json])
-    ids = [JobId.parse(job["id"]) if "id" in job else _id_of(job["key"]) for job in jobs]
+    names = [job.get("key") or job.get("idempotency_key", "") for job in jobs]
+    ids = [JobId.parse(job["id"]) if "id" in job else _id_of(name) for job, name in zip(jobs, names, strict=True)]
     answers = [job_json(id) for id in ids]
     return json_reply({"jobs": answers}) if "jobs" in request.json else json_reply(answers[0], 201)
 

@@ -65,7 +65,7 @@ def _is_blank(line: bytes) -> bool:
 def keep_lines(path: Path, lines: Iterable[tuple[int, bytes]]) -> OSError | None:
     """Write lines to a new file that only its owner can read, completely or not at all; return why it was not written.
 
-    Each keeps its number, which makes its key: lines in between are blank.
+    Each keeps its number, which makes its idempotency key: lines in between are blank.
     """
     try:
         # Others may not read it.
@@ -178,10 +178,11 @@ class ImportIds:
 class Import:
     """One run over lines, each a job with an id or key of its own, so that lines that failed can be sent again.
 
-    They are as `job` is. It has a key of the caller's, or a `token` says what their ids are, and when they are due;
-    otherwise they have new ids, unless the deployment does not say what these are made with. `source` is the PAYLOAD
-    argument, and `left` the file for lines that were not scheduled. The deployment is found before any line is read.
-    Raises what `connect.client` raises, QueueNotFound, InvalidJob for what no job can have, and typer.BadParameter.
+    They are as `job` is. It has an idempotency key of the caller's, or a `token` says what their ids are, and when they
+    are due; otherwise they have new ids, unless the deployment does not say what these are made with. `source` is the
+    PAYLOAD argument, and `left` the file for lines that were not scheduled. The deployment is found before any line is
+    read. Raises what `connect.client` raises, QueueNotFound, InvalidJob for what no job can have, and
+    typer.BadParameter.
     """
 
     def __init__(
@@ -194,10 +195,11 @@ class Import:
         token: ImportIds | None,
         left: Path | None,
     ) -> None:
-        for name in ("at", "delay", "key"):
+        for name in ("at", "delay", "idempotency_key"):
             if token and getattr(job, name) is not None:
                 reason = "a run says which jobs its lines are, and when they are due"
-                raise typer.BadParameter(f"--run and --{name} are both given: give one of them, {reason}")
+                option = name.replace("_", "-")
+                raise typer.BadParameter(f"--run and --{option} are both given: give one of them, {reason}")
         if left is not None and left.exists():
             raise typer.BadParameter(f"--left is {str(left)!r}, which exists: it must be a new file")
         self._run, self._screen = run, run.screen
@@ -206,7 +208,7 @@ class Import:
         self._job = replace(job, delay=job.checked(now=None).delay)
         self._ids = token
         # Without ids, lines have keys such as `{key}-7`: two writes more a job, remembered for the retention.
-        self._key = str(uuid.uuid4()) if job.key is None else job.key
+        self._key = job.idempotency_key or str(uuid.uuid4())
         self._left = left or Path(f"dueline-left-{run.screen.now.astimezone(UTC):%Y%m%dT%H%M%S-%f}.jsonl")
         # By their code: how many errors there were, and the first few of them.
         self._errors: Counter[str] = Counter()
@@ -217,13 +219,13 @@ class Import:
     def carry_out(self, lines: Lines) -> None:
         """Schedule these lines and report the results, even of an interrupted run. Exits with the highest code.
 
-        Raises InvalidJob, before any is sent, when the key is too long for the last of them.
+        Raises InvalidJob, before any is sent, when the idempotency key is too long for the last of them.
         """
         self._job_of(None, lines.last).checked(now=None)
         # Each line is left until its job's result is there: however and wherever the run ends, no line is lost.
         self._is_left = bytearray(b"\1") * lines.count
         try:
-            if lines.count and self._job.key is None and self._ids is None:
+            if lines.count and self._job.idempotency_key is None and self._ids is None:
                 self._use_ids()
             self._send(lines)
         finally:
@@ -239,7 +241,7 @@ class Import:
         if self._ids:
             id = str(self._ids.id(self._queue, line))
             return replace(self._job, payload=payload, id=id, at=None, delay=None)
-        return replace(self._job, payload=payload, key=f"{self._key}-{line}")
+        return replace(self._job, payload=payload, idempotency_key=f"{self._key}-{line}")
 
     def _use_ids(self) -> None:
         """Use ids in place of random keys, if the deployment says what they are made with.
@@ -294,7 +296,7 @@ class Import:
             return {"run": str(self._ids)}
         at = {} if self._job.at is None else {"at": instant.text(instant.round_up(self._job.at))}
         delay = {} if self._job.delay is None else {"delay": f"{self._job.delay:.15g}"}
-        return {"key": self._key, **at, **delay}
+        return {"idempotency-key": self._key, **at, **delay}
 
     def _command(self, source: str) -> str:
         of_run = {name: getattr(self._run.target, name) for name in ("name", "url", "profile", "region")}

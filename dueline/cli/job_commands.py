@@ -12,6 +12,7 @@ import typer
 
 from dueline.cli import connect, import_command, options, screen
 from dueline.client.models import Job, NewJob, ScheduledJob
+from dueline.core import request
 from dueline.core.job import State
 from dueline.core.retry import attempt, in_lanes
 from dueline.errors import RETRYABLE, DuelineError
@@ -31,7 +32,18 @@ Payload = Annotated[
 ]
 Key = Annotated[
     str | None,
-    typer.Option(help="Its idempotency key: repeated, it schedules no second job. With --lines, a key's beginning."),
+    typer.Option(help="Its name, to find, move and cancel it by: one job of its queue has it at a time."),
+]
+IfExists = Annotated[
+    request.IfExists,
+    typer.Option(help="What becomes of a job that has the key and waits: keep it, replace it, or fail."),
+]
+Call = Annotated[
+    str | None,
+    typer.Option(
+        "--idempotency-key",
+        help="The name of this call: repeated with it, it schedules no second job. With --lines, a name's beginning.",
+    ),
 ]
 Id = Annotated[str | None, typer.Option("--id", help="Its id, such as an error names, in place of a time and a key.")]
 IdsOrQueue = Annotated[
@@ -162,7 +174,9 @@ def schedule(
     at: options.At = None,
     delay: options.Delay = None,
     key: Key = None,
+    if_exists: IfExists = request.IfExists.KEEP,
     id: Id = None,
+    idempotency_key: Call = None,
     kind: options.Kind = None,
     tenant: options.Tenant = None,
     priority: options.Priority = 1,
@@ -173,9 +187,11 @@ def schedule(
     """Schedule a job: at a time, after a delay, or now."""
     run = connect.run_of(ctx)
     if lines:
-        if id:
-            raise typer.BadParameter("--id is of one job: with --lines give --key")
-        job = NewJob(payload=None, at=at, delay=delay, key=key, kind=kind, tenant=tenant, priority=priority)
+        for option, of_one in (("--id", id), ("--key", key)):
+            if of_one:
+                raise typer.BadParameter(f"{option} is of one job: with --lines give --idempotency-key")
+        time: dict[str, Any] = {"at": at, "delay": delay, "idempotency_key": idempotency_key}
+        job = NewJob(payload=None, **time, kind=kind, tenant=tenant, priority=priority)
         importing = import_command.Import(run, queue, payload, job, token=of_run, left=left)
         with import_command.lines_of(payload) as content:
             return importing.carry_out(content)
@@ -183,12 +199,13 @@ def schedule(
         if value:
             raise typer.BadParameter(f"{option} goes with --lines")
     try:
-        time: dict[str, Any] = {"at": at, "delay": delay, "key": key, "id": id}
+        time = {"at": at, "delay": delay, "key": key, "id": id, "idempotency_key": idempotency_key}
+        time |= {"if_exists": if_exists.value}
         scheduled = run.client.schedule(
             queue, options.payload(payload), **time, kind=kind, tenant=tenant, priority=priority
         )
     except RETRYABLE as error:
-        if error.job_id and not error.key:
+        if error.job_id and not error.idempotency_key:
             error.add_note(f"repeating the command with --id {error.job_id}, and no time, schedules it once")
         raise
     return show_job(run, scheduled)

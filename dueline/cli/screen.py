@@ -41,7 +41,8 @@ def report_error(error: BaseException, *, as_json: bool, **about: Any) -> int:
     """Write an error to stderr, as one line; return its exit code. `about` names what it concerns."""
     if isinstance(error, DuelineError):
         code, message, exit_code = error.code, _message_of(error), error.exit_code
-        about |= {name: value for name, value in (("id", error.job_id), ("key", error.key)) if value is not None}
+        names = {"id": error.job_id, "key": error.key, "idempotency_key": error.idempotency_key}
+        about |= {name: value for name, value in names.items() if value is not None}
     elif isinstance(error, _Misuse):
         code, message, exit_code = "usage", error.format_message().removeprefix("Invalid value: "), WRONG
     elif isinstance(error, ConfigurationError):
@@ -62,8 +63,8 @@ def _message_of(error: DuelineError) -> str:
         parts.append(f"{error.job_id} took its place")
     if isinstance(error, RETRYABLE) and error.job_id:
         parts.append(f"job {error.job_id} may be scheduled all the same")
-    if isinstance(error, RETRYABLE) and error.key:
-        parts.append(f"repeating the command with --key {error.key} schedules it once")
+    if isinstance(error, RETRYABLE) and error.idempotency_key:
+        parts.append(f"repeating the command with --idempotency-key {error.idempotency_key} schedules it once")
     return "; ".join([*parts, *getattr(error, "__notes__", ())])
 
 

@@ -245,7 +245,8 @@ class Submit:
             try:
                 return change(draft)
             except RETRYABLE as error:
-                return error.copy(job_id=str(draft.job.id))
+                # Which job has the key is not known.
+                return error if draft.job.key is not None else error.copy(job_id=str(draft.job.id))
             except (InvalidJob, JobExists, KeyReused) as error:
                 return error
 

@@ -55,17 +55,17 @@ def refusing(*failed):
     def answer(request):
         jobs = json.loads(default_reply(request).body)["jobs"]
         for n, job in enumerate(request.json["jobs"]):
-            if job["key"] in failed:
-                jobs[n] = {"error": problem(503, "unavailable", f"no to {job['key']}")}
+            if job["idempotency_key"] in failed:
+                jobs[n] = {"error": problem(503, "unavailable", f"no to {job['idempotency_key']}")}
         return json_reply({"jobs": jobs})
 
     return answer
 
 
-KEPT = ("-", "--lines", "--key", "k", "--left", "left")
+KEPT = ("-", "--lines", "--idempotency-key", "k", "--left", "left")
 
 
-@pytest.mark.parametrize(("of_ids", "name"), [(json_reply({"queues": []}), "key"), (OF_IDS, "id")])
+@pytest.mark.parametrize(("of_ids", "name"), [(json_reply({"queues": []}), "idempotency_key"), (OF_IDS, "id")])
 def test_printed_command_continues_the_import(schedule, api_server, of_ids, name):
     api_server.queues_reply, api_server.script = of_ids, [problem_reply(503, "unavailable")]
     lines = '{"n": 1}\n\n{"n": "é"}\r\n{"n": 4}'
@@ -88,7 +88,8 @@ def test_printed_command_names_the_deployment(schedule, api_server, monkeypatch)
     api_server.respond = refusing("k-1", "k-2")
     result = schedule(*KEPT, stdin="1\n2\n", before=["--region", "eu-west-1"])
     assert result.stderr.splitlines()[-1].endswith(
-        f"twice: dueline --name sandbox --url {api_server.url} --region eu-west-1 schedule emails @left --lines --key k"
+        f"twice: dueline --name sandbox --url {api_server.url} --region eu-west-1 schedule emails @left --lines"
+        " --idempotency-key k"
     )
 
 
@@ -160,7 +161,7 @@ def test_closed_stdin_is_wrong_usage(schedule, monkeypatch):
 
 
 def test_too_long_key_is_refused_at_once(schedule, api_server):
-    result = schedule("-", "--lines", "--key", "k" * 253, stdin="1\n" * 10)
+    result = schedule("-", "--lines", "--idempotency-key", "k" * 253, stdin="1\n" * 10)
     assert (result.exit_code, "1 to 255 printable" in result.stderr) == (2, True)
     assert api_server.requests == list(Path().iterdir()) == []
 

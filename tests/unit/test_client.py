@@ -137,7 +137,8 @@ def test_job_is_posted_and_returned(client, api_server):
     )
     (request,) = api_server.requests
     assert (request.method, request.path) == ("POST", "/queues/emails/jobs")
-    assert request.json == {"payload": {"to": "ann", "é": [1, None]}, "delay": 3600, "key": "k-7"}
+    call = {"idempotency_key": request.json["idempotency_key"]}
+    assert request.json == {"payload": {"to": "ann", "é": [1, None]}, "delay": 3600, "key": "k-7", **call}
 
 
 @pytest.mark.parametrize(
@@ -153,11 +154,14 @@ def test_job_is_posted_and_returned(client, api_server):
         ({"tenant": "acme"}, {"tenant": "acme"}),
         ({"priority": 1}, {}),
         ({"priority": 2}, {"priority": 2}),
+        ({"key": "k"}, {"key": "k"}),
+        ({"key": "k", "if_exists": "keep"}, {"key": "k"}),
+        ({"key": "k", "if_exists": "replace"}, {"key": "k", "if_exists": "replace"}),
     ],
 )
 def test_options_are_posted_unchanged(client, api_server, options, posted):
-    client.schedule("emails", None, key="k", **options)
-    assert api_server.requests[0].json == {"payload": None, "key": "k", **posted}
+    client.schedule("emails", None, idempotency_key="c", **options)
+    assert api_server.requests[0].json == {"payload": None, "idempotency_key": "c", **posted}
 
 
 @pytest.mark.parametrize(
@@ -612,7 +616,7 @@ def an_api_with_uploads(api_server):
 def test_large_payload_is_uploaded_first(client, api_server):
     api_server.respond = an_api_with_uploads(api_server)
     text = json.dumps("x" * 6_000_000).encode()
-    client.schedule("emails", "x" * 6_000_000, delay=5, key="5", tenant="acme")
+    client.schedule("emails", "x" * 6_000_000, delay=5, idempotency_key="5", tenant="acme")
     opened, sent, scheduled = api_server.requests
     assert opened.path == "/queues/emails/uploads"
     assert opened.json == {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
@@ -620,7 +624,7 @@ def test_large_payload_is_uploaded_first(client, api_server):
     headers = sent.headers
     assert headers["x-amz-checksum-sha256"] == "sum"
     assert "authorization" not in headers
-    assert scheduled.json == {"upload": "u-1", "delay": 5, "key": "5", "tenant": "acme"}
+    assert scheduled.json == {"upload": "u-1", "delay": 5, "idempotency_key": "5", "tenant": "acme"}
 
 
 TO_THE_API, TO_S3 = (BUSY, DROPPED, json_reply({})), (DROPPED, Reply(status=403), Reply(status=500))
@@ -644,9 +648,9 @@ def test_failed_upload_keeps_its_key(client, api_server, step, failure):
         return good(request)
 
     api_server.respond = once_not
-    client.schedule("emails", "x" * 6_000_000, key="5")
+    client.schedule("emails", "x" * 6_000_000, idempotency_key="5")
     assert failed
-    assert api_server.requests[-1].json == {"upload": "u-1", "key": "5"}
+    assert api_server.requests[-1].json == {"upload": "u-1", "idempotency_key": "5"}
 
 
 def test_payload_over_10_mib_is_refused(client, api_server):
@@ -743,7 +747,8 @@ def test_retries_keep_the_key_and_calls_do_not(client, api_server):
     client.schedule("emails", 1)
     client.schedule_many("emails", [NewJob(payload=1), NewJob(payload=1)])
     *single, many = api_server.requests
-    sent = [request.json["key"] for request in single] + [job["key"] for job in many.json["jobs"]]
+    sent = [request.json["idempotency_key"] for request in single]
+    sent += [job["idempotency_key"] for job in many.json["jobs"]]
     assert sent[0] == sent[1] == sent[2]
     assert len(set(sent)) == 4
 

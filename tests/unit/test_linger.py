@@ -164,7 +164,7 @@ def test_failed_shared_request_is_retried(threads, status, code, kind, tries):
     errors = [each.exception() for each in (first, *others)]
     assert [type(error) for error in errors] == [kind] * 3
     assert len({id(error) for error in errors}) == 3
-    assert len({error.key for error in errors}) == 3
+    assert len({error.idempotency_key for error in errors}) == 3
     assert sorted(n for batch in api.batches for n in batch) == sorted([0, 1, 2] * tries)
 
 

@@ -13,7 +13,7 @@ from dueline.cli.import_command import id_terms
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core import instant
 from dueline.core.job import JobId, State
-from dueline.errors import Forbidden, IdReused, InvalidJob, QueueNotFound, Unavailable
+from dueline.errors import Forbidden, IdReused, InvalidJob, NotYet, QueueNotFound, Unavailable
 from dueline.testing import VirtualClock
 from tests.api_harness import call_api, import_api
 from tests.builders import NOW, a_queue
@@ -82,7 +82,7 @@ class World:
 
 
 def job_answer(job):
-    id = JobId.parse(job["id"]) if "id" in job else JobId.parse(f"emails.0.t.0.{job['key']}")
+    id = JobId.parse(job["id"]) if "id" in job else JobId.parse(f"emails.0.t.0.{job['idempotency_key']}")
     reply = {"id": str(id), "queue": id.queue, "due": instant.text(id.due), "state": "scheduled"}
     return {**reply, "route": id.route.name.lower()}
 
@@ -146,12 +146,12 @@ def test_hundred_jobs_share_a_partition(world):
     assert set(partitions) == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("key", ["k", None])
-def test_callers_own_key_or_id_is_sent_unchanged(world, key):
-    id = None if key else f"emails.3.t.{instant.epoch_ms(NOW)}.{uuid.uuid4()}"
+@pytest.mark.parametrize("call", ["c", None])
+def test_callers_own_name_is_sent_unchanged(world, call):
+    id = None if call else f"emails.3.t.{instant.epoch_ms(NOW)}.{uuid.uuid4()}"
     world.reply = lambda request: (200, job_answer({"id": f"emails.0.t.0.{uuid.uuid4()}"}))
-    world.client().schedule("emails", 1, key=key, id=id, delay=5 if key else None)
-    assert world.posted == [{"payload": 1, "delay": 5, "key": "k"} if key else {"payload": 1, "id": id}]
+    world.client().schedule("emails", 1, idempotency_key=call, id=id, delay=5 if call else None)
+    assert world.posted == [{"payload": 1, "delay": 5, "idempotency_key": "c"} if call else {"payload": 1, "id": id}]
     assert world.requests == 0
 
 
@@ -176,8 +176,8 @@ def test_job_without_an_id_has_one_key(world, queues):
     world.queues, world.lost = queues, 2
     client = world.client()
     client.schedule("emails", 1, delay=3600)
-    assert len({posted["key"] for posted in world.posted}) == 1
-    assert [posted.keys() for posted in world.posted] == [{"payload", "delay", "key"}] * 3
+    assert len({posted["idempotency_key"] for posted in world.posted}) == 1
+    assert [posted.keys() for posted in world.posted] == [{"payload", "delay", "idempotency_key"}] * 3
     client.schedule("emails", 1)
     assert world.requests == 1
 
@@ -199,16 +199,18 @@ def test_clients_that_make_ids_get_what_ids_need(world):
 def test_without_a_server_time_jobs_go_under_keys(world):
     world.is_dated = False
     world.client().schedule("emails", 1)
-    assert "key" in world.posted[0]
+    assert "idempotency_key" in world.posted[0]
 
 
 def test_refused_new_id_is_replaced_by_a_key(world):
     world.reply = lambda request: (
-        refused(400, "invalid_job")(request) if "id" in request else (200, job_answer({"key": request["key"]}))
+        refused(400, "invalid_job")(request)
+        if "id" in request
+        else (200, job_answer({"idempotency_key": request["idempotency_key"]}))
     )
     client = world.client()
     assert isinstance(client.schedule("emails", 1, delay=60), Job)
-    assert [posted.keys() for posted in world.posted] == [{"payload", "id"}, {"payload", "delay", "key"}]
+    assert [posted.keys() for posted in world.posted] == [{"payload", "id"}, {"payload", "delay", "idempotency_key"}]
     client.schedule("emails", 1)
     assert world.requests == 2
 
@@ -227,7 +229,7 @@ def test_only_refused_jobs_get_keys(world):
     world.reply = answer
     jobs = world.client().schedule_many("emails", [NewJob(payload=n) for n in range(3)])
     assert all(isinstance(job, Job) for job in jobs)
-    assert ["key" in posted for posted in world.posted] == [False, False, False, True]
+    assert ["idempotency_key" in posted for posted in world.posted] == [False, False, False, True]
 
 
 @pytest.mark.parametrize("error", [Forbidden, QueueNotFound, InvalidJob, Unavailable])
@@ -235,7 +237,7 @@ def test_refused_jobs_fail_no_other(world, error):
     """Two ids of a call are refused, and the second request, under keys, fails as a whole."""
 
     def reply(request):
-        if "key" in request["jobs"][0]:
+        if "idempotency_key" in request["jobs"][0]:
             return refused(error.status, error.code)(request)
         two = [{"error": refused(400, "x")(0)[1]}] * 2
         return 200, {"jobs": [*two, *(job_answer(job) for job in request["jobs"][2:])]}
@@ -245,7 +247,9 @@ def test_refused_jobs_fail_no_other(world, error):
     assert [type(result) for result in results] == [error, error, Job, Job, Job]
     assert [job.id for job in results[2:]] == [posted["id"] for posted in world.posted[2:5]]
     if error is Unavailable:
-        assert [failed.key for failed in results[:2]] == [posted["key"] for posted in world.posted[5:]]
+        assert [failed.idempotency_key for failed in results[:2]] == [
+            posted["idempotency_key"] for posted in world.posted[5:]
+        ]
 
 
 def test_errors_have_the_ids_of_their_jobs(world):
@@ -257,12 +261,12 @@ def test_errors_have_the_ids_of_their_jobs(world):
 
 @pytest.mark.parametrize(
     ("status", "code", "error"),
-    [(400, "invalid_job", InvalidJob), (409, "id_reused", IdReused), (404, "queue_not_found", QueueNotFound)],
+    [(400, "invalid_job", NotYet), (409, "id_reused", IdReused), (404, "queue_not_found", QueueNotFound)],
 )
 def test_id_of_an_earlier_try_is_never_replaced(world, status, code, error):
     world.lost, world.reply = 1, refused(status, code)
     with pytest.raises(error):
-        world.client().schedule("emails", 1)
+        world.client(attempts=2).schedule("emails", 1)
     assert world.posted == [{"payload": 1, "id": world.posted[0]["id"]}] * 2
 
 
@@ -334,5 +338,5 @@ def test_api_accepts_ids_of_the_client(monkeypatch):
         client = world.client()
         soon, late = client.schedule("emails", 1), client.schedule("emails", 2, delay=3600)
         assert (soon.route, late.route) == (Route.DIRECT, Route.TABLE)
-        assert client.get(soon.id) == replace(soon, state=State.UNRECORDED)
+        assert client.get(soon.id) == replace(soon, state=State.UNRECORDED, created=None)
         assert client.schedule("emails", 2, id=late.id).id == late.id
