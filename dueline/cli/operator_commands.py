@@ -125,14 +125,17 @@ def redrive(
     older_than: Annotated[timedelta | None, options.span_option("Sent longer ago, such as 2h.")] = None,
     younger_than: Annotated[timedelta | None, options.span_option("Sent since so long ago.")] = None,
     error: Annotated[list[str] | None, typer.Option(metavar="TYPE", help="Of this error; can be repeated.")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help='Of this kind, "" for none; can be repeated.')
+    ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="With this in the reason.", show_default=False)] = "",
     limit: options.Limit = None,
     id: Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; can be repeated.")] = None,
 ) -> None:
     """Show a queue's dead letters, or put them back into the queue.
 
-    Without --apply they are counted, by error and age, and left as they are. Ages count from when the message was last
-    sent to SQS, which its own move to a dead-letter queue leaves as it was.
+    Without --apply they are counted, by error, kind and age, and left as they are. Ages count from when the message was
+    last sent to SQS, which its own move to a dead-letter queue leaves as it was.
     """
     run = connect.run_of(ctx)
     if (queue is None) is not parked:
@@ -142,6 +145,7 @@ def redrive(
     now = run.screen.now
     selected = dead_letters.DeadLetterFilter(
         errors=frozenset(error or ()),
+        kinds=frozenset(kind or ()),
         reason=reason,
         ids=frozenset(id or ()),
         queue=of_queue,
@@ -175,8 +179,14 @@ def _show_redriven(screen: Screen, queue: str | None, source: str, result: Redri
     by_error = {"by_error": dead_letters.error_groups_json(result.kinds)}
     screen.json({"queue": queue, "applied": applied, **counts, **by_error, **reasons})
     if result.kinds:
-        rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in result.kinds)
-        screen.table(["error" if queue else "reason", "jobs", "oldest", "newest"], rows)
+        # Where no job has a kind, there is no column for it.
+        with_kind = any(each.kind for each in result.kinds)
+        columns = ["error" if queue else "reason", *(["kind"] if with_kind else []), "jobs", "oldest", "newest"]
+        rows = (
+            (each.error, *([each.kind] if with_kind else []), each.count, each.oldest, each.newest)
+            for each in result.kinds
+        )
+        screen.table(columns, rows)
     selected = f"{result.selected} of {result.received} dead letters of {source}"
     screen.line(f"{selected}: {result.moved} put back" if applied else f"{selected}: --apply puts them back")
     for reason, count in (*result.stay.items(), *result.failed.items()):

@@ -17,7 +17,7 @@ from dueline.console.backend import Backend
 from dueline.console.queue_views import read_route
 from dueline.console.routing import Refused, make_route, parse_object, refuse_if_read_only, to_problem
 from dueline.core import instant
-from dueline.core.message import ATTEMPTS, ID, REASON, TENANT
+from dueline.core.message import ATTEMPTS, ID, KEY, REASON, TENANT
 from dueline.core.ports import QueueMessage
 from dueline.core.retry import Calls, Patience
 from dueline.core.text import shown
@@ -142,7 +142,7 @@ def _redrive_of(backend: Backend, queue: str, progress: Progress, **filters: Any
 
 
 def _look(_: Request, body: Body) -> Work:
-    """Count dead letters by their error, with samples. After it all are as before, and visible to others."""
+    """Count dead letters by their error and kind, with samples. After it all are as before, and visible to others."""
     _check_fields(body)
 
     def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
@@ -158,8 +158,8 @@ def _redrive(request: Request, body: Body) -> Work:
     """Put dead letters back, or with `apply` false, which a read-only console allows, count those that would be."""
     if body.get("apply") is not False:
         refuse_if_read_only(request)
-    _check_fields(body, "errors", "limit", "apply")
-    selection, limit, apply = DeadLetterFilter(errors=_errors(body)), _limit(body), body.get("apply", False)
+    _check_fields(body, "groups", "limit", "apply")
+    selection, limit, apply = DeadLetterFilter(groups=_groups(body)), _limit(body), body.get("apply", False)
     if not isinstance(apply, bool):
         raise InvalidJob(f"apply is {shown(apply)}: it must be true or false")
 
@@ -173,10 +173,10 @@ def _redrive(request: Request, body: Body) -> Work:
 
 def _delete(request: Request, body: Body) -> Work:
     """Delete dead letters for good, once `confirm` is the queue's name: of no more than a look receives."""
-    _check_fields(body, "confirm", "errors")
+    _check_fields(body, "confirm", "groups")
     if body.get("confirm") != (queue := request.path_params["queue"]):
         raise InvalidJob(f"confirm is {shown(body.get('confirm'))}: it must be the queue's name, {queue!r}")
-    selection = DeadLetterFilter(errors=_errors(body))
+    selection = DeadLetterFilter(groups=_groups(body))
 
     def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
         done = redrive(selection=selection, most=MOST_RECEIVED).delete()
@@ -201,6 +201,7 @@ def _sample(received: QueueMessage) -> dict[str, Any]:
         "reason": attributes.get(REASON),
         "attempts": number(attributes.get(ATTEMPTS)) or None,
         "sent": instant.text(received.sent),
+        "key": attributes.get(KEY),
         "tenant": attributes.get(TENANT),
         "trace": trace.parent.split("-")[1] if trace else None,
     }
@@ -214,12 +215,21 @@ def _limit(body: Body) -> int | None:
     return value
 
 
-def _errors(body: Body) -> frozenset[str]:
-    """Return the field `errors` of a body; none are all."""
-    value = body.get("errors", [])
-    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise InvalidJob(f"errors is {shown(value)}: it must be a list of names of errors, empty for all")
-    return frozenset(value)
+def _groups(body: Body) -> frozenset[tuple[str, str]]:
+    """Return the field `groups` of a body, errors with a kind each, "" for none; no groups are all."""
+    value = body.get("groups", [])
+    if not isinstance(value, list) or not all(map(_is_group, value)):
+        must = 'it must be a list of {"error": …, "kind": …}, with null for no kind, or empty for all'
+        raise InvalidJob(f"groups is {shown(value)}: {must}")
+    return frozenset((each["error"], each["kind"] or "") for each in value)
+
+
+def _is_group(value: object) -> bool:
+    """Return whether a value is a group as a look shows it."""
+    if not isinstance(value, dict) or set(value) != {"error", "kind"}:
+        return False
+    error, kind = value["error"], value["kind"]
+    return isinstance(error, str) and error != "" and (kind is None or (isinstance(kind, str) and kind != ""))
 
 
 def _check_fields(body: Body, *allowed: str) -> None:

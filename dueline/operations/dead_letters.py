@@ -13,6 +13,7 @@ from dueline.core.message import (
     ERROR,
     EXPIRES,
     ID,
+    KIND,
     OFFLOADED_BYTES,
     PRIORITY,
     REASON,
@@ -45,12 +46,15 @@ Rule = Callable[[Message], RedriveMessage]
 class DeadLetterFilter:
     """Selects dead letters: those to which every given condition applies.
 
-    `errors` are the groups in which dead letters are shown (see `error_of`), `reason` is a part of the reason's text,
-    `ids` are job ids, and `queue` is the jobs' queue. `sent_before` and `sent_after` limit when the message was sent;
-    SQS keeps that time when it moves a message to the dead-letter queue itself.
+    `errors` are as dead letters are shown (see `error_of`), `kinds` those of their jobs, "" without one, and `groups`
+    errors with a kind each, as they are counted. `reason` is a part of the reason's text, `ids` are job ids, and
+    `queue` is the jobs' queue. `sent_before` and `sent_after` limit when the message was sent; SQS keeps that time when
+    it moves a message to the dead-letter queue itself.
     """
 
     errors: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    groups: frozenset[tuple[str, str]] = frozenset()
     reason: str = ""
     ids: frozenset[str] = frozenset()
     queue: str | None = None
@@ -59,9 +63,11 @@ class DeadLetterFilter:
 
     def has(self, arrival: QueueMessage) -> bool:
         """Return whether a message is selected."""
-        attributes = arrival.message.attributes
+        attributes, (error, kind) = arrival.message.attributes, group_of(arrival.message)
         return (
-            (not self.errors or error_of(arrival.message) in self.errors)
+            (not self.errors or error in self.errors)
+            and (not self.kinds or kind in self.kinds)
+            and (not self.groups or (error, kind) in self.groups)
             and self.reason in attributes.get(REASON, "")
             and (not self.ids or attributes.get(ID) in self.ids)
             and (self.queue is None or _queue_of(arrival.message) == self.queue)
@@ -71,8 +77,13 @@ class DeadLetterFilter:
 
 
 def error_of(message: Message) -> str:
-    """Return the group of a dead letter, to show and to select it: its exception's name, or without one the reason."""
+    """Return the error of a dead letter, to show and to select it: its exception's name, or without one the reason."""
     return message.attributes.get(ERROR) or message.attributes.get(REASON) or BY_SQS
+
+
+def group_of(message: Message) -> tuple[str, str]:
+    """Return the group in which a dead letter is counted: its error, and its job's kind, "" without one."""
+    return error_of(message), message.attributes.get(KIND, "")
 
 
 def to_its_queue(message: Message, *, levels: int) -> RedriveMessage:
@@ -143,15 +154,17 @@ def number(text: str | None) -> int:
     return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
-# Kinds: dead letters by their errors, and counts of them as JSON, alike for the command line and the console.
+# Dead letters by their errors and kinds, and counts of them as JSON, alike for the command line and the console.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ErrorGroup:
-    """How many dead letters of one error there are, and when the oldest and the newest of them were sent.
+    """How many dead letters of one error and kind there are, and when the oldest and the newest of them were sent.
 
-    `samples` are the first few, without the end of a body of over SAMPLE_CHARACTERS.
+    The kind is "" where their jobs have none. `samples` are the first few, without the end of a body of over
+    SAMPLE_CHARACTERS.
     """
 
     error: str
+    kind: str = ""
     count: int
     oldest: datetime
     newest: datetime
@@ -159,23 +172,25 @@ class ErrorGroup:
 
 
 class ErrorGroups:
-    """Counts dead letters by their error, or what they are counted under without one. It does not keep them all."""
+    """Counts dead letters by their error, or what they are counted under without one, and kind. It keeps few."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, ErrorGroup] = {}
+        self._groups: dict[tuple[str, str], ErrorGroup] = {}
         self.total = 0
 
     def add(self, arrival: QueueMessage) -> None:
-        error, sent = error_of(arrival.message), arrival.sent
-        kind = self._kinds.get(error) or ErrorGroup(error=error, count=0, oldest=sent, newest=sent)
-        samples = kind.samples if len(kind.samples) == _SAMPLES else (*kind.samples, _sample(arrival))
-        oldest, newest = min(kind.oldest, sent), max(kind.newest, sent)
-        self._kinds[error] = replace(kind, count=kind.count + 1, oldest=oldest, newest=newest, samples=samples)
+        key, sent = group_of(arrival.message), arrival.sent
+        group = self._groups.get(key)
+        if group is None:
+            group = ErrorGroup(error=key[0], kind=key[1], count=0, oldest=sent, newest=sent)
+        samples = group.samples if len(group.samples) == _SAMPLES else (*group.samples, _sample(arrival))
+        oldest, newest = min(group.oldest, sent), max(group.newest, sent)
+        self._groups[key] = replace(group, count=group.count + 1, oldest=oldest, newest=newest, samples=samples)
         self.total += 1
 
     def by_frequency(self) -> tuple[ErrorGroup, ...]:
-        """Return each kind, the most frequent first."""
-        return tuple(sorted(self._kinds.values(), key=lambda kind: (-kind.count, kind.error)))
+        """Return each group, the most frequent first."""
+        return tuple(sorted(self._groups.values(), key=lambda group: (-group.count, group.error, group.kind)))
 
 
 def _sample(arrival: QueueMessage) -> QueueMessage:
@@ -183,10 +198,16 @@ def _sample(arrival: QueueMessage) -> QueueMessage:
     return replace(arrival, message=replace(arrival.message, body=arrival.message.body[: SAMPLE_CHARACTERS + 1]))
 
 
-def error_groups_json(kinds: Iterable[ErrorGroup]) -> list[dict[str, Any]]:
+def error_groups_json(groups: Iterable[ErrorGroup]) -> list[dict[str, Any]]:
     return [
-        {"error": k.error, "count": k.count, "oldest": instant.text(k.oldest), "newest": instant.text(k.newest)}
-        for k in kinds
+        {
+            "error": each.error,
+            "kind": each.kind or None,
+            "count": each.count,
+            "oldest": instant.text(each.oldest),
+            "newest": instant.text(each.newest),
+        }
+        for each in groups
     ]
 
 

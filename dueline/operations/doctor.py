@@ -267,7 +267,9 @@ def dead_letters(observed: Observation) -> Iterator[Finding]:
 
 
 def _reasons(observed: Observation, name: str, kind: _Kind) -> str:
-    counted = Counter({each.error: each.count for each in observed.error_groups.get(name, ())})
+    counted = Counter[str]()
+    for each in observed.error_groups.get(name, ()):
+        counted[each.error] += each.count
     where = "of a sample"
     if not counted:
         where = "of the last hour's log"

@@ -28,7 +28,7 @@ from dueline import Client, Patience
 from dueline.cli import connect, schedule_commands, screen
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
-from dueline.core.message import ERROR, ID, REASON, Message
+from dueline.core.message import ERROR, ID, KIND, REASON, Message
 from dueline.errors import ERRORS
 from dueline.operations.redrive import RedriveQueues
 from dueline.testing import MemoryQueue, VirtualClock
@@ -325,6 +325,21 @@ def test_redrive_reports_what_sqs_refuses(dead):
     assert (result.exit_code, document["moved"], document["failed"]) == (1, 3, [{"reason": "no", "count": 1}])
     again = typed("redrive", "emails", "--apply", "--yes")
     assert (again.exit_code, "1 stay: no" in again.stdout) == (1, True)
+
+
+def test_redrive_shows_and_selects_kinds(dead):
+    ends, _ = dead
+    attributes = {ID: str(an_id()), ERROR: "NoHandler", REASON: "why", KIND: "welcome"}
+    ends.dead_letters.send([Message(body="9", attributes=attributes)])
+    lines = [line.split()[:3] for line in typed("redrive", "emails").stdout.splitlines()]
+    counts = [["KeyError", "3"], ["NoHandler", "welcome", "1"], ["TypeError", "1"]]
+    assert [line[: len(count)] for line, count in zip(lines[1:], counts, strict=False)] == counts
+    assert lines[0] == ["error", "kind", "jobs"]
+    result = typed("redrive", "emails", "--apply", "--yes", "--json", "--kind", "welcome")
+    (document,) = documents(result.stdout)
+    assert (document["moved"], document["by_error"][0]["kind"]) == (1, "welcome")
+    (document,) = documents(typed("redrive", "emails", "--json", "--kind", "").stdout)
+    assert document["wanted"] == 4
 
 
 def test_interrupted_redrive_shows_the_rest(dead):

@@ -107,6 +107,12 @@ def test_look_counts_by_error_and_changes_nothing():
     assert place.moved() == []
 
 
+def test_look_counts_kinds_apart():
+    place = Place(*numbered(3, kind="welcome"), *numbered(2), *numbered(1, kind="welcome", error="NoHandler"))
+    groups = [(each.error, each.kind, each.count) for each in place.redrive().look().kinds]
+    assert groups == [("KeyError", "welcome", 3), ("KeyError", "", 2), ("NoHandler", "welcome", 1)]
+
+
 def test_look_reports_oldest_and_newest():
     place = Place(a_dead_letter())
     place.clock.sleep(60)
@@ -225,6 +231,11 @@ def test_redrive_keeps_no_bodies_but_samples():
         ({"errors": frozenset({"TypeError"})}, ["type"]),
         ({"errors": frozenset({"TypeError", "KeyError"})}, ["key", "type"]),
         ({"errors": frozenset({BY_SQS})}, ["sqs"]),
+        ({"kinds": frozenset({"welcome"})}, ["type"]),
+        ({"kinds": frozenset({""})}, ["key", "sqs"]),
+        ({"kinds": frozenset({"welcome", ""}), "errors": frozenset({"KeyError"})}, ["key"]),
+        ({"groups": frozenset({("TypeError", "welcome"), (BY_SQS, "")})}, ["sqs", "type"]),
+        ({"groups": frozenset({("TypeError", ""), ("KeyError", "welcome")})}, []),
         ({"reason": "key"}, ["key"]),
         ({"ids": frozenset({"an-id"})}, ["sqs"]),
         ({"queue": "emails"}, ["key", "type"]),
@@ -237,7 +248,10 @@ def test_filter_selects_what_is_put_back(selection, moved):
     place = Place(a_dead_letter("key"))
     place.clock.sleep(10)
     place.dead.send(
-        [a_dead_letter("type", error="TypeError", reason="none"), a_dead_letter("sqs", id="an-id", error=None)]
+        [
+            a_dead_letter("type", error="TypeError", reason="none", kind="welcome"),
+            a_dead_letter("sqs", id="an-id", error=None),
+        ]
     )
     place.dead.deliveries[-1] = replace(
         place.dead.deliveries[-1], message=Message(body="sqs", attributes={ID: "an-id"})

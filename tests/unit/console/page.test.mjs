@@ -307,7 +307,8 @@ async function endRun(requests, ended) {
 
 test("a redrive is confirmed only after its own dry run", async () => {
   const requests = holdRequests();
-  const find = mount(Redrive, { queue: "emails", errors: ["KeyError"] });
+  const groups = [{ error: "KeyError", kind: "welcome", count: 60, samples: [] }];
+  const find = mount(Redrive, { queue: "emails", groups });
   fill(find("limit"), { limit: "1" });
   await settle();
   find("Dry run").onClick();
@@ -322,7 +323,7 @@ test("a redrive is confirmed only after its own dry run", async () => {
   assert.deepEqual([find("dialog").ready, find("dialog").verb], [true, "Redrive 60 jobs"]);
   find("dialog").act(() => {});
   await settle();
-  assert.equal(requests.at(-1).body, '{"errors":["KeyError"],"limit":null,"apply":true}');
+  assert.equal(requests.at(-1).body, '{"groups":[{"error":"KeyError","kind":"welcome"}],"limit":null,"apply":true}');
 });
 
 test("a backfill is confirmed only with its own count", async () => {
@@ -374,12 +375,13 @@ test("chosen errors stay until new dead letters are read", async () => {
     await settle();
     await endRun(requests, ended);
   };
-  const seen = { state: "done", result: { groups: [], received: 12, total: 12, hidden: 0 } };
+  const groups = [{ error: "ReadTimeout", kind: null, count: 12, samples: [] }];
+  const seen = { state: "done", result: { groups, received: 12, total: 12, hidden: 0 } };
   await look("Inspect", seen);
-  find("setChosen").setChosen(["ReadTimeout"]);
+  find("setChosen").setChosen(seen.result.groups);
   await settle();
   await look("Inspect again", { state: "failed", error: { detail: "ExpiredToken" } });
-  assert.deepEqual(find("setChosen").chosen, ["ReadTimeout"]);
+  assert.deepEqual(find("setChosen").chosen, groups);
   await look("Inspect again", seen);
   assert.deepEqual(find("setChosen").chosen, []);
 });

@@ -4,7 +4,7 @@ import pytest
 
 from dueline.console import dead_letter_runs
 from dueline.core import instant
-from dueline.core.message import REASON, Message
+from dueline.core.message import KIND, REASON, Message
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
 from tests.unit.console.memory_console import Held, MemoryConsole, a_dead_letter
@@ -21,6 +21,13 @@ def counts(run):
     return {group["error"]: group["count"] for group in run["result"]["groups"]}
 
 
+def a_group(error, kind=None):
+    return {"error": error, "kind": kind}
+
+
+KEY_ERROR, TYPE_ERROR = a_group("KeyError"), a_group("TypeError")
+
+
 def test_look_counts_errors_with_samples():
     console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
     run = console.run("look", {})
@@ -31,7 +38,7 @@ def test_look_counts_errors_with_samples():
 
 
 def test_sample_has_reason_and_cut_payload():
-    job = a_job(tenant="acme")
+    job = a_job(tenant="acme", key="ann")
     attributes = Message.of(job).attributes | {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
     console = MemoryConsole(
         a_dead_letter("x" * 3000, **attributes), Message(body="anyone's", attributes={"dueline-attempts": "9" * 99})
@@ -44,6 +51,7 @@ def test_sample_has_reason_and_cut_payload():
         "reason": f"why {'x' * 3000}",
         "attempts": 3,
         "sent": instant.text(NOW),
+        "key": "ann",
         "tenant": "acme",
         "trace": "a" * 32,
     }
@@ -55,7 +63,7 @@ def test_sample_has_reason_and_cut_payload():
     [
         ("look", {}, 300),
         ("delete", {"confirm": "emails"}, 205),
-        ("delete", {"confirm": "emails", "errors": ["KeyError"]}, 205),
+        ("delete", {"confirm": "emails", "groups": [KEY_ERROR]}, 205),
     ],
 )
 def test_limit_of_received_messages_holds(monkeypatch, action, body, left):
@@ -67,13 +75,13 @@ def test_limit_of_received_messages_holds(monkeypatch, action, body, left):
 
 def test_dry_redrive_moves_nothing():
     console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
-    body = {"errors": ["TypeError"], "limit": None, "apply": False}
+    body = {"groups": [TYPE_ERROR], "limit": None, "apply": False}
     dry = console.run("redrive", body)["result"]
     assert (dry["applied"], dry["wanted"], dry["moved"], len(console.left())) == (False, 2, 0, 14)
     done = console.run("redrive", body | {"apply": True})["result"]
     assert (done["applied"], done["wanted"], done["moved"], len(console.left())) == (True, 2, 2, 12)
     assert len(console.queue.deliveries) == 2
-    assert console.run("redrive", {"errors": [], "apply": True})["result"]["moved"] == 12
+    assert console.run("redrive", {"groups": [], "apply": True})["result"]["moved"] == 12
 
 
 @pytest.mark.parametrize("shown", ["KeyError", "moved by a consumer", "ReceivedTooOften"])
@@ -82,11 +90,25 @@ def test_runs_select_one_error_group(shown):
     moved = Message(body="moved", attributes={REASON: "moved by a consumer"})
     console = MemoryConsole(*numbered(2), moved, Message(body="neither", attributes={}))
     ticked = counts(console.run("look", {}))[shown]
-    dry = console.run("redrive", {"errors": [shown], "apply": False})["result"]
+    dry = console.run("redrive", {"groups": [a_group(shown)], "apply": False})["result"]
     assert (dry["wanted"], [group["error"] for group in dry["groups"]]) == (ticked, [shown])
-    assert console.run("delete", {"confirm": "emails", "errors": [shown]})["result"]["deleted"] == ticked
+    assert console.run("delete", {"confirm": "emails", "groups": [a_group(shown)]})["result"]["deleted"] == ticked
     assert shown not in counts(console.run("look", {}))
     assert len(console.left()) == 4 - ticked
+
+
+def test_runs_select_an_error_with_its_kind_alone():
+    """Each choice is of one error and one kind: two of them select no error of the other's kind."""
+    welcome = {KIND: "welcome"}
+    both = [*numbered(3, **welcome), *numbered(2, error="TypeError", **welcome)]
+    console = MemoryConsole(*both, *numbered(1), *numbered(1, error="TypeError"))
+    groups = console.run("look", {})["result"]["groups"]
+    counted = [(each["error"], each["kind"], each["count"]) for each in groups]
+    others = [("KeyError", None, 1), ("TypeError", None, 1)]
+    assert counted == [("KeyError", "welcome", 3), ("TypeError", "welcome", 2), *others]
+    chosen = [a_group("KeyError", "welcome"), TYPE_ERROR]
+    assert console.run("delete", {"confirm": "emails", "groups": chosen})["result"]["deleted"] == 4
+    assert len(console.left()) == 3
 
 
 @pytest.mark.parametrize(
@@ -94,9 +116,11 @@ def test_runs_select_one_error_group(shown):
     [
         (DELETE, {}, "confirm is None: it must be the queue's name, 'emails'"),
         (DELETE, {"confirm": "email"}, "confirm is 'email'"),
-        (DELETE, {"confirm": "emails", "error": ["KeyError"]}, "'error' is no field: there is confirm, errors"),
-        (REDRIVE, {"errors": "KeyError", "apply": True}, "errors is 'KeyError': it must be a list"),
-        (REDRIVE, {"errors": [""], "apply": True}, "errors is ['']"),
+        (DELETE, {"confirm": "emails", "errors": ["KeyError"]}, "'errors' is no field: there is confirm, groups"),
+        (REDRIVE, {"groups": "KeyError", "apply": True}, "groups is 'KeyError': it must be a list"),
+        (REDRIVE, {"groups": [{"error": "", "kind": None}], "apply": True}, "groups is [{'error': ''"),
+        (REDRIVE, {"groups": [{"error": "KeyError"}], "apply": True}, "groups is [{'error': 'KeyError'}]"),
+        (REDRIVE, {"groups": [{"error": "KeyError", "kind": ""}], "apply": True}, "with null for no kind"),
         (REDRIVE, {"apply": "no"}, "apply is 'no': it must be true or false"),
         (REDRIVE, {"limit": 0, "apply": True}, "limit is 0: it must be a whole number"),
         (REDRIVE, {"limit": True, "apply": True}, "limit is True"),
@@ -126,7 +150,7 @@ def test_a_queue_has_one_run_at_a_time():
 def test_closing_shows_messages_again():
     console = MemoryConsole(*numbered(500))
     console.wire.around = held = Held("dead.receive")
-    _, started = console.post(REDRIVE, {"errors": ["TypeError"], "apply": True})
+    _, started = console.post(REDRIVE, {"groups": [TYPE_ERROR], "apply": True})
     run = console.runs.find(started["run"])
     assert held.is_met.wait(60)
     console.runs.close(seconds=0)
