@@ -325,6 +325,7 @@ class Deployment(BaseModel):
             visibility_timeout=settings.visibility_timeout,
             longest_run=settings.longest_run,
             max_receives=settings.receives,
+            message_retention=settings.message_retention_days * 86_400,
             retry=settings.retry.policy,
         )
 

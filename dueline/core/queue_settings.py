@@ -170,7 +170,7 @@ class RetryPolicy:
         return max(1, round(whole / 2 * (1 + jitter))) if doublings else whole
 
 
-_WORK_FIELDS = ("dead_letters", "visibility_timeout", "longest_run", "max_receives")
+_WORK_FIELDS = ("dead_letters", "visibility_timeout", "longest_run", "max_receives", "message_retention")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,7 +179,8 @@ class WorkSettings:
 
     `urls` are the URLs of its SQS queues, the most urgent priority first; `dead_letters` is that of its dead-letter
     queue. A message is hidden for `visibility_timeout`, which is extended while its job runs, up to `longest_run`.
-    After `max_receives`, SQS itself moves it to the dead-letter queue.
+    After `max_receives`, SQS itself moves it to the dead-letter queue, and deletes it `message_retention` after it was
+    sent.
     """
 
     queue: QueueSettings
@@ -188,6 +189,7 @@ class WorkSettings:
     visibility_timeout: int = 30
     longest_run: int = 3600
     max_receives: int = 15
+    message_retention: int = 345_600
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
     @property

@@ -305,6 +305,7 @@ def test_registry_round_trip(tmp_path: Path) -> None:
 def test_published_settings_round_trip() -> None:
     retry = {"backoff": "constant", "attempts": 3, "delay": 7, "max_delay": 8}
     queue = {"visibility_timeout": 60, "longest_run": 90, "track": True, "priorities": 2, "retry": retry}
+    queue |= {"message_retention_days": 2}
     deployment = Deployment.model_validate({"queues": {"emails": queue}})
     (settings,) = deployment.queue_settings()
     work = deployment.work_settings(settings, urls=["https://1", "https://2"], dead_letters="https://dlq")
@@ -316,6 +317,7 @@ def test_published_settings_round_trip() -> None:
         visibility_timeout=60,
         longest_run=90,
         max_receives=8,
+        message_retention=172_800,
         retry=RetryPolicy(backoff=Backoff.CONSTANT, attempts=3, delay=7, max_delay=8),
     )
     read = WorkSettings.from_json({**parameter, "of a later version": 1}, name="emails")

@@ -101,7 +101,7 @@ def test_growing_delays_have_jitter():
 
 
 def test_thousandth_delay_is_the_longest():
-    assert Retries(first=1, factor=100, most=600).delay_after(999, policy=POLICY, jitter=1.0) == 600
+    assert Retries(first=1, factor=99.5, most=600).delay_after(999, policy=POLICY, jitter=1.0) == 600
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,16 @@ def test_more_attempts_than_sqs_allows_end_the_start():
     handlers.check(a_connection(max_receives=11).settings)
     with pytest.raises(ValueError, match=r"attempts is 11 for .* kind 'welcome' .* max_receives, which is 10"):
         handlers.check(a_connection(max_receives=10).settings)
+
+
+def test_delays_longer_than_sqs_keeps_a_message_end_the_start():
+    """SQS would delete the job without a dead letter."""
+    worker = Worker()
+    worker.job("emails", retry=Retries(attempts=6, first=36_000))(later)
+    (handlers,) = worker._chosen(None)
+    handlers.check(a_connection(retry=POLICY, message_retention=180_001).settings)
+    with pytest.raises(ValueError, match=r"delays of 6 attempts .* are 180000 seconds at least: .*retention_days"):
+        handlers.check(a_connection(retry=POLICY, message_retention=180_000).settings)
 
 
 def test_retries_are_a_public_name():
