@@ -42,7 +42,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._kinds: dict[str, tuple[str, ...]] = {}
+        # Those that have a handler of their own, by queue.
+        self.kinds: dict[str, tuple[str, ...]] = {}
         self._counters = {
             kind: Counter(f"dueline_{kind.value}", what, _LABELS, registry=self.registry)
             for kind, what in _COUNTED.items()
@@ -55,7 +56,7 @@ class Metrics:
 
     def __call__(self, event: Event) -> None:
         if event.kind is EventKind.OPENED:
-            self._kinds[event.queue] = event.kinds
+            self.kinds[event.queue] = event.kinds
         labels = event.queue, self._label(event)
         if event.kind in self._counters:
             self._counters[event.kind].labels(*labels).inc()
@@ -65,7 +66,7 @@ class Metrics:
             self._duration.labels(*labels).observe(event.duration)
 
     def _label(self, event: Event) -> str:
-        is_known = not event.job_kind or event.job_kind in self._kinds.get(event.queue, ())
+        is_known = not event.job_kind or event.job_kind in self.kinds.get(event.queue, ())
         return event.job_kind if is_known else _OTHER
 
 
@@ -145,13 +146,19 @@ def _app(metrics: Callable[..., Any], health: Callable[[], dict[str, Any]]) -> C
     return answer
 
 
-def health_of(ages: Mapping[str, float]) -> dict[str, Any]:
-    """Return the health of a process: `ages` says, by queue, how many seconds ago its worker looked for messages."""
+def health_of(ages: Mapping[str, float], kinds: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the health of a process: `ages` says, by queue, how many seconds ago its worker looked for messages.
+
+    `kinds` are those that have a handler of their own, by queue: a rollout is over when all processes have them.
+    """
     hung = [queue for queue, age in ages.items() if age > HEALTHY_SECONDS]
-    return {"healthy": not hung, "hung": hung, "seconds_since_poll": dict(ages)}
+    of_queues = {queue: list(kinds.get(queue, ())) for queue in ages}
+    return {"healthy": not hung, "hung": hung, "seconds_since_poll": dict(ages), "kinds": of_queues}
 
 
-def health_of_all(processes: Sequence[tuple[int | None, Mapping[str, float] | None]]) -> dict[str, Any]:
+def health_of_all(
+    processes: Sequence[tuple[int | None, Mapping[str, float] | None]], kinds: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     """Return the health of several processes, which is that of the worst.
 
     Each has its id, None before it is started, and its ages, None before it is ready.
@@ -159,8 +166,8 @@ def health_of_all(processes: Sequence[tuple[int | None, Mapping[str, float] | No
     oldest: dict[str, float] = {}
     for queue, age in (item for _, ages in processes for item in (ages or {}).items()):
         oldest[queue] = max(age, oldest.get(queue, age))
-    each = [{"pid": pid, **({"healthy": False} if ages is None else health_of(ages))} for pid, ages in processes]
-    return health_of(oldest) | {"healthy": all(one["healthy"] for one in each), "processes": each}
+    each = [{"pid": pid, **({"healthy": False} if ages is None else health_of(ages, kinds))} for pid, ages in processes]
+    return health_of(oldest, kinds) | {"healthy": all(one["healthy"] for one in each), "processes": each}
 
 
 def _json(start_response: Callable[..., Any], status: HTTPStatus, body: object) -> list[bytes]:

@@ -46,7 +46,7 @@ class QueueWorker:
         jitter: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
-        self._context, self._report, self._kinds = context, report, runner.kinds
+        self._context, self._report, self.kinds = context, report, runner.kinds
         self._limiter = RateLimiter(context, wall=wall, report=report)
         self._claims = Claims(context, concurrency=concurrency, report=report)
         self._pool = Pool[Item](concurrency, name=context.queue, clock=context.clock)
@@ -74,7 +74,7 @@ class QueueWorker:
 
     def open(self) -> None:
         """Receive nothing yet. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
-        self._report(Event(kind=EventKind.OPENED, queue=self._context.queue, kinds=self._kinds))
+        self._report(Event(kind=EventKind.OPENED, queue=self._context.queue, kinds=self.kinds))
         self._limiter.read()
 
     def start(self) -> None:

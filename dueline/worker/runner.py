@@ -102,6 +102,10 @@ class Runner:
             worker.finish(within=until - clock.monotonic())
         return all(ended)
 
+    def kinds(self) -> dict[str, Sequence[str]]:
+        """Return the kinds that have a handler of their own, by queue."""
+        return {queue: worker.kinds for queue, worker in self._workers.items()}
+
     def ages(self) -> dict[str, float]:
         """Return how many seconds ago each queue's worker last looked for messages."""
         now = self._clock.monotonic()
@@ -208,7 +212,8 @@ class SupervisorLink:
     def _report_once(self, runner: Runner) -> None:
         # Without a supervisor, _receive ends this process.
         with suppress(OSError):
-            self._connection.send_bytes(json.dumps(runner.ages()).encode())
+            report = {"ages": runner.ages(), "kinds": runner.kinds()}
+            self._connection.send_bytes(json.dumps(report).encode())
 
     def _receive(self, shutdown: Shutdown) -> None:
         with suppress(EOFError, OSError):

@@ -29,13 +29,14 @@ _STEADY_SECONDS = 60.0
 
 
 class Process:
-    """A worker process that was started. `ages` are by queue, None until all its queues are ready."""
+    """A worker process that was started. `ages` are by queue, None until all its queues are ready, as are `kinds`."""
 
     def __init__(
         self, started: "subprocess.Popen[bytes]", connection: "Connection[bytes, bytes]", *, clock: Clock
     ) -> None:
         self._process, self._connection, self._clock = started, connection, clock
         self._ages: Mapping[str, float] | None = None
+        self.kinds: Mapping[str, Sequence[str]] = {}
         self.started = self._heard = clock.monotonic()
         self.pid = started.pid
 
@@ -55,7 +56,8 @@ class Process:
         code = self._process.poll()
         with suppress(EOFError, OSError):
             while self._connection.poll():
-                self._ages = json.loads(self._connection.recv_bytes())
+                report = json.loads(self._connection.recv_bytes())
+                self._ages, self.kinds = report["ages"], report["kinds"]
                 self._heard = self._clock.monotonic()
         if code is not None:
             self._connection.close()
@@ -159,7 +161,9 @@ class Supervisor:
     def health(self) -> dict[str, Any]:
         """Return the health of all processes. During shutdown, those that have ended are left out."""
         processes = [slot.process for slot in self._slots if slot.process or not self._is_ending]
-        return health_of_all([(process.pid, process.ages) if process else (None, None) for process in processes])
+        # All run the same code.
+        kinds = next((process.kinds for process in processes if process and process.is_ready), {})
+        return health_of_all([(each.pid, each.ages) if each else (None, None) for each in processes], kinds)
 
 
 def supervise(command: Sequence[str], *, processes: int, port: int | None) -> int:

@@ -79,7 +79,9 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
         connect=resources.connect,
         clock=resources.clock,
         report=report,
-        serve=lambda port, ages: served(port, registry=metrics.registry, health=lambda: health_of(ages())),
+        serve=lambda port, ages: served(
+            port, registry=metrics.registry, health=lambda: health_of(ages(), metrics.kinds)
+        ),
         schedules=_schedules(name, session=session),
         close=resources.clock.close,
     )

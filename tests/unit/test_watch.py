@@ -21,7 +21,9 @@ from dueline.worker.log import log, logger
 from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of, health_of_all, served
 from tests.waiting import HANG_SECONDS
 
-all_well = partial(health_of, {})
+KINDS = {"emails": ("digest", "welcome")}
+OF_QUEUES = {"emails": ["digest", "welcome"], "invoices": []}
+all_well = partial(health_of, {}, {})
 
 LEVELS = {
     EventKind.OPENED: "INFO",
@@ -216,7 +218,7 @@ def http_get(port, path):
 
 
 def health(ages, path="/health"):
-    with served(0, registry=CollectorRegistry(), health=lambda: health_of(ages)) as port:
+    with served(0, registry=CollectorRegistry(), health=lambda: health_of(ages, KINDS)) as port:
         status, type, text = http_get(port, path)
     assert type == "application/json"
     return status, json.loads(text)
@@ -233,21 +235,25 @@ def test_prometheus_is_answered():
 
 def test_polling_worker_is_healthy():
     ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS}
-    assert health(ages) == (200, {"healthy": True, "hung": [], "seconds_since_poll": ages})
+    assert health(ages) == (200, {"healthy": True, "hung": [], "seconds_since_poll": ages, "kinds": OF_QUEUES})
 
 
 def test_hung_worker_names_its_queue():
     ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS + 1}
-    assert health(ages) == (503, {"healthy": False, "hung": ["invoices"], "seconds_since_poll": ages})
+    assert health(ages) == (
+        503,
+        {"healthy": False, "hung": ["invoices"], "seconds_since_poll": ages, "kinds": OF_QUEUES},
+    )
 
 
 def test_worst_process_decides_health():
     well, hung = {"emails": 0.5}, {"emails": HEALTHY_SECONDS + 1}
-    reported = health_of_all([(11, well), (12, hung)])
+    reported = health_of_all([(11, well), (12, hung)], KINDS)
     assert (reported["healthy"], reported["hung"], reported["seconds_since_poll"]) == (False, ["emails"], hung)
     assert [(each["pid"], each["healthy"]) for each in reported["processes"]] == [(11, True), (12, False)]
-    assert health_of_all([(11, well), (12, well)])["healthy"] is True
-    assert health_of_all([(11, well), (12, None)])["healthy"] is False
+    assert [each["kinds"] for each in (reported, *reported["processes"])] == [{"emails": ["digest", "welcome"]}] * 3
+    assert health_of_all([(11, well), (12, well)], {})["healthy"] is True
+    assert health_of_all([(11, well), (12, None)], {})["healthy"] is False
 
 
 @pytest.mark.parametrize("path", ["/", "/healthy", "/health/", "/metrics/x", "/favicon.ico"])

@@ -130,7 +130,7 @@ def test_worker_is_healthy_while_no_level_answers(levels):
     )
     with pytest.raises(Unavailable):
         loop.receive_once()
-    assert [health_of({"emails": age})["healthy"] for age in ages] == [True] * levels
+    assert [health_of({"emails": age}, {})["healthy"] for age in ages] == [True] * levels
 
 
 # Prepared batches

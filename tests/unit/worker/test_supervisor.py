@@ -42,14 +42,14 @@ BODY
 # They wait for a blocked signal: a handler that is called just before the script waits leaves it waiting.
 GENTLE = """
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-link.send_bytes(b'{"emails": 0.5}')
+link.send_bytes(b'{"ages": {"emails": 0.5}, "kinds": {"emails": ["welcome"]}}')
 signal.sigwait({signal.SIGTERM})
 sys.exit(int(number) - 1)
 """
 # Has a job that takes long: SIGTERM alone does not end it. A file says what each received.
 BUSY = """
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-link.send_bytes(b'{"emails": 0.5}')
+link.send_bytes(b'{"ages": {"emails": 0.5}, "kinds": {"emails": ["welcome"]}}')
 signal.sigwait({signal.SIGTERM})
 with open(sys.argv[1], "a", buffering=1) as said:
     print("term", number, file=said)
@@ -123,6 +123,7 @@ def test_killed_process_is_replaced(run):
     assert wait_until(lambda: len(running.of(STARTED)) == 4)
     assert running.pids() == [first, (replaced := running.events[-1].pid), third]
     assert replaced != second
+    assert running.supervisor.health()["kinds"] == {"emails": ["welcome"]}
     running.ending.request()
     # The highest of their exit codes.
     assert running.returned() == 2
@@ -263,9 +264,9 @@ def one(monkeypatch):
 def test_link_reports_ages_and_receives_force(one):
     thread = one.run_in_a_thread()
     assert one.supervisor.poll(HANG_SECONDS)
-    (answer,) = json.loads(one.supervisor.recv_bytes()).items()
-    assert answer[0] == "emails"
-    assert 0 <= answer[1] < HANG_SECONDS
+    report = json.loads(one.supervisor.recv_bytes())
+    assert (list(report["ages"]), report["kinds"]) == (["emails"], {"emails": []})
+    assert 0 <= report["ages"]["emails"] < HANG_SECONDS
     one.supervisor.send_bytes(FORCE)
     thread.join(HANG_SECONDS)
     assert (one.returned, one.done) == ([False], [])
