@@ -33,7 +33,19 @@ RunPayload = Annotated[
 _SECOND = timedelta(seconds=1)
 _UTC = "%Y-%m-%d %H:%M:%S"
 _LOCAL = f"%a {_UTC}"
-_DETAILS = ("start", "end", "count", "tenant", "priority", "catch_up", "overlap", "owner", "description", "etag")
+_DETAILS = (
+    "start",
+    "end",
+    "count",
+    "kind",
+    "tenant",
+    "priority",
+    "catch_up",
+    "overlap",
+    "owner",
+    "description",
+    "etag",
+)
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", show_default=False)]
 Cron = Annotated[
     str | None, typer.Argument(metavar="RULE", show_default=False, help="A cron expression of five fields.")
@@ -167,6 +179,7 @@ def put(
     start: Start = None,
     end: End = None,
     count: Count = None,
+    kind: options.Kind = None,
     tenant: options.Tenant = None,
     priority: options.Priority = 1,
     jitter: Jitter = "0",  # type: ignore[assignment]  # typer parses it

@@ -60,6 +60,7 @@ class Schedule:
     end: datetime | None = None
     count: int | None = None
     payload: object = field(default=None, repr=False)
+    kind: str | None = None
     tenant: str | None = None
     priority: int
     jitter: timedelta
@@ -171,6 +172,7 @@ _OPTIONAL_FIELDS: Fields = {
     "start": instant.parse,
     "end": instant.parse,
     "count": number_of,
+    "kind": text_of,
     "tenant": text_of,
     "owner": text_of,
     "description": text_of,
@@ -209,6 +211,7 @@ class Schedules:
         start: datetime | None = None,
         end: datetime | None = None,
         count: int | None = None,
+        kind: str | None = None,
         tenant: str | None = None,
         priority: int = 1,
         jitter: timedelta | float = 0,
@@ -222,13 +225,14 @@ class Schedules:
         """Create a schedule, or change it to this as a whole; return it. One that is so already stays as it is.
 
         It runs by `cron` in a `zone`, or `every` so often: 60 s at least, a timedelta or seconds. Each run is a job of
-        that payload, tenant and priority. A paused schedule stays paused. With `only_new`, one that is there raises
-        ScheduleChanged, even an identical one. Raises InvalidSchedule, QueueNotFound, TooManySchedules, TooManyChanges
-        or ScheduleChanged.
+        that payload, kind, tenant and priority. A paused schedule stays paused. With `only_new`, one that is there
+        raises ScheduleChanged, even an identical one. Raises InvalidSchedule, QueueNotFound, TooManySchedules,
+        TooManyChanges or ScheduleChanged.
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
-        job = {"tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up, "overlap": overlap}
-        body = _json_of({**rule, **job, "owner": owner, "description": description}, payload=payload)
+        job = {"kind": kind, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
+        rest = {"overlap": overlap, "owner": owner, "description": description}
+        body = _json_of({**rule, **job, **rest}, payload=payload)
         if only_new:
             return self._create(self._path_of(name), body, if_match)
         return self._send("PUT", self._path_of(name), body, read=Schedule.of, headers=_matching(if_match))

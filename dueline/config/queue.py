@@ -64,6 +64,7 @@ class ScheduleConfig(BaseModel):
     start: _Instant = Field(default=None, description="No run is before it: ISO 8601 with a zone, in whole seconds.")
     end: _Instant = Field(default=None, description="All runs are before it.")
     count: int | None = Field(default=None, ge=1, le=1000, description="How many runs there are from `start` on.")
+    kind: str | None = Field(default=None, description="Which handler of the queue runs its jobs.")
     tenant: str | None = Field(default=None, description="Whose jobs they are.")
     priority: int = Field(default=1, ge=1, le=MAX_PRIORITY, description="The priority of its jobs.")
     jitter: Annotated[int, BeforeValidator(_seconds)] = Field(

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from dueline.core import instant
-from dueline.core.job import MAX_PAYLOAD_BYTES, check_priority, check_tenant
+from dueline.core.job import MAX_PAYLOAD_BYTES, check_kind, check_priority, check_tenant
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import pack
 from dueline.core.text import shown
@@ -44,7 +44,7 @@ _Kind = TypeVar("_Kind", CatchUp, Overlap)
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """A schedule's rule and jobs. Each run has the same payload, which is JSON text, tenant and priority.
+    """A schedule's rule and jobs. Each run has the same payload, which is JSON text, kind, tenant and priority.
 
     All runs are due later than scheduled by the same part of `jitter`, which is in whole seconds. `owner` says who
     declared the schedule, `description` what it is for. Raises InvalidSchedule, which names the field.
@@ -52,6 +52,7 @@ class Definition:
 
     rule: Rule
     payload: str = "null"
+    kind: str | None = None
     tenant: str | None = None
     priority: int = 1
     jitter: timedelta = timedelta(0)
@@ -63,6 +64,7 @@ class Definition:
     def __post_init__(self) -> None:
         object.__setattr__(self, "payload", _sendable(self.payload))
         try:
+            check_kind(self.kind)
             check_tenant(self.tenant)
             check_priority(self.priority)
         except InvalidJob as error:

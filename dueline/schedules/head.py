@@ -202,6 +202,7 @@ def occurrence(head: Head, scheduled_for: datetime) -> Job:
         id=id,
         payload=head.definition.payload,
         expires=id.due + head.retention,
+        kind=head.definition.kind,
         tenant=head.definition.tenant,
         priority=head.definition.priority,
         schedule=head.name,

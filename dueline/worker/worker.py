@@ -185,6 +185,7 @@ class Worker:
         start: datetime | None = None,
         end: datetime | None = None,
         count: int | None = None,
+        kind: str | None = None,
         tenant: str | None = None,
         priority: int = 1,
         jitter: timedelta | float = 0,
@@ -198,8 +199,14 @@ class Worker:
         it, as often as they like: one that is as it was stays as it is. Raises InvalidSchedule, with the reason.
         """
         arguments: dict[str, Any] = {"cron": cron, "every": every, "zone": zone, "payload": payload}
-        arguments |= {"start": start, "end": end, "count": count, "tenant": tenant, "priority": priority}
-        arguments |= {"jitter": jitter, "catch_up": catch_up, "overlap": overlap, "description": description}
+        arguments |= {"start": start, "end": end, "count": count, "kind": kind, "tenant": tenant}
+        arguments |= {
+            "priority": priority,
+            "jitter": jitter,
+            "catch_up": catch_up,
+            "overlap": overlap,
+            "description": description,
+        }
         added = self._scheduled.add(queue_name(queue), name, arguments)
 
         def decorated(function: Function) -> Function:

@@ -23,7 +23,7 @@ from dueline.schedules.head import Head
 from dueline.schedules.queries import MOST_HEADS, MOST_RUNS, RunRecord, RunState, ScheduleList
 from dueline.schedules.rule import Rule, shown_runs
 from functions.http.answers import Instant, OutcomeAnswer, Positive, PriorityLevel, outcome_answer
-from functions.http.requests import STRICT, At, Integer, Priority, Tenant, whole_number
+from functions.http.requests import STRICT, At, Integer, Kind, Priority, Tenant, whole_number
 
 _ONE_OF: JsonDict = {"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
 _WITH_START: JsonDict = {"dependentRequired": {"count": ["start"]}}
@@ -34,7 +34,7 @@ _CATCH_UP: JsonDict = {"enum": [each.value for each in CatchUp]}
 _OVERLAP: JsonDict = {"enum": [each.value for each in Overlap]}
 _RUN_STATE: JsonDict = {"enum": [each.value for each in RunState]}
 NEXT_RUNS = 5
-_OPTIONAL = ("cron", "every", "start", "end", "count", "tenant", "owner", "description")
+_OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner", "description")
 Seconds: TypeAlias = Annotated[int, Field(ge=0)]
 
 
@@ -63,6 +63,8 @@ class ScheduleBody(RuleFields):
 
     payload: Any = None
     """Any JSON, 8 KiB at most when compressed: the payload of each run. Null without it."""
+    kind: Kind = Field(default_factory=str)
+    """Which handler of the queue runs its jobs. Without one: the handler without a kind."""
     tenant: Tenant = Field(default_factory=str)
     """Whose jobs they are."""
     priority: Priority = 1
@@ -183,6 +185,8 @@ class ScheduleAnswer(RuleAnswer):
     """It makes no more runs."""
     payload: Any
     """The payload of each run."""
+    kind: NotRequired[str]
+    """Which handler of the queue runs its jobs."""
     tenant: NotRequired[str]
     """Whose jobs they are."""
     priority: PriorityLevel

@@ -330,6 +330,22 @@ def test_continued_restore_keeps_its_bound(deployment, started, ends_early):
     a_restore(deployment, backup, **first).apply()
 
 
+def test_restored_jobs_keep_their_kind_and_key():
+    system = System(a_queue(partitions=1))
+    jobs = [
+        a_job(due=system.clock.now() + timedelta(seconds=s), kind="welcome", key=f"ann {s}") for s in (*DUE[2:4], 2100)
+    ]
+    system.put(*jobs)
+    system.tick(EMAILS)
+    a_restore(system, lost(system)).apply()
+    system.ingest()
+    for _ in range(2):
+        system.tick(EMAILS)
+        system.clock.sleep(3500)
+    arrived = [delivery.message.job() for delivery in system.stores.level("emails", 1).deliveries]
+    assert sorted(arrived, key=lambda job: job.id.due) == sorted(jobs, key=lambda job: job.id.due)
+
+
 def test_job_past_its_retention_is_parked(deployment):
     backup = lost(deployment)
     deployment.clock.sleep(timedelta(days=30).total_seconds())

@@ -52,10 +52,11 @@ def schedules(api_server):
 
 def test_schedule_lives_and_is_deleted(api, schedules):
     made = schedules.put(
-        "digest", **BERLIN, payload={"to": ["ann"]}, jitter=30, tenant="t", owner="me", catch_up="none"
+        "digest", **BERLIN, payload={"to": ["ann"]}, jitter=30, kind="k", tenant="t", owner="me", catch_up="none"
     )
     assert (made.queue, made.name, made.cron, made.zone, made.generation) == ("emails", "digest", *BERLIN.values(), 1)
-    assert (made.payload, made.jitter, made.tenant, made.every) == ({"to": ["ann"]}, timedelta(seconds=30), "t", None)
+    assert (made.payload, made.jitter, made.every) == ({"to": ["ann"]}, timedelta(seconds=30), None)
+    assert (made.kind, made.tenant) == ("k", "t")
     assert [(run.local.hour, run.scheduled_for == run.local) for run in made.next] == [(9, True)] * 5
     assert [schedules.get("digest"), *schedules.list()] == [made] * 2
 
@@ -69,6 +70,15 @@ def test_schedule_lives_and_is_deleted(api, schedules):
     with pytest.raises(ScheduleNotFound):
         schedules.get("digest")
     assert list(schedules.list()) == []
+
+
+def test_another_kind_is_a_change(api, schedules):
+    made = schedules.put("digest", **BERLIN, kind="welcome")
+    assert schedules.put("digest", **BERLIN, kind="welcome") == made
+    changed = schedules.put("digest", **BERLIN, kind="digest")
+    assert (changed.kind, changed.generation) == ("digest", 2)
+    with pytest.raises(InvalidSchedule, match="kind is 'A B': it must have 1 to 64 of"):
+        schedules.put("digest", **BERLIN, kind="A B")
 
 
 def test_rule_round_trips(api, schedules):

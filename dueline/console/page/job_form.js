@@ -41,14 +41,14 @@ export const useKey = () => useMemo(() => ({ "idempotency-key": `console-${crypt
 /** A dialog that schedules a job; `copy` is the job to copy. */
 export function JobForm({ queue, copy, onClose }) {
   const form = useState({
-    when: copy ? "now" : "after", delay: "15m", at: "", tenant: copy?.tenant, priority: copy?.priority ?? 1,
+    when: copy ? "now" : "after", delay: "15m", at: "", kind: copy?.kind, tenant: copy?.tenant, priority: copy?.priority ?? 1,
     payload: copy ? JSON.stringify(copy.payload, null, 2) : "",
   });
   const [values] = form;
   const key = useKey();
   const act = async () => {
-    const tenant = values.tenant && { tenant: values.tenant };
-    const job = { payload: readJson(values.payload), priority: Number(values.priority), ...timeOf(values), ...tenant };
+    const names = { ...(values.kind && { kind: values.kind }), ...(values.tenant && { tenant: values.tenant }) };
+    const job = { payload: readJson(values.payload), priority: Number(values.priority), ...timeOf(values), ...names };
     const { id, due } = await post(`/api/queues/${queue}/jobs`, job, key);
     return html`Scheduled: <${JobLink} id=${id} />, due <${Instant} at=${due} />.`;
   };
@@ -57,6 +57,7 @@ export function JobForm({ queue, copy, onClose }) {
     <${JsonField} form=${form} />
     <${When} form=${form} />
     <div class="filters">
+      <${Input} form=${form} name="kind" label="Kind" hint="Which handler runs it; may be empty" maxlength="64" />
       <${Input} form=${form} name="tenant" label="Tenant" hint="Whose job it is; may be empty" maxlength="128" />
       <${Input} form=${form} name="priority" label="Priority" hint="1 is most urgent" type="number" min="1" max="5" />
     </div>

@@ -20,7 +20,7 @@ const UNSURE = "not known: look again";
 
 export function Jobs({ queue, query }) {
   const most = useRef(STEP);
-  const key = JSON.stringify([queue, query.from, query.to]);
+  const key = JSON.stringify([queue, query.from, query.to, query.kind]);
   const polled = usePolled(() => fetchJobs(queue, query, most.current), SECONDS, key);
   const [dialog, open] = useDialog(polled.refresh);
   const more = () => {
@@ -68,7 +68,7 @@ function Filters({ query }) {
   };
   return html`<div class="filters" role="group" aria-label="Filters">
     ${time("from", "Due from")}${time("to", "Due before")}
-    ${text("tenant", "Tenant", "all")}${text("text", "Text in the payload", "any")}
+    ${text("kind", "Kind", "all")}${text("tenant", "Tenant", "all")}${text("text", "Text in the payload", "any")}
     ${text("field", "Field of the payload", "campaign = 42")}
   </div>`;
 }
@@ -81,7 +81,7 @@ function List({ queue, query, fetched, more }) {
   return html`<p role="status">${countWords(jobs.length, fetched)} ${fetched.more ? "fetched" : "scheduled"}.
       ${unmatched > 0 && unreadWords(unmatched)}</p><${Unreadable} rows=${fetched.unreadable} />
     ${jobs.length
-      ? html`<${Table} caption="Scheduled jobs" columns=${columns(queue)} rows=${jobs} keyOf=${({ id }) => id} stack />`
+      ? html`<${Table} caption="Scheduled jobs" columns=${columns(queue, jobs)} rows=${jobs} keyOf=${({ id }) => id} stack />`
       : html`<${Empty}>${fetched.jobs.length ? "None of them matches." : NONE}<//>`}
     ${fetched.more && html`<p><${Button} onClick=${more} why=${why}>Fetch ${STEP} more<//></p>`}`;
 }
@@ -96,10 +96,13 @@ function filterJobs(jobs, query) {
   }
 }
 
-const columns = (queue) => [
+/** The columns of jobs: those of kinds and keys only if one has any. */
+const columns = (queue, jobs) => [
   { name: "name", label: "Due", head: true, cell: ({ due }) => html`<${Instant} at=${due} />` },
   { name: "near", label: "In", cell: ({ due }) => html`<${Instant} at=${due} near />` },
   { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
+  ...["kind", "key"].filter((name) => jobs.some((job) => job[name])).map(
+    (name) => ({ name, label: name === "kind" ? "Kind" : "Key", cell: (job) => job[name] })),
   { name: "tenant", label: "Tenant", cell: ({ tenant }) => tenant },
   { name: "schedule", label: "Schedule",
     cell: ({ schedule }) => schedule && html`<a href=${queuePath(queue, "schedules", schedule)}>${schedule}</a>` },
@@ -128,7 +131,7 @@ export function CancelMany({ queue, query, onClose }) {
   <//>`;
 }
 
-const WORDS = { from: "due from", to: "due before", tenant: "of the tenant", text: "with the text", field: "with" };
+const WORDS = { from: "due from", to: "due before", kind: "of the kind", tenant: "of the tenant", text: "with the text", field: "with" };
 
 function filterWords(query) {
   const words = Object.keys(WORDS).flatMap((name) => (query[name] ? [`${WORDS[name]} ${query[name]}`] : []));

@@ -49,7 +49,7 @@ function ruleOf({ rule, zone, start, end, count, read }) {
 
 /** The schedule as the body of a PUT: what the form has no field for stays as it was. */
 export const bodyOf = (fields) => ({
-  ...pick(fields, ["tenant", "owner", "description", "catch_up", "overlap"]), ...ruleOf(fields),
+  ...pick(fields, ["kind", "tenant", "owner", "description", "catch_up", "overlap"]), ...ruleOf(fields),
   payload: readJson(fields.payload), jitter: Number(fields.jitter), priority: Number(fields.priority),
 });
 
@@ -90,6 +90,7 @@ function More({ form }) {
     ${input("start", "From, in your own time", "datetime-local", { step: 1 })}
     ${input("end", "To just before", "datetime-local", { step: 1 })}
     ${input("count", "How many runs from its start", "number", { min: 1, max: 1000 })}
+    ${input("kind", "Kind: which handler runs its jobs", "text")}
     ${input("tenant", "Tenant", "text")}
     ${input("priority", "Priority", "number", { min: 1, max: 5 })}
     ${input("jitter", "Jitter in seconds", "number", { min: 0 })}

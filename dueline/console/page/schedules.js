@@ -110,9 +110,9 @@ function onTime(lateness) {
 
 const at = (when) => when && html`<${Instant} at=${when} />`;
 
-const facts = ({ zone, start, end, count, tenant, priority, jitter, owner, ...schedule }) => [
+const facts = ({ zone, start, end, count, kind, tenant, priority, jitter, owner, ...schedule }) => [
   ["Time zone", zone], ["From", at(start)], ["To just before", at(end)], ["Runs from its start", count],
-  ["Tenant", tenant], ["Priority", priority], ["Jitter", span(jitter)], ["Owner", owner],
+  ["Kind", kind], ["Tenant", tenant], ["Priority", priority], ["Jitter", span(jitter)], ["Owner", owner],
   ["Missed runs", schedule.catch_up, "Which get a job later"], ["Overlap", schedule.overlap, "Whether runs may"],
   ["Planned to", at(schedule.planned_to), "Runs up to here have their jobs"],
   ["In effect since", at(schedule.effective_from), `Generation ${schedule.generation}`],

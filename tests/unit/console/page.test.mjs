@@ -182,6 +182,7 @@ test("a start in the hour that comes twice stays", () => {
     assert.equal(bodyOf(fields).start, start);
     assert.equal(bodyOf({ ...fields, start: "2027-10-31T03:30:00" }).start, "2027-10-31T02:30:00.000Z");
     assert.equal(bodyOf({ ...fields, start: "" }).start, undefined);
+    assert.equal(bodyOf({ ...fields, kind: "daily" }).kind, "daily");
   }
 });
 
@@ -193,6 +194,13 @@ test("a filter never matches a payload not fetched", () => {
   }
   assert(matcher({ tenant: "a" })(inS3) && matcher({})(inS3));
   assert.deepEqual([{ tenant: "a" }, { tenant: "b", text: "x" }].map((query) => unread([inS3], query)), [0, 0]);
+});
+
+test("the API picks the jobs of a kind", async () => {
+  const urls = [];
+  globalThis.fetch = async (url) => Response.json((urls.push(new URL(url, "http://x")), { jobs: [], next: urls[1] ? null : "b" }));
+  await fetchJobs("emails", { kind: "welcome" }, 100);
+  assert.deepEqual(urls.map(({ searchParams }) => searchParams.get("kind")), ["welcome", "welcome"]);
 });
 
 test("unreadable rows are counted over all pages", async () => {

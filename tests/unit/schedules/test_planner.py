@@ -28,11 +28,12 @@ def plan(system, *batch):
 
 def test_run_has_the_definitions_fields():
     system = ScheduleSystem(a_queue(priorities=2))
-    system.define(cron="7 7 * * *", payload='{"n":1}', tenant="acme", priority=2, overlap="skip")
+    system.define(cron="7 7 * * *", payload='{"n":1}', kind="k", tenant="acme", priority=2, overlap="skip")
     system.live(2)
     (delivery,) = system.stores.level("emails", 2).deliveries
     job = delivery.message.job()
-    assert (job.payload, job.tenant, job.priority, job.exclusive) == ('{"n":1}', "acme", 2, True)
+    assert (job.payload, job.kind, job.tenant, job.priority) == ('{"n":1}', "k", "acme", 2)
+    assert job.exclusive
     assert (job.schedule, job.scheduled_for, job.id.due) == ("digest", at(2), at(2))
 
 

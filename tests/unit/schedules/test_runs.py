@@ -164,11 +164,11 @@ def test_history_and_pages_have_1_to_100(limit):
 
 def test_run_now_is_due_now_beside_planned_runs():
     system = Running()
-    system.define(overlap="skip", tenant="acme")
+    system.define(overlap="skip", kind="digest", tenant="acme")
     system.live(2.5)
     job = run_now(system, "emails", "digest", payload='{"to":"me"}')
     assert (job.scheduled_for, job.schedule, job.id.due, job.tenant) == (at(2.5), "digest", at(2.5), "acme")
-    assert job.exclusive
+    assert (job.kind, job.exclusive) == ("digest", True)
     assert [each for each in system.sent() if each.payload == '{"to":"me"}'] == [job]
     system.live(10)
     assert [each for each in system.scheduled_times() if each % 1 == 0][:12] == list(range(1, 13))

@@ -75,6 +75,7 @@ def test_schedule_needs_a_function():
         ("digest", {"cron": "0 9 * * MON-FRI", "zone": "Mars"}, "zone"),
         ("digest", {"every": 59}, "every"),
         ("digest", {"cron": NINE, "overlap": "forbid"}, "overlap"),
+        ("digest", {"cron": NINE, "kind": "A"}, "kind is 'A'"),
         ("digest", {"cron": NINE, "payload": {1, 2}}, "payload"),
         ("di#gest", {"cron": NINE}, "name"),
     ],
