@@ -18,6 +18,7 @@ from dueline import (
     QueueNotFound,
     Rate,
     Route,
+    ScheduledJob,
     State,
 )
 from dueline.config.names import Names
@@ -70,11 +71,15 @@ def test_job_moves_and_is_listed_until_cancelled(client: Client) -> None:
     moved = client.reschedule(job.id, at=job.due - DAY)
     assert moved.due == job.due - DAY
     assert client.reschedule(job.id, at=job.due - DAY) == moved
-    assert (client.get(job.id).state, client.get(job.id).moved_to) == (State.CANCELLED, moved.id)
+    found = client.get(job.id)
+    assert (found.id, found.moved_from, found.state) == (moved.id, job.id, State.SCHEDULED)
+    assert isinstance(found, ScheduledJob)
+    assert found.payload == {"to": "ann"}
     around = {"start": moved.due, "end": moved.due + timedelta(seconds=1)}
     entries = [each for each in client.jobs("flood", **around) if each.id == moved.id]
     assert [(each.payload, each.state) for each in entries] == [({"to": "ann"}, State.SCHEDULED)]
-    assert client.cancel(moved.id) is State.CANCELLED
+    assert client.cancel(queue="flood", key=f"move {id(client)}") is State.CANCELLED
+    assert client.cancel(job.id) is State.CANCELLED
     assert moved.id not in {each.id for each in client.jobs("flood", **around)}
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         client.reschedule(moved.id, delay=DAY)

@@ -45,7 +45,7 @@ def test_move_can_be_repeated_but_not_changed(http: httpx.Client) -> None:
     new = http.patch(path_of(old), json=there).json()
     assert new["due"] == "2027-05-01T07:00:00.000Z"
     shown = http.get(path_of(old)).json()
-    assert (shown["state"], shown["moved_to"]) == ("cancelled", new["id"])
+    assert (shown["id"], shown["moved_from"], shown["state"]) == (new["id"], old["id"], "scheduled")
     assert http.patch(path_of(old), json=there).json()["id"] == new["id"]
     elsewhere = http.patch(path_of(old), json={"delay": DAY})
     assert elsewhere.status_code == 409

@@ -69,7 +69,7 @@ def test_direct_client_reaches_its_own_queues_only(direct: Client, emulator: Emu
     assert wait_until(lambda: direct.get(job.id).state is State.SCHEDULED)
     assert job.id in [each.id for each in direct.jobs("invoices", start=job.due, end=job.due + timedelta(seconds=1))]
     moved = direct.reschedule(job.id, at=at + timedelta(days=1))
-    assert (direct.get(job.id).moved_to, moved.state) == (moved.id, State.SCHEDULED)
+    assert (direct.get(job.id).id, moved.state) == (moved.id, State.SCHEDULED)
     soon = datetime.now(UTC) + timedelta(seconds=21)
     assert wait_until(lambda: is_past(soon, emulator, moved.id))
     for call in (lambda: direct.schedule("archive", 1), lambda: direct.reschedule(moved.id, at=soon), direct.queues):

@@ -48,10 +48,11 @@ def throttled(*_, **__):
 
 
 CALL = {"payload": 1, "delay": 3600, "idempotency_key": "order 5"}
+KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 
 
 def test_job_is_found_by_its_key(api):
-    for sent in (CALL, {"payload": 1, "delay": 3600, "key": "x/&y"}):
+    for sent in (KEYED, {"payload": 1, "delay": 3600, "key": "x/&y"}):
         _, job = request(api, "POST", "/queues/emails/jobs", sent)
         found = call_api(api, "GET", "/queues/emails/jobs", query={"key": sent["key"]})
         assert found == request(api, "GET", f"/queues/emails/jobs/{job['id']}")
@@ -94,7 +95,7 @@ def test_old_id_finds_and_cancels_the_job(api):
 
 
 def test_job_is_cancelled_by_its_key(api):
-    _, job = request(api, "POST", "/queues/emails/jobs", CALL)
+    _, job = request(api, "POST", "/queues/emails/jobs", KEYED)
     _, moved = request(api, "PATCH", f"/queues/emails/jobs/{job['id']}", {"delay": 7200})
     cancelled = (200, {**moved, "state": "cancelled"})
     assert call_api(api, "DELETE", "/queues/emails/jobs", query={"key": "order 5"}) == cancelled
@@ -107,7 +108,7 @@ def test_job_is_cancelled_by_its_key(api):
 
 
 def test_jobs_are_cancelled_by_their_keys(api):
-    _, job = request(api, "POST", "/queues/emails/jobs", CALL)
+    _, job = request(api, "POST", "/queues/emails/jobs", KEYED)
     status, answer = request(api, "POST", "/queues/emails/cancellations", {"keys": ["none", "order 5", 7]})
     none, cancelled, wrong = answer["jobs"]
     assert (status, cancelled["id"], cancelled["state"]) == (200, job["id"], "cancelled")
