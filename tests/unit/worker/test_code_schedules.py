@@ -61,6 +61,16 @@ def test_schedule_is_left_to_a_handler_of_its_kind():
     assert [handlers.kinds for handlers in worker._chosen(None)] == [("welcome",)]
 
 
+def test_schedule_of_a_kind_needs_its_handler_alone():
+    worker = Worker()
+    worker.schedule("emails", "digest", every=900, kind="digest")
+    worker.job("emails", kind="welcome")(print)
+    with pytest.raises(ValueError, match=r"or with @worker\.job\('emails', kind='digest'\)"):
+        worker._chosen(None)
+    worker.job("emails", kind="digest")(lambda job: "the kind's")
+    assert handler_of(worker, "digest", kind="digest").call(None) == "the kind's"
+
+
 def test_schedule_needs_a_function():
     worker = Worker()
     worker.job("invoices")(lambda job: None)
