@@ -47,6 +47,7 @@ def throttled(*_, **__):
     raise Throttled("slow down")
 
 
+KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 CALL = {"payload": 1, "delay": 3600, "idempotency_key": "order 5"}
 KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 
@@ -213,7 +214,8 @@ def test_failed_look_up_of_a_move_names_the_job(api, monkeypatch):
     _, first = request(api, "PATCH", path, to)
     table, sent = api.DEPLOYMENT.table, []
     read = table.read
-    monkeypatch.setattr(table, "read", lambda keys: throttled() if sent else (sent.append(keys), read(keys))[1])
+    # Where it was, and where it is now.
+    monkeypatch.setattr(table, "read", lambda keys: throttled() if sent[1:] else (sent.append(keys), read(keys))[1])
     status, answer = request(api, "PATCH", path, to)
     assert (status, answer["code"], answer["id"]) == (429, "throttled", first["id"])
 
