@@ -136,7 +136,10 @@ class Core:
         return Lease(partition, table=self.table, clock=self.clock, periods=self.periods, owner=owner, until=until)
 
     def cancel(self, id: JobId) -> State:
-        return cancel(id, queue=self.stores.settings[id.queue], table=self.table, clock=self.clock).state
+        return self.cancel_job(id).state
+
+    def cancel_job(self, id: JobId) -> CancelResult:
+        return cancel(id, queue=self.stores.settings[id.queue], table=self.table, clock=self.clock)
 
     def a_reschedule(self, queue: str, *, new_uid: Any) -> Reschedule:
         return Reschedule(

@@ -127,14 +127,17 @@ def cancel(world: "World", me: "Running", action: actions.Cancel) -> str:
         return "there is no such job"
     id = list(record.accepted)[action.job]
     record.cancel_requested.setdefault(id, float("inf"))
-    is_repeat = id in record.promised  # one that began before another's promise may get a lesser answer
-    answer = me.core.cancel(id)
-    if is_repeat and not _is_over(world, id) and answer is not State.CANCELLED:
-        raise Violation("exact cancel", f"{id} is {answer} after its promise")
-    record.cancel_requested[id] = min(record.cancel_requested[id], me.process.monotonic())
+    promised = set(record.promised)  # a cancel that began before another's promise may get a lesser answer
+    result = me.core.cancel_job(id)
+    # A job that was moved has another id by now, and that is the one that is cancelled.
+    now, answer = result.id, result.state
+    if now in promised and not _is_over(world, now) and answer is not State.CANCELLED:
+        raise Violation("exact cancel", f"{now} is {answer} after its promise")
+    for each in (id, now):
+        record.cancel_requested[each] = min(record.cancel_requested.get(each, float("inf")), me.process.monotonic())
     if answer is State.CANCELLED:
-        record.promised.add(id)
-    return f"{answer} {id}"
+        record.promised |= {id, now}
+    return f"{answer} {now}"
 
 
 def reschedule(world: "World", me: "Running", action: actions.Reschedule) -> str:
@@ -148,8 +151,9 @@ def reschedule(world: "World", me: "Running", action: actions.Reschedule) -> str
     except (AlreadyFinished, JobNotFound) as refusal:
         record.refused |= me.intended
         return f"is refused: {refusal}"
-    record.promised.add(id)
-    record.accepted[moved] = record.intents[moved].job
+    if moved in record.intents:
+        record.promised |= {id, record.intents[moved].old} - {moved}
+        record.accepted[moved] = record.intents[moved].job
     record.submitted.setdefault(moved, me.process.monotonic())
     return f"moved {id} to {moved}"
 

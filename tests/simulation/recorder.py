@@ -9,6 +9,7 @@ from dueline.core import instant, rows
 from dueline.core.job import Job, JobId
 from dueline.core.message import REASON
 from dueline.core.move import Intent
+from dueline.core.ports import MoveOutcome
 from dueline.core.queue_settings import PLANNER
 from dueline.core.rows import Row
 from dueline.schedules.head import Head, read_head
@@ -123,21 +124,22 @@ class Recorder:
             self._record.shared.add(self._record.claims[args[0]][-1].id)
         return is_shared
 
-    def _move(self, me: "Running", call: Call, args: tuple[Any, ...]) -> bool:
+    def _move(self, me: "Running", call: Call, args: tuple[Any, ...]) -> MoveOutcome:
         """Note the row that a move wrote. Its cancellation settles nothing: the new job must come.
 
         Nobody will ingest the job of a move without an intent.
         """
-        took_effect, (cancellation, row) = bool(call.do(*args)), args
-        if took_effect:
+        outcome, (cancellation, row) = call.do(*args), args
+        if outcome is MoveOutcome.DONE:
             job = rows.read_job(row)
             self._record.written[rows.key(row)] = self._now
             if job.id not in self._record.intents:
-                old = next(id for id in self._record.accepted if rows.cancellation_key(id) == rows.key(cancellation))
+                known = (*self._record.accepted, *self._record.intents)
+                old = next(id for id in known if rows.cancellation_key(id) == rows.key(cancellation))
                 self._record.intents[job.id] = Intent(job=job, old=old)
                 self._record.acknowledged.setdefault(job.id, self._now)
                 me.intended.add(job.id)
-        return took_effect
+        return MoveOutcome(outcome)
 
     def _change_or_plan(self, me: "Running", call: Call, args: tuple[Any, ...]) -> bool:
         took_effect = bool(call.do(*args))

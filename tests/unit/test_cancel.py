@@ -11,6 +11,7 @@ from dueline.core.cancel import CancelResult, cancellations_of
 from dueline.core.job import Partition, Route, State
 from dueline.core.ports import BatchRead
 from dueline.core.request import Request
+from dueline.core.status import status_under
 from dueline.errors import InvalidJob, JobNotFound, Throttled, Unavailable
 from tests.builders import NOW, a_queue, an_id
 from tests.system import System
@@ -219,6 +220,19 @@ def test_cancel_by_key_cancels_its_job():
     assert second == CancelResult(id=moved, state=State.CANCELLED)
     assert (type(missing), type(invalid)) == (JobNotFound, InvalidJob)
     assert "no job of queue emails was scheduled under the key 'c'" in str(missing)
+
+
+def test_cancel_by_a_key_that_lags_follows_moves():
+    """A move by an id goes on without the key's row where that refuses; no id was given."""
+    system = System()
+    id = keyed(system, "k")
+    row_key = rows.name_key("emails", "k")
+    row = system.table.read([row_key]).rows[row_key]
+    moved = system.reschedule(id, delay=7200)
+    system.table.write([row])
+    settings, now = a_queue(), system.clock.now()
+    assert status_under("k", queue=settings, table=system.table, now=now)[1].moved_from is None
+    assert system.cancel_by_keys(["k"]) == [CancelResult(id=moved, state=State.CANCELLED)]
 
 
 def test_cancel_by_keys_reads_100_at_once():

@@ -346,9 +346,12 @@ def test_async_calls_return_the_same(client):
             await client.schedule("emails", {"to": "ann"}, delay=5),
             await client.schedule_many("emails", [NewJob(payload=1), NewJob(payload=1, delay=-1)]),
             await client.cancel(id),
+            await client.get(queue="emails", key="7"),
+            await client.cancel(queue="emails", key="7"),
         )
 
-    job, (first, second), state = asyncio.run(send_request())
+    job, (first, second), state, found, by_key = asyncio.run(send_request())
+    assert (found.id[-1], by_key) == ("7", State.CANCELLED)
     assert isinstance(job, Job)
     assert isinstance(first, Job)
     assert isinstance(second, DuelineError)
