@@ -82,8 +82,9 @@ function Payload({ job }) {
 function Cancel({ job, onClose }) {
   const path = `/api/queues/${job.queue}/jobs/${job.id}`;
   const act = async () => {
-    const { state } = await remove(path);
-    return html`<strong>${state === "cancelled" ? "Cancelled" : "Cancel requested"}.</strong> ${STATES[state][1]}`;
+    const { state, due, moved_from: moved } = await remove(path);
+    return html`<strong>${state === "cancelled" ? "Cancelled" : "Cancel requested"}.</strong> ${STATES[state][1]}
+      ${moved && html` It had been moved to <${Instant} at=${due} />.`}`;
   };
   return html`<${Confirm} title="Cancel this job?" verb="Cancel the job" danger back="Keep it"
     act=${act} onClose=${onClose}>

@@ -45,8 +45,8 @@ def test_a_job_is_moved_and_then_run_now(page: Page, client: Client, job: Job) -
     page.click("button", "Reschedule")
     page.says("took its place")
     page.click("button", "Close")
-    page.says("It was moved to")
-    assert client.get(job.id).state is State.CANCELLED
+    page.says("Moved. It is now")
+    assert client.get(job.id).moved_from == job.id
     page.click("link", re.compile("^[0-9a-f]{8}$"))
     page.says("It waits in the table until it is due.")
     assert client.get(page.path.rpartition("/")[2]).due - datetime.now(UTC) > timedelta(days=1, hours=23)
@@ -75,14 +75,13 @@ def test_cancel_is_a_promise_before_dispatch(page: Page, client: Client, job: Jo
     page.is_answered(f"/jobs/{left.id}", 200, 202)
 
 
-def test_moved_job_is_not_shown_as_cancelled(page: Page, client: Client, job: Job) -> None:
+def test_cancel_follows_a_move_meanwhile(page: Page, client: Client, job: Job) -> None:
     open_job(page, job)
     page.click("button", "Cancel the job …")
     moved = client.reschedule(job.id, delay=timedelta(hours=5))
     page.click("button", "Cancel the job")
-    page.says("Moved meanwhile, not cancelled: it is now")
-    assert client.get(moved.id).state is State.SCHEDULED
-    client.cancel(moved.id)
+    page.says("Cancelled.", "It had been moved to")
+    assert client.get(moved.id).state is State.CANCELLED
 
 
 def test_timeline_shows_attempts_and_end(page: Page, client: Client) -> None:
