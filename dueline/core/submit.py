@@ -245,8 +245,7 @@ class Submit:
             try:
                 return change(draft)
             except RETRYABLE as error:
-                # Which job has the key is not known.
-                return error if draft.job.key is not None else error.copy(job_id=str(draft.job.id))
+                return error.copy(job_id=str(draft.job.id))
             except (InvalidJob, JobExists, KeyReused) as error:
                 return error
 
@@ -282,7 +281,10 @@ class Submit:
             call=draft.call,
             place=partial(self._offload.place, content=content),
         )
-        claim = self._names.claim(wish, until=until)
+        try:
+            claim = self._names.claim(wish, until=until)
+        except RETRYABLE as error:
+            return error  # which job has the key is not known
         named = replace(job, id=claim.id, expires=claim.id.due + self._queue.retention)
         if claim.moved_from is not None:
             return SubmitResult(job=named, state=State.SCHEDULED, is_new=False, moved_from=claim.moved_from)
