@@ -61,7 +61,10 @@ def test_no_state_of_a_schedule_breaks_a_promise():
     assert explored.states == SCHEDULE_STATES[ONE_PLANNER]
 
 
-@pytest.mark.parametrize("world", ["keep dies|keep other", "Z cancel old|cancel|replace", "ttl reschedule|reschedule"])
+@pytest.mark.parametrize(
+    "world",
+    ["keep dies|keep", "keep refused|replace delay", "Z cancel old|cancel|replace", "ttl reschedule|reschedule"],
+)
 def test_no_state_of_a_name_breaks_a_promise(world: str):
     explored = NameModel(NameRules(), NAME_WORLDS[world]).search()
     assert explored.broken == "", "\n".join(explored.trace)

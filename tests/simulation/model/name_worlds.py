@@ -64,12 +64,13 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """The calls, whether a job has the name already (Z, due at 1), and the last due time."""
+    """The calls, whether a job has the name already (Z, due at 1), the last due time, and the bound of the memory."""
 
     calls: tuple[Call, ...]
     has_job: bool = False
     last: int = 2
     expires: bool = False
+    most_remembered: int | None = None
 
 
 class NameModel:
@@ -77,7 +78,7 @@ class NameModel:
 
     def __init__(self, rules: NameRules, world: World) -> None:
         self.rules, self.world = rules, world
-        self._requests, self._programs = Requests(rules), Programs(rules)
+        self._requests, self._programs = Requests(rules), Programs(rules, world.most_remembered or 99)
         self._outcomes: dict[Attempt, Any] = {}
 
     def search(self) -> Explored:
@@ -85,6 +86,8 @@ class NameModel:
         kinds += [(Process(), self.tick), (Process(), self.ingest)]
         if self.world.expires:
             kinds.append((Process(), self.expire))
+        if self.world.most_remembered:
+            kinds.append((Process(), self.forget))
         promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=lambda each: each.step == RUNS)
         search = Search(self.start(), kinds, promises)
         explored = search.run()
@@ -156,6 +159,13 @@ class NameModel:
 
     def expire(self, store: Names, process: Process) -> Iterator[tuple[str, Names, Process]]:
         yield "time deletes", self._requests.expire(store)[1], process
+
+    def forget(self, store: Names, process: Process) -> Iterator[tuple[str, Names, Process]]:
+        """An hour passes for calls in the memory: only such as are over, as none is repeated for so long."""
+        underway = {name for name, each in store.calls if not each.status and self.rules.calls_repeat_within_the_hour}
+        if store.key:
+            kept = tuple(each for each in store.key.calls if each.call in underway)
+            yield "an hour passes", store._replace(key=store.key._replace(calls=kept)), process
 
     def _step(self, store: Names, attempt: Attempt) -> tuple[Request, Names, Any]:
         request = self._outcome(attempt)
@@ -293,6 +303,26 @@ NAME_WORLDS = {
     "Z reschedule id|keep": _of(_call(RESCHEDULE_ID, 2, id=Z), _call(KEEP, 3), has_job=True, last=3),
     "Z reschedule id|replace": _of(_call(RESCHEDULE_ID, 2, id=Z), _call(REPLACE, 3), has_job=True, last=3),
     "Z reschedule near|cancel": _of(_call(RESCHEDULE, 1), _CANCEL, has_job=True),
+    "keep refused|keep": _of(_call(KEEP, 1, refused=(0,)), _call(KEEP, 2)),
+    "keep refused later|keep": _of(_call(KEEP, 1, refused=(1,)), _call(KEEP, 2)),
+    "keep refused|replace": _of(_call(KEEP, 1, refused=(0,)), _call(REPLACE, 2)),
+    "keep refused|replace delay": _of(_once(_call(KEEP, 2, refused=(0,))), _call(REPLACE, 1, more=1)),
+    "keep refused later|replace": _of(_call(KEEP, 1, refused=(1,)), _call(REPLACE, 2)),
+    "keep refused|keep|keep": _of(_call(KEEP, 1, refused=(0,)), _once(_call(KEEP, 2)), _once(_call(KEEP, 1))),
+    "keep refused|keep refused|keep other": _of(
+        _call(KEEP, 1, refused=(0, 1)), _once(_call(KEEP, 2, refused=(0,))), _once(_call(KEEP, 1, content="y"))
+    ),
+    "keep refused|cancel|keep": _of(_call(KEEP, 1, refused=(0,)), _once(_CANCEL), _once(_call(KEEP, 2))),
+    "keep refused|cancel|keep delay": _of(_once(_call(KEEP, 1, refused=(0,))), _once(_CANCEL), _call(KEEP, 1, more=1)),
+    "Z cancel|keep refused|keep": _of(
+        _once(_CANCEL), _call(KEEP, 1, refused=(0,)), _once(_call(KEEP, 2)), has_job=True
+    ),
+    "bound keep|replace": _of(_call(KEEP, 1), _call(REPLACE, 2), most_remembered=1),
+    "bound Z replace|replace": _of(_call(REPLACE, 2), _call(REPLACE, 1), has_job=True, most_remembered=1),
+    "bound Z reschedule|replace": _of(_call(RESCHEDULE, 2), _call(REPLACE, 1), has_job=True, most_remembered=1),
+    "bound Z cancel|keep|keep": _of(
+        _once(_CANCEL), _call(KEEP, 1), _once(_call(KEEP, 2)), has_job=True, most_remembered=1
+    ),
     "ttl keep|replace": _of(_call(KEEP, 1), _call(REPLACE, 2), last=3, expires=True),
     "ttl reschedule|keep": _of(_call(RESCHEDULE, 3), _call(KEEP, 2), has_job=True, last=4, expires=True),
     "ttl reschedule|reschedule": _of(
@@ -302,52 +332,66 @@ NAME_WORLDS = {
 
 # How many states there are of each with every rule kept.
 NAME_STATES = {
-    "keep|keep": 154_356,
-    "keep|keep other": 37_654,
-    "keep dies|keep": 19_240,
-    "keep dies|keep other": 39_385,
-    "keep dies|replace": 39_851,
-    "keep dies|same wish": 23_050,
-    "keep|same wish": 198_409,
-    "keep|replace": 311_638,
-    "keep|replace nearer": 354_747,
-    "keep delay|cancel": 21_982,
-    "keep delay|cancel|keep": 335_792,
-    "keep|replace|cancel": 336_538,
-    "keep|replace|replace": 1_480_753,
-    "fail|replace|cancel": 263_801,
-    "buffered keep|replace": 494_378,
-    "buffered keep|keep|cancel": 463_531,
-    "buffered replace|reschedule": 152_940,
-    "Z cancel|keep|keep": 145_664,
-    "Z cancel|keep|replace": 220_415,
+    "keep|keep": 327_217,
+    "keep|keep other": 91_892,
+    "keep dies|keep": 29_345,
+    "keep dies|keep other": 93_819,
+    "keep dies|replace": 44_350,
+    "keep dies|same wish": 34_585,
+    "keep|same wish": 409_373,
+    "keep|replace": 632_602,
+    "keep|replace nearer": 678_945,
+    "keep delay|cancel": 24_996,
+    "keep delay|cancel|keep": 452_323,
+    "keep|replace|cancel": 464_796,
+    "keep|replace|replace": 2_340_303,
+    "fail|replace|cancel": 346_620,
+    "buffered keep|replace": 1_064_591,
+    "buffered keep|keep|cancel": 673_323,
+    "buffered replace|reschedule": 406_473,
+    "Z cancel|keep|keep": 151_121,
+    "Z cancel|keep|replace": 225_018,
     "Z cancel old|cancel|replace": 38_869,
-    "Z replace|cancel": 231_704,
-    "Z replace|cancel old": 91_918,
-    "Z replace|replace": 4_965_518,
-    "Z replace delay|cancel": 214_192,
-    "Z replace near|cancel": 45_619,
-    "Z replace near|replace": 2_433_197,
+    "Z replace|cancel": 241_888,
+    "Z replace|cancel old": 95_782,
+    "Z replace|replace": 5_734_993,
+    "Z replace delay|cancel": 223_516,
+    "Z replace near|cancel": 49_557,
+    "Z replace near|replace": 2_751_726,
     "Z replace dies|reschedule": 99_716,
-    "Z replace|replace|cancel old": 1_341_830,
-    "Z replace|reschedule|cancel": 732_119,
+    "Z replace|replace|cancel old": 1_426_685,
+    "Z replace|reschedule|cancel": 823_632,
     "Z reschedule|replace|cancel": 331_922,
     "Z reschedule|keep|cancel": 315_226,
     "Z reschedule|reschedule": 1_072_579,
     "Z reschedule|reschedule id": 841_004,
     "Z reschedule|cancel old": 17_934,
     "Z reschedule id|keep": 81_068,
-    "Z reschedule id|replace": 880_222,
+    "Z reschedule id|replace": 898_885,
     "Z reschedule near|cancel": 7_434,
-    "ttl keep|replace": 5_048_475,
-    "ttl reschedule|keep": 4_758_859,
+    "keep refused|keep": 165_235,
+    "keep refused later|keep": 165_792,
+    "keep refused|replace": 249_345,
+    "keep refused|replace delay": 18_089,
+    "keep refused later|replace": 247_633,
+    "keep refused|keep|keep": 626_436,
+    "keep refused|keep refused|keep other": 81_198,
+    "keep refused|cancel|keep": 194_287,
+    "keep refused|cancel|keep delay": 265_583,
+    "Z cancel|keep refused|keep": 265_248,
+    "bound keep|replace": 636_809,
+    "bound Z replace|replace": 1_427_195,
+    "bound Z reschedule|replace": 60_557,
+    "bound Z cancel|keep|keep": 1_032_131,
+    "ttl keep|replace": 8_549_754,
+    "ttl reschedule|keep": 7_270_680,
     "ttl reschedule|reschedule": 8_759,
 }
 # The smallest world in which a promise is broken without a rule.
 WORLD_WITHOUT = {
     "claim_is_conditional": "keep dies|keep",
     "displaced_calls_are_kept": "Z replace|replace|cancel old",
-    "displaced_calls_keep_done": "keep dies|keep",
+    "displaced_calls_keep_done": "keep refused|replace",
     "moves_by_key_are_kept": "Z replace dies|reschedule",
     "hops_name_their_call": "Z reschedule id|replace",
     "any_cancellation_counts": "Z replace near|cancel",
@@ -365,4 +409,14 @@ WORLD_WITHOUT = {
     "cancellation_outlives_both_jobs": "ttl reschedule|reschedule",
     "key_lives_as_long_as_its_job": "ttl reschedule|reschedule",
     "attempts_end_before_the_next": "keep delay|cancel",
+    "releases_its_own_job_alone": "keep refused|replace delay",
+    "releases_what_is_not_shared": "keep refused|keep",
+    "shares_before_it_submits": "keep refused|keep",
+    "repeats_share": "keep refused|keep",
+    "shares_what_is_not_released": "keep refused|keep",
+    "released_is_not_answered": "keep refused|keep",
+    "take_over_reads_released": "keep refused|keep",
+    "moves_clear_released": "keep refused|replace delay",
+    "full_memory_refuses": "bound Z reschedule|replace",
+    "calls_repeat_within_the_hour": "bound Z reschedule|replace",
 }

@@ -41,6 +41,16 @@ class NameRules:
     cancellation_outlives_both_jobs: bool = rule(POINTS)
     key_lives_as_long_as_its_job: bool = rule(POINTS)
     attempts_end_before_the_next: bool = rule(SENT)
+    releases_its_own_job_alone: bool = rule(POINTS)
+    releases_what_is_not_shared: bool = rule(POINTS)
+    shares_before_it_submits: bool = rule(POINTS)
+    repeats_share: bool = rule(POINTS)
+    shares_what_is_not_released: bool = rule(POINTS)
+    released_is_not_answered: bool = rule(ENDS)
+    take_over_reads_released: bool = rule(POINTS)
+    moves_clear_released: bool = rule(POINTS)
+    full_memory_refuses: bool = rule(ONE_JOB)
+    calls_repeat_within_the_hour: bool = rule(ONE_JOB)
 
 
 class Id(NamedTuple):
@@ -65,6 +75,8 @@ class KeyRow(NamedTuple):
     done: bool = False
     ttl: int = 0
     calls: tuple[RememberedCall, ...] = ()
+    shared: bool = False
+    released: bool = False
 
     @property
     def current(self) -> RememberedCall:
@@ -85,7 +97,7 @@ class KeyItem(NamedTuple):
     must_exist: bool
     call: str = ""
     content: str = ""
-    displaced: RememberedCall | None = None
+    calls: tuple[RememberedCall, ...] | None = None
 
 
 class Move(NamedTuple):
@@ -95,7 +107,7 @@ class Move(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call: of a due time, that of its first attempt and of the second, which a delay makes later."""
+    """A call: due at its first attempt's time, by a delay later at the second; in `refused` ones its job is refused."""
 
     name: str
     kind: str
@@ -105,6 +117,7 @@ class Call(NamedTuple):
     abandons: bool = False
     dies: bool = False
     buffered: bool = False
+    refused: tuple[int, ...] = ()
 
 
 class Progress(NamedTuple):
@@ -204,10 +217,10 @@ class Requests:
         return None, store._replace(key=row)
 
     def take_over(self, store: Names, read: KeyRow, row: KeyRow) -> tuple[bool, Names]:
-        is_as_read = store.key is not None and store.key.id == read.id
-        if not is_as_read and self.rules.take_over_is_conditional:
-            return False, store
-        return True, store._replace(key=row)
+        there, rules = store.key, self.rules
+        is_other = (there is None or there.id != read.id) and rules.take_over_is_conditional
+        is_newer = there and there.released != read.released and rules.take_over_reads_released
+        return (False, store) if is_other or is_newer else (True, store._replace(key=row))
 
     def write(self, store: Names, id: Id) -> tuple[None, Names]:
         return None, store._replace(rows=store.rows | {id})
@@ -221,14 +234,24 @@ class Requests:
     def send(self, store: Names, id: Id) -> tuple[None, Names]:
         return None, store._replace(sent=store.sent | {id})
 
-    def mark_done(self, store: Names, call: str, id: Id) -> tuple[None, Names]:
+    def mark_done(self, store: Names, id: Id) -> tuple[None, Names]:
         row = store.key
-        if row is None:
+        if row is None or (row.id != id and self.rules.mark_is_conditional):
             return None, store
-        if row.id == id or not self.rules.mark_is_conditional:
-            return None, store._replace(key=row._replace(done=True))
-        calls = tuple(each._replace(done=True) if each[:2] == (call, id) else each for each in row.calls)
-        return None, store._replace(key=row._replace(calls=calls))
+        return None, store._replace(key=row._replace(done=True))
+
+    def share(self, store: Names, id: Id) -> tuple[bool, Names]:
+        row = store.key
+        if row is None or row.id != id or (row.released and self.rules.shares_what_is_not_released):
+            return False, store
+        return True, store._replace(key=row._replace(shared=True))
+
+    def release(self, store: Names, id: Id) -> tuple[None, Names]:
+        row, rules = store.key, self.rules
+        is_other = row is None or (row.id != id and rules.releases_its_own_job_alone)
+        if row is None or is_other or (row.shared and rules.releases_what_is_not_shared):
+            return None, store
+        return None, store._replace(key=row._replace(released=True))
 
     def cancel(self, store: Names, id: Id, call: str) -> tuple[Cancellation | None, Names]:
         there = store.cancellation(id)
@@ -249,9 +272,9 @@ class Requests:
         old, new, item = move
         is_late = store.fence >= old.due and self.rules.moves_before_the_fence_alone
         is_cancelled = store.cancellation(old) is not None and self.rules.moves_what_is_not_cancelled
+        row = store.key
         if is_late or is_cancelled or store.fence >= before:
             return "refused", store
-        row = store.key
         if item is not None and self.rules.key_moves_along:
             if row is None:
                 if item.must_exist:
@@ -272,10 +295,11 @@ class Requests:
 
     def _moved_key(self, row: KeyRow, new: Id, item: KeyItem) -> KeyRow:
         ttl = new.due if self.rules.key_lives_as_long_as_its_job else row.ttl
-        row = row._replace(id=new, done=True, ttl=ttl)
+        released = row.released and not self.rules.moves_clear_released
+        row = row._replace(id=new, done=True, ttl=ttl, shared=False, released=released)
         if item.content:
             row = row._replace(call=item.call, content=item.content)
-        return row._replace(calls=(*row.calls, item.displaced)) if item.displaced else row
+        return row if item.calls is None else row._replace(calls=item.calls)
 
     def expire(self, store: Names) -> tuple[None, Names]:
         """Delete what is past its time, which is days after its job was due: nothing waits that long in SQS."""
@@ -289,11 +313,11 @@ class Requests:
 class Programs:
     """What calls do, request by request."""
 
-    def __init__(self, rules: NameRules) -> None:
-        self.rules = rules
+    def __init__(self, rules: NameRules, most_remembered: int) -> None:
+        self.rules, self.most_remembered = rules, most_remembered
 
     def start(self, call: Call, attempt: int) -> GoOn:
-        due = call.due[attempt]
+        due, call = call.due[attempt], call._replace(refused=tuple({attempt} & {*call.refused}))
         match call.kind:
             case "cancel":
                 return GoOn("cancel_key", (call.name,))
@@ -312,9 +336,22 @@ class Programs:
         kept = row.calls if self.rules.displaced_calls_are_kept else ()
         for remembered in (row.current, *kept):
             if remembered.call == call.name:
-                is_done = remembered.done or not (remembered is row.current or self.rules.displaced_calls_keep_done)
-                return Answer("200", remembered.id) if is_done else GoOn("submit", (call, remembered.id))
-        return GoOn("look", (call, new, row, row.id))
+                return self._repeated(call, new, row, remembered)
+        return GoOn("take_over", (call, new, row)) if row.released else GoOn("look", (call, new, row, row.id))
+
+    def _repeated(self, call: Call, new: Id, row: KeyRow, remembered: RememberedCall) -> GoOn | Answer:
+        """Return how to go on with a call of which the key's row knows the job."""
+        is_current = remembered == row.current
+        if is_current and row.released and self.rules.released_is_not_answered:
+            return GoOn("take_over", (call, new, row))
+        if remembered.done or not (is_current or self.rules.displaced_calls_keep_done):
+            return Answer("200", remembered.id)
+        return GoOn("share" if is_current and self.rules.repeats_share else "submit", (call, remembered.id))
+
+    def share(self, call: Call, id: Id) -> Program:
+        """Submit the job that another attempt or call claimed: from then on its name is not released."""
+        ours = yield Request("share", (id,))
+        return GoOn("submit", (call, id)) if ours else AGAIN
 
     def look(self, call: Call, new: Id, row: KeyRow, tail: Id) -> Program:
         fence = yield Request("read_fence")
@@ -332,7 +369,8 @@ class Programs:
         if state == "cancelled":
             return GoOn("take_over", (call, new, row))
         is_undone = is_undone and (self.rules.undone_is_submitted or state == "waiting")
-        answer = GoOn("submit", (call, row.id)) if is_undone and is_same else Answer("200", tail)
+        submit = GoOn("share" if self.rules.shares_before_it_submits else "submit", (call, row.id))
+        answer = submit if is_undone and is_same else Answer("200", tail)
         if call.kind == KEEP:
             is_other = not is_same and (state == "waiting" or is_undone)
             return Answer("422") if is_other and self.rules.undone_with_other_content_is_refused else answer
@@ -343,16 +381,27 @@ class Programs:
         return GoOn("replace", (call, new, row, tail)) if state == "waiting" else GoOn("take_over", (call, new, row))
 
     def take_over(self, call: Call, new: Id, row: KeyRow) -> Program:
-        calls = (*row.calls, row.current)
+        calls = row.calls if row.released else self._remembered(row, row.current)
+        if calls is None:
+            return Answer("503")
         ours = yield Request("take_over", (row, KeyRow(new, call.name, call.content, ttl=new.due, calls=calls)))
         return GoOn("submit", (call, new)) if ours else AGAIN
 
+    def _remembered(self, row: KeyRow, call: RememberedCall) -> tuple[RememberedCall, ...] | None:
+        """Return what a key's row is to remember with one call more; None if there is no room."""
+        if len(row.calls) < self.most_remembered:
+            return (*row.calls, call)
+        return None if self.rules.full_memory_refuses else (*row.calls[1:], call)
+
     def submit(self, call: Call, id: Id) -> Program:
+        if call.refused:
+            yield Request("release", (id,))
+            return Answer("400")
         if call.buffered:
             yield Request("buffer", (id,))
         else:
             yield from self._written(id)
-        yield Request("mark_done", (call.name, id))
+        yield Request("mark_done", (id,))
         return Answer("200", id)
 
     def _written(self, id: Id) -> Generator[Request, Any, None]:
@@ -367,7 +416,10 @@ class Programs:
                 yield Request("send", (id,))
 
     def replace(self, call: Call, new: Id, row: KeyRow, tail: Id) -> Program:
-        item = KeyItem(row.id, True, call.name, call.content, row.current)
+        calls = self._remembered(row, row.current)
+        if calls is None:
+            return Answer("503")
+        item = KeyItem(row.id, True, call.name, call.content, calls)
         return (yield from self._moved(Move(tail, new, item)))
 
     def reschedule_key(self, call: str, due: int) -> Program:
@@ -377,6 +429,8 @@ class Programs:
         for remembered in row.calls if self.rules.moves_by_key_are_kept else ():
             if remembered.call == call:
                 return GoOn("tail", (remembered.id,))
+        if row.released:
+            return Answer("404")
         return GoOn("reschedule_line", (call, due, row, row.id))
 
     def reschedule_line(self, call: str, due: int, row: KeyRow | None, tail: Id) -> Program:
@@ -394,8 +448,10 @@ class Programs:
             return Answer("503")
         if tail.due == due:
             return Answer("200", tail)
-        by_key = row and KeyItem(row.id, True, displaced=RememberedCall(call, new, True))
-        item = by_key or KeyItem(tail, False)
+        calls = self._remembered(row, RememberedCall(call, new, True)) if row else ()
+        if calls is None:
+            return Answer("503")
+        item = KeyItem(row.id, True, calls=calls) if row else KeyItem(tail, False)
         return (yield from self._moved(Move(tail, new, item)))
 
     def _moved(self, move: Move) -> Program:
@@ -421,7 +477,7 @@ class Programs:
 
     def cancel_key(self, call: str) -> Program:
         row = yield Request("read_key")
-        return Answer("404") if row is None else GoOn("cancel_line", (call, row.id))
+        return Answer("404") if row is None or row.released else GoOn("cancel_line", (call, row.id))
 
     def cancel_line(self, call: str, id: Id) -> Program:
         there = yield Request("cancel", (id, call))
