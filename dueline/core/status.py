@@ -120,10 +120,10 @@ def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -
     """Return a job, by its id or by one that it had before it was moved, and its status.
 
     It is what a record shows, never a guess. UNRECORDED: there is none. A direct job leaves none until a worker of a
-    queue that tracks begins it; one by the table's route is on its way to the table, or was never scheduled.
-    DISPATCHED: it was sent to its queue; with an `outcome`, an attempt failed and the job waits for a retry. Raises
-    JobNotFound for an id that no submission can have made, past a job's retention, or when its partition never existed;
-    Throttled or Unavailable, also after 32 moves.
+    queue that tracks begins it; one by the table's route is on its way to the table, or was never scheduled. To be
+    sure, schedule it again under the same id or key. DISPATCHED: it was sent to its queue; with an `outcome`, an
+    attempt failed and the job waits for a retry. Raises JobNotFound for an id that no submission can have made, past a
+    job's retention, or when its partition never existed; Throttled or Unavailable, also after 32 moves.
     """
     found = _follow([id], queue=queue, read=table.read)[id]
     if isinstance(found, DuelineError):

@@ -95,7 +95,8 @@ function Cancel({ job, onClose }) {
 /** The tone and the meaning of each state. */
 export const STATES = {
   accepted: ["idle", "It is on its way to the table."],
-  unrecorded: ["idle", "It has no record: it went straight to SQS, is on its way to the table, or never existed."],
+  unrecorded: ["idle", "It has no record: it went straight to SQS, is on its way to the table, or never existed. To be"
+    + " sure, schedule it again under the same id or key."],
   scheduled: ["ok", "It waits in the table until it is due."],
   dispatched: ["ok", "It was sent to its queue."],
   running: ["ok", "A worker has it now."],
