@@ -307,17 +307,18 @@ def submitted_statuses(
 
 
 def moved_status(moved: RescheduleResult, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
-    """Return the status of a job that took another's place: scheduled, unless an earlier call put it there.
+    """Return the status of a job that was moved: scheduled, unless an earlier call moved it. It has `moved_from`.
 
     Raises Throttled or Unavailable, which name the job: it was moved all the same.
     """
+    moved_from = moved.moved_from if moved.moved_from != moved.id else None
     if not moved.was_before:
-        return moved.id, Status(state=State.SCHEDULED)
+        return moved.id, Status(state=State.SCHEDULED, moved_from=moved_from)
     with naming(str(moved.id)):
         id, status = status_of(moved.id, queue=queue, table=table, now=now)
     # The old job's cancellation is the record; the new row may not be seen yet.
     state = State.ACCEPTED if status.state is State.UNRECORDED else status.state
-    return id, replace(status, state=state, job=None)
+    return id, replace(status, state=state, job=None, moved_from=moved_from)
 
 
 def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:

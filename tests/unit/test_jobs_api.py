@@ -88,8 +88,9 @@ def test_old_id_finds_and_cancels_the_job(api):
     put(api, id := an_id(due=datetime.now(UTC) + timedelta(hours=1)))
     old = f"/queues/emails/jobs/{id}"
     _, moved = request(api, "PATCH", old, {"delay": 7200})
-    assert request(api, "GET", old) == (200, {**moved, "moved_from": str(id), "payload": 1, "priority": 1})
-    cancelled = {**moved, "moved_from": str(id), "state": "cancelled"}
+    assert moved["moved_from"] == str(id)
+    assert request(api, "GET", old) == (200, {**moved, "payload": 1, "priority": 1})
+    cancelled = {**moved, "state": "cancelled"}
     assert request(api, "DELETE", old) == (200, cancelled)
     many = request(api, "POST", "/queues/emails/cancellations", {"ids": [str(id)]})
     assert many == (200, {"jobs": [cancelled]})
@@ -98,6 +99,7 @@ def test_old_id_finds_and_cancels_the_job(api):
 def test_job_is_cancelled_by_its_key(api):
     _, job = request(api, "POST", "/queues/emails/jobs", KEYED)
     _, moved = request(api, "PATCH", f"/queues/emails/jobs/{job['id']}", {"delay": 7200})
+    del moved["moved_from"]
     cancelled = (200, {**moved, "state": "cancelled"})
     assert call_api(api, "DELETE", "/queues/emails/jobs", query={"key": "order 5"}) == cancelled
     _, job = request(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600, "key": "late"})

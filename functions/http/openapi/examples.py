@@ -61,7 +61,7 @@ def replaced() -> Any:
 
 
 def successor() -> Any:
-    return answers.job_answer(JobId.parse(MOVED), State.SCHEDULED)
+    return answers.job_answer(JobId.parse(MOVED), State.SCHEDULED, moved_from=_JOB)
 
 
 def moved() -> Any:
