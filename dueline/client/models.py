@@ -165,8 +165,8 @@ class Job:
     `created`: the call that returned it made it; None if that did not schedule. `moved_from` is the id that was given,
     if the job was rescheduled since: `id` is the one that it has now. If its queue is set to `track` its jobs and a
     worker has received it: how many `attempts` there were, when the last one `started` and `ended`, and its `error` if
-    it failed. If it was looked up or listed, and a schedule planned it: that `schedule`, and `scheduled_for`, the
-    instant of its rule.
+    it failed. Its `kind` is known then too, or while it waits. If it was looked up or listed, and a schedule planned
+    it: that `schedule`, and `scheduled_for`, the instant of its rule.
     """
 
     id: str
@@ -180,6 +180,7 @@ class Job:
     started: datetime | None = None
     ended: datetime | None = None
     error: str | None = None
+    kind: str | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
 
@@ -187,6 +188,7 @@ class Job:
         **OUTCOME,
         "created": bool,
         "moved_from": text_of,
+        "kind": text_of,
         "schedule": text_of,
         "scheduled_for": instant.parse,
     }
@@ -207,7 +209,8 @@ class Job:
     @classmethod
     def of_status(cls, id: JobId, status: Status) -> "Job":
         """Return the job with that id and status."""
-        outcome = {} if status.outcome is None else {name: getattr(status.outcome, name) for name in OUTCOME}
+        names = () if status.outcome is None else (*OUTCOME, "kind")
+        outcome = {name: getattr(status.outcome, name) for name in names}
         fields = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
         fields["moved_from"] = status.moved_from and str(status.moved_from)
         if status.job is not None:
@@ -285,7 +288,6 @@ class ScheduledJob(Job):
     payload_text: str | None = field(default=None, repr=False)
     payload_at: PayloadPlace | None = None
     key: str | None = None
-    kind: str | None = None
     tenant: str | None = None
     priority: int = 1
     traceparent: str | None = None
@@ -296,7 +298,6 @@ class ScheduledJob(Job):
         "payload_text": text_of,
         "payload_at": lambda place: PayloadPlace(**place),
         "key": text_of,
-        "kind": text_of,
         "tenant": text_of,
         "priority": number_of,
         "traceparent": text_of,

@@ -69,6 +69,8 @@ class JobAnswer(OutcomeAnswer):
     key."""
     moved_from: NotRequired[str]
     """The id that was given, if the job was moved since: `id` is the one that it has now."""
+    kind: NotRequired[str]
+    """Which handler of the queue runs it: while it waits, or as workers noted it."""
     schedule: NotRequired[str]
     """The schedule whose run it is. Of runs on demand, only the answer that made them has it."""
     scheduled_for: NotRequired[Instant]
@@ -141,8 +143,6 @@ class JobWithPayload(JobAnswer):
     """Where the payload is kept, if it is large."""
     key: NotRequired[str]
     """The name under which it can be found, moved and cancelled."""
-    kind: NotRequired[str]
-    """Which handler of the queue runs it."""
     tenant: NotRequired[str]
     """Whose job it is."""
     priority: NotRequired[PriorityLevel]
@@ -252,7 +252,8 @@ def job_answer(
         id=str(id), queue=id.queue, due=instant.text(id.due), route=id.route.name.lower(), state=state.value
     )
     moved = {} if moved_from is None else {"moved_from": str(moved_from)}
-    return cast("JobAnswer", {**answer, **moved, **({} if outcome is None else outcome_answer(outcome))})
+    kind = {} if outcome is None or outcome.kind is None else {"kind": outcome.kind}
+    return cast("JobAnswer", {**answer, **moved, **kind, **({} if outcome is None else outcome_answer(outcome))})
 
 
 def outcome_answer(outcome: Outcome) -> OutcomeAnswer:

@@ -236,7 +236,7 @@ def test_invalid_queue_never_becomes_a_path(client, api_server, queue):
 
 
 ATTEMPTS = {"attempts": 2, "started": "2026-11-21T07:05:00.000Z"}
-ENDED = {**ATTEMPTS, "ended": "2026-11-21T07:05:01.500Z", "error": "TimeoutError"}
+ENDED = {**ATTEMPTS, "ended": "2026-11-21T07:05:01.500Z", "error": "TimeoutError", "kind": "welcome"}
 
 
 def test_get_returns_attempts_of_tracked_jobs(client, api_server):
@@ -244,8 +244,8 @@ def test_get_returns_attempts_of_tracked_jobs(client, api_server):
     api_server.script = [json_reply(job_json(id, "failed") | ENDED), json_reply(job_json(id, "running") | ATTEMPTS)]
     failed, running = client.get(str(id)), client.get(str(id))
     assert (failed.state, failed.attempts, failed.started, failed.error) == (State.FAILED, 2, NOW, "TimeoutError")
-    assert failed.ended == NOW + timedelta(seconds=1.5)
-    assert running == dataclasses.replace(failed, state=State.RUNNING, ended=None, error=None)
+    assert (failed.ended, failed.kind) == (NOW + timedelta(seconds=1.5), "welcome")
+    assert running == dataclasses.replace(failed, state=State.RUNNING, ended=None, error=None, kind=None)
 
 
 @pytest.mark.parametrize("id", ["", "emails", "emails.0.t.1.nothing", f"{an_id()}/../x", f"{an_id()}\n"])

@@ -151,7 +151,8 @@ def tracking(**settings):
 
 def an_outcome(state=State.RUNNING, **overrides):
     ended = None if state is State.RUNNING else NOW + timedelta(seconds=2)
-    return Outcome(**({"state": state, "attempts": 3, "started": NOW, "ended": ended, "error": "no"} | overrides))
+    fields = {"state": state, "attempts": 3, "started": NOW, "ended": ended, "error": "no", "kind": "welcome"}
+    return Outcome(**(fields | overrides))
 
 
 def note(system, job, outcome, *, expires=None):

@@ -77,7 +77,9 @@ def failed() -> Any:
     """Return a job of a queue that tracks."""
     started = instant.parse("2027-01-04T09:22:30.417Z")
     ended = started + timedelta(seconds=1)
-    outcome = Outcome(state=State.FAILED, attempts=10, started=started, ended=ended, error="TimeoutError")
+    outcome = Outcome(
+        state=State.FAILED, attempts=10, started=started, ended=ended, error="TimeoutError", kind="welcome"
+    )
     return answers.job_answer(_JOB, outcome.state, outcome=outcome)
 
 
