@@ -103,7 +103,7 @@ class Reschedule:
                 raise InvalidJob("id and key are both missing: give one of them")
             earlier = row.call_of(call) if row and call else None
             if earlier is not None:
-                return RescheduleResult(id=self._tail(earlier.id), moved_from=source, was_before=True)
+                return RescheduleResult(id=self._tail(earlier.id), moved_from=earlier.id, was_before=True)
             if (result := self._attempt(source, row, wish)) is not None:
                 return result
         raise NotYet(f"job {source} was moved by others at each of {_ATTEMPTS} attempts: try again")

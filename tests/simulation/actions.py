@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dueline.core.job import Partition
 from dueline.core.queue_settings import PLANNER
+from dueline.core.request import IfExists
 
 ALL = range(100)
 PARTITIONS = [*(Partition(queue="emails", number=number) for number in range(3)), Partition(queue="invoices", number=0)]
@@ -67,6 +68,24 @@ class Reschedule:
 
     job: int
     due: float
+
+
+@dataclass(frozen=True)
+class Named:
+    """Schedule, cancel or reschedule the job of a key, under the name of the call, if it has one.
+
+    It is due so many seconds after the beginning of the world, or after the call if that `is_delay`.
+    """
+
+    key: str
+    call: str
+    what: str = "schedule"
+    if_exists: IfExists = IfExists.KEEP
+    due: float = 0.0
+    is_delay: bool = False
+    content: int = 1
+    queue: str = "emails"
+    buffered: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,13 +155,13 @@ class Guard:
     """Look whether TTL must be switched off or on."""
 
 
-Action = Submit | Again | Ingest | Tick | Cancel | Reschedule | Work | PutBack | Alter | Plan | Watch | Guard
+Action = Submit | Again | Ingest | Tick | Cancel | Reschedule | Named | Work | PutBack | Alter | Plan | Watch | Guard
 
 
 def queue_of(action: Action) -> str | None:
     """Return the queue that an action concerns, if it is only one, and known."""
     match action:
-        case Submit(queue=queue) | Work(queue=queue) | Alter(queue=queue) | Watch(queue=queue):
+        case Submit(queue=queue) | Named(queue=queue) | Work(queue=queue) | Alter(queue=queue) | Watch(queue=queue):
             return queue
         case Tick(partition=number):
             return PARTITIONS[number].queue

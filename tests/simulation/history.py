@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dueline.core.queue_settings import PLANNER
+from dueline.core.request import IfExists
 from tests.simulation import actions, schedule_history
 from tests.simulation.choices import Choices, Stream
 from tests.simulation.faults import CallFault, Fault, Interleaved, Pause, Plan, SlowAnswer
@@ -46,6 +47,17 @@ FAULTS: tuple[tuple[CallFault, ...] | type, ...] = (
     Interleaved,
 )
 HALFWAY = (CallFault.CRASH_BEFORE, CallFault.CRASH_AFTER, CallFault.LOST_ANSWER, CallFault.THROTTLED, Pause(31))
+# What may cut off an attempt of a call under a key. Its caller makes it again once it must have ended.
+CUT_OFF = (
+    CallFault.CRASH_BEFORE,
+    CallFault.CRASH_AFTER,
+    CallFault.LOST_ANSWER,
+    CallFault.THROTTLED,
+    Pause(0.3),
+    Interleaved([actions.Tick(0)]),
+    Interleaved([actions.Ingest(), actions.Tick(0)]),
+)
+CALL_IS_OVER = 31
 OUTAGE, OUTAGE_ONCE_IN = "outage", 8
 LONGEST_THROTTLING = 150
 LASTS_LONGER = (30, 120, 600, 1500)
@@ -163,6 +175,7 @@ class History:
         if due and not self._is_untouched(queue):
             self._of_repeats(self._choices.stream(f"{queue}, again"), due)
             self._of_reschedules(self._choices.stream(f"{queue}, moved"), due)
+            self._of_names(self._choices.stream(f"{queue}, names"), queue)
 
     def _is_untouched(self, queue: str) -> bool:
         return self.profile.isolated and queue == UNTOUCHED
@@ -203,6 +216,34 @@ class History:
         """Let ingest read an intent just before its caller carries it out, and do the same just after."""
         self.start(action, after=at, stream=stream, plan={2: Pause(2)})
         self.start(actions.Ingest(), after=at + 1, stream=stream, plan={stream.pick([1, 2]): Pause(2)})
+
+    def _of_names(self, stream: Stream, queue: str) -> None:
+        """Let two callers or three make calls under one key, each perhaps again once its attempt must have ended."""
+        if not stream.once_in(3):
+            return
+        for number in range(stream.pick([1, 1, 2])):
+            around = stream.pick(DUE)
+            self._due.append(around)
+            for call in range(stream.pick([2, 3, 4, 6])):
+                due = stream.pick([around, around, around + 1, *MOVED_TO])
+                action = actions.Named(
+                    key=f"name {number}",
+                    call=stream.pick([f"call {call}", f"call {call}", ""]),
+                    what=stream.pick(["schedule", "schedule", "schedule", "cancel", "reschedule"]),
+                    if_exists=stream.pick([IfExists.KEEP, IfExists.REPLACE, IfExists.REPLACE, IfExists.FAIL]),
+                    due=due,
+                    is_delay=stream.once_in(4),
+                    content=stream.pick([1, 1, 2]),
+                    queue=queue,
+                    buffered=stream.once_in(4),
+                )
+                if action.is_delay and not action.call:
+                    action = replace(action, is_delay=False)
+                at = stream.pick([0, 0, 30, 60, max(0.0, around - LOOKAHEAD), self._when(stream, [around])])
+                for attempt in range(stream.pick([1, 2, 2, 3])):
+                    after = at + attempt * stream.pick([CALL_IS_OVER, 2 * MINUTE, 5 * MINUTE])
+                    plan = {stream.below(8): stream.pick(CUT_OFF)} if stream.once_in(2) else {}
+                    self.start(action, after=after, stream=stream, plan=plan, has_faults=False)
 
     def _submit(self, stream: Stream, queue: str) -> list[float]:
         at = stream.pick(SUBMITTED)

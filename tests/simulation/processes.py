@@ -27,6 +27,7 @@ from dueline.schedules.schedule_rows import head_key
 from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.faults import HotPartitions
+from tests.simulation.name_calls import named
 from tests.simulation.record import Violation
 
 if TYPE_CHECKING:
@@ -378,6 +379,7 @@ PROCESSES: dict[type, Body] = {
     actions.Tick: tick,
     actions.Cancel: cancel,
     actions.Reschedule: reschedule,
+    actions.Named: named,
     actions.Work: work,
     actions.PutBack: put_back,
     actions.Alter: alter,

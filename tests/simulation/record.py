@@ -1,16 +1,16 @@
 """What was requested, answered and sent in a world, and the promises that this is checked against, by their names."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, takewhile
 
-from dueline.core import rows, tick
+from dueline.core import instant, rows, tick
 from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.job import Job, JobId, Partition
 from dueline.core.move import Intent
-from dueline.core.rows import Key
+from dueline.core.rows import Key, Row
 from dueline.schedules.definition import CatchUp, Definition
 from dueline.schedules.head import Head, jitter
 
@@ -43,6 +43,8 @@ class Sent:
     priority: int = 1
     submission: str | None = None
     rule: int | None = None
+    name: str | None = None
+    content: int | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
 
@@ -247,6 +249,50 @@ def _may_be_missed(head: Head, scheduled_for: datetime, *, now: datetime) -> boo
     return head.definition.catch_up is CatchUp.NONE
 
 
+# Names.
+CALLS = "a call makes one job"
+ONE_JOB = "one job a name"
+LIVES = "an answer names a job that lives"
+
+
+@dataclass(kw_only=True, slots=True)
+class NameRecord:
+    """The jobs that had a name, by the row of its key, and the jobs that each call made, by its name."""
+
+    jobs: dict[Key, dict[JobId, None]] = field(default_factory=lambda: defaultdict(dict))
+    made: dict[tuple[Key, str], dict[JobId, int]] = field(default_factory=lambda: defaultdict(dict))
+    # The cancellations that move nothing, by when they were written.
+    cancelled: dict[Key, float] = field(default_factory=dict)
+
+    def note_row(self, row: Row, call: str, *, now: datetime) -> None:
+        """Note that a key's row names a job that a call made. Raises Violation if that has made another.
+
+        Past the retention of its job, a key is free, and its calls are forgotten.
+        """
+        id = JobId.parse(str(row["id"]))
+        self.jobs[rows.key(row)][id] = None
+        if call:
+            made = self.made[rows.key(row), call]
+            others = [other for other, ttl in made.items() if ttl > now.timestamp() + CLOCKS_DIFFER and other != id]
+            made[id] = int(row["ttl"])
+            if others:
+                raise Violation(CALLS, f"call {call} made {id}, and {others[0]}")
+
+    def check(self, key: Key, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> None:
+        """Raise Violation if several jobs of a name wait, by the rows that there are."""
+        waiting = [id for id in self.jobs[key] if _waits(id, existing, now=now)]
+        if len(waiting) > 1:
+            raise Violation(ONE_JOB, f"{' and '.join(map(str, waiting))} wait under {key[1]}")
+
+
+def _waits(id: JobId, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> bool:
+    """Return whether a tick will send a job, which it does not past its retention."""
+    its = existing[str(id.partition)]
+    fence, row = rows.read_state(its.get(rows.STATE)).fence, its.get(rows.job_key(id)[1])
+    is_over = not rows.is_live(row, now=now + timedelta(seconds=CLOCKS_DIFFER))
+    return not is_over and rows.cancellation_key(id)[1] not in its and fence < instant.text(id.due)
+
+
 # Jobs.
 @dataclass(kw_only=True, slots=True)
 class Record:
@@ -280,6 +326,7 @@ class Record:
     shared: set[JobId] = field(default_factory=set)
     submitted_by_id: set[JobId] = field(default_factory=set)
     schedules: ScheduleRecord = field(default_factory=ScheduleRecord)
+    names: NameRecord = field(default_factory=NameRecord)
 
     @property
     def expected(self) -> Iterator[JobId]:
@@ -379,6 +426,15 @@ class Record:
                 first = self._first_of(each.id)
                 if came.setdefault(each.submission, first) != first:
                     raise Violation("one job", f"{came[each.submission]} came, and {first}, of one submission")
+
+    def line_of(self, id: JobId) -> set[JobId]:
+        """Return a job and those that it replaced. Raises Violation if one replaced itself."""
+        line = {id}
+        while id in self.intents:
+            if (id := self.intents[id].old) in line:
+                raise Violation(ONE_JOB, f"{id} replaced itself")
+            line.add(id)
+        return line
 
     def _first_of(self, id: JobId) -> JobId:
         """Return the job that a job replaced, by one reschedule or several."""

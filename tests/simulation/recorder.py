@@ -17,6 +17,7 @@ from dueline.testing import Delivery
 from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.faults import REFUSALS, Fault, Interleaved, Pause, SlowAnswer
+from tests.simulation.name_calls import note_call
 from tests.simulation.record import Claim, Parked, Sent, Step, Version, Violation
 from tests.wire import Call
 
@@ -42,7 +43,7 @@ class Recorder:
         """Note the jobs for which a process makes a call: a fault may be why they come twice."""
         if isinstance(me.action, OF_SCHEDULES):
             self._note_runs(me, call, jobs_of(call))
-        if isinstance(me.action, actions.Submit | actions.Again) and (jobs := jobs_of(call)):
+        if isinstance(me.action, actions.Submit | actions.Again | actions.Named) and (jobs := jobs_of(call)):
             me.jobs |= jobs.keys()
             self._record.attempted |= {id: job for id, job in jobs.items() if id not in self._record.attempted}
         self._excuse_repeats_by(fault, me, call)
@@ -71,6 +72,11 @@ class Recorder:
     def execute(self, me: "Running", call: Call, args: tuple[Any, ...], *, called: float) -> Any:
         """Let a call, which began at `called`, take effect; return its answer."""
         self._note_expired_lease(me)
+        answer = self._execute(me, call, args, called=called)
+        note_call(self._world, me, call, answer, args)
+        return answer
+
+    def _execute(self, me: "Running", call: Call, args: tuple[Any, ...], *, called: float) -> Any:
         match call.name:
             case "table.acquire_lease" | "table.checkpoint":
                 me.renewed = called
@@ -83,11 +89,13 @@ class Recorder:
                 self._record.written |= {rows.key(row): self._now for row in written}
             case "table.change" | "table.plan":
                 return self._change_or_plan(me, call, args)
+            case "table.claim" if str(args[0]["sk"]).startswith(rows.NAME):
+                return self._name(*args, existing=call.do(*args))
             case "table.claim":
                 return self._claim(*args, existing=call.do(*args))
-            case "table.share":
+            case "table.share" if not args[0][1].startswith(rows.NAME):
                 return self._share(call, args)
-            case "table.release":
+            case "table.release" if not args[0][1].startswith(rows.NAME):
                 return self._release(call, args)
             case "table.move":
                 return self._move(me, call, args)
@@ -108,6 +116,12 @@ class Recorder:
             self._record.claims[rows.key(row)].append(Claim(id=id, at=self._now, until=until))
         elif not existing["done"]:
             self._record.excused.add(id)
+        return existing
+
+    def _name(self, row: Row, *, existing: Row) -> Row:
+        """Note that a process that reads a key's job as not done may submit it again."""
+        if existing["id"] != row["id"] and not existing["done"]:
+            self._record.excused.add(JobId.parse(str(existing["id"])))
         return existing
 
     def _release(self, call: Call, args: tuple[Any, ...]) -> bool:
@@ -134,8 +148,8 @@ class Recorder:
             job = rows.read_job(row)
             self._record.written[rows.key(row)] = self._now
             if job.id not in self._record.intents:
-                known = (*self._record.accepted, *self._record.intents)
-                old = next(id for id in known if rows.cancellation_key(id) == rows.key(cancellation))
+                pk, sk = rows.key(cancellation)
+                old = rows._id(pk, sk)
                 self._record.intents[job.id] = Intent(job=job, old=old)
                 self._record.acknowledged.setdefault(job.id, self._now)
                 me.intended.add(job.id)

@@ -5,14 +5,14 @@ may show nothing, all, or one row without another: of a move, of a change's canc
 place the one before is shown. Writes meet all of it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from dueline.core import rows
 from dueline.core.job import Job
 from dueline.core.message import Message
-from dueline.core.ports import BatchRead, Clock
+from dueline.core.ports import BatchRead, Clock, KeyChange, MoveOutcome
 from dueline.core.rows import Key, Row
 from dueline.schedules.schedule_rows import Change
 from dueline.testing import MemoryQueue, MemoryTable
@@ -27,6 +27,7 @@ WRITES = (
     "change",
     "plan",
     "claim",
+    "take_over",
     "share",
     "release",
     "mark_done",
@@ -77,6 +78,9 @@ class ReplicatedTable:
         on_leader, on_replica = getattr(self._leader, name), getattr(self._replica, name)
 
         def write(*args: Any, **kwargs: Any) -> Any:
+            # What a write meets, readers see from then on.
+            if self._before and name in ("claim", "take_over", "share", "release", "mark_done"):
+                self._before.pop(args[0] if isinstance(args[0], tuple) else rows.key(args[0]), None)
             self._unseen.append(lambda: on_replica(*args, **kwargs))
             if self._unseen_for and name in ("write", "add"):
                 self.show(*map(rows.key, args[0] if name == "write" else args))
@@ -84,13 +88,17 @@ class ReplicatedTable:
 
         return write
 
-    def move(self, cancellation: Row, job: Row, **on: Any) -> bool:
-        took_effect: bool = self._write("move")(cancellation, job, **on)
-        if took_effect:
+    def move(self, cancellation: Row, job: Row, *, change: KeyChange | None = None, **on: Any) -> MoveOutcome:
+        if change is not None:
+            self._before.pop(rows.key(change.row), None)
+        before = {} if change is None else self._leader.read([rows.key(change.row)]).rows
+        outcome: MoveOutcome = self._write("move")(cancellation, job, change=change, **on)
+        if outcome is MoveOutcome.DONE:
             late = {rows.key(row): self._late() for row in (cancellation, job)}
             self._unseen_for |= {key: reads for key, reads in late.items() if reads}
+            self._before |= before if self._late() else {}
             self._hide()
-        return took_effect
+        return outcome
 
     def change(self, change: Change) -> bool:
         head = rows.key(change.head)
@@ -109,6 +117,11 @@ class ReplicatedTable:
         self._before.pop(key, None)
         is_as_read: bool = self._write("plan")(key, **on)
         return is_as_read
+
+    @property
+    def existing(self) -> Mapping[str, Mapping[str, Row]]:
+        """The rows that there are, by their keys, whoever sees them."""
+        return self._leader._rows
 
     def is_seen(self, head: Key) -> bool:
         return head not in self._before

@@ -11,6 +11,7 @@ from typing import Any
 from dueline.core import message, rows, tick
 from dueline.core.job import JobId, Partition
 from dueline.core.partitions import Periods
+from dueline.core.ports import MoveOutcome
 from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE
 from dueline.schedules import changes, head
@@ -314,8 +315,9 @@ class World:
         except Crash:
             me.crashed = True  # its other tasks end at their next call
             raise
-        if call.name == "table.move" and answer:
-            self.table.show(*map(rows.key, call.args))
+        if call.name == "table.move" and answer is MoveOutcome.DONE:
+            change = call.kwargs["change"]
+            self.table.show(*map(rows.key, [*call.args, *([] if change is None else [change.row])]))
         if call.name == "table.change" and answer:
             self.table.show(*map(rows.key, [call.args[0].head, *call.args[0].cancellations]))
         if isinstance(me.action, actions.Alter):
