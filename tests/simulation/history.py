@@ -218,32 +218,44 @@ class History:
         self.start(actions.Ingest(), after=at + 1, stream=stream, plan={stream.pick([1, 2]): Pause(2)})
 
     def _of_names(self, stream: Stream, queue: str) -> None:
-        """Let two callers or three make calls under one key, each perhaps again once its attempt must have ended."""
+        """Let callers make calls under one key, each perhaps again once its attempt must have ended."""
         if not stream.once_in(3):
             return
         for number in range(stream.pick([1, 1, 2])):
             around = stream.pick(DUE)
             self._due.append(around)
-            for call in range(stream.pick([2, 3, 4, 6])):
-                due = stream.pick([around, around, around + 1, *MOVED_TO])
-                action = actions.Named(
-                    key=f"name {number}",
-                    call=stream.pick([f"call {call}", f"call {call}", ""]),
-                    what=stream.pick(["schedule", "schedule", "schedule", "cancel", "reschedule"]),
-                    if_exists=stream.pick([IfExists.KEEP, IfExists.REPLACE, IfExists.REPLACE, IfExists.FAIL]),
-                    due=due,
-                    is_delay=stream.once_in(4),
-                    content=stream.pick([1, 1, 2]),
-                    queue=queue,
-                    buffered=stream.once_in(4),
-                )
-                if action.is_delay and not action.call:
-                    action = replace(action, is_delay=False)
-                at = stream.pick([0, 0, 30, 60, max(0.0, around - LOOKAHEAD), self._when(stream, [around])])
+            fence = max(0.0, around - LOOKAHEAD)
+            meet = stream.pick([0, 30, max(0.0, fence - 1), fence, fence + 1, around + RETAINED + 1])
+            calls = stream.pick([2, 3, 4, 6])
+            for call in range(calls):
+                action = self._named(stream, queue, key=f"name {number}", call=f"call {call}", around=around)
+                at = stream.pick([0, meet, meet, meet, meet + CALL_IS_OVER, self._when(stream, [around])])
                 for attempt in range(stream.pick([1, 2, 2, 3])):
                     after = at + attempt * stream.pick([CALL_IS_OVER, 2 * MINUTE, 5 * MINUTE])
-                    plan = {stream.below(8): stream.pick(CUT_OFF)} if stream.once_in(2) else {}
-                    self.start(action, after=after, stream=stream, plan=plan, has_faults=False)
+                    self.start(action, after=after, stream=stream, plan=self._cut_off(stream, action), has_faults=False)
+
+    def _named(self, stream: Stream, queue: str, *, key: str, call: str, around: float) -> actions.Named:
+        what = stream.pick(["schedule", "schedule", "schedule", "cancel", "reschedule"])
+        name = stream.pick([call, call, ""])
+        return actions.Named(
+            key=key,
+            call=name,
+            what=what,
+            if_exists=stream.pick([IfExists.KEEP, IfExists.REPLACE, IfExists.REPLACE, IfExists.FAIL]),
+            due=stream.pick([around, around, around + 1, *MOVED_TO]),
+            is_delay=bool(name) and stream.once_in(4),
+            content=stream.pick([1, 1, 2]),
+            queue=queue,
+            buffered=stream.once_in(4),
+        )
+
+    def _cut_off(self, stream: Stream, action: actions.Named) -> Plan:
+        """Return what befalls an attempt, if anything: it ends halfway, or another call comes in between."""
+        if not stream.once_in(2):
+            return {}
+        other = self._named(stream, action.queue, key=action.key, call=f"other of {action.call}", around=action.due)
+        between = Interleaved([replace(other, is_delay=False), *stream.some([actions.Tick(0), actions.Ingest()])])
+        return {stream.below(8): stream.pick([*CUT_OFF, between, between, between])}
 
     def _submit(self, stream: Stream, queue: str) -> list[float]:
         at = stream.pick(SUBMITTED)
