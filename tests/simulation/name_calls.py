@@ -15,7 +15,7 @@ from dueline.core.submit import SubmitResult
 from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError, JobNotFound
 from tests.builders import NOW
 from tests.simulation import actions
-from tests.simulation.record import LIVES, ONE_JOB, Record, Violation
+from tests.simulation.record import LIVES, ONE_JOB, STAYS, Record, Violation
 from tests.wire import Call
 
 if TYPE_CHECKING:
@@ -135,9 +135,11 @@ def _note_moved(record: Record, me: "Running", old: JobId, new: JobId) -> None:
 
 def _cancel(world: "World", me: "Running", action: actions.Named) -> str:
     record, settings = world.record, world.stores.settings[action.queue]
+    waited = _waiting(world, action)
     try:
         id = read_name(action.key, action.queue, table=me.core.table, now=me.process.now()).id
     except JobNotFound:
+        _check_none_lived(world, action, waited)
         return "there is no such job"
     promised = set(record.promised)
     result = cancel(id, queue=settings, table=me.core.table, clock=me.process)
@@ -147,7 +149,20 @@ def _cancel(world: "World", me: "Running", action: actions.Named) -> str:
         record.cancel_requested[each] = min(record.cancel_requested.get(each, float("inf")), me.process.monotonic())
     if result.state is State.CANCELLED:
         record.promised |= {id, result.id}
+        _check_none_lived(world, action, waited)
     return f"{result.state} {result.id}"
+
+
+def _waiting(world: "World", action: actions.Named) -> list[JobId]:
+    key = rows.name_key(action.queue, action.key)
+    return world.record.names.waiting(key, world.table.existing, now=world.scheduler.now())
+
+
+def _check_none_lived(world: "World", action: actions.Named, waited: list[JobId]) -> None:
+    """Raise Violation if a job of a name, or what it was moved to, waited all the time in which a call cancelled it."""
+    for id in _waiting(world, action):
+        if not world.record.line_of(id).isdisjoint(waited):
+            raise Violation(STAYS, f"{id} waited under {action.key} while a cancel answered that none does")
 
 
 def _reschedule(world: "World", me: "Running", action: actions.Named) -> str:

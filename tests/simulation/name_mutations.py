@@ -1,11 +1,18 @@
 """What must not be left out of names: each mutation breaks one rule, and names the promises that then break."""
 
 from tests.simulation.mutation import BOTH, EXACT, LOST, NEITHER, SECOND, mutation
-from tests.simulation.record import CALLS, LIVES, ONE_JOB
+from tests.simulation.record import CALLS, LIVES, ONE_JOB, STAYS
 
 ANY = (CALLS, LIVES, ONE_JOB, LOST, EXACT, BOTH, NEITHER, SECOND)
 
 IN_NAMES = [
+    mutation(
+        "a cancel by a key stops at a job that was moved",
+        "core/cancel.py",
+        "            if not moved:\n                return written\n",
+        "            if moved is not None:\n                return written\n",
+        STAYS,
+    ),
     mutation(
         "a key is taken over whatever job it names by now",
         "testing/memory_table.py",

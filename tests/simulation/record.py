@@ -253,6 +253,7 @@ def _may_be_missed(head: Head, scheduled_for: datetime, *, now: datetime) -> boo
 CALLS = "a call makes one job"
 ONE_JOB = "one job a name"
 LIVES = "an answer names a job that lives"
+STAYS = "a cancel by key leaves no job"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -280,9 +281,13 @@ class NameRecord:
 
     def check(self, key: Key, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> None:
         """Raise Violation if several jobs of a name wait, by the rows that there are."""
-        waiting = [id for id in self.jobs[key] if _waits(id, existing, now=now)]
+        waiting = self.waiting(key, existing, now=now)
         if len(waiting) > 1:
             raise Violation(ONE_JOB, f"{' and '.join(map(str, waiting))} wait under {key[1]}")
+
+    def waiting(self, key: Key, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> list[JobId]:
+        """Return the jobs of a name that wait."""
+        return [id for id in self.jobs[key] if _waits(id, existing, now=now)]
 
 
 def _waits(id: JobId, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> bool:
