@@ -120,7 +120,7 @@ def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
     settings, now, query = REGISTRY.queue(queue), DEPLOYMENT.clock.now(), app.current_event.query_string_parameters
     span = requests.validate(requests.JobsQuery, query).span(now=now)
     if "key" in query:
-        return answers.found_answer(*status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now))
+        return answers.look_up_answer(*status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now))
     page = list_jobs(span, queue=settings, table=DEPLOYMENT.table, now=now, spread=DEPLOYMENT.spread)
     return answers.page_of_jobs(page)
 
@@ -129,8 +129,8 @@ def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
 def look_up(queue: str, id: str) -> answers.JobWithPayload:
     """Return a job's state, and its payload while it waits."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
-    found = status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return answers.found_answer(*found)
+    result = status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
+    return answers.look_up_answer(*result)
 
 
 @app.patch("/queues/<queue>/jobs/<id>")

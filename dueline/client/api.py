@@ -73,9 +73,9 @@ def job_ref(id: object, *, queue: object, key: object) -> JobRef:
         return JobId.parse(id)  # type: ignore[arg-type]  # it may be anything
     if id is None and queue is not None and key is not None:
         return JobKey(queue=queue_name(queue), key=checked_key(key))  # type: ignore[arg-type]
-    given = {"id": id, "queue": queue, "key": key}
-    names = [name for name, value in given.items() if value is not None]
-    raise InvalidJob(f"{' and '.join(names) or 'nothing'} given: give an id, or a queue and a key")
+    arguments = {"id": id, "queue": queue, "key": key}
+    names = [name for name, value in arguments.items() if value is not None]
+    raise InvalidJob(f"{' and '.join(names) or 'nothing'} arguments: give an id, or a queue and a key")
 
 
 class Api(Protocol):

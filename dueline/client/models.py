@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
-from dueline.core import idempotency, instant, names
+from dueline.core import idempotency, instant, keys
 from dueline.core import job as core
 from dueline.core.job import JobId, Route, State, check_kind, check_priority, check_tenant, checked_key
 from dueline.core.listing import FAR_END
@@ -68,7 +68,7 @@ class NewJob:
             delay=_checked_seconds(self.delay),
             key=None if self.key is None else checked_key(self.key),
             if_exists=_checked_rule(self.if_exists),
-            call=None if self.idempotency_key is None else names.checked_call(self.idempotency_key),
+            call=None if self.idempotency_key is None else keys.checked_call(self.idempotency_key),
             id=None if self.id is None else str(idempotency.parsed(self.id)),
             kind=self.kind,
             tenant=self.tenant,

@@ -7,8 +7,8 @@ from functools import partial
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Partition, Route, State
+from dueline.core.keys import jobs_under
 from dueline.core.move import MOST_HOPS, too_many_hops
-from dueline.core.names import jobs_under
 from dueline.core.partitions import check_partition, states_of, undeclared
 from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
 from dueline.core.queue_settings import QueueSettings
@@ -20,7 +20,7 @@ from dueline.errors import RETRYABLE, DuelineError, JobNotFound, NotYet, Unavail
 class CancelResult:
     """A job that was cancelled, and what that promises: CANCELLED or CANCEL_REQUESTED.
 
-    `moved_from` is the id that was given, if the job was moved since.
+    `moved_from` is the id that was original, if the job was moved since.
     """
 
     id: JobId
@@ -64,7 +64,7 @@ class CancelMany:
         undecided = [each for each in written if isinstance(each, _Written) and each.needs_fence]
         fences = self._states_of({each.id.partition for each in undecided})
         results = self.spread(partial(self._settle, fences=fences), written)
-        return [_moved(result, given=id) for id, result in zip(ids, results, strict=True)]
+        return [_moved(result, original=id) for id, result in zip(ids, results, strict=True)]
 
     def run_by_keys(self, keys: Sequence[object]) -> list[CancelResult | DuelineError]:
         """Cancel the job of each key, as `run` does; JobNotFound is the error of a key that names none."""
@@ -73,7 +73,7 @@ class CancelMany:
             ids = jobs_under(keys, self.queue.name, table=self.table, now=self.clock.now(), spread=self.spread)
         except RETRYABLE as error:
             return [error.copy() for _ in keys]
-        return [_without_given(each) for each in self.run(ids)]
+        return [_of_key(each) for each in self.run(ids)]
 
     def _follow(self, written: "list[_Written | DuelineError]") -> "list[_Written | DuelineError]":
         """Cancel in place of each job that was moved the one that took its place, and so on."""
@@ -147,15 +147,15 @@ def _moved_to(written: _Written | DuelineError) -> JobId | None:
     return rows.moved_to(written.cancellation) if isinstance(written, _Written) else None
 
 
-def _moved(result: CancelResult | DuelineError, *, given: JobId | DuelineError) -> CancelResult | DuelineError:
+def _moved(result: CancelResult | DuelineError, *, original: JobId | DuelineError) -> CancelResult | DuelineError:
     """Return a result that says under which id its job was cancelled, if it has another one now."""
-    if isinstance(result, CancelResult) and isinstance(given, JobId) and given != result.id:
-        return replace(result, moved_from=given)
+    if isinstance(result, CancelResult) and isinstance(original, JobId) and original != result.id:
+        return replace(result, moved_from=original)
     return result
 
 
-def _without_given(result: CancelResult | DuelineError) -> CancelResult | DuelineError:
-    """Return a result of a key: no id was given."""
+def _of_key(result: CancelResult | DuelineError) -> CancelResult | DuelineError:
+    """Return a result of a key: no id was named."""
     return replace(result, moved_from=None) if isinstance(result, CancelResult) else result
 
 

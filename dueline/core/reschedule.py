@@ -7,7 +7,7 @@ from typing import NoReturn
 from uuid import UUID, uuid5
 
 from dueline import errors
-from dueline.core import instant, names, rows
+from dueline.core import instant, keys, rows
 from dueline.core.job import Job, JobId, Route
 from dueline.core.move import MOST_HOPS, Intent, Mover, Rows, read, too_many_hops
 from dueline.core.partitions import check_partition
@@ -39,7 +39,7 @@ class RescheduleResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Wish:
+class _NewTime:
     """When a job is to be due, from `earliest` to `due`: a time in the past became the present of an earlier call."""
 
     due: datetime
@@ -95,7 +95,7 @@ class Reschedule:
             raise InvalidJob("at and delay are both missing: give one of them")
         due = Request(at=at, delay=delay).due(now=self._clock.now())
         earliest = due if at is None else min(due, instant.round_up(at))
-        wish = _Wish(due=due, earliest=earliest, call=None if call is None else names.checked_call(call))
+        time = _NewTime(due=due, earliest=earliest, call=None if call is None else keys.checked_call(call))
         for _ in range(_ATTEMPTS):
             row = None if key is None else self._named(key)
             source = id if row is None else row.id
@@ -104,14 +104,14 @@ class Reschedule:
             earlier = row.call_of(call) if row and call else None
             if earlier is not None:
                 return RescheduleResult(id=self._tail(earlier.id), moved_from=earlier.id, was_before=True)
-            if (result := self._attempt(source, row, wish)) is not None:
+            if (result := self._attempt(source, row, time)) is not None:
                 return result
         raise NotYet(f"job {source} was moved by others at each of {_ATTEMPTS} attempts: try again")
 
-    def _named(self, key: str) -> names.NameRow:
-        return names.read_name(key, self._queue.name, table=self._table, now=self._clock.now())
+    def _named(self, key: str) -> keys.KeyRow:
+        return keys.read_key(key, self._queue.name, table=self._table, now=self._clock.now())
 
-    def _attempt(self, source: JobId, row: "names.NameRow | None", wish: _Wish) -> RescheduleResult | None:
+    def _attempt(self, source: JobId, row: "keys.KeyRow | None", time: _NewTime) -> RescheduleResult | None:
         """Follow a job to where it is now, and move it; None if it was changed meanwhile."""
         id, now = source, self._clock.now()
         for _ in range(MOST_HOPS + 1):
@@ -120,18 +120,18 @@ class Reschedule:
             moved = moved_to(cancellation) if cancellation and id.route is Route.TABLE else None
             if moved is None:
                 break
-            if wish.call is not None and moved.uid == wish.uid_after(id, new_uid=self._new_uid):
+            if time.call is not None and moved.uid == time.uid_after(id, new_uid=self._new_uid):
                 return RescheduleResult(id=self._tail(moved), moved_from=source, was_before=True)
             id = moved
         else:
             raise too_many_hops(source)
-        if id != source and cancellation is None and wish.earliest <= id.due <= wish.due:
+        if id != source and cancellation is None and time.earliest <= id.due <= time.due:
             return RescheduleResult(id=id, moved_from=source, was_before=True)
         movable = self._movable(id, existing, now=now)
-        if id.due == wish.due:
+        if id.due == time.due:
             return RescheduleResult(id=id, moved_from=source, was_before=True)
-        job = self._successor(movable, wish)
-        change = None if row is None else row.moved(job, call=wish.call, now=now)
+        job = self._successor(movable, time)
+        change = None if row is None else row.moved(job, call=time.call, now=now)
         fence = rows.read_state(existing.get(rows.state_key(id.partition))).fence
         is_done = self._mover.run(Intent(job=job, old=id, change=change), fence=fence)
         return RescheduleResult(id=job.id, moved_from=source, was_before=False) if is_done else None
@@ -180,10 +180,10 @@ class Reschedule:
         check_movable(job)
         return job
 
-    def _successor(self, job: Job, wish: _Wish) -> Job:
+    def _successor(self, job: Job, time: _NewTime) -> Job:
         # In the same partition, so that one fence speaks for both.
-        id = replace(job.id, due=wish.due, uid=wish.uid_after(job.id, new_uid=self._new_uid))
-        successor = replace(job, id=id, expires=wish.due + self._queue.retention)
+        id = replace(job.id, due=time.due, uid=time.uid_after(job.id, new_uid=self._new_uid))
+        successor = replace(job, id=id, expires=time.due + self._queue.retention)
         return successor if job.offloaded_bytes is None else self._with_payload(successor)
 
     def _with_payload(self, job: Job) -> Job:

@@ -8,8 +8,8 @@ from itertools import chain
 
 from dueline.core import instant, rows
 from dueline.core.job import Job, JobId, Route, State, check_kind, origin_fields
+from dueline.core.keys import read_key
 from dueline.core.move import MOST_HOPS, naming, too_many_hops
-from dueline.core.names import read_name
 from dueline.core.partitions import check_partition
 from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
 from dueline.core.queue_settings import QueueSettings
@@ -97,11 +97,11 @@ _MOST_AT_ONCE = READ_KEYS // _KEYS_READ
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """A job's state. `moved_from` is the id that was given, if the job was moved since and has another one now.
+    """A job's state. `moved_from` is the id that was original, if the job was moved since and has another one now.
 
     If its queue is set to `track` its jobs, `outcome` is what workers noted of its last attempt, and decides the state.
     Of a run of a schedule by the table's route, which has a row that says so, there are its `schedule` and
-    `scheduled_for`. `job` is what a look-up of a single job found in the table, while it waits there.
+    `scheduled_for`. `job` is what a look-up of a single job its_rows in the table, while it waits there.
     """
 
     state: State
@@ -125,11 +125,11 @@ def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -
     attempt failed and the job waits for a retry. Raises JobNotFound for an id that no submission can have made, past a
     job's retention, or when its partition never existed; Throttled or Unavailable, also after 32 moves.
     """
-    found = _follow([id], queue=queue, read=table.read)[id]
-    if isinstance(found, DuelineError):
-        raise found
-    present, status = _status(id, found, queue=queue, now=now)
-    return present, replace(status, job=_waiting(present, status.state, found.reading))
+    its_rows = _follow([id], queue=queue, read=table.read)[id]
+    if isinstance(its_rows, DuelineError):
+        raise its_rows
+    present, status = _status(id, its_rows, queue=queue, now=now)
+    return present, replace(status, job=_waiting(present, status.state, its_rows.reading))
 
 
 def statuses_of(
@@ -155,17 +155,17 @@ def _statuses(
         return table.read(keys)
 
     def status(id: JobId) -> JobStatus:
-        found = by_id[id]
-        if isinstance(found, DuelineError):
-            raise found.copy(job_id=str(id))
-        return _status(id, found, queue=queue, now=now)
+        its_rows = by_id[id]
+        if isinstance(its_rows, DuelineError):
+            raise its_rows.copy(job_id=str(id))
+        return _status(id, its_rows, queue=queue, now=now)
 
     by_id, now = _follow(ids, queue=queue, read=read), clock.now()
     return [(id, attempt(status, id)) for id in ids]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Found:
+class _JobRows:
     """The id that a job has now, and what was read of it."""
 
     id: JobId
@@ -174,9 +174,9 @@ class _Found:
 
 def _follow(
     ids: Sequence[JobId], *, queue: QueueSettings, read: Callable[[Sequence[Key]], BatchRead]
-) -> dict[JobId, _Found | DuelineError]:
+) -> dict[JobId, _JobRows | DuelineError]:
     """Read what there is of each job as it is now: a read for all of them, and one more a move for those moved."""
-    found = dict[JobId, _Found | DuelineError]()
+    its_rows = dict[JobId, _JobRows | DuelineError]()
     pending = {id: id for id in ids}
     for _ in range(MOST_HOPS + 1):
         if not pending:
@@ -184,10 +184,10 @@ def _follow(
         try:
             reading = read(list(dict.fromkeys(key for id in pending.values() for key in _keys_read(id, queue))))
         except RETRYABLE as error:
-            return found | dict.fromkeys(pending, error)
-        found |= {given: _Found(id=id, reading=reading) for given, id in pending.items()}
-        pending = {given: to for given, id in pending.items() if (to := _moved_to(id, reading))}
-    return found | {given: too_many_hops(id) for given, id in pending.items()}
+            return its_rows | dict.fromkeys(pending, error)
+        its_rows |= {original: _JobRows(id=id, reading=reading) for original, id in pending.items()}
+        pending = {original: to for original, id in pending.items() if (to := _moved_to(id, reading))}
+    return its_rows | {original: too_many_hops(id) for original, id in pending.items()}
 
 
 def _moved_to(id: JobId, reading: BatchRead) -> JobId | None:
@@ -195,14 +195,14 @@ def _moved_to(id: JobId, reading: BatchRead) -> JobId | None:
     return moved_to(cancellation) if cancellation else None
 
 
-def _status(given: JobId, found: _Found, *, queue: QueueSettings, now: datetime) -> JobStatus:
-    id, existing = found.id, found.reading.rows
-    if not found.reading.unread.isdisjoint(_keys_read(id, queue)):
+def _status(original: JobId, its_rows: _JobRows, *, queue: QueueSettings, now: datetime) -> JobStatus:
+    id, existing = its_rows.id, its_rows.reading.rows
+    if not its_rows.reading.unread.isdisjoint(_keys_read(id, queue)):
         raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
     outcome = _outcome_of(id, existing, now=now)
     state = outcome.state if outcome else state_of(id, existing, queue=queue, now=now)
     schedule, planned_for = _origin_of(existing.get(rows.job_key(id)))
-    moved = None if id == given else given
+    moved = None if id == original else original
     return id, Status(state=state, moved_from=moved, outcome=outcome, schedule=schedule, scheduled_for=planned_for)
 
 
@@ -326,7 +326,7 @@ def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime)
 
     Raises JobNotFound where there is none, or where it is past its retention; Throttled or Unavailable.
     """
-    name = read_name(key, queue.name, table=table, now=now)
+    name = read_key(key, queue.name, table=table, now=now)
     id, status = status_of(name.id, queue=queue, table=table, now=now)
     is_submitted = name.is_done
     return id, _by_key(id) if is_submitted and status.state is State.UNRECORDED else replace(status, moved_from=None)

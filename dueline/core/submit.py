@@ -10,9 +10,9 @@ from operator import attrgetter
 from dueline.core import idempotency, instant, rows
 from dueline.core.dispatch import Dispatcher
 from dueline.core.job import Job, JobId, Partition, Route, State, checked_key
+from dueline.core.keys import JobKeys, NamedJob, checked_call, content_hash
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.move import Mover
-from dueline.core.names import Names, Wish, checked_call, content_hash
 from dueline.core.payloads import Content, Offload, content_of, hash_of, inline, is_large
 from dueline.core.ports import BatchFailure, Clock, Payloads, Queue, Table, cut
 from dueline.core.queue_settings import QueueSettings, not_there
@@ -45,9 +45,9 @@ from dueline.errors import (
 class Submission:
     """A job on its way, its payload as it was given, and the delay that its caller gave, which SQS gets as it is.
 
-    `earliest` is the time that was wished, where that is past: its job is due now. `call` is the name of the call, and
-    `row` the key of the row that makes a repeat of it the same job. `is_new`: the job was made by this call, and not by
-    one that died before it had submitted it.
+    `earliest` is the time that was requested, where that is past: its job is due now. `call` is the name of the call,
+    and `row` the key of the row that makes a repeat of it the same job. `is_new`: the job was made by this call, and
+    not by one that died before it had submitted it.
     """
 
     job: Job
@@ -138,7 +138,7 @@ class Submit:
         self._writer = TableWriter(table=table, dispatcher=lambda _: dispatcher, clock=self._clock, spread=self._spread)
         self._offload = Offload(queue.name, payloads=payloads, clock=self._clock)
         mover = Mover(table=table, inbound=inbound, clock=self._clock)
-        self._names = Names(queue, table=table, mover=mover, clock=self._clock, new_uid=new_uid)
+        self._keys = JobKeys(queue, table=table, mover=mover, clock=self._clock, new_uid=new_uid)
         self._breaker = breaker
         self._direct_horizon = direct_horizon
         self._new_uid = new_uid
@@ -273,7 +273,7 @@ class Submit:
     def _name(self, draft: Submission, *, until: float) -> Draft:
         """Give a job its name, or return the one that has it."""
         job, content = draft.job, draft.content
-        wish = Wish(
+        desired = NamedJob(
             job=job,
             earliest=draft.earliest,
             content=content_hash(job, payload_hash=hash_of(content)),
@@ -282,7 +282,7 @@ class Submit:
             place=partial(self._offload.place, content=content),
         )
         try:
-            claim = self._names.claim(wish, until=until)
+            claim = self._keys.claim(desired, until=until)
         except RETRYABLE as error:
             return error  # which job has the key is not known
         named = replace(job, id=claim.id, expires=claim.id.due + self._queue.retention)

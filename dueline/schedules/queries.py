@@ -126,12 +126,12 @@ def _planned_runs(head: Head, latest: datetime) -> Iterator[tuple[RunRecord, dat
                 yield run, id.due + each.retention
 
 
-def _record(run: RunRecord, found: JobStatus | DuelineError, *, is_kept: bool) -> RunRecord:
-    if isinstance(found, JobNotFound):
+def _record(run: RunRecord, result: JobStatus | DuelineError, *, is_kept: bool) -> RunRecord:
+    if isinstance(result, JobNotFound):
         return replace(run, state=RunState.FORGOTTEN)
-    if isinstance(found, DuelineError):
-        raise found
-    _, status = found
+    if isinstance(result, DuelineError):
+        raise result
+    _, status = result
     if status.state is State.UNRECORDED:
         return replace(run, state=RunState.MISSED if is_kept else RunState.FORGOTTEN)
     state = _STATES.get(status.state) or RunState(status.state.value)

@@ -287,7 +287,7 @@ def scheduled_or_refused(
     return {"error": problem(status)} if isinstance(status, DuelineError) else scheduled_answer(result, status)
 
 
-def found_answer(id: JobId, status: Status) -> JobWithPayload:
+def look_up_answer(id: JobId, status: Status) -> JobWithPayload:
     """Return what a look-up found: while it waits in the table, with its payload."""
     payload = {} if status.job is None else _content(status.job)
     return cast("JobWithPayload", {**status_answer(id, status), **payload})

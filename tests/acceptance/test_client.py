@@ -71,10 +71,10 @@ def test_job_moves_and_is_listed_until_cancelled(client: Client) -> None:
     moved = client.reschedule(job.id, at=job.due - DAY)
     assert moved.due == job.due - DAY
     assert client.reschedule(job.id, at=job.due - DAY) == moved
-    found = client.get(job.id)
-    assert (found.id, found.moved_from, found.state) == (moved.id, job.id, State.SCHEDULED)
-    assert isinstance(found, ScheduledJob)
-    assert found.payload == {"to": "ann"}
+    job_now = client.get(job.id)
+    assert (job_now.id, job_now.moved_from, job_now.state) == (moved.id, job.id, State.SCHEDULED)
+    assert isinstance(job_now, ScheduledJob)
+    assert job_now.payload == {"to": "ann"}
     around = {"start": moved.due, "end": moved.due + timedelta(seconds=1)}
     entries = [each for each in client.jobs("flood", **around) if each.id == moved.id]
     assert [(each.payload, each.state) for each in entries] == [({"to": "ann"}, State.SCHEDULED)]

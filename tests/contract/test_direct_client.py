@@ -470,8 +470,8 @@ def test_repeated_move_returns_current_state(client, session):
 def test_direct_client_follows_moves_and_keys(client, session):
     job = client.schedule("emails", {"to": "ann"}, delay=HOUR, key="order 5")
     moved = client.reschedule(job.id, delay=2 * HOUR)
-    found = client.get(job.id)
-    assert (found.id, found.moved_from, found.payload) == (moved.id, job.id, {"to": "ann"})
+    answer = client.get(job.id)
+    assert (answer.id, answer.moved_from, answer.payload) == (moved.id, job.id, {"to": "ann"})
     assert client.get(queue="emails", key="order 5").id == moved.id
     first, missing = client.cancel_many(queue="emails", keys=["order 5", "order 6"])
     assert (first, type(missing)) == (State.CANCELLED, JobNotFound)

@@ -250,7 +250,7 @@ class History:
         )
 
     def _cut_off(self, stream: Stream, action: actions.Named) -> Plan:
-        """Return what befalls an attempt, if anything: it ends halfway, or another call comes in between."""
+        """Return what happens to an attempt, if anything: it ends halfway, or another call comes in between."""
         if not stream.once_in(2):
             return {}
         other = self._named(stream, action.queue, key=action.key, call=f"other of {action.call}", around=action.due)

@@ -16,6 +16,7 @@ from tests.simulation.mutation import (
     kept,
     mutation,
 )
+from tests.simulation.name_mutations import IN_NAMES
 from tests.simulation.schedule_mutations import IN_SCHEDULES
 
 IN_TICK = [
@@ -303,8 +304,8 @@ IN_LEVELS = [
     mutation(
         "a moved job forgets its priority",
         "core/reschedule.py",
-        "replace(job, id=id, expires=wish.due + self._queue.retention)",
-        "replace(job, id=id, expires=wish.due + self._queue.retention, priority=1)",
+        "replace(job, id=id, expires=time.due + self._queue.retention)",
+        "replace(job, id=id, expires=time.due + self._queue.retention, priority=1)",
         LEVEL,
     ),
 ]
@@ -604,4 +605,4 @@ IN_TTL = [
     ),
 ]
 OF_JOBS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE, *IN_WHAT_IS_UNSEEN]
-MUTATIONS = [*OF_JOBS, *IN_TTL, *IN_SCHEDULES]
+MUTATIONS = [*OF_JOBS, *IN_NAMES, *IN_TTL, *IN_SCHEDULES]

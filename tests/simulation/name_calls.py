@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dueline.core import rows
 from dueline.core.cancel import cancel
 from dueline.core.job import Job, JobId, State
-from dueline.core.names import read_name
+from dueline.core.keys import read_key
 from dueline.core.ports import MoveOutcome
 from dueline.core.request import Request
 from dueline.core.rows import Key, Row, moved_to
@@ -137,7 +137,7 @@ def _cancel(world: "World", me: "Running", action: actions.Named) -> str:
     record, settings = world.record, world.stores.settings[action.queue]
     waited = _waiting(world, action)
     try:
-        id = read_name(action.key, action.queue, table=me.core.table, now=me.process.now()).id
+        id = read_key(action.key, action.queue, table=me.core.table, now=me.process.now()).id
     except JobNotFound:
         _check_none_lived(world, action, waited)
         return "there is no such job"

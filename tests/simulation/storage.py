@@ -120,7 +120,7 @@ class ReplicatedTable:
 
     @property
     def existing(self) -> Mapping[str, Mapping[str, Row]]:
-        """The rows that there are, by their keys, whoever sees them."""
+        """The rows that there are, by their keys, also those that readers do not see yet."""
         return self._leader._rows
 
     def is_seen(self, head: Key) -> bool:

@@ -55,10 +55,10 @@ KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 def test_job_is_found_by_its_key(api):
     for sent in (KEYED, {"payload": 1, "delay": 3600, "key": "x/&y"}):
         _, job = request(api, "POST", "/queues/emails/jobs", sent)
-        found = call_api(api, "GET", "/queues/emails/jobs", query={"key": sent["key"]})
-        assert found == request(api, "GET", f"/queues/emails/jobs/{job['id']}")
+        answer = call_api(api, "GET", "/queues/emails/jobs", query={"key": sent["key"]})
+        assert answer == request(api, "GET", f"/queues/emails/jobs/{job['id']}")
         del job["created"]
-        assert found == (200, {**job, "payload": 1, "key": sent["key"], "priority": 1})
+        assert answer == (200, {**job, "payload": 1, "key": sent["key"], "priority": 1})
     for query, status in (({"key": "order"}, 404), ({"key": "ü"}, 400), ({"key": ""}, 400)):
         assert call_api(api, "GET", "/queues/emails/jobs", query=query)[0] == status, query
     refused, answer = call_api(api, "GET", "/queues/emails/jobs", query={"key": "x/&y", "limit": "1", "from": SOON})

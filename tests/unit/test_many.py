@@ -350,8 +350,8 @@ def test_async_calls_return_the_same(client):
             await client.cancel(queue="emails", key="7"),
         )
 
-    job, (first, second), state, found, by_key = asyncio.run(send_request())
-    assert (found.id[-1], by_key) == ("7", State.CANCELLED)
+    job, (first, second), state, answer, by_key = asyncio.run(send_request())
+    assert (answer.id[-1], by_key) == ("7", State.CANCELLED)
     assert isinstance(job, Job)
     assert isinstance(first, Job)
     assert isinstance(second, DuelineError)

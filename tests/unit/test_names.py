@@ -7,8 +7,8 @@ import pytest
 
 from dueline.core import rows
 from dueline.core.job import Partition, Route, State
+from dueline.core.keys import MOST_CALLS, read_key
 from dueline.core.message import KEY_CHANGE, Message
-from dueline.core.names import MOST_CALLS, read_name
 from dueline.core.request import IfExists, Request
 from dueline.core.submit import SubmitResult
 from dueline.errors import (
@@ -50,7 +50,7 @@ def error_of(system, request):
 
 def holder(system, key=KEY, queue="emails"):
     """Return the id that a key's row has."""
-    return read_name(key, queue, table=system.table, now=system.clock.now()).id
+    return read_key(key, queue, table=system.table, now=system.clock.now()).id
 
 
 def pass_time(system, *, hours=4):
@@ -119,7 +119,7 @@ def test_waiting_job_is_replaced(at, payload):
     assert (sent.payload, sent.tenant, sent.key) == (str(payload), "b", KEY)
 
 
-def test_same_wish_replaces_nothing():
+def test_same_request_replaces_nothing():
     system = System()
     first = result_of(system, named())
     again = result_of(system, named(if_exists=REPLACE))
@@ -161,12 +161,12 @@ def test_job_that_left_is_kept(payload):
     assert system.arrived() == [first.job.id]
 
 
-@pytest.mark.parametrize(("wish", "is_another"), [({}, False), ({"payload": 2}, True), ({"at": LATER}, True)])
-def test_job_that_left_is_replaced_by_another(wish, is_another):
+@pytest.mark.parametrize(("change", "is_another"), [({}, False), ({"payload": 2}, True), ({"at": LATER}, True)])
+def test_job_that_left_is_replaced_by_another(change, is_another):
     system = System()
     first = result_of(system, named())
     pass_time(system, hours=1)
-    second = result_of(system, named(**{"at": SOON, **wish}, if_exists=REPLACE))
+    second = result_of(system, named(**{"at": SOON, **change}, if_exists=REPLACE))
     assert second.is_new is is_another
     pass_time(system)
     assert system.arrived() == [first.job.id, *([second.job.id] if is_another else [])]
@@ -258,9 +258,9 @@ def test_key_lives_as_long_as_its_moved_job():
     first = result_of(system, named())
     moved = system.reschedule(first.job.id, at=NOW + timedelta(days=300))
     key, cancelled = rows.name_key("emails", KEY), rows.cancellation_key(first.job.id)
-    found = system.table.read([key, cancelled]).rows
-    assert found[key]["ttl"] == int((moved.due + RETENTION).timestamp())
-    assert found[cancelled]["ttl"] > moved.due.timestamp()
+    answer = system.table.read([key, cancelled]).rows
+    assert answer[key]["ttl"] == int((moved.due + RETENTION).timestamp())
+    assert answer[cancelled]["ttl"] > moved.due.timestamp()
 
 
 # Soon, buffered, at the same moment, and in between

@@ -85,8 +85,8 @@ def test_many_moved_jobs_are_read_together():
     system.put(*jobs)
     moved = [system.reschedule(job.id, delay=2 * AN_HOUR) for job in jobs]
     system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
-    found = statuses_of([each.id for each in jobs], queue=a_queue(), table=system.table, clock=system.clock, until=1)
-    assert [present for present, _ in found.values()] == moved
+    answer = statuses_of([each.id for each in jobs], queue=a_queue(), table=system.table, clock=system.clock, until=1)
+    assert [present for present, _ in answer.values()] == moved
     assert calls == ["table.read"] * 2
 
 

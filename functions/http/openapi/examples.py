@@ -70,7 +70,7 @@ def moved() -> Any:
 
 def waiting() -> Any:
     job = Job(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION, key="welcome-ann")
-    return answers.found_answer(_JOB, Status(state=State.SCHEDULED, job=job))
+    return answers.look_up_answer(_JOB, Status(state=State.SCHEDULED, job=job))
 
 
 def failed() -> Any:

@@ -29,7 +29,7 @@ _ATTEMPTS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NamedCall:
+class RememberedCall:
     """A call that a key's row remembers: its job, whether that was submitted, and when another took its place."""
 
     call: str
@@ -39,7 +39,7 @@ class NamedCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NameRow:
+class KeyRow:
     """The row of a key, as it was read: its job, the call that made it, and the calls whose jobs it displaced.
 
     `content` is the hash of what a worker gets. `is_released`: its job was refused, and never sent.
@@ -51,13 +51,13 @@ class NameRow:
     content: str
     is_done: bool
     is_released: bool
-    calls: tuple[NamedCall, ...]
+    calls: tuple[RememberedCall, ...]
 
-    def call_of(self, call: str) -> NamedCall | None:
+    def call_of(self, call: str) -> RememberedCall | None:
         """Return what is remembered of a displaced call."""
         return next((each for each in self.calls if each.call == call), None)
 
-    def displaced_by(self, added: NamedCall | None, *, now: datetime) -> str:
+    def displaced_by(self, added: RememberedCall | None, *, now: datetime) -> str:
         """Return the calls to remember, with one that is added, as text. Raises Unavailable where there is no room."""
         oldest = int(now.timestamp()) - CALL_IS_KEPT_SECONDS
         kept = [each for each in self.calls if each.displaced > oldest]
@@ -68,13 +68,13 @@ class NameRow:
         return json.dumps([[each.call, str(each.id), each.is_done, each.displaced] for each in kept])
 
     @property
-    def current(self) -> NamedCall | None:
+    def current(self) -> RememberedCall | None:
         """The call that made its job, to be remembered; None of one whose job was refused."""
-        return None if self.is_released else NamedCall(call=self.call, id=self.id, is_done=self.is_done)
+        return None if self.is_released else RememberedCall(call=self.call, id=self.id, is_done=self.is_done)
 
     def moved(self, job: Job, *, call: str | None, now: datetime) -> KeyChange:
         """Return what a move by this key does to its row: the call that moves is remembered."""
-        added = NamedCall(call=call or "", id=job.id, is_done=True)
+        added = RememberedCall(call=call or "", id=job.id, is_done=True)
         row = {**rows.moved_key_row(job), "calls": self.displaced_by(added, now=now)}
         return KeyChange(expected=str(self.id), row=row)
 
@@ -84,14 +84,14 @@ class NameRow:
         return KeyChange(expected=str(self.id), row={**row, "call": call, "content": content})
 
     @classmethod
-    def of(cls, row: Row, *, key: str, queue: str) -> "NameRow":
+    def of(cls, row: Row, *, key: str, queue: str) -> "KeyRow":
         """Return what a key's row says. Raises KeyReused where it says nothing: a direct producer may write anything.
 
         One that names a job of another queue says nothing either: it is not to reach that queue with others' rights.
         """
         try:
             calls = tuple(
-                NamedCall(call=str(call), id=JobId.parse(id), is_done=bool(is_done), displaced=int(displaced))
+                RememberedCall(call=str(call), id=JobId.parse(id), is_done=bool(is_done), displaced=int(displaced))
                 for call, id, is_done, displaced in json.loads(str(row.get("calls", "[]")))
             )
             id = JobId.parse(str(row.get("id")))
@@ -112,7 +112,7 @@ def checked_call(call: object) -> str:
         raise InvalidJob(f"idempotency_key{str(error).removeprefix('key')}") from None
 
 
-def read_name(key: str, queue: str, *, table: Table, now: datetime) -> NameRow:
+def read_key(key: str, queue: str, *, table: Table, now: datetime) -> KeyRow:
     """Return the row of a key whose job is not past its retention.
 
     Raises JobNotFound where there is none, InvalidJob for what is no key, Throttled or Unavailable.
@@ -124,7 +124,7 @@ def read_name(key: str, queue: str, *, table: Table, now: datetime) -> NameRow:
 def jobs_under(
     keys: Sequence[object], queue: str, *, table: Table, now: datetime, spread: ParallelMap
 ) -> list[JobId | DuelineError]:
-    """Return the job of each key, or the error that `read_name` would raise; 100 keys are read at once.
+    """Return the job of each key, or the error that `read_key` would raise; 100 keys are read at once.
 
     Raises Throttled or Unavailable.
     """
@@ -132,16 +132,16 @@ def jobs_under(
     of_rows = {rows.name_key(queue, key) for key in checked if isinstance(key, str)}
     name_in = partial(_name_in, reading=read_all(of_rows, table=table, spread=spread), queue=queue, now=now)
     names = (attempt(name_in, key) if isinstance(key, str) else key for key in checked)
-    return [name.id if isinstance(name, NameRow) else name for name in names]
+    return [name.id if isinstance(name, KeyRow) else name for name in names]
 
 
-def _name_in(key: str, reading: BatchRead, *, queue: str, now: datetime) -> NameRow:
+def _name_in(key: str, reading: BatchRead, *, queue: str, now: datetime) -> KeyRow:
     row_key = rows.name_key(queue, key)
     if row_key in reading.unread:
         raise Unavailable(f"the row of key {key!r} could not be read: try again")
     row = reading.rows.get(row_key)
     try:
-        read = NameRow.of(row, key=key, queue=queue) if row and rows.is_live(row, now=now) else None
+        read = KeyRow.of(row, key=key, queue=queue) if row and rows.is_live(row, now=now) else None
     except KeyReused:
         read = None
     if read is None or read.is_released:
@@ -156,11 +156,11 @@ def content_hash(job: Job, *, payload_hash: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class NamedJob:
     """A job to be scheduled under its key, with the hash of its content, and the name of the call, if it has one.
 
-    `earliest` is the time that was wished, where that is past: another call's present may lie between. `place` returns
-    a job with its payload where that is kept.
+    `earliest` is the time that was requested, where that is past: another call's present may lie between. `place`
+    returns a job with its payload where that is kept.
     """
 
     job: Job
@@ -174,13 +174,13 @@ class Wish:
     def key(self) -> str:
         return self.job.key or ""
 
-    def is_met_by(self, name: NameRow, tail: JobId) -> bool:
-        """Return whether the job of a key has the content and the time that are wished."""
+    def is_met_by(self, name: KeyRow, tail: JobId) -> bool:
+        """Return whether the job of a key has the content and the time that are requested."""
         return name.content == self.content and self.earliest <= tail.due <= self.job.id.due
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class KeyResult:
     """The job that a call gets under a key. `is_done`: it was submitted. `is_new`: this call made it.
 
     `moved_from` is the job that it replaced, if it did.
@@ -198,7 +198,7 @@ class _State(Enum):
     WAITING = "waiting"
 
 
-class Names:
+class JobKeys:
     """Gives the jobs of a queue their names. `mover` moves what is replaced, `new_uid` returns a random UUID."""
 
     def __init__(
@@ -206,73 +206,77 @@ class Names:
     ) -> None:
         self._queue, self._table, self._mover, self._clock, self._new_uid = queue, table, mover, clock, new_uid
 
-    def claim(self, wish: Wish, *, until: float) -> Claim:
-        """Return the job that is to be submitted for a wish, or that has its key already.
+    def claim(self, desired: NamedJob, *, until: float) -> KeyResult:
+        """Return the job that a call is to submit, or the one that has its key already.
 
-        Begins no request after `until` (monotonic): a later attempt of the same call may have begun. Raises KeyReused
+        Begins no request after `until` (monotonic): a later attempt of the same call may have started. Raises KeyReused
         when the key's job has another content and is not to be replaced, JobExists when there is one and is not to be,
         InvalidJob, Throttled or Unavailable.
         """
         for _ in range(_ATTEMPTS):
             self._check_time(until)
-            row = rows.name_row(wish.job, call=wish.call or "", content=wish.content)
+            row = rows.name_row(desired.job, call=desired.call or "", content=desired.content)
             there = self._table.claim(row, now=self._clock.now())
-            name = NameRow.of(there, key=wish.key, queue=self._queue.name)
-            claim = self._of_this_call(name, wish) or self._of_another(name, wish, until=until)
+            name = KeyRow.of(there, key=desired.key, queue=self._queue.name)
+            claim = self._of_this_call(name, desired) or self._of_another(name, desired, until=until)
             if claim is not None:
                 return claim
-        raise NotYet(f"key {wish.key!r} was changed by others at each of {_ATTEMPTS} attempts: try again")
+        raise NotYet(f"key {desired.key!r} was changed by others at each of {_ATTEMPTS} attempts: try again")
 
     def _check_time(self, until: float) -> None:
         if self._clock.monotonic() >= until:
             raise NotYet("out of time: it was not scheduled")
 
-    def _of_this_call(self, name: NameRow, wish: Wish) -> Claim | None:
+    def _of_this_call(self, name: KeyRow, desired: NamedJob) -> KeyResult | None:
         """Return the job that this call has made under the key, whatever became of it."""
-        if name.id == wish.job.id:
-            return Claim(id=name.id, is_done=False, is_new=True)
-        if not wish.call:
+        if name.id == desired.job.id:
+            return KeyResult(id=name.id, is_done=False, is_new=True)
+        if not desired.call:
             return None
-        if name.call == wish.call and not name.is_released:
-            self._check_content(name, name.id, wish)
+        if name.call == desired.call and not name.is_released:
+            self._check_content(name, name.id, desired)
             return self._unless_released(name, is_new=True)
-        earlier = name.call_of(wish.call)
-        return None if earlier is None else Claim(id=earlier.id, is_done=earlier.is_done, is_new=True)
+        earlier = name.call_of(desired.call)
+        return None if earlier is None else KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)
 
-    def _check_content(self, name: NameRow, id: JobId, wish: Wish) -> None:
-        if name.content != wish.content:
-            raise KeyReused(f"key is {wish.key!r}: it belongs to job {id}, which has another payload, kind or tenant")
+    def _check_content(self, name: KeyRow, id: JobId, desired: NamedJob) -> None:
+        if name.content != desired.content:
+            raise KeyReused(
+                f"key is {desired.key!r}: it belongs to job {id}, which has another payload, kind or tenant"
+            )
 
-    def _unless_released(self, name: NameRow, *, is_new: bool) -> Claim | None:
+    def _unless_released(self, name: KeyRow, *, is_new: bool) -> KeyResult | None:
         """Return a key's own job, which others may submit too: then it is not released. None: it was, just now."""
         if name.is_done:
-            return Claim(id=name.id, is_done=True, is_new=is_new)
+            return KeyResult(id=name.id, is_done=True, is_new=is_new)
         if not self._table.share(rows.name_key(self._queue.name, name.key), id=str(name.id)):
             return None
-        return Claim(id=name.id, is_done=False, is_new=is_new)
+        return KeyResult(id=name.id, is_done=False, is_new=is_new)
 
-    def _of_another(self, name: NameRow, wish: Wish, *, until: float) -> Claim | None:
-        """Return what becomes of a wish beside the key's job; None: that has changed, begin again."""
+    def _of_another(self, name: KeyRow, desired: NamedJob, *, until: float) -> KeyResult | None:
+        """Return what a call gets beside the key's job; None: that has changed, begin again."""
         followed = (name, name.id, _State.CANCELLED, "") if name.is_released else self._look(name)
         if followed is None:
             return None
         self._check_time(until)
         name, tail, state, fence = followed
         if state is _State.CANCELLED:
-            return self._take_over(name, wish)
-        if wish.if_exists is IfExists.FAIL:
-            error = JobExists(f"key is {wish.key!r}: job {tail} has it, and if_exists is 'fail'")
+            return self._take_over(name, desired)
+        if desired.if_exists is IfExists.FAIL:
+            error = JobExists(f"key is {desired.key!r}: job {tail} has it, and if_exists is 'fail'")
             error.job_id = str(tail)
             raise error
         is_undone = not name.is_done and tail == name.id
-        if wish.if_exists is IfExists.REPLACE and not wish.is_met_by(name, tail):
+        if desired.if_exists is IfExists.REPLACE and not desired.is_met_by(name, tail):
             is_waiting = state is _State.WAITING
-            return self._replace(name, tail, wish, fence=fence) if is_waiting else self._take_over(name, wish)
+            return self._replace(name, tail, desired, fence=fence) if is_waiting else self._take_over(name, desired)
         if is_undone or state is _State.WAITING:
-            self._check_content(name, tail, wish)
-        return self._unless_released(name, is_new=False) if is_undone else Claim(id=tail, is_done=True, is_new=False)
+            self._check_content(name, tail, desired)
+        return (
+            self._unless_released(name, is_new=False) if is_undone else KeyResult(id=tail, is_done=True, is_new=False)
+        )
 
-    def _look(self, name: NameRow) -> tuple[NameRow, JobId, _State, str] | None:
+    def _look(self, name: KeyRow) -> tuple[KeyRow, JobId, _State, str] | None:
         """Follow a key's job to where it is now; return its row, that job, its state and its fence.
 
         None where the row has changed meanwhile: begin again.
@@ -297,26 +301,26 @@ class Names:
             name, id = again, moved
         raise too_many_hops(name.id)
 
-    def _read_again(self, name: NameRow) -> NameRow | None:
+    def _read_again(self, name: KeyRow) -> KeyRow | None:
         row_key = rows.name_key(self._queue.name, name.key)
         row = read(name.id, row_key, table=self._table).get(row_key)
-        return NameRow.of(row, key=name.key, queue=self._queue.name) if row else None
+        return KeyRow.of(row, key=name.key, queue=self._queue.name) if row else None
 
-    def _take_over(self, name: NameRow, wish: Wish) -> Claim | None:
+    def _take_over(self, name: KeyRow, desired: NamedJob) -> KeyResult | None:
         now = self._clock.now()
-        displaced = None if wish.call and name.call == wish.call else name.current
-        row = rows.name_row(wish.job, call=wish.call or "", content=wish.content)
+        displaced = None if desired.call and name.call == desired.call else name.current
+        row = rows.name_row(desired.job, call=desired.call or "", content=desired.content)
         row = {**row, "calls": name.displaced_by(displaced, now=now)}
         is_ours = self._table.take_over(row, expected=str(name.id))
-        return Claim(id=wish.job.id, is_done=False, is_new=True) if is_ours else None
+        return KeyResult(id=desired.job.id, is_done=False, is_new=True) if is_ours else None
 
-    def _replace(self, name: NameRow, tail: JobId, wish: Wish, *, fence: str) -> Claim | None:
-        """Move a key's job, with the content that is wished. Its partition stays, so that one fence speaks for both."""
-        id = replace(tail, due=wish.job.id.due, uid=self._new_uid())
+    def _replace(self, name: KeyRow, tail: JobId, desired: NamedJob, *, fence: str) -> KeyResult | None:
+        """Move a key's job, with the new content. Its partition stays, so that one fence speaks for both."""
+        id = replace(tail, due=desired.job.id.due, uid=self._new_uid())
         change = name.replaced(
-            replace(wish.job, id=id), call=wish.call or "", content=wish.content, now=self._clock.now()
+            replace(desired.job, id=id), call=desired.call or "", content=desired.content, now=self._clock.now()
         )
-        job = wish.place(replace(wish.job, id=id))
+        job = desired.place(replace(desired.job, id=id))
         if not self._mover.run(Intent(job=job, old=tail, change=change), fence=fence):
             return None
-        return Claim(id=id, is_done=True, is_new=False, moved_from=tail)
+        return KeyResult(id=id, is_done=True, is_new=False, moved_from=tail)
