@@ -37,8 +37,8 @@ IN_NAMES = [
     mutation(
         "a job that was claimed and not submitted is answered as it is",
         "core/keys.py",
-        "        if name.is_done:\n            return Claim(",
-        "        if name.is_done or not is_new:\n            return Claim(",
+        "        if name.is_done:\n            return KeyResult(",
+        "        if name.is_done or not is_new:\n            return KeyResult(",
         *ANY,
     ),
     mutation(
@@ -46,21 +46,21 @@ IN_NAMES = [
         "core/keys.py",
         "        if is_undone or state is _State.WAITING:\n            self._check_content(name, tail, desired)\n",
         "        if is_undone and name.content != desired.content:\n"
-        "            return Claim(id=tail, is_done=True, is_new=False)\n",
+        "            return KeyResult(id=tail, is_done=True, is_new=False)\n",
         *ANY,
     ),
     mutation(
         "a key's row forgets the calls that were displaced",
         "core/keys.py",
-        "        return None if earlier is None else Claim(id=earlier.id, is_done=earlier.is_done, is_new=True)\n",
+        "        return None if earlier is None else KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)\n",
         "        return None\n",
         *ANY,
     ),
     mutation(
         "a displaced call counts as submitted",
         "core/keys.py",
-        "Claim(id=earlier.id, is_done=earlier.is_done, is_new=True)",
-        "Claim(id=earlier.id, is_done=True, is_new=True)",
+        "KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)",
+        "KeyResult(id=earlier.id, is_done=True, is_new=True)",
         *ANY,
     ),
     mutation(

@@ -42,6 +42,7 @@ def test_queue_has_its_settings(one_more: Assembly) -> None:
             "visibility_timeout": 120,
             "longest_run": 900,
             "max_receives": 10,
+            "message_retention": 2 * 86_400,
             "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
         },
         "deployed": {"version": __version__},
