@@ -28,6 +28,7 @@ def test_created_job_has_all_its_fields(http: httpx.Client) -> None:
         "due": "2030-01-01T08:00:00.000Z",
         "route": "table",
         "state": "scheduled",
+        "created": True,
     }
 
 

@@ -1,14 +1,15 @@
-"""Idempotency keys: under one there is one job."""
+"""Keys: under one there is one job; and names of calls, whose repeats make one."""
 
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
-from dueline import Client, KeyReused
+from dueline import Client, JobExists, KeyReused, State
 from tests.acceptance.conftest import Figure
 from tests.acceptance.inbox import Inbox
 
@@ -25,31 +26,72 @@ def post(http: httpx.Client, body: dict[str, Any], **headers: str) -> httpx.Resp
     return http.post("/queues/plain/jobs", json=body, headers=headers)
 
 
-def test_header_is_the_key_as_well(http: httpx.Client, key: str) -> None:
+def test_repeated_call_makes_one_job(http: httpx.Client, key: str) -> None:
     header = {"Idempotency-Key": key}
     first = post(http, {"payload": 1, "delay": DAY}, **header)
-    assert post(http, {"payload": 1, "delay": DAY}, **header).json()["id"] == first.json()["id"]
-    assert post(http, {"payload": 1, "delay": DAY, "key": key}).json()["id"] == first.json()["id"]
-    assert post(http, {"payload": 1, "delay": DAY, "key": key}, **header).json()["id"] == first.json()["id"]
+    assert (first.status_code, first.json()["created"]) == (201, True)
+    again = post(http, {"payload": 1, "delay": DAY}, **header)
+    assert (again.status_code, again.json()) == (200, {**first.json(), "created": False})
+    assert post(http, {"payload": 1, "delay": DAY, "idempotency_key": key}).json()["id"] == first.json()["id"]
+    assert post(http, {"payload": 2, "delay": DAY}, **header).status_code == 422
 
 
-def test_each_of_many_jobs_has_its_own_key(http: httpx.Client, key: str) -> None:
-    jobs = [{"payload": 1, "delay": DAY, "key": f"{key} {number // 2}"} for number in range(10)]
-    answer = post(http, {"jobs": jobs}, **{"Idempotency-Key": key})
-    assert answer.status_code == 400
-    assert "Idempotency-Key" in answer.json()["detail"]
-    answers = post(http, {"jobs": jobs}).json()["jobs"]
-    assert len({each["id"] for each in answers}) == 5
-    assert [each["id"] for each in post(http, {"jobs": jobs}).json()["jobs"]] == [each["id"] for each in answers]
+def test_each_of_many_jobs_is_a_call(http: httpx.Client, key: str) -> None:
+    jobs = [{"payload": 1, "delay": DAY} for _ in range(10)]
+    first, again = (post(http, {"jobs": jobs}, **{"Idempotency-Key": key}).json()["jobs"] for _ in range(2))
+    assert len({each["id"] for each in first}) == 10
+    assert [each["id"] for each in again] == [each["id"] for each in first]
+
+
+def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
+    """Scheduled, moved, scheduled again, cancelled by an id of before, and scheduled anew: each as a caller expects."""
+    first = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
+    moved = client.reschedule(first.id, delay=2 * DAY)
+    again = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
+    assert (first.created, again.created, again.id) == (True, False, moved.id)
+    for now in (client.get(first.id), client.get(moved.id), client.get(queue="plain", key=key)):
+        assert (now.id, now.state) == (moved.id, State.SCHEDULED)
+    last = client.reschedule(queue="plain", key=key, delay=3 * DAY)
+    assert client.cancel(first.id) is State.CANCELLED
+    assert {client.get(id).state for id in (first.id, moved.id, last.id)} == {State.CANCELLED}
+    anew = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
+    assert (anew.created, anew.state, client.get(queue="plain", key=key).id) == (True, State.SCHEDULED, anew.id)
+    assert client.cancel(queue="plain", key=key) is State.CANCELLED
+
+
+@pytest.mark.parametrize("has_left", [False, True], ids=["waiting", "left"])
+def test_key_of_a_job_is_kept_replaced_or_refused(client: Client, key: str, has_left: bool) -> None:
+    schedule = partial(client.schedule, "plain", key=key)
+    first = schedule(1, delay=0 if has_left else DAY)
+    assert schedule(1, delay=DAY).id == first.id
+    with pytest.raises(JobExists) as exists:
+        schedule(1, delay=DAY, if_exists="fail")
+    assert exists.value.job_id == first.id
+    if not has_left:
+        with pytest.raises(KeyReused):
+            schedule(2, delay=DAY)
+    second = schedule(2, delay=2 * DAY, if_exists="replace")
+    assert second.id != first.id
+    assert (second.created, second.moved_from) == ((True, None) if has_left else (False, first.id))
+    assert client.get(queue="plain", key=key).id == second.id
 
 
 @pytest.mark.parametrize(
-    ("headers", "wrong"), [({}, "x" * 256), ({}, 5), ({"Idempotency-Key": "another"}, "one"), ({}, "naïve")]
+    ("fields", "named"),
+    [
+        ({"key": "x" * 256}, "key is "),
+        ({"key": 5}, "key is "),
+        ({"key": "naïve"}, "key is "),
+        ({"key": "k", "if_exists": "no"}, "if_exists is "),
+        ({"if_exists": "fail"}, "if_exists is 'fail', and there is no key"),
+        ({"key": "k", "if_exists": "replace", "delay": 60}, "if_exists is 'replace', with a delay of 60"),
+        ({"kind": "Welcome"}, "kind is "),
+    ],
 )
-def test_bad_key_is_400_and_named(http: httpx.Client, headers: dict[str, str], wrong: Any) -> None:
-    answer = post(http, {"payload": 1, "key": wrong}, **headers)
-    assert answer.status_code == 400
-    assert answer.json()["detail"].startswith("key is ")
+def test_bad_key_is_400_and_named(http: httpx.Client, fields: dict[str, Any], named: str) -> None:
+    answer = post(http, {"payload": 1, **fields})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["detail"].startswith(named)
 
 
 def test_calls_at_once_under_one_key_make_one_job(
@@ -68,5 +110,5 @@ def test_calls_at_once_under_one_key_make_one_job(
     came = [each.body for each in {each.id: each for each in list(plain.landed)}.values() if key in each.body]
     assert figure("keys with several jobs, by what came", len(came) - len(numbers)) == 0
     for number in numbers:
-        with pytest.raises(KeyReused):
-            client.schedule("plain", "another payload", key=f"{key} {number}")
+        again = client.schedule("plain", "another payload", key=f"{key} {number}")
+        assert (again.created, again.id) == (False, ids[number * REPEATS])
