@@ -25,7 +25,9 @@ def send_to(address: str) -> SubmittedRun:
 
 def make_up_for(start: datetime, end: datetime) -> Sequence[SubmittedRun]:
     """Run it for the days that were missed. Called again for the same span, it sends nothing twice."""
-    return schedules.backfill("digest", start=start, end=end, key=f"{start.isoformat()} to {end.isoformat()}")
+    return schedules.backfill(
+        "digest", start=start, end=end, idempotency_key=f"{start.isoformat()} to {end.isoformat()}"
+    )
 
 
 def send(*, to: str, text: str) -> None:

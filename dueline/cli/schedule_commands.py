@@ -26,7 +26,9 @@ From = Annotated[datetime, options.time_option("Times from then on.", "--from")]
 To = Annotated[datetime, options.time_option("Times before then.", "--to")]
 Before = Annotated[datetime | None, options.time_option("Runs before then.")]
 Most = Annotated[int, typer.Option(min=1, max=100, help="How many at most.")]
-Key = Annotated[str | None, typer.Option(help="Its idempotency key: repeated with it, nothing runs twice.")]
+Call = Annotated[
+    str | None, typer.Option("--idempotency-key", help="The name of this call: repeated with it, nothing runs twice.")
+]
 RunPayload = Annotated[
     str | None, typer.Option(metavar="JSON", help="In place of the schedule's; - reads stdin, @name a file.")
 ]
@@ -89,13 +91,14 @@ def run(
     queue: options.Queue,
     name: Name,
     payload: RunPayload = None,
-    key: Key = None,
+    idempotency_key: Call = None,
     if_match: IfMatch = None,
 ) -> None:
     """Run a schedule now, paused or not. Its own runs are not affected."""
     this = connect.run_of(ctx)
     content: dict[str, Any] = {} if payload is None else {"payload": options.payload(payload)}
-    _show_submitted(this, [this.client.schedules(queue).run(name, key=key, if_match=if_match, **content)])
+    content |= {"idempotency_key": idempotency_key, "if_match": if_match}
+    _show_submitted(this, [this.client.schedules(queue).run(name, **content)])
 
 
 def backfill(
@@ -104,7 +107,7 @@ def backfill(
     name: Name,
     start: From,
     end: To,
-    key: Key = None,
+    idempotency_key: Call = None,
     if_match: IfMatch = None,
 ) -> None:
     """Run a schedule now for its times in a past span.
@@ -112,7 +115,8 @@ def backfill(
     A span may have 500 runs at most.
     """
     this = connect.run_of(ctx)
-    runs = this.client.schedules(queue).backfill(name, start=start, end=end, key=key, if_match=if_match)
+    once: dict[str, Any] = {"idempotency_key": idempotency_key, "if_match": if_match}
+    runs = this.client.schedules(queue).backfill(name, start=start, end=end, **once)
     _show_submitted(this, runs)
 
 

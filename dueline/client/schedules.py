@@ -13,7 +13,8 @@ from urllib.parse import urlencode
 
 from dueline.client.models import OUTCOME, Fields, number_of, read_optional, reader, text_of, warn_of_unreadable
 from dueline.core import instant
-from dueline.core.job import checked_key, checked_schedule_name
+from dueline.core.job import checked_schedule_name
+from dueline.core.keys import checked_call
 from dueline.core.request import json_text
 from dueline.core.retry import Calls
 from dueline.core.text import shown
@@ -257,26 +258,37 @@ class Schedules:
         return self._send("DELETE", self._path_of(name), read=Schedule.of, headers=_matching(if_match))
 
     def run(
-        self, name: str, *, payload: object = ..., key: str | None = None, if_match: str | None = None
+        self, name: str, *, payload: object = ..., idempotency_key: str | None = None, if_match: str | None = None
     ) -> SubmittedRun:
         """Run a schedule now, paused or not, with its payload or another one; its own runs are not touched.
 
-        Called again with the same `key`, it returns the run that is there, whatever the schedule is by then. Raises
-        ScheduleNotFound, ScheduleChanged or InvalidSchedule, or KeyReused for a key that went with another payload.
+        Called again with the same `idempotency_key`, it returns the run that is there, whatever the schedule is by
+        then. Raises ScheduleNotFound, ScheduleChanged or InvalidSchedule, or KeyReused for one that went with another
+        payload.
         """
         body = _json_of({}) if payload is ... else _json_of({}, payload=payload)
-        return self._send_with_key(f"{self._path_of(name)}/run", body, SubmittedRun.of, key=key, if_match=if_match)
+        return self._send_named(
+            f"{self._path_of(name)}/run", body, SubmittedRun.of, call=idempotency_key, if_match=if_match
+        )
 
     def backfill(
-        self, name: str, *, start: datetime, end: datetime, key: str | None = None, if_match: str | None = None
+        self,
+        name: str,
+        *,
+        start: datetime,
+        end: datetime,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
     ) -> Sequence[SubmittedRun]:
         """Run a schedule, now, for each instant of its rule from `start` to just before `end`, which has passed.
 
-        At most 500, which may overlap. Called again with the same `key`, it returns the runs that are there, whatever
-        the schedule is by then. Raises as `run` does, KeyReused for a key that went with another span.
+        At most 500, which may overlap. Called again with the same `idempotency_key`, it returns the runs that are
+        there, whatever the schedule is by then. Raises as `run` does, KeyReused for one that went with another span.
         """
         body = _json_of({"from": _aware("start", start), "to": _aware("end", end)})
-        return self._send_with_key(f"{self._path_of(name)}/backfill", body, _read_submitted, key=key, if_match=if_match)
+        return self._send_named(
+            f"{self._path_of(name)}/backfill", body, _read_submitted, call=idempotency_key, if_match=if_match
+        )
 
     def history(self, name: str, most: int = 10, *, before: datetime | None = None) -> Sequence[Run]:
         """Return the last runs whose time has come, 1 to 100 of them, the latest first.
@@ -332,15 +344,15 @@ class Schedules:
 
         return self._calls.run(create)
 
-    def _send_with_key(
-        self, path: str, body: str, read: Callable[[Any], A], *, key: str | None, if_match: str | None
+    def _send_named(
+        self, path: str, body: str, read: Callable[[Any], A], *, call: str | None, if_match: str | None
     ) -> A:
-        """Post under a key, which is made before the first try where none is given; an error of a try has that key."""
-        key = str(uuid.uuid4()) if key is None else checked_key(key)
+        """Post under the name of the call, which is made before the first try; an error of a try has it."""
+        call = str(uuid.uuid4()) if call is None else checked_call(call)
         try:
-            return self._send("POST", path, body, read=read, headers={"idempotency-key": key, **_matching(if_match)})
+            return self._send("POST", path, body, read=read, headers={"idempotency-key": call, **_matching(if_match)})
         except RETRYABLE as error:
-            error.key = key
+            error.idempotency_key = call
             raise
 
     def _send(

@@ -92,8 +92,8 @@ def test_rule_round_trips(api, schedules):
 
 def test_runs_and_backfills_are_idempotent_by_key(api, schedules):
     schedules.put("digest", every=86_400, payload=1)
-    first = schedules.run("digest", payload=None, key="k")
-    assert schedules.run("digest", payload=None, key="k") == first
+    first = schedules.run("digest", payload=None, idempotency_key="k")
+    assert schedules.run("digest", payload=None, idempotency_key="k") == first
     assert schedules.run("digest").id != first.id
     bodies = [request.json for request in api.requests if request.path.endswith("/run")]
     assert bodies == [{"payload": None}, {"payload": None}, {}]
@@ -185,7 +185,7 @@ def test_error_of_a_run_has_its_key(api_server):
     client = Client(Client.connect(url=api_server.url)._api, patience=Patience(attempts=1))
     with pytest.raises(Unavailable) as refusal:
         client.schedules("emails").run("digest")
-    assert refusal.value.key == api_server.requests[0].headers["idempotency-key"]
+    assert refusal.value.idempotency_key == api_server.requests[0].headers["idempotency-key"]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_error_of_a_run_has_its_key(api_server):
         (lambda them: them.put("a", every=60, payload={1j}), InvalidSchedule, "payload"),
         (lambda them: them.get("../../jobs"), InvalidSchedule, "name"),
         (lambda them: them.pause("a", if_match="a\nb"), InvalidSchedule, "if_match"),
-        (lambda them: them.run("a", key="k\r\n"), InvalidJob, "key"),
+        (lambda them: them.run("a", idempotency_key="k\r\n"), InvalidJob, "idempotency_key"),
         (lambda them: them.backfill("a", start=START, end="x"), InvalidSchedule, "end"),
         (lambda them: them.history("a", before=5), InvalidSchedule, "before"),
     ],
