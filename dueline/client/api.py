@@ -75,7 +75,7 @@ def job_ref(id: object, *, queue: object, key: object) -> JobRef:
         return JobKey(queue=queue_name(queue), key=checked_key(key))  # type: ignore[arg-type]
     arguments = {"id": id, "queue": queue, "key": key}
     names = [name for name, value in arguments.items() if value is not None]
-    raise InvalidJob(f"{' and '.join(names) or 'nothing'} arguments: give an id, or a queue and a key")
+    raise InvalidJob(f"{' and '.join(names) or 'nothing'} given: give an id, or a queue and a key")
 
 
 class Api(Protocol):

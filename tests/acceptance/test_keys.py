@@ -44,7 +44,7 @@ def test_each_of_many_jobs_is_a_call(http: httpx.Client, key: str) -> None:
 
 
 def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
-    """Scheduled, moved, scheduled again, cancelled by an id of before, and scheduled anew: each as a caller expects."""
+    """Scheduled, moved, scheduled again, cancelled by an earlier id, and scheduled once more: each as a caller expects."""
     first = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
     moved = client.reschedule(first.id, delay=2 * DAY)
     again = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
@@ -54,8 +54,8 @@ def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
     last = client.reschedule(queue="plain", key=key, delay=3 * DAY)
     assert client.cancel(first.id) is State.CANCELLED
     assert {client.get(id).state for id in (first.id, moved.id, last.id)} == {State.CANCELLED}
-    anew = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
-    assert (anew.created, anew.state, client.get(queue="plain", key=key).id) == (True, State.SCHEDULED, anew.id)
+    next_job = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
+    assert (next_job.created, next_job.state, client.get(queue="plain", key=key).id) == (True, State.SCHEDULED, next_job.id)
     assert client.cancel(queue="plain", key=key) is State.CANCELLED
 
 

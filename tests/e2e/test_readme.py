@@ -22,7 +22,7 @@ from tests.waiting import HANG_SECONDS, wait_until
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 CLIENT, WORKER, SCHEDULE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-IN_LAMBDA, PLAIN = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "worker.md").read_text(), re.DOTALL)[-2:]
+IN_LAMBDA, PLAIN = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "worker.md").read_text(), re.DOTALL)[-3::2]
 (SIGNED,) = re.findall(r"(    curl --aws-sigv4 .*?)\n\n", README, re.DOTALL)
 (FIRST,) = re.findall(r"    make up\n(    API=.*?)\n\n", README, re.DOTALL)
 

@@ -138,18 +138,29 @@ class Drill:
             self.system.tick(partition)
 
     def cancel(self, id):
-        self.unasked.discard(id)
-        if self.system.cancel(id) == State.CANCELLED:
-            self.promised[id] = self.arrived[id]
+        result = self.system.cancel_job(id)
+        self.unasked -= {id, result.id}
+        if result.state == State.CANCELLED:
+            self.promised |= {each: self.arrived[each] for each in (id, result.id)}
 
     def move(self, id):
+        """Move a job from where it is now, by any of its ids."""
+        while moved := self._moved(id):
+            id = moved
         try:
             new = self.system.reschedule(id, delay=1200)
         except (AlreadyFinished, *RETRYABLE):
             return
+        if new == id:
+            return
         self.unasked.discard(id)
         self.promised[id] = self.arrived[id]
         self._accept(new)
+
+    def _moved(self, id):
+        key = rows.cancellation_key(id)
+        row = self.system.table.read([key]).rows.get(key)
+        return row and rows.moved_to(row)
 
     def _accept(self, id):
         # A move to the same time is answered as before.
@@ -281,7 +292,7 @@ def test_look_says_what_the_restore_does(deployment):
     states = {
         job: deployment.look_up(job) for job in (answers.cancelled.id, answers.moved.id, answers.waits.id, answers.new)
     }
-    assert list(states.values()) == [State.CANCELLED, State.CANCELLED, State.SCHEDULED, State.SCHEDULED]
+    assert list(states.values()) == [State.CANCELLED, State.SCHEDULED, State.SCHEDULED, State.SCHEDULED]
 
 
 def test_existing_rows_stay_and_are_reported(deployment):

@@ -12,15 +12,15 @@ from schemathesis.core.failures import AcceptedNegativeData, Failure, ServerErro
 from schemathesis.openapi.checks import RejectedPositiveData
 
 _DOCUMENT = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text())
-_KEY = _DOCUMENT["components"]["parameters"]["key"]
+_KEY = _DOCUMENT["components"]["parameters"]["call"]
 # Limits that move with the clock, two fields that must fit each other, and places that only an answer can show.
 _BEYOND_SCHEMAS = re.compile(
     r"(at|from|to) is \S+: it must be from "
     r"|to is \S+: it must not be before from"
     r"|next is .*: must be the `next` of an earlier answer"
-    r"|Idempotency-Key is .*: it is for one job"
-    r"|key is .*, and Idempotency-Key another one"
-    r"|key is .*: it was used for (job|something else) "
+    r"|key is .*: it (belongs to|was used for) "
+    r"|idempotency_key is .*: it was used for "
+    r"|(key is .*: job .* has it, and|if_exists is)"
     r"|id and key are both given"
     r"|(jitter|end|count|start) is .*: it must (be whole seconds|be after|come with start|name one|have an instant)"
     r"|schedule \S+ is there already"
@@ -50,7 +50,7 @@ def filter_failure(context: HookContext, failure: Failure, case: Case, response:
 
 def _is_each_for_itself(body: Any, response: Response) -> bool:
     """Return whether many were sent, and each that is wrong has its error, in its place."""
-    many = isinstance(body, dict) and len(body) == 1 and (body.get("jobs") or body.get("ids"))
+    many = isinstance(body, dict) and len(body) == 1 and (body.get("jobs") or body.get("ids") or body.get("keys"))
     if not many:
         return False
     valid = _job if "jobs" in body else _id
