@@ -58,7 +58,7 @@ def _note_rows(world: "World", row: Row) -> set[Key]:
 
 
 def _note_move(world: "World", me: "Running", call: Call, args: tuple[Any, ...]) -> set[Key]:
-    job, change = rows.read_job(args[1]), call.kwargs["change"]
+    job, change = rows.read_job(args[1]), call.kwargs.get("change")
     if job.key is None:
         return set()
     world.record.names.jobs[_row_of(job)][job.id] = None

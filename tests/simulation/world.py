@@ -316,7 +316,7 @@ class World:
             me.crashed = True  # its other tasks end at their next call
             raise
         if call.name == "table.move" and answer is MoveOutcome.DONE:
-            change = call.kwargs["change"]
+            change = call.kwargs.get("change")
             self.table.show(*map(rows.key, [*call.args, *([] if change is None else [change.row])]))
         if call.name == "table.change" and answer:
             self.table.show(*map(rows.key, [call.args[0].head, *call.args[0].cancellations]))
