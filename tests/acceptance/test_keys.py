@@ -55,7 +55,11 @@ def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
     assert client.cancel(first.id) is State.CANCELLED
     assert {client.get(id).state for id in (first.id, moved.id, last.id)} == {State.CANCELLED}
     next_job = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
-    assert (next_job.created, next_job.state, client.get(queue="plain", key=key).id) == (True, State.SCHEDULED, next_job.id)
+    assert (next_job.created, next_job.state, client.get(queue="plain", key=key).id) == (
+        True,
+        State.SCHEDULED,
+        next_job.id,
+    )
     assert client.cancel(queue="plain", key=key) is State.CANCELLED
 
 
