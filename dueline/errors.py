@@ -11,7 +11,7 @@ DuelineError
 ├── DeploymentNotFound (LookupError)  no such deployment in the account and region, or no Dueline at that URL
 ├── DeploymentTooOld                the deployment does not read what this direct client writes: deploy it again
 ├── ClientTooOld                    the deployment takes a later version than this direct client writes: upgrade
-├── AlreadyFinished                 it is too late: the job was sent to its queue, cancelled or rescheduled
+├── AlreadyFinished                 it is too late: the job was sent to its queue, or cancelled
 ├── JobExists                       another job has the key, and the call was to fail then
 ├── RunOfSchedule                   the job is a run of a schedule: it can be cancelled, but not rescheduled
 ├── ScheduleChanged                 somebody else has changed the schedule since it was read
@@ -97,10 +97,7 @@ class ClientTooOld(DuelineError):
 
 
 class AlreadyFinished(DuelineError):
-    """It is too late: the job was or may have been sent to its queue, or was cancelled. Nothing was changed.
-
-    If it was rescheduled, `job_id` is the id of the job that replaced it.
-    """
+    """It is too late: the job was or may have been sent to its queue, or was cancelled. Nothing was changed."""
 
 
 class JobExists(DuelineError):

@@ -103,19 +103,27 @@ def _queue_of(arguments: Sequence[str]) -> str:
 
 def reschedule(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
+    id: Annotated[str, typer.Argument(metavar="ID|QUEUE", show_default=False, help="The job; with --key, its queue.")],
     at: options.At = None,
     delay: options.Delay = None,
+    key: Annotated[str | None, typer.Option(help="The job's key, in place of an id.")] = None,
 ) -> None:
-    """Move a job to another time; show the job that takes its place."""
+    """Move a job, by any of its ids or by its key, to another time; show it as it is then."""
     run = connect.run_of(ctx)
-    show_job(run, run.client.reschedule(id, at=at, delay=delay))
+    job: dict[str, Any] = {"id": id} if key is None else {"queue": id, "key": key}
+    show_job(run, run.client.reschedule(**job, at=at, delay=delay))
 
 
-def run_now(ctx: typer.Context, ids: options.Ids) -> None:
-    """Run scheduled jobs now; show the jobs that take their places. Exits 4 when one has left already."""
+def run_now(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
+    """Run scheduled jobs now, by their ids, or by a queue and keys; show them as they are then.
+
+    Exits 4 when one has left already.
+    """
     run = connect.run_of(ctx)
-    _show_each(run, ids, run.client.run_now)
+    if keys:
+        queue = _queue_of(ids)
+        return _show_each(run, keys, lambda key: run.client.run_now(queue=queue, key=key), by="key")
+    return _show_each(run, ids, run.client.run_now)
 
 
 def jobs(

@@ -19,7 +19,7 @@ from rich.table import Table
 from dueline.config import ConfigurationError
 from dueline.core import instant, job, queue_settings
 from dueline.core.text import printable
-from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError
+from dueline.errors import RETRYABLE, DuelineError
 
 A = TypeVar("A")
 # Those of errors are in errors.ERRORS.
@@ -59,8 +59,6 @@ def report_error(error: BaseException, *, as_json: bool, **about: Any) -> int:
 
 def _message_of(error: DuelineError) -> str:
     parts = [str(error)]
-    if isinstance(error, AlreadyFinished) and error.job_id:
-        parts.append(f"{error.job_id} took its place")
     if isinstance(error, RETRYABLE) and error.job_id:
         parts.append(f"job {error.job_id} may be scheduled all the same")
     if isinstance(error, RETRYABLE) and error.idempotency_key:

@@ -317,7 +317,7 @@ def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Requ
         delay=job.delay,
         key=job.key,
         if_exists=IfExists(job.if_exists),
-        call=job.idempotency_key or call,
+        call=call if job.idempotency_key is None else job.idempotency_key,
         id=job.id,
         kind=job.kind,
         tenant=job.tenant,

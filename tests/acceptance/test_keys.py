@@ -44,7 +44,7 @@ def test_each_of_many_jobs_is_a_call(http: httpx.Client, key: str) -> None:
 
 
 def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
-    """Scheduled, moved, scheduled again, cancelled by an earlier id, and scheduled once more: each as a caller expects."""
+    """Scheduled, moved, scheduled again, cancelled by an earlier id, and scheduled once more."""
     first = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
     moved = client.reschedule(first.id, delay=2 * DAY)
     again = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
@@ -90,6 +90,7 @@ def test_key_of_a_job_is_kept_replaced_or_refused(client: Client, key: str, has_
         ({"if_exists": "fail"}, "if_exists is 'fail', and there is no key"),
         ({"key": "k", "if_exists": "replace", "delay": 60}, "if_exists is 'replace', with a delay of 60"),
         ({"kind": "Welcome"}, "kind is "),
+        ({"idempotency_key": ""}, "idempotency_key is "),
     ],
 )
 def test_bad_key_is_400_and_named(http: httpx.Client, fields: dict[str, Any], named: str) -> None:

@@ -43,10 +43,7 @@ def job(http: httpx.Client) -> dict[str, Any]:
 def test_readme_client_schedules_and_cancels(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(CLIENT.splitlines()) < 10
     exec(CLIENT.replace("connect()", 'connect("e2e")'), {})
-    line, promise = capsys.readouterr().out.splitlines()
-    assert line.startswith("emails.")
-    assert line.split()[-1] in ("accepted", "unrecorded", "scheduled")
-    assert promise == "a promise: it never reaches its queue"
+    assert capsys.readouterr().out == "a promise: it never reaches its queue\n"
 
 
 def answer_of(script: str, *, folder: Path, **environment: str) -> Any:

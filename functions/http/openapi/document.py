@@ -284,9 +284,13 @@ def _parameters(operation: Operation, path: str) -> list[Json]:
     shared = [{"$ref": f"#/components/parameters/{name}"} for name in (*in_path, *operation.headers)]
     properties: Json = {}
     if operation.query:
-        properties = operation.query.model_json_schema()["properties"]
+        form = operation.query.model_json_schema()
+        properties, required = form["properties"], form.get("required", [])
         _describe(properties, operation.query)
-    return shared + [_query_parameter(name, schema) for name, schema in properties.items()]
+    return shared + [
+        {**_query_parameter(name, schema), **({"required": True} if name in required else {})}
+        for name, schema in properties.items()
+    ]
 
 
 def _query_parameter(name: str, field: Mapping[str, Any]) -> Json:

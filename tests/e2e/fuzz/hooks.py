@@ -21,7 +21,7 @@ _BEYOND_SCHEMAS = re.compile(
     r"|key is .*: it (belongs to|was used for) "
     r"|idempotency_key is .*: it was used for "
     r"|(key is .*: job .* has it, and|if_exists is)"
-    r"|id and key are both given"
+    r"|(id and key|key and [a-z, ]+) are both given"
     r"|(jitter|end|count|start) is .*: it must (be whole seconds|be after|come with start|name one|have an instant)"
     r"|schedule \S+ is there already"
     r"|id is .*: (it is of queue|it belongs to|partition \d+ takes no jobs|its job (is|was) due)",
