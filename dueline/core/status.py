@@ -335,7 +335,7 @@ def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime)
 def _job_status(result: SubmitResult, existing: JobStatus | DuelineError | None) -> JobStatus | DuelineError:
     id = result.job.id
     if result.state is not None:
-        return id, Status(state=result.state)
+        return id, Status(state=result.state, moved_from=result.moved_from)
     if existing is None or isinstance(existing, JobNotFound):
         return id, _by_key(id)
     if isinstance(existing, DuelineError):

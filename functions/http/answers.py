@@ -274,11 +274,9 @@ def status_answer(id: JobId, status: Status) -> JobAnswer:
 
 
 def scheduled_answer(result: SubmitResult | DuelineError, status: JobStatus) -> ScheduledAnswer:
-    """Return the job that a call scheduled, and whether that is new; if it has replaced one, that too."""
+    """Return the job that a call scheduled, and whether that is new."""
     is_new = isinstance(result, SubmitResult) and result.is_new and not result.is_repeat
-    old = result.moved_from if isinstance(result, SubmitResult) else None
-    answer = {**status_answer(*status), "created": is_new, **({} if old is None else {"moved_from": str(old)})}
-    return cast("ScheduledAnswer", answer)
+    return cast("ScheduledAnswer", {**status_answer(*status), "created": is_new})
 
 
 def scheduled_or_refused(

@@ -50,6 +50,7 @@ from dueline.core.job import JobId, Partition
 from dueline.core.status import Outcome, note_outcome
 from tests.builders import a_queue, an_id
 from tests.forking import run_in_fork
+from tests.key_cells import EACH_CELL, check_cell
 from tests.opentelemetry import TRACER, parent_of
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -539,3 +540,9 @@ def test_forked_child_ignores_the_parents_lock(session, deployment, monkeypatch)
     assert run_in_fork(lambda: client.schedule("emails", 1, delay=HOUR, key="another"))
     go_on.set()
     making.join()
+
+
+@EACH_CELL
+def test_key_of_a_direct_client(client, session, became, if_exists, expected):
+    table = DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state)
+    check_cell(client, table, became=became, if_exists=if_exists, expected=expected)

@@ -382,6 +382,25 @@ def test_named_job_costs_two_writes_more():
     assert calls == ["table.claim", "table.add", "table.read", "table.mark_done"]
 
 
+@pytest.mark.parametrize("by", ["id", "key"])
+def test_keyed_move_costs_a_row_of_a_unit_more(by):
+    system, calls = System(), []
+    plain = system.schedule(AN_HOUR)
+    first = result_of(system, named())
+    move = {
+        "id": lambda: system.reschedule(first.job.id, at=LATER),
+        "key": lambda: system.reschedule_by_key(KEY, at=LATER),
+    }
+    system.wire.around = lambda call: (calls.append(call), straight(call))[1]
+    system.reschedule(plain.id, at=LATER)
+    unkeyed = [call.name for call in calls]
+    calls.clear()
+    move[by]()
+    assert [call.name for call in calls] == [*(["table.read"] if by == "key" else []), *unkeyed]
+    (changed,) = [call.kwargs["change"].row for call in calls if call.name == "table.move"]
+    assert rows.write_units(changed) == 1
+
+
 # What bad input gets
 
 
