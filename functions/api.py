@@ -120,7 +120,8 @@ def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
     settings, now, query = REGISTRY.queue(queue), DEPLOYMENT.clock.now(), app.current_event.query_string_parameters
     span = requests.validate(requests.JobsQuery, query).span(now=now)
     if "key" in query:
-        return answers.look_up_answer(*status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now))
+        status = status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now)
+        return answers.look_up_answer(*status, payloads=DEPLOYMENT.payloads)
     page = list_jobs(span, queue=settings, table=DEPLOYMENT.table, now=now, spread=DEPLOYMENT.spread)
     return answers.page_of_jobs(page)
 
@@ -130,7 +131,7 @@ def look_up(queue: str, id: str) -> answers.JobWithPayload:
     """Return a job's state, and its payload while it waits."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
     result = status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return answers.look_up_answer(*result)
+    return answers.look_up_answer(*result, payloads=DEPLOYMENT.payloads)
 
 
 @app.patch("/queues/<queue>/jobs/<id>")

@@ -115,6 +115,10 @@ class ApiTransport:
             AWSRequest(method="PUT", url=url, data=body, headers=dict(headers)), request_line="PUT of a payload"
         )
 
+    def fetch(self, url: str) -> HttpResponse:
+        """Get what is at a URL that is signed already, once. Raises Unavailable when no answer comes."""
+        return self._answer_to(AWSRequest(method="GET", url=url), request_line="GET of a payload")
+
     def _answer_to(self, request: AWSRequest, *, request_line: str) -> HttpResponse:
         url, proxies = str(request.url), self._config.proxies
         on_the_way = get_environ_proxies(url) if proxies is None else proxies

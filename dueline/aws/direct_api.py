@@ -14,7 +14,7 @@ from dueline.aws.server_clock import ServiceClock
 from dueline.aws.settings import SettingsStore
 from dueline.client.api import Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters
-from dueline.client.models import Job, NewJob, ScheduledJob
+from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
 from dueline.config.environment import ApiSettings
 from dueline.core import instant
 from dueline.core.cancel import CancelMany, CancelResult
@@ -22,7 +22,7 @@ from dueline.core.clock import TimeBounds
 from dueline.core.job import JobId, State
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, list_jobs
 from dueline.core.overview import Control, Overview
-from dueline.core.ports import Clock
+from dueline.core.ports import Clock, Pointer
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import FURTHEST, Request
 from dueline.core.status import JobStatus, Status, moved_status, status_of, status_under, submitted_statuses
@@ -104,6 +104,10 @@ class DirectApi:
                 return _job(*status_of(ref, queue=queue, table=table, now=now))
 
             return self._retry_with_new_settings(ref.queue, find)
+
+    def fetch(self, job: Job, place: PayloadPlace) -> str:
+        with map_caller_errors(f"reading the payload of job {job.id}"):
+            return self._deployed.payloads.read(Pointer(bucket=place.bucket, key=place.key))
 
     def cancel(self, ref: JobRef) -> State:
         (result,) = self.cancel_many(ref.queue, [ref])

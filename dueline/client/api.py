@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from dueline.client.job_ids import IdParameters
-from dueline.client.models import Job, NewJob, ScheduledJob
+from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
 from dueline.core.job import JobId, State, checked_key, queue_name
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
@@ -98,6 +98,9 @@ class Api(Protocol):
 
     def get(self, ref: JobRef) -> Job:
         """Look a job up. Raises JobNotFound."""
+
+    def fetch(self, job: Job, place: PayloadPlace) -> str:
+        """Return the payload of a job that was looked up, from S3. Raises InvalidJob where it is gone."""
 
     def cancel(self, ref: JobRef) -> State:
         """Cancel a job; return CANCELLED or CANCEL_REQUESTED. Raises JobNotFound."""

@@ -1,8 +1,10 @@
 """The client: schedule, look up, list, reschedule and cancel jobs from Python."""
 
+import json
 import random
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -151,14 +153,17 @@ class Client:
         requests = _cut((attempt(draft, job) for job in jobs), size=lambda each: getattr(each, "size", 0))
         return (result for results in in_lanes(schedule, requests) for result in results)
 
-    def get(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> Job:
+    def get(
+        self, id: str | None = None, *, queue: str | None = None, key: str | None = None, payload: bool = False
+    ) -> Job:
         """Return a job and its state, by its `id`, or by its `queue` and `key`; a ScheduledJob while it waits.
 
-        An id that the job had before it was moved is as good. Raises JobNotFound where there is none, or once it is
-        past its retention, and InvalidJob, before any request, for any other combination.
+        An id that the job had before it was moved is as good. With `payload`, one that is kept in S3 is fetched too.
+        Raises JobNotFound where there is none, or once it is past its retention; InvalidJob, before any request, for
+        any other combination, or for a payload that cannot be fetched.
         """
         ref = job_ref(id, queue=queue, key=key)
-        return self._calls.run(lambda: self._api.get(ref))
+        return self._calls.run(partial(self._get, ref, payload=payload))
 
     def jobs(
         self, queue: str, *, start: datetime | None = None, end: datetime | None = None, kind: str | None = None
@@ -271,6 +276,15 @@ class Client:
         Raises QueueNotFound if `queue` cannot be the name of a queue, and Forbidden for a direct client.
         """
         return Schedules(queue_name(queue), self._api.requester(), calls=self._calls)
+
+    def _get(self, ref: JobRef, *, payload: bool) -> Job:
+        job = self._api.get(ref)
+        if not payload or not isinstance(job, ScheduledJob) or job.payload_at is None:
+            return job
+        try:
+            return replace(job, payload=json.loads(self._api.fetch(job, job.payload_at)))
+        except (ValueError, RecursionError):
+            raise InvalidJob(f"the payload of job {job.id} is no JSON") from None
 
     def _schedule_once(self, queue: str, draft: Draft) -> Job:
         send = self._api.schedule if self._coalescers is None else self._coalescers.schedule.send

@@ -13,7 +13,17 @@ from urllib.parse import quote, urlencode
 
 from dueline.client.api import MOST_BYTES, Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters, JobIdFactory
-from dueline.client.models import Job, NewJob, ScheduledJob, control_of, overview_of, page_of, queues_of, upload_of
+from dueline.client.models import (
+    Job,
+    NewJob,
+    PayloadPlace,
+    ScheduledJob,
+    control_of,
+    overview_of,
+    page_of,
+    queues_of,
+    upload_of,
+)
 from dueline.core import instant
 from dueline.core.clock import LearnedTime
 from dueline.core.job import State
@@ -99,6 +109,9 @@ class Transport(Protocol):
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """PUT a body to a presigned URL."""
 
+    def fetch(self, url: str) -> HttpResponse:
+        """GET what is at a presigned URL."""
+
 
 class HttpApi:
     """The client's calls over HTTP.
@@ -162,6 +175,14 @@ class HttpApi:
 
     def get(self, ref: JobRef) -> Job:
         return Job.of_look_up(self._request("GET", _job_path(ref)))
+
+    def fetch(self, job: Job, place: PayloadPlace) -> str:
+        response = None if place.url is None else self._transport.fetch(place.url)
+        if response is None or response.status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+            raise InvalidJob(f"the payload of job {job.id} is gone, or not kept by its queue: it is {place}")
+        if not response.is_success:
+            raise Unavailable(f"fetching a payload: status {response.status}")
+        return response.body.decode()
 
     def cancel(self, ref: JobRef) -> State:
         return Job.of(self._request("DELETE", _job_path(ref))).state

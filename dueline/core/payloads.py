@@ -56,6 +56,20 @@ class StartedUpload:
     expires: datetime
 
 
+def download_url(job: Job, *, payloads: Payloads) -> str | None:
+    """Return a URL that lasts for 15 minutes, to GET a job's payload if that is kept in S3 among its queue's.
+
+    None for any other: who may write a row may point to another queue's. Makes no request.
+    """
+    if job.offloaded_bytes is None:
+        return None
+    try:
+        pointer = Pointer.parse(job.payload)
+    except ValueError:
+        return None
+    return payloads.download_url(pointer, lasts=URL_LASTS) if pointer.is_of(job.id.queue) else None
+
+
 def begin(
     queue: str, *, bytes: int, sha256: str, payloads: Payloads, clock: Clock, new_uid: Callable[[], str]
 ) -> StartedUpload:

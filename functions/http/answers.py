@@ -18,8 +18,8 @@ from dueline.core.cancel import CancelResult
 from dueline.core.job import MAX_PRIORITY, Job, JobId, Route, State
 from dueline.core.listing import JobPage, place_text
 from dueline.core.overview import Control, Overview
-from dueline.core.payloads import METHOD, StartedUpload
-from dueline.core.ports import Depth
+from dueline.core.payloads import METHOD, StartedUpload, download_url
+from dueline.core.ports import Depth, Payloads
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.status import MAX_ERROR_CHARACTERS, JobStatus, Outcome, Status
 from dueline.core.submit import SubmitResult
@@ -129,6 +129,8 @@ class PayloadPlace(TypedDict):
     """The object's key."""
     bytes: Positive
     """Its size in bytes."""
+    url: NotRequired[str]
+    """Of a job that was looked up alone: where to GET it, within 15 minutes; for its reader alone."""
 
 
 @with_config(ConfigDict(json_schema_extra={"oneOf": [*_PAYLOADS, {"not": {"anyOf": _PAYLOADS}}]}))
@@ -285,9 +287,11 @@ def scheduled_or_refused(
     return {"error": problem(status)} if isinstance(status, DuelineError) else scheduled_answer(result, status)
 
 
-def look_up_answer(id: JobId, status: Status) -> JobWithPayload:
-    """Return what a look-up found: while it waits in the table, with its payload."""
+def look_up_answer(id: JobId, status: Status, *, payloads: Payloads) -> JobWithPayload:
+    """Return what a look-up found: while it waits in the table, with its payload, or where to get it."""
     payload = {} if status.job is None else _content(status.job)
+    if status.job is not None and (url := download_url(status.job, payloads=payloads)):
+        payload["payload_at"] = {**payload["payload_at"], "url": url}
     return cast("JobWithPayload", {**status_answer(id, status), **payload})
 
 

@@ -17,6 +17,7 @@ from dueline.core.status import Outcome, Status
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
 from dueline.schedules.queries import RunRecord, RunState, ScheduleList
+from dueline.testing import MemoryPayloads
 from functions.http import answers, problems, schedule_models
 
 ID = "emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
@@ -70,7 +71,7 @@ def moved() -> Any:
 
 def waiting() -> Any:
     job = Job(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION, key="welcome-ann")
-    return answers.look_up_answer(_JOB, Status(state=State.SCHEDULED, job=job))
+    return answers.look_up_answer(_JOB, Status(state=State.SCHEDULED, job=job), payloads=MemoryPayloads())
 
 
 def failed() -> Any:
