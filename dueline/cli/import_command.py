@@ -202,6 +202,8 @@ class Import:
                 raise typer.BadParameter(f"--run and --{option} are both given: give one of them, {reason}")
         if left is not None and left.exists():
             raise typer.BadParameter(f"--left is {str(left)!r}, which exists: it must be a new file")
+        if left is not None and not left.absolute().parent.is_dir():
+            raise typer.BadParameter(f"--left is {str(left)!r}: there is no folder {str(left.parent)!r}")
         self._run, self._screen = run, run.screen
         self._queue, self._source = queue_name(queue), source
         self._client = connect.client(run.target, patience=PATIENCE)
@@ -307,7 +309,9 @@ class Import:
             "priority": self._job.priority,
         }
         before, after = _typed(of_run, connect.Target()), _typed(of_jobs, models.NewJob(payload=None))
-        return shlex.join(["dueline", *before, "schedule", self._queue, source, "--lines", *after])
+        # What begins with a dash is no option behind `--`.
+        what = ["--lines", *after, "--", self._queue, source] if self._queue.startswith("-") else None
+        return shlex.join(["dueline", *before, "schedule", *(what or [self._queue, source, "--lines", *after])])
 
 
 def _typed(options: Mapping[str, object], defaults: object) -> list[str]:

@@ -42,8 +42,8 @@ def schedule(api_server, monkeypatch, tmp_path):
         connect, "client", lambda target, patience=None: Client(connected(target)._api, patience=Patience(attempts=1))
     )
 
-    def schedule(*args, stdin=None, before=()):
-        typed = ["--url", api_server.url, *before, "schedule", "emails", *args]
+    def schedule(*args, stdin=None, before=(), queue=()):
+        typed = ["--url", api_server.url, *before, "schedule", *([] if queue else ["emails"]), *args, *queue]
         return CliRunner().invoke(app, typed, input=stdin)
 
     return schedule
@@ -145,6 +145,20 @@ def test_signals_do_not_cut_off_the_left_file(schedule, api_server, monkeypatch,
     assert (result.exit_code, result.stdout) == (1, "scheduled 0 of 3\n")
     assert Path("left").read_text() == "1\n2\n3\n"
     assert [str(each) for each in Path().iterdir()] == ["left"]
+
+
+def test_lines_that_cannot_be_kept_can_be_sent_again(schedule, api_server, monkeypatch):
+    monkeypatch.setattr(import_command, "_write", Mock(side_effect=OSError(28, "No space left on device")))
+    api_server.respond = lambda _: json_reply(problem(503, "unavailable", "lost"), 503)
+    result = schedule(*KEPT, stdin="1\n2\n")
+    assert "2 lines left; left could not be written: No space left on device" in result.stderr
+    assert result.stderr.splitlines()[-1].endswith("schedule emails - --lines --idempotency-key k")
+
+
+def test_printed_command_takes_a_queue_with_a_dash(schedule, api_server):
+    api_server.respond = lambda _: json_reply(problem(503, "unavailable", "lost"), 503)
+    result = schedule(*KEPT[1:], stdin="1\n", queue=["--", "-emails", "-"])
+    assert result.stderr.splitlines()[-1].endswith("schedule --lines --idempotency-key k -- -emails @left")
 
 
 def test_deployment_is_found_before_stdin_is_read(monkeypatch):
