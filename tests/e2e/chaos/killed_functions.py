@@ -162,9 +162,9 @@ def until_answered(client: Client, queue: str, jobs: Sequence[NewJob]) -> list[J
 def _again(job: NewJob, error: DuelineError) -> NewJob:
     if not isinstance(error, RETRYABLE):
         raise error
-    if error.key or job.key:
-        # Where the library could not make an id, it was sent under a key.
-        return replace(job, key=error.key or job.key)
+    if error.idempotency_key or job.idempotency_key:
+        # Where the library could not make an id, it was sent under the name of the call.
+        return replace(job, idempotency_key=error.idempotency_key or job.idempotency_key)
     return replace(job, at=None, delay=None, id=error.job_id or job.id) if error.job_id or job.id else job
 
 
