@@ -196,8 +196,10 @@ def schedule(
     run = connect.run_of(ctx)
     if lines:
         for option, of_one in (("--id", id), ("--key", key)):
-            if of_one:
+            if of_one is not None:
                 raise typer.BadParameter(f"{option} is of one job: with --lines give --idempotency-key")
+        if if_exists is not request.IfExists.KEEP:
+            raise typer.BadParameter("--if-exists goes with --key, which is of one job: not with --lines")
         time: dict[str, Any] = {"at": at, "delay": delay, "idempotency_key": idempotency_key}
         job = NewJob(payload=None, **time, kind=kind, tenant=tenant, priority=priority)
         importing = import_command.Import(run, queue, payload, job, token=of_run, left=left)

@@ -24,18 +24,24 @@ from dueline.errors import DuelineError, InvalidJob, JobExists, JobNotFound, Key
 # Longer than any client repeats a call. A row has room for so many that are younger.
 CALL_IS_KEPT_SECONDS = 3600
 MOST_CALLS = 8
+# So much of a hash that no two contents of a caller have it in common.
+_CONTENT_CHARACTERS = 16
 # How often a call begins again because another has changed the row meanwhile.
 _ATTEMPTS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RememberedCall:
-    """A call that a key's row remembers: its job, whether that was submitted, and when another took its place."""
+    """A call that a key's row remembers: its job, whether that was submitted, and when another took its place.
+
+    `content` begins the hash of what it scheduled; a call that moved a job has none.
+    """
 
     call: str
     id: JobId
     is_done: bool
     displaced: int = 0
+    content: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,12 +71,15 @@ class KeyRow:
         if len(kept) > MOST_CALLS:
             often = f"over {MOST_CALLS} calls have changed its job within an hour"
             raise Unavailable(f"key is {self.key!r}: {often}: try again later")
-        return json.dumps([[each.call, str(each.id), each.is_done, each.displaced] for each in kept])
+        return json.dumps([[each.call, str(each.id), each.is_done, each.displaced, each.content] for each in kept])
 
     @property
     def current(self) -> RememberedCall | None:
         """The call that made its job, to be remembered; None of one whose job was refused."""
-        return None if self.is_released else RememberedCall(call=self.call, id=self.id, is_done=self.is_done)
+        if self.is_released:
+            return None
+        content = self.content[:_CONTENT_CHARACTERS]
+        return RememberedCall(call=self.call, id=self.id, is_done=self.is_done, content=content)
 
     def moved(self, job: Job, *, call: str | None, now: datetime) -> KeyChange:
         """Return what a move by this key does to its row: the call that moves is remembered."""
@@ -91,8 +100,11 @@ class KeyRow:
         """
         try:
             calls = tuple(
-                RememberedCall(call=str(call), id=JobId.parse(id), is_done=bool(is_done), displaced=int(displaced))
-                for call, id, is_done, displaced in json.loads(str(row.get("calls", "[]")))
+                RememberedCall(
+                    call=str(call), id=JobId.parse(id), is_done=bool(is_done), displaced=int(displaced), content=content
+                )
+                for call, id, is_done, displaced, content in json.loads(str(row.get("calls", "[]")))
+                if isinstance(content, str)
             )
             id = JobId.parse(str(row.get("id")))
         except (JobNotFound, ValueError, TypeError, OverflowError, RecursionError):
@@ -237,12 +249,15 @@ class JobKeys:
             self._check_content(name, name.id, desired)
             return self._unless_released(name, is_new=True)
         earlier = name.call_of(desired.call)
+        if earlier is not None and not desired.content.startswith(earlier.content):
+            used = f"it was used for job {earlier.id}, which has another content"
+            raise KeyReused(f"idempotency_key is {desired.call!r}: {used}")
         return None if earlier is None else KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)
 
     def _check_content(self, name: KeyRow, id: JobId, desired: NamedJob) -> None:
         if name.content != desired.content:
             raise KeyReused(
-                f"key is {desired.key!r}: it belongs to job {id}, which has another payload, kind or tenant"
+                f"key is {desired.key!r}: it belongs to job {id}, which has another payload, kind, tenant or priority"
             )
 
     def _unless_released(self, name: KeyRow, *, is_new: bool) -> KeyResult | None:

@@ -36,7 +36,7 @@ from dueline.worker.delivery import (
 from dueline.worker.events import EventKind, Report, error_event
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.queue_context import QueueContext
-from dueline.worker.retries import BY_POLICY, Retries
+from dueline.worker.retries import Retries
 
 # Opens a span around a handler, as `otel.handling` does.
 Trace = Callable[..., AbstractContextManager[None]]
@@ -223,7 +223,8 @@ class HandlerRunner:
     def _refuse(self, received: ReceivedMessage) -> JobVerdict:
         """Let a job that no handler here takes be tried again later, perhaps by a process that has one."""
         now, error = self._context.clock.now(), NoHandler(_no_handler_for(received))
-        verdict = self._verdict_on(error, received, retries=BY_POLICY)
+        # How many attempts it has is known where its handler is: here, as many as its queue allows.
+        verdict = self._verdict_on(error, received, retries=Retries(attempts=self._context.settings.max_receives))
         self._note_outcome(received, verdict.state, started=now, ended=now, error=verdict.error)
         self._report(received.event(verdict.kind, error=verdict.error, reason=verdict.reason))
         self._no_handler.note(received, str(error))
@@ -335,7 +336,8 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any], *, timeout: float | No
             await coroutine
     except Exception as error:
         return _Overtime(f"it ran for over {timeout:g} s, its timeout") if limit.expired() else error
-    return None
+    # It may have caught its cancellation, and returned in the middle of its work.
+    return _Overtime(f"it ran for over {timeout:g} s, its timeout") if limit.expired() else None
 
 
 def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None:

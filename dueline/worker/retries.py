@@ -49,7 +49,9 @@ class Retries:
         """
         first, most = self._limits(policy)
         if self.factor is None:
-            return replace(policy, delay=first, max_delay=most).delay_after(attempt, jitter=jitter)
+            attempts = self.attempts or policy.attempts
+            longer = replace(policy, attempts=attempts, delay=first, max_delay=most)
+            return longer.delay_after(attempt, jitter=jitter)
         # By logarithms: a float has no room for a high power.
         is_longest = math.log(first) + (attempt - 1) * math.log(self.factor) >= math.log(most)
         whole = most if is_longest else math.ceil(first * self.factor ** (attempt - 1))

@@ -168,7 +168,8 @@ class Worker:
 
         def decorated(function: Function) -> Function:
             handler = Handler(queue=queue, kind=kind, call=function, **options)
-            self._handlers.setdefault(queue, {})[kind] = handler
+            if self._handlers.setdefault(queue, {}).setdefault(kind, handler) is not handler:
+                raise ValueError(f"kind {kind!r} of queue {queue!r} has a handler already")
             return function
 
         return decorated

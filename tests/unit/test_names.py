@@ -197,6 +197,16 @@ def test_repeated_call_gets_its_own_job(if_exists, became):
     assert system.in_the_table() == before
 
 
+def test_repeated_call_of_another_content_is_refused():
+    system = System()
+    result_of(system, named(call="mine"))
+    for _ in ("its own", "displaced"):
+        error = error_of(system, named(3, call="mine", if_exists=REPLACE))
+        assert isinstance(error, KeyReused)
+        result_of(system, named(2, at=LATER, if_exists=REPLACE, call="another"))
+    assert result_of(system, named(call="mine", if_exists=REPLACE)).is_repeat
+
+
 # By key and by any id
 
 

@@ -103,7 +103,7 @@ export const STATES = {
   succeeded: ["ok", "Done."],
   failed: ["bad", "Its attempts are used up."],
   skipped: ["warn", "It did not run: another run of its schedule had not ended."],
-  cancelled: ["idle", "It will not be delivered under this id, guaranteed."],
+  cancelled: ["idle", "It will not be delivered, guaranteed."],
   cancel_requested: ["warn", "It may still be delivered: it is in its queue or on its way. Workers may skip it."],
   parked: ["bad", "It is in the dispatch dead-letter queue: dueline redrive --parked puts it back."],
   planned: ["idle", "In the table."],

@@ -75,7 +75,7 @@ export function MoveForm({ job, now = false, onClose }) {
   };
   return html`<${Confirm} title=${now ? "Run this job now?" : "Reschedule this job"}
     verb=${now ? "Run now" : "Reschedule"} act=${act} onClose=${onClose}>
-    <p>A new job with the same payload takes its place, under a new id, due ${now ? "at once" : "when you say"}.</p>
+    <p>It gets a new id, and is due ${now ? "at once" : "when you say"}. Its old ids, and its key, lead to it.</p>
     ${!now && html`<${When} form=${form} choices=${["after", "at"]} />`}
   <//>`;
 }

@@ -52,7 +52,7 @@ function Find({ queue }) {
     <${Button} type="submit">Open<//></form><${Failure} error=${error} what="the job" />`;
 }
 
-const ID = /^([a-z0-9-]{1,60})\.\d+\.[dt]\.\d+\.[0-9a-f-]+$/;
+const ID = /^([a-z0-9-]{1,60})\.\d{1,3}\.[dt]\.\d{1,13}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 async function idOf(queue, key) {
   return (await get(`/api/queues/${queue}/jobs?${new URLSearchParams({ key })}`)).id;
@@ -181,8 +181,8 @@ function Result({ answers, left, error, unsure = 0 }) {
   const cancelled = answers.filter(({ state }) => state === "cancelled").length;
   const refused = Object.entries(Object.groupBy(answers.filter((job) => job.error), (job) => job.error.detail));
   return html`<ul>
-      <li><strong>${number(cancelled)} cancelled</strong> (200): none will be delivered, guaranteed. A job that
-        was moved after they were counted is delivered as its new job.</li>
+      <li><strong>${number(cancelled)} cancelled</strong> (200): none will be delivered, guaranteed, also
+        those that were moved meanwhile.</li>
       <li class=${requested.length && "warn"}><strong>${number(requested.length)} cancel requested</strong> (202): they
         may still be delivered: they are in their queue or on their way. Workers may skip them.
         ${requested.slice(0, SAMPLE).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}</li>

@@ -63,7 +63,7 @@ def test_cancel_is_a_promise_before_dispatch(page: Page, client: Client, job: Jo
     page.click("button", "Cancel the job …")
     page.says("cannot be brought back")
     page.click("button", "Cancel the job")
-    page.says("Cancelled.", "It will not be delivered under this id, guaranteed.")
+    page.says("Cancelled.", "It will not be delivered, guaranteed.")
     assert client.get(job.id).state is State.CANCELLED
     page.is_answered(f"/jobs/{job.id}", 200)
 

@@ -4,6 +4,7 @@ import contextlib
 import math
 import re
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -321,13 +322,15 @@ def test_unknown_kind_is_retried():
     assert running.kinds() == [EventKind.UNHANDLED, EventKind.NO_HANDLER]
 
 
-def test_unknown_kind_is_dead_after_its_attempts():
+def test_unknown_kind_is_dead_after_its_queues_receives():
+    """How many attempts its handler gives it is known only where that is: old processes may not end it sooner."""
     job, running = a_job(kind="digest"), Running(by_kind=of_kind("welcome", print), queue=a_queue(track=True))
-    running.run(a_received_message(job, receives=2))
+    most = 10
+    running.run(a_received_message(job, receives=most - 1))
     assert (running.outcome(job).state, running.outcome(job).error) == (State.DISPATCHED, "NoHandler")
-    dead = running.run(a_received_message(job, receives=3))
+    dead = running.run(a_received_message(job, receives=most))
     assert (type(dead), dead.error) == (DeadLettered, "NoHandler")
-    assert dead.reason.startswith("attempt 3 of 3 failed: no handler of this process is for kind 'digest'")
+    assert dead.reason.startswith(f"attempt {most} of {most} failed: no handler of this process is for kind 'digest'")
     outcome = running.outcome(job)
     assert (outcome.state, outcome.error, outcome.kind) == (State.FAILED, "NoHandler", "digest")
 
@@ -373,6 +376,16 @@ def test_coroutine_is_stopped_at_its_timeout(with_loop):
     assert (type(verdict), verdict.error) == (RetryLater, "TimeoutError")
     assert verdict.reason == "it ran for over 0.01 s, its timeout"
     assert ended == [received.id]
+
+
+def test_coroutine_that_returns_when_stopped_has_failed():
+    async def swallow(job):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(HANG_SECONDS)
+
+    with event_loop() as loop:
+        verdict = Running(by_kind=of_kind(None, swallow, timeout=0.01), loop=loop).run(a_received_message(a_job()))
+    assert (type(verdict), verdict.error) == (RetryLater, "TimeoutError")
 
 
 def test_handlers_own_timeout_error_is_its_own():

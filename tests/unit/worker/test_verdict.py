@@ -192,6 +192,8 @@ def test_default_policy_grows_then_doubles():
 def test_constant_linear_and_exponential_delays():
     assert delays(backoff=Backoff.CONSTANT, attempts=4) == [30, 30, 30]
     assert delays(backoff=Backoff.LINEAR, attempts=8, delay=10) == [10, 20, 30, 40, 50, 60, 70]
+    policy, more = RetryPolicy(backoff=Backoff.LINEAR, attempts=3, delay=10), Retries(attempts=8)
+    assert [more.delay_after(each, policy=policy, jitter=1) for each in range(1, 8)] == [10, 20, 30, 40, 50, 60, 70]
     assert delays(backoff=Backoff.EXPONENTIAL, attempts=5, delay=2) == [2, 4, 8, 16]
 
 
