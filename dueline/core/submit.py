@@ -284,7 +284,9 @@ class Submit:
         try:
             claim = self._keys.claim(desired, until=until)
         except RETRYABLE as error:
-            return error  # which job has the key is not known
+            # Which job has the key is not known, and an id that a move gives is not to be submitted.
+            error.job_id = None
+            return error
         named = replace(job, id=claim.id, expires=claim.id.due + self._queue.retention)
         if claim.moved_from is not None:
             return SubmitResult(job=named, state=State.SCHEDULED, is_new=False, moved_from=claim.moved_from)

@@ -30,6 +30,7 @@ def note_call(world: "World", me: "Running", call: Call, answer: Any, args: tupl
     touched: set[Key] = set()
     match call.name:
         case "table.claim" if _is_of_name(rows.key(args[0])) and answer == args[0]:
+            names.forget(rows.key(args[0]))
             names.note_row(args[0], str(args[0]["call"]), now=world.scheduler.now())
             touched.add(rows.key(args[0]))
         case "table.take_over" if answer:

@@ -265,6 +265,11 @@ class NameRecord:
     # The cancellations that move nothing, by when they were written.
     cancelled: dict[Key, float] = field(default_factory=dict)
 
+    def forget(self, key: Key) -> None:
+        """Forget the calls of a key that is claimed: it was free, past the retention of the job that had it last."""
+        for named in [each for each in self.made if each[0] == key]:
+            del self.made[named]
+
     def note_row(self, row: Row, call: str, *, now: datetime) -> None:
         """Note that a key's row names a job that a call made. Raises Violation if that has made another.
 

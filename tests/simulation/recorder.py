@@ -227,7 +227,8 @@ class Recorder:
 def jobs_of(call: Call) -> dict[JobId, Job]:
     """Return the jobs whose rows a call writes, or that it sends."""
     if call.name.endswith(".send"):
-        jobs = [message.job() for message in call.args[0]]
+        # The id of a replacement is no caller's, unless the move is answered.
+        jobs = [message.job() for message in call.args[0] if message.moves() is None]
     elif call.name in ("table.write", "table.add"):
         written = call.args[0] if call.name == "table.write" else call.args
         jobs = [rows.read_job(row) for row in written if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB]
