@@ -296,6 +296,37 @@ def test_buffered_job_has_its_key():
     assert holder(system) == moved
 
 
+@EACH
+@pytest.mark.parametrize("became", ["free", "waiting", "cancelled", "left", "same call"])
+def test_each_cell_holds_over_the_buffer(became, if_exists):
+    system = System()
+    first = None if became == "free" else buffered(system, named(call="first"))
+    if became == "left":
+        pass_time(system, hours=1)
+    if became == "cancelled":
+        assert system.cancel(first.job.id) is State.CANCELLED
+    request = named(at=LATER, call="first" if became == "same call" else "second", if_exists=if_exists)
+    second = buffered(system, request, succeeds=(became not in ("waiting", "left") or if_exists is not FAIL))
+    pass_time(system)
+    is_first = became == "same call" or (became in ("waiting", "left") and if_exists is not REPLACE)
+    if second is not None:
+        assert (second.job.id == (first and first.job.id)) is is_first
+    # What left is not called back, and a job that waits is either kept or moved.
+    both = [first.job.id, second.job.id] if became == "left" and not is_first else []
+    assert system.arrived() == (both or [(first if is_first else second).job.id])
+
+
+def buffered(system, request, *, succeeds=True):
+    """Submit while the breaker of the table is open; None: there is a job, which is not to be replaced."""
+    system.breakers["emails"].trip()
+    if succeeds:
+        result = result_of(system, request)
+        assert result.state is State.ACCEPTED or result.is_repeat or result.moved_from, result
+        return result
+    assert isinstance(error_of(system, request), JobExists)
+    return None
+
+
 @pytest.mark.parametrize("if_exists", [KEEP, REPLACE])
 def test_claimed_job_that_was_never_sent_is_sent(if_exists):
     system = System()
