@@ -18,7 +18,7 @@ DuelineError
 ├── TooManySchedules                the queue has as many schedules as it may have
 ├── TooManyChanges                  the schedule was changed too often within its jitter: change it later
 ├── IdReused (ValueError)           the id belongs to a job with another payload
-├── KeyReused (ValueError)          the idempotency key belongs to a job with another payload, or to other runs
+├── KeyReused (ValueError)          the key or idempotency key belongs to a job with another payload, or to other runs
 ├── Throttled                       AWS throttled the request: try again later
 └── Unavailable                     AWS failed, or its answer was lost: try again
     └── NotYet                      nothing failed, but it cannot be done yet: try again
@@ -134,7 +134,7 @@ class IdReused(DuelineError, ValueError):
 
 
 class KeyReused(DuelineError, ValueError):
-    """The idempotency key was used for a job with another payload, or for other runs. Nothing was scheduled."""
+    """The key, or idempotency key, is of a job with another payload, or of other runs. Nothing was scheduled."""
 
 
 class Throttled(DuelineError):

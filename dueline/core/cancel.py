@@ -20,7 +20,7 @@ from dueline.errors import RETRYABLE, DuelineError, JobNotFound, NotYet, Unavail
 class CancelResult:
     """A job that was cancelled, and what that promises: CANCELLED or CANCEL_REQUESTED.
 
-    `moved_from` is the id that was original, if the job was moved since.
+    `moved_from` is the id that was named, if the job was moved since.
     """
 
     id: JobId
@@ -56,8 +56,8 @@ class CancelMany:
         """Cancel each job; return what that promises, as `cancel` does, or its error, in order.
 
         A job that was moved is cancelled as it is now: up to 32 moves are followed, then it is Unavailable. An error
-        the ids, from an earlier check, is handed through. After Throttled or Unavailable nothing was promised, and
-        the error names its job. A fence is read once, after all cancellations are written.
+        in place of an id is handed through. After Throttled or Unavailable nothing was promised, and the error names
+        its job. A fence is read once, after all cancellations are written.
         """
         written = self._follow(self._write_each(ids))
         # Read after the cancellations are written: any later raise of a fence will see them.

@@ -97,11 +97,11 @@ _MOST_AT_ONCE = READ_KEYS // _KEYS_READ
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """A job's state. `moved_from` is the id that was original, if the job was moved since and has another one now.
+    """A job's state. `moved_from` is the id that was named, if the job was moved since and has another.
 
     If its queue is set to `track` its jobs, `outcome` is what workers noted of its last attempt, and decides the state.
     Of a run of a schedule by the table's route, which has a row that says so, there are its `schedule` and
-    `scheduled_for`. `job` is what a look-up of a single job its_rows in the table, while it waits there.
+    `scheduled_for`. `job` is what the table holds of a single job that is looked up, while it waits there.
     """
 
     state: State

@@ -12,15 +12,19 @@ from typing import Any
 import httpx
 import pytest
 
+from dueline import Client
 from dueline.config.names import Names
 from local.emulator import Emulator
 from local.endpoints import Endpoints
+from local.signing_proxy import signing_proxy
 from tests.e2e.environment import environment_of
 from tests.e2e.inbox import Inbox
 from tests.e2e.ready import typed_in
 from tests.waiting import HANG_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
+NAMES = (ROOT / "docs" / "names.md").read_text()
+BY_PYTHON, BY_SHELL, BY_HTTP = re.findall(r"```(?:python|sh)\n(.*?)```", NAMES, re.DOTALL)
 (TOUR,) = re.findall(r"```bash\n(.*?)```", (ROOT / "docs" / "cli.md").read_text(), re.DOTALL)
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 (PUT_BACK,) = re.findall(r"^    (dueline redrive --parked .*--apply)$", OPERATIONS, re.MULTILINE)
@@ -66,13 +70,16 @@ def dead(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str, di
     sqs.purge_queue(QueueUrl=url)
 
 
-# However long ingest takes.
-UNTIL_IT_IS_IN_THE_TABLE = 'until [[ $(dueline get "$id") == *scheduled* ]]; do sleep 1; done'
-
-
 def test_the_tour_goes_through(shell: Shell) -> None:
-    assert TOUR.count("sleep 3 ") == 1
-    assert shell(TOUR.replace("sleep 3 ", f"{UNTIL_IT_IS_IN_THE_TABLE} "))
+    assert shell(TOUR)
+
+
+def test_page_of_names_goes_through(shell: Shell, endpoints: Endpoints, emulator: Emulator, credentials: None) -> None:
+    exec(BY_PYTHON, {"client": Client.connect("e2e"), "timedelta": timedelta})
+    assert shell(BY_SHELL).count("cancelled") == 1
+    with signing_proxy(endpoints.api, authority=emulator.authority) as api:
+        cancelled = shell(f"API={api}\n{BY_HTTP.replace('curl ', 'curl -fsS ')}").splitlines()[-1]
+    assert cancelled.endswith('"state":"cancelled"}')
 
 
 def test_dead_letters_are_shown_and_redriven(

@@ -59,17 +59,30 @@ def example(name: str, **changes: str) -> dict[str, Any]:
 
 
 def test_reminder_is_sent_unless_bought(become: Become, client: Client) -> None:
+    """A receipt, of another kind, fails twice and comes all the same."""
     become("shop", NAMES.policy("reminders", "producer"), NAMES.policy("reminders", "consumer"))
-    names, sent = example("reminders", emails="reminders", hours="seconds"), list[str]()
-    names["send"] = lambda *, to, text: sent.append(text)
-    left, bought = names["cart_left"]("left", "ann@example.com"), names["cart_left"]("bought", "bob@example.com")
+    names, sent, failures = example("reminders", emails="reminders", hours="seconds"), list[str](), [1, 2]
+
+    def send(*, to: str, text: str) -> None:
+        if to == "bob@example.com" and failures:
+            raise ConnectionError(f"failure {failures.pop()}")
+        sent.append(f"{to}: {text}")
+
+    names["send"] = send
+    left = names["cart_left"]("left", "ann@example.com")
+    names["cart_left"]("bought", "bob@example.com")
     assert names["cart_left"]("left", "ann@example.com") == left
-    names["cart_bought"](bought)
+    names["cart_bought"]("bought", "bob@example.com")
+    names["cart_bought"]("never left", "eve@example.com")
+    keys = ("cart-left", "receipt-bought", "receipt-never left")
     with working(names["worker"]):
-        assert wait_until(lambda: bool(sent))
-        assert wait_until(lambda: client.get(left).state is State.SUCCEEDED)
-    assert sent == ["Your cart left is still there."]
-    assert client.get(left).attempts == 1
+        assert wait_until(lambda: {client.get(queue="reminders", key=key).state for key in keys} == {State.SUCCEEDED})
+    assert sorted(sent) == [
+        "ann@example.com: Your cart left is still there.",
+        "bob@example.com: Thank you for buying cart bought.",
+        "eve@example.com: Thank you for buying cart never left.",
+    ]
+    assert [client.get(queue="reminders", key=key).attempts for key in keys] == [1, 3, 1]
 
 
 def test_digest_runs_on_schedule_and_demand(become: Become, client: Client) -> None:
