@@ -59,6 +59,10 @@ class CancelMany:
         in place of an id is handed through. After Throttled or Unavailable nothing was promised, and the error names
         its job. A fence is read once, after all cancellations are written.
         """
+        states = self._states_of(undeclared(ids, queue=self.queue))
+        return self._cancel([self._checked(id, states) for id in ids])
+
+    def _cancel(self, ids: Sequence[JobId | DuelineError]) -> list[CancelResult | DuelineError]:
         written = self._follow(self._write_each(ids))
         # Read after the cancellations are written: any later raise of a fence will see them.
         undecided = [each for each in written if isinstance(each, _Written) and each.needs_fence]
@@ -67,13 +71,16 @@ class CancelMany:
         return [_moved(result, original=id) for id, result in zip(ids, results, strict=True)]
 
     def run_by_keys(self, keys: Sequence[object]) -> list[CancelResult | DuelineError]:
-        """Cancel the job of each key, as `run` does; JobNotFound is the error of a key that names none."""
+        """Cancel the job of each key, as `run` does; JobNotFound is the error of a key that names none.
+
+        A key's row knows partitions that this process may not know yet: those are not checked.
+        """
         try:
             self._check_time()
             ids = jobs_under(keys, self.queue.name, table=self.table, now=self.clock.now(), spread=self.spread)
         except RETRYABLE as error:
             return [error.copy() for _ in keys]
-        return [_of_key(each) for each in self.run(ids)]
+        return [_of_key(each) for each in self._cancel(ids)]
 
     def _follow(self, written: "list[_Written | DuelineError]") -> "list[_Written | DuelineError]":
         """Cancel in place of each job that was moved the one that took its place, and so on."""
@@ -86,8 +93,7 @@ class CancelMany:
         return [too_many_hops(each.id) if isinstance(each, _Written) and _moved_to(each) else each for each in written]
 
     def _write_each(self, ids: Sequence[JobId | DuelineError]) -> "list[_Written | DuelineError]":
-        states = self._states_of(undeclared(ids, queue=self.queue))
-        return list(self.spread(partial(self._write, states=states), ids))
+        return list(self.spread(self._write, ids))
 
     def _states_of(self, partitions: Collection[Partition]) -> BatchRead | DuelineError:
         try:
@@ -100,16 +106,24 @@ class CancelMany:
         if self.clock.monotonic() >= self.until:
             raise NotYet("out of time: the cancel is not certain")
 
-    def _write(self, id: JobId | DuelineError, *, states: BatchRead | DuelineError) -> "_Written | DuelineError":
+    def _checked(self, id: JobId | DuelineError, states: BatchRead | DuelineError) -> JobId | DuelineError:
+        """Return an id, or the error that its partition never existed."""
+        if isinstance(id, DuelineError) or self.queue.declares(id.partition):
+            return id
+        try:
+            check_partition(id, _read(states), queue=self.queue)
+        except JobNotFound as error:
+            return error
+        except RETRYABLE as error:
+            return error.copy(job_id=str(id))
+        return id
+
+    def _write(self, id: JobId | DuelineError) -> "_Written | DuelineError":
         if isinstance(id, DuelineError):
             return id
         try:
-            if not self.queue.declares(id.partition):
-                check_partition(id, _read(states), queue=self.queue)
             self._check_time()
             return _Written(id=id, cancellation=self.table.add(rows.cancellation_row(id, at=self.clock.now())))
-        except JobNotFound as error:
-            return error
         except RETRYABLE as error:
             return error.copy(job_id=str(id))
 

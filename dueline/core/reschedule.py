@@ -127,7 +127,7 @@ class Reschedule:
             raise too_many_hops(source)
         if id != source and cancellation is None and time.earliest <= id.due <= time.due:
             return RescheduleResult(id=id, moved_from=source, was_before=True)
-        movable = self._movable(id, existing, now=now)
+        movable = self._movable(id, existing, is_by_key=row is not None, now=now)
         if id.due == time.due:
             return RescheduleResult(id=id, moved_from=source, was_before=True)
         job = self._successor(movable, time)
@@ -161,9 +161,12 @@ class Reschedule:
             tail = moved
         raise too_many_hops(id)
 
-    def _movable(self, id: JobId, existing: Rows, *, now: datetime) -> Job:
-        """Return the job of an id, if it waits in the table and is no run of a schedule."""
-        if not existing:
+    def _movable(self, id: JobId, existing: Rows, *, is_by_key: bool, now: datetime) -> Job:
+        """Return the job of an id, if it waits in the table and is no run of a schedule.
+
+        A key's row knows partitions that this process may not know yet.
+        """
+        if not existing and not is_by_key:
             check_partition(id, BatchRead(), queue=self._queue)
         row, cancellation = existing.get(rows.job_key(id)), existing.get(rows.cancellation_key(id))
         if cancellation is not None:

@@ -327,9 +327,13 @@ def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime)
     Raises JobNotFound where there is none, or where it is past its retention; Throttled or Unavailable.
     """
     name = read_key(key, queue.name, table=table, now=now)
-    id, status = status_of(name.id, queue=queue, table=table, now=now)
-    is_submitted = name.is_done
-    return id, _by_key(id) if is_submitted and status.state is State.UNRECORDED else replace(status, moved_from=None)
+    try:
+        id, status = status_of(name.id, queue=queue, table=table, now=now)
+    except JobNotFound:
+        # The key's row knows partitions that this process may not know yet.
+        id, status = name.id, Status(state=State.UNRECORDED)
+    is_by_key = name.is_done and status.state is State.UNRECORDED
+    return id, _by_key(id) if is_by_key else replace(status, moved_from=None)
 
 
 def _job_status(result: SubmitResult, existing: JobStatus | DuelineError | None) -> JobStatus | DuelineError:

@@ -5,9 +5,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from dueline.core import rows
-from dueline.core.cancel import cancel
+from dueline.core.cancel import CancelMany
 from dueline.core.job import Job, JobId, State
-from dueline.core.keys import read_key
 from dueline.core.ports import MoveOutcome
 from dueline.core.request import Request
 from dueline.core.rows import Key, Row, moved_to
@@ -137,19 +136,19 @@ def _note_moved(record: Record, me: "Running", old: JobId, new: JobId) -> None:
 def _cancel(world: "World", me: "Running", action: actions.Named) -> str:
     record, settings = world.record, world.stores.settings[action.queue]
     waited = _waiting(world, action)
-    try:
-        id = read_key(action.key, action.queue, table=me.core.table, now=me.process.now()).id
-    except JobNotFound:
+    promised = set(record.promised)
+    (result,) = CancelMany(queue=settings, table=me.core.table, clock=me.process).run_by_keys([action.key])
+    if isinstance(result, JobNotFound):
         _check_none_lived(world, action, waited)
         return "there is no such job"
-    promised = set(record.promised)
-    result = cancel(id, queue=settings, table=me.core.table, clock=me.process)
+    if isinstance(result, DuelineError):
+        raise result
     if result.id in promised and result.state is not State.CANCELLED:
         raise Violation("exact cancel", f"{result.id} is {result.state} after its promise")
-    for each in (id, result.id):
-        record.cancel_requested[each] = min(record.cancel_requested.get(each, float("inf")), me.process.monotonic())
+    requested = min(record.cancel_requested.get(result.id, float("inf")), me.process.monotonic())
+    record.cancel_requested[result.id] = requested
     if result.state is State.CANCELLED:
-        record.promised |= {id, result.id}
+        record.promised.add(result.id)
         _check_none_lived(world, action, waited)
     return f"{result.state} {result.id}"
 

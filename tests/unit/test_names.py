@@ -10,6 +10,7 @@ from dueline.core.job import Partition, Route, State
 from dueline.core.keys import MOST_CALLS, read_key
 from dueline.core.message import KEY_CHANGE, Message
 from dueline.core.request import IfExists, Request
+from dueline.core.status import status_under
 from dueline.core.submit import SubmitResult
 from dueline.errors import (
     AlreadyFinished,
@@ -414,6 +415,20 @@ def test_named_jobs_of_one_call_are_one():
     first, second, other = system.submit_each(named(), named(at=LATER), named(2))
     assert first.job.id == second.job.id
     assert isinstance(other, KeyReused)
+
+
+def test_key_of_a_partition_not_known_yet_is_found():
+    # The queue grew while a process still counts fewer, and the job is on its way to the table.
+    system = System(a_queue(partitions=12))
+    made = next(m.job for n in range(99) if (m := result_of(system, named(key=f"{n}"))).job.id.partition.number)
+    system.table.collect([rows.job_key(made.id)])
+    older = system.settings["emails"] = a_queue(partitions=1)
+    id, status = status_under(made.key, queue=older, table=system.table, now=system.clock.now())
+    assert (id, status.state) == (made.id, State.ACCEPTED)
+    with pytest.raises(NotYet, match="not in the table"):
+        system.reschedule_by_key(made.key, at=LATER)
+    (cancelled,) = system.cancel_by_keys([made.key])
+    assert cancelled.id == made.id
 
 
 def test_named_job_costs_two_writes_more():
