@@ -317,8 +317,8 @@ class JobKeys:
         raise too_many_hops(name.id)
 
     def _read_again(self, name: KeyRow) -> KeyRow | None:
-        row_key = rows.name_key(self._queue.name, name.key)
-        row = read(name.id, row_key, table=self._table).get(row_key)
+        # By a barrier: a read may show the cancellation of a move before what that did to this row.
+        row = self._table.read_barrier(rows.name_key(self._queue.name, name.key))
         return KeyRow.of(row, key=name.key, queue=self._queue.name) if row else None
 
     def _take_over(self, name: KeyRow, desired: NamedJob) -> KeyResult | None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dueline.core import instant, rows
 from dueline.core.job import Job, JobId
@@ -21,6 +21,8 @@ from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound, Unavailable
 Rows = Mapping[Key, Row]
 # A job that is moved more often within its retention is an error, never a guess.
 MOST_HOPS = 32
+# By how much the clocks of two processes may differ.
+_CLOCKS_DIFFER = timedelta(minutes=1)
 # What a message says of the row of a key: the rest is as of any move.
 _CHANGED = ("expected", "call", "content", "calls")
 
@@ -83,9 +85,17 @@ class Intent:
         cancellation = rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)
         job, state, fence = rows.job_row(self.job), rows.state_key(self.old.partition), instant.text(before)
         outcome = table.move(cancellation, job, state=state, fence_below=fence, change=change)
-        if outcome is MoveOutcome.KEY_CHANGED and self.change is None:
+        if outcome is MoveOutcome.KEY_CHANGED and self._goes_without_key(clock.now()):
             outcome = table.move(cancellation, job, state=state, fence_below=fence, change=None)
         return outcome is MoveOutcome.DONE
+
+    def _goes_without_key(self, now: datetime) -> bool:
+        """Return whether the job may be moved though its key's row does not name it.
+
+        Where a producer wrote no such row; not past the job's retention, for then another may have the key.
+        """
+        retention = self.job.expires - self.job.id.due
+        return self.change is None and now < self.old.due + retention - _CLOCKS_DIFFER
 
 
 def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:

@@ -7,6 +7,9 @@ from dueline.core.job import Partition
 from dueline.core.queue_settings import PLANNER
 from dueline.core.request import IfExists
 
+# Times are few, so that processes meet.
+DUE = (400, 400, 400, 401, 400.5, 310, 460, 5, 100, 520, 700)
+MOVED_TO = (400, 400, 401, 310, 460, 0, 520, 700)
 ALL = range(100)
 PARTITIONS = [*(Partition(queue="emails", number=number) for number in range(3)), Partition(queue="invoices", number=0)]
 PARTITIONS.append(Partition(queue=PLANNER.name, number=0))
@@ -74,7 +77,9 @@ class Reschedule:
 class Named:
     """Schedule, cancel or reschedule the job of a key, under the name of the call, if it has one.
 
-    It is due so many seconds after the beginning of the world, or after the call if that `is_delay`.
+    It is due so many seconds after the beginning of the world, or after the call if that `is_delay`. A `handle` names
+    it by an id in place of its key: by number, of those that callers were answered, or -1, the last. What is scheduled
+    may be `uploaded` before.
     """
 
     key: str
@@ -86,6 +91,8 @@ class Named:
     content: int = 1
     queue: str = "emails"
     buffered: bool = False
+    handle: int | None = None
+    uploaded: bool = False
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,11 @@ class SlowAnswer:
 
 
 @dataclass(frozen=True)
+class Gone:
+    """The upload that the call looks for is gone."""
+
+
+@dataclass(frozen=True)
 class HotPartitions:
     """The table throttles the partitions of one queue, or of all queues if none is named: all of it, or writes."""
 
@@ -63,7 +68,7 @@ class Interleaved:
     plan: Mapping[int | str, "CallFault | Pause"] = field(default_factory=dict)
 
 
-Fault = CallFault | Pause | SlowAnswer | HotPartitions | Interleaved
+Fault = CallFault | Pause | SlowAnswer | Gone | HotPartitions | Interleaved
 Plan = Mapping[int | str, Fault]
 Sleep = Callable[[float], None]
 
@@ -80,6 +85,8 @@ class FaultInjector:
             self._stuck |= {call.args[0][0].attributes[ID]} if fault is CallFault.STUCK else set()
             if self._stuck:
                 return refusing(lambda message: message.attributes[ID] in self._stuck)(call)
+        if isinstance(fault, Gone):
+            return None if call.name == "payloads.find" else straight(call)
         return self._inject(call, fault)
 
     def _inject(self, call: Call, fault: Fault | None) -> Any:

@@ -4,15 +4,16 @@ Times are few, so that processes meet: the minutes at which ticks fire, and the 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dueline.core.queue_settings import PLANNER
-from dueline.core.request import IfExists
 from tests.simulation import actions, schedule_history
+from tests.simulation.actions import DUE, MOVED_TO
 from tests.simulation.choices import Choices, Stream
 from tests.simulation.faults import CallFault, Fault, Interleaved, Pause, Plan, SlowAnswer
+from tests.simulation.name_history import NameHistory
 from tests.simulation.world import (
     CANCELLATION_OUTLIVES_RETENTION,
     PERIODS,
@@ -25,8 +26,6 @@ from tests.simulation.world import (
 )
 from tests.wire import Call
 
-DUE = (400, 400, 400, 401, 400.5, 310, 460, 5, 100, 520, 700)
-MOVED_TO = (400, 400, 401, 310, 460, 0, 520, 700)
 SUBMITTED = (0, 0, 30, 60, 90)
 AGAIN = (0, 0, 0.1, 5, 30, 300, 700)
 INTERLEAVED: Sequence[actions.Action] = (
@@ -47,17 +46,6 @@ FAULTS: tuple[tuple[CallFault, ...] | type, ...] = (
     Interleaved,
 )
 HALFWAY = (CallFault.CRASH_BEFORE, CallFault.CRASH_AFTER, CallFault.LOST_ANSWER, CallFault.THROTTLED, Pause(31))
-# What may cut off an attempt of a call under a key. Its caller makes it again once it must have ended.
-CUT_OFF = (
-    CallFault.CRASH_BEFORE,
-    CallFault.CRASH_AFTER,
-    CallFault.LOST_ANSWER,
-    CallFault.THROTTLED,
-    Pause(0.3),
-    Interleaved([actions.Tick(0)]),
-    Interleaved([actions.Ingest(), actions.Tick(0)]),
-)
-CALL_IS_OVER = 31
 OUTAGE, OUTAGE_ONCE_IN = "outage", 8
 LONGEST_THROTTLING = 150
 LASTS_LONGER = (30, 120, 600, 1500)
@@ -107,7 +95,7 @@ class History:
     def __init__(self, choices: Choices, *, alone: bool = False) -> None:
         self._choices = choices
         self._alone = alone
-        self._due: list[float] = []
+        self.due: list[float] = []
         self.profile = profile_of(choices.stream("climate"))
         order, lag, late, levels = (choices.stream(name) for name in ("order", "lag", "unseen", "levels"))
         self.priorities = {"emails": levels.pick([1, 2, 3]), UNTOUCHED: levels.pick([1, 2])}
@@ -148,7 +136,7 @@ class History:
             if self.world.scale.generations == 1:
                 written.forget(self._choices.stream(schedule_history.FORGETFUL))
         if self._outage:
-            self._outage.write(self, self._due)
+            self._outage.write(self, self.due)
         self._of_ingest(self._choices.stream("ingest"))
         if not self._alone:
             self._disturb(self._choices.stream("trouble"))
@@ -162,27 +150,28 @@ class History:
         due: list[float] = []
         for _ in range(stream.pick([1, 2, 3] if queue == "emails" else [0, 0, 1])):
             due += self._submit(stream, queue)
-        self._due += due
+        self.due += due
+        names = NameHistory(self, queue, self._choices) if due and not self._is_untouched(queue) else None
         for number, partition in enumerate(actions.PARTITIONS):
             if partition.queue == queue:
-                self.of_ticks(stream, number, due)
+                self.of_ticks(stream, number, due, stands_still=names.stands_still if names else None)
         for _ in range(stream.below(4) if due else 0):
-            self.start(actions.Cancel(stream.below(len(due))), after=self._when(stream, due), stream=stream)
+            self.start(actions.Cancel(stream.below(len(due))), after=self.when(stream, due), stream=stream)
         for _ in range(stream.below(3) if due else 0):
-            self.start(actions.Work(queue, stream.some(range(3))), after=self._when(stream, due), stream=stream)
+            self.start(actions.Work(queue, stream.some(range(3))), after=self.when(stream, due), stream=stream)
         for _ in range(stream.below(3) if due and not self._is_untouched(queue) else 0):
             self._meet(stream, queue, due)
-        if due and not self._is_untouched(queue):
+        if names:
             self._of_repeats(self._choices.stream(f"{queue}, again"), due)
             self._of_reschedules(self._choices.stream(f"{queue}, moved"), due)
-            self._of_names(self._choices.stream(f"{queue}, names"), queue)
+            names.write()
 
     def _is_untouched(self, queue: str) -> bool:
         return self.profile.isolated and queue == UNTOUCHED
 
     def _meet(self, stream: Stream, queue: str, due: Sequence[float]) -> None:
         """Let processes that decide a job's fate meet at a moment that matters."""
-        at = self._when(stream, due)
+        at = self.when(stream, due)
         ticks = [
             actions.Tick(number) for number, partition in enumerate(actions.PARTITIONS) if partition.queue == queue
         ]
@@ -195,14 +184,14 @@ class History:
         """Let callers who may have got no answer submit their jobs again, under the same ids."""
         for _ in range(stream.pick([0, 0, 1, 3])):
             action = actions.Again(stream.below(len(due)), buffered=stream.once_in(4))
-            self.start(action, after=self._when(stream, due), stream=stream)
+            self.start(action, after=self.when(stream, due), stream=stream)
 
     def _of_reschedules(self, stream: Stream, due: Sequence[float]) -> None:
         """Move jobs, some of them twice at once, and let some callers end halfway: at the intent, or at the move."""
         for _ in range(stream.pick([0, 1, 2, 4])):
             job = stream.below(len(due))
             fence = max(0.0, due[job] - LOOKAHEAD)
-            at = stream.pick([min(2 * MINUTE, fence), fence - 1, fence, fence + 1, self._when(stream, due)])
+            at = stream.pick([min(2 * MINUTE, fence), fence - 1, fence, fence + 1, self.when(stream, due)])
             action = actions.Reschedule(job, stream.pick(MOVED_TO))
             plan = {stream.pick([2, 1]): stream.pick(HALFWAY)} if stream.once_in(3) else {}
             self.start(action, after=max(0.0, at), stream=stream, plan=plan)
@@ -216,46 +205,6 @@ class History:
         """Let ingest read an intent just before its caller carries it out, and do the same just after."""
         self.start(action, after=at, stream=stream, plan={2: Pause(2)})
         self.start(actions.Ingest(), after=at + 1, stream=stream, plan={stream.pick([1, 2]): Pause(2)})
-
-    def _of_names(self, stream: Stream, queue: str) -> None:
-        """Let callers make calls under one key, each perhaps again once its attempt must have ended."""
-        if not stream.once_in(3):
-            return
-        for number in range(stream.pick([1, 1, 2])):
-            around = stream.pick(DUE)
-            self._due.append(around)
-            fence = max(0.0, around - LOOKAHEAD)
-            meet = stream.pick([0, 30, max(0.0, fence - 1), fence, fence + 1, around + RETAINED + 1])
-            calls = stream.pick([2, 3, 4, 6])
-            for call in range(calls):
-                action = self._named(stream, queue, key=f"name {number}", call=f"call {call}", around=around)
-                at = stream.pick([0, meet, meet, meet, meet + CALL_IS_OVER, self._when(stream, [around])])
-                for attempt in range(stream.pick([1, 2, 2, 3])):
-                    after = at + attempt * stream.pick([CALL_IS_OVER, 2 * MINUTE, 5 * MINUTE])
-                    self.start(action, after=after, stream=stream, plan=self._cut_off(stream, action), has_faults=False)
-
-    def _named(self, stream: Stream, queue: str, *, key: str, call: str, around: float) -> actions.Named:
-        what = stream.pick(["schedule", "schedule", "schedule", "cancel", "reschedule"])
-        name = stream.pick([call, call, ""])
-        return actions.Named(
-            key=key,
-            call=name,
-            what=what,
-            if_exists=stream.pick([IfExists.KEEP, IfExists.REPLACE, IfExists.REPLACE, IfExists.FAIL]),
-            due=stream.pick([around, around, around + 1, *MOVED_TO]),
-            is_delay=bool(name) and stream.once_in(4),
-            content=stream.pick([1, 1, 2]),
-            queue=queue,
-            buffered=stream.once_in(4),
-        )
-
-    def _cut_off(self, stream: Stream, action: actions.Named) -> Plan:
-        """Return what happens to an attempt, if anything: it ends halfway, or another call comes in between."""
-        if not stream.once_in(2):
-            return {}
-        other = self._named(stream, action.queue, key=action.key, call=f"other of {action.call}", around=action.due)
-        between = Interleaved([replace(other, is_delay=False), *stream.some([actions.Tick(0), actions.Ingest()])])
-        return {stream.below(8): stream.pick([*CUT_OFF, between, between, between])}
 
     def _submit(self, stream: Stream, queue: str) -> list[float]:
         at = stream.pick(SUBMITTED)
@@ -276,7 +225,13 @@ class History:
             return [1 + int(key.split()[-1]) % levels for key in keys]
         return [1 + stream.below(levels) for _ in range(jobs)]
 
-    def of_ticks(self, stream: Stream, number: int, due: Sequence[float]) -> None:
+    def of_ticks(
+        self,
+        stream: Stream,
+        number: int,
+        due: Sequence[float],
+        stands_still: Callable[[float], bool] | None = None,
+    ) -> None:
         """Fire once a minute; miss some, fire some twice, and now and then stall up to a moment that matters."""
         # Which of two ticks at once has the lease is chance, alone or not.
         is_untouched = self._is_untouched(actions.PARTITIONS[number].queue)
@@ -284,7 +239,7 @@ class History:
         for minute in range(int(self.profile.ends // MINUTE)):
             at = minute * MINUTE + stream.pick([0, 0, 0, 1, 30])
             times = stream.pick([1, 1, 1, 1, 0, 1 if is_untouched else 2])
-            if not stalled[0] < at < stalled[1]:
+            if not (stalled[0] < at < stalled[1] or (stands_still and stands_still(at))):
                 for _ in range(times):
                     self.start(actions.Tick(number, stream.pick([170, 45, 5])), after=at, stream=stream)
         if stalled[1] > 0:
@@ -299,7 +254,7 @@ class History:
         ends = stream.pick([due[0] - LOOKAHEAD, due[0], due[0] + MINUTE, due[0] + RETAINED])
         return begins, max(0.0, ends + stream.pick([0.0, 1, 3, -1, -3]))
 
-    def _when(self, stream: Stream, due: Sequence[float]) -> float:
+    def when(self, stream: Stream, due: Sequence[float]) -> float:
         """Return a moment that matters: a minute, at which ticks fire, or one at which a job's fate is decided."""
         minute = stream.below(int(self.profile.ends // MINUTE)) * MINUTE
         job = stream.pick(due)
@@ -309,7 +264,7 @@ class History:
 
     def _of_ingest(self, stream: Stream) -> None:
         begins = stream.pick([0, 0, 60, 180, 300, 420, 600])
-        if self._due and stream.once_in(8):
+        if self.due and stream.once_in(8):
             begins = self._stall_ingest(stream)
         for minute in range(int(self.profile.ends // MINUTE)):
             at = minute * MINUTE + stream.pick([5, 0, 0, 35])
@@ -319,7 +274,7 @@ class History:
 
     def _stall_ingest(self, stream: Stream) -> float:
         """Stall the first ingest while what it has goes past its retention; return when others begin."""
-        over = stream.pick(self._due) + RETAINED
+        over = stream.pick(self.due) + RETAINED
         plan = {stream.below(5): Pause(stream.pick([OUTLIVES + 2, OUTLIVES + 3, 130]))}
         self.world.start(actions.Ingest(), after=over + stream.pick([-1, -3]), faults=planned(plan))
         for number in stream.some(range(4)):
@@ -350,7 +305,7 @@ class History:
         return LONGEST_THROTTLING if is_guards else math.inf
 
     def _of_ttl(self, stream: Stream) -> None:
-        expiries = {job + RETAINED + more for job in self._due for more in (0, 0.5, OUTLIVES, MINUTE)}
+        expiries = {job + RETAINED + more for job in self.due for more in (0, 0.5, OUTLIVES, MINUTE)}
         for at in sorted(expiries | {minute * MINUTE for minute in range(10, 24)}):
             if stream.once_in(2):
                 self.world.happen(actions.Collect(stream.below(3), stream.pick([1, 2, 3])), after=at)

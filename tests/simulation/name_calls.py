@@ -1,20 +1,23 @@
 """Calls under keys: what callers of a name do, and what is checked of it."""
 
+import hashlib
+import json
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dueline.core import rows
 from dueline.core.cancel import CancelMany
 from dueline.core.job import Job, JobId, State
-from dueline.core.ports import MoveOutcome
-from dueline.core.request import Request
+from dueline.core.payloads import Upload
+from dueline.core.ports import MoveOutcome, Pointer
+from dueline.core.request import IfExists, Request, json_text
 from dueline.core.rows import Key, Row, moved_to
 from dueline.core.submit import SubmitResult
 from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError, JobNotFound
 from tests.builders import NOW
 from tests.simulation import actions
-from tests.simulation.record import LIVES, ONE_JOB, STAYS, Record, Violation
+from tests.simulation.record import CALLS, CLOCKS_DIFFER, FOUND, LIVES, ONE_JOB, SAME, STAYS, Record, Violation, waits
 from tests.wire import Call
 
 if TYPE_CHECKING:
@@ -35,8 +38,10 @@ def note_call(world: "World", me: "Running", call: Call, answer: Any, args: tupl
         case "table.take_over" if answer:
             names.note_row(args[0], str(args[0]["call"]), now=world.scheduler.now())
             touched.add(rows.key(args[0]))
+        case "table.release" if answer and _is_of_name(args[0]):
+            names.release(JobId.parse(call.kwargs["id"]))
         case "table.move" if answer is MoveOutcome.DONE:
-            touched |= _note_move(world, me, call, args)
+            touched |= _note_move(world, me, args)
         case "table.add" | "table.write":
             for row in args[0] if call.name == "table.write" else args:
                 touched |= _note_rows(world, row)
@@ -54,19 +59,31 @@ def _note_rows(world: "World", row: Row) -> set[Key]:
         return set()
     job = rows.read_job(row)
     world.record.names.jobs[_row_of(job)][job.id] = None
+    world.record.names.contents[job.id] = content_of(world, job)["content"]
     return {_row_of(job)}
 
 
-def _note_move(world: "World", me: "Running", call: Call, args: tuple[Any, ...]) -> set[Key]:
-    job, change = rows.read_job(args[1]), call.kwargs.get("change")
+def note_intended(world: "World", me: "Running", job: Job) -> None:
+    """Note for which call a job is to replace another, also if it is another process that lets it."""
+    if isinstance(me.action, actions.Named) and me.action.call:
+        world.record.names.intended[job.id] = me.action.call
+
+
+def _note_move(world: "World", me: "Running", args: tuple[Any, ...]) -> set[Key]:
+    job, names = rows.read_job(args[1]), world.record.names
     if job.key is None:
         return set()
-    world.record.names.jobs[_row_of(job)][job.id] = None
-    if change is not None and "call" in change.row:
-        world.record.names.note_row(change.row, str(change.row["call"]), now=world.scheduler.now())
-    elif change is not None and "calls" in change.row and isinstance(me.action, actions.Named):
-        world.record.names.note_row(change.row, me.action.call, now=world.scheduler.now())
+    note_intended(world, me, job)
+    names.contents[job.id] = content_of(world, job)["content"]
+    names.note_row(rows.moved_key_row(job), names.intended.get(job.id, ""), now=world.scheduler.now())
     return {_row_of(job)}
+
+
+def content_of(world: "World", job: Job) -> dict[str, Any]:
+    """Return the payload of a job, wherever that is kept."""
+    offloaded = job.offloaded_bytes is not None
+    text = world.stores.payloads.read(Pointer.parse(job.payload)) if offloaded else job.payload
+    return dict(json.loads(text))
 
 
 def _row_of(job: Job) -> Key:
@@ -95,11 +112,7 @@ def _schedule(world: "World", me: "Running", action: actions.Named) -> str:
         action.queue, direct_horizon=world.direct_horizon, new_uid=lambda: world.new_uid(action.queue)
     )
     request = Request(
-        payload={"name": action.key, "content": action.content},
-        **_time(action),
-        key=action.key,
-        if_exists=action.if_exists,
-        call=action.call or None,
+        **_payload(world, action), **_time(action), key=action.key, if_exists=action.if_exists, call=action.call or None
     )
     (result,) = submit.run([request], until=me.process.monotonic() + CALLER_SECONDS)
     if isinstance(result, RETRYABLE):
@@ -107,10 +120,9 @@ def _schedule(world: "World", me: "Running", action: actions.Named) -> str:
     if not isinstance(result, SubmitResult):
         return f"is refused: {result}"
     id = result.job.id
-    key = rows.name_key(action.queue, action.key)
-    is_own = bool(action.call) and not record.line_of(id).isdisjoint(record.names.made[key, action.call])
-    if not is_own and record.names.cancelled.get(rows.cancellation_key(id), float("inf")) < began:
-        raise Violation(LIVES, f"{id} was answered, though it had been cancelled before")
+    if not _is_own(world, action, id):
+        _check_answer(world, action, id, began=began)
+        _check_same(world, me, action, id)
     if result.moved_from is not None:
         _note_moved(record, me, result.moved_from, id)
     if not result.is_repeat and id in record.attempted:
@@ -120,7 +132,63 @@ def _schedule(world: "World", me: "Running", action: actions.Named) -> str:
     record.submitted.setdefault(id, me.process.monotonic())
     if result.state not in (None, State.ACCEPTED):
         record.acknowledged.setdefault(id, me.process.monotonic())
+    _note_known(world, action, id)
     return f"accepted {id}"
+
+
+def _payload(world: "World", action: actions.Named) -> dict[str, Any]:
+    payload = {"name": action.key, "content": action.content}
+    if not action.uploaded:
+        return {"payload": payload}
+    text = json_text(payload)
+    uid = f"00000000-0000-4000-8000-{action.content:012x}"
+    upload = Upload(uid=uid, bytes=len(text), sha256=hashlib.sha256(text.encode()).hexdigest())
+    world.stores.payloads.put(upload.key(action.queue), text)
+    return {"upload": str(upload)}
+
+
+def _note_known(world: "World", action: actions.Named, id: JobId) -> None:
+    world.record.names.known[_key_of(action)].setdefault(id)
+
+
+def _key_of(action: actions.Named) -> Key:
+    return rows.name_key(action.queue, action.key)
+
+
+def _is_own(world: "World", action: actions.Named, id: JobId) -> bool:
+    """Return whether a call was answered its own job. Raises Violation if it has another, and was answered this one."""
+    line, made = world.record.line_of(id), world.record.names.made[_key_of(action), action.call] if action.call else {}
+    if not line.isdisjoint(world.record.submitted_by_id):
+        # Submitted again by its id, a job has lost its key: a later move is none of the name's.
+        return True
+    kept = [each for each, ttl in made.items() if ttl > world.scheduler.now().timestamp() + CLOCKS_DIFFER]
+    if kept and line.isdisjoint(kept):
+        raise Violation(CALLS, f"call {action.call} was answered {id}, and has made {kept[0]}")
+    return not line.isdisjoint(made)
+
+
+def _check_answer(world: "World", action: actions.Named, id: JobId, *, began: float) -> None:
+    """Raise Violation if the job that a call was answered had been cancelled before it began."""
+    if id.due < _kept_since(world):
+        return
+    if world.record.names.cancelled.get(rows.cancellation_key(id), float("inf")) < began:
+        raise Violation(LIVES, f"{id} was answered, though it had been cancelled before")
+
+
+def _check_same(world: "World", me: "Running", action: actions.Named, id: JobId) -> None:
+    """Raise Violation if a job waits, and has another content than the call that was answered it, or another time.
+
+    What has left is answered as it is; and where the job exists that is to be kept, its time is its own.
+    """
+    existing, now = world.table.existing, world.scheduler.now()
+    if not waits(leads_to(id, existing), existing, now=now):
+        return
+    if (content := world.record.names.contents.get(id, action.content)) != action.content:
+        raise Violation(SAME, f"{id} was answered to {action}, and has content {content}")
+    at = NOW + timedelta(seconds=action.due)
+    is_at = action.if_exists is IfExists.REPLACE and not action.is_delay and me.process.now() < at
+    if is_at and id.due != at:
+        raise Violation(SAME, f"{id} was answered to {action}")
 
 
 def _time(action: actions.Named) -> dict[str, Any]:
@@ -133,53 +201,92 @@ def _note_moved(record: Record, me: "Running", old: JobId, new: JobId) -> None:
     record.refused |= {each for each in me.intended - {new} if rows.job_key(each) not in record.written}
 
 
+def _handle(world: "World", action: actions.Named) -> JobId | None:
+    """Return the id by which a call names its job, if there is one: a repeat of a call names the same."""
+    names, key = world.record.names, _key_of(action)
+    known, number = list(names.known[key]), action.handle
+    chosen = None if number is None or number >= len(known) or not known else known[number]
+    return names.handles.setdefault((key, action.call), chosen) if chosen and action.call else chosen
+
+
 def _cancel(world: "World", me: "Running", action: actions.Named) -> str:
     record, settings = world.record, world.stores.settings[action.queue]
-    waited = _waiting(world, action)
+    handle = _handle(world, action)
+    if action.handle is not None and handle is None:
+        return "there is no such job"
+    waited = _waiting(world, action, handle)
     promised = set(record.promised)
-    (result,) = CancelMany(queue=settings, table=me.core.table, clock=me.process).run_by_keys([action.key])
+    cancels = CancelMany(queue=settings, table=me.core.table, clock=me.process)
+    (result,) = cancels.run([handle]) if handle else cancels.run_by_keys([action.key])
     if isinstance(result, JobNotFound):
-        _check_none_lived(world, action, waited)
+        _check_none_lived(world, action, handle, waited, promise=STAYS)
         return "there is no such job"
     if isinstance(result, DuelineError):
         raise result
-    if result.id in promised and result.state is not State.CANCELLED:
+    is_kept = result.id.due > _kept_since(world)
+    if result.id in promised and result.state is not State.CANCELLED and is_kept:
         raise Violation("exact cancel", f"{result.id} is {result.state} after its promise")
     requested = min(record.cancel_requested.get(result.id, float("inf")), me.process.monotonic())
     record.cancel_requested[result.id] = requested
     if result.state is State.CANCELLED:
         record.promised.add(result.id)
-        _check_none_lived(world, action, waited)
+    _check_none_lived(world, action, handle, waited, promise=STAYS)
     return f"{result.state} {result.id}"
 
 
-def _waiting(world: "World", action: actions.Named) -> list[JobId]:
-    key = rows.name_key(action.queue, action.key)
-    return world.record.names.waiting(key, world.table.existing, now=world.scheduler.now())
+def _waiting(world: "World", action: actions.Named, handle: JobId | None) -> list[JobId]:
+    """Return the jobs of a name that wait, or of them the one to which a handle leads."""
+    waiting = world.record.names.waiting(_key_of(action), world.table.existing, now=world.scheduler.now())
+    return [id for id in waiting if handle is None or _leads_on(handle, id, world)]
 
 
-def _check_none_lived(world: "World", action: actions.Named, waited: list[JobId]) -> None:
-    """Raise Violation if a job of a name, or what it was moved to, waited all the time in which a call cancelled it."""
-    for id in _waiting(world, action):
+def _leads_on(handle: JobId, to: JobId, world: "World") -> bool:
+    """Return whether an id leads to a job: each move's cancellation is kept for as long as both its jobs may be."""
+    kept = _kept_since(world)
+    while to != handle and to in world.record.intents:
+        old = world.record.intents[to].old
+        if max(old.due, to.due) < kept:
+            return False
+        to = old
+    return to == handle
+
+
+def _kept_since(world: "World") -> datetime:
+    """Return since when a job must be due for its cancellation to be there."""
+    kept_for = rows.MAX_RETENTION + rows.CANCELLATION_OUTLIVES_RETENTION - timedelta(seconds=CLOCKS_DIFFER)
+    return world.scheduler.now() - kept_for
+
+
+def _check_none_lived(
+    world: "World", action: actions.Named, handle: JobId | None, waited: list[JobId], *, promise: str
+) -> None:
+    """Raise Violation if a job that a call named, or what it was moved to, waited all the time of the call."""
+    for id in _waiting(world, action, handle):
         if not world.record.line_of(id).isdisjoint(waited):
-            raise Violation(STAYS, f"{id} waited under {action.key} while a cancel answered that none does")
+            raise Violation(promise, f"{id} waited while {action} was answered")
 
 
 def _reschedule(world: "World", me: "Running", action: actions.Named) -> str:
-    record = world.record
+    record, began, handle = world.record, world.scheduler.elapsed, _handle(world, action)
+    if action.handle is not None and handle is None:
+        return "there is no such job"
+    waited = _waiting(world, action, handle)
     service = me.core.a_reschedule(action.queue, new_uid=lambda: world.new_uid(action.queue))
+    key = None if handle else action.key
     try:
-        moved = service.run(key=action.key, **_time(action), call=action.call or None)
+        moved = service.run(handle, key=key, **_time(action), call=action.call or None)
     except (AlreadyFinished, JobNotFound) as refusal:
         record.refused |= {each for each in me.intended if rows.job_key(each) not in record.written}
+        _check_none_lived(world, action, handle, waited, promise=FOUND)
         return f"is refused: {refusal}"
-    except DuelineError:
-        raise
+    if not _is_own(world, action, moved.id):
+        _check_answer(world, action, moved.id, began=began)
     if moved.id != moved.moved_from:
         _note_moved(record, me, moved.moved_from, moved.id)
     if moved.id in record.intents:
         record.accepted.setdefault(moved.id, record.intents[moved.id].job)
     record.submitted.setdefault(moved.id, me.process.monotonic())
+    _note_known(world, action, moved.id)
     return f"moved {moved.moved_from} to {moved.id}"
 
 

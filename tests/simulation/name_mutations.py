@@ -1,48 +1,48 @@
 """What must not be left out of names: each mutation breaks one rule, and names the promises that then break."""
 
 from tests.simulation.mutation import BOTH, EXACT, LOST, NEITHER, SECOND, mutation
-from tests.simulation.record import CALLS, LIVES, ONE_JOB, STAYS
+from tests.simulation.record import CALLS, FOUND, LIVES, ONE_JOB, SAME, STAYS
 
-ANY = (CALLS, LIVES, ONE_JOB, LOST, EXACT, BOTH, NEITHER, SECOND)
+ANY = (CALLS, LIVES, ONE_JOB, LOST, EXACT, BOTH, NEITHER, SECOND, FOUND, SAME, STAYS)
 
 IN_NAMES = [
     mutation(
-        "a cancel by a key stops at a job that was moved",
+        "a cancel by key does not follow moves",
         "core/cancel.py",
         "            if not moved:\n                return written\n",
         "            if moved is not None:\n                return written\n",
         STAYS,
     ),
     mutation(
-        "a key is taken over whatever job it names by now",
+        "a key is taken over whatever it names",
         "testing/memory_table.py",
         "        is_as_read = self._has_id(rows.key(row), expected)\n",
         "        is_as_read = True\n",
         *ANY,
     ),
     mutation(
-        "a move changes the row of a key whatever job it names by now",
+        "a move changes a key whatever it names",
         "testing/memory_table.py",
         "            if not self._has_id(key, change.expected):\n",
         "            if key[1] not in self._rows[key[0]]:\n",
         *ANY,
     ),
     mutation(
-        "the cancellation of a move lives only as long as the new job's would",
+        "a move's cancellation lives as long as the new job",
         "core/rows.py",
         "    latest = id.due if moved_to is None else max(id.due, moved_to.due)\n",
         "    latest = id.due if moved_to is None else moved_to.due\n",
         *ANY,
     ),
     mutation(
-        "a job that was claimed and not submitted is answered as it is",
+        "a claimed job is answered unsubmitted",
         "core/keys.py",
         "        if name.is_done:\n            return KeyResult(",
         "        if name.is_done or not is_new:\n            return KeyResult(",
         *ANY,
     ),
     mutation(
-        "a job that was claimed and not submitted is answered to one of another content",
+        "a claimed job is answered to other content",
         "core/keys.py",
         "        if is_undone or state is _State.WAITING:\n            self._check_content(name, tail, desired)\n",
         "        if is_undone and name.content != desired.content:\n"
@@ -50,7 +50,7 @@ IN_NAMES = [
         *ANY,
     ),
     mutation(
-        "a key's row forgets the calls that were displaced",
+        "a key forgets displaced calls",
         "core/keys.py",
         "        return None if earlier is None else KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)\n",
         "        return None\n",
@@ -71,17 +71,104 @@ IN_NAMES = [
         *ANY,
     ),
     mutation(
-        "another job's key is marked as submitted",
+        "another job's key is marked done",
         "testing/memory_table.py",
         '        if self._rows[pk].get(sk, {}).get("id") == id:\n            self._mark(key, "done")\n',
         '        if sk in self._rows[pk]:\n            self._mark(key, "done")\n',
         *ANY,
     ),
     mutation(
-        "another wish takes a key over though its job waits",
+        "a key is taken over though its job waits",
         "core/keys.py",
         "            is_waiting = state is _State.WAITING\n",
         "            is_waiting = False\n",
+        *ANY,
+    ),
+    mutation(
+        "a move by id leaves the key behind",
+        "core/move.py",
+        "        if change is None and self.job.key is not None:\n",
+        "        if change is None and self.job.key is None:\n",
+        *ANY,
+    ),
+    mutation(
+        "a move by key goes on without the key",
+        "core/move.py",
+        "        return self.change is None and now < ",
+        "        return self.change is not None or now < ",
+        *ANY,
+    ),
+    mutation(
+        "a move by id outlasts the retention",
+        "core/move.py",
+        "        return self.change is None and now < self.old.due + retention - _CLOCKS_DIFFER\n",
+        "        return self.change is None\n",
+        *ANY,
+    ),
+    mutation(
+        "a move's cancellation lives as long as the old job",
+        "core/rows.py",
+        "    latest = id.due if moved_to is None else max(id.due, moved_to.due)\n",
+        "    latest = id.due\n",
+        *ANY,
+    ),
+    mutation(
+        "only an exact cancellation frees a key",
+        "core/keys.py",
+        "                return name, id, _State.CANCELLED, fence\n",
+        "                if rows.is_promised(cancellation):\n"
+        "                    return name, id, _State.CANCELLED, fence\n"
+        "                return name, id, _State.LEFT if has_left else _State.WAITING, fence\n",
+        *ANY,
+    ),
+    mutation(
+        "what was just moved counts as sent",
+        "core/keys.py",
+        "                cancellation = self._table.read_barrier(cancelled)\n",
+        "                cancellation = None\n",
+        *ANY,
+    ),
+    mutation(
+        "ingest forgets what a move does to the key",
+        "core/move.py",
+        "change=KeyChange(expected=expected, row={**rows.moved_key_row(job), **change})",
+        "change=None",
+        *ANY,
+    ),
+    mutation(
+        "the key of a moved job is not read again",
+        "core/keys.py",
+        "            again = self._read_again(name)\n",
+        "            again = name\n",
+        *ANY,
+    ),
+    mutation(
+        "the key of a moved job is read without a barrier",
+        "core/keys.py",
+        "        row = self._table.read_barrier(rows.name_key(self._queue.name, name.key))\n",
+        "        row_key = rows.name_key(self._queue.name, name.key)\n"
+        "        row = self._table.read([row_key]).rows.get(row_key)\n",
+        *ANY,
+    ),
+    mutation(
+        "a replaced key keeps its old ttl",
+        "core/keys.py",
+        'row={**row, "call": call, "content": content})\n',
+        'row={**{name: row[name] for name in row if name != "ttl"}, "call": call, "content": content})\n',
+        *ANY,
+    ),
+    mutation(
+        "a repeat does not share the key",
+        "core/keys.py",
+        "            return self._unless_released(name, is_new=True)\n",
+        "            return KeyResult(id=name.id, is_done=name.is_done, is_new=True)\n",
+        *ANY,
+    ),
+    mutation(
+        "a shared name is released",
+        "testing/memory_table.py",
+        'row.get("done") is False and "shared" not in row\n',
+        'row.get("done") is False and ("shared" not in row or rows.NAME in key[1])\n',
         *ANY,
     ),
 ]

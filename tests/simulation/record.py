@@ -250,10 +250,13 @@ def _may_be_missed(head: Head, scheduled_for: datetime, *, now: datetime) -> boo
 
 
 # Names.
-CALLS = "a call makes one job"
-ONE_JOB = "one job a name"
-LIVES = "an answer names a job that lives"
-STAYS = "a cancel by key leaves no job"
+CALLS = "one per call"
+ONE_JOB = "one per name"
+LIVES = "answered jobs live"
+STAYS = "a cancel leaves no job"
+FOUND = "each id leads on"
+SAME = "as requested"
+UNSENT = "nothing released is sent"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -264,11 +267,24 @@ class NameRecord:
     made: dict[tuple[Key, str], dict[JobId, int]] = field(default_factory=lambda: defaultdict(dict))
     # The cancellations that move nothing, by when they were written.
     cancelled: dict[Key, float] = field(default_factory=dict)
+    # The ids that callers were answered, and by which of them a call named its job: its repeats name the same.
+    known: dict[Key, dict[JobId, None]] = field(default_factory=lambda: defaultdict(dict))
+    handles: dict[tuple[Key, str], JobId] = field(default_factory=dict)
+    # For which call a job is to replace another, also if another process moves it.
+    intended: dict[JobId, str] = field(default_factory=dict)
+    contents: dict[JobId, int] = field(default_factory=dict)
+    released: set[JobId] = field(default_factory=set)
 
     def forget(self, key: Key) -> None:
         """Forget the calls of a key that is claimed: it was free, past the retention of the job that had it last."""
         for named in [each for each in self.made if each[0] == key]:
             del self.made[named]
+
+    def release(self, id: JobId) -> None:
+        """Note that a job was refused: its call has made none, and may make another."""
+        self.released.add(id)
+        for made in self.made.values():
+            made.pop(id, None)
 
     def note_row(self, row: Row, call: str, *, now: datetime) -> None:
         """Note that a key's row names a job that a call made. Raises Violation if that has made another.
@@ -292,10 +308,10 @@ class NameRecord:
 
     def waiting(self, key: Key, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> list[JobId]:
         """Return the jobs of a name that wait."""
-        return [id for id in self.jobs[key] if _waits(id, existing, now=now)]
+        return [id for id in self.jobs[key] if waits(id, existing, now=now)]
 
 
-def _waits(id: JobId, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> bool:
+def waits(id: JobId, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> bool:
     """Return whether a tick will send a job, which it does not past its retention."""
     its = existing[str(id.partition)]
     fence, row = rows.read_state(its.get(rows.STATE)).fence, its.get(rows.job_key(id)[1])
@@ -377,6 +393,8 @@ class Record:
 
     def _check_what_was_sent(self) -> None:
         for each in self.sent:
+            if each.id in self.names.released:
+                raise Violation(UNSENT, f"{each.id} was delivered")
             if each.id in self.promised:
                 raise Violation("exact cancel", f"{each.id} was delivered after its cancel was promised")
             if each.visible < each.id.due:

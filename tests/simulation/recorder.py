@@ -1,6 +1,5 @@
 """Records what each call of a port does, and which repeats it may cause by design."""
 
-import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,8 @@ from dueline.schedules.head import Head, read_head
 from dueline.testing import Delivery
 from tests.builders import NOW
 from tests.simulation import actions
-from tests.simulation.faults import REFUSALS, Fault, Interleaved, Pause, SlowAnswer
-from tests.simulation.name_calls import note_call
+from tests.simulation.faults import REFUSALS, Fault, Gone, Interleaved, Pause, SlowAnswer
+from tests.simulation.name_calls import content_of, note_call, note_intended
 from tests.simulation.record import Claim, Parked, Sent, Step, Version, Violation
 from tests.wire import Call
 
@@ -63,7 +62,7 @@ class Recorder:
 
         A pause may not, unless it outlasts a lease; nor may a tick repeat jobs because SQS refuses another.
         """
-        if fault is None or isinstance(fault, Pause | SlowAnswer | Interleaved):
+        if fault is None or isinstance(fault, Pause | SlowAnswer | Gone | Interleaved):
             return
         if me.partition and not (call.name.endswith(".send") and fault in REFUSALS):
             self._record.interrupted[me.process.name] += 1
@@ -195,6 +194,7 @@ class Recorder:
                 if (old := delivery.message.moves()) is not None:
                     self._record.intents[job.id] = Intent(job=job, old=old)
                     me.intended.add(job.id)
+                    note_intended(self._world, me, job)
             case "dead_letters":
                 reason = delivery.message.attributes[REASON]
                 self._record.parked.append(Parked(job=job, reason=reason, at=me.process.now()))
@@ -204,7 +204,7 @@ class Recorder:
 
     def _sent(self, me: "Running", name: str, delivery: Delivery, job: Job) -> Sent:
         queue, level = self._world.level_of(name)
-        submitted = {} if queue == PLANNER.name else json.loads(job.payload)
+        submitted = {} if queue == PLANNER.name else content_of(self._world, job)
         return Sent(
             id=job.id,
             queue=queue,

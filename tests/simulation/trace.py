@@ -8,7 +8,7 @@ from dueline.core import instant
 from dueline.core.message import Message
 from tests.builders import NOW
 from tests.simulation.actions import Action, Event
-from tests.simulation.faults import CallFault, Fault, HotPartitions, Interleaved, Pause, SlowAnswer
+from tests.simulation.faults import CallFault, Fault, Gone, HotPartitions, Interleaved, Pause, SlowAnswer
 from tests.wire import Call
 
 _UID = re.compile(r"00000000-0000-4000-8000-(?P<uid>[0-9a-f]{12})")
@@ -67,6 +67,8 @@ def _describe_fault(fault: Fault | None) -> str:
             return ""
         case CallFault():
             return f"  <- {fault.value}"
+        case Gone():
+            return "  <- its upload is gone"
         case HotPartitions(queue=queue):
             return f"  <- throttled: {queue or 'all queues'}"
         case Pause(seconds):

@@ -252,6 +252,24 @@ def test_reschedule_by_id_leaves_a_key_that_is_anothers():
     assert sorted(map(str, system.arrived())) == sorted(map(str, [moved, other.job.id]))
 
 
+def test_move_that_outlasts_the_retention_takes_no_name():
+    system = System()
+    first = result_of(system, named())
+    system.clock.sleep((SOON + RETENTION - NOW).total_seconds() - 1)
+    others: list[SubmitResult] = []
+
+    def expire():
+        system.clock.sleep(2)
+        others.append(result_of(system, named(at=None, delay=AN_HOUR)))
+
+    system.wire.around = on("table.move", meanwhile(expire), times=1)
+    with pytest.raises(JobNotFound, match="past its retention"):
+        system.reschedule(first.job.id, delay=AN_HOUR)
+    assert holder(system) == others[0].job.id
+    pass_time(system)
+    assert system.arrived() == [others[0].job.id]
+
+
 @pytest.mark.parametrize("reschedule", ["by key", "unknown"])
 def test_no_job_of_a_key_is_moved(reschedule):
     system = System()
@@ -380,6 +398,17 @@ def test_replacement_of_what_was_just_moved_begins_again():
     assert last.moved_from not in (None, first.job.id)
     pass_time(system)
     assert system.arrived() == [last.job.id]
+
+
+def test_other_content_is_seen_in_the_midst_of_a_move():
+    system = System()
+    result_of(system, named())
+    key = rows.name_key("emails", KEY)
+    before = system.table.read([key])
+    replaced = meanwhile(lambda: result_of(system, named(2, at=LATER, if_exists=REPLACE)))
+    cut_in = on("table.read", replaced, times=1)
+    system.wire.around = lambda call: before if call.name == "table.read" and key in call.args[0] else cut_in(call)
+    assert isinstance(error_of(system, named()), KeyReused)
 
 
 def test_key_that_changes_at_each_attempt_is_not_yet():
