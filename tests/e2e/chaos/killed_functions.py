@@ -1,4 +1,7 @@
-"""Scenario `kills`: jobs are scheduled, cancelled and moved while ticks, the API's function and ingest are killed."""
+"""Scenario `kills`: jobs are scheduled, cancelled and moved while ticks, the API's function and ingest are killed.
+
+Some by their ids, some by their keys.
+"""
 
 import random
 import threading
@@ -19,7 +22,7 @@ from dueline.core.job import Partition
 from dueline.core.tick import CHECKPOINT_JOBS, WAVE_JOBS
 from dueline.errors import RETRYABLE, DuelineError
 from local.ticks import not_slow
-from tests.e2e.chaos import repeats
+from tests.e2e.chaos import names, repeats
 from tests.e2e.chaos.deployment import Deployment, reasons
 from tests.e2e.chaos.kills import TICK, Kill, Killer
 from tests.e2e.chaos.ledger import FAULTS, Ledger, Report
@@ -54,19 +57,25 @@ def run(plan: Plan, deployment: Deployment) -> Report:
     deployment.start()
     ledger, report = Ledger(), Report(details=[f"seed {plan.seed}"])
     killer = deployment.proxy.around = Killer(kills=plan.kills, seconds=plan.seconds)
-    with ledger.receiving(deployment, *QUEUES):
+    named = names.Names(deployment=deployment, ledger=ledger, queue=QUEUES[0], seconds=plan.seconds, seed=plan.seed)
+    with ledger.receiving(deployment, *QUEUES), ThreadPoolExecutor(1) as beside:
+        by_name = beside.submit(named.run)
         _Callers(plan, deployment, ledger, killer).run()
+        by_name.result()
         wait_until(lambda: not ledger.lost and deployment.is_ingested())
         report.expect(deployment.wait_for_ticks(ledger.last_due, QUEUES), "ticks have ended")
     _check_repeats(report, deployment, ledger, killer.done)
     faults = _unexplained_faults(deployment.tick_faults, killer.done)
     report.expect(not faults, f"ticks failed that were not killed: {faults}")
-    report.expect(set(ledger.statuses) <= ANSWERS | FAULTS, f"callers were answered {dict(ledger.statuses)}")
+    report.expect(
+        set(ledger.statuses) <= ANSWERS | names.ANSWERS | FAULTS, f"callers were answered {dict(ledger.statuses)}"
+    )
     report.expect(not ledger.unknown, f"arrived though nobody scheduled them: {sorted(ledger.unknown)}")
     dead_letters = deployment.dead_letters()
     report.expect(not dead_letters, f"parked: {reasons(dead_letters)}")
     report.expect(len(killer.done) == plan.kills, f"{len(killer.done)} of {plan.kills} kills were done")
     report.figures["kills by step"] = dict(sorted(Counter(map(str, killer.done)).items()))
+    named.check(report)
     ledger.check(report, deployment)
     return report
 

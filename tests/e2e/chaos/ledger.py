@@ -64,7 +64,7 @@ class Ledger:
     """`unclear` are jobs whose call failed: they may be scheduled or not. `cancels` holds each cancel's HTTP status.
 
     `moves` are reschedules by the id of the old job. The new one of a 200 is among those accepted. `parked` are jobs
-    that are in a dead-letter queue, and belong there.
+    that are in a dead-letter queue, and belong there. `named` are ids that calls by a key were answered.
     """
 
     accepted: dict[str, Accepted] = field(default_factory=dict)
@@ -74,6 +74,7 @@ class Ledger:
     statuses: Counter[int] = field(default_factory=Counter)
     delivered: list[Landed] = field(default_factory=list)
     parked: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     # What callers do.
@@ -107,6 +108,11 @@ class Ledger:
     def accept(self, job: Job) -> None:
         """Note a job that the library returned as scheduled."""
         self.accepted[job.id] = Accepted(id=job.id, due=job.due, route=job.route.name.lower(), state=job.state)
+
+    def accept_answer(self, answer: dict[str, Any]) -> None:
+        """Note a job that the API returned as scheduled."""
+        with self._lock:
+            list(self._accept(answer))
 
     def cancel(self, http: httpx.Client, id: str, *, tries: int = 1) -> None:
         """Cancel a job, again after each fault, up to so many times in all."""
@@ -183,7 +189,7 @@ class Ledger:
     @property
     def unknown(self) -> set[str]:
         """The jobs that arrived and nobody scheduled: the second one after a 409, or one under another id."""
-        uids = {uid_of(id) for id in self.accepted.keys() | self.unclear}
+        uids = {uid_of(id) for id in self.accepted.keys() | self.unclear | self.named}
         uids |= {move.uid for move in self._unclear_moves().values()}
         return {id for id in self.times if uid_of(id) not in uids}
 
