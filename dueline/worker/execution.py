@@ -253,7 +253,10 @@ class HandlerRunner:
         except _NotStarted as fault:
             return fault.held
         except BaseException as error:
-            return self._verdict_on(error, received, retries=handler.retry)
+            verdict = self._verdict_on(error, received, retries=handler.retry)
+            is_unknown = handler.once and isinstance(verdict, DeadLettered) and _is_unfinished(error)
+            # So that a redrive lets it run again, which its note forbids otherwise.
+            return replace(verdict, error=Interrupted.__name__) if is_unknown else verdict
         return Succeeded()
 
     def _verdict_on(self, error: BaseException, received: ReceivedMessage, *, retries: Retries) -> JobVerdict:
@@ -275,7 +278,7 @@ class HandlerRunner:
                 else:
                     self._call(handler, job)
             except _Overtime as over:
-                raise TimeoutError(str(over)) from None
+                raise TimeoutError(str(over)) from over
 
     def _once(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         tried = False
@@ -316,6 +319,12 @@ class HandlerRunner:
             note_outcome(received.job.id, outcome, expires=received.job.expires, table=self._context.table)
         except RETRYABLE as fault:
             self._report(error_event(fault, queue=received.queue, job=received.id, what="its outcome was not noted"))
+
+
+def _is_unfinished(error: BaseException) -> bool:
+    """Return whether a handler ended in such a way that its effect is unknown: to `once`, by no Exception."""
+    is_overtime = type(error) is TimeoutError and isinstance(error.__cause__, _Overtime)
+    return is_overtime or not issubclass(type(error), Exception)
 
 
 def _no_handler_for(received: ReceivedMessage) -> str:

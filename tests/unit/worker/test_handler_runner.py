@@ -411,6 +411,22 @@ def test_once_runs_nothing_again_after_its_timeout():
         assert [running.run(received).error, running.run(received).error] == ["TimeoutError", "Interrupted"]
 
 
+@pytest.mark.parametrize("timeout", [0.01, None])
+def test_once_is_interrupted_at_its_last_attempt(timeout):
+    """A redrive finds the job by that error, and lets it run again."""
+
+    async def stop(job):
+        if timeout is None:
+            raise SystemExit("stopped")
+        await asyncio.Event().wait()
+
+    with event_loop() as loop:
+        running = Running(by_kind=of_kind(None, stop, timeout=timeout, once=True), loop=loop)
+        dead = running.run(a_received_message(receives=3))
+    assert (type(dead), dead.error) == (DeadLettered, "Interrupted")
+    assert dead.reason.startswith("attempt 3 of 3 failed: ")
+
+
 def test_trace_has_the_jobs_kind():
     kinds = []
 
