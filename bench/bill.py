@@ -262,6 +262,8 @@ DYNEIN, DYNEIN_BATCHED = "dynein", "dynein batched"
 # Callers that schedule one by one, at once, over one client, and how long these wait for each other.
 CALLERS, LINGER_SECONDS = 8, 0.005
 LINGERING = "lingering"
+# A move of a job by its id, and by its key.
+MOVED, MOVED_BY_KEY = "moved", "moved by key"
 # How many messages a receive of the inbound queue's event source brings.
 RECEIVED = 10
 
@@ -443,11 +445,19 @@ def figures(costs: Costs) -> Figures:
         "by_rate": {str(rate): {name: total(bill) for name, bill in _at(costs, rate).items()} for rate in RATES},
         "by_wait": {str(days): {name: total(bill) for name, bill in _after(costs, days).items()} for days in WAITS},
         "idle": idle,
+        "write_units": write_units(costs.steps),
         "cpu": cpu(costs.steps),
         "counted": {name: asdict(step) for name, step in costs.steps.items()},
         "row_bytes": dict(costs.row_bytes),
         "deployed": asdict(costs.biller.deployed),
     }
+
+
+def write_units(steps: Mapping[str, Step]) -> Figures:
+    """Return the write units of scheduling a job of the usual size, and of moving one: by its id, and by its key."""
+    of = {"a job": ("http", "keyed"), "a move": (MOVED, MOVED_BY_KEY)}
+    units = {way: steps[named(way, Route.TABLE, 1, USUAL)].writes for ways in of.values() for way in ways}
+    return {what: {"by id": units[by_id], "by key": units[by_key]} for what, (by_id, by_key) in of.items()}
 
 
 def cpu(steps: Mapping[str, Step]) -> Figures:

@@ -23,7 +23,7 @@ from bench.counted import Step, step_of
 from bench.dynein import Dynein, job_row
 from bench.harness import Figures, Target, emulated_aws, expect, print_result, run_apart
 from bench.payloads import QUEUE, SIZES, USUAL, Size, json_of, largest_row_bytes, table_job
-from bench.stage import Stage, inbound_event, schedule_event
+from bench.stage import Stage, inbound_event, move_event, schedule_event
 from dueline import Client, NewJob
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core import rows
@@ -35,6 +35,7 @@ LATER = timedelta(days=1)
 _DELAYS = {Route.DIRECT: timedelta(seconds=60), Route.TABLE: LATER}
 # Beyond the fence when a row is written, and below that of the tick that follows.
 _WITHIN_A_LOOKAHEAD = timedelta(seconds=200)
+_MOVES = "--moves"
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
 
 Once = Callable[[], Step]
@@ -45,6 +46,9 @@ def measure(scratch: Path, *, quick: bool) -> Figures:
     with emulated_aws(scratch) as environment:
         options = ["--quick"] if quick else []
         counted = run_apart("bench.cost", *options, log=scratch / "counting.log", environment=environment)
+        # The emulator's own DynamoDB: dynalite has no transactions.
+        of_emulator = {name: value for name, value in environment.items() if name != "AWS_ENDPOINT_URL_DYNAMODB"}
+        counted |= run_apart("bench.cost", _MOVES, log=scratch / "moves.log", environment=of_emulator)
     costs = Costs(
         steps={name: Step(**step) for name, step in counted.items()},
         biller=Biller(deployed=deployed(scratch)),
@@ -57,8 +61,13 @@ def targets(figures: Figures) -> list[Target]:
     prices, scheduler = figures["by_rate"][str(bill.HIGH)], figures["by_wait"]["1"][bill.SCHEDULER]
     others = {bill.CODED: (prices[bill.CODED], 0.40), bill.BATCHED: (prices[bill.BATCHED], 0.50)}
     others[bill.SCHEDULER] = (scheduler, 0.75)
-    ours, jobs = prices[bill.OURS], figures["cpu"]["jobs_a_second"]
+    ours, jobs, units = prices[bill.OURS], figures["cpu"]["jobs_a_second"], figures["write_units"]
+    of_job, of_move = units["a job"], units["a move"]
     return [
+        Target("write units of a job", of_job["by id"], 1),
+        Target("write units of a move", of_move["by id"], 8),
+        Target("write units of a key, of a job", of_job["by key"] - of_job["by id"], 2),
+        Target("write units of a key, of a move", of_move["by key"] - of_move["by id"], 2),
         *(Target(f"cost in tens, of {who}", ours / price, most) for who, (price, most) in others.items()),
         *(
             Target(f"CPU: {step}, jobs a CPU second", jobs[step]["Dueline"], 10_000, at_most=False)
@@ -111,6 +120,20 @@ class Counting:
         others = (with_ or _ids)(route, [next(self._numbers) for _ in range(jobs)])
         new = [{"payload": payload, **other} for payload, other in zip(self._payloads(size, jobs), others, strict=True)]
         return self.invoked("api", schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
+
+    def moves(self) -> Iterator[tuple[str, Step]]:
+        """Yield the steps that are transactions, which need another engine than dynalite."""
+        for which, with_ in ((bill.MOVED, _ids), (bill.MOVED_BY_KEY, _keys)):
+            yield named(which, Route.TABLE, 1, USUAL), self._move(with_)
+
+    def _move(self, with_: Any) -> Step:
+        """Count the move of a job by its key, if it has one, else by its id."""
+        [new] = with_(Route.TABLE, [next(self._numbers)])
+        [payload] = self._payloads(USUAL, 1)
+        answer, _, _ = self._stage.lambdas.invoke("api", schedule_event(QUEUE, [{"payload": payload, **new}]))
+        expect(_is_scheduled(answer), answer)
+        event = move_event(QUEUE, id=new.get("id"), key=new.get("key"), delay=2 * LATER, call=str(uuid4()))
+        return self.invoked("api", event, jobs=1, is_right=_is_scheduled)
 
     def _http_while_the_table_throttles(self) -> Step:
         with self._stage.lambdas.throttled(QUEUE):
@@ -237,6 +260,11 @@ def _counted(once: Once, *, rounds: int) -> Step:
     return replace(steps[-1], cpu_seconds=median(each.cpu_seconds for each in steps))
 
 
+def count_moves() -> None:
+    sys.stdout = out = io.StringIO()
+    print_result({name: asdict(step) for name, step in Counting(Stage(out), together=1).moves()})
+
+
 def main(*, quick: bool) -> None:
     """Count in this process: its CPU time and its output are the functions' alone."""
     sys.stdout = out = io.StringIO()
@@ -255,4 +283,7 @@ def main(*, quick: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    if _MOVES in sys.argv:
+        count_moves()
+    else:
+        main(quick="--quick" in sys.argv)

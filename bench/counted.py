@@ -111,6 +111,11 @@ class Exchange:
             return read_units(sum(map(item_bytes, self.answer["Items"]))) * share
         if self.operation == "BatchWriteItem" and all("PutRequest" in each for each in self._batch):
             return float(sum(write_units(item_bytes(each["PutRequest"]["Item"])) for each in self._batch))
+        if self.operation == "TransactWriteItems":
+            # Twice of each row. Those that are not in the request are of less than a unit: fences, and keys' rows.
+            puts = [each["Put"]["Item"] for each in self.body["TransactItems"] if "Put" in each]
+            others = len(self.body["TransactItems"]) - len(puts)
+            return 2.0 * (sum(write_units(item_bytes(each)) for each in puts) + others)
         return float(write_units(item_bytes(self.body["Item"]))) if self.operation == "PutItem" else None
 
     @property

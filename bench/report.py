@@ -240,6 +240,7 @@ def _cost(figures: Figures) -> str:
         table(("$ a million jobs of", *sizes), ways),
         f"The row of 1 KB is packed to {figures['row_bytes'][USUAL.name]} B. Of callers that linger, a request carries"
         f" {figures['together']} jobs.",
+        grid("DynamoDB write units, 1 KB", figures["write_units"]),
         _prices("$ a million jobs at", {per_second(rate): prices for rate, prices in by_rate.items()}),
         _prices(
             "$ a million jobs that wait", {f"{days} day{'s' * (days != '1')}": each for days, each in by_wait.items()}

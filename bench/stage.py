@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import count
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import boto3
 
@@ -111,19 +112,39 @@ def _record(number: int, message: Message) -> dict[str, Any]:
 
 def schedule_event(queue: str, jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the event by which API Gateway requests to schedule one job, or several."""
-    path = f"/queues/{queue}/jobs"
+    body = jobs[0] if len(jobs) == 1 else {"jobs": list(jobs)}
+    return _request_event("POST", f"/queues/{queue}/jobs", body)
+
+
+def move_event(queue: str, *, id: str | None, key: str | None, delay: timedelta, call: str) -> dict[str, Any]:
+    """Return the event by which API Gateway requests to move the job of an id, or of a key, in a named call."""
+    path, body = f"/queues/{queue}/jobs", {"delay": delay.total_seconds()}
+    where: dict[str, Any] = {"query": {"key": key}} if key else {}
+    return _request_event("PATCH", path if key else f"{path}/{id}", body, headers={"idempotency-key": call}, **where)
+
+
+def _request_event(
+    method: str,
+    path: str,
+    body: Any,
+    *,
+    headers: Mapping[str, str] | None = None,
+    query: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     caller = f"arn:aws:sts::{ACCOUNT}:assumed-role/service/i-0123456789abcdef0"
     return {
         "version": "2.0",
         "rawPath": path,
-        "headers": {"content-type": "application/json"},
+        "rawQueryString": urlencode(query or {}),
+        "queryStringParameters": dict(query or {}),
+        "headers": {"content-type": "application/json", **(headers or {})},
         "requestContext": {
-            "http": {"method": "POST", "path": path, "sourceIp": "10.0.0.1", "userAgent": "dueline"},
+            "http": {"method": method, "path": path, "sourceIp": "10.0.0.1", "userAgent": "dueline"},
             "stage": "$default",
             "authorizer": {"iam": {"userArn": caller}},
         },
         "isBase64Encoded": False,
-        "body": json.dumps(jobs[0] if len(jobs) == 1 else {"jobs": list(jobs)}),
+        "body": json.dumps(body),
     }
 
 

@@ -83,6 +83,11 @@ def test_unexpected_units_are_refused():
         step_of([an_exchange("BatchWriteItem", put, units=2.0)], jobs=2)
 
 
+def test_transaction_is_charged_twice_of_each_row():
+    put, update = {"Put": {"Item": {"pk": {"S": "x" * 1100}}}}, {"Update": {"Key": {"pk": {"S": "key"}}}}
+    assert an_exchange("TransactWriteItems", {"TransactItems": [put, update]}).units_by_size == 2 * (2 + 1)
+
+
 def test_meter_counts_requests_and_bytes(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
