@@ -67,6 +67,10 @@ RELEASE = Update(
 TOUCH = Update(expression="SET #ttl = #ttl", condition="#ttl > :none", names=("ttl",))
 MARK_EXACT = Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)", names=("exact",))
 MARK_DONE = Update(expression="SET #done = :done", condition="#id = :id", names=("done", "id"))
+# What of a key's row is as it was read when another job takes it over.
+_AS_READ = ("id", "done", "calls")
+_AS_BEFORE, _WITHOUT_CALLS = "#calls = :before", "attribute_not_exists(#calls)"
+CHANGE_CALLS = Update(expression="SET #calls = :after", condition=_AS_BEFORE, names=("calls",))
 SHARE = Update(
     expression="SET #shared = :shared",
     condition="#id = :id AND attribute_not_exists(#released)",
@@ -169,8 +173,16 @@ class DynamoTable:
             raise Unavailable(f"row {rows.key(row)} was deleted by its TTL meanwhile: try again")
         return there
 
-    def take_over(self, row: Row, *, expected: str) -> bool:
-        return self._put(row, on="#id = :expected", **_expecting(expected))
+    def take_over(self, row: Row, *, there: Row) -> bool:
+        condition = " AND ".join(
+            f"#{name} = :{name}" if name in there else f"attribute_not_exists(#{name})" for name in _AS_READ
+        )
+        return self._put(
+            row,
+            on=condition,
+            ExpressionAttributeNames={f"#{name}": name for name in _AS_READ},
+            ExpressionAttributeValues=item({f":{name}": there[name] for name in _AS_READ if name in there}),
+        )
 
     def record(self, row: Row) -> bool:
         values = {":attempts": row["attempts"], ":started": row["started"]}
@@ -186,8 +198,11 @@ class DynamoTable:
         values: Row = {"released": True, "ttl": ttl, "id": id, "false": False}
         return self._update(key, RELEASE_KEY, values) is not None
 
-    def mark_done(self, key: Key, *, id: str) -> None:
-        self._update(key, MARK_DONE, {"done": True, "id": id})
+    def mark_done(self, key: Key, *, id: str) -> bool:
+        return self._update(key, MARK_DONE, {"done": True, "id": id}) is not None
+
+    def change_calls(self, key: Key, *, before: str, after: str) -> bool:
+        return self._update(key, CHANGE_CALLS, {"before": before, "after": after}) is not None
 
     def read_barrier(self, key: Key) -> Row | None:
         return self._update(key, TOUCH, {"none": 0})
@@ -326,19 +341,17 @@ def _cancel(row: Row, *, table: str) -> Any:
     return {"Update": _update(rows.key(row), _CANCEL, table=table, names=names, values=parameters)}
 
 
-def _expecting(id: str) -> dict[str, Any]:
-    """Return the names and values of the condition that a row has an id."""
-    return {"ExpressionAttributeNames": {"#id": "id"}, "ExpressionAttributeValues": item({":expected": id})}
-
-
 def _change_key(change: KeyChange, *, table: str) -> Any:
-    """Return the action that changes the row of a key, if it has the id that is expected."""
+    """Return the action that changes the row of a key, if it has the id and the calls that are expected."""
     values = {name: value for name, value in change.row.items() if name not in ("pk", "sk")}
     names = {f"#{name}": name for name in (*values, "shared", "released")}
-    parameters: Row = {**{f":{name}": value for name, value in values.items()}, ":expected": change.expected}
+    before: Row = {":before": change.before} if "calls" in values and change.before else {}
+    parameters: Row = {f":{name}": value for name, value in values.items()}
+    parameters = {**parameters, **before, ":expected": change.expected}
+    on_calls = f" AND {_AS_BEFORE if before else _WITHOUT_CALLS}" if "calls" in values else ""
     expression = f"SET {', '.join(f'#{name} = :{name}' for name in values)} REMOVE #shared, #released"
     update = _update(rows.key(change.row), expression, table=table, names=names, values=parameters)
-    return {"Update": {**update, "ConditionExpression": "#id = :expected"}}
+    return {"Update": {**update, "ConditionExpression": f"#id = :expected{on_calls}"}}
 
 
 def _update(key: Key, expression: str, *, table: str, names: dict[str, str], values: Row) -> dict[str, Any]:

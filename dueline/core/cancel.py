@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from dueline.core import instant, rows
-from dueline.core.job import JobId, Partition, Route, State
+from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
 from dueline.core.keys import jobs_under
 from dueline.core.move import MOST_HOPS, too_many_hops
 from dueline.core.partitions import check_partition, states_of, undeclared
@@ -33,8 +33,8 @@ def cancel(id: JobId, *, queue: QueueSettings, table: Table, clock: Clock) -> Ca
 
     CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is or may be in its queue already;
     only workers that use this library still skip it. The job need not exist yet: a cancel that overtakes ingest takes
-    effect all the same. Repeats return the same promise. Raises JobNotFound when its partition never existed; Throttled
-    or Unavailable: then nothing is promised.
+    effect all the same. Repeats return the same promise. Raises JobNotFound when its partition never existed, or it was
+    due so long ago that a move of it may be forgotten; Throttled or Unavailable: then nothing is promised.
     """
     (result,) = CancelMany(queue=queue, table=table, clock=clock).run([id])
     if isinstance(result, DuelineError):
@@ -134,6 +134,9 @@ class CancelMany:
         if isinstance(written, DuelineError):
             return written
         id, is_promised = written.id, rows.is_promised(written.cancellation)
+        if written.needs_fence and not rows.is_cancellation_kept(id, now=self.clock.now()):
+            # Whether it was moved is not known any more: nobody is to believe that this stops what took its place.
+            return JobNotFound(f"nothing is known of job {id}: it was due over {MAX_RETENTION.days} days ago")
         try:
             if written.needs_fence and _fence(id, _read(fences)) < instant.text(id.due):
                 self._check_time()

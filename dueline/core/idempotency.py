@@ -1,10 +1,11 @@
 """What makes retries idempotent: the name of a call (Idempotency-Key), or an id that the caller chose."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from dueline.core import instant, rows
+from dueline.core import instant, keys, rows
 from dueline.core.job import Job, JobId, Route
 from dueline.core.ports import ParallelMap, Table
 from dueline.core.queue_settings import QueueSettings
@@ -73,15 +74,15 @@ def is_free(row: Key, *, table: Table, now: datetime) -> bool:
 def note_done(jobs: Iterable[tuple[Key, JobId]], *, table: Table, spread: ParallelMap) -> None:
     """Mark keys, by their rows, as done: their jobs were submitted. If that fails, a repeat submits the id once more.
 
-    A key that was claimed for another job meanwhile, after its retention, is left alone.
+    A key that was claimed for another job meanwhile, after its retention, is left alone; one that names another by now
+    remembers the call.
     """
 
     def note(submitted: tuple[Key, JobId]) -> None:
         row, id = submitted
-        try:
-            table.mark_done(row, id=str(id))
-        except RETRYABLE:
-            return
+        with suppress(*RETRYABLE, KeyReused):
+            if not table.mark_done(row, id=str(id)) and rows.is_name(row):
+                keys.note_displaced(id, row, table=table)
 
     list(spread(note, jobs))
 

@@ -5,11 +5,12 @@ The key's row says which job has the name. docs/decisions/0054 has the rules, an
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
+from typing import Any
 
 from dueline.core import instant, rows
 from dueline.core.job import Job, JobId, Route, checked_key
@@ -18,7 +19,7 @@ from dueline.core.ports import BatchRead, Clock, KeyChange, ParallelMap, Table, 
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import IfExists
 from dueline.core.retry import attempt
-from dueline.core.rows import Row, moved_to
+from dueline.core.rows import Key, Row, moved_to
 from dueline.errors import DuelineError, InvalidJob, JobExists, JobNotFound, KeyReused, NotYet, Unavailable
 
 # Longer than any client repeats a call. A row has room for so many that are younger.
@@ -43,6 +44,10 @@ class RememberedCall:
     displaced: int = 0
     content: str = ""
 
+    @property
+    def is_move(self) -> bool:
+        return not self.content
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyRow:
@@ -58,6 +63,7 @@ class KeyRow:
     is_done: bool
     is_released: bool
     calls: tuple[RememberedCall, ...]
+    row: Row = field(repr=False)
 
     def call_of(self, call: str) -> RememberedCall | None:
         """Return what is remembered of a displaced call."""
@@ -71,7 +77,7 @@ class KeyRow:
         if len(kept) > MOST_CALLS:
             often = f"over {MOST_CALLS} calls have changed its job within an hour"
             raise Unavailable(f"key is {self.key!r}: {often}: try again later")
-        return json.dumps([[each.call, str(each.id), each.is_done, each.displaced, each.content] for each in kept])
+        return _text_of(kept)
 
     @property
     def current(self) -> RememberedCall | None:
@@ -81,16 +87,23 @@ class KeyRow:
         content = self.content[:_CONTENT_CHARACTERS]
         return RememberedCall(call=self.call, id=self.id, is_done=self.is_done, content=content)
 
+    @property
+    def superseded(self) -> RememberedCall | None:
+        """The call that made its job, of which nothing is to be submitted any more: it is cancelled, or moved."""
+        return self.current and replace(self.current, is_done=True)
+
     def moved(self, job: Job, *, call: str | None, now: datetime) -> KeyChange:
         """Return what a move by this key does to its row: the call that moves is remembered."""
         added = RememberedCall(call=call or "", id=job.id, is_done=True)
-        row = {**rows.moved_key_row(job), "calls": self.displaced_by(added, now=now)}
-        return KeyChange(expected=str(self.id), row=row)
+        return self._changed({**rows.moved_key_row(job), "calls": self.displaced_by(added, now=now)})
 
     def replaced(self, job: Job, *, call: str, content: str, now: datetime) -> KeyChange:
         """Return what a replacement does to the row: the call that made the old job is remembered."""
-        row = {**rows.moved_key_row(job), "calls": self.displaced_by(self.current, now=now)}
-        return KeyChange(expected=str(self.id), row={**row, "call": call, "content": content})
+        row = {**rows.moved_key_row(job), "calls": self.displaced_by(self.superseded, now=now)}
+        return self._changed({**row, "call": call, "content": content})
+
+    def _changed(self, row: Row) -> KeyChange:
+        return KeyChange(expected=str(self.id), before=str(self.row.get("calls", "")), row=row)
 
     @classmethod
     def of(cls, row: Row, *, key: str, queue: str) -> "KeyRow":
@@ -113,7 +126,29 @@ class KeyRow:
             raise KeyReused(f"key is {key!r}: its row names a job of another queue: use another key")
         call, content = str(row.get("call", "")), str(row.get("content", ""))
         is_done, is_released = bool(row.get("done")), bool(row.get("released"))
-        return cls(key=key, id=id, call=call, content=content, is_done=is_done, is_released=is_released, calls=calls)
+        read: dict[str, Any] = {"id": id, "call": call, "content": content, "is_done": is_done, "calls": calls}
+        return cls(key=key, is_released=is_released, row=row, **read)
+
+
+def _text_of(calls: Iterable[RememberedCall]) -> str:
+    return json.dumps([[each.call, str(each.id), each.is_done, each.displaced, each.content] for each in calls])
+
+
+def note_displaced(id: JobId, row_key: Key, *, table: Table) -> None:
+    """Note in the row of a key that a displaced call has submitted its job: a repeat does not submit it again.
+
+    Raises Throttled or Unavailable.
+    """
+    for _ in range(_ATTEMPTS):
+        # By a barrier: a read may show the row as it was before it was taken.
+        row = table.read_barrier(row_key)
+        name = KeyRow.of(row, key="", queue=id.queue) if row else None
+        undone = [each for each in name.calls if each.id == id and not each.is_done] if name else []
+        if row is None or name is None or not undone:
+            return
+        done = (replace(each, is_done=True) if each in undone else each for each in name.calls)
+        if table.change_calls(row_key, before=str(row["calls"]), after=_text_of(done)):
+            return
 
 
 def checked_call(call: object) -> str:
@@ -195,13 +230,14 @@ class NamedJob:
 class KeyResult:
     """The job that a call gets under a key. `is_done`: it was submitted. `is_new`: this call made it.
 
-    `moved_from` is the job that it replaced, if it did.
+    `moved_from` is the job that it replaced, if it did. `placed` is the job itself where its payload is kept already.
     """
 
     id: JobId
     is_done: bool
     is_new: bool
     moved_from: JobId | None = None
+    placed: Job | None = None
 
 
 class _State(Enum):
@@ -249,10 +285,13 @@ class JobKeys:
             self._check_content(name, name.id, desired)
             return self._unless_released(name, is_new=True)
         earlier = name.call_of(desired.call)
-        if earlier is not None and not desired.content.startswith(earlier.content):
-            used = f"it was used for job {earlier.id}, which has another content"
-            raise KeyReused(f"idempotency_key is {desired.call!r}: {used}")
-        return None if earlier is None else KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)
+        if earlier is None:
+            return None
+        if earlier.is_move or not desired.content.startswith(earlier.content):
+            job = f"job {earlier.id}"
+            what = f"to move {job}" if earlier.is_move else f"for {job}, which has another content"
+            raise KeyReused(f"idempotency_key is {desired.call!r}: it was used {what}")
+        return KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)
 
     def _check_content(self, name: KeyRow, id: JobId, desired: NamedJob) -> None:
         if name.content != desired.content:
@@ -276,7 +315,7 @@ class JobKeys:
         self._check_time(until)
         name, tail, state, fence = followed
         if state is _State.CANCELLED:
-            return self._take_over(name, desired)
+            return self._take_over(name, name.superseded, desired)
         if desired.if_exists is IfExists.FAIL:
             error = JobExists(f"key is {desired.key!r}: job {tail} has it, and if_exists is 'fail'")
             error.job_id = str(tail)
@@ -284,7 +323,9 @@ class JobKeys:
         is_undone = not name.is_done and tail == name.id
         if desired.if_exists is IfExists.REPLACE and not desired.is_met_by(name, tail):
             is_waiting = state is _State.WAITING
-            return self._replace(name, tail, desired, fence=fence) if is_waiting else self._take_over(name, desired)
+            if is_waiting:
+                return self._replace(name, tail, desired, fence=fence)
+            return self._take_over(name, name.current, desired)
         if is_undone or state is _State.WAITING:
             self._check_content(name, tail, desired)
         return (
@@ -321,13 +362,15 @@ class JobKeys:
         row = self._table.read_barrier(rows.name_key(self._queue.name, name.key))
         return KeyRow.of(row, key=name.key, queue=self._queue.name) if row else None
 
-    def _take_over(self, name: KeyRow, desired: NamedJob) -> KeyResult | None:
+    def _take_over(self, name: KeyRow, displaced: RememberedCall | None, desired: NamedJob) -> KeyResult | None:
         now = self._clock.now()
-        displaced = None if desired.call and name.call == desired.call else name.current
+        displaced = None if desired.call and name.call == desired.call else displaced
         row = rows.name_row(desired.job, call=desired.call or "", content=desired.content)
         row = {**row, "calls": name.displaced_by(displaced, now=now)}
-        is_ours = self._table.take_over(row, expected=str(name.id))
-        return KeyResult(id=desired.job.id, is_done=False, is_new=True) if is_ours else None
+        # Before the row: a job whose payload is gone is not to take the key from one that was sent.
+        placed = desired.place(desired.job)
+        is_ours = self._table.take_over(row, there=name.row)
+        return KeyResult(id=desired.job.id, is_done=False, is_new=True, placed=placed) if is_ours else None
 
     def _replace(self, name: KeyRow, tail: JobId, desired: NamedJob, *, fence: str) -> KeyResult | None:
         """Move a key's job, with the new content. Its partition stays, so that one fence speaks for both."""

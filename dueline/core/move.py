@@ -24,7 +24,7 @@ MOST_HOPS = 32
 # By how much the clocks of two processes may differ.
 _CLOCKS_DIFFER = timedelta(minutes=1)
 # What a message says of the row of a key: the rest is as of any move.
-_CHANGED = ("expected", "call", "content", "calls")
+_CHANGED = ("expected", "before", "call", "content", "calls")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,16 +47,17 @@ class Intent:
             return cls(job=job, old=old)
         try:
             change = {name: str(value) for name, value in json.loads(text).items() if name in _CHANGED}
-            expected = change.pop("expected")
+            expected, before = change.pop("expected"), change.pop("before", "")
         except (AttributeError, KeyError, ValueError, RecursionError):
             raise InvalidJob(f"message attribute {KEY_CHANGE} is not what a move writes there") from None
-        return cls(job=job, old=old, change=KeyChange(expected=expected, row={**rows.moved_key_row(job), **change}))
+        row = {**rows.moved_key_row(job), **change}
+        return cls(job=job, old=old, change=KeyChange(expected=expected, before=before, row=row))
 
     def message(self) -> Message:
         """Return the message that carries it to ingest."""
         text = None
         if self.change is not None:
-            values = {**self.change.row, "expected": self.change.expected}
+            values = {**self.change.row, "expected": self.change.expected, "before": self.change.before}
             text = json.dumps({name: values[name] for name in _CHANGED if name in values})
         return Message.of(self.job, group=self.job.id.queue, moves=self.old, key_change=text)
 

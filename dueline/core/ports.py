@@ -125,10 +125,14 @@ class MoveOutcome(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyChange:
-    """What a move does to the row of a job's key: if that has the id `expected`, it gets the attributes of `row`."""
+    """What a move does to the row of a job's key: if that has the id `expected`, it gets the attributes of `row`.
+
+    Where these have `calls`, only if the row has those of `before`: "" for none.
+    """
 
     expected: str
     row: Row
+    before: str = ""
 
 
 class Table(Protocol):
@@ -154,8 +158,8 @@ class Table(Protocol):
     def claim(self, row: Row, *, now: datetime) -> Row:
         """Put a row unless its key has one that is not past its TTL at `now`; return the row that is there now."""
 
-    def take_over(self, row: Row, *, expected: str) -> bool:
-        """Put the row of a key in place of one that has the id `expected`; return whether it was put."""
+    def take_over(self, row: Row, *, there: Row) -> bool:
+        """Put a key's row in place of one that has the id, `done` and `calls` of `there`; return whether it was put."""
 
     def record(self, row: Row) -> bool:
         """Put the outcome of a job over none, or that of an earlier attempt, or one of the same that is not final.
@@ -176,8 +180,11 @@ class Table(Protocol):
         Only when the row is of that job, which was not submitted, and no other call shares the key.
         """
 
-    def mark_done(self, key: Key, *, id: str) -> None:
-        """Note on an idempotency key that its job was submitted. Does nothing unless the row exists, for that job."""
+    def mark_done(self, key: Key, *, id: str) -> bool:
+        """Note on an idempotency key that its job was submitted; return whether the row exists, for that job."""
+
+    def change_calls(self, key: Key, *, before: str, after: str) -> bool:
+        """Set the calls that a key's row remembers, if they are those of `before`; return whether they were."""
 
     def mark_exact(self, key: Key) -> None:
         """Note on a cancellation that it was promised. Does nothing when the row is gone."""

@@ -103,6 +103,11 @@ def name_key(queue: str, key: str) -> Key:
     return idempotency_key(queue, key)[0], f"{NAME}#{key}"
 
 
+def is_name(key: Key) -> bool:
+    """Return whether a row is that of a job's key."""
+    return key[1].startswith(f"{NAME}#")
+
+
 def end_of(fence: str) -> str:
     """Return a sort key above every row that is due up to `fence`, and below any later one."""
     return f"{fence}#~"

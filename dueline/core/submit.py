@@ -227,7 +227,7 @@ class Submit:
         """
         claim = partial(self._claim, until=until)
         claimed = self._change(drafts, lambda each: each.row is not None, claim, until=until)
-        return self._change(claimed, lambda each: is_large(each.content), self._place, until=until)
+        return self._change(claimed, _is_to_be_placed, self._place, until=until)
 
     def _change(
         self,
@@ -287,7 +287,7 @@ class Submit:
             # Which job has the key is not known, and an id that a move gives is not to be submitted.
             error.job_id = None
             return error
-        named = replace(job, id=claim.id, expires=claim.id.due + self._queue.retention)
+        named = replace(claim.placed or job, id=claim.id, expires=claim.id.due + self._queue.retention)
         if claim.moved_from is not None:
             return SubmitResult(job=named, state=State.SCHEDULED, is_new=False, moved_from=claim.moved_from)
         if claim.is_done:
@@ -374,6 +374,10 @@ class Submit:
         return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise), group=job.tenant)
 
 
+def _is_to_be_placed(draft: Submission) -> bool:
+    return is_large(draft.content) and draft.job.offloaded_bytes is None
+
+
 def _row_of(request: Request, *, queue: str) -> Key | None:
     """Return the key of the row that makes repeats of a request one job. Raises InvalidJob for what cannot be one."""
     call = None if request.call is None else checked_call(request.call)
@@ -381,9 +385,9 @@ def _row_of(request: Request, *, queue: str) -> Key | None:
         if request.if_exists is not IfExists.KEEP:
             raise InvalidJob(f"if_exists is {request.if_exists.value!r}, and there is no key: give both, or neither")
         return None if call is None or request.id else rows.idempotency_key(queue, call)
-    if request.if_exists is IfExists.REPLACE and request.delay and call is None:
+    if request.if_exists is IfExists.REPLACE and request.at is None and call is None:
         why = "a repeat of the call would move the job on: give the call an idempotency key, or give at"
-        raise InvalidJob(f"if_exists is 'replace', with a delay of {shown(request.delay)} s: {why}")
+        raise InvalidJob(f"if_exists is 'replace', with a delay of {shown(request.delay or 0)} s: {why}")
     return rows.name_key(queue, checked_key(request.key))
 
 

@@ -64,8 +64,9 @@ class MemoryTable:
             self._put(row)
         return self._rows[pk][sk]
 
-    def take_over(self, row: Row, *, expected: str) -> bool:
-        is_as_read = self._has_id(rows.key(row), expected)
+    def take_over(self, row: Row, *, there: Row) -> bool:
+        now = self._rows[str(row["pk"])].get(str(row["sk"]), {})
+        is_as_read = all(now.get(name) == there.get(name) for name in ("id", "done", "calls"))
         if is_as_read:
             self._put(row)
         return is_as_read
@@ -91,10 +92,19 @@ class MemoryTable:
             self._put({**row, "released": True, "ttl": ttl})
         return is_alone
 
-    def mark_done(self, key: Key, *, id: str) -> None:
+    def mark_done(self, key: Key, *, id: str) -> bool:
         pk, sk = key
-        if self._rows[pk].get(sk, {}).get("id") == id:
+        is_its = self._rows[pk].get(sk, {}).get("id") == id
+        if is_its:
             self._mark(key, "done")
+        return is_its
+
+    def change_calls(self, key: Key, *, before: str, after: str) -> bool:
+        row = self._rows[key[0]].get(key[1], {})
+        is_as_before = row.get("calls") == before
+        if is_as_before:
+            self._put({**row, "calls": after})
+        return is_as_before
 
     def mark_exact(self, key: Key) -> None:
         self._mark(key, "exact")
@@ -114,18 +124,15 @@ class MemoryTable:
             return MoveOutcome.REFUSED
         if change is not None:
             key = rows.key(change.row)
-            if not self._has_id(key, change.expected):
+            there = self._rows[key[0]].get(key[1], {})
+            has_changed = "calls" in change.row and there.get("calls", "") != change.before
+            if there.get("id") != change.expected or has_changed:
                 return MoveOutcome.KEY_CHANGED
-            there = self._rows[key[0]][key[1]]
             kept = {name: value for name, value in there.items() if name not in ("shared", "released")}
             self._put({**kept, **change.row})
         self._put(cancellation)
         self._put(job)
         return MoveOutcome.DONE
-
-    def _has_id(self, key: Key, id: str) -> bool:
-        pk, sk = key
-        return self._rows[pk].get(sk, {}).get("id") == id
 
     def change(self, change: Change) -> bool:
         at_most(CHANGE_CANCELLATIONS, change.cancellations, "cancellations in one change")

@@ -230,14 +230,14 @@ def test_key_is_free_again_from_its_ttl_on(table, seconds, is_free):
 @ON_ALL
 def test_mark_done_is_seen_by_the_next_claim(table):
     row = table.claim(a_claim(), now=NOW)
-    table.mark_done(rows.key(row), id=row["id"])
+    assert table.mark_done(rows.key(row), id=row["id"])
     assert table.claim(a_claim(), now=NOW) == {**row, "done": True}
 
 
 @ON_ALL
 def test_missing_key_is_not_changed(table):
     row = a_claim()
-    table.mark_done(rows.key(row), id=row["id"])
+    assert not table.mark_done(rows.key(row), id=row["id"])
     assert not table.share(rows.key(row), id=row["id"])
     assert not table.release(rows.key(row), id=row["id"], ttl=1)
     assert not table.read([rows.key(row)]).rows
@@ -248,7 +248,7 @@ def test_key_of_another_job_is_not_marked_done(table):
     first, second = a_claim(expires=NOW), a_claim()
     table.claim(first, now=NOW - timedelta(hours=1))
     table.claim(second, now=NOW)
-    table.mark_done(rows.key(first), id=first["id"])
+    assert not table.mark_done(rows.key(first), id=first["id"])
     assert table.read([rows.key(second)]).rows[rows.key(second)] == second
 
 
@@ -267,11 +267,11 @@ def test_released_key_is_free(table):
 @ON_ALL
 def test_key_is_taken_over_as_it_was_read(table):
     first, second, third = (rows.name_row(a_job(key="a key"), call=call, content="5f") for call in "abc")
-    assert not table.take_over(second, expected=first["id"])
+    assert not table.take_over(second, there=first)
     table.claim(first, now=NOW)
     table.share(rows.key(first), id=first["id"])
-    assert table.take_over(second, expected=first["id"])
-    assert not table.take_over(third, expected=first["id"])
+    assert table.take_over(second, there=first)
+    assert not table.take_over(third, there=first)
     assert table.read([rows.key(first)]).rows[rows.key(first)] == second
 
 
@@ -282,6 +282,17 @@ def test_shared_or_done_key_is_not_released(table, note):
     getattr(table, note)(rows.key(row), id=row["id"])
     assert not table.release(rows.key(row), id=row["id"], ttl=1)
     assert table.claim(a_claim(), now=NOW)["id"] == row["id"]
+
+
+@ON_ALL
+def test_calls_of_a_key_are_changed_from_what_was_read(table):
+    row = {**a_claim(), "calls": "[1]"}
+    key = rows.key(row)
+    table.claim(row, now=NOW)
+    assert not table.change_calls(key, before="[2]", after="[3]")
+    assert table.change_calls(key, before="[1]", after="[2]")
+    assert table.read([key]).rows[key] == {**row, "calls": "[2]"}
+    assert not table.change_calls(("emails#0", "there is none"), before="[1]", after="[2]")
 
 
 # record

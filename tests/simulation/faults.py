@@ -13,7 +13,7 @@ from tests.wire import Call, done_in_part, losing_the_answer, refusing, straight
 
 # The calls that write rows of jobs and schedules; states of partitions are in another table.
 ADDING = ("table.write", "table.add", "table.claim", "table.mark_done", "table.mark_exact", "table.move")
-ADDING += ("table.change", "table.share", "table.release", "table.take_over")
+ADDING += ("table.change", "table.share", "table.release", "table.take_over", "table.change_calls")
 
 
 class Crash(BaseException):

@@ -14,7 +14,7 @@ from dueline.core.ports import MoveOutcome, Pointer
 from dueline.core.request import IfExists, Request, json_text
 from dueline.core.rows import Key, Row, moved_to
 from dueline.core.submit import SubmitResult
-from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError, JobNotFound
+from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError, JobNotFound, KeyReused
 from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.record import CALLS, CLOCKS_DIFFER, FOUND, LIVES, ONE_JOB, SAME, STAYS, Record, Violation, waits
@@ -106,6 +106,7 @@ def named(world: "World", me: "Running", action: actions.Named) -> str:
 
 def _schedule(world: "World", me: "Running", action: actions.Named) -> str:
     began, record = world.scheduler.elapsed, world.record
+    noted = set(record.names.noted)
     if action.buffered:
         me.core.breakers[action.queue].trip()
     submit = me.core.submission(
@@ -125,8 +126,12 @@ def _schedule(world: "World", me: "Running", action: actions.Named) -> str:
         _check_same(world, me, action, id)
     if result.moved_from is not None:
         _note_moved(record, me, result.moved_from, id)
+    if not result.is_repeat and id in noted:
+        raise Violation(CALLS, f"{id} was submitted again to {action}, and it was noted that it had been")
     if not result.is_repeat and id in record.attempted:
         record.excused.add(id)
+    if action.call and not me.is_faulted:
+        record.names.noted.add(id)
     record.accepted.setdefault(id, result.job)
     record.attempted.setdefault(id, result.job)
     record.submitted.setdefault(id, me.process.monotonic())
@@ -278,6 +283,10 @@ def _reschedule(world: "World", me: "Running", action: actions.Named) -> str:
     except (AlreadyFinished, JobNotFound) as refusal:
         record.refused |= {each for each in me.intended if rows.job_key(each) not in record.written}
         _check_none_lived(world, action, handle, waited, promise=FOUND)
+        return f"is refused: {refusal}"
+    except KeyReused as refusal:
+        if not record.names.made[_key_of(action), action.call]:
+            raise
         return f"is refused: {refusal}"
     if not _is_own(world, action, moved.id):
         _check_answer(world, action, moved.id, began=began)

@@ -16,15 +16,15 @@ IN_NAMES = [
     mutation(
         "a key is taken over whatever it names",
         "testing/memory_table.py",
-        "        is_as_read = self._has_id(rows.key(row), expected)\n",
+        '        is_as_read = all(now.get(name) == there.get(name) for name in ("id", "done", "calls"))\n',
         "        is_as_read = True\n",
         *ANY,
     ),
     mutation(
         "a move changes a key whatever it names",
         "testing/memory_table.py",
-        "            if not self._has_id(key, change.expected):\n",
-        "            if key[1] not in self._rows[key[0]]:\n",
+        '            if there.get("id") != change.expected or has_changed:\n',
+        "            if has_changed:\n",
         *ANY,
     ),
     mutation(
@@ -52,8 +52,8 @@ IN_NAMES = [
     mutation(
         "a key forgets displaced calls",
         "core/keys.py",
-        "        return None if earlier is None else KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)\n",
-        "        return None\n",
+        "        if earlier is None:\n            return None\n        if earlier.is_move",
+        "        if earlier is not None:\n            return None\n        if earlier.is_move",
         *ANY,
     ),
     mutation(
@@ -73,7 +73,7 @@ IN_NAMES = [
     mutation(
         "another job's key is marked done",
         "testing/memory_table.py",
-        '        if self._rows[pk].get(sk, {}).get("id") == id:\n            self._mark(key, "done")\n',
+        '        if is_its:\n            self._mark(key, "done")\n',
         '        if sk in self._rows[pk]:\n            self._mark(key, "done")\n',
         *ANY,
     ),
@@ -131,7 +131,7 @@ IN_NAMES = [
     mutation(
         "ingest forgets what a move does to the key",
         "core/move.py",
-        "change=KeyChange(expected=expected, row={**rows.moved_key_row(job), **change})",
+        "change=KeyChange(expected=expected, before=before, row=row)",
         "change=None",
         *ANY,
     ),
@@ -153,8 +153,44 @@ IN_NAMES = [
     mutation(
         "a replaced key keeps its old ttl",
         "core/keys.py",
-        'row={**row, "call": call, "content": content})\n',
-        'row={**{name: row[name] for name in row if name != "ttl"}, "call": call, "content": content})\n',
+        '        return self._changed({**row, "call": call, "content": content})\n',
+        '        row = {name: row[name] for name in row if name != "ttl"}\n'
+        '        return self._changed({**row, "call": call, "content": content})\n',
+        *ANY,
+    ),
+    mutation(
+        "a key is taken over though its call has ended",
+        "testing/memory_table.py",
+        'for name in ("id", "done", "calls"))\n',
+        'for name in ("id", "calls"))\n',
+        *ANY,
+    ),
+    mutation(
+        "a key is taken over though a call was noted",
+        "testing/memory_table.py",
+        'for name in ("id", "done", "calls"))\n',
+        'for name in ("id", "done"))\n',
+        *ANY,
+    ),
+    mutation(
+        "a move overwrites that a call was noted",
+        "testing/memory_table.py",
+        '        has_changed = "calls" in change.row and there.get("calls", "") != change.before\n',
+        "        has_changed = False\n",
+        *ANY,
+    ),
+    mutation(
+        "a displaced call is not noted",
+        "core/idempotency.py",
+        " and rows.is_name(row):",
+        " and False:",
+        *ANY,
+    ),
+    mutation(
+        "a displaced call is noted by a read",
+        "core/keys.py",
+        '        row = table.read_barrier(row_key)\n        name = KeyRow.of(row, key=""',
+        '        row = table.read([row_key]).rows.get(row_key)\n        name = KeyRow.of(row, key=""',
         *ANY,
     ),
     mutation(

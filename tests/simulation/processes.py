@@ -129,7 +129,14 @@ def cancel(world: "World", me: "Running", action: actions.Cancel) -> str:
     id = list(record.accepted)[action.job]
     record.cancel_requested.setdefault(id, float("inf"))
     promised = set(record.promised)  # a cancel that began before another's promise may get a lesser answer
-    result = me.core.cancel_job(id)
+    try:
+        result = me.core.cancel_job(id)
+    except JobNotFound:
+        # Whether it was moved may be forgotten soon.
+        later = [each for each in record.intents if id in record.line_of(each)]
+        if me.process.now() < min(each.due for each in (id, *later)) + rows.MAX_RETENTION:
+            raise
+        return "nothing is known of it"
     # A job that was moved has another id by now, and that is the one that is cancelled.
     now, answer = result.id, result.state
     if now in promised and not _is_over(world, now) and answer is not State.CANCELLED:

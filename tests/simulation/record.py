@@ -274,6 +274,8 @@ class NameRecord:
     intended: dict[JobId, str] = field(default_factory=dict)
     contents: dict[JobId, int] = field(default_factory=dict)
     released: set[JobId] = field(default_factory=set)
+    # Jobs of which their calls noted that they were submitted.
+    noted: set[JobId] = field(default_factory=set)
 
     def forget(self, key: Key) -> None:
         """Forget the calls of a key that is claimed: it was free, past the retention of the job that had it last."""

@@ -64,6 +64,7 @@ class Recorder:
         """
         if fault is None or isinstance(fault, Pause | SlowAnswer | Gone | Interleaved):
             return
+        me.is_faulted = True
         if me.partition and not (call.name.endswith(".send") and fault in REFUSALS):
             self._record.interrupted[me.process.name] += 1
         self._record.excused |= me.jobs

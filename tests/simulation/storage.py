@@ -31,6 +31,7 @@ WRITES = (
     "share",
     "release",
     "mark_done",
+    "change_calls",
     "mark_exact",
     "acquire_lease",
     "checkpoint",
@@ -79,7 +80,7 @@ class ReplicatedTable:
 
         def write(*args: Any, **kwargs: Any) -> Any:
             # What a write meets, readers see from then on.
-            if self._before and name in ("claim", "take_over", "share", "release", "mark_done"):
+            if self._before and name in ("claim", "take_over", "share", "release", "mark_done", "change_calls"):
                 self._before.pop(args[0] if isinstance(args[0], tuple) else rows.key(args[0]), None)
             self._unseen.append(lambda: on_replica(*args, **kwargs))
             if self._unseen_for and name in ("write", "add"):

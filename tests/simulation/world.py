@@ -99,6 +99,7 @@ class Running:
     injector: FaultInjector
     calls: int = 0
     crashed: bool = False
+    is_faulted: bool = False
     jobs: set[JobId] = field(default_factory=set)
     intended: set[JobId] = field(default_factory=set)
     renewed: float | None = None

@@ -171,6 +171,21 @@ def test_late_cancel_by_an_old_id_is_no_promise():
     assert system.arrived() == [new]
 
 
+def test_forgotten_id_cancels_nothing():
+    """Its own move has expired while the job, which was moved on by its next id, still waits."""
+    system = System()
+    first = system.schedule(3600).id
+    second = system.reschedule(first, delay=7200)
+    third = system.reschedule(second, delay=200 * 24 * 3600)
+    system.clock.sleep(100 * 24 * 3600)
+    system.table.collect(system.table.expired(now=system.clock.now()))
+    assert [type(each) for each in system.cancel_many([first])] == [JobNotFound]
+    assert system.cancel_many([second, third]) == [
+        CancelResult(id=third, state=State.CANCELLED, moved_from=second),
+        CancelResult(id=third, state=State.CANCELLED),
+    ]
+
+
 def test_cancel_of_a_moved_job_reads_fences_once():
     system, calls = System(), Counter()
     jobs = [moved_jobs(system, 1)[0] for _ in range(3)]

@@ -1,7 +1,9 @@
 """A key is the name of one job: what each call under it does, by what became of the job that has it."""
 
+import hashlib
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -9,6 +11,7 @@ from dueline.core import rows
 from dueline.core.job import Partition, Route, State
 from dueline.core.keys import MOST_CALLS, read_key
 from dueline.core.message import KEY_CHANGE, Message
+from dueline.core.payloads import Upload
 from dueline.core.request import IfExists, Request
 from dueline.core.status import status_under
 from dueline.core.submit import SubmitResult
@@ -206,6 +209,69 @@ def test_repeated_call_of_another_content_is_refused():
         assert isinstance(error, KeyReused)
         result_of(system, named(2, at=LATER, if_exists=REPLACE, call="another"))
     assert result_of(system, named(call="mine", if_exists=REPLACE)).is_repeat
+
+
+@pytest.mark.parametrize("delay", [5, 100], ids=["late path", "by a tick"])
+def test_call_displaced_before_it_is_noted_sends_once(delay):
+    """Another call takes the name of a job that has left, between its submission and the note of it."""
+    system = System()
+    system.tick()
+    mine = named(at=NOW + timedelta(seconds=delay), call="mine")
+    other = named(2, at=LATER, if_exists=REPLACE, call="another")
+    system.wire.around = on("table.mark_done", meanwhile(lambda: result_of(system, other)), times=1)
+    first = result_of(system, mine)
+    system.clock.sleep(200)
+    assert result_of(system, mine).is_repeat
+    pass_time(system)
+    assert system.arrived().count(first.job.id) == 1
+
+
+def test_batch_that_replaces_its_own_job_sends_once():
+    system = System()
+    system.tick()
+    batch = [named(at=None, call="c#0"), named(2, at=None, if_exists=REPLACE, call="c#1")]
+    for _ in range(3):
+        assert all(isinstance(each, SubmitResult) for each in system.submit_each(*batch))
+        system.clock.sleep(10)
+    pass_time(system)
+    assert len(system.arrived()) == len(set(system.arrived())) == 2
+
+
+def test_call_of_a_move_schedules_nothing():
+    system = System()
+    result_of(system, named())
+    system.reschedule_by_key(KEY, at=LATER, call="x")
+    for rule in IfExists:
+        error = error_of(system, named(2, call="x", if_exists=rule))
+        assert isinstance(error, KeyReused)
+        assert "'x': it was used to move job" in str(error)
+    result_of(system, named(2, call="y", if_exists=REPLACE))
+    result_of(system, named(3, call="z", if_exists=REPLACE))
+    with pytest.raises(KeyReused, match="'y': it was used to schedule job"):
+        system.reschedule_by_key(KEY, at=LATER, call="y")
+
+
+def test_replace_without_a_time_needs_a_call():
+    for time in ({"at": None}, {"at": None, "delay": 0}, {"at": None, "delay": 60}):
+        error = error_of(System(), named(if_exists=REPLACE, **time))
+        assert isinstance(error, InvalidJob)
+        assert "give the call an idempotency key, or give at" in str(error)
+
+
+@pytest.mark.parametrize("gone", ["before", "meanwhile"])
+def test_lost_upload_takes_no_key_from_a_sent_job(gone):
+    system = System()
+    first = result_of(system, named())
+    pass_time(system, hours=1)
+    upload = Upload(uid=str(UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
+    if gone == "meanwhile":
+        system.stores.payloads.put(upload.key("emails"), "7")
+        system.wire.around = on("payloads.copy", meanwhile(system.stores.payloads.kept.clear))
+    refused = error_of(system, Request(upload=str(upload), at=LATER, key=KEY, if_exists=REPLACE))
+    assert isinstance(refused, InvalidJob)
+    assert result_of(system, named(at=LATER)).job.id == first.job.id
+    pass_time(system)
+    assert system.arrived() == [first.job.id]
 
 
 # By key and by any id
