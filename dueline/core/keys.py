@@ -140,8 +140,7 @@ def note_displaced(id: JobId, row_key: Key, *, table: Table) -> None:
     Raises Throttled or Unavailable.
     """
     for _ in range(_ATTEMPTS):
-        # By a barrier: a read may show the row as it was before it was taken.
-        row = table.read_barrier(row_key)
+        row = table.read([row_key]).rows.get(row_key)
         name = KeyRow.of(row, key="", queue=id.queue) if row else None
         undone = [each for each in name.calls if each.id == id and not each.is_done] if name else []
         if row is None or name is None or not undone:

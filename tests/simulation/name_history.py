@@ -42,7 +42,8 @@ class NameHistory:
         self._together, self._moved = choices.stream(f"{queue}, names"), choices.stream(f"{queue}, moved names")
         self._kind: Callable[[], None] | None = None
         if self._moved.once_in(3) and not history.world.is_guarded:
-            self._kind = self._moved.pick([self._move_far, self._meet_at_fence, self._refuse, self._expire])
+            kinds = [self._move_far, self._meet_at_fence, self._refuse, self._expire, self._overtake]
+            self._kind = self._moved.pick(kinds)
         self._expiring = self._moved.pick([100, 310]) if self._kind == self._expire else 0
 
     def stands_still(self, at: float) -> bool:
@@ -157,6 +158,35 @@ class NameHistory:
         for number, partition in enumerate(actions.PARTITIONS):
             if partition.queue == self._queue:
                 self._start(stream, actions.Tick(number), after=fence + 0.5, plan={1: Pause(stream.pick([0.1, 6]))})
+
+    def _overtake(self) -> None:
+        """Let others take the key of a job that has left, before its call notes that it was submitted, or as it does.
+
+        Each call is made again, without a fault: what was noted is not submitted again.
+        """
+        stream, key = self._moved, "overtaken name"
+        due = stream.pick([60, 120])
+        self._history.due.append(due)
+        for number, partition in enumerate(actions.PARTITIONS):
+            if partition.queue == self._queue:
+                self._start(stream, actions.Tick(number), after=0)
+        first = self._named(key, "first", due=due)
+        others = [
+            self._named(key, call, due=due + stream.pick([1, 300]), if_exists=IfExists.REPLACE, content=2 + number)
+            for number, call in enumerate(["second", "third"])
+        ]
+        if stream.once_in(2):
+            self._start(stream, first, after=5, plan={"table.mark_done": Interleaved([others[0]])})
+        else:
+            # One that died before its note is made again while another call, which has read the row, changes it.
+            again: Plan = dict.fromkeys(["table.take_over", "table.move"], Interleaved([first]))
+            self._start(stream, first, after=5, plan={"table.mark_done": CallFault.CRASH_BEFORE})
+            slow = stream.pick(others)
+            for number, other in enumerate(others):
+                self._start(stream, other, after=6 + number, plan=again if other is slow else None)
+        for attempt in range(2):
+            for action in (first, others[0]):
+                self._start(stream, action, after=(attempt + 1) * CALL_IS_OVER + 5)
 
     def _refuse(self) -> None:
         """Refuse a job after it was named, while others call its name."""

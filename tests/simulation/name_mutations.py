@@ -187,13 +187,6 @@ IN_NAMES = [
         *ANY,
     ),
     mutation(
-        "a displaced call is noted by a read",
-        "core/keys.py",
-        '        row = table.read_barrier(row_key)\n        name = KeyRow.of(row, key=""',
-        '        row = table.read([row_key]).rows.get(row_key)\n        name = KeyRow.of(row, key=""',
-        *ANY,
-    ),
-    mutation(
         "a repeat does not share the key",
         "core/keys.py",
         "            return self._unless_released(name, is_new=True)\n",
