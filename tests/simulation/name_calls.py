@@ -196,6 +196,15 @@ def _check_same(world: "World", me: "Running", action: actions.Named, id: JobId)
         raise Violation(SAME, f"{id} was answered to {action}")
 
 
+def _check_time(world: "World", me: "Running", action: actions.Named, id: JobId) -> None:
+    """Raise Violation if a call moved no job to its time: neither the one that it was answered nor one before that."""
+    at = NOW + timedelta(seconds=action.due)
+    if action.is_delay or at <= me.process.now():
+        return
+    if all(each.due != at for each in world.record.line_of(id)):
+        raise Violation(SAME, f"{id} was answered to {action}")
+
+
 def _time(action: actions.Named) -> dict[str, Any]:
     return {"delay": action.due} if action.is_delay else {"at": NOW + timedelta(seconds=action.due)}
 
@@ -290,6 +299,7 @@ def _reschedule(world: "World", me: "Running", action: actions.Named) -> str:
         return f"is refused: {refusal}"
     if not _is_own(world, action, moved.id):
         _check_answer(world, action, moved.id, began=began)
+    _check_time(world, me, action, moved.id)
     if moved.id != moved.moved_from:
         _note_moved(record, me, moved.moved_from, moved.id)
     if moved.id in record.intents:

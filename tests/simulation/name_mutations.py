@@ -200,4 +200,11 @@ IN_NAMES = [
         'row.get("done") is False and ("shared" not in row or rows.NAME in key[1])\n',
         *ANY,
     ),
+    mutation(
+        "a repeat takes another's move for its own",
+        "core/reschedule.py",
+        "            if time.call is not None and moved.uid == time.uid_after(id, new_uid=self._new_uid):\n",
+        "            if time.call is not None and id != source:\n",
+        *ANY,
+    ),
 ]
