@@ -177,7 +177,7 @@ OPERATIONS = (
         headers=("call",),
         body=_NEW_TIME,
         answers={200: _MOVED},
-        refused=(400, 404, 409, 413),
+        refused=(400, 404, 409, 413, 422),
     ),
     Operation(
         "cancel DELETE /queues/{queue}/jobs/{id}",
