@@ -150,7 +150,9 @@ class Client:
                 raise InvalidJob(f"a job is of type {type(job).__name__}: it must be a NewJob")
             return self._api.draft(job, trace=trace)
 
-        requests = _cut((attempt(draft, job) for job in jobs), size=lambda each: getattr(each, "size", 0))
+        requests = _cut(
+            (attempt(draft, job) for job in _several(jobs, name="jobs")), size=lambda each: getattr(each, "size", 0)
+        )
         return (result for results in in_lanes(schedule, requests) for result in results)
 
     def get(
@@ -231,9 +233,9 @@ class Client:
         """
         refs: Iterator[JobRef | DuelineError]
         if ids is not None and queue is None and keys is None:
-            refs = (attempt(JobId.parse, id) for id in ids)
+            refs = (attempt(JobId.parse, id) for id in _several(ids, name="ids"))
         elif ids is None and queue is not None and keys is not None:
-            refs = (attempt(partial(_key_of, queue_name(queue)), key) for key in keys)
+            refs = (attempt(partial(_key_of, queue_name(queue)), key) for key in _several(keys, name="keys"))
         else:
             raise InvalidJob("give ids, or a queue and keys")
         requests = _cut(refs, size=lambda _: 0)
@@ -322,6 +324,14 @@ def _named(drafts: Sequence[Draft | DuelineError], results: Sequence[Job | Dueli
         draft.named(result) if isinstance(result, DuelineError) and isinstance(draft, Draft) else result
         for draft, result in zip(drafts, results, strict=True)
     ]
+
+
+def _several(items: Iterable[T], *, name: str) -> Iterable[T]:
+    """Return what a caller gives as several. Raises InvalidJob for one text, of which each character would be one."""
+    if isinstance(items, Iterable) and not isinstance(items, str | bytes):
+        return items
+    # It is not quoted: it may be a payload.
+    raise InvalidJob(f"{name} is of type {type(items).__name__}: it must be a list, or another iterable, of {name}")
 
 
 def _key_of(queue: str, key: str) -> JobRef:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from dueline.core.job import Partition
+from dueline.core.text import shown
 from dueline.errors import InvalidJob, QueueNotFound
 
 # Jobs a second that one partition carries, with rows of up to 1 KB: half of what it sustains, so that an hour's backlog
@@ -112,7 +113,7 @@ def rate_of(rate: object) -> Rate | None:
         return Rate.parse(rate)
     if rate is None or isinstance(rate, Rate):
         return rate
-    raise InvalidJob(f"rate is {rate!r:.100}: it must be a Rate, a text such as 50/s, or None for no limit")
+    raise InvalidJob(f"rate is {shown(rate)}: it must be a Rate, a text such as 50/s, or None for no limit")
 
 
 # SQS hides a message for 12 hours at most, counted from its receipt.

@@ -1,0 +1,93 @@
+"""Arguments of wrong types and lengths: each call of a client names the field and what is allowed, and asks nobody."""
+
+import asyncio
+import inspect
+import uuid
+from types import SimpleNamespace
+
+import pytest
+
+from dueline import AsyncClient, Client
+from dueline.aws.server_clock import ServiceClock
+from dueline.aws.direct_api import DirectApi
+from dueline.config.environment import ApiSettings
+from dueline.client.http import HttpApi
+from dueline.errors import InvalidJob, JobNotFound, QueueNotFound
+from dueline.testing import VirtualClock
+from tests.builders import NOW
+
+HUGE = 10**5000
+NO_TEXTS = [b"k", 1, True, ["k"], object(), HUGE]
+NO_KEYS = [*NO_TEXTS, "", "a\n", "\x00", "é", "\ud800", "x" * 256]
+BAD = {
+    "key": NO_KEYS,
+    "idempotency_key": NO_KEYS,
+    "if_exists": [None, "x", *NO_TEXTS],
+    "kind": ["", "A", "a\n", "x" * 65, *NO_TEXTS],
+    "tenant": ["", "a b", *NO_TEXTS],
+    "priority": [None, "1", 0, 6, True, HUGE],
+    "delay": ["1", float("nan"), True, HUGE],
+    "at": ["2026-01-01", 1, HUGE],
+    "id": NO_TEXTS,
+}
+MOVES = ["get", "cancel", "run_now", "reschedule"]
+BY_KEY = {"queue": "emails", "key": "k"}
+
+
+def calls():
+    """Yield each call: its method, its arguments, and the field that its error names."""
+    for field, values in BAD.items():
+        time = {} if field in ("at", "delay") else {"delay": 60}
+        yield from (("schedule", ("emails", 1), {**time, field: value}, field) for value in values)
+    for name in MOVES:
+        time = {"delay": 60} if name == "reschedule" else {}
+        yield from ((name, (), {"queue": "emails", "key": value, **time}, "key") for value in NO_KEYS)
+        yield from ((name, (), {"queue": value, "key": "k", **time}, "queue") for value in [*NO_TEXTS, "", "A"])
+        yield from ((name, (value,), time, "id") for value in [*NO_TEXTS, ""])
+        yield from ((name, (), {**which, **time}, "give an id") for which in [{}, {"queue": "emails"}, {"key": "k"}])
+    yield from (
+        ("reschedule", (), {**BY_KEY, field: value}, field) for field in ("at", "delay") for value in BAD[field]
+    )
+    yield from (("schedule", (value, 1), {"delay": 60}, "queue") for value in [None, *NO_TEXTS])
+    yield from (("set_rate", ("emails", value), {}, "rate") for value in ["", "x", *NO_TEXTS])
+    for value in ["k", b"k", 1, object()]:
+        yield "schedule_many", ("emails", value), {}, "jobs"
+        yield "cancel_many", (value,), {}, "ids"
+        yield "cancel_many", (), {"queue": "emails", "keys": value}, "keys"
+
+
+class NoRequests:
+    def send(self, *args, **options):
+        raise AssertionError(f"requested: {args}")
+
+
+def direct_api():
+    def no_settings():
+        raise AssertionError("requested settings")
+
+    settings = ApiSettings(deployment="d", queue_urls="u/", payloads="p", direct_horizon=890, lookahead=240)
+    deployment = SimpleNamespace(clock=VirtualClock(NOW))
+    return DirectApi(no_settings, lambda: deployment, settings=settings, clock=ServiceClock())
+
+
+def http_api():
+    return HttpApi(NoRequests(), clock=VirtualClock(NOW), new_uuid=lambda: str(uuid.uuid4()))
+
+
+@pytest.mark.parametrize("client", [Client, lambda api: AsyncClient(Client(api))], ids=["Client", "AsyncClient"])
+@pytest.mark.parametrize("api", [direct_api, http_api])
+def test_bad_argument_is_named_before_a_request(api, client):
+    async def error_of(name, args, options):
+        try:
+            answer = getattr(client(api()), name)(*args, **options)
+            return await answer if inspect.isawaitable(answer) else answer
+        except (InvalidJob, JobNotFound, QueueNotFound) as error:
+            return error
+
+    async def errors():
+        return [(call, await error_of(*call[:3])) for call in calls()]
+
+    for (name, _, _, field), error in asyncio.run(errors()):
+        assert isinstance(error, InvalidJob | JobNotFound | QueueNotFound), (name, field, error)
+        assert field in str(error), (name, field, error)
+        assert len(str(error)) < 500, (name, field)
