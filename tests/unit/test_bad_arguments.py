@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from dueline import AsyncClient, Client
-from dueline.aws.server_clock import ServiceClock
 from dueline.aws.direct_api import DirectApi
-from dueline.config.environment import ApiSettings
+from dueline.aws.server_clock import ServiceClock
 from dueline.client.http import HttpApi
+from dueline.config.environment import ApiSettings
 from dueline.errors import InvalidJob, JobNotFound, QueueNotFound
 from dueline.testing import VirtualClock
 from tests.builders import NOW
