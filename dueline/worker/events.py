@@ -86,8 +86,9 @@ class ProcessEvent:
     reason: str = ""
 
 
-def error_event(fault: Exception, *, queue: str, job: str = "", what: str = "") -> Event:
+def error_event(fault: Exception, *, queue: str, job: str = "", job_kind: str = "", what: str = "") -> Event:
     """Return the event that reports a fault: by its text, and by its type where it is no error of Dueline's own."""
     text = text_of(fault)
     reason = text if issubclass(type(fault), DuelineError) else f"{name_of(fault)}: {text}"
-    return Event(kind=EventKind.TROUBLE, queue=queue, job=job, reason=f"{what}: {reason}" if what else reason)
+    reason = f"{what}: {reason}" if what else reason
+    return Event(kind=EventKind.TROUBLE, queue=queue, job=job, job_kind=job_kind, reason=reason)

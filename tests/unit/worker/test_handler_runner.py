@@ -257,8 +257,8 @@ def test_unnoted_outcome_fails_no_job(monkeypatch):
         raise Unavailable("down")
 
     monkeypatch.setattr(running.connection.table, "record", fail)
-    assert running.run(a_received_message()) == Succeeded()
-    assert EventKind.TROUBLE in running.kinds()
+    assert running.run(a_received_message(a_job(kind="welcome"))) == Succeeded()
+    assert {event.job_kind for event in running.events.of(EventKind.TROUBLE)} == {"welcome"}
 
 
 def test_the_handler_runs_in_its_jobs_trace():
