@@ -137,7 +137,7 @@ def _schedule(world: "World", me: "Running", action: actions.Named) -> str:
     record.submitted.setdefault(id, me.process.monotonic())
     if result.state not in (None, State.ACCEPTED):
         record.acknowledged.setdefault(id, me.process.monotonic())
-    _note_known(world, action, id)
+    _note_answered(world, action, id)
     return f"accepted {id}"
 
 
@@ -152,8 +152,8 @@ def _payload(world: "World", action: actions.Named) -> dict[str, Any]:
     return {"upload": str(upload)}
 
 
-def _note_known(world: "World", action: actions.Named, id: JobId) -> None:
-    world.record.names.known[_key_of(action)].setdefault(id)
+def _note_answered(world: "World", action: actions.Named, id: JobId) -> None:
+    world.record.names.answered[_key_of(action)].setdefault(id)
 
 
 def _key_of(action: actions.Named) -> Key:
@@ -218,8 +218,8 @@ def _note_moved(record: Record, me: "Running", old: JobId, new: JobId) -> None:
 def _handle(world: "World", action: actions.Named) -> JobId | None:
     """Return the id by which a call names its job, if there is one: a repeat of a call names the same."""
     names, key = world.record.names, _key_of(action)
-    known, number = list(names.known[key]), action.handle
-    chosen = None if number is None or number >= len(known) or not known else known[number]
+    answered, number = list(names.answered[key]), action.handle
+    chosen = None if number is None or number >= len(answered) or not answered else answered[number]
     return names.handles.setdefault((key, action.call), chosen) if chosen and action.call else chosen
 
 
@@ -305,7 +305,7 @@ def _reschedule(world: "World", me: "Running", action: actions.Named) -> str:
     if moved.id in record.intents:
         record.accepted.setdefault(moved.id, record.intents[moved.id].job)
     record.submitted.setdefault(moved.id, me.process.monotonic())
-    _note_known(world, action, moved.id)
+    _note_answered(world, action, moved.id)
     return f"moved {moved.moved_from} to {moved.id}"
 
 

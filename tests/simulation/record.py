@@ -268,7 +268,7 @@ class NameRecord:
     # The cancellations that move nothing, by when they were written.
     cancelled: dict[Key, float] = field(default_factory=dict)
     # The ids that callers were answered, and by which of them a call named its job: its repeats name the same.
-    known: dict[Key, dict[JobId, None]] = field(default_factory=lambda: defaultdict(dict))
+    answered: dict[Key, dict[JobId, None]] = field(default_factory=lambda: defaultdict(dict))
     handles: dict[tuple[Key, str], JobId] = field(default_factory=dict)
     # For which call a job is to replace another, also if another process moves it.
     intended: dict[JobId, str] = field(default_factory=dict)
