@@ -1,6 +1,6 @@
 """What must not be left out of names: each mutation breaks one rule, and names the promises that then break."""
 
-from tests.simulation.mutation import BOTH, EXACT, LOST, NEITHER, SECOND, mutation
+from tests.simulation.mutation import BOTH, EXACT, LOST, NEITHER, SECOND, Edit, Mutation, kept, mutation
 from tests.simulation.record import CALLS, FOUND, LIVES, ONE_JOB, SAME, STAYS
 
 ANY = (CALLS, LIVES, ONE_JOB, LOST, EXACT, BOTH, NEITHER, SECOND, FOUND, SAME, STAYS)
@@ -121,12 +121,23 @@ IN_NAMES = [
         "                return name, id, _State.LEFT if has_left else _State.WAITING, fence\n",
         *ANY,
     ),
-    mutation(
-        "what was just moved counts as sent",
-        "core/keys.py",
-        "                cancellation = self._table.read_barrier(cancelled)\n",
-        "                cancellation = None\n",
-        *ANY,
+    Mutation(
+        name="what was just moved counts as sent",
+        breaks=[*ANY],
+        edits=[
+            Edit(
+                file="core/keys.py",
+                old="                cancellation = self._table.read_barrier(cancelled)\n",
+                new="                cancellation = None\n",
+            )
+        ],
+        # A call looks at a job whose fence has just come to it, while its move is not seen yet.
+        decided=kept(
+            climate="12=1",
+            invoices="0=2",
+            unseen="0=1",
+            **{"invoices_moved names": "0=1 1=1 5=1 11=2 15=1"},
+        ),
     ),
     mutation(
         "ingest forgets what a move does to the key",
