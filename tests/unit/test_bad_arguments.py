@@ -1,4 +1,4 @@
-"""Arguments of wrong types and lengths: each call of a client names the field and what is allowed, and makes no request."""
+"""Arguments of wrong types and lengths: each call names the field and what is allowed, and makes no request."""
 
 import asyncio
 import inspect
