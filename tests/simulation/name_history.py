@@ -41,6 +41,8 @@ class NameHistory:
         self._history, self._queue = history, queue
         self._together, self._moved = choices.stream(f"{queue}, names"), choices.stream(f"{queue}, moved names")
         self._kind: Callable[[], None] | None = None
+        # No two calls that differ have a name in common: a caller would be refused.
+        self._others = 0
         if self._moved.once_in(3) and not history.world.is_guarded:
             kinds = [self._move_far, self._meet_at_fence, self._refuse, self._expire, self._overtake]
             self._kind = self._moved.pick(kinds)
@@ -97,7 +99,8 @@ class NameHistory:
         """Return what happens to an attempt, if anything: it ends halfway, or another call comes in between."""
         if not stream.once_in(2):
             return {}
-        other = self._any(stream, key=action.key, call=f"other of {action.call}", around=action.due)
+        self._others += 1
+        other = self._any(stream, key=action.key, call=f"other {self._others} of {action.call}", around=action.due)
         between = Interleaved([replace(other, is_delay=False), *stream.some([actions.Tick(0), actions.Ingest()])])
         return {stream.below(8): stream.pick([*CUT_OFF, between, between, between])}
 

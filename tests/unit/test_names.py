@@ -247,8 +247,9 @@ def test_call_of_a_move_schedules_nothing():
         assert "'x': it was used to move job" in str(error)
     result_of(system, named(2, call="y", if_exists=REPLACE))
     result_of(system, named(3, call="z", if_exists=REPLACE))
-    with pytest.raises(KeyReused, match="'y': it was used to schedule job"):
-        system.reschedule_by_key(KEY, at=LATER, call="y")
+    for call in ("y", "z"):
+        with pytest.raises(KeyReused, match=f"'{call}': it was used to schedule job"):
+            system.reschedule_by_key(KEY, at=LATER, call=call)
 
 
 def test_replace_without_a_time_needs_a_call():
