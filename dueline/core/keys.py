@@ -116,7 +116,7 @@ class KeyRow:
                 RememberedCall(
                     call=str(call), id=JobId.parse(id), is_done=bool(is_done), displaced=int(displaced), content=content
                 )
-                for call, id, is_done, displaced, content in json.loads(str(row.get("calls", "[]")))
+                for call, id, is_done, displaced, content in json.loads(row.get("calls", "[]"))  # type: ignore[arg-type]
                 if isinstance(content, str)
             )
             id = JobId.parse(str(row.get("id")))

@@ -577,12 +577,17 @@ def test_bad_name_is_refused_at_once(request_, answer):
 
 
 @EACH
-@pytest.mark.parametrize("forged", ["another queue", "no id", "no calls"])
+@pytest.mark.parametrize("forged", ["another queue", "no id", "no calls", "a list"])
 def test_forged_key_row_is_refused(if_exists, forged):
     system = System(a_queue(), a_queue(name="invoices"))
     mine = result_of(system, named())
     other = replace(mine.job.id, partition=Partition(queue="invoices", number=0))
-    change = {"another queue": {"id": str(other)}, "no id": {"id": "x"}, "no calls": {"calls": "x"}}[forged]
+    change = {
+        "another queue": {"id": str(other)},
+        "no id": {"id": "x"},
+        "no calls": {"calls": "x"},
+        "a list": {"calls": []},
+    }[forged]
     key = rows.name_key("emails", KEY)
     system.table.write([{**system.table.read([key]).rows[key], **change}])
     assert isinstance(error_of(system, named(if_exists=if_exists)), KeyReused)
