@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
-from typing import Any
 
 from dueline.core import instant, rows
 from dueline.core.job import Job, JobId, Route, checked_key
@@ -126,8 +125,9 @@ class KeyRow:
             raise KeyReused(f"key is {key!r}: its row names a job of another queue: use another key")
         call, content = str(row.get("call", "")), str(row.get("content", ""))
         is_done, is_released = bool(row.get("done")), bool(row.get("released"))
-        read: dict[str, Any] = {"id": id, "call": call, "content": content, "is_done": is_done, "calls": calls}
-        return cls(key=key, is_released=is_released, row=row, **read)
+        return cls(
+            key=key, id=id, call=call, content=content, is_done=is_done, is_released=is_released, calls=calls, row=row
+        )
 
 
 def _text_of(calls: Iterable[RememberedCall]) -> str:
@@ -164,7 +164,7 @@ def read_key(key: str, queue: str, *, table: Table, now: datetime) -> KeyRow:
     Raises JobNotFound where there is none, InvalidJob for what is no key, Throttled or Unavailable.
     """
     reading = table.read([rows.name_key(queue, checked_key(key))])
-    return _name_in(key, reading, queue=queue, now=now)
+    return _name_in(key, reading, queue=queue, table=table, now=now)
 
 
 def jobs_under(
@@ -176,16 +176,20 @@ def jobs_under(
     """
     checked = [attempt(checked_key, key) for key in keys]
     of_rows = {rows.name_key(queue, key) for key in checked if isinstance(key, str)}
-    name_in = partial(_name_in, reading=read_all(of_rows, table=table, spread=spread), queue=queue, now=now)
+    reading = read_all(of_rows, table=table, spread=spread)
+    name_in = partial(_name_in, reading=reading, queue=queue, table=table, now=now)
     names = (attempt(name_in, key) if isinstance(key, str) else key for key in checked)
     return [name.id if isinstance(name, KeyRow) else name for name in names]
 
 
-def _name_in(key: str, reading: BatchRead, *, queue: str, now: datetime) -> KeyRow:
+def _name_in(key: str, reading: BatchRead, *, queue: str, table: Table, now: datetime) -> KeyRow:
     row_key = rows.name_key(queue, key)
     if row_key in reading.unread:
         raise Unavailable(f"the row of key {key!r} could not be read: try again")
     row = reading.rows.get(row_key)
+    if row is not None and not rows.is_live(row, now=now):
+        # A read may not show yet that a move has just given the key to a later job.
+        row = table.read_barrier(row_key)
     try:
         read = KeyRow.of(row, key=key, queue=queue) if row and rows.is_live(row, now=now) else None
     except KeyReused:

@@ -102,10 +102,8 @@ class Reschedule:
             if source is None:
                 raise InvalidJob("id and key are both missing: give one of them")
             earlier = row.call_of(call) if row and call else None
-            is_of_a_job = row is not None and call is not None and row.call == call
-            if is_of_a_job or (earlier is not None and not earlier.is_move):
-                made = earlier.id if earlier else source
-                raise errors.KeyReused(f"idempotency_key is {call!r}: it was used to schedule job {made}")
+            if row and call and (row.call == call or (earlier and not earlier.is_move)):
+                raise errors.KeyReused(f"idempotency_key is {call!r}: it was used to schedule a job under key {key!r}")
             if earlier is not None:
                 return RescheduleResult(id=self._tail(earlier.id), moved_from=earlier.id, was_before=True)
             if (result := self._attempt(source, row, time)) is not None:

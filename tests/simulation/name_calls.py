@@ -31,14 +31,14 @@ def note_call(world: "World", me: "Running", call: Call, answer: Any, args: tupl
     names, existing = world.record.names, world.table.existing
     touched: set[Key] = set()
     match call.name:
-        case "table.claim" if _is_of_name(rows.key(args[0])) and answer == args[0]:
+        case "table.claim" if rows.is_name(rows.key(args[0])) and answer == args[0]:
             names.forget(rows.key(args[0]))
             names.note_row(args[0], str(args[0]["call"]), now=world.scheduler.now())
             touched.add(rows.key(args[0]))
         case "table.take_over" if answer:
             names.note_row(args[0], str(args[0]["call"]), now=world.scheduler.now())
             touched.add(rows.key(args[0]))
-        case "table.release" if answer and _is_of_name(args[0]):
+        case "table.release" if answer and rows.is_name(args[0]):
             names.release(JobId.parse(call.kwargs["id"]))
         case "table.move" if answer is MoveOutcome.DONE:
             touched |= _note_move(world, me, args)
@@ -88,10 +88,6 @@ def content_of(world: "World", job: Job) -> dict[str, Any]:
 
 def _row_of(job: Job) -> Key:
     return rows.name_key(job.id.queue, job.key or "")
-
-
-def _is_of_name(key: Key) -> bool:
-    return key[1].startswith(rows.NAME)
 
 
 def named(world: "World", me: "Running", action: actions.Named) -> str:

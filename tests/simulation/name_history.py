@@ -163,10 +163,7 @@ class NameHistory:
                 self._start(stream, actions.Tick(number), after=fence + 0.5, plan={1: Pause(stream.pick([0.1, 6]))})
 
     def _overtake(self) -> None:
-        """Let others take the key of a job that has left, before its call notes that it was submitted, or as it does.
-
-        Each call is made again, without a fault: what was noted is not submitted again.
-        """
+        """Let others take the key of a job that has left, before its call notes that; make each call again."""
         stream, key = self._moved, "overtaken name"
         due = stream.pick([60, 120])
         self._history.due.append(due)

@@ -162,6 +162,13 @@ IN_NAMES = [
         *ANY,
     ),
     mutation(
+        "a key past its ttl is not read again",
+        "core/keys.py",
+        "        row = table.read_barrier(row_key)\n    try:\n",
+        "        row = None\n    try:\n",
+        *ANY,
+    ),
+    mutation(
         "a replaced key keeps its old ttl",
         "core/keys.py",
         '        return self._changed({**row, "call": call, "content": content})\n',

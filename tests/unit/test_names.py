@@ -213,7 +213,6 @@ def test_repeated_call_of_another_content_is_refused():
 
 @pytest.mark.parametrize("delay", [5, 100], ids=["late path", "by a tick"])
 def test_call_displaced_before_it_is_noted_sends_once(delay):
-    """Another call takes the name of a job that has left, between its submission and the note of it."""
     system = System()
     system.tick()
     mine = named(at=NOW + timedelta(seconds=delay), call="mine")
@@ -248,7 +247,7 @@ def test_call_of_a_move_schedules_nothing():
     result_of(system, named(2, call="y", if_exists=REPLACE))
     result_of(system, named(3, call="z", if_exists=REPLACE))
     for call in ("y", "z"):
-        with pytest.raises(KeyReused, match=f"'{call}': it was used to schedule job"):
+        with pytest.raises(KeyReused, match=f"'{call}': it was used to schedule a job under key"):
             system.reschedule_by_key(KEY, at=LATER, call=call)
 
 
@@ -347,6 +346,16 @@ def test_no_job_of_a_key_is_moved(reschedule):
     else:
         with pytest.raises(JobNotFound, match="was scheduled under the key 'reminder-ann'"):
             system.reschedule_by_key(KEY, at=LATER)
+
+
+def test_key_past_its_ttl_is_read_by_a_barrier():
+    system = System()
+    first = result_of(system, named())
+    before = system.table.read([rows.name_key("emails", KEY)])
+    moved = system.reschedule(first.job.id, at=SOON + RETENTION + timedelta(days=1))
+    system.clock.sleep((SOON + RETENTION - NOW).total_seconds())
+    system.wire.around = on("table.read", lambda call: before, times=1)
+    assert [each.id for each in system.cancel_by_keys([KEY])] == [moved]
 
 
 def test_key_lives_as_long_as_its_moved_job():
