@@ -273,6 +273,9 @@ def read_jobs(
     if not (isinstance(body, dict) and "jobs" in body):
         return _request(body, call=call, trace=trace)
     jobs: Sequence[Any] = validate(JobsBody, body).jobs
+    most = MAX_KEY_CHARACTERS - len(f"#{len(jobs) - 1}")
+    if call is not None and len(call) > most:
+        raise InvalidJob(f"Idempotency-Key has {len(call)} characters: with {len(jobs)} jobs it has at most {most}")
     calls = [None if call is None else f"{call}#{index}" for index in range(len(jobs))]
     return [_request_or_error(job, call=each, trace=trace) for job, each in zip(jobs, calls, strict=True)]
 

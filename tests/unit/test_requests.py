@@ -65,6 +65,14 @@ def test_answer_about_500_wrong_jobs_fits_lambda():
     assert sum(len(json.dumps(json.dumps(str(each)))) for each in results) < 6_000_000 / 2
 
 
+def test_key_of_a_batch_has_room_for_its_numbers():
+    body = json.dumps({"jobs": [{"payload": 1}] * 11})
+    calls = [request.call for request in requests.read_jobs(body, call="k" * 252)]
+    assert calls == [f"{'k' * 252}#{index}" for index in range(11)]
+    with pytest.raises(InvalidJob, match="Idempotency-Key has 253 characters: with 11 jobs it has at most 252"):
+        requests.read_jobs(body, call="k" * 253)
+
+
 @pytest.mark.parametrize("one", ["1", "1.0", "0.1e1"])
 def test_number_without_a_fraction_is_an_integer(one):
     size = requests.read_body(requests.UploadBody, f'{{"bytes": {one}, "sha256": "{"0" * 64}"}}').bytes
