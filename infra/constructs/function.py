@@ -116,7 +116,7 @@ def function_code(scope: Construct, *, name: str, deployment: Deployment, servic
     hashed = bundle(
         name,
         staging,
-        registry=registry.to_json(deployment.queue_settings()),
+        registry=registry.to_json(deployment.queue_settings(), watched=deployment.watched()),
         services=services,
         libraries=installed(_INSTALLED) if is_complete else None,
     )
