@@ -91,8 +91,9 @@ _VARIABLE = re.compile(r"\$context\.([\w.]+)")
 class Deployed:
     """What the templates of a deployment with one queue say.
 
-    `queue_alarms` and `queue_metrics` come again with each queue, the others with the deployment. An alarm on a share
-    of two metrics costs as two alarms.
+    `queue_alarms` and `queue_metrics` come again with each queue that has `metrics: queue`, the others with the
+    deployment; `idle_metrics` are those that are reported without a job. An alarm on a share of two metrics costs as
+    two alarms.
     """
 
     memory_mb: int
@@ -100,28 +101,29 @@ class Deployed:
     core_alarms: int
     queue_metrics: int
     core_metrics: int
+    idle_metrics: int
     access_log_bytes: int
     log_days: int
     logs_its_platform: bool
 
 
 def deployed(scratch: Path) -> Deployed:
-    """Synthesize a deployment with one queue, and return what it is made of."""
+    """Synthesize a deployment with one queue that has metrics of its own, and return what it is made of."""
     queues = scratch / "queues.yaml"
-    queues.write_text(yaml.safe_dump({"queues": {QUEUE: {}}}))
+    queues.write_text(yaml.safe_dump({"queues": {QUEUE: {"metrics": "queue"}}}))
     folder = synthesize(queues, out=scratch / "cdk")
     core, queue = (_resources(folder / f"dueline-{name}.template.json") for name in ("core", f"queue-{QUEUE}"))
     functions = [each for each in core["AWS::Lambda::Function"] if "FunctionName" in each]
     (memory_mb,) = {each["MemorySize"] for each in functions}
     (stage,) = core["AWS::ApiGatewayV2::Stage"]
     (log_days,) = {each["RetentionInDays"] for each in core["AWS::Logs::LogGroup"]}
-    named = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
     return Deployed(
         memory_mb=memory_mb,
         queue_alarms=sum(map(_metrics_of, queue["AWS::CloudWatch::Alarm"])),
         core_alarms=sum(map(_metrics_of, core["AWS::CloudWatch::Alarm"])),
         queue_metrics=len(metrics.OF_A_QUEUE),
-        core_metrics=len(named - {metrics.NAMESPACE} - metrics.OF_A_QUEUE - metrics.OF_SCHEDULES),
+        core_metrics=len(metrics.OF_DEPLOYMENT),
+        idle_metrics=len(metrics.OF_THE_WATCH - {metrics.ON_TIME_SHARE}),
         access_log_bytes=len(filled_in(stage["AccessLogSettings"]["Format"])),
         log_days=log_days,
         logs_its_platform=all(each.get("LoggingConfig", {}).get("SystemLogLevel") != "WARN" for each in functions),
@@ -209,11 +211,28 @@ class Biller:
         gb_months = (row_bytes + ROW_OVERHEAD_BYTES) * MILLION / GB * days / MONTH_DAYS
         return lines({STORAGE: gb_months * PRICES.table_gb_month, RECOVERY: gb_months * PRICES.recovery_gb_month})
 
-    def watch_month(self, *, queues: int) -> float:
-        """Return what metrics and alarms cost a month, with so many queues."""
-        metrics = self.deployed.core_metrics + queues * self.deployed.queue_metrics
-        alarms = self.deployed.core_alarms + queues * self.deployed.queue_alarms
-        return float(metrics * PRICES.metric_month + alarms * PRICES.alarm_month)
+    def watch_month(self, *, measured: int = 0, is_idle: bool = False) -> float:
+        """Return what metrics and alarms cost a month, with so many queues that have their own."""
+        of_core = self.deployed.idle_metrics if is_idle else self.deployed.core_metrics
+        alarms = self.deployed.core_alarms + measured * self.deployed.queue_alarms
+        return watch_price(metrics=of_core + measured * self.deployed.queue_metrics, alarms=alarms)
+
+
+def watch_price(*, metrics: int, alarms: int) -> float:
+    """Return what so many metrics cost a month, and alarms on so many."""
+    return float(metrics * PRICES.metric_month + alarms * PRICES.alarm_month)
+
+
+def looks_month(*, partitions: int, dead_letters: int) -> float:
+    """Return what the watch's looks cost a month at partitions and dead-letter queues.
+
+    It reads the state and the first row of each partition, and the guard of TTL does so again. Its time is that of its
+    requests, ten at once, and a second.
+    """
+    seconds = 1 + ceil(partitions / LANES) * 4 * DYNAMODB_SECONDS + ceil(dead_letters / LANES) * SQS_SECONDS
+    gb_seconds = seconds / 2 * PRICES.lambda_gb_second * MILLION
+    requests = 4 * partitions * PRICES.read_units_million + dead_letters * PRICES.sqs_million
+    return float(requests + PRICES.lambda_million + gb_seconds) * MONTH_HOURS * 12 / MILLION
 
 
 def lines(amounts: Mapping[str, float]) -> Lines:
@@ -389,7 +408,7 @@ class Costs:
     def dueline(self, way: Way, *, rate: int = HIGH, size: Size = USUAL, days: float = 1) -> Lines:
         """Return the bill of a job of ours, with its share of what is paid by the month."""
         load = Load(rate)
-        watched = self.biller.watch_month(queues=1) / (rate * SECONDS_A_MONTH) * MILLION
+        watched = self.biller.watch_month() / (rate * SECONDS_A_MONTH) * MILLION
         bill = self._submitted(way, size) + lines({WATCH: watched})
         if way.route is Route.DIRECT:
             return bill
@@ -433,11 +452,15 @@ def figures(costs: Costs) -> Figures:
     by_way = {
         name: {size.name: total(costs.dueline(way, size=size)) for size in SIZES} for name, way in WAYS.items()
     } | {name: {USUAL.name: total(costs.dueline(way))} for name, way in WAYS_OF_THE_USUAL_SIZE.items()}
-    watched, with_a_queue = (costs.biller.watch_month(queues=queues) for queues in (0, 1))
+    biller, polls = costs.biller, 2 * polls_month()
+    # The planner's partition and dead-letter queue are the deployment's, with three more of these.
+    own, one_more = looks_month(partitions=1, dead_letters=3), looks_month(partitions=2, dead_letters=4)
     idle = {
         "partition": costs.idle_partition(),
-        "queue": with_a_queue - watched,
-        "deployment": watched + polls_month(),
+        "queue": one_more - own,
+        "deployment": biller.watch_month(is_idle=True) + polls + own + costs.idle_partition(),
+        "deployment, all metrics": biller.watch_month() + polls + own + costs.idle_partition(),
+        "queue, all metrics": one_more - own + biller.watch_month(measured=1) - biller.watch_month(),
     }
     return {
         "by_way": by_way,

@@ -18,7 +18,7 @@ from dueline.core import instant
 from dueline.core.job import Partition
 from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE, DuelineError
-from dueline.operations.ttl_guard import GuardResult, LatePartition, TtlGuard
+from dueline.operations.ttl_guard import LATE, GuardResult, LatePartition, TtlGuard
 from dueline.operations.watch import (
     Mail,
     Sighting,
@@ -40,7 +40,7 @@ NOTES = WatchNotes(DEPLOYMENT.clients.dynamodb(), table=NAMES.state)
 FIGURES = LogFigures(NAMES, client=partial(DEPLOYMENT.clients.of, "logs"))
 # Two firings of a tick may be almost two periods apart.
 SETTLE = 3 * timedelta(seconds=SETTINGS.tick_period)
-_SCHEDULES_EVERY = timedelta(hours=1)
+_EVERY, _SCHEDULES_EVERY = timedelta(minutes=5), timedelta(hours=1)
 _AN_HOUR = timedelta(hours=1)
 _MOST_NAMED = 100
 
@@ -54,24 +54,25 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     Raises Throttled or Unavailable, once all was done that could be, where it is not known what else there is.
     """
     declared = [*DECLARED.partitions(), *PLANNER.all_partitions()]
-    ticked, faults = _ticked()
-    # What has ticks and is not declared may have rows; it is not expected to have ticks.
+    ticked, unknown = _ticked()
+    faults = [unknown] if unknown else []
     try:
         faults += _mail(_look(declared))
     except RETRYABLE as fault:
         faults.append(fault)
     finally:
-        _guard(list(dict.fromkeys([*declared, *ticked])), are_all=not faults)
+        # What has ticks and is not declared any more may have rows.
+        _guard(list(dict.fromkeys([*declared, *ticked])), are_all=unknown is None)
     if faults:
         raise faults[0]
 
 
-def _ticked() -> tuple[Sequence[Partition], list[DuelineError]]:
+def _ticked() -> tuple[Sequence[Partition], DuelineError | None]:
     """Return the partitions that have schedules, or why they are not known: what is declared is guarded anyway."""
     try:
-        return DEPLOYMENT.ticked_partitions(), []
+        return DEPLOYMENT.ticked_partitions(), None
     except RETRYABLE as fault:
-        return (), [fault]
+        return (), fault
 
 
 def _look(partitions: Sequence[Partition]) -> Sighting:
@@ -80,10 +81,11 @@ def _look(partitions: Sequence[Partition]) -> Sighting:
     seen = look_at_partitions(partitions, table=DEPLOYMENT.table, now=now, spread=spread)
     seen += look_at_dead_letters(_dead_letters(), spread=spread)
     on_time = partial(FIGURES.on_time, start=now - _AN_HOUR, end=now)
-    seen += look_at_shares(on_time, list(DECLARED.queues)) + _look_at_ttl() + _look_at_schedules(now)
+    worst = seen.figures[metrics.WORST_LATENESS] or 0
+    seen += look_at_shares(on_time, list(DECLARED.queues)) + _look_at_ttl(worst) + _look_at_schedules(now)
     report(seen.figures, deployment=SETTINGS.deployment)
     for state, text in seen.seen.items():
-        logger.error(state.kind, extra={"about": state.about, "reason": text})
+        logger.warning(state.kind, extra={"about": state.about, "reason": text})
     return seen
 
 
@@ -94,13 +96,16 @@ def _dead_letters() -> dict[State, Any]:
     return depths | {State("dead_letters", each): DEPLOYMENT.dead_letter_queue(each).depth for each in DECLARED.queues}
 
 
-def _look_at_ttl() -> Sighting:
+def _look_at_ttl(worst: float) -> Sighting:
+    """See whether TTL is off, or should be for hours by the worst lateness."""
     state = State("ttl_off", NAMES.table)
     try:
         is_on = TIME_TO_LIVE.status().is_on
     except RETRYABLE as fault:
         return Sighting(seen={State("unknown", NAMES.table): f"its TTL: {fault}"}, unknown=frozenset({state}))
-    return Sighting(seen={} if is_on else {state: "TTL is off"}, figures={metrics.TTL_OFF: int(not is_on)})
+    should_be_off = worst > (LATE + SETTLE + _EVERY).total_seconds()
+    what = {state: "it should be off, and is not"} if is_on and should_be_off else {} if is_on else {state: "it is off"}
+    return Sighting(seen=what, figures={metrics.TTL_OFF: len(what)})
 
 
 def _look_at_schedules(now: datetime) -> Sighting:
@@ -111,9 +116,10 @@ def _look_at_schedules(now: datetime) -> Sighting:
     except RETRYABLE as fault:
         missed = frozenset({stood, unwatched})
         return Sighting(seen={State("unknown", "schedules"): f"the planner's watch: {fault}"}, unknown=missed)
-    seen = {stood: f"{note.found} schedules, which were started again"} if note and note.found else {}
-    if note and note.at < now - 2 * _SCHEDULES_EVERY - SETTLE:
-        seen[unwatched] = f"the planner has not looked at them since {instant.text(note.at)}"
+    seen = {stood: f"{note.found} were started again"} if note and note.found else {}
+    if note is None or note.at < now - _SCHEDULES_EVERY - _EVERY:
+        since = f"since {instant.text(note.at)}" if note else "yet"
+        seen[unwatched] = f"the planner has not looked at them {since}"
     return Sighting(seen=seen)
 
 

@@ -31,12 +31,21 @@ def allow_on_rows(*actions: str, table: str, keys: Sequence[str]) -> PolicyState
 _OF_MESSAGES_AND_OBJECTS = ("kms:Decrypt", "kms:GenerateDataKey")
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html
 _OF_ROWS = (*_OF_MESSAGES_AND_OBJECTS, "kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo")
-_ACTIONS = {"dynamodb": _OF_ROWS, "s3": _OF_MESSAGES_AND_OBJECTS, "sqs": _OF_MESSAGES_AND_OBJECTS}
+_ACTIONS = {
+    "dynamodb": _OF_ROWS,
+    "s3": _OF_MESSAGES_AND_OBJECTS,
+    "sns": _OF_MESSAGES_AND_OBJECTS,
+    "sqs": _OF_MESSAGES_AND_OBJECTS,
+}
 
 
 def key_of(scope: Construct, id: str, *, deployment: Deployment) -> IKey | None:
     """Return the deployment's key, or none: then each service encrypts with a key of its own."""
     return Key.from_key_arn(scope, f"{id}Key", deployment.kms_key_arn) if deployment.kms_key_arn else None
+
+
+# What the watches note in the state table.
+WATCH_ROWS = ("!watch",)
 
 
 def services_of(statements: Sequence[PolicyStatement]) -> set[str]:

@@ -11,7 +11,7 @@ from dueline.aws.dynamodb import Items, Update
 from dueline.core import instant
 from dueline.core.rows import Key, Row
 from dueline.errors import RETRYABLE, DuelineError, Unavailable
-from dueline.operations.watch import Mail, Open, Sighting, State, after_mail, continued, mails_of
+from dueline.operations.watch import Mail, Note, Open, Sighting, State, after_mail, continued, mails_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -24,7 +24,8 @@ NOTES: tuple[Key, ...] = ((WATCH, TICKS), (WATCH, SCHEDULES))
 _CLAIM = timedelta(seconds=240)
 _CLAIM_MAILS = Update(
     expression="SET #owner = :owner, #until = :until",
-    condition="(attribute_not_exists(#until) OR #until < :now) AND (attribute_not_exists(#version) OR #version = :version)",
+    condition="(attribute_not_exists(#until) OR #until < :now)"
+    " AND (attribute_not_exists(#version) OR #version = :version)",
     names=("owner", "until", "version"),
 )
 _SAVE_MAILS = Update(
@@ -32,14 +33,6 @@ _SAVE_MAILS = Update(
     condition="#owner = :owner",
     names=("owner", "until", "version", "open"),
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Note:
-    """When a watch ran last, and how much it found."""
-
-    at: datetime
-    found: int
 
 
 class WatchNotes:
@@ -67,7 +60,12 @@ class WatchNotes:
 
     def claim(self, version: str, *, owner: str, now: datetime) -> bool:
         """Claim the mails for one run of the watch, if none has them and they are as they were read."""
-        values: Row = {"owner": owner, "version": version, "now": instant.text(now), "until": instant.text(now + _CLAIM)}
+        values: Row = {
+            "owner": owner,
+            "version": version,
+            "now": instant.text(now),
+            "until": instant.text(now + _CLAIM),
+        }
         return self._items.update((WATCH, _MAILS), _CLAIM_MAILS, values, table=self._table) is not None
 
     def save(self, opened: Mapping[State, Open], *, owner: str) -> None:
@@ -79,9 +77,7 @@ class WatchNotes:
 def notes_of(rows: Mapping[Key, Row]) -> dict[str, Note]:
     """Return the notes among rows, by the names of the watches."""
     noted = {key[1]: rows[key] for key in NOTES if key in rows}
-    return {
-        watch: Note(at=instant.parse(str(row["at"])), found=int(str(row["found"]))) for watch, row in noted.items()
-    }
+    return {watch: Note(at=instant.parse(str(row["at"])), found=int(str(row["found"]))) for watch, row in noted.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -195,7 +195,7 @@ class Deployment(BaseModel):
     )
     runbook_url: RunbookUrl = Field(
         default="docs/runbooks",
-        description="Where your runbooks are, a link: `/{page}.md` behind it is in each mail. Default: their path here.",
+        description="A link to your runbooks: each mail has it with `/{page}.md` behind it. Default: their path here.",
     )
     dashboards: Annotated[Dashboards, Field(strict=False)] = Field(
         default=Dashboards.DEPLOYMENT,

@@ -102,7 +102,6 @@ def figures(
         "from": instant.text(end - span),
         "to": instant.text(end),
         "ttl_off": bool(ttl[-1][1]) if ttl else None,
-        "reason": None if any(read) else "CloudWatch has no metrics of this time",
         "series": by_queue,
     }
 

@@ -118,8 +118,9 @@ def api_unreached(observed: Observation) -> Iterator[Symptom]:
 def schedules_stood_still(observed: Observation) -> Iterator[Symptom]:
     """Report schedules whose runs were not planned."""
     names = observed.deployment.names
-    if count := observed.figure(names.deployment, "standing_still"):
-        yield Symptom(names.function("planner"), f"{count:,.0f} schedules stood still; the watchdog restarted them")
+    note = (observed.notes or {}).get("schedules")
+    if note and note.found:
+        yield Symptom(names.function("planner"), f"{note.found:,} schedules stood still; the watchdog restarted them")
 
 
 def _list_reasons(reasons: list[str]) -> str:

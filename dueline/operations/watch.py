@@ -22,6 +22,8 @@ LEAST_SHARE_ON_TIME = 0.999
 # The watch runs each five minutes, and one run may be a little early.
 _TWO_RUNS, _THREE_RUNS = timedelta(minutes=4), timedelta(minutes=9)
 _DEPLOYMENT = timedelta(hours=2)
+# The planner looks once an hour, in a new deployment an hour from now.
+_SCHEDULES = timedelta(minutes=90)
 _MOST_ROWS = 1000
 # Of SNS: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 MOST_SUBJECT = 100
@@ -47,9 +49,16 @@ KINDS: Mapping[str, Kind] = {
     "planner_dead_letters": Kind("There are dead planning jobs", "planner-dead-letters"),
     "ttl_off": Kind("TTL is off", "ttl-off", pages=True),
     "schedules_stood_still": Kind("Schedules stood still", "schedules-stand-still"),
-    "schedules_unwatched": Kind("Nobody looks after schedules", "schedules-stand-still", pages=True),
+    "schedules_unwatched": Kind("No watch over schedules", "schedules-stand-still", pages=True, after=_SCHEDULES),
     "unknown": Kind("The watch cannot see", "watch-silent", after=_THREE_RUNS),
 }
+
+
+class Note(NamedTuple):
+    """When a watch ran last, and how much it found."""
+
+    at: datetime
+    found: int
 
 
 class State(NamedTuple):
@@ -122,9 +131,13 @@ def look_at_partitions(
         "never_ticked", never, "no tick ever read {}"
     )
     worst = max((by.total_seconds() for by in late.values()), default=0.0)
-    counted = {metrics.WORST_LATENESS: worst, metrics.QUEUES_LATE: len(late), metrics.MISSING_TICKS: len(stopped)}
+    counted: dict[str, float | None] = {
+        metrics.WORST_LATENESS: worst,
+        metrics.QUEUES_LATE: len(late),
+        metrics.MISSING_TICKS: len(stopped),
+    }
     # What is not known is no zero.
-    return missed + Sighting(seen=seen, figures=dict.fromkeys(counted) if missed.seen else counted)
+    return missed + Sighting(seen=seen, figures=dict.fromkeys(counted, None) if missed.seen else counted)
 
 
 def _look_at(partition: Partition, *, states: BatchRead, table: Table, now: datetime) -> _Seen | DuelineError:
@@ -277,7 +290,7 @@ def after_mail(opened: Opened, mail: Mail) -> dict[State, Open]:
 
 
 def text_of(mail: Mail, *, deployment: str, runbook: str) -> tuple[str, str]:
-    """Return the subject and the text of a mail. """
+    """Return the subject and the text of a mail."""
     abouts = [state.about for state in mail.figures]
     begin = "OK" if mail.is_over else "page" if mail.kind.pages else "ticket"
     subject = f"[{begin}] {deployment}: {mail.kind.title}: {', '.join(abouts)}"

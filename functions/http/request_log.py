@@ -14,8 +14,8 @@ from dueline.core.job import JobId, State
 from dueline.core.overview import Control
 from dueline.core.submit import SubmitResult
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
-from functions.http.answers import controls
 from functions.declared_queues import DECLARED
+from functions.http.answers import controls
 from functions.telemetry import log, report
 
 if TYPE_CHECKING:
