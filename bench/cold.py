@@ -27,7 +27,7 @@ from local.template import ROOT
 FUNCTIONS = ("ingest", "tick", "api", "planner")
 USERS = ("Client", "Worker")
 # Nobody waits for the guard of TTL.
-BUNDLED = (*FUNCTIONS, "ttl")
+BUNDLED = (*FUNCTIONS, "watch")
 # This Python's, of the same versions: those that are deployed are for another processor.
 INSTALLED = Path(boto3.__file__).parents[1]
 SERVICES = ("dynamodb", "s3", "scheduler", "sqs", "ssm")

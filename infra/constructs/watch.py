@@ -39,6 +39,8 @@ class Watch(Construct):
             environment=settings.to_env(),
             statements=_statements(arns, deployment),
         )
+        for log in _logs(arns, deployment):
+            acknowledge_wildcard(core, log, reason="The streams of a function's log, which Lambda names.")
         acknowledge_wildcard(core, "*", reason="Listing schedules shows their names, and is allowed on all or none.")
         acknowledge_wildcard(core, arns.owners_topics, reason="The topics of queues' owners, whose names begin alike.")
         self.function, self.live = core.function, core.live
@@ -59,6 +61,11 @@ class WatchRule(Construct):
         self.arn = rule.attr_arn
 
 
+def _logs(arns: Arns, deployment: Deployment) -> list[str]:
+    """Return the logs of the functions that say how many jobs were on time."""
+    return [arns.log(deployment.names.function_log(name)) for name in ("ingest", "planner", "tick")]
+
+
 def _statements(arns: Arns, deployment: Deployment) -> list[PolicyStatement]:
     ttl = ("dynamodb:DescribeTimeToLive", "dynamodb:UpdateTimeToLive")
     names = deployment.names
@@ -71,8 +78,6 @@ def _statements(arns: Arns, deployment: Deployment) -> list[PolicyStatement]:
         allow_on_rows("dynamodb:UpdateItem", table=arns.state, keys=WATCH_ROWS),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues, *map(arns.queue, own)]),
         allow("sns:Publish", on=[*topics, *sorted(each for each in elsewhere if each.startswith("arn:"))]),
-        allow(
-            "logs:FilterLogEvents", on=[arns.log(names.function_log(name)) for name in ("ingest", "planner", "tick")]
-        ),
+        allow("logs:FilterLogEvents", on=_logs(arns, deployment)),
         allow("scheduler:ListSchedules", on=["*"]),
     ]
