@@ -124,4 +124,4 @@ class Mailer:
 
 def _opened(row: Row) -> dict[State, Open]:
     content: list[Any] = json.loads(str(row.get("open", "[]")))
-    return {State(kind, about): Open(since=since, is_mailed=mailed) for kind, about, since, mailed in content}
+    return {State(*state): Open(since=since, is_mailed=mailed) for *state, since, mailed in content}

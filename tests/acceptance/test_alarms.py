@@ -92,7 +92,7 @@ def test_alarms_ring_and_fall_silent(
 
 
 def break_functions(client: Client, names: Names, aws: Aws, faults: Faults, far: Any) -> None:
-    """Break one function after another for so long that two periods of its alarm have it; what waits is sent between."""
+    """Break functions for so long that two periods of an alarm have it; what waits for ingest is sent in between."""
     let_ingest_wait(client)
     # A submission would be buffered in the inbound queue, and be no fault: a cancel must be written.
     with faults.table_denied("api"):

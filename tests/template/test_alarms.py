@@ -29,7 +29,7 @@ def test_no_alarm_rings_in_a_new_deployment(measured: Assembly) -> None:
 
 
 def test_first_deployment_sends_three_mails_at_most(three: Assembly) -> None:
-    """CloudWatch mails that an alarm is OK when it has its first data; the subscriptions are to be confirmed besides."""
+    """CloudWatch mails that an alarm is OK when it has its first data; subscriptions are confirmed besides."""
     first = [alarm for template in three.templates.values() for alarm in _alarms(template) if "OKActions" in alarm]
     assert len(first) <= MOST_FIRST_MAILS
 

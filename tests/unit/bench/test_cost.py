@@ -44,6 +44,7 @@ DEPLOYED = Deployed(
     core_alarms=8,
     queue_metrics=6,
     core_metrics=4,
+    idle_metrics=4,
     access_log_bytes=274,
     log_days=30,
     logs_its_platform=True,
