@@ -7,7 +7,6 @@ from tests.template.synthesis import Assembly, synthesize
 THREE = {f"queue-{number}": {"partitions": 4} for number in range(3)}
 EMAIL = "team@example.com"
 PAGER = "arn:aws:sns:eu-central-1:123456789012:pager"
-KEY = "arn:aws:kms:eu-central-1:123456789012:key/0a1b"
 CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0a1b"
 AHEAD = {
     "partitions": 400,
@@ -56,7 +55,7 @@ def fifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """A queue with metrics of its own, and one without, whose owners are mailed to; and the team's own runbooks."""
     owners = {"measured": {"metrics": "queue", "owner": "mail-team@example.com"}, "plain": {"owner": PAGER}}
-    settings = {"queues": owners, "runbook_url": "https://wiki.example.com/runbooks", "kms_key_arn": KEY}
+    settings = {"queues": owners, "runbook_url": "https://wiki.example.com/runbooks"}
     return synthesize(settings, tmp_path_factory.mktemp("measured"))
 
 

@@ -72,7 +72,7 @@ def test_cold_start_bench_uses_deployed_settings(three: Assembly) -> None:
 def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) -> None:
     assert {name for name in NAMES if "ReservedConcurrentExecutions" in _function(three, name)} == set()
     reserved = {name: _function(thrifty, name).get("ReservedConcurrentExecutions") for name in NAMES}
-    assert reserved == {"ingest": None, "tick": 30, "api": 200, "planner": None, "ttl": None}
+    assert reserved == {"ingest": None, "tick": 30, "api": 200, "planner": None, "watch": None}
 
 
 def test_functions_know_every_queue(three: Assembly) -> None:
