@@ -81,7 +81,7 @@ def _look(partitions: Sequence[Partition]) -> Sighting:
     seen = look_at_partitions(partitions, table=DEPLOYMENT.table, now=now, spread=spread)
     seen += look_at_dead_letters(_dead_letters(), spread=spread)
     on_time = partial(FIGURES.on_time, start=now - _AN_HOUR, end=now)
-    worst = seen.figures[metrics.WORST_LATENESS] or 0
+    worst = seen.figures.get(metrics.WORST_LATENESS) or 0
     seen += look_at_shares(on_time, list(DECLARED.queues)) + _look_at_ttl(worst) + _look_at_schedules(now)
     report(seen.figures, deployment=SETTINGS.deployment)
     for state, text in seen.seen.items():

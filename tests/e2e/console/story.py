@@ -12,6 +12,7 @@ from dueline import Client, Discard, NewJob, ReceivedJob, State, Worker
 from dueline.config import metrics
 from local.emulator import Emulator
 from local.endpoints import Endpoints
+from tests.e2e.console.figures import put_figures
 from tests.e2e.working import working
 from tests.waiting import wait_until
 
