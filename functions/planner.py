@@ -11,9 +11,10 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.watch_notes import SCHEDULES, WatchNotes
+from dueline.aws.watch_notes import WatchNotes
 from dueline.config import metrics
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PeriodSettings
+from dueline.core import rows
 from dueline.core.dispatch import Dispatcher
 from dueline.core.queue_settings import PLANNER as OWN_QUEUE
 from dueline.core.table_writer import TableWriter
@@ -84,7 +85,7 @@ def _watch(*, until: float) -> None:
         logger.error("schedules stood still", extra={"queues": dict(+revived)})
     if faults:
         raise faults[0]
-    NOTES.put(SCHEDULES, now=DEPLOYMENT.clock.now(), found=stalled)
+    NOTES.put(rows.SCHEDULES, now=DEPLOYMENT.clock.now(), found=stalled)
 
 
 def _message_of(record: Mapping[str, Any]) -> PlanningMessage:

@@ -53,20 +53,24 @@ def report(
     Those of the deployment that are metrics are reported as such; of a queue, only if it is among the `measured`.
     Counts of nothing and unknown values (None) are left out.
     """
-    _print(values, metrics.dimensions(deployment), metrics.OF_DEPLOYMENT)
+    lines = [_line(values, metrics.dimensions(deployment), metrics.OF_DEPLOYMENT)]
     for queue, its in of_queues.items():
-        _print(its, metrics.dimensions(deployment, queue), metrics.OF_A_QUEUE if queue in measured else frozenset())
+        reported = metrics.OF_A_QUEUE if queue in measured else frozenset()
+        lines.append(_line(its, metrics.dimensions(deployment, queue), reported))
+    for line in filter(None, lines):
+        _print(line)
 
 
-def _print(values: Values, dimensions: Mapping[str, str], reported: Collection[str]) -> None:
+def _line(values: Values, dimensions: Mapping[str, str], reported: Collection[str]) -> Mapping[str, Any]:
+    """Return figures as a line, or nothing where there is nothing to report."""
     # The share needs both.
     zeros = metrics.REPORTED_AT_ZERO | ({metrics.ON_TIME} if values.get(metrics.DELAYED) else set())
     shown = {name: value for name, value in values.items() if value or (value == 0 and name in zeros)}
-    if not shown:
-        return
-    line = {**dimensions, **shown}
-    if names := [name for name in shown if name in reported]:
-        line["_aws"] = _embedded(names, dimensions)
+    names = [name for name in shown if name in reported]
+    return {**dimensions, **shown, **({"_aws": _embedded(names, dimensions)} if names else {})} if shown else {}
+
+
+def _print(line: Mapping[str, Any]) -> None:
     sys.stdout.write(f"{json.dumps(line, separators=(',', ':'))}\n")
 
 

@@ -10,11 +10,12 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.aws_deployment import AwsDeployment, new_uid
 from dueline.aws.log_figures import LogFigures
-from dueline.aws.watch_notes import SCHEDULES, TICKS, Mailer, WatchNotes
+from dueline.aws.watch_mails import Mailer, SentMails
+from dueline.aws.watch_notes import WatchNotes
 from dueline.config import metrics
 from dueline.config.environment import WatchSettings
 from dueline.config.names import runbook
-from dueline.core import instant
+from dueline.core import instant, rows
 from dueline.core.job import Partition
 from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE, DuelineError
@@ -37,6 +38,7 @@ DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, 
 NAMES = DEPLOYMENT.names
 TIME_TO_LIVE = DEPLOYMENT.time_to_live()
 NOTES = WatchNotes(DEPLOYMENT.clients.dynamodb(), table=NAMES.state)
+SENT = SentMails(DEPLOYMENT.clients.dynamodb(), table=NAMES.state)
 FIGURES = LogFigures(NAMES, client=partial(DEPLOYMENT.clients.of, "logs"))
 # Two firings of a tick may be almost two periods apart.
 SETTLE = 3 * timedelta(seconds=SETTINGS.tick_period)
@@ -112,7 +114,7 @@ def _look_at_schedules(now: datetime) -> Sighting:
     """See when the planner's watch ran last, and whether it found schedules that stood still."""
     stood, unwatched = State("schedules_stood_still", "schedules"), State("schedules_unwatched", "schedules")
     try:
-        note = NOTES.read().get(SCHEDULES)
+        note = NOTES.read().get(rows.SCHEDULES)
     except RETRYABLE as fault:
         missed = frozenset({stood, unwatched})
         return Sighting(seen={State("unknown", "schedules"): f"the planner's watch: {fault}"}, unknown=missed)
@@ -125,10 +127,10 @@ def _look_at_schedules(now: datetime) -> Sighting:
 
 def _mail(seen: Sighting) -> list[DuelineError]:
     mailer = Mailer(
-        notes=NOTES, client=DEPLOYMENT.clients.of("sns"), topic_of=_topic_of, text_of=_text_of, new_owner=new_uid
+        sent=SENT, client=DEPLOYMENT.clients.of("sns"), topic_of=_topic_of, text_of=_text_of, new_owner=new_uid
     )
     now = DEPLOYMENT.clock.now()
-    NOTES.put(TICKS, now=now, found=len(seen.seen))
+    NOTES.put(rows.TICKS, now=now, found=len(seen.seen))
     return mailer.run(seen.with_owners(DECLARED.owners), now=now)
 
 

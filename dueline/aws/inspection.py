@@ -16,7 +16,6 @@ from dueline.aws.cloudwatch import figures, queue_figures
 from dueline.aws.deployment_context import DeploymentContext
 from dueline.aws.dynamodb import Items
 from dueline.aws.sqs import SqsQueue
-from dueline.aws.watch_notes import NOTES, notes_of
 from dueline.config.names import runbook
 from dueline.core import rows
 from dueline.core.clock import SystemClock
@@ -88,11 +87,13 @@ def states(place: DeploymentContext) -> dict[str, Any]:
     deployment = place.deployment
     partitions = deployment.partitions()
     controls = [(paused_key(queue.name), rate_key(queue.name)) for queue in deployment.queues]
-    items = _read(place, [*map(rows.state_key, partitions), *(key for each in controls for key in each), *NOTES])
+    items = _read(
+        place, [*map(rows.state_key, partitions), *(key for each in controls for key in each), *rows.WATCH_NOTES]
+    )
     fences = {each: rows.read_state(items.get(rows.state_key(each))).fence for each in partitions}
     return {
         "fences": fences,
-        "notes": notes_of(items),
+        "notes": rows.read_watch_notes(items),
         "controls": {
             queue.name: _control(items.get(paused), items.get(rate))
             for queue, (paused, rate) in zip(deployment.queues, controls, strict=True)

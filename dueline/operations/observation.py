@@ -11,8 +11,8 @@ from dueline.config.names import Names
 from dueline.core.job import Partition
 from dueline.core.overview import Control
 from dueline.core.queue_settings import PLANNER, QueueSettings
+from dueline.core.rows import WatchNote
 from dueline.operations.dead_letters import ErrorGroup
-from dueline.operations.watch import Note
 
 # What figures were read over, and logs.
 LOOKED_BACK = timedelta(hours=1)
@@ -121,7 +121,7 @@ class Observation:
     controls: Mapping[str, Control] | None = None
     depths: Mapping[str, QueueDepth | None] | None = None
     left: Mapping[str, QueueDepth] | None = None
-    notes: Mapping[str, Note] | None = None
+    notes: Mapping[str, WatchNote] | None = None
     figures: Mapping[Figure, float] = field(default_factory=dict)
     queue_figures: Mapping[Figure, float] = field(default_factory=dict)
     logged: Sequence[LogLine] = ()

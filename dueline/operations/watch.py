@@ -54,13 +54,6 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-class Note(NamedTuple):
-    """When a watch ran last, and how much it found."""
-
-    at: datetime
-    found: int
-
-
 class State(NamedTuple):
     """One kind of state, what it is about (a queue, or a part of the deployment), and the topic that is to hear of it.
 
