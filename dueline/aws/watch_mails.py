@@ -58,12 +58,6 @@ class SentMails:
         self._items.update((WATCH, _MAILS), _SAVE_MAILS, {"open": text, "owner": owner}, table=self._table)
 
 
-def notes_of(rows: Mapping[Key, Row]) -> dict[str, Note]:
-    """Return the notes among rows, by the names of the watches."""
-    noted = {key[1]: rows[key] for key in NOTES if key in rows}
-    return {watch: Note(at=instant.parse(str(row["at"])), found=int(str(row["found"]))) for watch, row in noted.items()}
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mailer:
     """Publishes the mails of the watch, each once: a claim keeps other runs away meanwhile.
