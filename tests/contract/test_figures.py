@@ -90,8 +90,8 @@ def test_longer_log_is_not_read_in_part(logs):
     """What is left out is not known: it could be all that was late."""
     client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
     with Stubber(client) as answering:
-        for _ in range(_MOST_PAGES + 1):
-            answering.add_response("filter_log_events", {"events": [], "nextToken": "more"})
+        for page in range(_MOST_PAGES + 1):
+            answering.add_response("filter_log_events", {"events": [], "nextToken": str(page)})
         with pytest.raises(Unavailable, match="is too long"):
             list(LogFigures(NAMES, client=lambda: client)._events("g", "{}", start=NOW, end=NOW))
 

@@ -9,8 +9,10 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from moto import mock_aws
 
-from dueline.aws.watch_notes import SCHEDULES, TICKS, Mailer, WatchNotes
-from dueline.operations.watch import Note, Sighting, State
+from dueline.aws.watch_mails import Mailer, SentMails
+from dueline.aws.watch_notes import WatchNotes
+from dueline.core.rows import SCHEDULES, TICKS, WatchNote
+from dueline.operations.watch import Sighting, State
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 LATE = Sighting(seen={State("late", "emails"): "90 s"})
@@ -34,7 +36,7 @@ def aws():
         url = sqs.create_queue(QueueName="inbox")["QueueUrl"]
         arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
         sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
-        notes = WatchNotes(session.client("dynamodb"), table="d-state")
+        notes, sent = (each(session.client("dynamodb"), table="d-state") for each in (WatchNotes, SentMails))
 
         def came():
             messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
@@ -42,7 +44,7 @@ def aws():
                 sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
             return [json.loads(each["Body"])["Subject"] for each in messages]
 
-        yield SimpleNamespace(sns=sns, topic=topic, notes=notes, came=came)
+        yield SimpleNamespace(sns=sns, topic=topic, notes=notes, sent=sent, came=came)
 
 
 @pytest.fixture
@@ -53,9 +55,7 @@ def mailer(aws):
         return " ".join(["OK" if mail.is_over else "ALARM", *(state.about for state in mail.figures)]), "text"
 
     def make(client=aws.sns, topic_of=lambda _: aws.topic):
-        return Mailer(
-            notes=aws.notes, client=client, topic_of=topic_of, text_of=subject, new_owner=lambda: next(owners)
-        )
+        return Mailer(sent=aws.sent, client=client, topic_of=topic_of, text_of=subject, new_owner=lambda: next(owners))
 
     return make
 
@@ -88,12 +88,12 @@ def test_runs_at_once_mail_once(aws, mailer):
 
 
 def test_run_that_read_before_another_saved_mails_nothing(aws, mailer):
-    row = aws.notes.row
+    row = aws.sent.row
     stale = row()
     mailer().run(LATE, now=NOW)
-    aws.notes.row = lambda: stale
+    aws.sent.row = lambda: stale
     mailer().run(LATE, now=after(0.2))
-    aws.notes.row = row
+    aws.sent.row = row
     assert aws.came() == ["ALARM emails"]
 
 
@@ -142,7 +142,7 @@ def test_killed_run_holds_nobody_up_for_long(aws, mailer):
 
 def test_healthy_deployment_writes_nothing(aws, mailer):
     mailer().run(NOTHING, now=NOW)
-    assert aws.notes.row() == {}
+    assert aws.sent.row() == {}
 
 
 def test_note_is_the_last_one(aws):
@@ -150,4 +150,4 @@ def test_note_is_the_last_one(aws):
     aws.notes.put(SCHEDULES, now=NOW, found=2)
     aws.notes.put(SCHEDULES, now=NOW - timedelta(minutes=1))
     aws.notes.put(TICKS, now=NOW)
-    assert aws.notes.read() == {SCHEDULES: Note(at=NOW, found=2), TICKS: Note(at=NOW, found=0)}
+    assert aws.notes.read() == {SCHEDULES: WatchNote(at=NOW, found=2), TICKS: WatchNote(at=NOW, found=0)}

@@ -19,6 +19,7 @@ from dueline.core.job import Partition
 from dueline.core.message import SCHEMA
 from dueline.core.overview import Control
 from dueline.core.queue_settings import QueueSettings, Rate
+from dueline.core.rows import WatchNote
 from dueline.errors import DeploymentNotFound, Forbidden
 from dueline.operations.dead_letters import ErrorGroup
 from dueline.operations.doctor import RULES, Check, findings
@@ -33,7 +34,6 @@ from dueline.operations.observation import (
     Share,
     Unchecked,
 )
-from dueline.operations.watch import Note
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "doctor.md").read_text()
@@ -72,7 +72,7 @@ HEALTHY = Observation(
     now=NOW,
     schedules=dict.fromkeys(("emails.0", "emails.1", "dueline-planner.0"), "ENABLED"),
     watches={NAMES.planner_watch: "ENABLED"},
-    notes={"ticks": Note(at=NOW - timedelta(minutes=14), found=3), "schedules": Note(at=NOW, found=0)},
+    notes={"ticks": WatchNote(at=NOW - timedelta(minutes=14), found=3), "schedules": WatchNote(at=NOW, found=0)},
     fences=dict.fromkeys((*PARTITIONS, PLANNER), SOON),
     controls={"emails": Control()},
     depths=dict.fromkeys(QUEUES, QueueDepth(waiting=0)),
@@ -124,7 +124,13 @@ WRONG = [
     ({"schedules": {**HEALTHY.schedules, "old.0": "DISABLED"}}, "tick_disabled", "old", CRITICAL, "old.0"),
     ({"depths": {**HEALTHY.depths, "shop_emails": None}}, "queue_gone", "shop_emails", CRITICAL, "does not exist"),
     ({"watches": {}}, "watch_off", NAMES.planner_watch, WARNING, "missing"),
-    (noted(ticks=Note(at=NOW - timedelta(minutes=16), found=0)), "watch_off", "shop-watch", WARNING, "not run since"),
+    (
+        noted(ticks=WatchNote(at=NOW - timedelta(minutes=16), found=0)),
+        "watch_off",
+        "shop-watch",
+        WARNING,
+        "not run since",
+    ),
     ({"watches": {**HEALTHY.watches, NAMES.planner_watch: "DISABLED"}}, "watch_off", NAMES.planner_watch, WARNING, ""),
     ({"fences": {**HEALTHY.fences, PARTITIONS[1]: PAST}}, "fence_still", "emails", CRITICAL, "emails#1"),
     ({"fences": without(HEALTHY.fences, PARTITIONS[0])}, "fence_still", "emails", CRITICAL, "never had a tick"),
@@ -156,7 +162,7 @@ WRONG = [
     ({"figures": {("shop", "api_5xx"): 4.0, ("api", "throttles"): 4.0}}, "function_throttled", "shop-api", WARNING, ""),
     ({"figures": {("shop-jobs", "throttled"): 9.0}}, "table_throttled", "shop-jobs", WARNING, "9 requests"),
     ({"logged": [STOPPED]}, "stopped", "emails", WARNING, "4 times: AccessDenied: no"),
-    (noted(schedules=Note(at=NOW, found=2)), "schedules_stood_still", "shop-planner", WARNING, "2 schedules"),
+    (noted(schedules=WatchNote(at=NOW, found=2)), "schedules_stood_still", "shop-planner", WARNING, "2 schedules"),
     (filled("shop_emails_dlq"), "dead_letters", "emails", WARNING, "3 jobs failed"),
     (filled("shop-dispatch-dlq"), "parked_jobs", "shop-dispatch-dlq", WARNING, "3 jobs are parked"),
     (filled("shop-inbound-dlq"), "inbound_dead_letters", "shop-inbound-dlq", WARNING, "3 messages"),

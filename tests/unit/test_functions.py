@@ -38,7 +38,8 @@ def test_late_path_reports_by_queue_and_on_time(ingest, monkeypatch, capsys):
     late = [a_job(due=ingest.DEPLOYMENT.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
     monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: IngestResult(late=late)))
     ingest.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    [reported] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    of_deployment, reported = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert of_deployment == {"deployment": "d", "LatePath": 3}
     assert reported == {"deployment": "d", "queue": "emails", "Dispatched": 3, "OnTime": 1, "Delayed": 2}
 
 

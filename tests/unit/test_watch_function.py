@@ -10,8 +10,9 @@ from dueline.config.environment import WatchSettings
 from dueline.config.registry import Registry
 from dueline.core import instant
 from dueline.core.ports import Depth
+from dueline.core.rows import WatchNote
 from dueline.errors import NotYet, Unavailable
-from dueline.operations.watch import KINDS, Mail, Note, State
+from dueline.operations.watch import KINDS, Mail, State
 from tests.api_harness import CONTEXT, import_function
 from tests.builders import EMAILS, NOW, a_queue
 from tests.unit.test_ttl_guard import INVOICES, World
@@ -31,7 +32,9 @@ def watch(monkeypatch):
     """The function, read as on Lambda, with a queue and no network; what it sees, and what it would mail of that."""
     registry = Registry({"emails": a_queue()}, owners={"emails": "d_emails_alarms"})
     module, world = import_function(monkeypatch, "watch", SETTINGS, registry), World()
-    seen = SimpleNamespace(module=module, world=world, depths={}, notes={"schedules": Note(at=NOW, found=0)}, mailed=[])
+    seen = SimpleNamespace(
+        module=module, world=world, depths={}, notes={"schedules": WatchNote(at=NOW, found=0)}, mailed=[]
+    )
     seen.faults, seen.on_time, seen.ticked = [], dict, lambda: [EMAILS, INVOICES]
 
     def depth_of(name):
@@ -82,9 +85,9 @@ def test_states_are_mailed_to_owners_too(watch, capsys, caplog):
     ("note", "kinds"),
     [
         (None, {"schedules_unwatched"}),
-        (Note(at=NOW - timedelta(minutes=66), found=0), {"schedules_unwatched"}),
-        (Note(at=NOW - timedelta(minutes=64), found=0), set()),
-        (Note(at=NOW, found=2), {"schedules_stood_still"}),
+        (WatchNote(at=NOW - timedelta(minutes=66), found=0), {"schedules_unwatched"}),
+        (WatchNote(at=NOW - timedelta(minutes=64), found=0), set()),
+        (WatchNote(at=NOW, found=2), {"schedules_stood_still"}),
     ],
 )
 def test_planners_watch_is_watched(watch, capsys, note, kinds):
