@@ -110,6 +110,7 @@ def deployed(**changes):
     return {"deployment": replace(DEPLOYMENT, **changes)}
 
 
+SILENT = WatchNote(at=NOW - timedelta(minutes=16), found=0)
 PAST = instant.text(NOW - timedelta(seconds=1))
 STOPPED = LogLine(function="tick", message="stopped", reason="AccessDenied: no", queue="emails", count=4)
 CRITICAL, WARNING, NOTE = Severity.CRITICAL, Severity.WARNING, Severity.NOTE
@@ -124,13 +125,7 @@ WRONG = [
     ({"schedules": {**HEALTHY.schedules, "old.0": "DISABLED"}}, "tick_disabled", "old", CRITICAL, "old.0"),
     ({"depths": {**HEALTHY.depths, "shop_emails": None}}, "queue_gone", "shop_emails", CRITICAL, "does not exist"),
     ({"watches": {}}, "watch_off", NAMES.planner_watch, WARNING, "missing"),
-    (
-        noted(ticks=WatchNote(at=NOW - timedelta(minutes=16), found=0)),
-        "watch_off",
-        "shop-watch",
-        WARNING,
-        "not run since",
-    ),
+    (noted(ticks=SILENT), "watch_off", "shop-watch", WARNING, "not run since"),
     ({"watches": {**HEALTHY.watches, NAMES.planner_watch: "DISABLED"}}, "watch_off", NAMES.planner_watch, WARNING, ""),
     ({"fences": {**HEALTHY.fences, PARTITIONS[1]: PAST}}, "fence_still", "emails", CRITICAL, "emails#1"),
     ({"fences": without(HEALTHY.fences, PARTITIONS[0])}, "fence_still", "emails", CRITICAL, "never had a tick"),

@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 
 from dueline.aws.dynamodb import item, key_item
-from dueline.core import rows
+from dueline.core import instant, rows
 from dueline.core.job import Partition
+from local.emulator import ACCOUNT, REGION
 from tests.builders import a_job
 from tests.e2e.chaos.network_faults import failed
 from tests.e2e.chaos.proxy import Answer, Exchange, straight
@@ -57,6 +58,18 @@ def let_tick(on_call: OnCall) -> None:
     on_call.tick("emails", 0)
 
 
+def stop_the_watch(on_call: OnCall) -> None:
+    """Let the watch be stopped for longer than it may be silent."""
+    stop("watch")(on_call)
+    at = instant.text(datetime.now(UTC) - timedelta(minutes=20))
+    note = {"pk": rows.WATCH, "sk": rows.TICKS, "at": at, "found": 0}
+    on_call.emulator.client("dynamodb").put_item(TableName=on_call.names.state, Item=item(note))
+
+
+def let_watch(on_call: OnCall) -> None:
+    on_call.invoke("watch", {})
+
+
 def fail_a_tick(on_call: OnCall) -> None:
     """Let a tick fail as a whole: its input names no partition."""
     on_call.invoke("tick", {"queue": "emails"})
@@ -98,6 +111,10 @@ def let_reject(on_call: OnCall) -> None:
 
 def _url(on_call: OnCall, queue: str) -> str:
     return str(on_call.emulator.client("sqs").get_queue_url(QueueName=queue)["QueueUrl"])
+
+
+def topic(on_call: OnCall) -> str:
+    return f"arn:aws:sns:{REGION}:{ACCOUNT}:{on_call.names.tickets}"
 
 
 def put(queue: str, **named: str) -> Step:
@@ -163,12 +180,12 @@ def comes_to_its_queue(on_call: OnCall) -> None:
 def guard_what_waits_for_hours(on_call: OnCall) -> None:
     stop("tick")(on_call)
     _let_wait(on_call, "invoices", timedelta(hours=7))
-    on_call.invoke("ttl", {})
+    on_call.invoke("watch", {})
 
 
 def catch_up(on_call: OnCall) -> None:
     on_call.emulator.client("lambda").delete_function_concurrency(FunctionName=on_call.names.function("tick"))
     on_call.tick("invoices", 0)
-    on_call.invoke("ttl", {})
+    on_call.invoke("watch", {})
     ttl = on_call.emulator.client("dynamodb").describe_time_to_live(TableName=on_call.names.table)
     assert ttl["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"

@@ -1,5 +1,6 @@
-"""Each alarm's page is followed by the word, with the fault that it is about, on the local AWS."""
+"""Each page is followed by the word, with the fault that it is about, on the local AWS."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -51,6 +52,13 @@ CASES = [
         mend=incidents.let_tick,
     ),
     Case(
+        page="watch-silent",
+        fault=incidents.stop_the_watch,
+        cause=("watch_off", "chaos-watch"),
+        shown='"ReservedConcurrentExecutions": 0',
+        mend=incidents.let_watch,
+    ),
+    Case(
         page="ttl-off",
         fault=incidents.guard_what_waits_for_hours,
         cause=("ttl_off", "chaos-jobs"),
@@ -92,7 +100,7 @@ CASES = [
         page="jobs-not-on-time",
         fault=incidents.let_come_late,
         cause=("jobs_not_on_time", "emails"),
-        shown='"Sum": ',
+        shown="Delayed",
         stays=True,
     ),
     Case(
@@ -160,6 +168,21 @@ def test_page_shows_the_cause_and_ends_it(on_call: OnCall, case: Case) -> None:
     on_call.follow(case.page, "End it", **filled)
     case.mend(on_call)
     assert (case.cause in on_call.doctor()) is case.stays
+
+
+def test_watch_mails_a_dead_letter_once(on_call: OnCall) -> None:
+    sns, sqs = on_call.emulator.client("sns"), on_call.emulator.client("sqs")
+    url = sqs.create_queue(QueueName="mails")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    sns.subscribe(TopicArn=incidents.topic(on_call), Protocol="sqs", Endpoint=arn)
+    incidents.put("{}_doomed_dlq")(on_call)
+    for _ in range(2):
+        on_call.invoke("watch", {})
+    messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=2).get("Messages", [])
+    [mail] = [each for each in (json.loads(each["Body"]) for each in messages) if "doomed" in each["Message"]]
+    assert mail["Subject"].startswith("[ticket] chaos: There are dead letters: ")
+    assert "doomed: 1 messages" in mail["Message"]
+    assert "docs/runbooks/dead-letters.md" in mail["Message"]
 
 
 def test_each_page_is_followed() -> None:
