@@ -24,12 +24,10 @@ LATENESS = "Lateness"
 # Of the jobs that were dispatched, those that are visible up to 60 s after their due time, and all others.
 ON_TIME = "OnTime"
 DELAYED = "Delayed"
-# Of a queue's schedules: runs that were submitted, runs that were missed and not caught up, and runs that workers
-# skipped because another one had not ended, from the log of the worker.
+# Of a queue's schedules: runs that were submitted, and runs that were missed and not caught up.
 PLANNED = "Planned"
 MISSED = "Missed"
-SKIPPED = "Skipped"
-OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS, ON_TIME, DELAYED, PLANNED, MISSED, SKIPPED})
+OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS, ON_TIME, DELAYED, PLANNED, MISSED})
 
 # Fields alone.
 BUFFERED = "Buffered"
