@@ -61,12 +61,12 @@ def _record(partition: Partition, done: TickResult, dispatched: DispatchMetrics,
         logger.warning("stopped", extra={"reason": done.fault})
     figures = {"owned_lease": done.owned_lease, "finished": done.finished, "dispatched": done.dispatched}
     logger.debug("ticked", extra=figures)
-    found = {
+    figures_of_queue = {
         metrics.LATENESS: done.lateness(DEPLOYMENT.clock.now()),
         **dispatched.flush().get(partition.queue, {}),
         metrics.PARKED: len(done.parked) + len(done.unreadable),
     }
     # Of an idle tick there is nothing to say, and each line is paid for.
-    if any(found.values()):
-        of_queues = {partition.queue: {**found, metrics.TICK_DURATION: round(seconds, 3)}}
+    if any(figures_of_queue.values()):
+        of_queues = {partition.queue: {**figures_of_queue, metrics.TICK_DURATION: round(seconds, 3)}}
         report({}, deployment=SETTINGS.deployment, of_queues=of_queues, measured=DECLARED.measured)

@@ -80,15 +80,15 @@ def _ticked() -> tuple[Sequence[Partition], DuelineError | None]:
 def _look(partitions: Sequence[Partition]) -> Sighting:
     """Look at everything, and report the deployment's metrics."""
     now, spread = DEPLOYMENT.clock.now(), DEPLOYMENT.spread
-    seen = look_at_partitions(partitions, table=DEPLOYMENT.table, now=now, spread=spread)
-    seen += look_at_dead_letters(_dead_letters(), spread=spread)
+    sighting = look_at_partitions(partitions, table=DEPLOYMENT.table, now=now, spread=spread)
+    sighting += look_at_dead_letters(_dead_letters(), spread=spread)
     on_time = partial(FIGURES.on_time, start=now - _AN_HOUR, end=now)
-    worst = seen.figures.get(metrics.WORST_LATENESS) or 0
-    seen += look_at_shares(on_time, list(DECLARED.queues)) + _look_at_ttl(worst) + _look_at_schedules(now)
-    report(seen.figures, deployment=SETTINGS.deployment)
-    for state, text in seen.seen.items():
+    worst = sighting.figures.get(metrics.WORST_LATENESS) or 0
+    sighting += look_at_shares(on_time, list(DECLARED.queues)) + _look_at_ttl(worst) + _look_at_schedules(now)
+    report(sighting.figures, deployment=SETTINGS.deployment)
+    for state, text in sighting.states.items():
         logger.warning(state.kind, extra={"about": state.about, "reason": text})
-    return seen
+    return sighting
 
 
 def _dead_letters() -> dict[State, Any]:
@@ -104,10 +104,10 @@ def _look_at_ttl(worst: float) -> Sighting:
     try:
         is_on = TIME_TO_LIVE.status().is_on
     except RETRYABLE as fault:
-        return Sighting(seen={State("unknown", NAMES.table): f"its TTL: {fault}"}, unknown=frozenset({state}))
+        return Sighting(states={State("unknown", NAMES.table): f"its TTL: {fault}"}, unknown=frozenset({state}))
     should_be_off = worst > (LATE + SETTLE + _EVERY).total_seconds()
     what = {state: "it should be off, and is not"} if is_on and should_be_off else {} if is_on else {state: "it is off"}
-    return Sighting(seen=what, figures={metrics.TTL_OFF: len(what)})
+    return Sighting(states=what, figures={metrics.TTL_OFF: len(what)})
 
 
 def _look_at_schedules(now: datetime) -> Sighting:
@@ -117,21 +117,21 @@ def _look_at_schedules(now: datetime) -> Sighting:
         note = NOTES.read().get(rows.SCHEDULES)
     except RETRYABLE as fault:
         missed = frozenset({stood, unwatched})
-        return Sighting(seen={State("unknown", "schedules"): f"the planner's watch: {fault}"}, unknown=missed)
-    seen = {stood: f"{note.found} were started again"} if note and note.found else {}
+        return Sighting(states={State("unknown", "schedules"): f"the planner's watch: {fault}"}, unknown=missed)
+    states = {stood: f"{note.found} were started again"} if note and note.found else {}
     if note is None or note.at < now - _SCHEDULES_EVERY - _EVERY:
         since = f"since {instant.text(note.at)}" if note else "yet"
-        seen[unwatched] = f"the planner has not looked at them {since}"
-    return Sighting(seen=seen)
+        states[unwatched] = f"the planner has not looked at them {since}"
+    return Sighting(states=states)
 
 
-def _mail(seen: Sighting) -> list[DuelineError]:
+def _mail(sighting: Sighting) -> list[DuelineError]:
     mailer = Mailer(
         sent=SENT, client=DEPLOYMENT.clients.of("sns"), topic_of=_topic_of, text_of=_text_of, new_owner=new_uid
     )
     now = DEPLOYMENT.clock.now()
-    NOTES.put(rows.TICKS, now=now, found=len(seen.seen))
-    return mailer.run(seen.with_owners(DECLARED.owners), now=now)
+    NOTES.put(rows.TICKS, now=now, found=len(sighting.states))
+    return mailer.run(sighting.with_owners(DECLARED.owners), now=now)
 
 
 def _topic_of(mail: Mail) -> str:

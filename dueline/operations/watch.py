@@ -69,26 +69,28 @@ class State(NamedTuple):
 class Sighting:
     """What the watch saw: each state with its figure in words, those of which nothing is known, and the metrics."""
 
-    seen: dict[State, str] = field(default_factory=dict)
+    states: dict[State, str] = field(default_factory=dict)
     unknown: frozenset[State] = frozenset()
     figures: dict[str, float | None] = field(default_factory=dict)
 
     def __add__(self, other: "Sighting") -> "Sighting":
         return Sighting(
-            seen=self.seen | other.seen, unknown=self.unknown | other.unknown, figures=self.figures | other.figures
+            states=self.states | other.states,
+            unknown=self.unknown | other.unknown,
+            figures=self.figures | other.figures,
         )
 
     def with_owners(self, owners: Mapping[str, str]) -> "Sighting":
         """Return the same with the states of queues for their owners' topics as well."""
-        theirs = {state: state._replace(topic=owners[state.about]) for state in self.seen if state.about in owners}
+        theirs = {state: state._replace(topic=owners[state.about]) for state in self.states if state.about in owners}
         unknown = {state._replace(topic=owners[state.about]) for state in self.unknown if state.about in owners}
-        seen = self.seen | {theirs[state]: self.seen[state] for state in theirs}
-        return replace(self, seen=seen, unknown=self.unknown | unknown)
+        states = self.states | {theirs[state]: self.states[state] for state in theirs}
+        return replace(self, states=states, unknown=self.unknown | unknown)
 
 
 # Looks. Each returns what it saw, and raises nothing that AWS may bring about.
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Seen:
+class _Partition:
     """A partition: its fence, "" before its first tick, and how late its oldest job is that no tick has passed."""
 
     fence: str
@@ -103,13 +105,13 @@ def look_at_partitions(
     Lateness is read from the rows: a tick that runs and cannot send raises its fence all the same.
     """
     try:
-        states = states_of(partitions, table=table, spread=spread)
+        read_states = states_of(partitions, table=table, spread=spread)
     except RETRYABLE as fault:
         return _unread(partitions, dict.fromkeys(partitions, fault))
     answers = dict(
-        zip(partitions, spread(partial(_look_at, states=states, table=table, now=now), partitions), strict=True)
+        zip(partitions, spread(partial(_look_at, states=read_states, table=table, now=now), partitions), strict=True)
     )
-    read = {each: answer for each, answer in answers.items() if isinstance(answer, _Seen)}
+    read = {each: answer for each, answer in answers.items() if isinstance(answer, _Partition)}
     missed = _unread(partitions, {each: fault for each, fault in answers.items() if isinstance(fault, DuelineError)})
     late = defaultdict[str, timedelta](timedelta)
     for each, one in read.items():
@@ -117,10 +119,10 @@ def look_at_partitions(
     late = defaultdict(timedelta, {queue: by for queue, by in late.items() if by >= LATE})
     stopped = [each for each, one in read.items() if one.fence and one.fence < instant.text(now)]
     never = [each for each, one in read.items() if not one.fence]
-    seen = {
+    states = {
         State("late", queue): f"its oldest unsent job is {by.total_seconds():,.0f} s late" for queue, by in late.items()
     }
-    seen |= _by_queue("missing_ticks", stopped, "no tick reads {}") | _by_queue(
+    states |= _by_queue("missing_ticks", stopped, "no tick reads {}") | _by_queue(
         "never_ticked", never, "no tick ever read {}"
     )
     worst = max((by.total_seconds() for by in late.values()), default=0.0)
@@ -130,10 +132,10 @@ def look_at_partitions(
         metrics.MISSING_TICKS: len(stopped),
     }
     # What is not known is no zero.
-    return missed + Sighting(seen=seen, figures=dict.fromkeys(counted, None) if missed.seen else counted)
+    return missed + Sighting(states=states, figures=dict.fromkeys(counted, None) if missed.states else counted)
 
 
-def _look_at(partition: Partition, *, states: BatchRead, table: Table, now: datetime) -> _Seen | DuelineError:
+def _look_at(partition: Partition, *, states: BatchRead, table: Table, now: datetime) -> _Partition | DuelineError:
     key = rows.state_key(partition)
     if key in states.unread:
         return Unavailable(f"the state of {partition} could not be read")
@@ -143,7 +145,7 @@ def _look_at(partition: Partition, *, states: BatchRead, table: Table, now: date
         due = None if state.cursor >= until else _oldest_due(partition, state.cursor, until, table=table)
     except RETRYABLE as fault:
         return fault
-    return _Seen(fence=state.fence, lateness=timedelta(0) if due is None else now - due)
+    return _Partition(fence=state.fence, lateness=timedelta(0) if due is None else now - due)
 
 
 def _oldest_due(partition: Partition, after: str, until: str, *, table: Table) -> datetime | None:
@@ -178,7 +180,9 @@ def _unread(partitions: Sequence[Partition], faults: Mapping[Partition, DuelineE
     kinds = ("late", "missing_ticks", "never_ticked")
     queues = {each.queue: fault for each, fault in faults.items()}
     return Sighting(
-        seen={State("unknown", queue): f"its partitions could not be read: {fault}" for queue, fault in queues.items()},
+        states={
+            State("unknown", queue): f"its partitions could not be read: {fault}" for queue, fault in queues.items()
+        },
         unknown=frozenset(State(kind, queue) for queue in queues for kind in kinds),
     )
 
@@ -191,9 +195,9 @@ def look_at_dead_letters(depths: Mapping[State, Callable[[], Depth]], *, spread:
         if isinstance(depth, DuelineError):
             what, total = f"its dead letters could not be counted: {depth}", None
             missed = {State("unknown", f"dead letters of {state.about}"): what}
-            sighting += Sighting(seen=missed, unknown=frozenset({state}))
+            sighting += Sighting(states=missed, unknown=frozenset({state}))
         elif depth:
-            sighting += Sighting(seen={state: f"{depth:,} messages"})
+            sighting += Sighting(states={state: f"{depth:,} messages"})
             total = None if total is None else total + depth
     return sighting + Sighting(figures={metrics.DEAD_LETTERS: total})
 
@@ -214,7 +218,7 @@ def look_at_shares(read: Callable[[], Mapping[str, tuple[float, float]]], queues
         counts = read()
     except RETRYABLE as fault:
         what = {State("unknown", "on time"): f"the functions' logs could not be read: {fault}"}
-        return Sighting(seen=what, unknown=frozenset(State("not_on_time", queue) for queue in queues))
+        return Sighting(states=what, unknown=frozenset(State("not_on_time", queue) for queue in queues))
     shares = {queue: on_time / (on_time + delayed) for queue, (on_time, delayed) in counts.items() if on_time + delayed}
     poor = {
         State("not_on_time", queue): f"{100 * share:.1f} % of its jobs of the last hour were on time"
@@ -223,7 +227,7 @@ def look_at_shares(read: Callable[[], Mapping[str, tuple[float, float]]], queues
     }
     on_time, delayed = (sum(each[index] for each in counts.values()) for index in (0, 1))
     share = 100 * on_time / (on_time + delayed) if shares else None
-    return Sighting(seen=poor, figures={metrics.ON_TIME_SHARE: share})
+    return Sighting(states=poor, figures={metrics.ON_TIME_SHARE: share})
 
 
 # Mails.
@@ -237,7 +241,7 @@ class Open:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mail:
-    """States of one kind that have begun, or are over, each with its figure, for one topic."""
+    """States of one kind that have new, or are over, each with its figure, for one topic."""
 
     kind: Kind
     topic: str
@@ -249,10 +253,10 @@ Opened = Mapping[State, Open]
 
 
 def continued(opened: Opened, sighting: Sighting, *, now: datetime) -> dict[State, Open]:
-    """Return the states that last, or have begun, or whose end is to be mailed."""
-    begun = {state: opened.get(state, Open(since=instant.text(now))) for state in sighting.seen}
+    """Return the states that last, or are new, or whose end is to be mailed."""
+    new = {state: opened.get(state, Open(since=instant.text(now))) for state in sighting.states}
     left = {state: open for state, open in opened.items() if state in sighting.unknown or _mails_its_end(state, open)}
-    return left | begun
+    return left | new
 
 
 def _mails_its_end(state: State, open: Open) -> bool:
@@ -263,10 +267,10 @@ def mails_of(opened: Opened, sighting: Sighting, *, now: datetime) -> list[Mail]
     """Return the mails that are due, one for each kind of state and topic: of begins, and of ends if these paged."""
     due: dict[tuple[str, str, bool], dict[State, str]] = defaultdict(dict)
     for state, open in opened.items():
-        if state in sighting.seen:
+        if state in sighting.states:
             lasts = open.since <= instant.text(now - KINDS[state.kind].after)
             if lasts and not open.is_mailed:
-                due[state.kind, state.topic, False][state] = sighting.seen[state]
+                due[state.kind, state.topic, False][state] = sighting.states[state]
         elif state not in sighting.unknown:
             due[state.kind, state.topic, True][state] = f"it was so since {open.since}"
     return [

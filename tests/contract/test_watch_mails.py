@@ -15,8 +15,8 @@ from dueline.core.rows import SCHEDULES, TICKS, WatchNote
 from dueline.operations.watch import Sighting, State
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
-LATE = Sighting(seen={State("late", "emails"): "90 s"})
-DEAD = Sighting(seen={State("dead_letters", "emails"): "3 messages"})
+LATE = Sighting(states={State("late", "emails"): "90 s"})
+DEAD = Sighting(states={State("dead_letters", "emails"): "3 messages"})
 NOTHING = Sighting()
 
 

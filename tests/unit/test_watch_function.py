@@ -58,7 +58,7 @@ def run(watch, capsys):
     """Run it; return the line of figures, and the states that it saw."""
     watch.module.handler({}, CONTEXT)
     (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    return line, {*watch.mailed[-1].seen}
+    return line, {*watch.mailed[-1].states}
 
 
 def test_healthy_deployment_reports_zeros(watch, capsys):

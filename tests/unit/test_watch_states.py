@@ -52,13 +52,13 @@ def look(table, *partitions):
 
 def test_healthy_queue_is_no_state():
     seen = look(a_table(a_job(due=NOW - timedelta(seconds=59)), a_job(due=NOW + timedelta(hours=1))))
-    assert (seen.seen, seen.unknown) == ({}, frozenset())
+    assert (seen.states, seen.unknown) == ({}, frozenset())
     assert seen.figures == {metrics.WORST_LATENESS: 0.0, metrics.QUEUES_LATE: 0, metrics.MISSING_TICKS: 0}
 
 
 def test_late_queue_has_its_lateness():
     seen = look(a_table(a_job(due=NOW - timedelta(seconds=90)), a_job(due=NOW - timedelta(seconds=70))))
-    assert seen.seen == {LATE: "its oldest unsent job is 90 s late"}
+    assert seen.states == {LATE: "its oldest unsent job is 90 s late"}
     assert seen.figures == {metrics.WORST_LATENESS: 90.0, metrics.QUEUES_LATE: 1, metrics.MISSING_TICKS: 0}
 
 
@@ -68,13 +68,13 @@ def test_sent_and_cancelled_jobs_are_not_late(kind):
     table = a_table(old, late)
     pk, sk = rows.job_key(old.id)
     table.write([{"pk": pk, "sk": f"{sk.removesuffix(rows.JOB)}{kind}", "at": instant.text(NOW)}])
-    assert look(table).seen == {LATE: "its oldest unsent job is 100 s late"}
+    assert look(table).states == {LATE: "its oldest unsent job is 100 s late"}
 
 
 def test_partitions_without_ticks_are_named():
     second = Partition(queue="emails", number=1)
     seen = look(a_table(fence=NOW - timedelta(seconds=1), ticked=[EMAILS, second]), EMAILS, second, INVOICES)
-    assert seen.seen == {
+    assert seen.states == {
         State("missing_ticks", "emails"): "no tick reads partitions 0, 1",
         State("never_ticked", "invoices"): "no tick ever read partition 0",
     }
@@ -103,9 +103,9 @@ def test_unread_partition_is_unknown(what):
     table.unread = frozenset({rows.state_key(EMAILS)} if what == "state" else ())
     table.gone = EMAILS
     seen = look(table)
-    assert State("unknown", "emails") in seen.seen
+    assert State("unknown", "emails") in seen.states
     assert State("missing_ticks", "emails") in seen.unknown
-    assert State("never_ticked", "emails") not in seen.seen
+    assert State("never_ticked", "emails") not in seen.states
     # A figure that is not known is no zero.
     assert set(seen.figures.values()) == {None}
 
@@ -116,7 +116,7 @@ def test_dead_letters_are_counted():
         State("dead_letters", "invoices"): lambda: Depth(waiting=0, in_flight=0, delayed=0),
     }
     seen = look_at_dead_letters(depths)
-    assert (seen.seen, seen.figures) == ({State("dead_letters", "emails"): "3 messages"}, {metrics.DEAD_LETTERS: 3})
+    assert (seen.states, seen.figures) == ({State("dead_letters", "emails"): "3 messages"}, {metrics.DEAD_LETTERS: 3})
 
 
 def test_unread_depth_is_unknown():
@@ -129,13 +129,13 @@ def test_unread_depth_is_unknown():
     emails, texts = State("dead_letters", "emails"), State("dead_letters", "texts")
     seen = look_at_dead_letters({emails: failing(Unavailable("no answer")), texts: failing(QueueNotFound("none yet"))})
     assert seen.unknown == {emails}
-    assert list(seen.seen) == [State("unknown", "dead letters of emails")]
+    assert list(seen.states) == [State("unknown", "dead letters of emails")]
     assert seen.figures == {metrics.DEAD_LETTERS: None}
 
 
 def test_share_on_time_is_of_all_queues():
     seen = look_at_shares(lambda: {"emails": (998.0, 2.0), "invoices": (1000.0, 0.0)}, ["emails", "invoices"])
-    assert seen.seen == {State("not_on_time", "emails"): "99.8 % of its jobs of the last hour were on time"}
+    assert seen.states == {State("not_on_time", "emails"): "99.8 % of its jobs of the last hour were on time"}
     assert seen.figures == {metrics.ON_TIME_SHARE: pytest.approx(99.9)}
     assert look_at_shares(dict, ["emails"]).figures == {metrics.ON_TIME_SHARE: None}
 
@@ -145,7 +145,7 @@ def test_unread_log_is_unknown():
         raise Unavailable("no answer")
 
     seen = look_at_shares(failing, ["emails"])
-    assert (list(seen.seen), seen.unknown) == ([State("unknown", "on time")], {State("not_on_time", "emails")})
+    assert (list(seen.states), seen.unknown) == ([State("unknown", "on time")], {State("not_on_time", "emails")})
     assert not seen.figures
 
 
@@ -165,7 +165,7 @@ def mailed(*sightings, opened=None):
 
 
 def seeing(*states):
-    return Sighting(seen=dict.fromkeys(states, "so"))
+    return Sighting(states=dict.fromkeys(states, "so"))
 
 
 NOTHING = Sighting()
@@ -190,7 +190,7 @@ def test_state_that_was_not_mailed_ends_silently():
 def test_unknown_is_no_end():
     """What cannot be read is neither over nor new, and is mailed itself if it lasts."""
     blind = State("unknown", "emails")
-    blinded = Sighting(seen={blind: "no answer"}, unknown=frozenset({LATE}))
+    blinded = Sighting(states={blind: "no answer"}, unknown=frozenset({LATE}))
     runs = mailed(seeing(LATE), blinded, blinded, blinded, seeing(LATE), NOTHING)
     assert runs == [[(*LATE, False)], [], [], [(*blind, False)], [], [(*LATE, True)]]
 

@@ -177,7 +177,8 @@ def test_watch_mails_a_dead_letter_once(on_call: OnCall) -> None:
     sns.subscribe(TopicArn=incidents.topic(on_call), Protocol="sqs", Endpoint=arn)
     incidents.put("{}_doomed_dlq")(on_call)
     for _ in range(2):
-        on_call.invoke("watch", {})
+        answer = on_call.invoke("watch", {})
+        assert "FunctionError" not in answer, answer["Payload"].read()
     messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=2).get("Messages", [])
     [mail] = [each for each in (json.loads(each["Body"]) for each in messages) if "doomed" in each["Message"]]
     assert mail["Subject"].startswith("[ticket] chaos: There are dead letters: ")
