@@ -74,7 +74,8 @@ def test_idle_deployment_costs_little(
     sources = len(fifty.core.of_type("AWS::Lambda::EventSourceMapping"))
     watched = watch_price(metrics=_reported(capsys), alarms=_alarms(templates))
     looks = looks_month(partitions=ticks, dead_letters=queues + 3)
-    assert watched + looks + ticks * idle_partition + sources * polls_month() <= MOST[queues]
+    amount = watched + looks + ticks * idle_partition + sources * polls_month()
+    assert amount <= MOST[queues], amount
 
 
 def test_queues_have_alarms_by_setting(fifty: Assembly, measured: Assembly) -> None:

@@ -10,7 +10,6 @@ import httpx
 from dueline.aws.dynamodb import item, key_item
 from dueline.core import instant, rows
 from dueline.core.job import Partition
-from local.emulator import ACCOUNT, REGION
 from tests.builders import a_job
 from tests.e2e.chaos.network_faults import failed
 from tests.e2e.chaos.proxy import Answer, Exchange, straight
@@ -111,10 +110,6 @@ def let_reject(on_call: OnCall) -> None:
 
 def _url(on_call: OnCall, queue: str) -> str:
     return str(on_call.emulator.client("sqs").get_queue_url(QueueName=queue)["QueueUrl"])
-
-
-def topic(on_call: OnCall) -> str:
-    return f"arn:aws:sns:{REGION}:{ACCOUNT}:{on_call.names.tickets}"
 
 
 def put(queue: str, **named: str) -> Step:

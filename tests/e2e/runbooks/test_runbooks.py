@@ -1,6 +1,5 @@
 """Each page is followed by the word, with the fault that it is about, on the local AWS."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -168,22 +167,6 @@ def test_page_shows_the_cause_and_ends_it(on_call: OnCall, case: Case) -> None:
     on_call.follow(case.page, "End it", **filled)
     case.mend(on_call)
     assert (case.cause in on_call.doctor()) is case.stays
-
-
-def test_watch_mails_a_dead_letter_once(on_call: OnCall) -> None:
-    sns, sqs = on_call.emulator.client("sns"), on_call.emulator.client("sqs")
-    url = sqs.create_queue(QueueName="mails")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    sns.subscribe(TopicArn=incidents.topic(on_call), Protocol="sqs", Endpoint=arn)
-    incidents.put("{}_doomed_dlq")(on_call)
-    for _ in range(2):
-        answer = on_call.invoke("watch", {})
-        assert "FunctionError" not in answer, answer["Payload"].read()
-    messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=2).get("Messages", [])
-    [mail] = [each for each in (json.loads(each["Body"]) for each in messages) if "doomed" in each["Message"]]
-    assert mail["Subject"].startswith("[ticket] chaos: There are dead letters: ")
-    assert "doomed: 1 messages" in mail["Message"]
-    assert "docs/runbooks/dead-letters.md" in mail["Message"]
 
 
 def test_each_page_is_followed() -> None:
