@@ -459,8 +459,8 @@ def figures(costs: Costs) -> Figures:
         "partition": costs.idle_partition(),
         "queue": one_more - own,
         "deployment": biller.watch_month(is_idle=True) + polls + own + costs.idle_partition(),
-        "deployment, all metrics": biller.watch_month() + polls + own + costs.idle_partition(),
-        "queue, all metrics": one_more - own + biller.watch_month(measured=1) - biller.watch_month(),
+        "whole": biller.watch_month() + polls + own + costs.idle_partition(),
+        "measured": one_more - own + biller.watch_month(measured=1) - biller.watch_month(),
     }
     return {
         "by_way": by_way,

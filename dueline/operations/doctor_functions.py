@@ -28,7 +28,7 @@ def functions_stopped(observed: Observation) -> Iterator[Symptom]:
     for function in FUNCTIONS:
         if (observed.reserved or {}).get(function) == 0:
             never = "its reserved concurrency is 0, so Lambda never runs it"
-            yield Symptom(names.function(function), never, _RUN_AGAIN, runbook("function-throttled"))
+            yield Symptom(names.function(function), never, _RUN_AGAIN, runbook("function-errors"))
     for function in SOURCES if observed.sources is not None else ():
         states = (observed.sources or {}).get(function, ())
         if not states or any(state in ("Disabled", "Disabling") for state in states):
@@ -61,7 +61,7 @@ def logs_gone(observed: Observation) -> Iterator[Symptom]:
 @rule(
     "function_throttled",
     Severity.WARNING,
-    page=runbook("function-throttled"),
+    page=runbook("function-errors"),
     do="raise the account's quota of concurrent executions, or the function's reserved concurrency",
 )
 def functions_throttled(observed: Observation) -> Iterator[Symptom]:
