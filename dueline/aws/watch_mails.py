@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _MAILS = "mails"
-# Longer than the function may run that has claimed the mails, and less than until the watch runs again.
+# Longer than it takes to publish them, and less than until the watch runs again.
 _CLAIM = timedelta(seconds=240)
 _CLAIM_MAILS = Update(
     expression="SET #owner = :owner, #until = :until",
