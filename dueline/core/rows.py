@@ -68,7 +68,7 @@ def key(row: Row) -> Key:
 def in_state_table(key: Key) -> bool:
     """Return whether a row is in the table of what is updated, not in the one of what is only added."""
     pk, sk = key
-    return sk == STATE or pk.endswith(("#control", "#rate", "#schedules", "#runs"))
+    return sk == STATE or pk == WATCH or pk.endswith(("#control", "#rate", "#schedules", "#runs"))
 
 
 def state_key(partition: Partition) -> Key:
