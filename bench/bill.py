@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import yaml
@@ -16,6 +15,19 @@ from bench.aws_model import Aws
 from bench.counted import LOG_EVENT_BYTES, Step
 from bench.harness import Figures
 from bench.payloads import QUEUE, SIZES, USUAL, Size
+from bench.prices import (
+    DYNAMODB_SECONDS,
+    GB,
+    MILLION,
+    MONTH_DAYS,
+    MONTH_HOURS,
+    POLLERS,
+    PRICES,
+    SQS_SECONDS,
+    looks_month,
+    polls_month,
+    watch_price,
+)
 from dueline.aws.clients import LANES
 from dueline.config import metrics
 from dueline.core.job import Route
@@ -23,18 +35,11 @@ from dueline.core.message import BATCH_MESSAGES
 from local.template import synthesize
 from tests.builders import RETENTION
 
-MILLION, GB = 1_000_000, 1_000_000_000
-MONTH_DAYS, MONTH_HOURS = 365 / 12, 730
 # What provisioned capacity is used to, on average: what AWS's own auto scaling aims at by default.
 UTILISATION = 0.70
 # At so many MB a function has one processor, and in proportion:
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 PROCESSOR_MB = 1769
-# "Single-digit milliseconds", rounded up: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Introduction.html
-DYNAMODB_SECONDS = 0.010
-# Mean time of one SQS request as the documentation has it:
-# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-throughput-horizontal-scaling-and-batching.html
-SQS_SECONDS = 0.020
 # Made by several lanes at once; the others follow one upon another.
 _AT_ONCE = {"BatchWriteItem", "SendMessageBatch", "PutItem"}
 # What Lambda writes at each invocation: https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html
@@ -51,10 +56,6 @@ PLATFORM_BYTES = sum(len(line) + LOG_EVENT_BYTES for line in _PLATFORM)
 ROW_OVERHEAD_BYTES = 100
 # TTL deletes "within a few days": https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
 TTL_DAYS = 2
-# What an event source mapping reads with at least; one that finds nothing receives again after SQS's longest wait.
-# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-POLLERS, LONG_POLL_SECONDS = 5, 20
-
 WRITES, READS, SQS, FAIR = "DynamoDB writes", "DynamoDB reads", "SQS requests", "SQS fair queues"
 FUNCTIONS, HTTP, LOGS = "Lambda", "HTTP API", "logs"
 STORAGE, RECOVERY = "storage", "point-in-time recovery"
@@ -62,16 +63,6 @@ SCHEDULES, WATCH = "EventBridge Scheduler", "metrics and alarms"
 
 # Dollars a million jobs, by what they are for.
 Lines = Counter[str]
-
-
-def written_prices() -> dict[str, dict[str, Any]]:
-    """Return every price as bench/prices.json has it, with its unit, its source and the day when it was read."""
-    prices: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("prices.json").read_text())["prices"]
-    return prices
-
-
-# Dollars, by the names that the file has.
-PRICES: Any = SimpleNamespace(**{name: price["value"] for name, price in written_prices().items()})
 
 
 # As API Gateway would fill in the access log's format.
@@ -218,23 +209,6 @@ class Biller:
         return watch_price(metrics=of_core + measured * self.deployed.queue_metrics, alarms=alarms)
 
 
-def watch_price(*, metrics: int, alarms: int) -> float:
-    """Return what so many metrics cost a month, and alarms on so many."""
-    return float(metrics * PRICES.metric_month + alarms * PRICES.alarm_month)
-
-
-def looks_month(*, partitions: int, dead_letters: int) -> float:
-    """Return what the watch's looks cost a month at partitions and dead-letter queues.
-
-    It reads the state and the first row of each partition, and the guard of TTL does so again. Its time is that of its
-    requests, ten at once, and a second.
-    """
-    seconds = 1 + ceil(partitions / LANES) * 4 * DYNAMODB_SECONDS + ceil(dead_letters / LANES) * SQS_SECONDS
-    gb_seconds = seconds / 2 * PRICES.lambda_gb_second * MILLION
-    requests = 4 * partitions * PRICES.read_units_million + dead_letters * PRICES.sqs_million
-    return float(requests + PRICES.lambda_million + gb_seconds) * MONTH_HOURS * 12 / MILLION
-
-
 def lines(amounts: Mapping[str, float]) -> Lines:
     """Return lines of a bill, which can be added; those of nothing are left out."""
     bill: Any = Counter()
@@ -261,11 +235,6 @@ def waited_seconds(calls: Mapping[str, int]) -> float:
     rounds = {operation: ceil(times / LANES) if operation in _AT_ONCE else times for operation, times in calls.items()}
     seconds = {operation: SQS_SECONDS if "Message" in operation else DYNAMODB_SECONDS for operation in rounds}
     return sum(times * seconds[operation] for operation, times in rounds.items())
-
-
-def polls_month() -> float:
-    """Return what Lambda's receives from an empty queue cost in a month."""
-    return POLLERS * MONTH_HOURS * 3600 / LONG_POLL_SECONDS * float(PRICES.sqs_million) / MILLION
 
 
 RATES, HIGH = (1, 100, 10_000, 100_000), 10_000

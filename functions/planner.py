@@ -85,7 +85,7 @@ def _watch(*, until: float) -> None:
         logger.error("schedules stood still", extra={"queues": dict(+revived)})
     if faults:
         raise faults[0]
-    NOTES.put(rows.SCHEDULES, now=DEPLOYMENT.clock.now(), found=stalled)
+    NOTES.put(rows.SCHEDULES, now=DEPLOYMENT.clock.now(), count=stalled)
 
 
 def _message_of(record: Mapping[str, Any]) -> PlanningMessage:

@@ -21,9 +21,9 @@ from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.operations.ttl_guard import LATE, GuardResult, LatePartition, TtlGuard
 from dueline.operations.watch import (
+    Condition,
     Mail,
     Sighting,
-    State,
     look_at_dead_letters,
     look_at_partitions,
     look_at_shares,
@@ -91,20 +91,22 @@ def _look(partitions: Sequence[Partition]) -> Sighting:
     return sighting
 
 
-def _dead_letters() -> dict[State, Any]:
+def _dead_letters() -> dict[Condition, Any]:
     own = {"inbound_dead_letters": NAMES.inbound_dlq, "parked_jobs": NAMES.dispatch_dlq}
     own |= {"planner_dead_letters": NAMES.queue_dlq(PLANNER.name)}
-    depths = {State(kind, name): DEPLOYMENT.queue(name).depth for kind, name in own.items()}
-    return depths | {State("dead_letters", each): DEPLOYMENT.dead_letter_queue(each).depth for each in DECLARED.queues}
+    depths = {Condition(kind, name): DEPLOYMENT.queue(name).depth for kind, name in own.items()}
+    return depths | {
+        Condition("dead_letters", each): DEPLOYMENT.dead_letter_queue(each).depth for each in DECLARED.queues
+    }
 
 
 def _look_at_ttl(worst: float) -> Sighting:
     """See whether TTL is off, or should be for hours by the worst lateness."""
-    state = State("ttl_off", NAMES.table)
+    state = Condition("ttl_off", NAMES.table)
     try:
         is_on = TIME_TO_LIVE.status().is_on
     except RETRYABLE as fault:
-        return Sighting(states={State("unknown", NAMES.table): f"its TTL: {fault}"}, unknown=frozenset({state}))
+        return Sighting(states={Condition("unknown", NAMES.table): f"its TTL: {fault}"}, unknown=frozenset({state}))
     should_be_off = worst > (LATE + SETTLE + _EVERY).total_seconds()
     what = {state: "it should be off, and is not"} if is_on and should_be_off else {} if is_on else {state: "it is off"}
     return Sighting(states=what, figures={metrics.TTL_OFF: len(what)})
@@ -112,13 +114,13 @@ def _look_at_ttl(worst: float) -> Sighting:
 
 def _look_at_schedules(now: datetime) -> Sighting:
     """See when the planner's watch ran last, and whether it found schedules that stood still."""
-    stood, unwatched = State("schedules_stood_still", "schedules"), State("schedules_unwatched", "schedules")
+    stood, unwatched = Condition("schedules_stood_still", "schedules"), Condition("schedules_unwatched", "schedules")
     try:
         note = NOTES.read().get(rows.SCHEDULES)
     except RETRYABLE as fault:
         missed = frozenset({stood, unwatched})
-        return Sighting(states={State("unknown", "schedules"): f"the planner's watch: {fault}"}, unknown=missed)
-    states = {stood: f"{note.found} were started again"} if note and note.found else {}
+        return Sighting(states={Condition("unknown", "schedules"): f"the planner's watch: {fault}"}, unknown=missed)
+    states = {stood: f"{note.count} were started again"} if note and note.count else {}
     if note is None or note.at < now - _SCHEDULES_EVERY - _EVERY:
         since = f"since {instant.text(note.at)}" if note else "yet"
         states[unwatched] = f"the planner has not looked at them {since}"
@@ -130,7 +132,7 @@ def _mail(sighting: Sighting) -> list[DuelineError]:
         sent=SENT, client=DEPLOYMENT.clients.of("sns"), topic_of=_topic_of, text_of=_text_of, new_owner=new_uid
     )
     now = DEPLOYMENT.clock.now()
-    NOTES.put(rows.TICKS, now=now, found=len(sighting.states))
+    NOTES.put(rows.TICKS, now=now, count=len(sighting.states))
     return mailer.run(sighting.with_owners(DECLARED.owners), now=now)
 
 

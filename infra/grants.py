@@ -8,7 +8,6 @@ from aws_cdk.aws_kms import IKey, Key
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from dueline.core.rows import WATCH
 
 
 def allow(*actions: str, on: Sequence[str]) -> PolicyStatement:
@@ -45,8 +44,8 @@ def key_of(scope: Construct, id: str, *, deployment: Deployment) -> IKey | None:
     return Key.from_key_arn(scope, f"{id}Key", deployment.kms_key_arn) if deployment.kms_key_arn else None
 
 
-# The partition keys of what the watches note in the state table.
-WATCH_ROWS = (WATCH,)
+# The partition key of what the watches note in the state table: dueline.core.rows.WATCH.
+WATCH_ROWS = ("!watch",)
 
 
 def services_of(statements: Sequence[PolicyStatement]) -> set[str]:

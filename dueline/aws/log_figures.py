@@ -62,11 +62,11 @@ class LogFigures:
     def _lines(
         self, fields: set[str], *, start: datetime, end: datetime
     ) -> Iterator[tuple[datetime, Mapping[str, Any]]]:
-        wanted = defaultdict[str, set[str]](set)
+        by_function = defaultdict[str, set[str]](set)
         for field in fields:
             for function in _FUNCTIONS.get(field, _SENDERS):
-                wanted[function].add(field)
-        logs = in_lanes(lambda each: self._log(*each, start=start, end=end), wanted.items())
+                by_function[function].add(field)
+        logs = in_lanes(lambda each: self._log(*each, start=start, end=end), by_function.items())
         for lines in logs:
             yield from lines
 

@@ -11,7 +11,7 @@ from dueline.aws.dynamodb import Items, Update
 from dueline.core import instant
 from dueline.core.rows import WATCH, Row
 from dueline.errors import RETRYABLE, DuelineError
-from dueline.operations.watch import Mail, Open, Sighting, State, after_mail, continued, mails_of
+from dueline.operations.watch import Condition, Mail, Open, Sighting, after_mail, continued, mails_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -52,7 +52,7 @@ class SentMails:
         }
         return self._items.update((WATCH, _MAILS), _CLAIM_MAILS, values, table=self._table) is not None
 
-    def save(self, opened: Mapping[State, Open], *, owner: str) -> None:
+    def save(self, opened: Mapping[Condition, Open], *, owner: str) -> None:
         """Save which states last and were mailed, and give the mails back."""
         text = json.dumps([[*state, each.since, each.is_mailed] for state, each in opened.items()])
         self._items.update((WATCH, _MAILS), _SAVE_MAILS, {"open": text, "owner": owner}, table=self._table)
@@ -100,6 +100,6 @@ class Mailer:
             self.client.publish(TopicArn=topic, Subject=subject, Message=text)
 
 
-def _opened(row: Row) -> dict[State, Open]:
+def _opened(row: Row) -> dict[Condition, Open]:
     content: list[Any] = json.loads(str(row.get("open", "[]")))
-    return {State(*state): Open(since=since, is_mailed=mailed) for *state, since, mailed in content}
+    return {Condition(*state): Open(since=since, is_mailed=mailed) for *state, since, mailed in content}

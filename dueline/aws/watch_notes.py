@@ -11,7 +11,7 @@ from dueline.errors import Unavailable
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_PUT = Update(expression="SET #at = :at, #found = :found", condition="NOT #at > :at", names=("at", "found"))
+_PUT = Update(expression="SET #at = :at, #count = :count", condition="NOT #at > :at", names=("at", "count"))
 
 
 class WatchNotes:
@@ -20,9 +20,9 @@ class WatchNotes:
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
         self._items, self._table = Items(client), table
 
-    def put(self, watch: str, *, now: datetime, found: int = 0) -> None:
-        """Note that a watch ran, and how much it found, unless it has run since."""
-        self._items.update((WATCH, watch), _PUT, {"at": instant.text(now), "found": found}, table=self._table)
+    def put(self, watch: str, *, now: datetime, count: int = 0) -> None:
+        """Note that a watch ran, and how much there was, unless it has run since."""
+        self._items.update((WATCH, watch), _PUT, {"at": instant.text(now), "count": count}, table=self._table)
 
     def read(self) -> dict[str, WatchNote]:
         """Return the notes of the watches that ever ran, by name."""

@@ -471,15 +471,15 @@ WATCH_NOTES: tuple[Key, ...] = ((WATCH, TICKS), (WATCH, SCHEDULES))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WatchNote:
-    """When a watch ran last, and how much it found."""
+    """When a watch ran last, and how much there was."""
 
     at: datetime
-    found: int
+    count: int
 
 
 def read_watch_notes(rows: Mapping[Key, Row]) -> dict[str, WatchNote]:
     """Return the notes among rows, by the names of the watches."""
     noted = {key[1]: rows[key] for key in WATCH_NOTES if key in rows}
     return {
-        watch: WatchNote(at=instant.parse(str(row["at"])), found=int(str(row["found"]))) for watch, row in noted.items()
+        watch: WatchNote(at=instant.parse(str(row["at"])), count=int(str(row["count"]))) for watch, row in noted.items()
     }

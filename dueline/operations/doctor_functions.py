@@ -119,8 +119,8 @@ def schedules_stood_still(observed: Observation) -> Iterator[Symptom]:
     """Report schedules whose runs were not planned."""
     names = observed.deployment.names
     note = (observed.notes or {}).get("schedules")
-    if note and note.found:
-        yield Symptom(names.function("planner"), f"{note.found:,} schedules stood still; the watchdog restarted them")
+    if note and note.count:
+        yield Symptom(names.function("planner"), f"{note.count:,} schedules stood still; the watchdog restarted them")
 
 
 def _list_reasons(reasons: list[str]) -> str:

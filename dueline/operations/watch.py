@@ -54,7 +54,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-class State(NamedTuple):
+class Condition(NamedTuple):
     """One kind of state, what it is about (a queue, or a part of the deployment), and the topic that is to hear of it.
 
     The deployment's own topics are "", and a queue's owner has another: one that fails holds no other up.
@@ -69,8 +69,8 @@ class State(NamedTuple):
 class Sighting:
     """What the watch saw: each state with its figure in words, those of which nothing is known, and the metrics."""
 
-    states: dict[State, str] = field(default_factory=dict)
-    unknown: frozenset[State] = frozenset()
+    states: dict[Condition, str] = field(default_factory=dict)
+    unknown: frozenset[Condition] = frozenset()
     figures: dict[str, float | None] = field(default_factory=dict)
 
     def __add__(self, other: "Sighting") -> "Sighting":
@@ -120,7 +120,8 @@ def look_at_partitions(
     stopped = [each for each, one in read.items() if one.fence and one.fence < instant.text(now)]
     never = [each for each, one in read.items() if not one.fence]
     states = {
-        State("late", queue): f"its oldest unsent job is {by.total_seconds():,.0f} s late" for queue, by in late.items()
+        Condition("late", queue): f"its oldest unsent job is {by.total_seconds():,.0f} s late"
+        for queue, by in late.items()
     }
     states |= _by_queue("missing_ticks", stopped, "no tick reads {}") | _by_queue(
         "never_ticked", never, "no tick ever read {}"
@@ -164,11 +165,11 @@ def _oldest_due(partition: Partition, after: str, until: str, *, table: Table) -
             return None
 
 
-def _by_queue(kind: str, partitions: Iterable[Partition], text: str) -> dict[State, str]:
+def _by_queue(kind: str, partitions: Iterable[Partition], text: str) -> dict[Condition, str]:
     numbers = defaultdict[str, list[int]](list)
     for each in partitions:
         numbers[each.queue].append(each.number)
-    return {State(kind, queue): text.format(_named(its)) for queue, its in numbers.items()}
+    return {Condition(kind, queue): text.format(_named(its)) for queue, its in numbers.items()}
 
 
 def _named(numbers: Sequence[int]) -> str:
@@ -181,20 +182,20 @@ def _unread(partitions: Sequence[Partition], faults: Mapping[Partition, DuelineE
     queues = {each.queue: fault for each, fault in faults.items()}
     return Sighting(
         states={
-            State("unknown", queue): f"its partitions could not be read: {fault}" for queue, fault in queues.items()
+            Condition("unknown", queue): f"its partitions could not be read: {fault}" for queue, fault in queues.items()
         },
-        unknown=frozenset(State(kind, queue) for queue in queues for kind in kinds),
+        unknown=frozenset(Condition(kind, queue) for queue in queues for kind in kinds),
     )
 
 
-def look_at_dead_letters(depths: Mapping[State, Callable[[], Depth]], *, spread: ParallelMap = map) -> Sighting:
+def look_at_dead_letters(depths: Mapping[Condition, Callable[[], Depth]], *, spread: ParallelMap = map) -> Sighting:
     """Return which dead-letter queues hold messages. One that does not exist yet holds none."""
     total: int | None = 0
     sighting = Sighting()
     for state, depth in zip(depths, spread(_depth, depths.values()), strict=True):
         if isinstance(depth, DuelineError):
             what, total = f"its dead letters could not be counted: {depth}", None
-            missed = {State("unknown", f"dead letters of {state.about}"): what}
+            missed = {Condition("unknown", f"dead letters of {state.about}"): what}
             sighting += Sighting(states=missed, unknown=frozenset({state}))
         elif depth:
             sighting += Sighting(states={state: f"{depth:,} messages"})
@@ -217,11 +218,11 @@ def look_at_shares(read: Callable[[], Mapping[str, tuple[float, float]]], queues
     try:
         counts = read()
     except RETRYABLE as fault:
-        what = {State("unknown", "on time"): f"the functions' logs could not be read: {fault}"}
-        return Sighting(states=what, unknown=frozenset(State("not_on_time", queue) for queue in queues))
+        what = {Condition("unknown", "on time"): f"the functions' logs could not be read: {fault}"}
+        return Sighting(states=what, unknown=frozenset(Condition("not_on_time", queue) for queue in queues))
     shares = {queue: on_time / (on_time + delayed) for queue, (on_time, delayed) in counts.items() if on_time + delayed}
     poor = {
-        State("not_on_time", queue): f"{100 * share:.1f} % of its jobs of the last hour were on time"
+        Condition("not_on_time", queue): f"{100 * share:.1f} % of its jobs of the last hour were on time"
         for queue, share in shares.items()
         if share < LEAST_SHARE_ON_TIME
     }
@@ -246,26 +247,26 @@ class Mail:
     kind: Kind
     topic: str
     is_over: bool
-    figures: Mapping[State, str]
+    figures: Mapping[Condition, str]
 
 
-Opened = Mapping[State, Open]
+Opened = Mapping[Condition, Open]
 
 
-def continued(opened: Opened, sighting: Sighting, *, now: datetime) -> dict[State, Open]:
+def continued(opened: Opened, sighting: Sighting, *, now: datetime) -> dict[Condition, Open]:
     """Return the states that last, or are new, or whose end is to be mailed."""
     new = {state: opened.get(state, Open(since=instant.text(now))) for state in sighting.states}
     left = {state: open for state, open in opened.items() if state in sighting.unknown or _mails_its_end(state, open)}
     return left | new
 
 
-def _mails_its_end(state: State, open: Open) -> bool:
+def _mails_its_end(state: Condition, open: Open) -> bool:
     return open.is_mailed and state.kind in KINDS and KINDS[state.kind].pages
 
 
 def mails_of(opened: Opened, sighting: Sighting, *, now: datetime) -> list[Mail]:
     """Return the mails that are due, one for each kind of state and topic: of begins, and of ends if these paged."""
-    due: dict[tuple[str, str, bool], dict[State, str]] = defaultdict(dict)
+    due: dict[tuple[str, str, bool], dict[Condition, str]] = defaultdict(dict)
     for state, open in opened.items():
         if state in sighting.states:
             lasts = open.since <= instant.text(now - KINDS[state.kind].after)
@@ -279,7 +280,7 @@ def mails_of(opened: Opened, sighting: Sighting, *, now: datetime) -> list[Mail]
     ]
 
 
-def after_mail(opened: Opened, mail: Mail) -> dict[State, Open]:
+def after_mail(opened: Opened, mail: Mail) -> dict[Condition, Open]:
     """Return what is open once a mail was published."""
     if mail.is_over:
         return {state: open for state, open in opened.items() if state not in mail.figures}

@@ -12,11 +12,11 @@ from moto import mock_aws
 from dueline.aws.watch_mails import Mailer, SentMails
 from dueline.aws.watch_notes import WatchNotes
 from dueline.core.rows import SCHEDULES, TICKS, WatchNote
-from dueline.operations.watch import Sighting, State
+from dueline.operations.watch import Condition, Sighting
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
-LATE = Sighting(states={State("late", "emails"): "90 s"})
-DEAD = Sighting(states={State("dead_letters", "emails"): "3 messages"})
+LATE = Sighting(states={Condition("late", "emails"): "90 s"})
+DEAD = Sighting(states={Condition("dead_letters", "emails"): "3 messages"})
 NOTHING = Sighting()
 
 
@@ -147,7 +147,7 @@ def test_healthy_deployment_writes_nothing(aws, mailer):
 
 def test_note_is_the_last_one(aws):
     assert aws.notes.read() == {}
-    aws.notes.put(SCHEDULES, now=NOW, found=2)
+    aws.notes.put(SCHEDULES, now=NOW, count=2)
     aws.notes.put(SCHEDULES, now=NOW - timedelta(minutes=1))
     aws.notes.put(TICKS, now=NOW)
-    assert aws.notes.read() == {SCHEDULES: WatchNote(at=NOW, found=2), TICKS: WatchNote(at=NOW, found=0)}
+    assert aws.notes.read() == {SCHEDULES: WatchNote(at=NOW, count=2), TICKS: WatchNote(at=NOW, count=0)}

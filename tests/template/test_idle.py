@@ -4,21 +4,10 @@ import json
 
 import pytest
 
-from bench.bill import (
-    MILLION,
-    PRICES,
-    SECONDS_A_MONTH,
-    TICK_SECONDS,
-    Biller,
-    Deployed,
-    looks_month,
-    named,
-    polls_month,
-    total,
-    watch_price,
-)
+from bench.bill import SECONDS_A_MONTH, TICK_SECONDS, Biller, Deployed, named, total
 from bench.counted import Step
 from bench.payloads import USUAL
+from bench.prices import MILLION, PRICES, looks_month, polls_month, watch_price
 from dueline.config import metrics
 from functions.telemetry import report
 from tests.template.synthesis import ROOT, Assembly, Template

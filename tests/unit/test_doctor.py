@@ -72,7 +72,7 @@ HEALTHY = Observation(
     now=NOW,
     schedules=dict.fromkeys(("emails.0", "emails.1", "dueline-planner.0"), "ENABLED"),
     watches={NAMES.planner_watch: "ENABLED"},
-    notes={"ticks": WatchNote(at=NOW - timedelta(minutes=14), found=3), "schedules": WatchNote(at=NOW, found=0)},
+    notes={"ticks": WatchNote(at=NOW - timedelta(minutes=14), count=3), "schedules": WatchNote(at=NOW, count=0)},
     fences=dict.fromkeys((*PARTITIONS, PLANNER), SOON),
     controls={"emails": Control()},
     depths=dict.fromkeys(QUEUES, QueueDepth(waiting=0)),
@@ -110,7 +110,7 @@ def deployed(**changes):
     return {"deployment": replace(DEPLOYMENT, **changes)}
 
 
-SILENT = WatchNote(at=NOW - timedelta(minutes=16), found=0)
+SILENT = WatchNote(at=NOW - timedelta(minutes=16), count=0)
 PAST = instant.text(NOW - timedelta(seconds=1))
 STOPPED = LogLine(function="tick", message="stopped", reason="AccessDenied: no", queue="emails", count=4)
 CRITICAL, WARNING, NOTE = Severity.CRITICAL, Severity.WARNING, Severity.NOTE
@@ -157,7 +157,7 @@ WRONG = [
     ({"figures": {("shop", "api_5xx"): 4.0, ("api", "throttles"): 4.0}}, "function_throttled", "shop-api", WARNING, ""),
     ({"figures": {("shop-jobs", "throttled"): 9.0}}, "table_throttled", "shop-jobs", WARNING, "9 requests"),
     ({"logged": [STOPPED]}, "stopped", "emails", WARNING, "4 times: AccessDenied: no"),
-    (noted(schedules=WatchNote(at=NOW, found=2)), "schedules_stood_still", "shop-planner", WARNING, "2 schedules"),
+    (noted(schedules=WatchNote(at=NOW, count=2)), "schedules_stood_still", "shop-planner", WARNING, "2 schedules"),
     (filled("shop_emails_dlq"), "dead_letters", "emails", WARNING, "3 jobs failed"),
     (filled("shop-dispatch-dlq"), "parked_jobs", "shop-dispatch-dlq", WARNING, "3 jobs are parked"),
     (filled("shop-inbound-dlq"), "inbound_dead_letters", "shop-inbound-dlq", WARNING, "3 messages"),

@@ -184,7 +184,7 @@ def watched(planner, monkeypatch, **stalled_by_queue):
         return stalled_by_queue[queue]
 
     monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=revive))
-    notes = SimpleNamespace(put=lambda watch, *, now, found: noted.append((watch, found)))
+    notes = SimpleNamespace(put=lambda watch, *, now, count: noted.append((watch, count)))
     monkeypatch.setattr(planner, "NOTES", notes)
     return noted
 

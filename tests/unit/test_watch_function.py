@@ -12,7 +12,7 @@ from dueline.core import instant
 from dueline.core.ports import Depth
 from dueline.core.rows import WatchNote
 from dueline.errors import NotYet, Unavailable
-from dueline.operations.watch import KINDS, Mail, State
+from dueline.operations.watch import KINDS, Condition, Mail
 from tests.api_harness import CONTEXT, import_function
 from tests.builders import EMAILS, NOW, a_queue
 from tests.unit.test_ttl_guard import INVOICES, World
@@ -32,26 +32,28 @@ def watch(monkeypatch):
     """The function, read as on Lambda, with a queue and no network; what it sees, and what it would mail of that."""
     registry = Registry({"emails": a_queue()}, owners={"emails": "d_emails_alarms"})
     module, world = import_function(monkeypatch, "watch", SETTINGS, registry), World()
-    seen = SimpleNamespace(
-        module=module, world=world, depths={}, notes={"schedules": WatchNote(at=NOW, found=0)}, mailed=[]
+    viewed = SimpleNamespace(
+        module=module, world=world, depths={}, notes={"schedules": WatchNote(at=NOW, count=0)}, mailed=[]
     )
-    seen.faults, seen.on_time, seen.ticked = [], dict, lambda: [EMAILS, INVOICES]
+    viewed.faults, viewed.on_time, viewed.ticked = [], dict, lambda: [EMAILS, INVOICES]
 
     def depth_of(name):
-        return SimpleNamespace(depth=lambda: Depth(waiting=seen.depths.get(name, 0), in_flight=0, delayed=0))
+        return SimpleNamespace(depth=lambda: Depth(waiting=viewed.depths.get(name, 0), in_flight=0, delayed=0))
 
     deployment = SimpleNamespace(table=world.table, clock=world.clock, spread=map, queue=depth_of)
     deployment.dead_letter_queue = lambda queue: depth_of(f"{queue}_dlq")
-    deployment.ticked_partitions, deployment.clients = lambda: seen.ticked(), SimpleNamespace(of=lambda _: None)
-    figures = SimpleNamespace(on_time=lambda *, start, end: seen.on_time())
-    notes = SimpleNamespace(read=lambda: seen.notes, put=lambda watch, *, now, found: seen.notes.update({watch: found}))
-    mailer = SimpleNamespace(run=lambda sighting, *, now: [seen.mailed.append(sighting), *seen.faults][1:])
+    deployment.ticked_partitions, deployment.clients = lambda: viewed.ticked(), SimpleNamespace(of=lambda _: None)
+    figures = SimpleNamespace(on_time=lambda *, start, end: viewed.on_time())
+    notes = SimpleNamespace(
+        read=lambda: viewed.notes, put=lambda watch, *, now, count: viewed.notes.update({watch: count})
+    )
+    mailer = SimpleNamespace(run=lambda sighting, *, now: [viewed.mailed.append(sighting), *viewed.faults][1:])
     monkeypatch.setattr(module, "Mailer", lambda **_: mailer)
     for name, each in {"DEPLOYMENT": deployment, "FIGURES": figures, "NOTES": notes, "TIME_TO_LIVE": world.ttl}.items():
         monkeypatch.setattr(module, name, each)
     for partition in (EMAILS, INVOICES, *module.PLANNER.all_partitions()):
         world.is_ticked(at=NOW + timedelta(minutes=4), partition=partition)
-    return seen
+    return viewed
 
 
 def run(watch, capsys):
@@ -62,8 +64,8 @@ def run(watch, capsys):
 
 
 def test_healthy_deployment_reports_zeros(watch, capsys):
-    line, seen = run(watch, capsys)
-    assert seen == set()
+    line, viewed = run(watch, capsys)
+    assert viewed == set()
     reported = [metric["Name"] for metric in line.pop("_aws")["CloudWatchMetrics"][0]["Metrics"]]
     assert reported == ["WorstLateness", "QueuesLate", "MissingTicks", "DeadLetters"]
     assert line == {"deployment": "d", "TtlOff": 0, **dict.fromkeys(reported, 0)}
@@ -73,11 +75,11 @@ def test_healthy_deployment_reports_zeros(watch, capsys):
 def test_states_are_mailed_to_owners_too(watch, capsys, caplog):
     watch.depths = {"emails_dlq": 3, "d-dispatch-dlq": 1}
     watch.on_time = lambda: {"emails": (9.0, 1.0)}
-    line, seen = run(watch, capsys)
+    line, viewed = run(watch, capsys)
     assert (line["DeadLetters"], line["OnTimeShare"]) == (4, 90.0)
-    poor, dead = State("not_on_time", "emails"), State("dead_letters", "emails")
+    poor, dead = Condition("not_on_time", "emails"), Condition("dead_letters", "emails")
     owners = {each._replace(topic="d_emails_alarms") for each in (poor, dead)}
-    assert seen == {poor, dead, State("parked_jobs", "d-dispatch-dlq"), *owners}
+    assert viewed == {poor, dead, Condition("parked_jobs", "d-dispatch-dlq"), *owners}
     assert {(line.message, line.about) for line in caplog.records if hasattr(line, "about")} >= {tuple(dead)[:2]}
 
 
@@ -85,9 +87,9 @@ def test_states_are_mailed_to_owners_too(watch, capsys, caplog):
     ("note", "kinds"),
     [
         (None, {"schedules_unwatched"}),
-        (WatchNote(at=NOW - timedelta(minutes=66), found=0), {"schedules_unwatched"}),
-        (WatchNote(at=NOW - timedelta(minutes=64), found=0), set()),
-        (WatchNote(at=NOW, found=2), {"schedules_stood_still"}),
+        (WatchNote(at=NOW - timedelta(minutes=66), count=0), {"schedules_unwatched"}),
+        (WatchNote(at=NOW - timedelta(minutes=64), count=0), set()),
+        (WatchNote(at=NOW, count=2), {"schedules_stood_still"}),
     ],
 )
 def test_planners_watch_is_watched(watch, capsys, note, kinds):
@@ -109,8 +111,8 @@ def test_what_cannot_be_seen_is_unknown(watch, capsys, monkeypatch, how):
     else:
         status = iter([unavailable, watch.world.ttl.status])
         monkeypatch.setattr(watch.world.ttl, "status", lambda: next(status)())
-    line, seen = run(watch, capsys)
-    assert {state.kind for state in seen} == {"unknown"}
+    line, viewed = run(watch, capsys)
+    assert {state.kind for state in viewed} == {"unknown"}
     assert ("WorstLateness" in line) is (how != "partitions")
 
 
@@ -133,7 +135,7 @@ def test_mail_that_failed_fails_the_watch_last(watch, capsys):
 )
 def test_mail_goes_to_its_topic_with_a_link(watch, topic, pages, arn):
     kind = "late" if pages else "dead_letters"
-    mail = Mail(kind=KINDS[kind], topic=topic, is_over=False, figures={State(kind, "emails", topic): "so"})
+    mail = Mail(kind=KINDS[kind], topic=topic, is_over=False, figures={Condition(kind, "emails", topic): "so"})
     assert watch.module._topic_of(mail) == arn
     assert "Runbook: https://wiki/runbooks/" in watch.module._text_of(mail)[1]
 
@@ -149,8 +151,8 @@ def test_removed_partition_is_guarded(watch, capsys, caplog):
     assert [(each["partition"], each["first_due"], each["expired"]) for each in line.partitions] == [
         ("invoices#0", due, 0)
     ]
-    line, seen = run(watch, capsys)
-    assert (line["TtlOff"], seen & {State("ttl_off", "d-jobs")}) == (1, {State("ttl_off", "d-jobs")})
+    line, viewed = run(watch, capsys)
+    assert (line["TtlOff"], viewed & {Condition("ttl_off", "d-jobs")}) == (1, {Condition("ttl_off", "d-jobs")})
 
 
 def test_unknown_schedules_fail_last(watch, capsys, caplog):
@@ -174,6 +176,6 @@ def test_ttl_that_cannot_be_switched_off_rings(watch, monkeypatch, capsys, caplo
 
     monkeypatch.setattr(watch.world.ttl, "switch", refused)
     watch.world.waits(since=timedelta(hours=7))
-    line, seen = run(watch, capsys)
-    assert (line["TtlOff"], State("ttl_off", "d-jobs") in seen) == (1, True)
+    line, viewed = run(watch, capsys)
+    assert (line["TtlOff"], Condition("ttl_off", "d-jobs") in viewed) == (1, True)
     assert "ttl not switched" in {line.message for line in caplog.records}

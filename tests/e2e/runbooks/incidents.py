@@ -61,7 +61,7 @@ def stop_the_watch(on_call: OnCall) -> None:
     """Let the watch be stopped for longer than it may be silent."""
     stop("watch")(on_call)
     at = instant.text(datetime.now(UTC) - timedelta(minutes=20))
-    note = {"pk": rows.WATCH, "sk": rows.TICKS, "at": at, "found": 0}
+    note = {"pk": rows.WATCH, "sk": rows.TICKS, "at": at, "count": 0}
     on_call.emulator.client("dynamodb").put_item(TableName=on_call.names.state, Item=item(note))
 
 
