@@ -60,7 +60,9 @@ def with_use_of_key(
     if not deployment.kms_key_arn:
         return list(statements)
     stack, granted = Stack.of(scope), list(statements)
-    for service in sorted(services_of(statements) & _ACTIONS.keys()):
+    # A queue's attributes are not encrypted.
+    using = [each for each in statements if each.actions != ["sqs:GetQueueAttributes"]]
+    for service in sorted(services_of(using) & _ACTIONS.keys()):
         statement = allow(*_ACTIONS[service], on=[deployment.kms_key_arn])
         statement.add_condition("StringEquals", {"kms:ViaService": f"{service}.{stack.region}.{stack.url_suffix}"})
         granted.append(statement)

@@ -13,6 +13,9 @@ def test_watch_mails_a_dead_letter_once(emulator: Emulator, endpoints: Endpoints
     sns, sqs, functions = (emulator.client(service) for service in ("sns", "sqs", "lambda"))
     url = sqs.create_queue(QueueName="mails")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    allowed = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage", "Resource": arn}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": document})
     topic = f"arn:aws:sns:{REGION}:{ACCOUNT}:{NAMES.tickets}"
     subscription = sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)["SubscriptionArn"]
     dead_letters = endpoints.dead_letter_queues["invoices"]

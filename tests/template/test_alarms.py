@@ -58,7 +58,7 @@ def test_queue_owner_gets_its_alarms(measured: Assembly, neighbours: Assembly) -
 
 
 def test_watch_may_publish_to_owners(measured: Assembly) -> None:
-    [role] = [role for id, role in measured.core.of_type("AWS::IAM::Role").items() if id.startswith("WatchWatchRole")]
+    [role] = [role for id, role in measured.core.of_type("AWS::IAM::Role").items() if id.startswith("WatchRole")]
     granted = [each for each in role["Policies"][0]["PolicyDocument"]["Statement"] if each["Action"] == "sns:Publish"]
     theirs = "arn:aws:sns:eu-central-1:123456789012:pager"
     for topic in ("sns:dueline-alarms", "sns:dueline-tickets", "sns:dueline_measured_alarms", theirs):
