@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import yaml
@@ -16,6 +15,19 @@ from bench.aws_model import Aws
 from bench.counted import LOG_EVENT_BYTES, Step
 from bench.harness import Figures
 from bench.payloads import QUEUE, SIZES, USUAL, Size
+from bench.prices import (
+    DYNAMODB_SECONDS,
+    GB,
+    MILLION,
+    MONTH_DAYS,
+    MONTH_HOURS,
+    POLLERS,
+    PRICES,
+    SQS_SECONDS,
+    looks_month,
+    polls_month,
+    watch_price,
+)
 from dueline.aws.clients import LANES
 from dueline.config import metrics
 from dueline.core.job import Route
@@ -23,18 +35,11 @@ from dueline.core.message import BATCH_MESSAGES
 from local.template import synthesize
 from tests.builders import RETENTION
 
-MILLION, GB = 1_000_000, 1_000_000_000
-MONTH_DAYS, MONTH_HOURS = 365 / 12, 730
 # What provisioned capacity is used to, on average: what AWS's own auto scaling aims at by default.
 UTILISATION = 0.70
 # At so many MB a function has one processor, and in proportion:
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 PROCESSOR_MB = 1769
-# "Single-digit milliseconds", rounded up: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Introduction.html
-DYNAMODB_SECONDS = 0.010
-# Mean time of one SQS request as the documentation has it:
-# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-throughput-horizontal-scaling-and-batching.html
-SQS_SECONDS = 0.020
 # Made by several lanes at once; the others follow one upon another.
 _AT_ONCE = {"BatchWriteItem", "SendMessageBatch", "PutItem"}
 # What Lambda writes at each invocation: https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html
@@ -51,10 +56,6 @@ PLATFORM_BYTES = sum(len(line) + LOG_EVENT_BYTES for line in _PLATFORM)
 ROW_OVERHEAD_BYTES = 100
 # TTL deletes "within a few days": https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
 TTL_DAYS = 2
-# What an event source mapping reads with at least; one that finds nothing receives again after SQS's longest wait.
-# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-POLLERS, LONG_POLL_SECONDS = 5, 20
-
 WRITES, READS, SQS, FAIR = "DynamoDB writes", "DynamoDB reads", "SQS requests", "SQS fair queues"
 FUNCTIONS, HTTP, LOGS = "Lambda", "HTTP API", "logs"
 STORAGE, RECOVERY = "storage", "point-in-time recovery"
@@ -62,16 +63,6 @@ SCHEDULES, WATCH = "EventBridge Scheduler", "metrics and alarms"
 
 # Dollars a million jobs, by what they are for.
 Lines = Counter[str]
-
-
-def written_prices() -> dict[str, dict[str, Any]]:
-    """Return every price as bench/prices.json has it, with its unit, its source and the day when it was read."""
-    prices: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("prices.json").read_text())["prices"]
-    return prices
-
-
-# Dollars, by the names that the file has.
-PRICES: Any = SimpleNamespace(**{name: price["value"] for name, price in written_prices().items()})
 
 
 # As API Gateway would fill in the access log's format.
@@ -91,8 +82,9 @@ _VARIABLE = re.compile(r"\$context\.([\w.]+)")
 class Deployed:
     """What the templates of a deployment with one queue say.
 
-    `queue_alarms` and `queue_metrics` come again with each queue, the others with the deployment. An alarm on a share
-    of two metrics costs as two alarms.
+    `queue_alarms` and `queue_metrics` come again with each queue that has `metrics: queue`, the others with the
+    deployment; `idle_metrics` are those that are reported without a job. An alarm on a share of two metrics costs as
+    two alarms.
     """
 
     memory_mb: int
@@ -100,28 +92,29 @@ class Deployed:
     core_alarms: int
     queue_metrics: int
     core_metrics: int
+    idle_metrics: int
     access_log_bytes: int
     log_days: int
     logs_its_platform: bool
 
 
 def deployed(scratch: Path) -> Deployed:
-    """Synthesize a deployment with one queue, and return what it is made of."""
+    """Synthesize a deployment with one queue that has metrics of its own, and return what it is made of."""
     queues = scratch / "queues.yaml"
-    queues.write_text(yaml.safe_dump({"queues": {QUEUE: {}}}))
+    queues.write_text(yaml.safe_dump({"queues": {QUEUE: {"metrics": "queue"}}}))
     folder = synthesize(queues, out=scratch / "cdk")
     core, queue = (_resources(folder / f"dueline-{name}.template.json") for name in ("core", f"queue-{QUEUE}"))
     functions = [each for each in core["AWS::Lambda::Function"] if "FunctionName" in each]
     (memory_mb,) = {each["MemorySize"] for each in functions}
     (stage,) = core["AWS::ApiGatewayV2::Stage"]
     (log_days,) = {each["RetentionInDays"] for each in core["AWS::Logs::LogGroup"]}
-    named = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
     return Deployed(
         memory_mb=memory_mb,
         queue_alarms=sum(map(_metrics_of, queue["AWS::CloudWatch::Alarm"])),
         core_alarms=sum(map(_metrics_of, core["AWS::CloudWatch::Alarm"])),
         queue_metrics=len(metrics.OF_A_QUEUE),
-        core_metrics=len(named - {metrics.NAMESPACE} - metrics.OF_A_QUEUE - metrics.OF_SCHEDULES),
+        core_metrics=len(metrics.OF_DEPLOYMENT),
+        idle_metrics=len(metrics.OF_THE_WATCH - {metrics.ON_TIME_SHARE}),
         access_log_bytes=len(filled_in(stage["AccessLogSettings"]["Format"])),
         log_days=log_days,
         logs_its_platform=all(each.get("LoggingConfig", {}).get("SystemLogLevel") != "WARN" for each in functions),
@@ -209,11 +202,11 @@ class Biller:
         gb_months = (row_bytes + ROW_OVERHEAD_BYTES) * MILLION / GB * days / MONTH_DAYS
         return lines({STORAGE: gb_months * PRICES.table_gb_month, RECOVERY: gb_months * PRICES.recovery_gb_month})
 
-    def watch_month(self, *, queues: int) -> float:
-        """Return what metrics and alarms cost a month, with so many queues."""
-        metrics = self.deployed.core_metrics + queues * self.deployed.queue_metrics
-        alarms = self.deployed.core_alarms + queues * self.deployed.queue_alarms
-        return float(metrics * PRICES.metric_month + alarms * PRICES.alarm_month)
+    def watch_month(self, *, measured: int = 0, is_idle: bool = False) -> float:
+        """Return what metrics and alarms cost a month, with so many queues that have their own."""
+        of_core = self.deployed.idle_metrics if is_idle else self.deployed.core_metrics
+        alarms = self.deployed.core_alarms + measured * self.deployed.queue_alarms
+        return watch_price(metrics=of_core + measured * self.deployed.queue_metrics, alarms=alarms)
 
 
 def lines(amounts: Mapping[str, float]) -> Lines:
@@ -242,11 +235,6 @@ def waited_seconds(calls: Mapping[str, int]) -> float:
     rounds = {operation: ceil(times / LANES) if operation in _AT_ONCE else times for operation, times in calls.items()}
     seconds = {operation: SQS_SECONDS if "Message" in operation else DYNAMODB_SECONDS for operation in rounds}
     return sum(times * seconds[operation] for operation, times in rounds.items())
-
-
-def polls_month() -> float:
-    """Return what Lambda's receives from an empty queue cost in a month."""
-    return POLLERS * MONTH_HOURS * 3600 / LONG_POLL_SECONDS * float(PRICES.sqs_million) / MILLION
 
 
 RATES, HIGH = (1, 100, 10_000, 100_000), 10_000
@@ -389,7 +377,7 @@ class Costs:
     def dueline(self, way: Way, *, rate: int = HIGH, size: Size = USUAL, days: float = 1) -> Lines:
         """Return the bill of a job of ours, with its share of what is paid by the month."""
         load = Load(rate)
-        watched = self.biller.watch_month(queues=1) / (rate * SECONDS_A_MONTH) * MILLION
+        watched = self.biller.watch_month() / (rate * SECONDS_A_MONTH) * MILLION
         bill = self._submitted(way, size) + lines({WATCH: watched})
         if way.route is Route.DIRECT:
             return bill
@@ -433,11 +421,15 @@ def figures(costs: Costs) -> Figures:
     by_way = {
         name: {size.name: total(costs.dueline(way, size=size)) for size in SIZES} for name, way in WAYS.items()
     } | {name: {USUAL.name: total(costs.dueline(way))} for name, way in WAYS_OF_THE_USUAL_SIZE.items()}
-    watched, with_a_queue = (costs.biller.watch_month(queues=queues) for queues in (0, 1))
+    biller, polls = costs.biller, 2 * polls_month()
+    # The planner's partition and dead-letter queue are the deployment's, with three more of these.
+    own, one_more = looks_month(partitions=1, dead_letters=3), looks_month(partitions=2, dead_letters=4)
     idle = {
         "partition": costs.idle_partition(),
-        "queue": with_a_queue - watched,
-        "deployment": watched + polls_month(),
+        "queue": one_more - own,
+        "deployment": biller.watch_month(is_idle=True) + polls + own + costs.idle_partition(),
+        "whole": biller.watch_month() + polls + own + costs.idle_partition(),
+        "measured": one_more - own + biller.watch_month(measured=1) - biller.watch_month(),
     }
     return {
         "by_way": by_way,

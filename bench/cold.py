@@ -17,9 +17,9 @@ from typing import Any
 import boto3
 
 from bench.harness import Figures, Target
-from dueline.config import metrics, registry
+from dueline.config import registry
 from dueline.config.deployment import load
-from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings
+from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
 from infra.bundle import bundle
 from local.emulator import ACCOUNT, REGION
 from local.template import ROOT
@@ -27,10 +27,10 @@ from local.template import ROOT
 FUNCTIONS = ("ingest", "tick", "api", "planner")
 USERS = ("Client", "Worker")
 # Nobody waits for the guard of TTL.
-BUNDLED = (*FUNCTIONS, "ttl")
+BUNDLED = (*FUNCTIONS, "watch")
 # This Python's, of the same versions: those that are deployed are for another processor.
 INSTALLED = Path(boto3.__file__).parents[1]
-SERVICES = ("dynamodb", "s3", "scheduler", "sqs", "ssm")
+SERVICES = ("dynamodb", "logs", "s3", "scheduler", "sns", "sqs", "ssm")
 _OURS_MILLISECONDS = 100
 _WITH_BYTECODE = " with bytecode"
 # What Lambda sets of itself: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
@@ -99,9 +99,9 @@ def environment(name: str) -> dict[str, str]:
         "tick": partial(TickSettings, tick_period=of.tick_period, lookahead=of.lookahead, lease=of.lease),
         "api": partial(ApiSettings, payloads=payloads, direct_horizon=of.direct_horizon, lookahead=of.lookahead),
         "planner": partial(PeriodSettings, tick_period=of.tick_period),
-        "ttl": partial(PeriodSettings, tick_period=of.tick_period),
+        "watch": partial(WatchSettings, tick_period=of.tick_period, topics="arn:", runbook_url=of.runbook_url),
     }
-    powertools = {"POWERTOOLS_SERVICE_NAME": name, "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE}
+    powertools = {"POWERTOOLS_SERVICE_NAME": name}
     settings = make[name](**common).to_env()
     return {**_OF_LAMBDA, **settings, **powertools, "AWS_LAMBDA_FUNCTION_NAME": f"dueline-{name}"}
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.bill import GB, MILLION, PRICES
 from bench.bill import OURS as TENS
 from bench.harness import Figures, load, python, running, wait_until
 from bench.load import RECORD, Load, Schedule, wait_for_the_last
 from bench.payloads import USUAL, json_of
+from bench.prices import GB, MILLION, PRICES
 from bench.redis_queue import POLL_SECONDS, WORKERS, DelayedQueue, now_ms, redis_program, redis_server
 
 OURS, REDIS = "Dueline", "Redis"

@@ -246,8 +246,9 @@ def _cost(figures: Figures) -> str:
             "$ a million jobs that wait", {f"{days} day{'s' * (days != '1')}": each for days, each in by_wait.items()}
         ),
         "### With nothing to do",
-        "$ a month: a partition {partition} (its schedule and ticks), a queue {queue} (its metrics and alarms), the"
-        " deployment {deployment} (its own, and the polls of its inbound queue).".format(**idle),
+        "$ a month: a partition {partition} (its schedule and ticks), a queue {queue} (the watch's looks), the"
+        " deployment {deployment} (alarms, metrics, watch, planner and the polls of two queues). With all metrics"
+        " {measured} a queue, and {whole} the deployment.".format(**idle),
     ]
     return "\n\n".join(sections)
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import cost
-from bench.bill import MILLION, MONTH_HOURS, PRICES, TTL_DAYS, Biller, deployed, polls_month, total
+from bench.bill import TTL_DAYS, Biller, deployed, total
 from bench.counted import Step
 from bench.harness import Figures, emulated_aws, print_result, run_apart
 from bench.payloads import SIZES
+from bench.prices import MILLION, MONTH_HOURS, PRICES, polls_month
 from bench.stage import Stage, inbound_event, ticked_once
 from dueline.core import rows
 from dueline.core.job import Job, Partition

@@ -28,7 +28,6 @@ from bench.payloads import PARTITIONS, QUEUE
 from dueline import Client
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
-from dueline.config import metrics
 from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings, TickSettings
 from dueline.config.names import Names
 from dueline.config.registry import Registry
@@ -157,7 +156,7 @@ class Lambdas:
         common: dict[str, Any] = {"deployment": deployment, "queue_urls": queue_urls}
         os.environ |= TickSettings(**common, tick_period=60, lookahead=240, lease=30).to_env()
         os.environ |= ApiSettings(**common, payloads="payloads", direct_horizon=890, lookahead=240).to_env()
-        os.environ |= {"POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE, "_X_AMZN_TRACE_ID": TRACE}
+        os.environ |= {"_X_AMZN_TRACE_ID": TRACE}
         declare(registry)
 
     def invoke(self, name: str, event: Mapping[str, Any]) -> tuple[Any, str, float]:

@@ -81,7 +81,8 @@ def _record(done: IngestResult) -> None:
     }
     dispatched = DispatchMetrics()
     dispatched.record(done.late, now=DEPLOYMENT.clock.now())
-    report(counts, deployment=SETTINGS.deployment, of_queues=dispatched.flush())
+    of_queues = dispatched.flush()
+    report(counts, deployment=SETTINGS.deployment, of_queues=of_queues, measured=REGISTRY.measured)
 
 
 def _keys(id: JobId) -> dict[str, str | int]:

@@ -11,8 +11,10 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.aws_deployment import AwsDeployment
+from dueline.aws.watch_notes import WatchNotes
 from dueline.config import metrics
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PeriodSettings
+from dueline.core import rows
 from dueline.core.dispatch import Dispatcher
 from dueline.core.queue_settings import PLANNER as OWN_QUEUE
 from dueline.core.table_writer import TableWriter
@@ -44,6 +46,7 @@ ROUTE = TableWriter(table=DEPLOYMENT.table, dispatcher=_dispatcher, clock=DEPLOY
 WATCHDOG = Watchdog(
     table=DEPLOYMENT.table, route=ROUTE, clock=DEPLOYMENT.clock, tick_period=timedelta(seconds=SETTINGS.tick_period)
 )
+NOTES = WatchNotes(DEPLOYMENT.clients.dynamodb(), table=DEPLOYMENT.names.state)
 INBOX = DEPLOYMENT.team_queue(OWN_QUEUE.name)
 
 
@@ -68,7 +71,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
 
 
 def _watch(*, until: float) -> None:
-    """Restart stalled schedules, count them for an alarm, and name their queues in the log.
+    """Restart stalled schedules, name their queues in the log, and note how many there were for the watch, which mails.
 
     Raises Throttled or Unavailable, after the last queue, where one could not be read.
     """
@@ -80,9 +83,9 @@ def _watch(*, until: float) -> None:
             faults.append(fault)
     if stalled := revived.total():
         logger.error("schedules stood still", extra={"queues": dict(+revived)})
-    report({metrics.STANDING_STILL: stalled}, deployment=SETTINGS.deployment)
     if faults:
         raise faults[0]
+    NOTES.put(rows.SCHEDULES, now=DEPLOYMENT.clock.now(), count=stalled)
 
 
 def _message_of(record: Mapping[str, Any]) -> PlanningMessage:
@@ -121,7 +124,8 @@ def _record(done: Planned) -> None:
     if done.missed:
         logger.warning("runs were missed", extra={"queues": dict(done.missed)})
     logger.debug("planned", extra={"queues": dict(done.submitted), "again": len(done.again)})
-    report({metrics.PLANS_DROPPED: done.dropped}, deployment=SETTINGS.deployment, of_queues=_of_queues(done))
+    dropped, of_queues = {metrics.PLANS_DROPPED: done.dropped}, _of_queues(done)
+    report(dropped, deployment=SETTINGS.deployment, of_queues=of_queues, measured=DECLARED.measured)
 
 
 def _of_queues(done: Planned) -> dict[str, dict[str, int]]:

@@ -1,15 +1,15 @@
-"""Logs and metrics of the functions.
+"""Logs and figures of the functions.
 
 Lines are JSON, and each byte is paid for: a line holds nothing that its log group's name says already, and success is
-logged at DEBUG. Metrics of an invocation are in CloudWatch's embedded metric format (EMF), those of a request in a
-shorter line.
+logged at DEBUG. Figures are fields of a line, in CloudWatch's embedded metric format (EMF) where they are metrics too.
 """
 
 import json
 import logging
 import sys
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -17,8 +17,6 @@ from typing import Any, Self
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
-from aws_lambda_powertools.metrics import MetricUnit
-from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
 
 from dueline.config import metrics
 from dueline.core.dispatch import Dispatcher, DispatchResult
@@ -47,64 +45,47 @@ def log(service: str | None = None) -> Logger:
     return Logger(service=service, logger_formatter=_Formatter(use_rfc3339=True))
 
 
-def report(values: Values, *, deployment: str, of_queues: Mapping[str, Values] = _NONE) -> None:
-    """Report metrics of the deployment and of queues. Counts of nothing and unknown values (None) are left out.
+def report(
+    values: Values, *, deployment: str, of_queues: Mapping[str, Values] = _NONE, measured: Collection[str] = ()
+) -> None:
+    """Log figures, those of the deployment in a line, and those of each queue in one.
 
-    A line has one value of each metric: so all are one line, but for the second queue and further ones.
+    Those of the deployment that are metrics are reported as such; of a queue, only if it is among the `measured`.
+    Counts of nothing and unknown values (None) are left out.
     """
-    whole = _document(values, metrics.dimensions(deployment))
-    of_each = [_document(_of_a_queue(each), metrics.dimensions(deployment, name)) for name, each in of_queues.items()]
-    for document in _merge_first_two(*filter(None, (whole, *of_each))):
-        _print(document)
+    lines = [_line(values, metrics.dimensions(deployment), metrics.OF_DEPLOYMENT)]
+    for queue, its in of_queues.items():
+        reported = metrics.OF_A_QUEUE if queue in measured else frozenset()
+        lines.append(_line(its, metrics.dimensions(deployment, queue), reported))
+    for line in filter(None, lines):
+        _print(line)
 
 
-def count(values: Values, *, deployment: str, queue: str) -> None:
-    """Count what one request did to a queue's jobs, for the metric filters on the log of this function.
-
-    A document of EMF would have 170 bytes more for each request, to say again what the metrics are.
-    """
-    counted = {name: value for name, value in values.items() if value}
-    if not counted.keys() <= metrics.COUNTED:
-        raise ValueError(f"{', '.join(counted)}: counted are {', '.join(sorted(metrics.COUNTED))}")
-    if counted:
-        _print({**metrics.dimensions(deployment, queue), **counted})
-
-
-def _of_a_queue(values: Values) -> Values:
-    allowed = metrics.OF_A_QUEUE | metrics.OF_SCHEDULES
-    if not values.keys() <= allowed:
-        raise ValueError(f"{', '.join(values)}: a queue's metrics are {', '.join(sorted(allowed))}")
-    return values
-
-
-def _document(values: Values, dimensions: Mapping[str, str]) -> dict[str, Any]:
-    """Return metrics as a document of EMF, or nothing where there is nothing to report."""
-    # The alarm's share needs both.
+def _line(values: Values, dimensions: Mapping[str, str], reported: Collection[str]) -> Mapping[str, Any]:
+    """Return figures as a line, or nothing where there is nothing to report."""
+    # The share needs both.
     zeros = metrics.REPORTED_AT_ZERO | ({metrics.ON_TIME} if values.get(metrics.DELAYED) else set())
-    reported = {name: value for name, value in values.items() if value or (value == 0 and name in zeros)}
-    if not reported:
-        return {}
-    # An empty service keeps Powertools' own dimension out: metrics are found by deployment and queue alone.
-    provider = AmazonCloudWatchEMFProvider(namespace=metrics.NAMESPACE, service="")
-    for name, dimension in dimensions.items():
-        provider.add_dimension(name=name, value=dimension)
-    for name, value in reported.items():
-        unit = MetricUnit.Seconds if name in metrics.IN_SECONDS else MetricUnit.Count
-        provider.add_metric(name=name, unit=unit, value=value)
-    return dict(provider.serialize_metric_set())
-
-
-def _merge_first_two(*documents: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return documents with the first two as one, each with its own dimensions, where no value stands in both."""
-    if len(documents) < 2 or not documents[0].keys() & documents[1].keys() <= {"_aws", "deployment"}:
-        return list(documents)
-    first, second, *others = documents
-    directives = [directive for each in (first, second) for directive in each["_aws"]["CloudWatchMetrics"]]
-    return [{**first, **second, "_aws": {**first["_aws"], "CloudWatchMetrics": directives}}, *others]
+    shown = {name: value for name, value in values.items() if value or (value == 0 and name in zeros)}
+    names = [name for name in shown if name in reported]
+    return {**dimensions, **shown, **({"_aws": _embedded(names, dimensions)} if names else {})} if shown else {}
 
 
 def _print(line: Mapping[str, Any]) -> None:
     sys.stdout.write(f"{json.dumps(line, separators=(',', ':'))}\n")
+
+
+def _embedded(names: Sequence[str], dimensions: Mapping[str, str]) -> Any:
+    """Return what makes fields of a line metrics.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+    """
+    units = {name: "Seconds" if name in metrics.IN_SECONDS else "Count" for name in names}
+    directive = {
+        "Namespace": metrics.NAMESPACE,
+        "Dimensions": [list(dimensions)],
+        "Metrics": [{"Name": name, "Unit": unit} for name, unit in units.items()],
+    }
+    return {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [directive]}
 
 
 class DispatchMetrics:

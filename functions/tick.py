@@ -1,4 +1,4 @@
-"""The tick function: one pass over the partition that its schedule names, or a watch over all of them."""
+"""The tick function: one pass over the partition that its schedule names."""
 
 import os
 import time
@@ -12,8 +12,7 @@ from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
 from dueline.config.environment import TickSettings, longest_send
 from dueline.core.job import Partition
-from dueline.core.partitions import Lease, Periods, without_tick
-from dueline.core.queue_settings import PLANNER
+from dueline.core.partitions import Lease, Periods
 from dueline.core.tick import Tick, TickResult
 from functions.declared_queues import DECLARED
 from functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
@@ -29,17 +28,13 @@ PERIODS = Periods(
 AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send
 DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=PERIODS.longest_send)
 DEPLOYMENT.make_clients()
-_MOST_NAMED = 100
 
 logger = log()
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Tick the partition that `{"queue": …, "partition": …}` names, or watch over all of them: `{"watch": true}`."""
-    if event.get("watch"):
-        _watch()
-        return
+    """Tick the partition that `{"queue": …, "partition": …}` names."""
     partition = Partition(queue=str(event["queue"]), number=int(event["partition"]))
     logger.append_keys(queue=partition.queue, partition=partition.number)
     started = time.monotonic()
@@ -47,18 +42,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     dispatched = DispatchMetrics()
     done = _tick(partition, dispatched, until=until).run()
     _record(partition, done, dispatched, seconds=time.monotonic() - started)
-
-
-def _watch() -> None:
-    """Count the partitions that have no tick, the planner's among them, for two alarms, and name them in the log."""
-    clock, table = DEPLOYMENT.clock, DEPLOYMENT.table
-    partitions = [*DECLARED.partitions(), *PLANNER.all_partitions()]
-    silent = without_tick(partitions, table=table, now=clock.now(), spread=DEPLOYMENT.spread)
-    for message, which in (("no tick", silent.stopped), ("never a tick", silent.never)):
-        if which:
-            logger.error(message, extra={"partitions": [str(partition) for partition in which[:_MOST_NAMED]]})
-    counts = {metrics.WITHOUT_TICK: len(silent.stopped), metrics.NEVER_TICKED: len(silent.never)}
-    report(counts, deployment=SETTINGS.deployment)
 
 
 def _tick(partition: Partition, dispatched: DispatchMetrics, *, until: float) -> Tick:
@@ -78,16 +61,12 @@ def _record(partition: Partition, done: TickResult, dispatched: DispatchMetrics,
         logger.warning("stopped", extra={"reason": done.fault})
     figures = {"owned_lease": done.owned_lease, "finished": done.finished, "dispatched": done.dispatched}
     logger.debug("ticked", extra=figures)
-    of_queue = {metrics.LATENESS: _lateness(partition, done), **dispatched.flush().get(partition.queue, {})}
-    parked_count = len(done.parked) + len(done.unreadable)
-    values = {metrics.PARKED: parked_count, metrics.TICK_DURATION: seconds}
-    report(values, deployment=SETTINGS.deployment, of_queues={partition.queue: of_queue})
-
-
-def _lateness(partition: Partition, done: TickResult) -> float | None:
-    """Return the tick's sample of lateness; of a partition that has left queues.yaml only if it is late.
-
-    The number of samples is held against the number of partitions in queues.yaml.
-    """
-    lateness = done.lateness(DEPLOYMENT.clock.now())
-    return lateness if lateness or DECLARED.has(partition) else None
+    figures_of_queue = {
+        metrics.LATENESS: done.lateness(DEPLOYMENT.clock.now()),
+        **dispatched.flush().get(partition.queue, {}),
+        metrics.PARKED: len(done.parked) + len(done.unreadable),
+    }
+    # Of an idle tick there is nothing to say, and each line is paid for.
+    if any(figures_of_queue.values()):
+        of_queues = {partition.queue: {**figures_of_queue, metrics.TICK_DURATION: round(seconds, 3)}}
+        report({}, deployment=SETTINGS.deployment, of_queues=of_queues, measured=DECLARED.measured)

@@ -22,6 +22,7 @@ class Arns:
         # All teams' queues, and what all publish of themselves: one pattern each, however many there are.
         self.teams_queues = self.queue(f"{names.queue_prefix}*")
         self.queue_parameters = self.parameter(f"{names.queue_parameters}/*")
+        self.owners_topics = self.topic(names.queue_alarms("*"))
         # What the URLs of all queues begin with, an account's and a region's.
         self.queue_urls = f"https://sqs.{self._stack.region}.{self._stack.url_suffix}/{self._stack.account}/"
         role = names.scheduler_role
@@ -32,6 +33,13 @@ class Arns:
 
     def topic(self, name: str) -> str:
         return self._stack.format_arn(service="sns", resource=name)
+
+    def log(self, name: str) -> str:
+        """The log group of a name, with its streams."""
+        group = f"{name}:*"
+        return self._stack.format_arn(
+            service="logs", resource="log-group", resource_name=group, arn_format=ArnFormat.COLON_RESOURCE_NAME
+        )
 
     def schedule_group(self, name: str) -> str:
         return self._stack.format_arn(service="scheduler", resource="schedule-group", resource_name=name)

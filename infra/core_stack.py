@@ -19,10 +19,10 @@ from infra.constructs.consumers import Ingest, Planner
 from infra.constructs.dashboards import DeploymentDashboard
 from infra.constructs.http_api import JobsApi
 from infra.constructs.payloads_bucket import PayloadsBucket
-from infra.constructs.schedules import Invocations, ScheduleGroup, Watches
+from infra.constructs.schedules import Invocations, PlannerWatch, ScheduleGroup
 from infra.constructs.tables import add_tables
 from infra.constructs.tick import Tick, TickSchedules
-from infra.constructs.ttl_guard import TtlGuard, TtlRule
+from infra.constructs.watch import Watch, WatchRule
 
 
 class CoreStack(Stack):
@@ -48,14 +48,11 @@ class CoreStack(Stack):
         self._publish("Schema", names.schema_parameter, json.dumps(PUBLISHED_SCHEMAS))
         CfnOutput(self, "ApiUrl", value=api.url)
         topics = topics_of_deployment(self, deployment=deployment)
-        alarms = Alarms(self, "Alarms", topics=topics, deployment=names.deployment)
-        self._add_alarms(alarms, api)
+        self._watch = watch = Watch(self, "Watch", deployment=deployment)
+        self._add_alarms(Alarms(self, "Alarms", topics=topics, deployment=deployment), api)
         if deployment.dashboards is not Dashboards.NONE:
             self._add_dashboard(deployment, api)
-        guard = TtlGuard(self, "TtlGuard", deployment=deployment)
-        alarms.on_ttl_off()
-        alarms.on_errors("ttl", guard.function)
-        rule = self._add_schedules(names, group, guard)
+        rule = self._add_schedules(names, group)
         add_tables(self, deployment=deployment)
         others = list(self.node.children)
         invocations = Invocations(
@@ -65,7 +62,7 @@ class CoreStack(Stack):
             role=group.role,
             functions=[tick.live, planner.live],
             dead_letter_queue=tick.dead_letter_queue,
-            guard=guard.live,
+            watch=watch.live,
             rule=rule.arn,
         )
         invocations.node.add_dependency(*others)
@@ -73,39 +70,25 @@ class CoreStack(Stack):
     def _publish(self, id: str, parameter: str, value: str) -> None:
         StringParameter(self, id, parameter_name=parameter, string_value=value)
 
-    def _add_schedules(self, names: Names, group: ScheduleGroup, guard: TtlGuard) -> TtlRule:
+    def _add_schedules(self, names: Names, group: ScheduleGroup) -> WatchRule:
         ticks = TickSchedules(self, "PlannerTicks", names=names, queue=PLANNER.name, partitions=PLANNER.partitions)
         ticks.node.add_dependency(group, self._tick, self._planner)
-        Watches(
+        PlannerWatch(
             self,
-            "Watches",
+            "PlannerWatch",
             names=names,
             role=group.role,
-            tick=self._tick.live,
             planner=self._planner.live,
             dead_letter_queue=self._tick.dead_letter_queue,
         )
-        return TtlRule(self, "TtlRule", guard=guard.live)
+        return WatchRule(self, "WatchRule", watch=self._watch.live)
 
     def _add_alarms(self, alarms: Alarms, api: JobsApi) -> None:
-        ingest, tick, planner = self._ingest, self._tick, self._planner
-        unread = "Ingest could not read or store inbound messages"
-        alarms.on_dead_letters("InboundDeadLetters", ingest.dead_letter_queue, what=unread, page="inbound-dead-letters")
-        unsent = "Jobs are parked that can never be sent"
-        alarms.on_dead_letters("DispatchDeadLetters", tick.dispatch_dead_letter_queue, what=unsent, page="parked-jobs")
-        failed = "The planner failed at a schedule for hours"
-        alarms.on_dead_letters(
-            "PlannerDeadLetters", planner.dead_letter_queue, what=failed, page="planner-dead-letters"
-        )
-        alarms.on_failed_firings(tick.dead_letter_queue)
-        alarms.on_schedules_that_stand_still()
-        alarms.on_old_messages(ingest.inbound)
-        alarms.on_partitions_without_tick()
-        alarms.on_throttles("api", api.function)
-        alarms.on_throttles("tick", tick.function)
-        for name, function in self._functions(api).items():
-            alarms.on_errors(name, function)
-        alarms.on_api_faults()
+        alarms.on_silence()
+        alarms.on_old_messages(self._ingest.inbound)
+        alarms.on_api_faults(api.function)
+        alarms.on_errors(self._functions(api))
+        alarms.on_failed_firings(self._tick.dead_letter_queue)
 
     def _add_dashboard(self, deployment: Deployment, api: JobsApi) -> None:
         dead_letters = {
@@ -125,4 +108,5 @@ class CoreStack(Stack):
 
     def _functions(self, api: JobsApi) -> dict[str, Function]:
         ingest, tick, planner = self._ingest.function, self._tick.function, self._planner.function
-        return {"ingest": ingest, "tick": tick, "api": api.function, "planner": planner}
+        watch = self._watch.function
+        return {"ingest": ingest, "tick": tick, "api": api.function, "planner": planner, "watch": watch}

@@ -31,12 +31,21 @@ def allow_on_rows(*actions: str, table: str, keys: Sequence[str]) -> PolicyState
 _OF_MESSAGES_AND_OBJECTS = ("kms:Decrypt", "kms:GenerateDataKey")
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html
 _OF_ROWS = (*_OF_MESSAGES_AND_OBJECTS, "kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo")
-_ACTIONS = {"dynamodb": _OF_ROWS, "s3": _OF_MESSAGES_AND_OBJECTS, "sqs": _OF_MESSAGES_AND_OBJECTS}
+_ACTIONS = {
+    "dynamodb": _OF_ROWS,
+    "s3": _OF_MESSAGES_AND_OBJECTS,
+    "sns": _OF_MESSAGES_AND_OBJECTS,
+    "sqs": _OF_MESSAGES_AND_OBJECTS,
+}
 
 
 def key_of(scope: Construct, id: str, *, deployment: Deployment) -> IKey | None:
     """Return the deployment's key, or none: then each service encrypts with a key of its own."""
     return Key.from_key_arn(scope, f"{id}Key", deployment.kms_key_arn) if deployment.kms_key_arn else None
+
+
+# The partition key of what the watches note in the state table: dueline.core.rows.WATCH.
+WATCH_ROWS = ("!watch",)
 
 
 def services_of(statements: Sequence[PolicyStatement]) -> set[str]:
@@ -51,7 +60,9 @@ def with_use_of_key(
     if not deployment.kms_key_arn:
         return list(statements)
     stack, granted = Stack.of(scope), list(statements)
-    for service in sorted(services_of(statements) & _ACTIONS.keys()):
+    # A queue's attributes are not encrypted.
+    using = [each for each in statements if each.actions != ["sqs:GetQueueAttributes"]]
+    for service in sorted(services_of(using) & _ACTIONS.keys()):
         statement = allow(*_ACTIONS[service], on=[deployment.kms_key_arn])
         statement.add_condition("StringEquals", {"kms:ViaService": f"{service}.{stack.region}.{stack.url_suffix}"})
         granted.append(statement)

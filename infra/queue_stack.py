@@ -13,6 +13,7 @@ from constructs import Construct
 from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment
 from dueline.config.names import Dashboards
+from dueline.config.queue import MetricsBy
 from dueline.config.registry import published
 from dueline.core.job import MAX_PRIORITY
 from dueline.core.queue_settings import JOBS_PER_PARTITION, QueueSettings
@@ -26,7 +27,7 @@ from infra.nag import spelled
 
 
 class QueueStack(Stack):
-    """A queue, its levels, dead-letter queue, schedules, alarms, policies to attach and parameter for clients."""
+    """A queue, its levels, dead-letter queue, schedules, policies to attach and parameter for clients."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, queue: QueueSettings) -> None:
         super().__init__(scope, id, description=f"Dueline: the queue {queue.name}.", suppress_template_indentation=True)
@@ -40,7 +41,9 @@ class QueueStack(Stack):
         schedules.node.add_dependency(*levels)
         of = PolicyScope(names=names, queues=[queue])
         add_policies(self, deployment=deployment, of=of)
-        self._add_alarms(deployment, dead_letters, queue)
+        topics = topics_of_queue(self, deployment=deployment, queue=queue.name)
+        if deployment.queues[queue.name].metrics is MetricsBy.QUEUE:
+            Alarms(self, "Alarms", topics=topics, deployment=deployment).on_queue(queue.name)
         if deployment.dashboards is Dashboards.ALL:
             QueueDashboard(
                 self, "Overview", deployment=deployment, queue=queue.name, levels=levels, dead_letters=dead_letters
@@ -84,14 +87,6 @@ class QueueStack(Stack):
         name = deployment.names.queue_parameter(queue.name)
         parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(settings))
         parameter.node.add_dependency(*others)
-
-    def _add_alarms(self, deployment: Deployment, dead_letters: IQueue, queue: QueueSettings) -> None:
-        topics = topics_of_queue(self, deployment=deployment, queue=queue.name)
-        alarms = Alarms(self, "Alarms", topics=topics, deployment=deployment.name)
-        what = f"Jobs of queue {queue.name} failed as often as they may"
-        alarms.on_dead_letters("DeadLetters", dead_letters, what=what, page="dead-letters")
-        alarms.on_late_jobs(queue.name)
-        alarms.on_missing_ticks(queue.name, partitions=queue.partitions)
 
     def _warn_of_too_few_partitions(self, deployment: Deployment, queue: str) -> None:
         settings = deployment.queues[queue]

@@ -35,7 +35,8 @@ def import_function(monkeypatch: pytest.MonkeyPatch, name: str, settings: Any, r
     for variable, value in {**settings.to_env(), **NOBODY}.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setitem(sys.modules, "functions.queue_registry", SimpleNamespace(REGISTRY=registry))
-    monkeypatch.setitem(sys.modules, "functions.declared_queues", SimpleNamespace(DECLARED=Registry(registry.queues)))
+    declared = Registry(registry.queues, owners=registry.owners, measured=registry.measured)
+    monkeypatch.setitem(sys.modules, "functions.declared_queues", SimpleNamespace(DECLARED=declared))
     # So that it is forgotten afterwards.
     monkeypatch.setitem(sys.modules, f"functions.{name}", None)
     del sys.modules[f"functions.{name}"]

@@ -1,53 +1,36 @@
-"""CloudWatch: the metrics of a deployment, as series for the console and as figures of the last hour for the doctor."""
+"""CloudWatch: the metrics of a deployment in the last hour, and the figures that its functions log, for the doctor."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dueline.aws import clients
 from dueline.aws.botocore_errors import map_caller_errors
+from dueline.aws.log_figures import LogFigures
 from dueline.config import metrics
 from dueline.core.queue_settings import PLANNER
 from dueline.errors import Unavailable
 from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Figure, Points, Series
 
 if TYPE_CHECKING:
-    from boto3 import Session
-
     from dueline.aws.deployment_context import DeploymentContext
 
-_LONGEST_REQUEST = timedelta(seconds=10)
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
 _MOST_QUERIES = 500
 _MINUTE = 60
 # Long enough for a metric to arrive, short enough to leave out what is over.
 _NOW = timedelta(minutes=10)
-# The TTL guard reports every ten minutes.
-_OF_THE_GUARD = timedelta(minutes=15)
 
 
-class CloudWatchFigures:
-    """The metrics of a deployment. `session` is called at the first use: the console works without credentials."""
-
-    def __init__(self, deployment: str, *, session: "Callable[[], Session]") -> None:
-        self._deployment = deployment
-        self._session = session
-
-    def read(self, series: Sequence[Series], *, start: datetime, end: datetime, period: int) -> list[Points]:
-        """Return the points of each series. Raises Forbidden, Throttled or Unavailable."""
-        queries = [
-            _Query(metrics.NAMESPACE, each.metric, each.statistic, metrics.dimensions(self._deployment, each.queue))
-            for each in series
-        ]
-        with map_caller_errors("reading metrics from CloudWatch"):
-            return _points(self._client, queries, start=start, end=end, period=period)
-
-    @cached_property
-    def _client(self) -> Any:
-        return clients.client("cloudwatch", self._session(), longest=_LONGEST_REQUEST)
+# What is read of a queue's lines, and by which statistic of a minute.
+_LOGGED = {
+    "lateness": (metrics.LATENESS, "Maximum"),
+    "rate": (metrics.DISPATCHED, "Sum"),
+    "on_time": (metrics.ON_TIME, "Sum"),
+    "delayed": (metrics.DELAYED, "Sum"),
+}
 
 
 class _Query(NamedTuple):
@@ -87,7 +70,6 @@ class _Metric:
     query: _Query
     back: timedelta = LOOKED_BACK
     sums: bool = False
-    divided_by: float = 1.0
 
 
 def figures(place: "DeploymentContext") -> dict[str, Any]:
@@ -97,14 +79,34 @@ def figures(place: "DeploymentContext") -> dict[str, Any]:
     client, start = place.client("cloudwatch"), place.now - LOOKED_BACK
     points = _points(client, [each.query for each in metrics], start=start, end=place.now, period=_MINUTE)
     for each, its in zip(metrics, points, strict=True):
-        values = [value / each.divided_by for at, value in its if at >= place.now - each.back]
+        values = [value for at, value in its if at >= place.now - each.back]
         before = values_of.get(each.figure, 0.0)
         values_of[each.figure] = sum(values, before) if each.sums else max(values, default=before)
     return {"figures": values_of}
 
 
+def queue_figures(place: "DeploymentContext") -> dict[str, Any]:
+    """Return what functions logged of each queue: lateness, the most jobs a second, and how many were on time or not.
+
+    And whether TTL was off.
+    """
+    names = [*(queue.name for queue in place.deployment.queues), PLANNER.name]
+    series = [Series(queue=name, metric=metric, statistic=each) for name in names for metric, each in _LOGGED.values()]
+    ttl = Series(queue=None, metric=metrics.TTL_OFF, statistic="Maximum")
+    logs = LogFigures(place.names, client=partial(place.client, "logs"), map_errors=map_caller_errors)
+    *points, off = logs.read([*series, ttl], start=place.now - LOOKED_BACK, end=place.now, period=_MINUTE)
+    figures = dict[Figure, float]()
+    whats = [(name, what) for name in names for what in _LOGGED]
+    for (name, what), its in zip(whats, points, strict=True):
+        recent = max((value for at, value in its if at >= place.now - _NOW), default=0.0)
+        values = [value for _, value in its]
+        one = {"lateness": recent, "rate": max(values, default=0.0) / _MINUTE}
+        figures[name, what] = one[what] if what in one else sum(values)
+    figures[place.names.deployment, "ttl_off"] = max((value for at, value in off if at >= place.now - _NOW), default=0)
+    return {"queue_figures": figures}
+
+
 def _metrics(place: "DeploymentContext") -> Iterator[_Metric]:
-    yield from _of_queues(place)
     yield from _of_deployment(place)
     names = place.names
     levels = [name for queue in place.deployment.queues for name in place.deployment.levels(queue)]
@@ -121,25 +123,12 @@ def _metrics(place: "DeploymentContext") -> Iterator[_Metric]:
     yield _greatest(("account", "concurrency"), "AWS/Lambda", "ConcurrentExecutions", {})
 
 
-def _of_queues(place: "DeploymentContext") -> Iterator[_Metric]:
-    for name in (*(queue.name for queue in place.deployment.queues), PLANNER.name):
-        of = metrics.dimensions(place.names.deployment, name)
-        yield _greatest((name, "lateness"), metrics.NAMESPACE, metrics.LATENESS, of, back=_NOW)
-        yield replace(
-            _summed((name, "rate"), metrics.NAMESPACE, metrics.DISPATCHED, of), sums=False, divided_by=_MINUTE
-        )
-        yield _summed((name, "on_time"), metrics.NAMESPACE, metrics.ON_TIME, of)
-        yield _summed((name, "delayed"), metrics.NAMESPACE, metrics.DELAYED, of)
-
-
 def _of_deployment(place: "DeploymentContext") -> Iterator[_Metric]:
     name = place.names.deployment
     of = metrics.dimensions(name)
     yield _summed((name, "api_faults"), metrics.NAMESPACE, metrics.API_FAULTS, of)
     if api_id := place.deployment.api_id:
         yield _summed((name, "api_5xx"), "AWS/ApiGateway", "5xx", {"ApiId": api_id})
-    yield _greatest((name, "ttl_off"), metrics.NAMESPACE, metrics.TTL_OFF, of, back=_OF_THE_GUARD)
-    yield _greatest((name, "standing_still"), metrics.NAMESPACE, metrics.STANDING_STILL, of)
 
 
 def _summed(figure: Figure, namespace: str, metric: str, dimensions: dict[str, str]) -> _Metric:

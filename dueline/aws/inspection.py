@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from dueline.aws.botocore_errors import map_caller_errors
-from dueline.aws.cloudwatch import figures
+from dueline.aws.cloudwatch import figures, queue_figures
 from dueline.aws.deployment_context import DeploymentContext
 from dueline.aws.dynamodb import Items
 from dueline.aws.sqs import SqsQueue
+from dueline.config.names import runbook
 from dueline.core import rows
 from dueline.core.clock import SystemClock
 from dueline.core.overview import Control
@@ -49,7 +50,7 @@ _RETENTION = "MessageRetentionPeriod"
 # Without a page size, SQS lists no more than so many, and does not say that there are others.
 _MOST_LISTED = 1000
 _GONE = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
-_PAGE = re.compile(r"docs/runbooks/[a-z-]+\.md")
+_PAGE = re.compile(r"Runbook: \S*?([a-z-]+)\.md$")
 # In its place, one that was not confirmed yet has PendingConfirmation, and one that was ended before that, Deleted.
 _CONFIRMED = "arn:"
 # The state of an alarm whose metric is not reported, and of a new one.
@@ -82,14 +83,17 @@ def _states(place: DeploymentContext, **request: str) -> dict[str, str]:
 
 
 def states(place: DeploymentContext) -> dict[str, Any]:
-    """Return the fences of all partitions, and the pause and rate of all queues."""
+    """Return the fences of all partitions, the pause and rate of all queues, and when the watches ran last."""
     deployment = place.deployment
     partitions = deployment.partitions()
     controls = [(paused_key(queue.name), rate_key(queue.name)) for queue in deployment.queues]
-    items = _read(place, [*map(rows.state_key, partitions), *(key for each in controls for key in each)])
+    items = _read(
+        place, [*map(rows.state_key, partitions), *(key for each in controls for key in each), *rows.WATCH_NOTES]
+    )
     fences = {each: rows.read_state(items.get(rows.state_key(each))).fence for each in partitions}
     return {
         "fences": fences,
+        "notes": rows.read_watch_notes(items),
         "controls": {
             queue.name: _control(items.get(paused), items.get(rate))
             for queue, (paused, rate) in zip(deployment.queues, controls, strict=True)
@@ -253,7 +257,8 @@ def subscribers(place: DeploymentContext) -> dict[str, Any]:
     """Return how many have confirmed that they hear each topic of alarms."""
     actions = {action for alarm in _described(place) for action in alarm["AlarmActions"]}
     # The owner of a queue may have a topic elsewhere, which nobody here may look at.
-    topics = {topic for topic in actions if topic.startswith(place.topic(""))} | {place.topic(place.names.alarms)}
+    topics = {topic for topic in actions if topic.startswith(place.topic(""))}
+    topics |= {place.topic(place.names.alarms), place.topic(place.names.tickets)}
     return {"subscribers": {topic.rpartition(":")[2]: _subscribers(place, topic) for topic in sorted(topics)}}
 
 
@@ -280,7 +285,7 @@ def _alarm(described: Mapping[str, Any], *, is_silent: bool) -> Alarm:
         is_ringing=described["StateValue"] == "ALARM",
         description=description,
         notifies=bool(described["AlarmActions"]) and described.get("ActionsEnabled", True),
-        page=page[0] if page else None,
+        page=runbook(page[1]) if page else None,
         is_silent=is_silent,
     )
 
@@ -334,7 +339,8 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
     ("fences, pauses and rates", "dynamodb:BatchGetItem", states),
     ("depths of queues and dead-letter queues", "sqs:GetQueueAttributes", depths),
     ("SQS queues that were given up", "sqs:ListQueues, sqs:GetQueueAttributes", left),
-    ("figures of functions, tables and queues", "cloudwatch:GetMetricData", figures),
+    ("figures of functions, tables and SQS queues", "cloudwatch:GetMetricData", figures),
+    ("lateness and throughput of queues", "logs:FilterLogEvents", queue_figures),
     ("logs of functions", "logs:FilterLogEvents", logs),
     ("concurrency of functions", "lambda:GetFunctionConcurrency", reserved),
     ("event source mappings", "lambda:ListEventSourceMappings", sources),

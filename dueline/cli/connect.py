@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,16 +98,19 @@ def console(target: Target) -> "tuple[ApiTransport, Backend, str | None, Callabl
     Raises DeploymentNotFound, Forbidden or Unavailable.
     """
     from dueline.aws import api_transport, clients
-    from dueline.aws.cloudwatch import CloudWatchFigures
+    from dueline.aws.botocore_errors import map_caller_errors
+    from dueline.aws.log_figures import LogFigures
+    from dueline.config.names import Names
     from dueline.console.backend import Backend
 
     own = session(target) if target.profile or target.region or target.url is None else None
+    logs = cache(lambda: clients.client("logs", session(target), longest=_LONGEST_LOOK))
     upstream = api_transport.connect(target.name, url=target.url, session=own, lanes=_LANES)
     time, calls = clock.SystemClock(), retrying(_OF_A_PAGE)
     backend = Backend(
         get=lambda path: calls.run(lambda: upstream.send("GET", path, None, headers={}).content(now=time.now())),
         dead_letters=partial(dead_letters, target),
-        figures=CloudWatchFigures(target.name, session=partial(session, target)),
+        figures=LogFigures(Names(target.name), client=logs, map_errors=map_caller_errors),
         clock=time,
         parallel_map=retry.in_lanes,
     )

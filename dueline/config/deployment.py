@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_v
 
 from dueline.config import ConfigurationError
 from dueline.config.names import Dashboards, Names
-from dueline.config.queue import EMAIL, STRICT, QueueConfig, RetryConfig, ScheduleConfig, ScheduleName
+from dueline.config.queue import EMAIL, STRICT, MetricsBy, QueueConfig, RetryConfig, ScheduleConfig, ScheduleName
 from dueline.config.yaml_file import load_as, none_is_empty, of_form
 from dueline.core.job import MAX_RETENTION, QUEUE_NAME
 from dueline.core.queue_settings import PLANNER, QueueSettings, WorkSettings
@@ -117,6 +117,7 @@ KeyArn = Annotated[str, _IS_A_KEY, Field(json_schema_extra={"pattern": _KEY})]
 PolicyArn = Annotated[str, _IS_A_POLICY, Field(json_schema_extra={"pattern": _POLICY})]
 CertificateArn = Annotated[str, _IS_A_CERTIFICATE, Field(json_schema_extra={"pattern": _CERTIFICATE})]
 DomainName = Annotated[str, _IS_A_DOMAIN, Field(json_schema_extra={"pattern": _DOMAIN})]
+RunbookUrl = Annotated[str, Field(pattern=r"^(docs/runbooks|https://[^\s]*[^\s/])$", max_length=200)]
 TagKey = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=128), _IS_NOT_OF_AWS]
 TagValue = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=256)]
 
@@ -191,6 +192,10 @@ class Deployment(BaseModel):
     )
     alarm_email: str | None = Field(
         default=None, pattern=EMAIL, description="The e-mail address that gets alarms. Without it: nobody."
+    )
+    runbook_url: RunbookUrl = Field(
+        default="docs/runbooks",
+        description="A link to your runbooks: each mail has it with `/{page}.md` behind it. Default: their path here.",
     )
     dashboards: Annotated[Dashboards, Field(strict=False)] = Field(
         default=Dashboards.DEPLOYMENT,
@@ -314,6 +319,16 @@ class Deployment(BaseModel):
             )
             for name, queue in self.queues.items()
         ]
+
+    def watched(self) -> dict[str, dict[str, str | bool]]:
+        """Return the topic of each queue's owner, by its ARN or its name here, and whether the queue has metrics."""
+        settings: dict[str, dict[str, str | bool]] = {}
+        for name, queue in self.queues.items():
+            settings[name] = {"metrics": True} if queue.metrics is MetricsBy.QUEUE else {}
+            if queue.owner:
+                is_topic = queue.owner.startswith("arn:")
+                settings[name]["owner"] = queue.owner if is_topic else self.names.queue_alarms(name)
+        return settings
 
     def work_settings(self, queue: QueueSettings, *, urls: Sequence[str], dead_letters: str) -> WorkSettings:
         """Return a queue's settings as its workers need them; `urls` are those of its levels."""

@@ -42,9 +42,17 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeriodSettings(Settings):
-    """What the planner and the TTL guard need to know."""
+    """What the planner needs to know."""
 
     tick_period: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WatchSettings(PeriodSettings):
+    """What the watch needs to know: what the ARNs of topics begin with, and where runbooks are."""
+
+    topics: str
+    runbook_url: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

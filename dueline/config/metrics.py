@@ -1,10 +1,21 @@
-"""The custom metrics: reported by the functions, watched by the alarms, defined here once.
+"""The figures that functions log as fields of lines, and which of them are CloudWatch metrics: defined here once.
 
-A custom metric costs by the month, so a queue has six of its own, and the rest are the deployment's. Those that nothing
-reports cost nothing: `Delayed` where all is on time, and those of schedules where a queue has none.
+A custom metric costs by the month. So a deployment has five of the watch, and one that is reported when AWS fails the
+API. A queue's own are fields of log lines, and metrics only with `metrics: queue` in queues.yaml.
 """
 
 NAMESPACE = "Dueline"
+
+# Of the deployment, each five minutes: how late the latest job is, how many queues are late, how many messages are in
+# dead-letter queues, how many partitions no tick reads, and the share of the last hour's jobs that were on time.
+WORST_LATENESS = "WorstLateness"
+QUEUES_LATE = "QueuesLate"
+DEAD_LETTERS = "DeadLetters"
+MISSING_TICKS = "MissingTicks"
+ON_TIME_SHARE = "OnTimeShare"
+OF_THE_WATCH = frozenset({WORST_LATENESS, QUEUES_LATE, DEAD_LETTERS, MISSING_TICKS, ON_TIME_SHARE})
+API_FAULTS = "ApiFaults"
+OF_DEPLOYMENT = OF_THE_WATCH | {API_FAULTS}
 
 SUBMITTED = "Submitted"
 DISPATCHED = "Dispatched"
@@ -13,34 +24,25 @@ LATENESS = "Lateness"
 # Of the jobs that were dispatched, those that are visible up to 60 s after their due time, and all others.
 ON_TIME = "OnTime"
 DELAYED = "Delayed"
-OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS, ON_TIME, DELAYED})
-# By request, and not by invocation: metric filters add them up from the log of the api function.
-COUNTED = frozenset({SUBMITTED, DISPATCHED, CANCELLED})
+# Of a queue's schedules: runs that were submitted, and runs that were missed and not caught up.
+PLANNED = "Planned"
+MISSED = "Missed"
+OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS, ON_TIME, DELAYED, PLANNED, MISSED})
 
+# Fields alone.
 BUFFERED = "Buffered"
 INGESTED = "Ingested"
 LATE_PATH = "LatePath"
 PARKED = "Parked"
-API_FAULTS = "ApiFaults"
-# Partitions that have no tick any more, and those that never had one, as while a new queue is being deployed.
-WITHOUT_TICK = "WithoutTick"
-NEVER_TICKED = "NeverTicked"
-# 1 while the guard keeps DynamoDB's TTL from collecting, else 0.
-TTL_OFF = "TtlOff"
 TICK_DURATION = "TickDuration"
-# Of a queue's schedules: runs that were submitted, runs that were missed and not caught up, and runs that workers
-# skipped because another one had not ended, from the log of the worker.
-PLANNED = "Planned"
-MISSED = "Missed"
-SKIPPED = "Skipped"
-OF_SCHEDULES = frozenset({PLANNED, MISSED, SKIPPED})
-# Steps that were given up, and schedules that the watch found to stand still.
+# Steps that were given up.
 PLANS_DROPPED = "PlansDropped"
-STANDING_STILL = "StandingStill"
+# 1 while DynamoDB's TTL is off, or should be, else 0.
+TTL_OFF = "TtlOff"
 
-IN_SECONDS = frozenset({LATENESS, TICK_DURATION})
+IN_SECONDS = frozenset({WORST_LATENESS, LATENESS, TICK_DURATION})
 # Where none is news.
-REPORTED_AT_ZERO = IN_SECONDS | {WITHOUT_TICK, STANDING_STILL, TTL_OFF}
+REPORTED_AT_ZERO = OF_THE_WATCH | {TTL_OFF}
 
 
 def dimensions(deployment: str, queue: str | None = None) -> dict[str, str]:

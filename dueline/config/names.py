@@ -41,8 +41,6 @@ class Names:
     api = _Name("{}-api")
     schedule_group = _Name("{}-ticks")
     watch_group = _Name("{}-watches")
-    # The schedule that watches over the ticks, of which it is none.
-    watch = _Name("{}-watch-ticks")
     # The schedule that has the planner look for schedules that stand still.
     planner_watch = _Name("{}-watch-schedules")
     scheduler_role = _Name("{}-scheduler")
@@ -105,13 +103,13 @@ class Names:
         return f"{queue}.{partition}"
 
 
-def runbook(name: str) -> str:
-    """Return the page of an alarm, as its description and the doctor name it.
+def runbook(name: str, *, base: str = "docs/runbooks") -> str:
+    """Return the page of an alarm or mail; `base` is `runbook_url` of queues.yaml.
 
     >>> runbook("late-jobs")
     'docs/runbooks/late-jobs.md'
     """
-    return f"docs/runbooks/{name}.md"
+    return f"{base}/{name}.md"
 
 
 class Dashboards(StrEnum):

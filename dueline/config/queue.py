@@ -1,6 +1,7 @@
 """One queue of queues.yaml, validated. Times are in seconds."""
 
 from datetime import date
+from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Self
 
@@ -135,6 +136,13 @@ class RetryConfig(BaseModel):
         return RetryPolicy(**self.model_dump())
 
 
+class MetricsBy(StrEnum):
+    """What a queue's metrics are summed up by: all of the deployment, or the queue as well."""
+
+    DEPLOYMENT = "deployment"
+    QUEUE = "queue"
+
+
 class QueueConfig(BaseModel):
     """One queue. Every setting has a default, so a queue is one line: its name and a colon."""
 
@@ -200,6 +208,10 @@ class QueueConfig(BaseModel):
         default=None,
         description="Who gets this queue's alarms, besides the deployment's topics: an e-mail address, or the ARN"
         " of an SNS topic.",
+    )
+    metrics: Annotated[MetricsBy, Field(strict=False)] = Field(
+        default=MetricsBy.DEPLOYMENT,
+        description="`queue`: this queue has CloudWatch metrics and alarms of its own, at a price.",
     )
     schedules: Annotated[dict[ScheduleName, ScheduleConfig], BeforeValidator(none_is_empty)] = Field(
         default={},

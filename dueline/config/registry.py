@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dueline import __version__
@@ -23,12 +24,15 @@ class Registry:
     """The queues of a deployment, by name, as queues.yaml declares them.
 
     `active_partitions` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable;
-    `active_partition_counts` returns the same of several by name, as far as it is known.
+    `active_partition_counts` returns the same of several by name, as far as it is known. `owners` are the ARNs, or the
+    names here, of the topics of queues' owners; `measured` are the queues with metrics of their own.
     """
 
     queues: Mapping[str, QueueSettings]
     active_partitions: Callable[[QueueSettings], int] = attrgetter("partitions")
     active_partition_counts: Callable[[Iterable[QueueSettings]], Mapping[str, int]] = partitions_by_name
+    owners: Mapping[str, str] = field(default_factory=dict)
+    measured: frozenset[str] = frozenset()
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings. Raises QueueNotFound when queues.yaml has no such queue."""
@@ -76,14 +80,19 @@ class Registry:
         return name in self.queues and self.queues[name].precise
 
 
-def to_json(queues: Iterable[QueueSettings]) -> str:
-    return json.dumps({queue.name: queue.to_json() for queue in queues}, indent=1)
+def to_json(queues: Iterable[QueueSettings], *, watched: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> str:
+    """Return what `load` reads; `watched` has the `owner` and `metrics` of the queues that have any."""
+    return json.dumps({queue.name: queue.to_json() | {**watched.get(queue.name, {})} for queue in queues}, indent=1)
 
 
 def load(path: Path) -> Registry:
     """Return the registry that `to_json` wrote."""
     queues = json.loads(path.read_text())
-    return Registry({name: QueueSettings.from_json(queue, name=name) for name, queue in queues.items()})
+    return Registry(
+        {name: QueueSettings.from_json(queue, name=name) for name, queue in queues.items()},
+        owners={name: queue["owner"] for name, queue in queues.items() if "owner" in queue},
+        measured=frozenset(name for name, queue in queues.items() if "metrics" in queue),
+    )
 
 
 def published(settings: WorkSettings, *, expected_rate: int | None = None) -> dict[str, Any]:

@@ -21,14 +21,14 @@ from dueline.core.text import shown
 from dueline.errors import DuelineError, InvalidJob
 from dueline.operations.observation import Series
 
-# The metrics that the page draws, each with its statistic.
+# The figures that the page draws, each with its statistic.
 METRICS = {
     "lateness": (metrics.LATENESS, "Maximum"),
     "on_time": (metrics.ON_TIME, "Sum"),
     "delayed": (metrics.DELAYED, "Sum"),
     "throughput": (metrics.DISPATCHED, "Sum"),
 }
-# Those that the state of a queue depends on: CloudWatch charges for each metric that it returns.
+# Those that the state of a queue depends on: the API's log, which has a line a request, is not read for them.
 AT_A_GLANCE = ("lateness", "on_time", "delayed")
 _TTL = Series(queue=None, metric=metrics.TTL_OFF, statistic="Maximum")
 # A chart has room for some 400 points.
@@ -85,9 +85,9 @@ def overview(backend: Backend) -> dict[str, Any]:
 def figures(
     queues: Sequence[str], span: timedelta, *, backend: Backend, names: Iterable[str] = METRICS
 ) -> dict[str, Any]:
-    """Return the metrics of queues' last hours, and a reason where there are none. Raises as Figures.read does.
+    """Return the figures of queues' last hours. Raises as Figures.read does.
 
-    `ttl_off` is what the guard of TTL reported last, None if that is not known.
+    `ttl_off` is what the watch reported last, None if that is not known.
     """
     period = _MINUTE if span <= _LONGEST_BY_MINUTE else _FIVE_MINUTES
     end = backend.clock.now()
@@ -102,7 +102,6 @@ def figures(
         "from": instant.text(end - span),
         "to": instant.text(end),
         "ttl_off": bool(ttl[-1][1]) if ttl else None,
-        "reason": None if any(read) else "CloudWatch has no metrics of this time",
         "series": by_queue,
     }
 

@@ -1,6 +1,6 @@
 """The states of partitions: which exist, which a tick reads, and the lease, cursor and fence of a tick."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -36,32 +36,6 @@ def check_partition(id: JobId, states: BatchRead, *, queue: QueueSettings) -> No
     has = "0 alone" if queue.partitions == 1 else f"0 to {queue.partitions - 1}"
     never = f"queue {queue.name!r} never had a partition {id.partition.number}: it has {has}"
     raise JobNotFound(f"no job has the id {id}: {never}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WithoutTick:
-    """The partitions that no tick reads any more, and those that none ever read."""
-
-    stopped: Sequence[Partition]
-    never: Sequence[Partition]
-
-
-def without_tick(
-    partitions: Sequence[Partition], *, table: Table, now: datetime, spread: ParallelMap = map
-) -> WithoutTick:
-    """Return the partitions that no tick reads: their fence lies in the past, or they have none.
-
-    Each tick raises the fence to the end of its lookahead, which is three periods or more. So no tick came for that
-    long, or ever. Partitions that could not be read are left out. Raises Throttled or Unavailable.
-    """
-    states = states_of(partitions, table=table, spread=spread)
-    keys = {partition: rows.state_key(partition) for partition in partitions}
-    read = {each: key for each, key in keys.items() if key not in states.unread}
-    fences = {each: rows.read_state(states.rows.get(key)).fence for each, key in read.items()}
-    return WithoutTick(
-        stopped=[each for each, fence in fences.items() if fence and fence < instant.text(now)],
-        never=[each for each, fence in fences.items() if not fence],
-    )
 
 
 def all_tick(queue: QueueSettings, *, table: Table, now: datetime, spread: ParallelMap = map) -> bool:

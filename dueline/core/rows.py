@@ -68,7 +68,7 @@ def key(row: Row) -> Key:
 def in_state_table(key: Key) -> bool:
     """Return whether a row is in the table of what is updated, not in the one of what is only added."""
     pk, sk = key
-    return sk == STATE or pk.endswith(("#control", "#rate", "#schedules", "#runs"))
+    return sk == STATE or pk == WATCH or pk.endswith(("#control", "#rate", "#schedules", "#runs"))
 
 
 def state_key(partition: Partition) -> Key:
@@ -461,3 +461,25 @@ def read_rate(row: Row | None) -> tuple[Rate | None, str]:
         return Rate.parse(str(row["rate"])) if "rate" in row else None, str(row["at"])
     except (InvalidJob, KeyError) as error:
         raise Unavailable(f"row {key(row)} cannot be read: {error}") from None
+
+
+# What the watches note, in the state table: when each of them ran last.
+WATCH = "!watch"
+TICKS, SCHEDULES = "ticks", "schedules"
+WATCH_NOTES: tuple[Key, ...] = ((WATCH, TICKS), (WATCH, SCHEDULES))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WatchNote:
+    """When a watch ran last, and how much there was."""
+
+    at: datetime
+    count: int
+
+
+def read_watch_notes(rows: Mapping[Key, Row]) -> dict[str, WatchNote]:
+    """Return the notes among rows, by the names of the watches."""
+    noted = {key[1]: rows[key] for key in WATCH_NOTES if key in rows}
+    return {
+        watch: WatchNote(at=instant.parse(str(row["at"])), count=int(str(row["count"]))) for watch, row in noted.items()
+    }

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from dueline import __version__
@@ -32,6 +33,8 @@ _NEAR = 0.8
 _RAISE = "request a higher quota in Service Quotas"
 _NONE = "before 0.1"
 _MOST_REASONS = 5
+# It runs each five minutes.
+_WATCHED = timedelta(minutes=15)
 
 
 # Ticks: schedules that are missing or disabled, fences that stand still, partitions that are too few.
@@ -72,14 +75,16 @@ def _without_schedules(observed: Observation, queue: str, names: Sequence[str], 
 
 @rule("watch_off", Severity.WARNING, do="enable it in EventBridge Scheduler, or deploy the core stack: make deploy")
 def watches_off(observed: Observation) -> Iterator[Symptom]:
-    """Report watches that do not fire: without them no alarm notices missing ticks or stopped schedules."""
+    """Report watches that do not run: without them nobody is mailed of missing ticks or stopped schedules."""
     names = observed.deployment.names
-    pages = {names.watch: "partitions-without-tick", names.planner_watch: "schedules-stand-still"}
-    for name, page in pages.items() if observed.watches is not None else ():
-        state = (observed.watches or {}).get(name)
-        if state != _ENABLED:
-            what = f"its schedule is {'missing' if state is None else 'disabled'}: no alarm notices stopped ticks"
-            yield Symptom(name, what, page=runbook(page))
+    state = (observed.watches or {}).get(names.planner_watch)
+    if observed.watches is not None and state != _ENABLED:
+        what = f"its schedule is {'missing' if state is None else 'disabled'}: nobody notices stopped schedules"
+        yield Symptom(names.planner_watch, what, page=runbook("schedules-stand-still"))
+    note = (observed.notes or {}).get("ticks")
+    if note and note.at < observed.now - _WATCHED:
+        what = f"it has not run since {instant.text(note.at)}: nobody is mailed what goes wrong"
+        yield Symptom(names.function("watch"), what, "deploy the core stack: make deploy", runbook("watch-silent"))
 
 
 @rule(
@@ -297,17 +302,10 @@ def alarms_ringing(observed: Observation) -> Iterator[Symptom]:
     do="create its alarms again as its template has them",
 )
 def alarms_gone(observed: Observation) -> Iterator[Symptom]:
-    """Report stacks without any alarm: each creates some."""
-    names = observed.deployment.names
-    stacks = [names.core_stack, *(names.queue_stack(queue.name) for queue in observed.deployment.queues)]
-    for stack in stacks if observed.alarms is not None else ():
-        if not any(_is_of(alarm.name, stack) for alarm in observed.alarms or ()):
-            yield Symptom(stack, "all alarms of this stack were deleted: nobody is notified of its faults")
-
-
-def _is_of(alarm: str, stack: str) -> bool:
-    """Return whether an alarm is of a stack and not of one whose name goes on: behind it comes a logical id."""
-    return alarm.startswith(f"{stack}-") and alarm[len(stack) + 1 :][:1].isupper()
+    """Report that the core stack has no alarm."""
+    stack = observed.deployment.names.core_stack
+    if observed.alarms is not None and not any(alarm.name.startswith(f"{stack}-") for alarm in observed.alarms):
+        yield Symptom(stack, "all alarms of this stack were deleted: nobody is notified of its faults")
 
 
 @rule(

@@ -28,7 +28,7 @@ def functions_stopped(observed: Observation) -> Iterator[Symptom]:
     for function in FUNCTIONS:
         if (observed.reserved or {}).get(function) == 0:
             never = "its reserved concurrency is 0, so Lambda never runs it"
-            yield Symptom(names.function(function), never, _RUN_AGAIN, runbook("function-throttled"))
+            yield Symptom(names.function(function), never, _RUN_AGAIN, runbook("function-errors"))
     for function in SOURCES if observed.sources is not None else ():
         states = (observed.sources or {}).get(function, ())
         if not states or any(state in ("Disabled", "Disabling") for state in states):
@@ -61,7 +61,7 @@ def logs_gone(observed: Observation) -> Iterator[Symptom]:
 @rule(
     "function_throttled",
     Severity.WARNING,
-    page=runbook("function-throttled"),
+    page=runbook("function-errors"),
     do="raise the account's quota of concurrent executions, or the function's reserved concurrency",
 )
 def functions_throttled(observed: Observation) -> Iterator[Symptom]:
@@ -118,8 +118,9 @@ def api_unreached(observed: Observation) -> Iterator[Symptom]:
 def schedules_stood_still(observed: Observation) -> Iterator[Symptom]:
     """Report schedules whose runs were not planned."""
     names = observed.deployment.names
-    if count := observed.figure(names.deployment, "standing_still"):
-        yield Symptom(names.function("planner"), f"{count:,.0f} schedules stood still; the watchdog restarted them")
+    note = (observed.notes or {}).get("schedules")
+    if note and note.count:
+        yield Symptom(names.function("planner"), f"{note.count:,} schedules stood still; the watchdog restarted them")
 
 
 def _list_reasons(reasons: list[str]) -> str:

@@ -11,13 +11,14 @@ from dueline.config.names import Names
 from dueline.core.job import Partition
 from dueline.core.overview import Control
 from dueline.core.queue_settings import PLANNER, QueueSettings
+from dueline.core.rows import WatchNote
 from dueline.operations.dead_letters import ErrorGroup
 
 # What figures were read over, and logs.
 LOOKED_BACK = timedelta(hours=1)
 # The measured subject, such as a queue's name or a function's, and what was measured of it.
 Figure = tuple[str, str]
-FUNCTIONS = ("api", "ingest", "planner", "tick", "ttl")
+FUNCTIONS = ("api", "ingest", "planner", "tick", "watch")
 _GUIDE = "docs/doctor.md"
 
 
@@ -120,7 +121,9 @@ class Observation:
     controls: Mapping[str, Control] | None = None
     depths: Mapping[str, QueueDepth | None] | None = None
     left: Mapping[str, QueueDepth] | None = None
+    notes: Mapping[str, WatchNote] | None = None
     figures: Mapping[Figure, float] = field(default_factory=dict)
+    queue_figures: Mapping[Figure, float] = field(default_factory=dict)
     logged: Sequence[LogLine] = ()
     logs_gone: Sequence[str] = ()
     reserved: Mapping[str, int | None] | None = None
@@ -135,7 +138,7 @@ class Observation:
 
     def figure(self, about: str, what: str) -> float:
         """Return what was measured, 0 where nothing was."""
-        return self.figures.get((about, what), 0.0)
+        return self.figures.get((about, what), self.queue_figures.get((about, what), 0.0))
 
 
 Points = Sequence[tuple[datetime, float]]
@@ -151,7 +154,7 @@ class Series:
 
 
 class Figures(Protocol):
-    """The metrics that a deployment's functions report."""
+    """The figures that a deployment's functions log."""
 
     def read(self, series: Sequence[Series], *, start: datetime, end: datetime, period: int) -> list[Points]:
         """Return the points of each series, in order of time: one for each period, in seconds, that has a value.

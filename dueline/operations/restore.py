@@ -153,7 +153,8 @@ class Restore:
                 raise InvalidJob(
                     f"row {strangers[0]} is of no table of states: are the two tables the wrong way round?"
                 )
-            kept = [row for row in part.rows if row["sk"] != rows.STATE]
+            # What the watches note is of the deployment that was backed up.
+            kept = [row for row in part.rows if row["sk"] != rows.STATE and row["pk"] != rows.WATCH]
             if take_over:
                 list(self._spread(lambda row: self._retrying(partial(self._table.add, row)), kept))
             self._note(part)

@@ -75,7 +75,7 @@ def connect(deployment: str, queue: str) -> tuple[QueueContext, Report]:
     from dueline.aws.worker_deployment import WorkerDeployment
     from dueline.worker.log import log
 
-    return WorkerDeployment(deployment).connect(queue), partial(log, deployment=deployment)
+    return WorkerDeployment(deployment).connect(queue), log
 
 
 class _EventBatch:

@@ -67,7 +67,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
 
     def report(event: Event) -> None:
         """Count and log an event. Raises nothing: a thread that reports goes on, whatever becomes of metrics."""
-        for sink in (metrics, partial(log, deployment=name)):
+        for sink in (metrics, log):
             try:
                 sink(event)
             except Exception as error:

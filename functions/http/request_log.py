@@ -14,8 +14,9 @@ from dueline.core.job import JobId, State
 from dueline.core.overview import Control
 from dueline.core.submit import SubmitResult
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
+from functions.declared_queues import DECLARED
 from functions.http.answers import controls
-from functions.telemetry import count, log, report
+from functions.telemetry import log, report
 
 if TYPE_CHECKING:
     from dueline.schedules.changes import Changed
@@ -36,9 +37,12 @@ def record_scheduled(results: Sequence[SubmitResult | DuelineError], *, deployme
     submitted = [result for result in results if isinstance(result, SubmitResult)]
     jobs = [result.job for result in submitted if not result.is_repeat]
     states = Counter(result.state for result in submitted)
-    dispatched = {metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: states[State.DISPATCHED]}
-    count(dispatched, deployment=deployment, queue=queue)
-    report({metrics.BUFFERED: states[State.ACCEPTED], metrics.PARKED: states[State.PARKED]}, deployment=deployment)
+    _count(
+        queue,
+        deployment,
+        **{metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: states[State.DISPATCHED]},
+        **{metrics.BUFFERED: states[State.ACCEPTED], metrics.PARKED: states[State.PARKED]},
+    )
     if _logs_debug():
         repeats = len(submitted) - len(jobs)
         counts = {"jobs": [str(job.id) for job in jobs], "repeats": repeats}
@@ -56,7 +60,7 @@ def record_reschedule(id: JobId, *, successor: JobId) -> None:
 
 def record_cancelled(results: Sequence[CancelResult | DuelineError], *, deployment: str, queue: str) -> None:
     done = [result for result in results if isinstance(result, CancelResult)]
-    count({metrics.CANCELLED: len(done)}, deployment=deployment, queue=queue)
+    _count(queue, deployment, **{metrics.CANCELLED: len(done)})
     if _logs_debug():
         jobs = {str(each.id): each.state for each in done}
         logger.debug("cancelled", extra={"queue": queue, "jobs": jobs, "refused": len(results) - len(jobs)})
@@ -93,6 +97,10 @@ def record_refusals(results: Iterable[object], *, deployment: str) -> None:
         logger.warning("refused", extra={"error": type(error).__name__, **job, **reason})
         faults += isinstance(error, Unavailable) and not isinstance(error, NotYet)
     report({metrics.API_FAULTS: faults}, deployment=deployment)
+
+
+def _count(queue: str, deployment: str, **counts: int) -> None:
+    report({}, deployment=deployment, of_queues={queue: counts}, measured=DECLARED.measured)
 
 
 def _logs_debug() -> bool:

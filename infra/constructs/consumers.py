@@ -15,7 +15,7 @@ from dueline.core.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
-from infra.grants import allow, allow_on_rows
+from infra.grants import WATCH_ROWS, allow, allow_on_rows
 
 _TIMEOUT = 30
 _WINDOW = 1
@@ -27,7 +27,6 @@ _VISIBILITY_TIMEOUT = 6 * _TIMEOUT
 _OUTAGE_SECONDS = 6 * 3600
 # The planner gives a step up that has had to wait for an hour. What fails is hidden for up to a minute each time.
 _MOST_RECEIVES = _OUTAGE_SECONDS // LONGEST_HIDDEN_SECONDS + 40
-_MOST_AT_ONCE = 10
 _OF_JOBS = ("BatchGetItem", "BatchWriteItem", "PutItem", "UpdateItem")
 _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 
@@ -113,9 +112,8 @@ class Planner(Construct):
         )
         planner = self._function(deployment)
         self.function, self.live = planner.function, planner.live
-        self.live.add_event_source(
-            SqsEventSource(self.queue, batch_size=10, max_concurrency=_MOST_AT_ONCE, report_batch_item_failures=True)
-        )
+        # How many run at once need no limit: of each schedule there is one planning job at a time.
+        self.live.add_event_source(SqsEventSource(self.queue, batch_size=10, report_batch_item_failures=True))
 
     def refuse_others(self, *senders: Function) -> None:
         """Let nobody send planning jobs but these functions and the planner, whatever the account's policies allow."""
@@ -154,7 +152,7 @@ class Planner(Construct):
             allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
             allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
             # A fence it must not raise, nor resume a queue: so the rows of schedules alone.
-            allow_on_rows("dynamodb:Query", "dynamodb:UpdateItem", table=arns.state, keys=["*#schedules"]),
+            allow_on_rows("dynamodb:Query", "dynamodb:UpdateItem", table=arns.state, keys=["*#schedules", *WATCH_ROWS]),
             allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(deployment.names.dispatch_dlq)]),
             allow(*_RECEIVE, "sqs:ChangeMessageVisibility", on=[self.queue.queue_arn]),
         ]

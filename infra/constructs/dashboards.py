@@ -11,9 +11,11 @@ from constructs import Construct
 
 from dueline.config import metrics
 from dueline.config.deployment import Deployment
+from dueline.config.queue import MetricsBy
 from infra.constructs import watched
 
 _HALF = 12
+_COUNTS = (metrics.QUEUES_LATE, metrics.MISSING_TICKS)
 
 
 class DeploymentDashboard(Construct):
@@ -36,12 +38,12 @@ class DeploymentDashboard(Construct):
         throttled |= {each: _of_table(each, "WriteThrottleEvents") for each in tables}
         board = Dashboard(self, "Dashboard", dashboard_name=name)
         board.add_widgets(
-            _graph("Lateness by queue, s", [_expression(_by_queue(metrics.LATENESS, name, "Maximum", 60))]),
-            _graph("On time, % of an hour", [_expression(_percent_of_all(name), label="% on time")]),
+            _graph("Worst lateness, s", [_of_watch(name, metrics.WORST_LATENESS)]),
+            _graph("On time, % of an hour", [_of_watch(name, metrics.ON_TIME_SHARE)]),
             _graph("Waiting for ingest", [watched.waiting(inbound)]),
             _graph("Waiting at SQS, by queue", [_expression(_waiting_by_queue(name))]),
             _graph("Dead letters", [_named(watched.waiting(queue), each) for each, queue in dead_letters.items()]),
-            _graph("Partitions without a tick", _counts(name, metrics.WITHOUT_TICK, metrics.NEVER_TICKED)),
+            _graph("Queues late, partitions without a tick", [_of_watch(name, each) for each in _COUNTS]),
             _graph("Throttles", [_named(each, name) for name, each in throttled.items()]),
             _graph("Errors", [_named(each.metric_errors(), function) for function, each in functions.items()]),
             _graph("Cost a day, $", _cost_of_deployment(functions.values(), tables), period=_DAY),
@@ -68,17 +70,18 @@ class QueueDashboard(Construct):
             for metric in (metrics.SUBMITTED, metrics.DISPATCHED, metrics.CANCELLED)
         ]
         lateness = watched.own(metrics.LATENESS, name, queue, statistic="Maximum", minutes=1)
-        ticks = watched.own(metrics.LATENESS, name, queue, statistic="SampleCount", minutes=5)
         ages = [level.metric_approximate_age_of_oldest_message(statistic="Maximum") for level in levels]
         board = Dashboard(self, "Dashboard", dashboard_name=deployment.names.queue(queue))
+        if deployment.queues[queue].metrics is MetricsBy.QUEUE:
+            board.add_widgets(
+                _graph("Lateness, s", [lateness]),
+                _graph("On time, % of an hour", [watched.percent_on_time(name, queue)]),
+                _graph("Jobs", jobs),
+            )
         board.add_widgets(
-            _graph("Lateness, s", [lateness]),
-            _graph("On time, % of an hour", [watched.percent_on_time(name, queue)]),
-            _graph("Jobs", jobs),
             _graph("Waiting for workers, by level", [watched.waiting(level) for level in levels]),
             _graph("Longest wait for a worker, s", ages),
             _graph("Dead letters", [watched.waiting(dead_letters)]),
-            _graph("Ticks in five minutes", [_named(ticks, "ticks")]),
             _graph("Cost of its SQS requests a day, $", [_cost_of_sqs(levels)], period=_DAY),
         )
 
@@ -91,27 +94,14 @@ def _named(metric: IMetric, label: str) -> IMetric:
     return cast(Metric, metric).with_(label=label)
 
 
-def _counts(deployment: str, *names: str) -> list[IMetric]:
-    return [watched.own(name, deployment, statistic="Maximum", minutes=5) for name in names]
-
-
-def _by_queue(metric: str, deployment: str, statistic: str, seconds: int) -> str:
-    """Return the search for a metric of all queues."""
-    search = f'{{{metrics.NAMESPACE},deployment,queue}} MetricName="{metric}" deployment="{deployment}"'
-    return f"SEARCH('{search}', '{statistic}', {seconds})"
+def _of_watch(deployment: str, metric: str) -> IMetric:
+    return watched.own(metric, deployment, statistic="Maximum", minutes=5)
 
 
 def _waiting_by_queue(deployment: str) -> str:
     # Without quotes, a word of the name is enough, and all of ours have the deployment's.
     search = f'{{AWS/SQS,QueueName}} MetricName="ApproximateNumberOfMessagesVisible" QueueName={deployment}'
     return f"SEARCH('{search}', 'Maximum', 60)"
-
-
-def _percent_of_all(deployment: str) -> str:
-    on_time, delayed = (
-        f"SUM({_by_queue(metric, deployment, 'Sum', 3600)})" for metric in (metrics.ON_TIME, metrics.DELAYED)
-    )
-    return f"100 * {on_time} / ({on_time} + {delayed})"
 
 
 def _expression(expression: str, *, label: str = "") -> MathExpression:

@@ -11,7 +11,7 @@ from aws_cdk.aws_iam import PolicyDocument, PolicyStatement, Role, ServicePrinci
 from aws_cdk.aws_lambda import Code
 from constructs import Construct
 
-from dueline.config import metrics, registry
+from dueline.config import registry
 from dueline.config.deployment import Deployment
 from dueline.config.names import LIVE
 from infra.arns import Arns
@@ -62,11 +62,7 @@ class CoreFunction(Construct):
             memory_size=_MEMORY_MB,
             reserved_concurrent_executions=reserved_concurrency,
             timeout=Duration.seconds(timeout),
-            environment={
-                **environment,
-                "POWERTOOLS_SERVICE_NAME": name,
-                "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
-            },
+            environment={**environment, "POWERTOOLS_SERVICE_NAME": name},
             role=self._role(self.log, statements, deployment).without_policy_updates(),
             log_group=self.log,
             logging_format=lambda_.LoggingFormat.JSON,
@@ -116,7 +112,7 @@ def function_code(scope: Construct, *, name: str, deployment: Deployment, servic
     hashed = bundle(
         name,
         staging,
-        registry=registry.to_json(deployment.queue_settings()),
+        registry=registry.to_json(deployment.queue_settings(), watched=deployment.watched()),
         services=services,
         libraries=installed(_INSTALLED) if is_complete else None,
     )

@@ -16,12 +16,9 @@ from aws_cdk.aws_apigatewayv2 import (
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_certificatemanager import Certificate
-from aws_cdk.aws_cloudwatch import Unit
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_logs import FilterPattern, MetricFilter
 from constructs import Construct
 
-from dueline.config import metrics
 from dueline.config.deployment import Deployment
 from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
@@ -96,7 +93,7 @@ class JobsApi(Construct):
 
     def _function(self, deployment: Deployment) -> CoreFunction:
         names, arns = deployment.names, Arns(self, names=deployment.names)
-        function = CoreFunction(
+        return CoreFunction(
             self,
             "Function",
             name="api",
@@ -106,26 +103,6 @@ class JobsApi(Construct):
             environment=self.settings.to_env(),
             statements=[*_grants(arns, names=names), *_payload_grants(arns)],
         )
-        self._add_metric_filters(function.log)
-        return function
-
-    def _add_metric_filters(self, log: Log) -> None:
-        """Add up a queue's metrics from the lines that `functions.telemetry.count` writes; metric filters are free."""
-        # The API sends jobs when they come, and none is due before.
-        fields = {**{name: name for name in sorted(metrics.COUNTED)}, metrics.ON_TIME: metrics.DISPATCHED}
-        filters = Construct(self, "Metrics")
-        for name, field in fields.items():
-            MetricFilter(
-                filters,
-                name,
-                log_group=log,
-                filter_pattern=FilterPattern.number_value(f"$.{field}", ">", 0),
-                metric_namespace=metrics.NAMESPACE,
-                metric_name=name,
-                metric_value=f"$.{field}",
-                dimensions={dimension: f"$.{dimension}" for dimension in metrics.dimensions("", "")},
-                unit=Unit.COUNT,
-            )
 
     def _add_routes(self) -> None:
         integration = HttpLambdaIntegration(

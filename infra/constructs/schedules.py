@@ -1,4 +1,4 @@
-"""The group of the ticks' schedules, the watches, and the rights by which schedules and rules invoke functions."""
+"""The group of the ticks' schedules, the planner's watch, and the rights of schedules and rules to invoke functions."""
 
 import json
 from collections.abc import Mapping
@@ -14,9 +14,6 @@ from dueline.config.deployment import Deployment
 from dueline.config.names import Names
 from infra.arns import Arns
 from infra.grants import allow, with_use_of_key
-
-WATCH_MINUTES = 5
-PLANNER_WATCH_HOURS = 1
 
 
 def add_schedule(
@@ -71,45 +68,32 @@ class ScheduleGroup(Construct):
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
 
-class Watches(Construct):
-    """The tick looks for partitions without a tick, the planner for schedules that stand still, whatever happened.
+class PlannerWatch(Construct):
+    """The planner looks for schedules that stand still, whatever happened.
 
-    In a group of their own: in that of the ticks, each schedule is a partition's.
+    In a group of its own: in that of the ticks, each schedule is a partition's.
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        names: Names,
-        role: IRole,
-        tick: IAlias,
-        planner: IAlias,
-        dead_letter_queue: IQueue,
+        self, scope: Construct, id: str, *, names: Names, role: IRole, planner: IAlias, dead_letter_queue: IQueue
     ) -> None:
         super().__init__(scope, id)
         group = CfnScheduleGroup(self, "Group", name=names.watch_group)
-        watches = {
-            "Ticks": (tick, names.watch, f"{WATCH_MINUTES} minutes"),
-            "Schedules": (planner, names.planner_watch, f"{PLANNER_WATCH_HOURS} hour"),
-        }
-        for id, (function, name, rate) in watches.items():
-            add_schedule(
-                self,
-                id,
-                name=name,
-                group=group.ref,
-                rate=rate,
-                function=function.function_arn,
-                event={"watch": True},
-                role=role.role_arn,
-                dead_letters=dead_letter_queue.queue_arn,
-            )
+        add_schedule(
+            self,
+            "Schedules",
+            name=names.planner_watch,
+            group=group.ref,
+            rate="1 hour",
+            function=planner.function_arn,
+            event={"watch": True},
+            role=role.role_arn,
+            dead_letters=dead_letter_queue.queue_arn,
+        )
 
 
 class Invocations(Construct):
-    """The rights by which the schedules invoke the tick and the planner, and the rule at `rule` the TTL guard.
+    """The rights by which the schedules invoke the tick and the planner, and the rule at `rule` the watch.
 
     All that comes after the tables. Without tables the functions would fail, and alarms would fire; and what comes
     after the tables must not fail, because the rollback of a first deployment cannot delete them. Until then the
@@ -125,7 +109,7 @@ class Invocations(Construct):
         role: IRole,
         functions: list[IAlias],
         dead_letter_queue: IQueue,
-        guard: IAlias,
+        watch: IAlias,
         rule: str,
     ) -> None:
         super().__init__(scope, id)
@@ -139,7 +123,7 @@ class Invocations(Construct):
             self,
             "Rule",
             action="lambda:InvokeFunction",
-            function_name=guard.function_arn,
+            function_name=watch.function_arn,
             principal="events.amazonaws.com",
             source_arn=rule,
         )

@@ -23,18 +23,6 @@ def waiting(queue: IQueue) -> IMetric:
     return queue.metric_approximate_number_of_messages_visible(period=Duration.minutes(1), statistic="Maximum")
 
 
-def growth(queue: IQueue) -> IMetric:
-    """Return how many messages more than a minute before are in a queue."""
-    hidden = queue.metric_approximate_number_of_messages_not_visible(period=Duration.minutes(1), statistic="Maximum")
-    return MathExpression(
-        # A reader of messages hides them for a while: that they are seen again is no growth.
-        expression="DIFF(visible + hidden)",
-        using_metrics={"visible": waiting(queue), "hidden": hidden},
-        label="more than before",
-        period=Duration.minutes(1),
-    )
-
-
 def percent_on_time(deployment: str, queue: str) -> IMetric:
     """Return the share of an hour's jobs that were on time: none where none was delayed, and one metric is missing."""
     named = {"on_time": metrics.ON_TIME, "delayed": metrics.DELAYED}

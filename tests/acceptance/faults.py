@@ -8,7 +8,7 @@ from typing import Any
 
 from dueline.config.names import Names
 
-FUNCTIONS = ("api", "ingest", "planner", "tick", "ttl")
+FUNCTIONS = ("api", "ingest", "planner", "tick", "watch")
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_OnDemandThroughput.html
 _NO_LIMIT = -1
 _LOOKS = {"Delay": 2, "MaxAttempts": 150}
@@ -51,12 +51,6 @@ class Faults:
     def table_denied(self, *functions: str) -> Iterator[None]:
         """Deny functions to write the table of jobs."""
         with self._denied(_WRITES, f"arn:aws:dynamodb:*:*:table/{self._names.table}", *functions):
-            yield
-
-    @contextmanager
-    def schedules_hidden(self) -> Iterator[None]:
-        """Let the guard of TTL not see which ticks have schedules."""
-        with self._denied(["scheduler:ListSchedules"], "*", "ttl"):
             yield
 
     @contextmanager

@@ -30,7 +30,7 @@ def test_every_schedule_fires(names: Names, client: Client, aws: Aws) -> None:
     }
     partitions = [partition for queue in (*client.queues(), PLANNER) for partition in queue.all_partitions()]
     ticks = {names.schedule(each.queue, each.number) for each in partitions}
-    assert {name for name in {*ticks, names.watch, names.planner_watch} if states.get(name) != "ENABLED"} == set()
+    assert {name for name in {*ticks, names.planner_watch} if states.get(name) != "ENABLED"} == set()
 
 
 def test_dead_letters_are_kept_for_14_days(names: Names, client: Client, aws: Aws) -> None:

@@ -1,14 +1,17 @@
-"""What CloudWatch returns of a deployment's metrics, as moto keeps them."""
+"""What is read of the functions' logs, as moto keeps them."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
-from botocore.awsrequest import AWSResponse
+from botocore.stub import Stubber
 from moto import mock_aws
 
-from dueline.aws.cloudwatch import CloudWatchFigures
+from dueline.aws.botocore_errors import map_caller_errors
+from dueline.aws.log_figures import _MOST_PAGES, LogFigures
 from dueline.config import metrics
+from dueline.config.names import Names
 from dueline.errors import Forbidden, Unavailable
 from dueline.operations.observation import Series
 
@@ -17,52 +20,103 @@ NOW = datetime.now(UTC).replace(second=0, microsecond=0)
 AN_HOUR = {"start": NOW - timedelta(hours=1), "end": NOW, "period": 60}
 LATENESS = Series(queue="emails", metric=metrics.LATENESS, statistic="Maximum")
 ON_TIME = Series(queue="emails", metric=metrics.ON_TIME, statistic="Sum")
+NAMES = Names("dueline")
 
 
 @pytest.fixture
-def session():
+def logs():
     with mock_aws():
-        yield boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
+        client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
+        for function in ("api", "ingest", "planner", "tick", "watch"):
+            client.create_log_group(logGroupName=NAMES.function_log(function))
+            client.create_log_stream(logGroupName=NAMES.function_log(function), logStreamName="1")
+        yield client
 
 
-def report(session, name, *values, queue="emails", deployment="dueline", minutes_ago=5):
-    """Put values of a metric as the functions report them."""
-    dimensions = [{"Name": n, "Value": v} for n, v in metrics.dimensions(deployment, queue).items()]
-    at = NOW - timedelta(minutes=minutes_ago)
-    data = [{"MetricName": name, "Dimensions": dimensions, "Timestamp": at, "Value": value} for value in values]
-    session.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data)
+def report(logs, function="tick", *, minutes_ago=5, text="", **figures):
+    """Log figures as a function does; a queue's are of emails unless another one is named."""
+    place = {"logGroupName": NAMES.function_log(function), "logStreamName": "1"}
+    at = int((NOW - timedelta(minutes=minutes_ago)).timestamp() * 1000)
+    message = text or json.dumps({"deployment": "dueline", "queue": "emails", **figures})
+    logs.put_log_events(**place, logEvents=[{"timestamp": at, "message": message}])
 
 
-def test_series_is_ordered_by_time(session):
-    report(session, metrics.LATENESS, 2.0, minutes_ago=3)
-    report(session, metrics.LATENESS, 1.0, 7.0)
-    report(session, metrics.ON_TIME, 3.0, 4.0)
-    report(session, metrics.LATENESS, 99.0, queue="invoices")
-    report(session, metrics.LATENESS, 99.0, deployment="another")
-    report(session, metrics.LATENESS, 99.0, minutes_ago=90)
-    figures = CloudWatchFigures("dueline", session=lambda: session)
+def read(logs, *series):
+    return LogFigures(NAMES, client=lambda: logs).read(series, **AN_HOUR)
+
+
+def test_series_is_ordered_by_time(logs):
+    report(logs, "planner", minutes_ago=3, Lateness=2.0)
+    report(logs, Lateness=1.0, OnTime=3)
+    report(logs, "ingest", Lateness=7.0, OnTime=4)
+    report(logs, queue="invoices", Lateness=99.0)
+    report(logs, minutes_ago=90, Lateness=99.0)
+    report(logs, text="REPORT RequestId: 1")
+    report(logs, text=json.dumps({"message": "stopped", "reason": "Lateness"}))
     first, second = NOW - timedelta(minutes=5), NOW - timedelta(minutes=3)
-    assert figures.read([LATENESS, ON_TIME], **AN_HOUR) == [[(first, 7.0), (second, 2.0)], [(first, 7.0)]]
-    assert figures.read([], **AN_HOUR) == []
+    assert read(logs, LATENESS, ON_TIME) == [[(first, 7.0), (second, 2.0)], [(first, 7.0)]]
+    assert read(logs) == []
 
 
-def test_many_series_need_several_requests(session):
-    report(session, metrics.LATENESS, 7.0, queue="q501")
-    every = [Series(queue=f"q{number}", metric=metrics.LATENESS, statistic="Maximum") for number in range(502)]
-    read = CloudWatchFigures("dueline", session=lambda: session).read(every, **AN_HOUR)
-    assert [len(points) for points in read] == [*[0] * 501, 1]
+def test_dispatched_jobs_are_counted_at_the_api_too(logs):
+    report(logs, "api", Dispatched=2, Submitted=2)
+    report(logs, Dispatched=3)
+    (points,) = read(logs, Series(queue="emails", metric=metrics.DISPATCHED, statistic="Sum"))
+    assert [value for _, value in points] == [5.0]
 
 
-@pytest.mark.parametrize("code", ["InternalError", "Forbidden"])
-def test_withheld_metric_is_not_empty(session, code):
-    """An answer of 200 may leave metrics out: those are not known, and nothing was not late for that."""
-    owed = {"MetricDataResults": [{"Id": "m0", "StatusCode": code, "Timestamps": [], "Values": []}]}
-    session.events.register("before-call.cloudwatch.GetMetricData", lambda **_: (AWSResponse("", 200, {}, None), owed))
-    with pytest.raises(Unavailable, match=f"withheld a metric: {code}"):
-        CloudWatchFigures("dueline", session=lambda: session).read([LATENESS], **AN_HOUR)
+def test_deployments_figure_is_the_watchs(logs):
+    report(logs, "watch", text=json.dumps({"deployment": "dueline", "TtlOff": 1}))
+    report(logs, "tick", text=json.dumps({"deployment": "dueline", "TtlOff": 9}))
+    (points,) = read(logs, Series(queue=None, metric=metrics.TTL_OFF, statistic="Maximum"))
+    assert [value for _, value in points] == [1.0]
 
 
-def test_missing_region_is_forbidden(monkeypatch):
-    monkeypatch.delenv("AWS_DEFAULT_REGION")
-    with pytest.raises(Forbidden, match="reading metrics from CloudWatch: You must specify a region"):
-        CloudWatchFigures("dueline", session=boto3.Session).read([LATENESS], **AN_HOUR)
+def test_jobs_on_time_are_summed_by_queue(logs):
+    report(logs, OnTime=3, Delayed=1)
+    report(logs, "ingest", OnTime=2)
+    report(logs, "planner", queue="invoices", Delayed=4)
+    span = {name: AN_HOUR[name] for name in ("start", "end")}
+    assert LogFigures(NAMES, client=lambda: logs).on_time(**span) == {"emails": (5, 1), "invoices": (0, 4)}
+
+
+def test_missing_log_is_not_an_empty_one(logs):
+    logs.delete_log_group(logGroupName=NAMES.function_log("tick"))
+    with pytest.raises(Unavailable, match="/aws/lambda/dueline-tick"):
+        read(logs, LATENESS)
+
+
+def test_longer_log_is_not_read_in_part(logs):
+    """What is left out is not known: it could be all that was late."""
+    client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
+    with Stubber(client) as answering:
+        for page in range(_MOST_PAGES + 1):
+            answering.add_response("filter_log_events", {"events": [], "nextToken": str(page)})
+        with pytest.raises(Unavailable, match="is too long"):
+            list(LogFigures(NAMES, client=lambda: client)._events("g", "{}", start=NOW, end=NOW))
+
+
+def test_cut_answer_is_continued(logs, monkeypatch):
+    """A local AWS returns 10,000 lines and no token."""
+    monkeypatch.setattr("dueline.aws.log_figures._MOST_EVENTS", 1)
+    for minutes_ago in (5, 4, 3):
+        report(logs, minutes_ago=minutes_ago, OnTime=1)
+    answered = logs.get_paginator
+
+    class Cut:
+        def paginate(self, **request):
+            for page in answered("filter_log_events").paginate(**request):
+                yield {"events": page["events"][:1]}
+
+    monkeypatch.setattr(logs, "get_paginator", lambda _: Cut())
+    (points,) = read(logs, ON_TIME)
+    assert len(points) == 3
+
+
+def test_denied_log_is_forbidden(logs):
+    client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
+    figures = LogFigures(NAMES, client=lambda: client, map_errors=map_caller_errors)
+    with Stubber(client) as answering:
+        answering.add_client_error("filter_log_events", "AccessDeniedException")
+        with pytest.raises(Forbidden, match="reading the log"):
+            figures._log("tick", {metrics.LATENESS}, start=NOW, end=NOW)

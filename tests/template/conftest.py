@@ -6,6 +6,7 @@ from tests.template.synthesis import Assembly, synthesize
 
 THREE = {f"queue-{number}": {"partitions": 4} for number in range(3)}
 EMAIL = "team@example.com"
+PAGER = "arn:aws:sns:eu-central-1:123456789012:pager"
 CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0a1b"
 AHEAD = {
     "partitions": 400,
@@ -41,6 +42,21 @@ def one_more(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """The same with a queue in front, which has as many partitions as there may be."""
     queues = {"ahead": AHEAD} | THREE
     return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("one_more"))
+
+
+@pytest.fixture(scope="session")
+def fifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """Fifty queues as they are by default."""
+    queues = {f"queue-{number}": {} for number in range(50)}
+    return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("fifty"))
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """A queue with metrics of its own, and one without, whose owners are mailed to; and the team's own runbooks."""
+    owners = {"measured": {"metrics": "queue", "owner": "mail-team@example.com"}, "plain": {"owner": PAGER}}
+    settings = {"queues": owners, "runbook_url": "https://wiki.example.com/runbooks"}
+    return synthesize(settings, tmp_path_factory.mktemp("measured"))
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,19 @@
-"""What goes wrong is reported."""
+"""What goes wrong is reported: by alarms on the deployment, and by the watch."""
 
 import re
 from pathlib import Path
 from typing import Any
 
-from infra.constructs.alarms import ticks_that_may_miss
-from tests.template.synthesis import Assembly
+from dueline.operations.watch import KINDS
+from tests.template.iam import allows, statements
+from tests.template.synthesis import Assembly, Template
 
 ROOT = Path(__file__).parents[2]
+MOST_FIRST_MAILS = 3
+
+
+def _alarms(template: Template) -> list[dict[str, Any]]:
+    return list(template.of_type("AWS::CloudWatch::Alarm").values())
 
 
 def _rings_on_silence(alarm: dict[str, Any]) -> bool:
@@ -15,28 +21,50 @@ def _rings_on_silence(alarm: dict[str, Any]) -> bool:
     return alarm["TreatMissingData"] == "missing" and alarm["InsufficientDataActions"] == alarm["AlarmActions"]
 
 
-def test_no_alarm_rings_in_a_new_deployment(three: Assembly) -> None:
-    for template in three.templates.values():
-        for alarm in template.of_type("AWS::CloudWatch::Alarm").values():
-            assert alarm["TreatMissingData"] == "notBreaching" or _rings_on_silence(alarm)
+def test_no_alarm_rings_in_a_new_deployment(measured: Assembly) -> None:
+    alarms = [alarm for template in measured.templates.values() for alarm in _alarms(template)]
+    silent = [alarm for alarm in alarms if alarm["TreatMissingData"] != "notBreaching"]
+    assert [alarm["MetricName"] for alarm in silent if _rings_on_silence(alarm)] == ["WorstLateness"]
+    assert len(silent) == 1
 
 
-def test_missing_ticks_grow_with_partitions(one_more: Assembly) -> None:
-    alarms = [one_more.queues[name].of_type("AWS::CloudWatch::Alarm").values() for name in ("queue-0", "ahead")]
-    of_ticks = [one for each in alarms for one in each if one.get("Statistic") == "SampleCount"]
-    assert [alarm["Threshold"] for alarm in of_ticks] == [5 * 4 - 2, 5 * 400 - 16]
-    assert ticks_that_may_miss(5 * 40) < 5
+def test_first_deployment_sends_three_mails_at_most(three: Assembly) -> None:
+    """CloudWatch mails that an alarm is OK when it has its first data; subscriptions are confirmed besides."""
+    first = [alarm for template in three.templates.values() for alarm in _alarms(template) if "OKActions" in alarm]
+    assert len(first) <= MOST_FIRST_MAILS
 
 
-def test_queue_owner_gets_its_alarms(neighbours: Assembly) -> None:
-    theirs = "arn:aws:sns:eu-central-1:123456789012:pager"
-    owned = {"emails": ["sns:dueline_emails_alarms"], "e": [theirs]}
-    for queue, template in neighbours.queues.items():
-        for alarm in template.of_type("AWS::CloudWatch::Alarm").values():
-            assert [template.spelled(topic) for topic in alarm["AlarmActions"][1:]] == owned.get(queue, [])
+def test_no_alarm_rings_for_one_event(three: Assembly) -> None:
+    for alarm in _alarms(three.core):
+        is_share = "Metrics" in alarm and alarm["DatapointsToAlarm"] >= 2
+        is_age_or_silence = alarm.get("Statistic") == "Maximum"
+        assert is_share or is_age_or_silence or alarm["Threshold"] > 1, alarm
+
+
+def test_only_pages_report_their_end(measured: Assembly) -> None:
+    for template in measured.templates.values():
+        for alarm in _alarms(template):
+            pages = "Ticket" not in str(alarm["AlarmActions"][0]) and "tickets" not in str(alarm["AlarmActions"][0])
+            assert alarm.get("OKActions", []) == (alarm["AlarmActions"] if pages else [])
+
+
+def test_queue_owner_gets_its_alarms(measured: Assembly, neighbours: Assembly) -> None:
+    for alarm in _alarms(measured.queues["measured"]):
+        own = [measured.queues["measured"].spelled(topic) for topic in alarm["AlarmActions"][1:]]
+        assert own == ["sns:dueline_measured_alarms"]
     [mail] = neighbours.queues["emails"].of_type("AWS::SNS::Subscription").values()
     assert (mail["Protocol"], mail["Endpoint"]) == ("email", "mail-team@example.com")
     assert not neighbours.queues["e"].of_type("AWS::SNS::Topic")
+
+
+def test_watch_may_publish_to_owners(measured: Assembly) -> None:
+    [role] = [role for id, role in measured.core.of_type("AWS::IAM::Role").items() if id.startswith("WatchRole")]
+    granted = [each for each in role["Policies"][0]["PolicyDocument"]["Statement"] if each["Action"] == "sns:Publish"]
+    theirs = "arn:aws:sns:eu-central-1:123456789012:pager"
+    for topic in ("sns:dueline-alarms", "sns:dueline-tickets", "sns:dueline_measured_alarms", theirs):
+        assert allows(statements(measured.core, {"Statement": granted}), "sns:Publish", topic), topic
+    assert not allows(statements(measured.core, {"Statement": granted}), "sns:Publish", f"{theirs}-of-others")
+    assert not allows(statements(measured.core, {"Statement": granted}), "sns:Publish", "sns:others-alarms")
 
 
 def test_alarm_email_is_subscribed(three: Assembly, traced: Assembly) -> None:
@@ -45,13 +73,13 @@ def test_alarm_email_is_subscribed(three: Assembly, traced: Assembly) -> None:
     assert not traced.core.of_type("AWS::SNS::Subscription")
 
 
-def test_each_runbook_has_an_alarm(neighbours: Assembly) -> None:
-    templates = neighbours.templates.values()
-    alarms = [one for template in templates for one in template.of_type("AWS::CloudWatch::Alarm").values()]
-    named = [re.findall(r"\. Runbook: docs/runbooks/([a-z-]+)\.md$", alarm["AlarmDescription"]) for alarm in alarms]
+def test_each_runbook_has_an_alarm_or_a_mail(measured: Assembly, three: Assembly) -> None:
+    alarms = [alarm for template in measured.templates.values() for alarm in _alarms(template)]
+    link = r"\. Runbook: https://wiki\.example\.com/runbooks/([a-z-]+)\.md$"
+    named = [re.findall(link, alarm["AlarmDescription"]) for alarm in alarms]
     assert {len(each) for each in named} == {1}
-    assert all(alarm["OKActions"] == alarm["AlarmActions"] for alarm in alarms)
+    assert " Runbook: docs/runbooks/" in _alarms(three.core)[0]["AlarmDescription"]
     pages = {page.stem for page in (ROOT / "docs" / "runbooks").glob("*.md")}
-    assert {page for (page,) in named} == pages
+    assert {page for (page,) in named} | {kind.page for kind in KINDS.values()} == pages
     table = (ROOT / "docs" / "operations.md").read_text()
     assert set(re.findall(r"^\| \[.*\]\(runbooks/([a-z-]+)\.md\) \|", table, re.MULTILINE)) == pages

@@ -8,11 +8,11 @@ import pytest
 
 from bench import cold
 from dueline.config import registry
-from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings
+from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
 from infra.bundle import PLATFORM, PYTHON
 from tests.template.synthesis import Assembly
 
-NAMES = ("ingest", "tick", "api", "planner", "ttl")
+NAMES = ("ingest", "tick", "api", "planner", "watch")
 
 
 def _function(assembly: Assembly, name: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def test_function_runs_its_handler_on_arm(three: Assembly, name: str) -> None:
 
 def test_functions_read_their_environment(three: Assembly) -> None:
     declared = {"deployment": "dueline", **dict(three.deployment)}
-    kinds = (Settings, TickSettings, ApiSettings, PeriodSettings, PeriodSettings)
+    kinds = (Settings, TickSettings, ApiSettings, PeriodSettings, WatchSettings)
     for name, kind in zip(NAMES, kinds, strict=True):
         read = asdict(kind.from_env(_function(three, name)["Environment"]["Variables"]))
         # Those of queues.yaml; names are in the golden templates.
@@ -56,12 +56,12 @@ def test_new_queue_changes_its_readers_only(three: Assembly, one_more: Assembly)
         return {name for name in NAMES if (_asset(assembly, name) / "registry.json").exists()}
 
     changed = {name for name in NAMES if _asset(three, name).name != _asset(one_more, name).name}
-    assert changed == reading(three) == reading(one_more) == {"ingest", "tick", "api", "planner", "ttl"}
+    assert changed == reading(three) == reading(one_more) == {"ingest", "tick", "api", "planner", "watch"}
 
 
 def test_cold_start_bench_uses_deployed_settings(three: Assembly) -> None:
     # Nobody waits for the guards.
-    assert set(cold.FUNCTIONS) == {*NAMES} - {"ttl"}
+    assert set(cold.FUNCTIONS) == {*NAMES} - {"watch"}
     for name in cold.FUNCTIONS:
         deployed, measured = _function(three, name)["Environment"]["Variables"], cold.environment(name)
         plain = {key: value for key, value in deployed.items() if key.startswith("POWERTOOLS_")}
@@ -72,7 +72,7 @@ def test_cold_start_bench_uses_deployed_settings(three: Assembly) -> None:
 def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) -> None:
     assert {name for name in NAMES if "ReservedConcurrentExecutions" in _function(three, name)} == set()
     reserved = {name: _function(thrifty, name).get("ReservedConcurrentExecutions") for name in NAMES}
-    assert reserved == {"ingest": None, "tick": 30, "api": 200, "planner": None, "ttl": None}
+    assert reserved == {"ingest": None, "tick": 30, "api": 200, "planner": None, "watch": None}
 
 
 def test_functions_know_every_queue(three: Assembly) -> None:

@@ -117,6 +117,7 @@ def _roles(assembly: Assembly) -> Iterator[list[dict[str, Any]]]:
 # What a service requests of KMS on behalf of who calls it, by what they may do there.
 NEEDS = {
     "sqs:SendMessage": ("sqs", ("kms:GenerateDataKey", "kms:Decrypt")),
+    "sns:Publish": ("sns", ("kms:GenerateDataKey", "kms:Decrypt")),
     "sqs:ReceiveMessage": ("sqs", ("kms:Decrypt",)),
     "s3:PutObject": ("s3", ("kms:GenerateDataKey", "kms:Decrypt")),
     "s3:GetObject": ("s3", ("kms:Decrypt",)),
@@ -135,7 +136,7 @@ def test_key_is_used_through_services_only(
         services = {NEEDS[action][0] for action in held & NEEDS.keys()}
         for service, actions in (NEEDS[action] for action in held & NEEDS.keys()):
             assert all(allows(granted, action, KEY, _via(service)) for action in actions), (service, held)
-        for service in {"sqs", "s3", "dynamodb", "secretsmanager"} - services:
+        for service in {"sqs", "s3", "sns", "dynamodb", "secretsmanager"} - services:
             assert not allows(granted, "kms:Decrypt", KEY, _via(service)), (service, held)
         assert not allows(granted, "kms:Decrypt", KEY)
         assert not held & {"kms:CreateGrant", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:*"}

@@ -10,14 +10,13 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.settings import RETRY_SECONDS, ActivePartitions, TicksFirst
-from dueline.config import metrics
 from dueline.config.environment import ApiSettings, Settings, TickSettings
 from dueline.config.registry import Registry
-from dueline.core import instant, rows
+from dueline.core import rows
 from dueline.core.ingest import InboundMessage, Ingest
 from dueline.core.job import JobId, Partition
 from dueline.core.message import Message
-from dueline.core.partitions import all_tick, without_tick
+from dueline.core.partitions import all_tick
 from dueline.core.threads import FAILED_FOR_SECONDS
 from dueline.errors import NotYet, QueueNotFound, Throttled, Unavailable
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
@@ -295,52 +294,6 @@ def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     answer = function("ingest").handler(event, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "not yet"}]}
     assert table.read([rows.job_key(there.id), rows.job_key(not_yet.id)]).rows.keys() == {rows.job_key(there.id)}
-
-
-# The watch
-
-
-def fence(table, partition, at):
-    key = rows.state_key(partition)
-    table.write([{"pk": key[0], "sk": key[1], "fence": instant.text(at)}])
-
-
-def test_fence_ahead_means_a_tick():
-    table = MemoryTable()
-    fence(table, of_emails(0), NOW + timedelta(seconds=240))
-    fence(table, of_emails(1), NOW - timedelta(seconds=1))
-    partitions = [of_emails(number) for number in range(3)]
-    result = without_tick(partitions, table=table, now=NOW)
-    assert (result.stopped, result.never) == ([of_emails(1)], [of_emails(2)])
-
-
-def test_unread_partition_is_not_reported():
-    class Leaving(MemoryTable):
-        def read(self, keys):
-            result = super().read(keys[1:])
-            return replace(result, unread=frozenset(keys[:1]))
-
-    result = without_tick([of_emails(0), of_emails(1)], table=Leaving(), now=NOW)
-    assert (result.stopped, result.never) == ([], [of_emails(1)])
-
-
-@pytest.mark.parametrize(("partitions_active", "stopped"), [(0, 0), (3, 0), (3, 2)])
-def test_watch_names_partitions_without_ticks(function, monkeypatch, capsys, caplog, partitions_active, stopped):
-    tick = function("tick")
-    table = MemoryTable()
-    for number in range(partitions_active):
-        fence(table, of_emails(number), NOW + timedelta(seconds=240 if number >= stopped else -1))
-    monkeypatch.setattr(tick, "DEPLOYMENT", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
-    tick.handler({"watch": True}, CONTEXT)
-    reply = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    named = {line.message: line.partitions for line in caplog.records if "tick" in line.message}
-    (counted,) = [line for line in reply if metrics.WITHOUT_TICK in line]
-    never = 9 - partitions_active
-    assert (counted[metrics.WITHOUT_TICK], counted[metrics.NEVER_TICKED]) == ([stopped], [never])
-    assert counted["deployment"] == "d"
-    assert named.get("no tick", []) == [str(of_emails(number)) for number in range(stopped)]
-    assert len(named["never a tick"]) == never
-    assert {"emails#3", "dueline-planner#0"} <= set(named["never a tick"])
 
 
 def test_grown_queue_is_seen_within_seconds(function, monkeypatch, clock):

@@ -52,7 +52,7 @@ def before(root, tmp_path_factory):
     return hashes(root, tmp_path_factory.mktemp("before"))
 
 
-@pytest.mark.parametrize("name", ["api", "ttl"])
+@pytest.mark.parametrize("name", ["api", "watch"])
 def test_asset_imports_from_itself_alone(name, tmp_path):
     """Modules that are imported late too; the other functions are started below."""
     bundle(name, tmp_path, registry=EMAILS, services=SERVICES, libraries=INSTALLED)

@@ -21,7 +21,7 @@ from dueline.core.job import Partition
 from dueline.core.message import Message, TypedText
 from dueline.errors import Unavailable
 from dueline.schedules.planner import Planned, PlanningMessage
-from functions.telemetry import DispatchMetrics, RecordingDispatcher, count, log, report
+from functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
 from tests.api_harness import CONTEXT, import_function, sqs_record
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.contract.answers import answering
@@ -38,13 +38,9 @@ def test_late_path_reports_by_queue_and_on_time(ingest, monkeypatch, capsys):
     late = [a_job(due=ingest.DEPLOYMENT.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
     monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: IngestResult(late=late)))
     ingest.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    [reported] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
-    assert (reported["queue"], reported["Dispatched"], reported["OnTime"], reported["Delayed"]) == (
-        "emails",
-        [3],
-        [1],
-        [2],
-    )
+    of_deployment, reported = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert of_deployment == {"deployment": "d", "LatePath": 3}
+    assert reported == {"deployment": "d", "queue": "emails", "Dispatched": 3, "OnTime": 1, "Delayed": 2}
 
 
 def test_ingest_function_reports_failed_messages(ingest, monkeypatch):
@@ -132,18 +128,19 @@ def test_step_that_cannot_be_hidden_comes_again(planner, monkeypatch):
 
 
 def reported(capsys):
-    return [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if "_aws" in line]
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
     done = Planned(submitted=Counter(emails=3, invoices=2), missed=Counter(emails=1), dropped=1)
     plans(planner, monkeypatch, done)
     planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    of_queues = {metric["queue"]: metric for metric in reported(capsys)}
-    assert (of_queues["emails"]["Planned"], of_queues["emails"]["Missed"]) == ([3], [1])
-    assert of_queues["invoices"]["Planned"] == [2]
-    assert "Missed" not in of_queues["invoices"]
-    assert [metric["PlansDropped"] for metric in of_queues.values() if "PlansDropped" in metric] == [[1]]
+    deployments, *of_queues = sorted(reported(capsys), key=lambda line: line.get("queue", ""))
+    assert deployments == {"deployment": "d", "PlansDropped": 1}
+    assert of_queues == [
+        {"deployment": "d", "queue": "emails", "Planned": 3, "Missed": 1},
+        {"deployment": "d", "queue": "invoices", "Planned": 2},
+    ]
 
 
 def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
@@ -157,28 +154,29 @@ def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
     monkeypatch.setattr(planner, "Planner", lambda **_: SimpleNamespace(run=run))
     planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
     [metric] = reported(capsys)
-    assert (metric["Planned"], metric["Dispatched"], metric["OnTime"], metric["Delayed"]) == ([1], [1], [0], [1])
+    assert (metric["Planned"], metric["Dispatched"], metric["OnTime"], metric["Delayed"]) == (1, 1, 0, 1)
 
 
 @pytest.mark.parametrize(("stalled", "queues"), [(0, []), (2, [{"invoices": 2}])])
-def test_watch_counts_stalled_schedules(planner, monkeypatch, capsys, caplog, stalled, queues):
-    watched(planner, monkeypatch, emails=0, invoices=stalled)
+def test_watch_notes_stalled_schedules(planner, monkeypatch, caplog, stalled, queues):
+    noted = watched(planner, monkeypatch, emails=0, invoices=stalled)
     planner.handler({"watch": True}, CONTEXT)
-    [metric] = reported(capsys)
-    assert metric["StandingStill"] == [stalled]
+    assert noted == [("schedules", stalled)]
     assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == queues
 
 
-def test_unreadable_queue_fails_the_watch_last(planner, monkeypatch, capsys):
-    watched(planner, monkeypatch, emails=Unavailable("no answer"), invoices=1)
+def test_unreadable_queue_fails_the_watch_last(planner, monkeypatch, caplog):
+    """And leaves it unnoted: what was not looked at is not well."""
+    noted = watched(planner, monkeypatch, emails=Unavailable("no answer"), invoices=1)
     with pytest.raises(Unavailable):
         planner.handler({"watch": True}, CONTEXT)
-    [metric] = reported(capsys)
-    assert metric["StandingStill"] == [1]
+    assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == [{"invoices": 1}]
+    assert noted == []
 
 
 def watched(planner, monkeypatch, **stalled_by_queue):
-    """Let the watch find so many schedules of each queue that stand still, or raise."""
+    """Let the watch find so many schedules of each queue that stand still, or raise; return what it notes."""
+    noted = []
 
     def revive(queue, *, until):
         if isinstance(stalled_by_queue[queue], Exception):
@@ -186,6 +184,9 @@ def watched(planner, monkeypatch, **stalled_by_queue):
         return stalled_by_queue[queue]
 
     monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=revive))
+    notes = SimpleNamespace(put=lambda watch, *, now, count: noted.append((watch, count)))
+    monkeypatch.setattr(planner, "NOTES", notes)
+    return noted
 
 
 # On time is what SQS shows within a minute of when it is due
@@ -239,42 +240,42 @@ def test_tick_reports_jobs_on_time(tick, monkeypatch, capsys):
     )
     monkeypatch.setattr(tick, "DEPLOYMENT", in_memory)
     tick.handler({"queue": EMAILS.queue, "partition": EMAILS.number}, CONTEXT)
-    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
-    assert (line["queue"], line["Dispatched"], line["OnTime"], line["Delayed"]) == ("emails", [5], [3], [2])
+    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (line["queue"], line["Dispatched"], line["OnTime"], line["Delayed"]) == ("emails", 5, 3, 2)
+    assert "_aws" not in line
+    # An idle one has nothing to say.
+    tick.handler({"queue": EMAILS.queue, "partition": EMAILS.number}, CONTEXT)
+    assert capsys.readouterr().out == ""
 
 
-# Lines of metrics and of the log
+# Lines of figures and of the log
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_queue_metrics_have_deployment_and_queue(capsys: pytest.CaptureFixture[str]) -> None:
-    report({}, deployment="d", of_queues={"emails": {metrics.DISPATCHED: 3, metrics.LATENESS: 0.0}})
+def test_queue_has_metrics_by_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = {metrics.DISPATCHED: 3, metrics.LATENESS: 61.5, metrics.PARKED: 1}
+    report({}, deployment="d", of_queues={"emails": figures, "invoices": figures}, measured={"invoices"})
+    plain, measured = lines(capsys)
+    assert plain == {"deployment": "d", "queue": "emails", "Dispatched": 3, "Lateness": 61.5, "Parked": 1}
+    (directive,) = measured.pop("_aws")["CloudWatchMetrics"]
+    assert measured == {**plain, "queue": "invoices"}
+    assert directive == {
+        "Namespace": "Dueline",
+        "Dimensions": [["deployment", "queue"]],
+        "Metrics": [{"Name": "Dispatched", "Unit": "Count"}, {"Name": "Lateness", "Unit": "Seconds"}],
+    }
+
+
+def test_deployment_has_metrics_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    report({metrics.INGESTED: 9, metrics.DEAD_LETTERS: 0, metrics.ON_TIME_SHARE: None}, deployment="d")
     (answer,) = lines(capsys)
-    assert answer["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Dueline"
-    assert answer["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["deployment", "queue"]]
-    assert (answer["deployment"], answer["queue"]) == ("d", "emails")
-    assert (answer["Dispatched"], answer["Lateness"]) == ([3.0], [0.0])
-
-
-def test_each_further_queue_has_a_line_of_metrics(capsys: pytest.CaptureFixture[str]) -> None:
-    of_queues = {name: {metrics.DISPATCHED: times} for times, name in enumerate(("emails", "invoices", "texts"), 1)}
-    report({metrics.INGESTED: 9}, deployment="d", of_queues=of_queues)
-    first, *others = lines(capsys)
-    answer = [(each["Dimensions"], each["Metrics"][0]["Name"]) for each in first["_aws"]["CloudWatchMetrics"]]
-    assert answer == [([["deployment"]], "Ingested"), ([["deployment", "queue"]], "Dispatched")]
-    assert (first["deployment"], first["queue"], first["Ingested"], first["Dispatched"]) == ("d", "emails", [9], [1])
-    assert [(each["queue"], each["Dispatched"]) for each in others] == [("invoices", [2]), ("texts", [3])]
-
-
-def test_metric_filters_read_a_requests_line(capsys: pytest.CaptureFixture[str]) -> None:
-    count({metrics.SUBMITTED: 2, metrics.DISPATCHED: 0}, deployment="d", queue="emails")
-    count({metrics.SUBMITTED: 0}, deployment="d", queue="emails")
-    assert capsys.readouterr().out == '{"deployment":"d","queue":"emails","Submitted":2}\n'
-    with pytest.raises(ValueError, match=metrics.PARKED):
-        count({metrics.PARKED: 1}, deployment="d", queue="emails")
+    (directive,) = answer.pop("_aws")["CloudWatchMetrics"]
+    assert answer == {"deployment": "d", "Ingested": 9, "DeadLetters": 0}
+    assert directive["Dimensions"] == [["deployment"]]
+    assert directive["Metrics"] == [{"Name": "DeadLetters", "Unit": "Count"}]
 
 
 def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
@@ -284,19 +285,10 @@ def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) 
 
 def test_zero_on_time_needs_delayed_jobs(capsys: pytest.CaptureFixture[str]) -> None:
     report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 2}})
-    report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 2, metrics.DELAYED: 0}})
-    report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 0}})
+    report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 2, metrics.DELAYED: 0, metrics.LATENESS: None}})
     late, in_time = lines(capsys)
-    assert (late["OnTime"], late["Delayed"]) == ([0], [2])
-    assert in_time["OnTime"] == [2]
-    assert "Delayed" not in in_time
-
-
-def test_unknown_lateness_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    report({}, deployment="d", of_queues={"emails": {metrics.LATENESS: None}})
-    assert capsys.readouterr().out == ""
-    report({}, deployment="d", of_queues={"emails": {metrics.LATENESS: 0.0}})
-    assert [line["Lateness"] for line in lines(capsys)] == [[0.0]]
+    assert (late["OnTime"], late["Delayed"]) == (0, 2)
+    assert in_time == {"deployment": "d", "queue": "emails", "OnTime": 2}
 
 
 def test_log_line_has_event_and_request_id(capsys: pytest.CaptureFixture[str]) -> None:
@@ -334,10 +326,3 @@ def test_debug_logs_no_payloads_or_tokens(
     assert [record.message for record in caplog.records if record.levelno < logging.INFO] == ["scheduled"]
     assert [line["message"] for line in lines(capsys)] == ["scheduled"]
     assert not any(secret in caplog.text for secret in (*secrets.values(), "the-payload"))
-
-
-def test_queue_has_six_metrics_at_most() -> None:
-    assert len(metrics.OF_A_QUEUE) <= 6
-    assert len(metrics.OF_SCHEDULES) <= 3
-    with pytest.raises(ValueError, match=metrics.PARKED):
-        report({}, deployment="d", of_queues={"emails": {metrics.PARKED: 1}})

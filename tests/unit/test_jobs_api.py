@@ -154,8 +154,7 @@ def test_job_the_table_throttles_is_buffered(api, monkeypatch, capsys):
     status, answer = request(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600})
     assert (status, answer["state"], submitted(api)) == (201, "accepted", (set(), [answer["id"]]))
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["Buffered"] for line in lines if "Buffered" in line] == [[1.0]]
-    assert [line["Submitted"] for line in lines if "Submitted" in line] == [1]
+    assert {"deployment": "d", "queue": "emails", "Submitted": 1, "Buffered": 1} in lines
 
 
 def test_repeat_is_200_with_the_first_job(api):
@@ -238,7 +237,7 @@ def call(api, capsys):
         reply = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
         counted = [line[metrics.API_FAULTS] for line in reply if metrics.API_FAULTS in line]
         assert all(line["deployment"] == "d" for line in reply if metrics.API_FAULTS in line)
-        return status, answer, sum(sum(each) for each in counted)
+        return status, answer, sum(counted)
 
     return call
 

@@ -380,6 +380,16 @@ def test_pauses_and_rates_are_restored(deployment):
     assert rows.read_rate(result[rows.rate_key("emails")])[0] == Rate.parse("5/s")
 
 
+def test_notes_of_the_watch_stay_in_the_backup(deployment):
+    """Which mails were sent is of the deployment that was backed up; they are no rows of a wrong table either."""
+    note = {"pk": rows.WATCH, "sk": "mails", "open": "[]"}
+    deployment.stores.table.write([note])
+    backup = lost(deployment)
+    assert note in backup.states(after=None).rows
+    a_restore(deployment, backup).apply()
+    assert rows.key(note) not in {rows.key(row) for row in deployment.stores.table.all()}
+
+
 def test_tables_that_are_interchanged_are_refused(deployment):
     class Interchanged(MemoryBackup):
         def states(self, *, after):

@@ -1,24 +1,17 @@
 """The TTL guard: while jobs wait for ticks that do not come, TTL collects nothing."""
 
-import json
 from datetime import timedelta
-from types import SimpleNamespace
 
 import boto3
-import pytest
 from moto import mock_aws
 
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.config import metrics
-from dueline.config.environment import PeriodSettings
-from dueline.config.registry import Registry
 from dueline.core import instant, rows
 from dueline.core.job import Partition
-from dueline.errors import NotYet, Throttled, Unavailable
+from dueline.errors import Throttled
 from dueline.operations.ttl_guard import MOST_EXPIRED, TtlGuard, TtlStatus
 from dueline.testing import MemoryTable, VirtualClock
-from tests.api_harness import CONTEXT, import_function
-from tests.builders import EMAILS, NOW, a_job, a_queue
+from tests.builders import EMAILS, NOW, a_job
 from tests.memory_operations import MemoryTimeToLive
 
 INVOICES = Partition(queue="invoices", number=0)
@@ -160,66 +153,6 @@ def test_expired_jobs_are_counted():
     (behind,) = world.guard().behind
     assert (behind.fence, behind.expired) == (NOW - timedelta(days=9), 3)
     assert MOST_EXPIRED == 1000
-
-
-# The function
-
-
-@pytest.fixture
-def function(monkeypatch):
-    """The function, read as on Lambda, with a queue and no network, and what it reads."""
-    settings = PeriodSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
-    module, world = import_function(monkeypatch, "ttl", settings, Registry({"emails": a_queue()})), World()
-    deployment = SimpleNamespace(table=world.table, clock=world.clock, spread=map)
-    deployment.ticked_partitions = lambda: [EMAILS, INVOICES]
-    monkeypatch.setattr(module, "DEPLOYMENT", deployment)
-    monkeypatch.setattr(module, "TIME_TO_LIVE", world.ttl)
-    return SimpleNamespace(module=module, world=world)
-
-
-def counted(capsys):
-    reported = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    (line,) = [line for line in reported if metrics.TTL_OFF in line]
-    return line[metrics.TTL_OFF], line["deployment"]
-
-
-def test_removed_partition_is_guarded(function, capsys, caplog):
-    function.world.waits(since=timedelta(hours=7), partition=INVOICES)
-    function.module.handler({}, CONTEXT)
-    (line,) = [line for line in caplog.records if line.message == "ttl switched off"]
-    due, reported = instant.text(NOW - timedelta(hours=7)), {"partition": "invoices#0", "fence": None, "expired": 0}
-    assert (line.partitions, counted(capsys)) == ([reported | {"first_due": due}], ([1], "d"))
-
-
-def test_unknown_schedules_fail_last(function, monkeypatch, capsys, caplog):
-    def unavailable():
-        raise Unavailable("no answer")
-
-    monkeypatch.setattr(function.module.DEPLOYMENT, "ticked_partitions", unavailable)
-    function.world.waits(since=timedelta(hours=7))
-    with pytest.raises(Unavailable, match="no answer"):
-        function.module.handler({}, CONTEXT)
-    assert counted(capsys) == ([1], "d")
-    function.world.clock.sleep(3600)
-    function.world.passes(function.world.clock.now())
-    with pytest.raises(Unavailable, match="no answer"):
-        function.module.handler({}, CONTEXT)
-    assert "ttl is off" in {line.message for line in caplog.records}
-
-
-def test_ttl_that_cannot_be_switched_off_rings(function, monkeypatch, capsys, caplog):
-    def refused(*, on):
-        raise NotYet("TimeToLive is active on a different AttributeName")
-
-    monkeypatch.setattr(function.world.ttl, "switch", refused)
-    function.world.waits(since=timedelta(hours=7))
-    function.module.handler({}, CONTEXT)
-    assert (counted(capsys), "ttl not switched" in {line.message for line in caplog.records}) == (([1], "d"), True)
-
-
-def test_that_ttl_is_on_is_reported_too(function, capsys):
-    function.module.handler({}, CONTEXT)
-    assert counted(capsys) == ([0], "d")
 
 
 def test_partitions_are_known_by_their_schedules():

@@ -71,20 +71,6 @@ def lines(monkeypatch):
 # The log
 
 
-def test_overlapped_job_is_logged_as_a_metric(lines):
-    for kind in (EventKind.OVERLAPPED, EventKind.SKIPPED):
-        log(Event(kind=kind, queue="emails", job="id"), deployment="shop")
-    overlapped, skipped = lines()
-    (reported,) = overlapped["_aws"]["CloudWatchMetrics"]
-    assert reported == {
-        "Namespace": "Dueline",
-        "Dimensions": [["deployment", "queue"]],
-        "Metrics": [{"Name": "Skipped"}],
-    }
-    assert (overlapped["Skipped"], overlapped["deployment"], overlapped["queue"]) == (1, "shop", "emails")
-    assert "_aws" not in skipped
-
-
 @pytest.mark.parametrize("kind", EventKind)
 def test_events_have_their_log_levels(lines, kind):
     log(Event(kind=kind, queue="emails", job="id", attempt=2))
@@ -322,12 +308,12 @@ def test_report_raises_nothing_and_still_logs(monkeypatch, caplog):
 
     logged = []
     monkeypatch.setattr(prometheus, "Metrics", Gone)
-    monkeypatch.setattr(log_module, "log", lambda event, *, deployment: logged.append((event.kind, deployment)))
+    monkeypatch.setattr(log_module, "log", lambda event: logged.append(event.kind))
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with caplog.at_level(logging.ERROR):
         connected = worker.connect("shop", session=None)
         for _ in range(2):
             connected.report(Event(kind=EventKind.OPENED, queue="emails"))
     connected.close()
-    assert logged == [(EventKind.OPENED, "shop")] * 2
+    assert logged == [EventKind.OPENED] * 2
     assert [record.exc_info[0] for record in caplog.records] == [FileNotFoundError]

@@ -45,17 +45,15 @@ export function dueWords({ counted, more, until, overdue }, points, step) {
 }
 
 export const History = ({ name, polled, hours }) => html`<${Loaded} polled=${polled} what="the last hours">
-  ${({ series, reason, from, to, period: step }) => (reason
-    ? html`<div class="notice"><strong>Lateness and throughput of the last hours are not known</strong>
-        <p>${reason}</p></div>`
-    : html`<div class="charts"><${Lateness} points=${series[name].lateness} ...${{ hours, from, to, step }} />
-        <${Throughput} series=${series[name]} ...${{ hours, from, to, step }} /></div>`)}<//>`;
+  ${({ series, from, to, period: step }) => html`<div class="charts">
+    <${Lateness} points=${series[name].lateness} ...${{ hours, from, to, step }} />
+    <${Throughput} series=${series[name]} ...${{ hours, from, to, step }} /></div>`}<//>`;
 
 function Lateness({ hours, points, ...range }) {
   const [at, most] = highest(points);
   const worst = most > 0 ? `At worst ${span(most)}, at ${clock(at * 1000)}.` : "No job was dispatched late.";
-  return html`<${Chart} title=${`Lateness, last ${plural(hours, "hour")}`} points=${points} format=${span} unit="late"
-    summary=${most < 0 ? "Nothing was reported." : worst} ...${range} />`;
+  return html`<${Chart} title=${`Lateness, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${span}
+    unit="late" summary=${worst} ...${range} />`;
 }
 
 function Throughput({ hours, series: { throughput: points, on_time, delayed }, ...range }) {

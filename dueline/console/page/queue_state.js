@@ -33,7 +33,7 @@ const STATES = [
   ["limited", "idle", (queue) => queue.rate && !isStopped(queue),
     ({ rate }) => `Its rate is limited to ${rate}`, () => 0],
   ["not known", "idle", (queue) => queue.on_time === undefined,
-    () => "CloudWatch has no recent metrics: whether the last hour's jobs were on time is not known", () => 0],
+    () => "The functions' logs were not read: whether the last hour's jobs were on time is not known", () => 0],
 ];
 const NO_ANSWER = -1;
 const HEALTHY = STATES.length;
@@ -56,20 +56,19 @@ export function sortWorstFirst(queues) {
   return ranked.sort((a, b) => a.rank - b.rank || bySize(a, b)).map(({ queue }) => queue);
 }
 
-/** The metrics that were polled, undefined where they could not be read or are old. */
+/** The figures that were polled, undefined where they could not be read or are old. */
 export const current = ({ data, error, age }) => (error || age > OLD_SECONDS ? undefined : data);
 
 /**
- * How late a queue is, by its overview and its metrics: lateness, on_time, overdue. `on_time` is null where nothing was
- * dispatched, and undefined where that is not known, as while no tick has reported a lateness.
+ * How late a queue is, by its overview and its figures: lateness, on_time, overdue. `on_time` is null where nothing was
+ * dispatched, and undefined where that is not known.
  */
 export function lastHour({ data, at }, metrics, name) {
   const series = metrics?.series[name];
   const overdue = data.next_due ? Math.max(0, (at - Date.parse(data.next_due)) / 1000) : 0;
   const since = (points, seconds) => (points ?? []).filter(([when]) => when >= at / 1000 - seconds);
   const lateness = Math.max(overdue, ...since(series?.lateness, RECENT_SECONDS).map(([, value]) => value));
-  const isKnown = since(series?.lateness, OLD_SECONDS + metrics?.period).length > 0;
-  const on_time = isKnown ? shareOf(since(series.on_time, HOUR), since(series.delayed, HOUR)) : undefined;
+  const on_time = series && shareOf(since(series.on_time, HOUR), since(series.delayed, HOUR));
   return { lateness, overdue: overdue > 0, on_time };
 }
 

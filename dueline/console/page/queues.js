@@ -16,7 +16,7 @@ export function Queues() {
   const metrics = usePolled(() => get("/console/figures"), METRICS_SECONDS);
   const [dialog, open] = useDialog(polled.refresh);
   const recent = current(metrics);
-  const { ttl_off: ttlOff, reason = metrics.error?.detail } = recent ?? {};
+  const ttlOff = recent?.ttl_off;
   const queues = polled.data?.queues.map(({ queue: name, ...queue }) =>
     ({ ...queue, name, ...lastHour({ data: queue, at: polled.at }, recent, name) }));
   return html`<${View} title="Queues" polled=${polled} seconds=${SECONDS} what="the queues">
@@ -24,8 +24,8 @@ export function Queues() {
       <${Table} caption="Queues, worst first" stack columns=${columns(open)} rows=${sortWorstFirst(queues)}
         keyOf=${({ name }) => name} classOf=${toneOf} />
       ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
-      ${reason && html`<p class="muted">On time is not known${
-        metrics.at && metrics.error && html` since <${Instant} at=${metrics.at} />`}: ${reason}</p>`}${dialog}`}<//>`;
+      ${metrics.error && html`<p class="muted">On time is not known${
+        metrics.at && html` since <${Instant} at=${metrics.at} />`}: ${metrics.error.detail}</p>`}${dialog}`}<//>`;
 }
 
 const TTL_OFF = html`<p class="notice bad">DynamoDB's TTL is off while jobs are hours late: no row is deleted until

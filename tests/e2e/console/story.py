@@ -12,6 +12,7 @@ from dueline import Client, Discard, NewJob, ReceivedJob, State, Worker
 from dueline.config import metrics
 from local.emulator import Emulator
 from local.endpoints import Endpoints
+from tests.e2e.console.figures import put_figures
 from tests.e2e.working import working
 from tests.waiting import wait_until
 
@@ -150,16 +151,13 @@ def _wait(client: Client, ids: list[str], state: State) -> None:
 
 
 def _measure(emulator: Emulator, endpoints: Endpoints) -> None:
-    """Write the metrics that CloudWatch makes of what the functions log: the local AWS makes none."""
-    cloudwatch, now = emulator.client("cloudwatch"), datetime.now(UTC).replace(second=0, microsecond=0)
-    for queue in endpoints.queues:
-        data = [each for minute in range(MINUTES) for each in _at(queue, minute, now, endpoints.name)]
-        for start in range(0, len(data), 500):
-            cloudwatch.put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data[start : start + 500])
+    """Log what functions logged of the last hours."""
+    lines = [_at(queue, minute) for queue in endpoints.queues for minute in range(MINUTES)]
+    put_figures(emulator, endpoints.name, lines)
 
 
-def _at(queue: str, minute: int, now: datetime, deployment: str) -> Iterator[dict[str, Any]]:
-    """Return a queue's metrics of so many minutes ago."""
+def _at(queue: str, minute: int) -> tuple[timedelta, dict[str, Any]]:
+    """Return a queue's figures of so many minutes ago."""
     jobs = int(_BUSY[queue] * (1.6 + math.sin(minute / 23)) * _chance.uniform(0.8, 1.2))
     late = queue == "campaigns" and minute < 4
     delayed = int(jobs * 0.3) if queue == "campaigns" and minute < 7 else 0
@@ -169,11 +167,8 @@ def _at(queue: str, minute: int, now: datetime, deployment: str) -> Iterator[dic
         metrics.DELAYED: delayed,
         metrics.LATENESS: (4 - minute) * 60.0 if late else 0.0,
     }
-    dimensions = [{"Name": n, "Value": v} for n, v in metrics.dimensions(deployment, queue).items()]
-    for name, value in values.items():
-        if value or name == metrics.LATENESS:
-            at = now - timedelta(minutes=minute)
-            yield {"MetricName": name, "Dimensions": dimensions, "Timestamp": at, "Value": float(value)}
+    shown = {name: value for name, value in values.items() if value}
+    return timedelta(minutes=minute), {"queue": queue, **shown}
 
 
 _BUSY = {"emails": 140, "invoices": 22, "campaigns": 260, "webhooks": 90, "billing": 35, "reminders": 6}

@@ -2,11 +2,11 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from dueline import Client, NewJob
 from dueline.config import metrics
 from local.emulator import Emulator
+from tests.e2e.console.figures import put_figures
 from tests.e2e.console.page import Page
 
 
@@ -40,17 +40,8 @@ def test_files_of_the_page_are_loaded_once(page: Page) -> None:
 
 def test_lateness_and_throughput_are_drawn(page: Page, emulator: Emulator) -> None:
     page.open("/queues/webhooks")
-    page.says(
-        "Lateness and throughput of the last hours are not known", "CloudWatch", "queues.yaml", "Retention", "7 d"
-    )
-    at = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=20)
-    values = {metrics.LATENESS: 125.0, metrics.DISPATCHED: 40.0, metrics.ON_TIME: 39.0, metrics.DELAYED: 1.0}
-    # The local AWS makes no metrics of what the functions log.
-    dimensions = [{"Name": name, "Value": value} for name, value in metrics.dimensions("console", "webhooks").items()]
-    data: list[dict[str, Any]] = [
-        {"MetricName": name, "Dimensions": dimensions, "Timestamp": at, "Value": value}
-        for name, value in values.items()
-    ]
-    emulator.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data)
+    page.says("No job was dispatched late.", "queues.yaml", "Retention", "7 d")
+    values = {metrics.LATENESS: 125.0, metrics.DISPATCHED: 40, metrics.ON_TIME: 39, metrics.DELAYED: 1}
+    put_figures(emulator, "console", [(timedelta(minutes=20), {"queue": "webhooks", **values})])
     page.open("/queues/webhooks")
     page.says("At worst 2 min 5 s", "40 jobs dispatched", "97.50 % on time")

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from dueline.aws.dynamodb import item, key_item
-from dueline.core import rows
+from dueline.core import instant, rows
 from dueline.core.job import Partition
 from tests.builders import a_job
 from tests.e2e.chaos.network_faults import failed
@@ -55,6 +55,18 @@ def stop_ticks_before_the_first(on_call: OnCall) -> None:
 
 def let_tick(on_call: OnCall) -> None:
     on_call.tick("emails", 0)
+
+
+def stop_the_watch(on_call: OnCall) -> None:
+    """Let the watch be stopped for longer than it may be silent."""
+    stop("watch")(on_call)
+    at = instant.text(datetime.now(UTC) - timedelta(minutes=20))
+    note = {"pk": rows.WATCH, "sk": rows.TICKS, "at": at, "count": 0}
+    on_call.emulator.client("dynamodb").put_item(TableName=on_call.names.state, Item=item(note))
+
+
+def let_watch(on_call: OnCall) -> None:
+    on_call.invoke("watch", {})
 
 
 def fail_a_tick(on_call: OnCall) -> None:
@@ -163,12 +175,12 @@ def comes_to_its_queue(on_call: OnCall) -> None:
 def guard_what_waits_for_hours(on_call: OnCall) -> None:
     stop("tick")(on_call)
     _let_wait(on_call, "invoices", timedelta(hours=7))
-    on_call.invoke("ttl", {})
+    on_call.invoke("watch", {})
 
 
 def catch_up(on_call: OnCall) -> None:
     on_call.emulator.client("lambda").delete_function_concurrency(FunctionName=on_call.names.function("tick"))
     on_call.tick("invoices", 0)
-    on_call.invoke("ttl", {})
+    on_call.invoke("watch", {})
     ttl = on_call.emulator.client("dynamodb").describe_time_to_live(TableName=on_call.names.table)
     assert ttl["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"

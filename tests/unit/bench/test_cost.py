@@ -13,7 +13,6 @@ from bench.bill import (
     DYNEIN,
     DYNEIN_BATCHED,
     LINGERING,
-    PRICES,
     PROVISIONED,
     RATES,
     Biller,
@@ -26,11 +25,11 @@ from bench.bill import (
     scheduler_bill,
     total,
     waited_seconds,
-    written_prices,
 )
 from bench.counted import LOG_EVENT_BYTES, Exchange, Meter, NotAsCharged, Step, step_of
 from bench.dynein import job_row
 from bench.payloads import PARTITIONS, SIZES, USUAL, json_of, largest_row_bytes, table_job
+from bench.prices import PRICES, written_prices
 from bench.schedules import ALONE, AMONG, Months
 from dueline.aws.sqs import SqsQueue
 from dueline.core import rows
@@ -44,6 +43,7 @@ DEPLOYED = Deployed(
     core_alarms=8,
     queue_metrics=6,
     core_metrics=4,
+    idle_metrics=4,
     access_log_bytes=274,
     log_days=30,
     logs_its_platform=True,

@@ -1,0 +1,113 @@
+"""The figures of queues, which the functions log as fields of lines: read from CloudWatch Logs."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any
+
+from dueline.aws.botocore_errors import map_botocore_errors
+from dueline.config import metrics
+from dueline.config.names import Names
+from dueline.core import instant
+from dueline.core.retry import in_lanes
+from dueline.errors import Unavailable
+from dueline.operations.observation import Points, Series
+
+# Which functions log what of queues, and of the deployment.
+_SENDERS = ("ingest", "planner", "tick")
+_FUNCTIONS = {metrics.DISPATCHED: (*_SENDERS, "api"), metrics.TTL_OFF: ("watch",)}
+# Of 1 MB each: no more of a log is read, and that is an error, for what is left out is not known.
+_MOST_PAGES = 50
+# A local AWS returns no more, and no token either.
+_MOST_EVENTS = 10_000
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class LogFigures:
+    """The figures of a deployment's queues. `client` returns boto3's for CloudWatch Logs, and is called when needed."""
+
+    def __init__(
+        self,
+        names: Names,
+        *,
+        client: Callable[[], Any],
+        map_errors: Callable[[str], AbstractContextManager[None]] = map_botocore_errors,
+    ) -> None:
+        self._names, self._client, self._map_errors = names, client, map_errors
+
+    def read(self, series: Sequence[Series], *, start: datetime, end: datetime, period: int) -> list[Points]:
+        """Return the points of each series. Raises Throttled or Unavailable, also where a log is too long or gone."""
+        points: list[dict[int, float]] = [defaultdict(float) for _ in series]
+        by_name = defaultdict[tuple[str | None, str], list[int]](list)
+        for index, each in enumerate(series):
+            by_name[each.queue, each.metric].append(index)
+        for at, line in self._lines({each.metric for each in series}, start=start, end=end):
+            slot = int(at.timestamp()) // period * period
+            for name, value in line.items():
+                for index in by_name.get((line.get("queue"), name), ()):
+                    before = points[index][slot]
+                    points[index][slot] = before + value if series[index].statistic == "Sum" else max(before, value)
+        return [[(instant.from_epoch_ms(1000 * slot), its[slot]) for slot in sorted(its)] for its in points]
+
+    def on_time(self, *, start: datetime, end: datetime) -> dict[str, tuple[float, float]]:
+        """Return how many jobs of each queue were on time, and how many were not. Raises as `read` does."""
+        counts = defaultdict[str, list[float]](lambda: [0.0, 0.0])
+        for _, line in self._lines({metrics.ON_TIME, metrics.DELAYED}, start=start, end=end):
+            for index, name in enumerate((metrics.ON_TIME, metrics.DELAYED)):
+                counts[line["queue"]][index] += line.get(name, 0)
+        return {queue: (on_time, delayed) for queue, (on_time, delayed) in counts.items()}
+
+    def _lines(
+        self, fields: set[str], *, start: datetime, end: datetime
+    ) -> Iterator[tuple[datetime, Mapping[str, Any]]]:
+        by_function = defaultdict[str, set[str]](set)
+        for field in fields:
+            for function in _FUNCTIONS.get(field, _SENDERS):
+                by_function[function].add(field)
+        logs = in_lanes(lambda each: self._log(*each, start=start, end=end), by_function.items())
+        for lines in logs:
+            yield from lines
+
+    def _log(
+        self, function: str, fields: set[str], *, start: datetime, end: datetime
+    ) -> list[tuple[datetime, Mapping[str, Any]]]:
+        """Return the lines of a function that have any of these fields."""
+        group, pattern = self._names.function_log(function), " || ".join(f"($.{name} = *)" for name in sorted(fields))
+        lines = list[tuple[datetime, Mapping[str, Any]]]()
+        with self._map_errors(f"reading the log {group}"):
+            for event in self._events(group, f"{{ {pattern} }}", start=start, end=end):
+                line = _parsed(event["message"])
+                if fields & line.keys():
+                    lines.append((instant.from_epoch_ms(event["timestamp"]), line))
+        return lines
+
+    def _events(self, group: str, pattern: str, *, start: datetime, end: datetime) -> Iterator[Mapping[str, Any]]:
+        pages = (
+            self._client()
+            .get_paginator("filter_log_events")
+            .paginate(
+                logGroupName=group,
+                filterPattern=pattern,
+                startTime=instant.epoch_ms(start),
+                endTime=instant.epoch_ms(end),
+            )
+        )
+        last = list[Mapping[str, Any]]()
+        for number, page in enumerate(pages):
+            if number == _MOST_PAGES:
+                raise Unavailable(f"the log {group} is too long: look at a shorter time")
+            yield from (last := page["events"])
+        if len(last) == _MOST_EVENTS:
+            begin = instant.from_epoch_ms(last[-1]["timestamp"]) + _MILLISECOND
+            yield from self._events(group, pattern, start=begin, end=end)
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    """Return a line, or nothing of one that is not of ours, as Lambda's own."""
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return {}
+    return line if isinstance(line, dict) else {}
