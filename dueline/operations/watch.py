@@ -198,7 +198,7 @@ def look_at_dead_letters(depths: Mapping[Condition, Callable[[], Depth]], *, spr
             missed = {Condition("unknown", f"dead letters of {state.about}"): what}
             sighting += Sighting(states=missed, unknown=frozenset({state}))
         elif depth:
-            sighting += Sighting(states={state: f"{depth:,} messages"})
+            sighting += Sighting(states={state: f"{depth:,} message{'' if depth == 1 else 's'}"})
             total = None if total is None else total + depth
     return sighting + Sighting(figures={metrics.DEAD_LETTERS: total})
 

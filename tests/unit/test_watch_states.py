@@ -234,7 +234,7 @@ def test_mail_has_queue_figure_and_link():
     subject, text = text_of(mail, deployment="shop", runbook="https://wiki/late-jobs.md")
     assert subject == "[page] shop: Jobs are late: emails"
     assert "emails: its oldest unsent job is 90 s late\n\nRunbook: https://wiki/late-jobs.md" in text
-    many = {Condition("dead_letters", f"queue-{number}"): "1 messages" for number in range(100)}
+    many = {Condition("dead_letters", f"queue-{number}"): "1 message" for number in range(100)}
     cut, _ = text_of(
         Mail(kind=KINDS["dead_letters"], topic="", is_over=False, figures=many), deployment="d", runbook=""
     )
