@@ -268,6 +268,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._return(self._forward("PUT", self._content()))
 
     def do_POST(self) -> None:
+        if "x-amz-target" not in self.headers:  # SNS, to which the watch publishes
+            self._return(self._forward("POST", self._content()))
+            return
         exchange = Exchange(
             operation=self.headers["x-amz-target"].rpartition(".")[2],
             body=self._content(),
