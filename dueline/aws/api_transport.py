@@ -93,6 +93,7 @@ class ApiTransport:
         self._sign, self._lanes, self._read_seconds, self._authorities = sign, lanes, read_seconds, authorities
         self._config: Any = config or Config()  # of which more is documented than typed
         self._sessions = PerProcess(lambda: cache(self._session_with))
+        self._open = PerProcess(list[Any])
 
     def send(self, method: str, path: str, body: str | bytes | None, *, headers: Mapping[str, str]) -> HttpResponse:
         """Send one request, once; of `headers` the content type alone is signed.
@@ -119,6 +120,11 @@ class ApiTransport:
         """Get what is at a URL that is signed already, once. Raises Unavailable when no answer comes."""
         return self._answer_to(AWSRequest(method="GET", url=url), request_line="GET of a payload")
 
+    def close(self) -> None:
+        """Close the connections that are kept. The next request opens new ones."""
+        for each in self._open():
+            each.close()
+
     def _answer_to(self, request: AWSRequest, *, request_line: str) -> HttpResponse:
         url, proxies = str(request.url), self._config.proxies
         on_the_way = get_environ_proxies(url) if proxies is None else proxies
@@ -129,10 +135,12 @@ class ApiTransport:
 
     def _session_with(self, proxies: tuple[tuple[str, str], ...]) -> Any:
         make: Any = URLLib3Session
-        return make(
+        made = make(
             verify=self._authorities or True,
             proxies=dict(proxies),
             proxies_config=self._config.proxies_config,
             timeout=(_CONNECT_SECONDS, self._read_seconds),
             max_pool_connections=self._lanes,
         )
+        self._open().append(made)
+        return made

@@ -4,10 +4,12 @@ import json
 import math
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import accumulate
+from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import Route
@@ -88,13 +90,17 @@ class Request:
         return json_text(self.payload) if self.text is None else self.text
 
 
-def json_text(payload: object) -> str:
+# What json.dumps calls with what is no JSON value, to write what it returns.
+Default = Callable[[Any], Any]
+
+
+def json_text(payload: object, *, default: Default | None = None) -> str:
     """Return a payload as JSON text, compact, with every character beyond ASCII escaped.
 
     Raises InvalidJob when it is no JSON value, or nests more than 200 levels deep.
     """
     try:
-        text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(payload, separators=(",", ":"), allow_nan=False, default=default)
     except RecursionError:
         raise InvalidJob(f"payload nests too deep: at most {MOST_LEVELS} levels are allowed") from None
     except (TypeError, ValueError) as error:

@@ -1,5 +1,6 @@
 """How a client finds its deployment, over real sockets."""
 
+import asyncio
 import json
 import os
 import threading
@@ -10,7 +11,7 @@ import pytest
 from botocore.config import Config
 from botocore.credentials import RefreshableCredentials
 
-from dueline import Client
+from dueline import AsyncClient, Client, InvalidJob, Patience
 from dueline.aws.api_transport import connect
 from dueline.errors import DeploymentNotFound, DuelineError, Forbidden, Unavailable
 from tests.fake_api_server import DROPPED, json_reply
@@ -61,6 +62,64 @@ def test_default_session_is_boto3s(api_server, monkeypatch):
     assert "/eu-west-3/execute-api/" in headers["authorization"]
 
 
+@pytest.mark.parametrize("options", [{}, {"direct": True}, {"linger": 0.1}, {"direct": True, "linger": 0.1}])
+def test_making_a_client_requests_nothing(api_server, options):
+    api_server.queues_reply = None
+    with Client.connect("sandbox", session=a_session(), **options) as client:
+        client.schedules("emails") if "direct" not in options else None
+        with pytest.raises(InvalidJob):
+            client.schedule("emails", object())
+    Client.connect().close()
+    assert api_server.requests == []
+
+
+def test_deployment_is_found_once(api_server):
+    api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
+    client = Client.connect("sandbox", session=a_session())
+    for number in range(3):
+        client.schedule("emails", number)
+    assert [each.path for each in api_server.requests] == ["/", *["/queues/emails/jobs"] * 3]
+
+
+def test_lookup_that_fails_is_retried(api_server):
+    api_server.script = [DROPPED, DROPPED, json_reply({"Parameter": {"Value": api_server.url}})]
+    Client.connect("sandbox", session=a_session(), patience=Patience(first_wait=0)).schedule("emails", 1)
+    assert api_server.requests[-1].path == "/queues/emails/jobs"
+
+
+def test_closed_client_keeps_no_connection(api_server):
+    client = Client.connect(url=api_server.url)
+    before = connections_of(client)
+    client.schedule("emails", 1)
+    assert connections_of(client) > before
+    client.close()
+    assert connections_of(client) == 0
+    client.schedule("emails", 2)
+    assert connections_of(client) > 0
+
+
+def connections_of(client):
+    """Return how many connections a client keeps open."""
+    transport = client._api._transport._connected
+    pools = [pool for each in (transport._open() if transport else ()) for pool in pools_of(each)]
+    return sum(each is not None and each.sock is not None for pool in pools for each in pool.pool.queue)
+
+
+def pools_of(session):
+    pools = session._manager.pools
+    return [pools[key] for key in pools.keys()]  # noqa: SIM118
+
+
+def test_async_client_closes_as_its_block_ends(api_server):
+    async def use():
+        async with AsyncClient.connect(url=api_server.url) as client:
+            await client.schedule("emails", 1)
+            assert connections_of(client.client) > 0
+        return client.client
+
+    assert connections_of(asyncio.run(use())) == 0
+
+
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
@@ -75,7 +134,7 @@ def test_default_session_is_boto3s(api_server, monkeypatch):
 def test_unreachable_deployment_says_why(api_server, answer, error):
     api_server.script = [answer]
     with pytest.raises(DuelineError, match="finding the deployment 'sandbox'") as raised:
-        Client.connect("sandbox", session=a_session())
+        Client.connect("sandbox", session=a_session(), patience=Patience(attempts=1)).queues()
     assert type(raised.value) is error
 
 
@@ -88,14 +147,14 @@ def test_unreachable_deployment_says_why(api_server, answer, error):
 )
 def test_incomplete_session_is_refused(api_server, session, error, says):
     with pytest.raises(error, match=says):
-        Client.connect(session=boto3.Session(**session))
+        Client.connect(session=boto3.Session(**session)).queues()
     assert api_server.requests == []
 
 
 def test_missing_profile_is_reported(monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(Forbidden, match="nobodys"):
-        Client.connect()
+        Client.connect().queues()
 
 
 def test_lost_credentials_are_reported(api_server, tmp_path):
@@ -104,6 +163,8 @@ def test_lost_credentials_are_reported(api_server, tmp_path):
     once.write_text(json.dumps(json_reply))
     (tmp_path / "config").write_text(f"[profile short]\nregion = eu-west-1\ncredential_process = cat {once}\n")
     client = Client.connect(url=api_server.url, session=boto3.Session(profile_name="short"))
+    with pytest.raises(Forbidden, match="still expired"):
+        client.queues()
     once.unlink()
     with pytest.raises(Forbidden, match=r"signing a request: .*once"):
         client.schedule("emails", 1)
