@@ -5,6 +5,7 @@ READY := $(VENV)/ready
 COMPILED := $(VENV)/compiled
 ENGINES := tests/contract/node_modules/ready
 AXE := tests/e2e/console/node_modules/ready
+SDK := tests/e2e/node_modules/ready
 MEASURES := $(VENV)/measures
 SITE := $(VENV)/site
 OURS := dueline functions infra local tests
@@ -68,12 +69,12 @@ check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/pytest -q -m "not thorough" tests/unit tests/contract dueline local
 
 test: $(SITE) ## Everything: lint, types, the documentation, and all tests, those against the deployed template included; PARTS="unit e2e" for some
-	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(AXE) $(COMPILED)
+	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(AXE) $(SDK) $(COMPILED)
 	@$(BIN)/python -m compileall -q -j 0 $(OURS)
 	@$(BIN)/python -m tests $(PARTS)
 
 test-busy: $(SITE) ## The same beside two busy loops: on a machine that has other things to do
-	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(AXE) $(COMPILED)
+	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(AXE) $(SDK) $(COMPILED)
 	@$(BIN)/python -m compileall -q -j 0 $(OURS)
 	@$(BIN)/python -m tests --busy 2 $(PARTS)
 
@@ -136,6 +137,7 @@ audit: $(READY) ## Ask PyPI and npm for known vulnerabilities of what is pinned,
 	$(BIN)/uv tool run pip-audit==2.10.1 --require-hashes --disable-pip --requirement requirements.lock
 	npm audit --prefix tests/contract
 	npm audit --prefix tests/e2e/console
+	npm audit --prefix tests/e2e
 	$(BIN)/uv tool run zizmor==1.32.0 --offline .github/workflows
 
 schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json, docs/queues.md and docs/licences.md from the code
@@ -147,7 +149,7 @@ golden: $(READY) ## Write again the templates that tests/template compares: read
 	$(BIN)/python -m tests.template.test_golden
 
 clean: ## Remove the virtual environment and all that was made
-	rm -rf $(VENV) $(dir $(ENGINES) $(AXE)) .local cdk.out .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(dir $(ENGINES) $(AXE) $(SDK)) .local cdk.out .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 # Marked as ready only at its end, so that an install that was cut off is begun again. uv is four times as fast as pip,
 # but does not read pip's configuration: where it finds no package index, pip does.
@@ -179,8 +181,9 @@ $(SITE): $(READY) docs/requirements.lock
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement docs/requirements.lock
 	@touch $@
 
-# What tests need of npm, marked like the above: a DynamoDB on Node, dynalite; and axe, which looks a page over.
-$(ENGINES) $(AXE): %/node_modules/ready: %/package.json %/package-lock.json
+# What tests need of npm, marked like the above: a DynamoDB on Node, dynalite; axe, which looks a page over; and AWS's
+# SDK, with which an example of the documentation runs.
+$(ENGINES) $(AXE) $(SDK): %/node_modules/ready: %/package.json %/package-lock.json
 	@command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || \
 		{ echo "the tests need Node 20 or later, with npm: https://nodejs.org" >&2; exit 1; }
 	@npm ci --prefix $* --loglevel=error --no-audit --no-fund >/dev/null

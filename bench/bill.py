@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import ceil
@@ -30,8 +30,11 @@ from bench.prices import (
 )
 from dueline.aws.clients import LANES
 from dueline.config import metrics
-from dueline.core.job import Route
+from dueline.core.dispatch import SWEEP_SECONDS
+from dueline.core.job import MAX_RETENTION, Route
 from dueline.core.message import BATCH_MESSAGES
+from dueline.core.rows import CANCELLATION_OUTLIVES_RETENTION
+from dueline.core.tick import SWEPT_JOBS
 from local.template import synthesize
 from tests.builders import RETENTION
 
@@ -174,10 +177,11 @@ class Biller:
         sent, grouped = step.sent * PRICES.sqs_million, step.grouped * PRICES.fair_million
         return lines({WRITES: writes * share, READS: reads * share, SQS: sent * share, FAIR: grouped * share})
 
-    def invocation(self, step: Step, *, jobs: float | None = None) -> Lines:
-        """Bill an invocation of a function: its requests, its time, and what it logs."""
+    def invocation(self, step: Step, *, jobs: float | None = None, sweeps: int = 0) -> Lines:
+        """Bill an invocation of a function: its requests, its time with that of sweeps, and what it logs."""
         share = 1 / (jobs or step.jobs)
-        gb_seconds = billed_seconds(step, self.deployed.memory_mb) * self.deployed.memory_mb / 1024
+        seconds = billed_seconds(step, self.deployed.memory_mb) + sweeps * SWEEP_SECONDS
+        gb_seconds = seconds * self.deployed.memory_mb / 1024
         time = PRICES.lambda_million + gb_seconds * PRICES.lambda_gb_second * MILLION
         logged = step.charged_log_bytes + (PLATFORM_BYTES if self.deployed.logs_its_platform else 0)
         return self.requests(step, jobs=jobs) + lines({FUNCTIONS: time * share, LOGS: self.logs(logged) * share})
@@ -296,7 +300,7 @@ class Load(NamedTuple):
 class Way(NamedTuple):
     """How jobs are submitted, so many in a call, and by which route.
 
-    `by` a `direct` client, or over `http` with ids that the library makes, there maybe `keyed` by the caller,
+    `by` a `direct` client, `invoked`, or over `http` with ids that the library makes, there `keyed` by the caller,
     `buffered` because the table throttles, or `lingering`: one by one, but by callers whose jobs travel together.
     """
 
@@ -308,12 +312,14 @@ class Way(NamedTuple):
 TENS, HTTP_ONE, HTTP_MANY = Way("direct", BATCH_MESSAGES), Way("http", 1), Way("http", CALL_JOBS)
 HTTP_ONE_BY_ONE, HTTP_SOON = "HTTP, one by one", "HTTP, due within 15 min, one by one"
 HTTP_CALLS = "HTTP, 100 a call"
+DIRECT_ONE_BY_ONE, DIRECT_IN_TENS = "direct client, one by one", "direct client, in tens"
 LINGER = f"HTTP, {CALLERS} callers at once, linger {LINGER_SECONDS * 1000:.0f} ms"
 WAYS = {
+    "invoke, one by one": Way("invoked", 1),
     HTTP_ONE_BY_ONE: HTTP_ONE,
     HTTP_CALLS: HTTP_MANY,
-    "direct client, one by one": Way("direct", 1),
-    "direct client, in tens": TENS,
+    DIRECT_ONE_BY_ONE: Way("direct", 1),
+    DIRECT_IN_TENS: TENS,
     "direct client, 100 a call": Way("direct", CALL_JOBS),
     HTTP_SOON: Way("http", 1, Route.DIRECT),
     "HTTP, due within 15 min, 100 a call": Way("http", CALL_JOBS, Route.DIRECT),
@@ -348,17 +354,11 @@ def jobs_together(step: Step) -> int:
     return step.jobs // step.calls["POST"]
 
 
-# The steps whose CPU time is compared, and how often they are counted. Dynein's submit is until its row is there, as
-# ours is.
-CPU_ROUNDS = 11
-CPU_STEPS = {
-    ("submit", "Dueline"): named("direct", Route.TABLE, CALL_JOBS, USUAL),
-    ("submit", "Dynein"): named(DYNEIN, "in", USUAL),
-    ("submit", "Dynein batched"): named(DYNEIN_BATCHED, "in", USUAL),
-    ("ingest", "Dueline"): named("ingest", Load(HIGH).ingested, Load(HIGH).partitions, USUAL),
-    ("tick", "Dueline"): named("tick", MOST_TICKED, USUAL),
-    ("tick", "Dynein"): named(DYNEIN, "out", Load(HIGH).polled, USUAL),
-    ("tick", "Dynein batched"): named(DYNEIN_BATCHED, "out", Load(HIGH).polled, USUAL),
+# A direct client's calls: the step, the row that it puts, and how long after the due time that is kept.
+CANCEL = "cancel"
+CALLS = {
+    "schedule": (named("direct", Route.TABLE, 1, USUAL), USUAL.name, RETENTION),
+    "cancel": (CANCEL, CANCEL, MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION),
 }
 
 
@@ -401,6 +401,8 @@ class Costs:
     def _submitted(self, way: Way, size: Size) -> Lines:
         if way.by == "lingering":
             way = Way("http", jobs_together(self.steps[LINGERING]))
+        if way.by == "invoked":
+            return self.biller.invocation(self.steps[named("http", way.route, way.jobs, size)])
         step = self.steps[named(way.by, way.route, way.jobs, size)]
         if way.by == "direct":
             return self.biller.requests(step)
@@ -413,7 +415,8 @@ class Costs:
         return by_lambda + self.biller.invocation(step)
 
     def _tick(self, step: Step, *, jobs: int) -> Lines:
-        return self.biller.invocation(step, jobs=jobs) + lines({SCHEDULES: PRICES.schedule_million / jobs})
+        invoked = self.biller.invocation(step, jobs=jobs, sweeps=ceil(step.jobs / SWEPT_JOBS))
+        return invoked + lines({SCHEDULES: PRICES.schedule_million / jobs})
 
 
 def figures(costs: Costs) -> Figures:
@@ -438,7 +441,7 @@ def figures(costs: Costs) -> Figures:
         "by_wait": {str(days): {name: total(bill) for name, bill in _after(costs, days).items()} for days in WAITS},
         "idle": idle,
         "write_units": write_units(costs.steps),
-        "cpu": cpu(costs.steps),
+        "calls": calls(costs),
         "counted": {name: asdict(step) for name, step in costs.steps.items()},
         "row_bytes": dict(costs.row_bytes),
         "deployed": asdict(costs.biller.deployed),
@@ -452,16 +455,19 @@ def write_units(steps: Mapping[str, Step]) -> Figures:
     return {what: {"by id": units[by_id], "by key": units[by_key]} for what, (by_id, by_key) in of.items()}
 
 
-def cpu(steps: Mapping[str, Step]) -> Figures:
-    """Return how many jobs each step takes in a second of CPU time, and Dueline's to the others'."""
-    speeds = defaultdict[str, dict[str, float]](dict)
-    for (step, who), name in CPU_STEPS.items():
-        speeds[step][who] = steps[name].jobs / steps[name].cpu_seconds
-    against = {
-        step: {who: by["Dueline"] / each for who, each in by.items() if who != "Dueline"} for step, by in speeds.items()
-    }
-    whole = {step: {who: round(each) for who, each in by.items()} for step, by in speeds.items()}
-    return {"jobs_a_second": whole, "against": against, "rounds": CPU_ROUNDS}
+def calls(costs: Costs) -> Figures:
+    """Return what a direct client's calls cost, one by one, of a job that is due in a day."""
+    figures = {}
+    for what, (name, row, kept) in CALLS.items():
+        step, row_bytes = costs.steps[name], costs.row_bytes[row]
+        figures[what] = {
+            "requests": sum(step.calls.values()),
+            "write units": step.writes,
+            "read units": step.reads,
+            "$ a million": total(costs.biller.requests(step)),
+            "$ a million, of its row": total(costs.biller.kept(row_bytes, days=1 + kept.days + TTL_DAYS)),
+        }
+    return figures
 
 
 def _at(costs: Costs, rate: int) -> dict[str, Lines]:

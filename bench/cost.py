@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -12,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count, product
 from pathlib import Path
+from random import Random
 from statistics import median
 from threading import Barrier
 from typing import Any
@@ -22,21 +24,38 @@ from bench.bill import Biller, Costs, Load, deployed, jobs_together, named
 from bench.counted import Step, step_of
 from bench.dynein import Dynein, job_row
 from bench.harness import Figures, Target, emulated_aws, expect, print_result, run_apart
-from bench.payloads import QUEUE, SIZES, USUAL, Size, json_of, largest_row_bytes, table_job
+from bench.payloads import QUEUE, SIZES, USUAL, Size, cancellation_bytes, json_of, largest_row_bytes, table_job
 from bench.stage import Stage, inbound_event, move_event, schedule_event
 from dueline import Client, NewJob
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core import rows
 from dueline.core.clock import SystemClock
-from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.job import Job, JobId, Partition, Route, State
 from dueline.core.message import BATCH_MESSAGES
 
 LATER = timedelta(days=1)
 _DELAYS = {Route.DIRECT: timedelta(seconds=60), Route.TABLE: LATER}
 # Beyond the fence when a row is written, and below that of the tick that follows.
-_WITHIN_A_LOOKAHEAD = timedelta(seconds=200)
+_WITHIN_A_LOOKAHEAD, _A_MINUTE = timedelta(seconds=140), 60.0
 _MOVES = "--moves"
+# The most that a million jobs of 1 KB may cost that are due in a day, and what a direct client's call may.
+_DOLLARS = {bill.DIRECT_ONE_BY_ONE: 0.84, bill.DIRECT_IN_TENS: 0.84, bill.HTTP_ONE_BY_ONE: 2.28}
+_ONE_WRITE: dict[str, float] = {"requests": 1, "write units": 1, "read units": 0}
+_CALLS = {"schedule": _ONE_WRITE, "cancel": {**_ONE_WRITE, "$ a million": 0.64}}
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
+
+# The steps whose CPU time is compared, and how often they are counted. Dynein's submit is until its row is there, as
+# ours is.
+CPU_ROUNDS = 11
+CPU_STEPS = {
+    ("submit", "Dueline"): named("direct", Route.TABLE, bill.CALL_JOBS, USUAL),
+    ("submit", "Dynein"): named(bill.DYNEIN, "in", USUAL),
+    ("submit", "Dynein batched"): named(bill.DYNEIN_BATCHED, "in", USUAL),
+    ("ingest", "Dueline"): named("ingest", Load(bill.HIGH).ingested, Load(bill.HIGH).partitions, USUAL),
+    ("tick", "Dueline"): named("tick", bill.MOST_TICKED, USUAL),
+    ("tick", "Dynein"): named(bill.DYNEIN, "out", Load(bill.HIGH).polled, USUAL),
+    ("tick", "Dynein batched"): named(bill.DYNEIN_BATCHED, "out", Load(bill.HIGH).polled, USUAL),
+}
 
 Once = Callable[[], Step]
 
@@ -52,9 +71,12 @@ def measure(scratch: Path, *, quick: bool) -> Figures:
     costs = Costs(
         steps={name: Step(**step) for name, step in counted.items()},
         biller=Biller(deployed=deployed(scratch)),
-        row_bytes={size.name: largest_row_bytes(json_of(size.payload(1))) for size in SIZES},
+        row_bytes={
+            **{size.name: largest_row_bytes(json_of(size.payload(1))) for size in SIZES},
+            bill.CANCEL: cancellation_bytes(),
+        },
     )
-    return bill.figures(costs)
+    return bill.figures(costs) | {"cpu": cpu(costs.steps)}
 
 
 def targets(figures: Figures) -> list[Target]:
@@ -69,11 +91,29 @@ def targets(figures: Figures) -> list[Target]:
         Target("write units of a key, of a job", of_job["by key"] - of_job["by id"], 2),
         Target("write units of a key, of a move", of_move["by key"] - of_move["by id"], 2),
         *(Target(f"cost in tens, of {who}", ours / price, most) for who, (price, most) in others.items()),
+        *(Target(f"$ a million: {way}", figures["by_way"][way][USUAL.name], most) for way, most in _DOLLARS.items()),
+        *(
+            Target(f"{what} of a direct {call}", figures["calls"][call][what], most)
+            for call, bounds in _CALLS.items()
+            for what, most in bounds.items()
+        ),
         *(
             Target(f"CPU: {step}, jobs a CPU second", jobs[step]["Dueline"], 10_000, at_most=False)
             for step in ("tick", "ingest")
         ),
     ]
+
+
+def cpu(steps: Mapping[str, Step]) -> Figures:
+    """Return how many jobs each step takes in a second of CPU time, and Dueline's to the others'."""
+    speeds = defaultdict[str, dict[str, float]](dict)
+    for (step, who), name in CPU_STEPS.items():
+        speeds[step][who] = steps[name].jobs / steps[name].cpu_seconds
+    against = {
+        step: {who: by["Dueline"] / each for who, each in by.items() if who != "Dueline"} for step, by in speeds.items()
+    }
+    whole = {step: {who: round(each) for who, each in by.items()} for step, by in speeds.items()}
+    return {"jobs_a_second": whole, "against": against, "rounds": CPU_ROUNDS}
 
 
 class Counting:
@@ -98,6 +138,7 @@ class Counting:
                 yield named(which, "in", size), partial(self.dynein_ingest, dynein, size)
                 for jobs in dict.fromkeys(load.polled for load in loads):
                     yield named(which, "out", jobs, size), partial(self.dynein_poll, dynein, size, jobs)
+        yield bill.CANCEL, self.cancel
         for jobs in (1, bill.CALL_JOBS):
             yield named("keyed", Route.TABLE, jobs, USUAL), partial(self._http, USUAL, Route.TABLE, jobs, with_=_keys)
         together = self._together
@@ -115,6 +156,11 @@ class Counting:
             jobs=jobs,
             is_right=lambda answers: all(getattr(each, "route", None) is route for each in answers),
         )
+
+    def cancel(self) -> Step:
+        client, [payload] = self._stage.client, self._payloads(USUAL, 1)
+        job = client.schedule(QUEUE, payload, delay=LATER)
+        return self._counted(lambda: client.cancel(job.id), jobs=1, is_right=lambda state: state is State.CANCELLED)
 
     def _http(self, size: Size, route: Route, jobs: int, *, with_: Any = None) -> Step:
         others = (with_ or _ids)(route, [next(self._numbers) for _ in range(jobs)])
@@ -148,7 +194,7 @@ class Counting:
 
     def tick(self, size: Size, jobs: int) -> Step:
         partition, due = self._stage.partition(), datetime.now(UTC) + _WITHIN_A_LOOKAHEAD
-        self._stage.put(rows.job_row(job) for job in self._jobs(size, jobs, [partition], due=due))
+        self._stage.put(rows.job_row(job) for job in self._jobs(size, jobs, [partition], due=due, within=_A_MINUTE))
         event = {"queue": partition.queue, "partition": partition.number}
         step = self.invoked("tick", event, jobs=jobs, is_right=lambda answer: answer is None)
         expect(step.items.get("SendMessageBatch", 0) == jobs, step)
@@ -189,10 +235,13 @@ class Counting:
     def _payloads(self, size: Size, jobs: int) -> list[dict[str, Any]]:
         return [size.payload(next(self._numbers)) for _ in range(jobs)]
 
-    def _jobs(self, size: Size, jobs: int, partitions: Sequence[Partition], *, due: datetime) -> list[Job]:
-        due, of = due.replace(microsecond=0), partitions
+    def _jobs(
+        self, size: Size, jobs: int, partitions: Sequence[Partition], *, due: datetime, within: float = 0.0
+    ) -> list[Job]:
+        due, of, chance = due.replace(microsecond=0), partitions, Random(jobs)
+        dues = [due + timedelta(milliseconds=int(within * 1000 * chance.random())) for _ in range(jobs)]
         return [
-            table_job(json_of(payload), partition=of[at % len(of)], due=due, number=next(self._numbers))
+            table_job(json_of(payload), partition=of[at % len(of)], due=dues[at], number=next(self._numbers))
             for at, payload in enumerate(self._payloads(size, jobs))
         ]
 
@@ -220,7 +269,9 @@ class _SlowApi:
     def __init__(self) -> None:
         self.requests = 0
 
-    def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpResponse:
+    def send(
+        self, method: str, path: str, body: str | None, *, headers: Mapping[str, str], queue: str | None = None
+    ) -> HttpResponse:
         if method == "GET":
             # As an older deployment does: jobs go under keys.
             return HttpResponse(request=path, status=200, headers={}, body=b'{"queues":[]}')
@@ -277,7 +328,7 @@ def main(*, quick: bool) -> None:
         once()
     counted = {bill.LINGERING: asdict(lingered)}
     for name, once in steps.items():
-        rounds = bill.CPU_ROUNDS if name in bill.CPU_STEPS.values() else 2
+        rounds = CPU_ROUNDS if name in CPU_STEPS.values() else 2
         counted[name] = asdict(_counted(once, rounds=1 if quick else rounds))
     print_result(counted)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from local.emulator import CREDENTIALS, REGION, Emulator
 from local.template import ROOT
 
 RESULTS = Path(__file__).parent / "results"
+# Before a schedule was one request.
+FORMER = "df83bb7"
 _STOP_SECONDS = 10
 _READY_SECONDS = 60.0
 
@@ -86,14 +89,29 @@ def python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", module, *arguments]
 
 
-def run_apart(module: str, *arguments: str, log: Path, environment: Mapping[str, str] | None = None) -> Any:
-    """Run a module in a process in which nothing else computes; return its result. Raises RuntimeError if it fails."""
+def run_apart(
+    module: str, *arguments: str, log: Path, environment: Mapping[str, str] | None = None, tree: Path = ROOT
+) -> Any:
+    """Run a module of a tree in a process in which nothing else computes; return its result.
+
+    Raises RuntimeError if it fails.
+    """
     with log.open("w") as errors:
         command = python(module, *arguments)
-        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, check=False)
+        done = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=errors, check=False)
     if done.returncode:
         raise RuntimeError(f"{module} failed: {log.read_text()[-2000:]}")
     return json.loads(done.stdout)
+
+
+def former_tree(folder: Path) -> Path | None:
+    """Write the tree of the former commit, beside which times are measured, into a folder; None without its history."""
+    archive = folder.with_suffix(".tar")
+    write = ["git", "archive", "--output", str(archive), FORMER]
+    if subprocess.run(write, cwd=ROOT, capture_output=True, check=False).returncode:
+        return None
+    shutil.unpack_archive(archive, folder, filter="data")
+    return folder
 
 
 def print_result(result: Any) -> None:

@@ -64,7 +64,8 @@ PERIOD, LOOKAHEAD = 15, 60
 PERIODS = {"tick_period": PERIOD, "lookahead": LOOKAHEAD, "lease": 12, "direct_horizon": 75, "local_run": True}
 DEPLOYED: dict[str, Any] = {"name": "lateness", "queues": {**dict.fromkeys(PLAIN), EXACT: {"precise": True}}}
 KILLED_QUEUE = PLAIN[0]
-_OURS, _OTHERS = Load(first=6, steady=114, rush=2000), Load(first=5, steady=25, rush=2000)
+# What is due within a period of the first tick goes at once.
+_OURS, _OTHERS = Load(first=PERIOD + 5, steady=105, rush=2000), Load(first=5, steady=25, rush=2000)
 _FLOOR, _SMALL = Load(first=5, steady=8, rush=2000), Load(first=4, steady=4, rush=100)
 _INGESTED_A_SECOND, _INGEST_SECONDS, _STORED_A_SECOND, _SENT_A_SECOND = 250, 4, 400, 300
 _WARMING_JOBS, _NOT_IN_THIS_RUN_SECONDS = 200, 86_400.0
@@ -75,7 +76,8 @@ _VISIBILITY_SECONDS = 15
 _CALLS_AT_ONCE = 32
 _UNUSED_PARTITION = 998
 _DYNEIN_TABLE = "dynein"
-_TO_A_CONSUMER = {"p95": 1.2, "p99": 1.5}
+# The local AWS looks each 0.1 s for what is due. All at once, it is the sends that take their time.
+_TO_A_CONSUMER = {FLOW: {"p50": 0.13, "p95": 0.19, "p99": 0.3}, RUSH: {"p95": 1.2, "p99": 1.5}}
 
 
 def measure(scratch: Path, *, quick: bool) -> Figures:
@@ -100,7 +102,7 @@ def targets(figures: Figures) -> list[Target]:
     consumer = [
         Target(f"lateness {name} to a plain SQS consumer, {kind}", contenders[OURS][kind][name], bound, unit=" s")
         for kind in (FLOW, RUSH)
-        for name, bound in _TO_A_CONSUMER.items()
+        for name, bound in _TO_A_CONSUMER[kind].items()
     ]
     p99 = {kind: round(contenders[WORKER][kind]["p99"] * 1000, 1) for kind in (FLOW, RUSH)}
     return [

@@ -53,7 +53,14 @@ def json_of(payload: dict[str, Any]) -> str:
 
 def largest_row_bytes(payload: str) -> int:
     """Return the bytes that DynamoDB counts of the row of a job with a payload, at most."""
-    # The fewer zeros a number ends with, the longer it is.
-    due = datetime(2026, 11, 21, second=1, tzinfo=UTC)
-    partition = Partition(queue=QUEUE, number=PARTITIONS - 1)
-    return row_bytes(rows.job_row(table_job(payload, partition=partition, due=due, number=1)))
+    return row_bytes(rows.job_row(table_job(payload, partition=_LAST, due=_DUE, number=1)))
+
+
+def cancellation_bytes() -> int:
+    """Return the bytes that DynamoDB counts of the row of a cancellation, at most."""
+    return row_bytes(rows.cancellation_row(table_job("1", partition=_LAST, due=_DUE, number=1).id, at=_DUE))
+
+
+# The fewer zeros a number ends with, the longer it is.
+_DUE = datetime(2026, 11, 21, second=1, tzinfo=UTC)
+_LAST = Partition(queue=QUEUE, number=PARTITIONS - 1)

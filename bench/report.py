@@ -15,7 +15,7 @@ from bench.load import FLOW
 from bench.payloads import USUAL
 from local.template import ROOT
 
-SCRIPTS = ("cost", "lateness", "redis", "growth", "scale", "overload", "schedules", "cold")
+SCRIPTS = ("cost", "calls", "lateness", "redis", "growth", "scale", "overload", "schedules", "cold")
 DOCS, COST, README = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "cost.md", ROOT / "README.md"
 LINE = 120
 # A shop's queues: by which way so many million jobs a month are scheduled, over how many partitions.
@@ -24,6 +24,7 @@ SHOP = (
     ("`retries`: minutes ahead, one by one", 5, bill.HTTP_SOON, 1),
     ("`campaigns`: a million a day, a day ahead, 100 a call", 30, bill.HTTP_CALLS, 4),
 )
+WAYS = (bill.DIRECT_ONE_BY_ONE, bill.DIRECT_IN_TENS, bill.HTTP_ONE_BY_ONE)
 Results = Mapping[str, Result]
 
 
@@ -41,7 +42,7 @@ def reported(folder: Path = RESULTS) -> dict[Path, str]:
             "cpu": _cpu(results["cost"].figures["cpu"]),
             **{name: tables(result) for name, result in results.items()},
         },
-        COST: {"example": _example(results["cost"].figures)},
+        COST: {"example": _example(results["cost"].figures), "ways": _ways(results["cost"].figures)},
         README: {"figures": _headline(results)},
     }
     return {path: marked(path.read_text(), of) for path, of in sections.items()}
@@ -230,6 +231,15 @@ def _example(cost: Figures) -> str:
     return table(("a month, us-east-1", "$ each", "$"), [*cells, whole])
 
 
+def _ways(cost: Figures) -> str:
+    """Return what a million jobs, and cancels, cost by each way, from the usual one on."""
+    rows = [
+        (way, dollars(cost["by_way"][way][USUAL.name]), dollars(cost["by_wait"]["1"][bill.SCHEDULER])) for way in WAYS
+    ]
+    rows.append(("direct client, cancels", dollars(cost["calls"]["cancel"]["$ a million"]), ""))
+    return table(("$ a million, 1 KB, a day ahead", "Dueline", "EventBridge Scheduler"), rows)
+
+
 def _cost(figures: Figures) -> str:
     by_way, by_rate, by_wait = (figures[name] for name in ("by_way", "by_rate", "by_wait"))
     sizes = list(next(iter(by_way.values())))
@@ -241,6 +251,7 @@ def _cost(figures: Figures) -> str:
         f"The row of 1 KB is packed to {figures['row_bytes'][USUAL.name]} B. Of callers that linger, a request carries"
         f" {figures['together']} jobs.",
         grid("DynamoDB write units, 1 KB", figures["write_units"]),
+        grid("direct client, one job of 1 KB, due in a day", figures["calls"]),
         _prices("$ a million jobs at", {per_second(rate): prices for rate, prices in by_rate.items()}),
         _prices(
             "$ a million jobs that wait", {f"{days} day{'s' * (days != '1')}": each for days, each in by_wait.items()}
@@ -257,6 +268,20 @@ def _prices(heading: str, columns: Mapping[str, Mapping[str, float]]) -> str:
     names = next(iter(columns.values()))
     rows = ((name, *(dollars(prices[name]) for prices in columns.values())) for name in names)
     return table((heading, *columns), rows)
+
+
+def _calls(figures: Figures) -> str:
+    rows = {
+        f"{engine}, {when}": {
+            "requests": len(each["requests"]),
+            **{f"{who}, ms": ms for who, ms in each["p50_ms"].items()},
+            "ratio": each["ratio"],
+            **{f"{who}, CPU ms": ms for who, ms in each["cpu_ms"].items()},
+        }
+        for engine, by in figures.items()
+        for when, each in by.items()
+    }
+    return grid("a direct schedule", rows)
 
 
 def _lateness(figures: Figures) -> str:
@@ -422,6 +447,7 @@ def _cold(figures: Figures) -> str:
 
 _TABLES: dict[str, Callable[[Any], str]] = {
     "cost": _cost,
+    "calls": _calls,
     "lateness": _lateness,
     "redis": _redis,
     "growth": _growth,

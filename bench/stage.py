@@ -79,7 +79,7 @@ def context(function: str) -> Any:
     return SimpleNamespace(
         function_name=function,
         memory_limit_in_mb=512,
-        invoked_function_arn=f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}",
+        invoked_function_arn=f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}:live",
         aws_request_id=_REQUEST_ID,
         get_remaining_time_in_millis=lambda: 300_000,
     )
@@ -180,6 +180,7 @@ class Lambdas:
             yield
         finally:
             resources.breaker.cache_clear()
+            resources.submit.cache_clear()
 
 
 class Stage:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "licences.md"
-LOCKS = (ROOT / "tests" / "contract", ROOT / "tests" / "e2e" / "console")
+LOCKS = tuple(ROOT / "tests" / folder for folder in ("contract", "e2e", "e2e/console"))
 PINNED = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[^]]*])?==([^\s;\\]+)", re.MULTILINE)
 # What goes where a user's data is: all else is on the machine that builds, deploys or tests.
 WITH_THE_LIBRARY = ("boto3", "botocore", "jmespath", "python-dateutil", "s3transfer", "six", "urllib3")

@@ -171,7 +171,7 @@ ERRORS = (
     ErrorKind(InvalidJob, "invalid_job", 400, exit_code=2),
     ErrorKind(PayloadTooLarge, "payload_too_large", 413, exit_code=2),
     ErrorKind(InvalidSchedule, "invalid_schedule", 400, exit_code=2),
-    ErrorKind(Forbidden, "forbidden", 403, exit_code=5, over_http=False),
+    ErrorKind(Forbidden, "forbidden", 403, exit_code=5),
     ErrorKind(DeploymentNotFound, "deployment_not_found", 404, exit_code=3, over_http=False),
     ErrorKind(QueueNotFound, "queue_not_found", 404, exit_code=3),
     ErrorKind(JobNotFound, "job_not_found", 404, exit_code=3),

@@ -43,8 +43,11 @@ def current() -> TraceContext | None:
         return None
     carrier: dict[str, str] = {}
     try:
-        from opentelemetry import propagate
+        from opentelemetry import context, propagate
 
+        # Each propagator would look for its own in an empty one.
+        if not context.get_current():
+            return None
         propagate.inject(carrier)
     except Exception:
         # Which propagators there are, the environment says, and any package may bring one.

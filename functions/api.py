@@ -29,9 +29,9 @@ from dueline.core.payloads import begin
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.status import moved_status, status_of, status_under, submitted_statuses
 from dueline.core.trace import TraceContext
-from dueline.errors import DuelineError, JobNotFound
+from dueline.errors import DuelineError, InvalidJob, JobNotFound
 from dueline.operations import control
-from functions.http import answers, problems, request_log, requests
+from functions.http import answers, callers, problems, request_log, requests
 from functions.queue_registry import REGISTRY as PUBLISHED
 from functions.telemetry import log
 
@@ -64,12 +64,24 @@ def set_deadline(app: APIGatewayHttpResolver, call: Callable[..., Any]) -> Any:
     return call(app)
 
 
-app.use(middlewares=[set_deadline, problems.no_route_of_lines, request_log.record_request])
+app.use(
+    middlewares=[
+        set_deadline,
+        callers.only_what_the_alias_may,
+        problems.no_route_of_lines,
+        request_log.record_request,
+    ]
+)
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Answer one HTTP request."""
+    """Answer one HTTP request, or one in the same form that came by an alias."""
+    if not callers.is_from_gateway(context.invoked_function_arn):
+        try:
+            event = callers.trusted_event(event, function_arn=context.invoked_function_arn)
+        except InvalidJob as error:
+            return problems.refused_event(error)
     if "/schedules" in event["rawPath"]:
         with_schedules()
     return app.resolve(event, context)

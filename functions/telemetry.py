@@ -123,7 +123,7 @@ class RecordingDispatcher(Dispatcher):
         """Return a dispatcher that sends as another one does."""
         return cls(**{each.name: getattr(dispatcher, each.name) for each in fields(dispatcher)}, dispatched=dispatched)
 
-    def dispatch(self, jobs: Sequence[Job], *, until: float) -> DispatchResult:
-        result = super().dispatch(jobs, until=until)
+    def dispatch(self, jobs: Sequence[Job], *, until: float, swept_from: datetime | None = None) -> DispatchResult:
+        result = super().dispatch(jobs, until=until, swept_from=swept_from)
         self.dispatched.record(result.dispatched, now=self.clock.now())
         return result

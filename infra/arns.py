@@ -56,7 +56,10 @@ class Arns:
 
     def live(self, name: str) -> str:
         """The alias of a function's current version, which stays when a version goes."""
-        function = f"{self._names.function(name)}:{LIVE}"
+        return self.alias(name, LIVE)
+
+    def alias(self, name: str, alias: str) -> str:
+        function = f"{self._names.function(name)}:{alias}"
         return self._stack.format_arn(
             service="lambda", resource="function", resource_name=function, arn_format=ArnFormat.COLON_RESOURCE_NAME
         )

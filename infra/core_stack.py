@@ -39,13 +39,10 @@ class CoreStack(Stack):
         self._planner = planner = Planner(self, "Planner", deployment=deployment)
         api = JobsApi(self, "Api", deployment=deployment)
         # What reads rows changes before the API, which writes them.
-        api.live.node.add_dependency(ingest.live, tick.live, planner.live)
+        api.deploy_after(ingest.live, tick.live, planner.live)
         planner.refuse_others(ingest.function, tick.function, api.function)
         group = ScheduleGroup(self, "Scheduler", deployment=deployment)
-        self._publish("ApiId", names.api_id_parameter, api.http.api_id)
-        self._publish("ApiUrlParameter", names.api_url_parameter, api.url)
-        self._publish("Settings", names.settings_parameter, self.to_json_string(asdict(api.settings)))
-        self._publish("Schema", names.schema_parameter, json.dumps(PUBLISHED_SCHEMAS))
+        self._publish_api(names, api)
         CfnOutput(self, "ApiUrl", value=api.url)
         topics = topics_of_deployment(self, deployment=deployment)
         self._watch = watch = Watch(self, "Watch", deployment=deployment)
@@ -66,6 +63,13 @@ class CoreStack(Stack):
             rule=rule.arn,
         )
         invocations.node.add_dependency(*others)
+
+    def _publish_api(self, names: Names, api: JobsApi) -> None:
+        self._publish("ApiId", names.api_id_parameter, api.http.api_id)
+        self._publish("ApiUrlParameter", names.api_url_parameter, api.url)
+        self._publish("ApiFunction", names.api_function_parameter, api.function.function_arn)
+        self._publish("Settings", names.settings_parameter, self.to_json_string(asdict(api.settings)))
+        self._publish("Schema", names.schema_parameter, json.dumps(PUBLISHED_SCHEMAS))
 
     def _publish(self, id: str, parameter: str, value: str) -> None:
         StringParameter(self, id, parameter_name=parameter, string_value=value)

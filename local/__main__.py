@@ -33,7 +33,7 @@ app = typer.Typer(help="Run Dueline in a local AWS.", no_args_is_help=True, add_
 console = Console()
 
 Queues = Annotated[Path, typer.Option(help="The deployment's settings and queues.", exists=True, dir_okay=False)]
-Tick = Annotated[Literal["fast", "aws"], typer.Option(help="Fire ticks every second, or once a minute as AWS does.")]
+Tick = Annotated[Literal["fast", "aws"], typer.Option(help="Fire ticks every 2 seconds, or once a minute as AWS does.")]
 
 
 @app.command()

@@ -23,6 +23,7 @@ import trustme
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+_PROGRAM = Path(__file__).with_name("emulated_gateway.py")
 _START_SECONDS = 120
 # Only a hang takes so long, however busy the machine is.
 _STOP_SECONDS = 120
@@ -66,7 +67,7 @@ class Emulator:
         with self._log.open("wb") as log:
             # A session of its own: Ctrl-C reaches the run, which then stops the emulator in order.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ministack"], env=env, stdout=log, stderr=log, start_new_session=True
+                [sys.executable, "-P", str(_PROGRAM)], env=env, stdout=log, stderr=log, start_new_session=True
             )
         try:
             self._wait_until_up()

@@ -21,7 +21,7 @@ from local.ticks import fired_every
 
 HOME = Path(os.environ.get("DUELINE_HOME", ROOT / ".local"))
 LOG = HOME / "emulator.log"
-TICK_SECONDS = 1.0
+TICK_SECONDS = 2.0
 
 Step = Callable[[str], AbstractContextManager[object]]
 
@@ -50,7 +50,7 @@ def put_schedules(queues: Path, *, url: str) -> None:
 def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool = False) -> Iterator[Running]:
     """Run the deployment that the file `queues` describes. `step` shows that something is being done, and when it is.
 
-    Ticks fire every second, with a local run's periods. With `real_schedule` the deployed schedule alone fires them,
+    Ticks fire every 2 seconds, with a local run's periods. With `real_schedule` the deployed schedule alone fires them,
     once a minute, and the periods stay as they are in `queues`.
     """
     with ExitStack() as stack:

@@ -1,7 +1,8 @@
-"""Fire the deployed schedules more often than EventBridge Scheduler can: each second, with their own input."""
+"""Fire the deployed schedules more often than EventBridge Scheduler can, with their own input."""
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,8 +52,7 @@ class _Firing:
         new = [name for name in self._names() if name not in self.started]
         for number, name in enumerate(new):
             # One after another: all at once would each start a process of the function.
-            first = self.seconds * number / len(new)
-            threading.Thread(target=self._fire, args=(name, first), daemon=True).start()
+            threading.Thread(target=self._fire, args=(name, self.seconds * number / len(new)), daemon=True).start()
         self.started.update(new)
 
     def look_for_more(self) -> None:
@@ -66,8 +66,9 @@ class _Firing:
     def _fire(self, name: str, first: float) -> None:
         self.stop.wait(first)
         while not self.stop.is_set():
+            began = time.monotonic()
             self._noting(lambda: self._fire_once(name))
-            self.stop.wait(self.seconds)
+            self.stop.wait(self.seconds - (time.monotonic() - began))
 
     def _fire_once(self, name: str) -> None:
         try:

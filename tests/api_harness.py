@@ -23,7 +23,7 @@ from tests.fake_api_server import ApiRequest, Reply, json_reply
 CONTEXT = SimpleNamespace(
     function_name="dueline-function",
     memory_limit_in_mb=512,
-    invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-function",
+    invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-function:live",
     aws_request_id="r",
     get_remaining_time_in_millis=lambda: 20_000,
 )
@@ -102,7 +102,6 @@ def call_api(
         "isBase64Encoded": False,
         **({} if body is None else {"body": body}),
     }
-    api.app.lambda_context = CONTEXT
     if "/schedules" in path:
         api.with_schedules()
     api.last = answer = api.app.resolve(event, CONTEXT)

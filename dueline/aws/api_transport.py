@@ -1,47 +1,194 @@
-"""The HTTP API behind API Gateway: found by a deployment's name, and spoken to with the caller's own credentials."""
+"""The API, found by a deployment's name, and requested with the caller's own credentials.
 
+Its function is invoked by the alias of a queue, or receives HTTP requests by API Gateway.
+"""
+
+import base64
+import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
+from urllib.parse import parse_qsl
 
 import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
 from dueline import __version__
-from dueline.aws.botocore_errors import map_botocore_errors, map_caller_errors
+from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors
 from dueline.aws.clients import session_per_process
 from dueline.client.http import HttpResponse
 from dueline.config.names import Names
+from dueline.config.routes import aliases_for
 from dueline.core.threads import PerProcess
-from dueline.errors import DeploymentNotFound, Forbidden
+from dueline.errors import DeploymentNotFound, Forbidden, QueueNotFound, Unavailable
 
 _CONNECT_SECONDS = 3
 # API Gateway gives up on a function after 30 s.
 _READ_SECONDS = 31
+TRANSPORTS = ("invoke", "http")
 
 
-def connect(name: str, *, url: str | None, session: boto3.Session | None, lanes: int) -> "ApiTransport":
-    """Return the way to a deployment's API, for up to `lanes` requests at once."""
-    if url is not None and session is None:
+def connect(
+    name: str, *, url: str | None, session: boto3.Session | None, lanes: int, transport: str | None = None
+) -> "ApiTransport | InvokeTransport":
+    """Return the way to a deployment's API, for up to `lanes` requests at once.
+
+    `url` is that of the API, or the ARN of its function. By name, the function is invoked where the deployment has its
+    aliases, and what cannot be invoked goes to the gateway; `transport` allows one of the two alone.
+    """
+    if transport not in (None, *TRANSPORTS):
+        raise ValueError(f"transport is {transport!r}: it must be one of {', '.join(TRANSPORTS)}, or None")
+    is_function = (url or "").startswith("arn:")
+    if url is not None and transport not in (None, "invoke" if is_function else "http"):
+        raise ValueError(f"transport is {transport!r}, but the url is {url!r}")
+    if url is not None and session is None and not is_function:
         return ApiTransport(url, sign=_leave_unsigned, lanes=lanes)
     with map_caller_errors(f"finding the deployment {name!r}"):
-        here = session_per_process(session)
+        here, names = session_per_process(session), Names(name)
         sign = Signer(here).sign
-        api_url = _url_of(name, here()) if url is None else url
-        # boto3 has no public way to read a session's settings.
-        inner = here()._session
-        authorities, config = inner.get_config_variable("ca_bundle"), inner.get_default_client_config()
-        return ApiTransport(api_url, sign=sign, lanes=lanes, authorities=authorities, config=config)
+
+        def gateway() -> ApiTransport:
+            with map_caller_errors(f"finding the deployment {name!r}"):
+                api_url = str(_published(names.api_url_parameter, here()) if url is None else url)
+                return _http(api_url, here(), sign=sign, lanes=lanes)
+
+        if transport == "http" or not (url is None or is_function):
+            return gateway()
+        function = url or _published(names.api_function_parameter, here(), is_needed=transport is not None)
+        if function is None:
+            return gateway()
+        return InvokeTransport(
+            function,
+            client=PerProcess(lambda: _client(here(), function, lanes=lanes)),
+            uploads=_http("", here(), sign=_leave_unsigned, lanes=lanes),
+            gateway=None if is_function or transport else PerProcess(gateway),
+        )
 
 
-def _url_of(name: str, session: boto3.Session) -> str:
+def _http(url: str, session: boto3.Session, *, sign: Callable[[AWSRequest], None], lanes: int) -> "ApiTransport":
+    # boto3 has no public way to read a session's settings.
+    inner = session._session
+    authorities, config = inner.get_config_variable("ca_bundle"), inner.get_default_client_config()
+    return ApiTransport(url, sign=sign, lanes=lanes, authorities=authorities, config=config)
+
+
+def _published(parameter: str, session: boto3.Session, *, is_needed: bool = True) -> str | None:
+    """Return a parameter of the deployment; None where it is not needed and missing, or not to be read."""
     client: Any = session.client("ssm")
-    return str(client.get_parameter(Name=Names(name).api_url_parameter)["Parameter"]["Value"])
+    try:
+        return str(client.get_parameter(Name=parameter)["Parameter"]["Value"])
+    except ClientError as error:
+        if is_needed or not (is_missing(error) or is_refused(error)):
+            raise
+        return None
+
+
+def _client(session: boto3.Session, function: str, *, lanes: int) -> Any:
+    """Return a client of Lambda, in the region of a function. It makes each request once: the caller repeats them."""
+    make: Any = session.client
+    config = Config(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_READ_SECONDS,
+        retries={"total_max_attempts": 1},
+        max_pool_connections=lanes,
+        user_agent=f"dueline/{__version__}",
+    )
+    return make("lambda", config=config, region_name=function.split(":")[3])
+
+
+class InvokeTransport:
+    """The function of that ARN, invoked once for each request, by an alias of the queue in the path.
+
+    `client` returns Lambda's, and `uploads` sends what goes to S3. An alias that does not exist, or that the caller may
+    not invoke, gives way to the next one that has the route, and for good to the `gateway`, if there is one. A request
+    without a queue goes by the alias that answered last.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        *,
+        client: Callable[[], Any],
+        uploads: "ApiTransport",
+        gateway: Callable[[], "ApiTransport"] | None,
+    ) -> None:
+        self.url = function
+        self._client, self._gateway = client, gateway
+        self.put, self.fetch = uploads.put, uploads.fetch
+        self._refused: set[str] = set()
+        self._answered: list[str] = []
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: str | bytes | None,
+        *,
+        headers: Mapping[str, str],
+        queue: str | None = None,
+    ) -> HttpResponse:
+        """Send one request, once; one without a queue in its path by an alias of `queue`.
+
+        Raises Unavailable when no answer comes or the function fails, Throttled, Forbidden or QueueNotFound.
+        """
+        request_line, refusal = f"{method} {path}", None
+        for alias in aliases_for(path if queue is None else f"/queues/{queue}") or self._answered:
+            if alias in self._refused:
+                continue
+            with map_caller_errors(request_line):
+                try:
+                    return self._invoke(alias, _event(method, path, body, headers=headers), request_line=request_line)
+                except ClientError as error:
+                    if not (is_missing(error) or is_refused(error)):
+                        raise
+                    refusal = error
+            if self._gateway is not None:
+                self._refused.add(alias)
+        if self._gateway is not None:
+            return self._gateway().send(method, path, body, headers=headers)
+        if refusal is None or is_refused(refusal):
+            why = refusal or "its path has no queue whose alias could be invoked"
+            raise Forbidden(f"{request_line}: {why}") from refusal
+        raise QueueNotFound(f"{request_line}: {refusal}") from refusal
+
+    def _invoke(self, alias: str, event: bytes, *, request_line: str) -> HttpResponse:
+        answer = self._client().invoke(FunctionName=f"{self.url}:{alias}", Payload=event)
+        self._answered = [alias]
+        content = json.loads(answer["Payload"].read())
+        if "FunctionError" in answer:
+            raise Unavailable(f"{request_line}: the function failed: {content.get('errorType')}")
+        received, text = answer["ResponseMetadata"]["HTTPHeaders"] | content["headers"], content.get("body") or ""
+        return HttpResponse(
+            request=request_line,
+            status=content["statusCode"],
+            headers={name.lower(): value for name, value in received.items()},
+            body=base64.b64decode(text) if content.get("isBase64Encoded") else text.encode(),
+        )
+
+
+def _event(method: str, path: str, body: str | bytes | None, *, headers: Mapping[str, str]) -> bytes:
+    """Return a request in the form in which API Gateway sends it to a function: payload 2.0."""
+    raw_path, _, query = path.partition("?")
+    parameters: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        parameters[name] = f"{parameters[name]},{value}" if name in parameters else value
+    event = {
+        "version": "2.0",
+        "rawPath": raw_path,
+        "rawQueryString": query,
+        "queryStringParameters": parameters,
+        "headers": {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}},
+        "requestContext": {"http": {"method": method, "path": raw_path}},
+        "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
+        "isBase64Encoded": isinstance(body, bytes),
+    }
+    return json.dumps(event).encode()
 
 
 class Signer:
@@ -94,8 +241,16 @@ class ApiTransport:
         self._config: Any = config or Config()  # of which more is documented than typed
         self._sessions = PerProcess(lambda: cache(self._session_with))
 
-    def send(self, method: str, path: str, body: str | bytes | None, *, headers: Mapping[str, str]) -> HttpResponse:
-        """Send one request, once; of `headers` the content type alone is signed.
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: str | bytes | None,
+        *,
+        headers: Mapping[str, str],
+        queue: str | None = None,
+    ) -> HttpResponse:
+        """Send one request, once; of `headers` the content type alone is signed. No `queue` makes a difference.
 
         Raises Unavailable when no answer comes.
         """

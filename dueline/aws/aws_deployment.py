@@ -56,6 +56,7 @@ class AwsDeployment:
         self.clients = Clients(session, longest=longest, service_clock=service_clock)
         self.queue = cache(self._queue)
         self.breaker = cache(self._breaker)
+        self.submit = cache(self._submit)
         self._one_table, self._one_payloads = cache(self._table), cache(self._payloads)
         self._queue_urls, self._bucket = queue_urls, bucket
 
@@ -100,22 +101,6 @@ class AwsDeployment:
             precise=precise,
         )
 
-    def submit(self, queue: "QueueSettings", *, direct_horizon: timedelta, is_buffered: bool = True) -> "Submit":
-        """Return what submits jobs of a queue; `is_buffered` where the inbound queue takes what the table does not."""
-        from dueline.core.submit import Submit
-
-        return Submit(
-            queue,
-            table=self.table,
-            payloads=self.payloads,
-            inbound=self.inbound,
-            dispatcher=self.dispatcher(queue.name, precise=queue.precise),
-            breaker=self.breaker(queue.name),
-            direct_horizon=direct_horizon,
-            new_uid=new_uid,
-            is_buffered=is_buffered,
-        )
-
     def reschedule(self, queue: "QueueSettings") -> "Reschedule":
         from dueline.core.reschedule import Reschedule
 
@@ -152,6 +137,22 @@ class AwsDeployment:
             pages = list(self.clients.of("scheduler").get_paginator("list_schedules").paginate(GroupName=group))
         names = [schedule["Name"].rpartition(".") for page in pages for schedule in page["Schedules"]]
         return [Partition(queue=queue, number=int(number)) for queue, _, number in names if number.isdigit()]
+
+    def _submit(self, queue: "QueueSettings", *, direct_horizon: timedelta, is_buffered: bool = True) -> "Submit":
+        """Return what submits jobs of a queue; `is_buffered` where the inbound queue takes what the table does not."""
+        from dueline.core.submit import Submit
+
+        return Submit(
+            queue,
+            table=self.table,
+            payloads=self.payloads,
+            inbound=self.inbound,
+            dispatcher=self.dispatcher(queue.name, precise=queue.precise),
+            breaker=self.breaker(queue.name),
+            direct_horizon=direct_horizon,
+            new_uid=new_uid,
+            is_buffered=is_buffered,
+        )
 
     def _table(self) -> DynamoTable:
         return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)

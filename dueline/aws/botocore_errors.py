@@ -23,6 +23,7 @@ _THROTTLED = {
     "RequestThrottled",
     "SlowDown",
     "ThrottlingException",
+    "TooManyRequestsException",
     "Throttling",
     "KMS.ThrottlingException",
     "TransactionConflictException",
@@ -113,6 +114,16 @@ def failed_conditions(error: ClientError) -> set[int]:
     """Return the indexes of a transaction's actions whose conditions refused it."""
     reasons = error.response.get("CancellationReasons", [])
     return {index for index, reason in enumerate(reasons) if reason.get("Code") == _REFUSED_ACTION}
+
+
+def is_refused(error: ClientError) -> bool:
+    """Return whether the caller's policies do not allow a request."""
+    return _code(error) in ("AccessDenied", "AccessDeniedException")
+
+
+def is_missing(error: ClientError) -> bool:
+    """Return whether there is no such alias, or no such parameter."""
+    return _code(error) in ("ParameterNotFound", "ResourceNotFoundException")
 
 
 def is_refused_object(error: ClientError) -> bool:

@@ -178,8 +178,9 @@ class DirectApi:
 
     def _moment(self) -> TimeBounds:
         """Return what AWS's clock shows, read again where this machine's own was set since the last answer."""
-        if self._clock.moment() is None:
-            self._published.settings()
+        if moment := self._clock.moment():
+            return moment
+        self._published.settings()
         now = self._clock.now()
         return self._clock.moment() or TimeBounds(earliest=now, latest=now)
 
@@ -196,8 +197,8 @@ class DirectApi:
     def _statuses(
         self, results: Sequence[SubmitResult | DuelineError], *, queue: QueueSettings, until: float
     ) -> Sequence[JobStatus | DuelineError]:
-        table, clock, spread = self._deployed.table, self._deployed.clock, self._deployed.spread
-        return submitted_statuses(results, queue=queue, table=table, clock=clock, until=until, spread=spread)
+        of = self._deployed
+        return submitted_statuses(results, queue=queue, table=of.table, clock=of.clock, until=until, spread=of.spread)
 
     def _cancel_again(self, queue: str, refs: Sequence[JobRef]) -> Sequence[CancelResult | DuelineError]:
         """Cancel what was not found: its partition may be newer than what is known of its queue.
@@ -232,7 +233,7 @@ def _scheduled(result: SubmitResult | DuelineError, status: JobStatus | DuelineE
         return as_caller_error(status)
     if isinstance(result, DuelineError):
         return as_caller_error(result)
-    return replace(_job(*status), created=result.is_new and not result.is_repeat)
+    return Job.of_status(*status, created=result.is_new and not result.is_repeat)
 
 
 def _value_of(result: T | DuelineError) -> T:

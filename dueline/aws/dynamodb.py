@@ -1,23 +1,16 @@
 """The table of jobs on DynamoDB, its items as rows, and the conditions of each write in DynamoDB's language."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
-from dueline.aws.botocore_errors import (
-    failed_conditions,
-    is_conflict,
-    is_failed_condition,
-    is_refused_setting,
-    map_botocore_errors,
-)
-from dueline.core import rows
+from dueline.aws.botocore_errors import is_refused_setting, map_botocore_errors
+from dueline.aws.dynamodb_items import Items, Update, as_row, item, key_item, signed
+from dueline.core import instant, rows
 from dueline.core.job import Partition, State
 from dueline.core.ports import BatchRead, KeyChange, MoveOutcome, Page
 from dueline.core.rows import Key, PartitionState, Row
@@ -28,23 +21,6 @@ if TYPE_CHECKING:
 
     from dueline.operations.ttl_guard import TtlStatus
     from dueline.schedules.schedule_rows import Change
-
-Answer = TypeVar("Answer")
-
-# A row that a transaction has in hand is free again within milliseconds, and the SDK does not try again.
-CONFLICT_ATTEMPTS = 4
-_SERIALIZER = TypeSerializer()
-_DESERIALIZER = TypeDeserializer()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Update:
-    """A conditional update; `names` are the attributes that it names, some of them words reserved by DynamoDB."""
-
-    expression: str
-    condition: str
-    names: tuple[str, ...]
-
 
 TAKE = Update(
     expression="SET #owner = :owner, #lease = :lease, #fence = :fence",
@@ -156,16 +132,13 @@ class DynamoTable:
             )
             return as_row(answer["Items"][0]) if answer["Items"] else None
 
-    def add(self, row: Row) -> Row:
-        if self._put(row, on=_IS_NEW):
-            return row
-        return self._read_one(rows.key(row)) or row
+    def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:
+        with signed(before=instant.text(signed_before) if signed_before else ""):
+            return self._items.add(row, table=self._of(rows.key(row)), on=_IS_NEW)
 
     def claim(self, row: Row, *, now: datetime) -> Row:
-        condition = {
-            "ExpressionAttributeNames": {"#ttl": "ttl"},
-            "ExpressionAttributeValues": item({":now": int(now.timestamp())}),
-        }
+        values = item({":now": int(now.timestamp())})
+        condition = {"ExpressionAttributeNames": {"#ttl": "ttl"}, "ExpressionAttributeValues": values}
         if self._put(row, on=f"{_IS_NEW} OR #ttl <= :now", **condition):
             return row
         there = self._read_one(rows.key(row))
@@ -243,12 +216,16 @@ class DynamoTable:
     def acquire_lease(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         key = rows.state_key(partition)
         values = {"owner": owner, "lease": lease, "fence": fence, "now": now}
-        state = self._update(key, TAKE, values) or self._items.read_one(key, table=self._state)
-        return rows.read_state(state)
+        with signed(after=now):
+            state = self._update(key, TAKE, values)
+        return rows.read_state(state or self._items.read_one(key, table=self._state))
 
-    def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
+    def checkpoint(
+        self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str, now: str = ""
+    ) -> bool:
         values = {"owner": owner, "cursor": cursor, "fence": fence} | ({"lease": lease} if lease else {})
-        return self._update(rows.state_key(partition), RENEW if lease else RELEASE, values) is not None
+        with signed(after=now):
+            return self._update(rows.state_key(partition), RENEW if lease else RELEASE, values) is not None
 
     def reserve(self, key: Key, *, now: int, amount: int, ttl: int) -> int:
         advance = ADVANCE, {"now": now, "amount": amount, "ttl": ttl}
@@ -400,100 +377,3 @@ class DynamoTimeToLive:
                 if not is_refused_setting(error):
                     raise
                 raise NotYet(f"{doing}: {error}") from error
-
-
-class Items:
-    """The items of whatever tables `client`, which is boto3's, reaches."""
-
-    def __init__(self, client: "DynamoDBClient") -> None:
-        self._client = client
-
-    def read(self, keys: Mapping[str, Sequence[Key]], *, consistent: bool = True) -> BatchRead:
-        """Read up to 100 items in all, named by their tables."""
-        request: Any = {
-            table: {"Keys": [key_item(key) for key in its], "ConsistentRead": consistent} for table, its in keys.items()
-        }
-        with map_botocore_errors(f"reading {sum(map(len, keys.values()))} rows"):
-            answer = self._client.batch_get_item(RequestItems=request)
-            items = map(as_row, chain.from_iterable(answer["Responses"].values()))
-            left = chain.from_iterable(each["Keys"] for each in answer["UnprocessedKeys"].values())
-            return BatchRead(
-                rows={rows.key(row): row for row in items}, unread=frozenset(rows.key(as_row(key)) for key in left)
-            )
-
-    def read_one(self, key: Key, *, table: str) -> Row | None:
-        """Read an item. Raises Unavailable when it was left unread."""
-        reading = self.read({table: [key]})
-        if key in reading.unread:
-            raise Unavailable(f"row {key} was left unread: try again")
-        return reading.rows.get(key)
-
-    def put(self, row: Row, *, table: str, on: str, **condition: Any) -> bool:
-        """Put an item on a condition; return whether it was put."""
-        with map_botocore_errors("adding a row"):
-            try:
-                patiently(
-                    lambda: self._client.put_item(TableName=table, Item=item(row), ConditionExpression=on, **condition)
-                )
-            except ClientError as error:
-                if is_failed_condition(error):
-                    return False
-                raise
-        return True
-
-    def update(self, key: Key, update: Update, values: Row, *, table: str) -> Row | None:
-        """Update an item on a condition; return the updated item, or None when the condition failed."""
-        with map_botocore_errors(f"updating row {key}"):
-            try:
-                answer = patiently(
-                    lambda: self._client.update_item(
-                        TableName=table,
-                        Key=key_item(key),
-                        UpdateExpression=update.expression,
-                        ConditionExpression=update.condition,
-                        ExpressionAttributeNames={f"#{name}": name for name in update.names},
-                        ExpressionAttributeValues=item({f":{name}": value for name, value in values.items()}),
-                        ReturnValues="ALL_NEW",
-                    )
-                )
-            except ClientError as error:
-                if is_failed_condition(error):
-                    return None
-                raise
-            return as_row(answer["Attributes"])
-
-    def transact(self, actions: Sequence[Any]) -> set[int]:
-        """Do all actions or none; return the indexes of those whose conditions refused it, none if they were done."""
-        try:
-            patiently(lambda: self._client.transact_write_items(TransactItems=actions))
-        except ClientError as error:
-            if refused := failed_conditions(error):
-                return refused
-            raise
-        return set()
-
-
-def patiently(request: Callable[[], Answer]) -> Answer:
-    """Make a request, and repeat it while it conflicts with a transaction on its row."""
-    for _ in range(CONFLICT_ATTEMPTS - 1):
-        try:
-            return request()
-        except ClientError as error:
-            if not is_conflict(error):
-                raise
-    return request()
-
-
-def item(row: Row) -> dict[str, Any]:
-    """Return a row as DynamoDB writes it, each value with its type. Raises TypeError where there is no type for one."""
-    return {name: _SERIALIZER.serialize(value) for name, value in row.items()}
-
-
-def key_item(key: Key) -> dict[str, Any]:
-    return item({"pk": key[0], "sk": key[1]})
-
-
-def as_row(item: Mapping[str, Any]) -> Row:
-    """Return an item's values without their types: a number as a Decimal, bytes as they are."""
-    # boto3 would wrap bytes into a type of its own.
-    return {name: each["B"] if "B" in each else _DESERIALIZER.deserialize(each) for name, each in item.items()}

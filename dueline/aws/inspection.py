@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.cloudwatch import figures, queue_figures
 from dueline.aws.deployment_context import DeploymentContext
-from dueline.aws.dynamodb import Items
+from dueline.aws.dynamodb_items import Items
 from dueline.aws.sqs import SqsQueue
 from dueline.config.names import runbook
 from dueline.core import rows

@@ -12,7 +12,8 @@ from botocore.exceptions import ClientError
 from dueline.aws import clients
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import is_missing_table, map_botocore_errors, map_caller_errors
-from dueline.aws.dynamodb import DynamoTable, as_row, key_item
+from dueline.aws.dynamodb import DynamoTable
+from dueline.aws.dynamodb_items import as_row, key_item
 from dueline.aws.s3 import S3Payloads
 from dueline.aws.settings import reading
 from dueline.aws.sqs import SqsQueue

@@ -24,7 +24,7 @@ class ServiceClock(SystemClock):
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
         self._wall = wall
-        self._time = LearnedTime(wall=wall, monotonic=lambda: self.monotonic())
+        self._time = LearnedTime(wall=wall, monotonic=self.monotonic)
         self._of_thread = threading.local()
         self._closed = threading.Event()
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dueline.aws.botocore_errors import map_botocore_errors
-from dueline.aws.dynamodb import Items, Update
+from dueline.aws.dynamodb_items import Items, Update
 from dueline.core import instant
 from dueline.core.rows import WATCH, Row
 from dueline.errors import RETRYABLE, DuelineError

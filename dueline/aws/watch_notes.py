@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dueline.aws.dynamodb import Items, Update
+from dueline.aws.dynamodb_items import Items, Update
 from dueline.core import instant
 from dueline.core.rows import WATCH, WATCH_NOTES, WatchNote, read_watch_notes
 from dueline.errors import Unavailable

@@ -9,7 +9,7 @@ import boto3
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.clients import Clients
-from dueline.aws.dynamodb import Items, Update
+from dueline.aws.dynamodb_items import Items, Update
 from dueline.aws.once import DynamoOnce
 from dueline.aws.server_clock import ServiceClock
 from dueline.aws.sqs import SqsQueue

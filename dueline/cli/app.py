@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -125,7 +125,18 @@ def _show_version(is_set: bool) -> None:
 app = typer.Typer(cls=Group, add_completion=False, epilog=EXIT_CODES, rich_markup_mode=None)
 Name = Annotated[str, typer.Option(envvar="DUELINE_NAME", help="The deployment's name, as in queues.yaml.")]
 Url = Annotated[
-    str | None, typer.Option(envvar="DUELINE_URL", help="The API's URL, of a local run.", show_default=False)
+    str | None,
+    typer.Option(
+        envvar="DUELINE_URL", help="The API's URL, of a local run, or its function's ARN.", show_default=False
+    ),
+]
+Transport = Annotated[
+    Literal["invoke", "http"] | None,
+    typer.Option(
+        envvar="DUELINE_TRANSPORT",
+        help="By the API's function alone, or by API Gateway alone. Default: the function, where it may be invoked.",
+        show_default=False,
+    ),
 ]
 Profile = Annotated[str | None, typer.Option(help="The AWS profile.", show_default=False)]
 Region = Annotated[str | None, typer.Option(help="The AWS region.", show_default=False)]
@@ -138,6 +149,7 @@ def start(
     ctx: typer.Context,
     name: Name = "dueline",
     url: Url = None,
+    transport: Transport = None,
     profile: Profile = None,
     region: Region = None,
     as_json: Json = False,
@@ -147,7 +159,7 @@ def start(
 
     The options below come before the command: dueline --name shop queues.
     """
-    target = connect.Target(name=name, url=options.url(url), profile=profile, region=region)
+    target = connect.Target(name=name, url=options.url(url), transport=transport, profile=profile, region=region)
     screen = Screen(as_json=as_json, now=SystemClock().now())
     logging.getLogger("dueline").handlers = [ScreenLog(screen)]
     ctx.obj = connect.CommandRun(target=target, screen=screen)

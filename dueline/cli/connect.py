@@ -15,7 +15,7 @@ from dueline.core import clock, retry
 
 if TYPE_CHECKING:
     # What one command needs, the others need not import.
-    from dueline.aws.api_transport import ApiTransport
+    from dueline.aws.api_transport import ApiTransport, InvokeTransport
     from dueline.aws.preflight import Preflight
     from dueline.client.client import Client
     from dueline.config.deployment import Deployment
@@ -34,10 +34,11 @@ _OF_A_PAGE = retry.Patience(attempts=2, seconds=5)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """Which deployment is meant, and with whose credentials. `url` is that of a local run."""
+    """Which deployment is meant, and with whose credentials. `url` is that of a local run, or a function's ARN."""
 
     name: str = "dueline"
     url: str | None = None
+    transport: Any = None
     profile: str | None = None
     region: str | None = None
 
@@ -84,7 +85,7 @@ def client(target: Target, *, patience: retry.Patience | None = None) -> "Client
     from dueline.client.client import Client
 
     own = session(target) if target.profile or target.region else None
-    return Client.connect(target.name, url=target.url, session=own, patience=patience)
+    return Client.connect(target.name, url=target.url, session=own, transport=target.transport, patience=patience)
 
 
 def retrying(patience: retry.Patience) -> retry.Calls:
@@ -92,7 +93,7 @@ def retrying(patience: retry.Patience) -> retry.Calls:
     return retry.Calls(patience=patience, clock=clock.SystemClock(), jitter=random.random)
 
 
-def console(target: Target) -> "tuple[ApiTransport, Backend, str | None, Callable[[], str | None]]":
+def console(target: Target) -> "tuple[ApiTransport | InvokeTransport, Backend, str | None, Callable[[], str | None]]":
     """Return a deployment's API, the rest of it that the console shows, its region, and what returns the caller's ARN.
 
     Raises DeploymentNotFound, Forbidden or Unavailable.
@@ -105,7 +106,7 @@ def console(target: Target) -> "tuple[ApiTransport, Backend, str | None, Callabl
 
     own = session(target) if target.profile or target.region or target.url is None else None
     logs = cache(lambda: clients.client("logs", session(target), longest=_LONGEST_LOOK))
-    upstream = api_transport.connect(target.name, url=target.url, session=own, lanes=_LANES)
+    upstream = api_transport.connect(target.name, url=target.url, session=own, lanes=_LANES, transport=target.transport)
     time, calls = clock.SystemClock(), retrying(_OF_A_PAGE)
     backend = Backend(
         get=lambda path: calls.run(lambda: upstream.send("GET", path, None, headers={}).content(now=time.now())),

@@ -52,9 +52,9 @@ def before(now: datetime, ago: timedelta | None, option: str) -> datetime | None
 
 
 def url(text: str | None) -> str | None:
-    """Return the URL of an API, None where none is given."""
-    if not text:
-        return None
+    """Return the URL of an API, or the ARN of its function; None where none is given."""
+    if not text or text.startswith("arn:"):
+        return text or None
     try:
         parts = urlsplit(text)
         is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from dueline import otel
 from dueline.client.api import job_ref
-from dueline.client.client import Client, Coalescers
+from dueline.client.client import Client, Coalescers, TransportName
 from dueline.client.models import Job, NewJob, ScheduledJob
 from dueline.client.schedules import Schedule, Schedules
 from dueline.core.job import State, queue_name
@@ -149,6 +149,7 @@ class AsyncClient:
         url: str | None = None,
         session: "boto3.Session | None" = None,
         direct: bool = False,
+        transport: TransportName | None = None,
         patience: Patience | None = None,
         linger: float | timedelta | None = None,
     ) -> Self:
@@ -156,7 +157,8 @@ class AsyncClient:
 
         It blocks while it looks the deployment up: connect before the event loop runs.
         """
-        return cls(Client.connect(name, url=url, session=session, direct=direct, patience=patience, linger=linger))
+        options: dict[str, Any] = {"direct": direct, "transport": transport, "patience": patience, "linger": linger}
+        return cls(Client.connect(name, url=url, session=session, **options))
 
     schedule = _without_thread_if_coalesced(Client.schedule, _prepare_schedule)
     schedule_many = _in_a_thread(Client.schedule_many)

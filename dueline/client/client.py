@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from dueline import otel
 from dueline.client.api import MOST_BYTES, Api, Draft, JobRef, job_ref
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import boto3
 
 T = TypeVar("T")
+TransportName = Literal["invoke", "http"]
 
 
 class Coalescers:
@@ -75,27 +76,30 @@ class Client:
         url: str | None = None,
         session: "boto3.Session | None" = None,
         direct: bool = False,
+        transport: TransportName | None = None,
         patience: Patience | None = None,
         linger: float | timedelta | None = None,
     ) -> Self:
         """Return a client of the deployment of that name, in the account and region of the AWS session.
 
-        `session` has the credentials that requests are signed with, by default those that boto3 finds. `url` is the
-        API of a local run: nothing is looked up on AWS, and requests are signed only if a session is given. A `direct`
-        client uses SQS and DynamoDB without the HTTP API, with the rights of a queue's direct producers. With `linger`
-        (seconds or a timedelta, 1 s at most), calls of `schedule` and of `cancel` that several threads or tasks make
-        within so long of each other travel as one request; one that is alone leaves at once.
+        `session` has the credentials that requests are signed with, by default those that boto3 finds. The API's
+        function is invoked by the aliases of queues; where that is refused, requests go over HTTP, by API Gateway.
+        `transport` allows one of the two alone. `url` is the ARN of the function, or the API of a local run: nothing is
+        looked up on AWS, and HTTP requests are signed only if a session is given. A `direct` client uses SQS and
+        DynamoDB without the API, with the rights of a queue's direct producers. With `linger` (seconds or a timedelta,
+        1 s at most), calls of `schedule` and of `cancel` that several threads or tasks make within so long of each
+        other travel as one request; one that is alone leaves at once.
         Raises DeploymentNotFound, Forbidden or Unavailable; if direct, DeploymentTooOld or ClientTooOld.
         """
         from dueline.aws import api_transport, direct_api
 
-        if direct and url is not None:
-            raise ValueError("url and direct are both given: a direct client uses no URL")
+        if direct and (url is not None or transport is not None):
+            raise ValueError("direct is given with url or transport: a direct client uses neither")
         if direct:
             api, clock = direct_api.connect(name, session=session)
             return cls(api, clock=clock, patience=patience, linger=linger)
-        http = api_transport.connect(name, url=url, session=session, lanes=LANES)
-        http_api = HttpApi(http, clock=SystemClock(), new_uuid=lambda: str(uuid.uuid4()))
+        api_way = api_transport.connect(name, url=url, session=session, lanes=LANES, transport=transport)
+        http_api = HttpApi(api_way, clock=SystemClock(), new_uuid=lambda: str(uuid.uuid4()))
         return cls(http_api, patience=patience, linger=linger)
 
     def schedule(

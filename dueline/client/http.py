@@ -103,8 +103,13 @@ def _seconds_to_wait(retry_after: str, *, now: datetime) -> float | None:
 class Transport(Protocol):
     """Sends each request once. Raises Unavailable when there is no response."""
 
-    def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpResponse:
-        """Send a request to the API, with `headers` added to the usual ones. Raises Forbidden without credentials."""
+    def send(
+        self, method: str, path: str, body: str | None, *, headers: Mapping[str, str], queue: str | None = None
+    ) -> HttpResponse:
+        """Send a request to the API, with `headers` added to the usual ones. Raises Forbidden without credentials.
+
+        Where the path has no queue, the caller has rights on `queue`.
+        """
 
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """PUT a body to a presigned URL."""
@@ -127,7 +132,7 @@ class HttpApi:
         self._new_uuid = new_uuid
         self._time = LearnedTime(wall=lambda: clock.now().timestamp(), monotonic=clock.monotonic)
         self._ids = JobIdFactory(
-            partial(self._request, "GET", "/queues"), self._time.moment, clock=clock, new_uid=new_uuid
+            lambda queue: self._request("GET", "/queues", queue=queue), self._time.moment, clock=clock, new_uid=new_uuid
         )
 
     def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
@@ -262,10 +267,16 @@ class HttpApi:
         return id
 
     def _request(
-        self, method: str, path: str, body: str | None = None, *, headers: Mapping[str, str] = _NO_HEADERS
+        self,
+        method: str,
+        path: str,
+        body: str | None = None,
+        *,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        queue: str | None = None,
     ) -> dict[str, Any]:
         sent = self._time.sent()
-        response = self._transport.send(method, path, body, headers=headers)
+        response = self._transport.send(method, path, body, headers=headers, queue=queue)
         self._time.learn(response.headers.get("date", ""), sent=sent)
         return response.content(now=self._clock.now())
 

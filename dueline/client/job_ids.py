@@ -54,14 +54,14 @@ _Queues = Mapping[str, tuple[int, timedelta]]
 class JobIdFactory:
     """Makes the ids of jobs before they are first sent, as the API would make them.
 
-    `read_queues` returns the response of `GET /queues`, which is read again after up to a minute; if that fails, the
-    last response is used: the number of partitions only ever grows. `moment` returns the time by AWS's clock, None
-    before its first response; `new_uid` a random UUID.
+    `read_queues` returns the response of `GET /queues` with the rights on a queue. It is read again after up to a
+    minute; if that fails, the last response is used: the number of partitions only ever grows. `moment` returns the
+    time by AWS's clock, None before its first response; `new_uid` a random UUID.
     """
 
     def __init__(
         self,
-        read_queues: Callable[[], Mapping[str, Any]],
+        read_queues: Callable[[str], Mapping[str, Any]],
         moment: Callable[[], TimeBounds | None],
         *,
         clock: Clock,
@@ -73,6 +73,8 @@ class JobIdFactory:
         self._clock = clock
         self._new_uid = new_uid
         self._failed_until = 0.0
+        # That of the last call, whichever of several threads made it: the caller has rights on each.
+        self._queue = ""
         self._queues: RefreshingValue[_Queues] = RefreshingValue(
             lambda: self._read(else_=self._queues.last or {}), seconds=CACHE_SECONDS, clock=clock, jitter=jitter
         )
@@ -82,6 +84,7 @@ class JobIdFactory:
 
         A delay starts now, by AWS's clock, and is never shorter. Up to 100 jobs share a partition.
         """
+        self._queue = queue
         parameters = self._parameters_in(self._cached(), queue)
         if parameters is None:
             return None
@@ -98,6 +101,7 @@ class JobIdFactory:
 
         Raises Throttled or Unavailable.
         """
+        self._queue = queue
         return self._parameters_in(self._read(else_={}), queue)
 
     def forget(self) -> None:
@@ -122,7 +126,7 @@ class JobIdFactory:
     def _read(self, *, else_: _Queues) -> _Queues:
         """Read the queues; where that is refused, return `else_`. Raises Throttled or Unavailable."""
         try:
-            queues = self._read_queues().get("queues")
+            queues = self._read_queues(self._queue).get("queues")
         except RETRYABLE:
             raise
         except DuelineError:

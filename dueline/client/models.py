@@ -207,12 +207,12 @@ class Job:
         )
 
     @classmethod
-    def of_status(cls, id: JobId, status: Status) -> "Job":
+    def of_status(cls, id: JobId, status: Status, *, created: bool | None = None) -> "Job":
         """Return the job with that id and status."""
         names = () if status.outcome is None else (*OUTCOME, "kind")
         outcome = {name: getattr(status.outcome, name) for name in names}
         fields = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
-        fields["moved_from"] = status.moved_from and str(status.moved_from)
+        fields |= {"moved_from": status.moved_from and str(status.moved_from), "created": created}
         if status.job is not None:
             return replace(ScheduledJob.of_job(status.job), **fields)
         return Job(**_in_id(id), **fields, **outcome)

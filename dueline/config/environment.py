@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from dueline import __version__
 from dueline.core.message import OLDEST_SCHEMA, SCHEMA
+from dueline.core.partitions import checked_lookahead
 
 # For direct clients, the latest schema that the functions read and the earliest that they accept; for `dueline doctor`,
 # the deployed version.
@@ -62,6 +63,9 @@ class TickSettings(PeriodSettings):
     lookahead: int
     lease: int
 
+    def __post_init__(self) -> None:
+        checked_lookahead(self.lookahead)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiSettings(Settings):
@@ -73,6 +77,9 @@ class ApiSettings(Settings):
     payloads: str
     direct_horizon: int
     lookahead: int
+
+    def __post_init__(self) -> None:
+        checked_lookahead(self.lookahead)
 
 
 def longest_send(lease: int) -> timedelta:

@@ -47,6 +47,8 @@ class Names:
     core_stack = _Name("{}-core")
     api_id_parameter = _Name("/dueline/{}/api-id")
     api_url_parameter = _Name("/dueline/{}/api-url")
+    # The ARN of the API's function, which is invoked by the aliases of its queues.
+    api_function_parameter = _Name("/dueline/{}/api-function")
     settings_parameter = _Name("/dueline/{}/settings")
     schema_parameter = _Name("/dueline/{}/schema")
     payloads_parameter = _Name("/dueline/{}/payloads")

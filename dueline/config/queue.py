@@ -23,6 +23,7 @@ from dueline.schedules.definition import CatchUp, Definition, Overlap
 
 ScheduleName = Annotated[str, Field(pattern=f"^{SCHEDULE_NAME}$")]
 EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
+_PRODUCER = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(root|role/[A-Za-z0-9+=,.@_/-]+)$"
 _TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$"
 # A dead letter keeps the time at which it was first sent, and its queue keeps messages for 14 days at most.
 MOST_RETENTION_DAYS = 13
@@ -98,6 +99,12 @@ _IS_A_SUBSCRIBER = of_form(
     f"{EMAIL}|{_TOPIC}", "must be an e-mail address, or the ARN of an SNS topic, arn:aws:sns:{region}:{account}:{name}"
 )
 Owner = Annotated[str, _IS_A_SUBSCRIBER, Field(json_schema_extra={"pattern": f"{EMAIL}|{_TOPIC}"})]
+# A stack that names a role which does not exist is rolled back.
+_IS_A_PRODUCER = of_form(
+    _PRODUCER,
+    "must be the ARN of an account, arn:aws:iam::{account}:root, or of a role, arn:aws:iam::{account}:role/{name}",
+)
+Producer = Annotated[str, _IS_A_PRODUCER, Field(json_schema_extra={"pattern": _PRODUCER})]
 
 
 class RetryConfig(BaseModel):
@@ -212,6 +219,13 @@ class QueueConfig(BaseModel):
     metrics: Annotated[MetricsBy, Field(strict=False)] = Field(
         default=MetricsBy.DEPLOYMENT,
         description="`queue`: this queue has CloudWatch metrics and alarms of its own, at a price.",
+    )
+    producers: list[Producer] = Field(
+        default=[],
+        # An alias's policy has 20 KB.
+        max_length=20,
+        description="Other accounts, or roles in them, that may schedule jobs, each an ARN: they invoke the alias"
+        " `q-{queue}` of the API's function.",
     )
     schedules: Annotated[dict[ScheduleName, ScheduleConfig], BeforeValidator(none_is_empty)] = Field(
         default={},

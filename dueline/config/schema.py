@@ -65,6 +65,8 @@ def _allowed(setting: Mapping[str, Any]) -> str:
         return f"`{allowed['pattern']}`".replace("|", "\\|")
     if allowed["type"] == "boolean":
         return "`true`, `false`"
+    if allowed["type"] == "array":
+        return f"up to {allowed['maxItems']}, each {_allowed(allowed['items'])}"
     if allowed["type"] == "object":
         return "by name"
     if allowed["type"] == "string":

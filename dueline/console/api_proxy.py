@@ -10,29 +10,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dueline.client.http import error_of
+from dueline.config.routes import ROUTES
 from dueline.console.backend import Upstream
 from dueline.console.routing import PROBLEM_TYPE, Refused, header, make_route, parse_json
 
 PREFIX = "/api"
 _PREVIEW = "/schedules/preview"
-_SCHEDULE = "/queues/{queue}/schedules/{schedule}"
-# As docs/openapi.json has them, which a test compares.
-ROUTES = {
-    "/queues": "GET",
-    "/queues/{queue}": "GET",
-    "/queues/{queue}/cancellations": "POST",
-    "/queues/{queue}/jobs": "DELETE GET PATCH POST",
-    "/queues/{queue}/jobs/{id}": "DELETE GET PATCH",
-    "/queues/{queue}/pause": "POST",
-    "/queues/{queue}/rate": "PUT",
-    "/queues/{queue}/resume": "POST",
-    "/queues/{queue}/schedules": "GET",
-    "/queues/{queue}/uploads": "POST",
-    _SCHEDULE: "DELETE GET PUT",
-    f"{_SCHEDULE}/history": "GET",
-    **{f"{_SCHEDULE}/{verb}": "POST" for verb in ("backfill", "pause", "resume", "run")},
-    _PREVIEW: "POST",
-}
 _CONDITIONS = ("idempotency-key", "if-match", "if-none-match")
 _REQUEST_HEADERS = ("content-type", "accept", *_CONDITIONS, "traceparent", "tracestate")
 _RESPONSE_HEADERS = ("content-type", "etag", "retry-after")
@@ -40,9 +23,9 @@ _RESPONSE_HEADERS = ("content-type", "etag", "retry-after")
 
 def api_routes(upstream: Upstream) -> Iterator[Route]:
     """Return the routes to an API."""
-    for path, methods in ROUTES.items():
+    for path, route in ROUTES.items():
         handler = partial(_call_api, upstream=upstream)
-        yield make_route(PREFIX + path, methods.split(), handler, changes=path != _PREVIEW)
+        yield make_route(PREFIX + path, [*route.methods], handler, changes=path != _PREVIEW)
 
 
 def _call_api(request: Request, body: bytes, *, upstream: Upstream) -> Response:

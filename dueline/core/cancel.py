@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from dueline.core import instant, rows
+from dueline.core import instant, partitions, rows
 from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
 from dueline.core.keys import jobs_under
 from dueline.core.move import MOST_HOPS, too_many_hops
@@ -57,7 +57,8 @@ class CancelMany:
 
         A job that was moved is cancelled as it is now: up to 32 moves are followed, then it is Unavailable. An error
         in place of an id is handed through. After Throttled or Unavailable nothing was promised, and the error names
-        its job. A fence is read once, after all cancellations are written.
+        its job. What is due in over FAR and a quarter of an hour is promised as it is written; for the rest a fence is
+        read once, after all cancellations are written.
         """
         states = self._states_of(undeclared(ids, queue=self.queue))
         return self._cancel([self._checked(id, states) for id in ids])
@@ -121,9 +122,14 @@ class CancelMany:
     def _write(self, id: JobId | DuelineError) -> "_Written | DuelineError":
         if isinstance(id, DuelineError):
             return id
+        now = self.clock.now()
+        row, latest = rows.cancellation_row(id, at=now), id.due - partitions.FAR
         try:
             self._check_time()
-            return _Written(id=id, cancellation=self.table.add(rows.cancellation_row(id, at=self.clock.now())))
+            if id.route is Route.TABLE and now + partitions.SIGNATURE_LIVES < latest:
+                # Signed by then, it arrives before any fence can pass its job, whenever it is answered.
+                return _Written(id=id, cancellation=self.table.add({**row, "exact": True}, signed_before=latest))
+            return _Written(id=id, cancellation=self.table.add(row))
         except RETRYABLE as error:
             return error.copy(job_id=str(id))
 

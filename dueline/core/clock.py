@@ -4,8 +4,12 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dueline.core.ports import Clock
 
 # Below that, the time that a request takes is more than another one adds.
 WELL_KNOWN_SECONDS = 0.02
@@ -77,7 +81,8 @@ class LearnedTime:
 
     def sent(self) -> tuple[float, float]:
         """Return what `learn` needs to know of the moment at which a request is sent."""
-        return self._monotonic(), self._ahead()
+        now = self._monotonic()
+        return now, self._wall() - now
 
     def learn(self, date: str, *, sent: tuple[float, float]) -> None:
         received, ahead = self.sent()
@@ -86,24 +91,36 @@ class LearnedTime:
         except (TypeError, ValueError, OverflowError):
             return
         if abs(ahead - sent[1]) < _STEP_SECONDS:
-            self._latest = self.skew.learned(second, sent=sent[0], received=received), ahead
+            self._latest = self._skew_at(ahead).learned(second, sent=sent[0], received=received), ahead
 
     @property
     def skew(self) -> Skew:
         """By how much the other clock is ahead of this machine's monotonic one."""
-        skew, ahead = self._latest
-        return skew if abs(self._ahead() - ahead) < _STEP_SECONDS else Skew()
+        return self._skew_at(self.sent()[1])
 
     def moment(self) -> TimeBounds | None:
         """Return what the other clock shows; None before the first answer, and after this machine's clock was set."""
-        skew = self.skew
+        now, ahead = self.sent()
+        skew = self._skew_at(ahead)
         if not math.isfinite(skew.low):
             return None
-        earliest, latest = (datetime.fromtimestamp(self._monotonic() + each, UTC) for each in (skew.low, skew.high))
+        earliest, latest = datetime.fromtimestamp(now + skew.low, UTC), datetime.fromtimestamp(now + skew.high, UTC)
         return TimeBounds(earliest=earliest, latest=latest)
 
-    def _ahead(self) -> float:
-        return self._wall() - self._monotonic()
+    def _skew_at(self, ahead: float) -> Skew:
+        skew, before = self._latest
+        return skew if abs(ahead - before) < _STEP_SECONDS else Skew()
+
+
+class LatestTime:
+    """The latest time that a clock may have shown since this was made, also where the clock was set back meanwhile."""
+
+    def __init__(self, clock: "Clock") -> None:
+        self._clock, self.began, self._started = clock, clock.now(), clock.monotonic()
+
+    def now(self) -> datetime:
+        passed = timedelta(seconds=self._clock.monotonic() - self._started)
+        return max(self._clock.now(), self.began + passed)
 
 
 class SystemClock:

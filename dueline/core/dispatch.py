@@ -7,7 +7,7 @@ cannot be read, a job past its retention. Anything else is retried.
 import base64
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
@@ -16,7 +16,7 @@ from dueline.core import rows
 from dueline.core.job import Job
 from dueline.core.message import BATCH_BYTES, Message, escaped, job_batches
 from dueline.core.ports import Clock, ParallelMap, Queue, Table
-from dueline.core.request import MAX_DELAY_SECONDS, delay_seconds
+from dueline.core.request import GUARD, MAX_DELAY_SECONDS, delay_seconds
 from dueline.core.rows import Row
 from dueline.errors import RETRYABLE, QueueNotFound, Throttled, Unavailable
 
@@ -85,6 +85,42 @@ def _text_of(value: object) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
+# The sweep: a wave goes out by the fraction of the second of its due times.
+SWEEP_SECONDS = 1.0
+# How far apart the fractions of a batch may be: it waits for its last.
+_SPAN = timedelta(milliseconds=50)
+# A clock that is slewed while a batch waits is past the guard all the same: one that just is not costs a whole second.
+_PAST_THE_GUARD = GUARD + timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Departure:
+    """A batch, and how many seconds after its wave began it leaves: 0 is at once."""
+
+    jobs: Sequence[Job]
+    after: float = 0.0
+
+    def wait(self, elapsed: float) -> float:
+        """Return how many seconds are left of that, so long after the wave began."""
+        return max(0.0, self.after - elapsed)
+
+
+def sweep(jobs: Iterable[Job], *, now: datetime) -> list[Departure]:
+    """Return the batches of a wave that begins now, in the order in which they leave, all within a second.
+
+    Each leaves when the clock's fraction of the second has passed those of its jobs, which are within 50 ms of each
+    other, by 21 ms. Sent then with whole seconds, a job is visible 20 to 71 ms after it is due. What passed up to 50 ms
+    ago leaves at once, not a second later.
+    """
+
+    def phase(job: Job) -> timedelta:
+        return (job.id.due + _PAST_THE_GUARD + _SPAN - now) % timedelta(seconds=SWEEP_SECONDS) - _SPAN
+
+    cut = job_batches(jobs, by=phase, together=lambda first, job: phase(job) - phase(first) <= _SPAN)
+    each = [Departure(jobs=batch, after=max(0.0, phase(batch[-1]).total_seconds())) for batch in cut]
+    return sorted(each, key=lambda departure: departure.after)
+
+
 BACKOFF_SECONDS = (0.1, 0.2, 0.4, 0.8)
 OUT_OF_TIME = "out of time"
 PAST_RETENTION = "past its retention: it was not sent in the time that its queue allows after due"
@@ -134,18 +170,20 @@ class Dispatcher:
     spread: ParallelMap = map
     precise: bool = False
 
-    def dispatch(self, jobs: Sequence[Job], *, until: float) -> DispatchResult:
+    def dispatch(self, jobs: Sequence[Job], *, until: float, swept_from: datetime | None = None) -> DispatchResult:
         """Send each job, or park it, or leave it unfinished; begin no request after `until` (monotonic).
 
-        What SQS refused for now is retried, with backoff and jitter.
+        Jobs due at `swept_from` or later go in a sweep, which takes a second, unless there is less, or the queue is
+        precise: its workers wait by themselves. All others go at once, and so does what SQS refused for now: it is
+        retried, with backoff and jitter.
         """
-        result = self._attempt(jobs, until)
+        result = self._attempt(self._departures(jobs, until, swept_from), until)
         for pause in self._pauses(until):
             if not result.unfinished:
                 break
             self.clock.sleep(pause)
             finished = DispatchResult(dispatched=result.dispatched, parked=result.parked)
-            result = finished + self._attempt(result.unfinished, until)
+            result = finished + self._attempt(_at_once(result.unfinished), until)
         return result
 
     def park(self, jobs: Sequence[Job], *, reason: str, until: float) -> DispatchResult:
@@ -161,17 +199,27 @@ class Dispatcher:
                 return
             yield pause
 
-    def _attempt(self, jobs: Sequence[Job], until: float) -> DispatchResult:
-        return reduce(
-            DispatchResult.__add__, self.spread(partial(self._batch, until=until), job_batches(jobs)), DispatchResult()
-        )
+    def _departures(self, jobs: Sequence[Job], until: float, swept_from: datetime | None) -> list[Departure]:
+        if swept_from is None or self.precise or self.clock.monotonic() + SWEEP_SECONDS >= until:
+            return _at_once(jobs)
+        later = [job for job in jobs if job.id.due >= swept_from]
+        return _at_once([job for job in jobs if job.id.due < swept_from]) + sweep(later, now=self.clock.now())
+
+    def _attempt(self, departures: Sequence[Departure], until: float) -> DispatchResult:
+        leave = partial(self._leave, began=self.clock.monotonic(), until=until)
+        return reduce(DispatchResult.__add__, self.spread(leave, departures), DispatchResult())
+
+    def _leave(self, departure: Departure, *, began: float, until: float) -> DispatchResult:
+        if wait := departure.wait(self.clock.monotonic() - began):
+            self.clock.sleep(wait)
+        return self._batch(departure.jobs, until=until)
 
     def _batch(self, jobs: Sequence[Job], *, until: float) -> DispatchResult:
         if self.clock.monotonic() >= until:
             return DispatchResult(unfinished=tuple(jobs), fault=OUT_OF_TIME)
         now = self.clock.now()
         expired = [job for job in jobs if now >= job.expires]
-        later = [job for job in jobs if job.id.due - now > timedelta(seconds=MAX_DELAY_SECONDS)]
+        later = [job for job in jobs if job.id.due + GUARD - now > timedelta(seconds=MAX_DELAY_SECONDS)]
         sendable = [job for job in jobs if job not in expired and job not in later]
         return self._send(sendable, now) + self._park(expired, PAST_RETENTION) + _not_yet(later)
 
@@ -210,6 +258,10 @@ class Dispatcher:
         parked = tuple(ParkedJob(job=job, reason=reason) for job in jobs if job not in unparked)
         why = f"not parked: {next(iter(unparked.values()))}" if unparked else ""
         return DispatchResult(parked=parked, unfinished=tuple(unparked), fault=why, is_parking_down=bool(unparked))
+
+
+def _at_once(jobs: Sequence[Job]) -> list[Departure]:
+    return [Departure(jobs=batch) for batch in job_batches(jobs)]
 
 
 def _not_yet(later: Sequence[Job]) -> DispatchResult:

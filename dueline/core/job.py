@@ -27,7 +27,7 @@ KIND = r"[a-z0-9._-]{1,64}"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 # What an id looks like: {queue}.{partition}.{route}.{due in ms}.{UUID}.
 FORM = rf"({QUEUE_NAME})\.(0|[1-9][0-9]{{0,2}})\.([dt])\.(0|[1-9][0-9]{{0,12}})\.({_UUID})"
-_ID = re.compile(FORM)
+_ID, _QUEUE_NAME = re.compile(FORM), re.compile(QUEUE_NAME)
 # No dot comes first: clients shorten a path with `.` or `..` in it.
 SCHEDULE_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}"
 _NAME_CHARACTERS = "a name has 1 to 64 of a-z, A-Z, 0-9, -, _ and ., which may not come first"
@@ -176,7 +176,7 @@ def _partition(queue: str, number: str) -> Partition:
 
 def queue_name(text: str) -> str:
     """Return the name of a queue. Raises QueueNotFound for a text that cannot be one."""
-    if not (isinstance(text, str) and re.fullmatch(QUEUE_NAME, text)):
+    if not (isinstance(text, str) and _QUEUE_NAME.fullmatch(text)):
         raise QueueNotFound(f"no queue is named {shown(text)}: a name has 1 to 60 of a-z, 0-9 and -")
     return text
 

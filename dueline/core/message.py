@@ -235,19 +235,26 @@ def type_of(name: str, value: str) -> str:
 
 _T = TypeVar("_T")
 _BY_PRIORITY = attrgetter("priority")
+_BY_DUE = attrgetter("id.due")
 
 
 def batches(
-    items: Iterable[_T], *, size: Callable[[_T], int], most: int = BATCH_MESSAGES, most_bytes: int = BATCH_BYTES
+    items: Iterable[_T],
+    *,
+    size: Callable[[_T], int],
+    most: int = BATCH_MESSAGES,
+    most_bytes: int = BATCH_BYTES,
+    together: Callable[[_T, _T], bool] = lambda first, item: True,
 ) -> Iterator[list[_T]]:
     """Cut items, in order, into batches of at most so many items and bytes, by default those that SQS takes.
 
-    An item that is larger is a batch of its own. Source: the quotas of SendMessageBatch.
+    An item that is larger is a batch of its own, and one that may not be `together` with a batch's first begins the
+    next. Source: the quotas of SendMessageBatch.
     """
     batch: list[_T] = []
     room = most_bytes
     for item in items:
-        if batch and (len(batch) == most or size(item) > room):
+        if batch and (len(batch) == most or size(item) > room or not together(batch[0], item)):
             yield batch
             batch, room = [], most_bytes
         batch.append(item)
@@ -256,11 +263,20 @@ def batches(
         yield batch
 
 
-def job_batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    """Cut jobs into batches of one priority each that SQS takes, whatever attributes are added; earliest due first."""
-    levels = groupby(sorted(jobs, key=_BY_PRIORITY), key=_BY_PRIORITY)
-    cut = chain.from_iterable(batches(level, size=lambda job: job.size + ATTRIBUTES_BYTES) for _, level in levels)
-    return iter(sorted(cut, key=lambda batch: batch[0].id.due))
+def job_batches(
+    jobs: Iterable[Job],
+    *,
+    by: Callable[[Job], Any] = _BY_DUE,
+    together: Callable[[Job, Job], bool] = lambda first, job: True,
+) -> Iterator[list[Job]]:
+    """Cut jobs into batches of one priority each that SQS takes, whatever attributes are added; earliest due first.
+
+    `by` gives another order than that of due times, and `together` says which jobs may go with the first of a batch.
+    """
+    levels = groupby(sorted(sorted(jobs, key=by), key=_BY_PRIORITY), key=_BY_PRIORITY)
+    size: Callable[[Job], int] = lambda job: job.size + ATTRIBUTES_BYTES  # noqa: E731
+    cut = chain.from_iterable(batches(level, size=size, together=together) for _, level in levels)
+    return iter(sorted(cut, key=lambda batch: by(batch[0])))
 
 
 def escaped(text: str) -> str:

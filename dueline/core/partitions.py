@@ -48,6 +48,24 @@ def all_tick(queue: QueueSettings, *, table: Table, now: datetime, spread: Paral
     return all(rows.read_state(row).fence > instant.text(now) for row in rows_read)
 
 
+# AWS refuses a request whose signature is further from its own clock than this, earlier or later:
+# https://docs.aws.amazon.com/emr/latest/APIReference/CommonErrors.html, RequestExpired.
+SIGNATURE_LIVES = timedelta(minutes=15)
+MOST_LOOKAHEAD = timedelta(minutes=15)
+# Whatever clocks say, no fence comes so far ahead of the time that the writer of a row has, once that was answered: the
+# row arrived at that time + SIGNATURE_LIVES at the latest, when a fence was at most SIGNATURE_LIVES + MOST_LOOKAHEAD
+# ahead. The rest is margin.
+FAR = timedelta(minutes=60)
+
+
+def checked_lookahead(seconds: int) -> timedelta:
+    """Return a lookahead. Raises ValueError for one with which FAR would not be far."""
+    if not 1 <= seconds <= MOST_LOOKAHEAD.total_seconds():
+        allowed = f"it must be from 1 to {MOST_LOOKAHEAD.total_seconds():.0f} seconds"
+        raise ValueError(f"lookahead is {seconds}: {allowed}")
+    return timedelta(seconds=seconds)
+
+
 _FENCE_ATTEMPTS = 3
 _RENEW_SECONDS = 10.0
 
@@ -101,8 +119,10 @@ class Lease:
 
     def checkpoint(self, cursor: str) -> bool:
         """Move the cursor, renew the lease and raise the fence again; return whether the lease was still held."""
-        started, lease, fence = self._terms()
-        kept = self._table.checkpoint(self._partition, owner=self._owner, cursor=cursor, fence=fence, lease=lease)
+        started, now, lease, fence = self._terms()
+        kept = self._table.checkpoint(
+            self._partition, owner=self._owner, cursor=cursor, fence=fence, lease=lease, now=now
+        )
         if kept:
             self._adopt(PartitionState(fence=fence, cursor=cursor), started)
         return kept
@@ -124,8 +144,7 @@ class Lease:
         """Try to take the lease; return None if it was taken, or the state in which another holds it."""
         state = PartitionState()
         for _ in range(_FENCE_ATTEMPTS):
-            started, lease, fence = self._terms()
-            now = instant.text(self._clock.now())
+            started, now, lease, fence = self._terms()
             state = self._table.acquire_lease(self._partition, owner=self._owner, now=now, lease=lease, fence=fence)
             if (state.owner, state.lease) == (self._owner, lease):
                 self._adopt(state, started)
@@ -136,10 +155,11 @@ class Lease:
             self.fence = max(self.fence, state.fence)
         return state
 
-    def _terms(self) -> tuple[float, str, str]:
+    def _terms(self) -> tuple[float, str, str, str]:
+        # The fence is made before its request is signed, and by the clock that signs: AWS checks how far off that is.
         started, now = self._clock.monotonic(), self._clock.now()
         lease = instant.text(now + self._periods.lease)
-        return started, lease, max(self.fence, instant.text(now + self._periods.lookahead))
+        return started, instant.text(now), lease, max(self.fence, instant.text(now + self._periods.lookahead))
 
     def _adopt(self, state: PartitionState, started: float) -> None:
         self.fence, self.cursor = state.fence, state.cursor

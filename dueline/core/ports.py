@@ -152,8 +152,11 @@ class Table(Protocol):
     def last(self, partition: Partition) -> Row | None:
         """Read the row with the highest sort key, consistently."""
 
-    def add(self, row: Row) -> Row:
-        """Put a row unless its key has one; return the row that is there now."""
+    def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:
+        """Put a row unless its key has one; return the row that is there now.
+
+        Raises Unavailable, and sends no request more, where that would be signed after `signed_before`.
+        """
 
     def claim(self, row: Row, *, now: datetime) -> Row:
         """Put a row unless its key has one that is not past its TTL at `now`; return the row that is there now."""
@@ -222,13 +225,17 @@ class Table(Protocol):
 
         Only when the lease is free, over at `now` or already `owner`'s, and the stored fence is absent or
         not higher than `fence`. Returns the state after the call: the lease was taken when it names `owner`
-        and `lease`.
+        and `lease`. Raises Unavailable, and never does it, where the request would be signed before `now`, because the
+        clock was set back: AWS checks the signature alone, and `fence` was made of `now`.
         """
 
-    def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
+    def checkpoint(
+        self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str, now: str = ""
+    ) -> bool:
         """Move the cursor, renew the lease up to `lease` (or release it: "") and raise the fence.
 
-        Only when the lease is still `owner`'s and neither cursor nor fence falls; returns whether it was.
+        Only when the lease is still `owner`'s and neither cursor nor fence falls; returns whether it was. `now` is as
+        of `acquire_lease`.
         """
 
     def reserve(self, key: Key, *, now: int, amount: int, ttl: int) -> int:

@@ -18,6 +18,7 @@ from dueline.errors import InvalidJob
 FURTHEST = timedelta(days=3653)
 # How deep Python reads depends on how deep its caller's stack is, and ends at a thousand in all.
 MOST_LEVELS = 200
+_TO_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BRACKETS = re.compile(r"[\[\]{}]")
 # What can be written out, whatever the time is.
@@ -94,7 +95,7 @@ def json_text(payload: object) -> str:
     Raises InvalidJob when it is no JSON value, or nests more than 200 levels deep.
     """
     try:
-        text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+        text = _TO_JSON(payload)
     except RecursionError:
         raise InvalidJob(f"payload nests too deep: at most {MOST_LEVELS} levels are allowed") from None
     except (TypeError, ValueError) as error:
@@ -127,6 +128,9 @@ MAX_DELAY_SECONDS = 900
 # By how much a job of a precise queue is visible before it is due at least, so that a worker has it in time.
 PRECISE_MARGIN_SECONDS = 0.25
 
+# How much longer than its time SQS holds a message at least, so that it comes no earlier by a clock 20 ms behind.
+GUARD = timedelta(milliseconds=20)
+
 # Of one call: one fence is read for them. A partition key takes 1,000 write units a second: so few do not throttle it.
 JOBS_TO_A_PARTITION = 100
 
@@ -148,15 +152,17 @@ def route_of(due: datetime, *, now: datetime, direct_horizon: timedelta) -> Rout
 def delay_seconds(due: datetime, *, now: datetime, precise: bool = False) -> int:
     """Return the whole seconds that SQS must hold a job, 0 to 900.
 
-    Rounds up: SQS counts in seconds, and a job is never early. Rounds down for a `precise` queue, so that a message is
-    visible 0.25 to 1.25 s before its job is due: its workers wait out the rest. Raises ValueError when `due` is over
-    900 s away (the limit of SQS message timers).
+    Rounds up, and 20 ms more: SQS counts in seconds from when it has accepted a message, by clocks of its own, and a
+    job is never early. Rounds down for a `precise` queue, so that a message is visible 0.25 to 1.25 s before its job is
+    due: its workers wait out the rest. Raises ValueError when that is over 900 s (the limit of SQS message timers).
 
     >>> from dueline.core.instant import parse
     >>> delay_seconds(parse("2026-01-01T00:00:00.001Z"), now=parse("2026-01-01T00:00:00Z"))
     1
     """
-    return whole_seconds((due - now).total_seconds(), precise=precise)
+    left = due - now
+    is_guarded = left > timedelta(0) and not precise
+    return whole_seconds((left + GUARD if is_guarded else left).total_seconds(), precise=precise)
 
 
 def whole_seconds(delay: float, *, precise: bool = False) -> int:

@@ -299,7 +299,8 @@ def submitted_statuses(
     Throttled or Unavailable, which names its job; the results beside it stay as they are.
     """
     repeats = [each.job.id for each in results if isinstance(each, SubmitResult) and each.is_repeat]
-    repeated = statuses_of(repeats, queue=queue, table=table, clock=clock, until=until, spread=spread)
+    look_up = partial(statuses_of, queue=queue, table=table, clock=clock, until=until, spread=spread)
+    repeated = look_up(repeats) if repeats else {}
     return [
         result if isinstance(result, DuelineError) else _job_status(result, repeated.get(result.job.id))
         for result in results

@@ -211,10 +211,11 @@ class Submit:
         submissions = list({draft.job.id: draft for draft in drafts if isinstance(draft, Submission)}.values())
         direct = [each for each in submissions if each.job.id.route is Route.DIRECT]
         results = self._write([each for each in submissions if each.job.id.route is Route.TABLE], until=until)
-        unsent = self._send(direct, until=until)
-        results |= {each.job.id: SubmitResult(job=each.job, state=State.DISPATCHED) for each in direct}
-        results |= unsent
-        self._release(each for each in direct if isinstance(results[each.job.id], InvalidJob | QueueNotFound))
+        if direct:
+            unsent = self._send(direct, until=until)
+            results |= {each.job.id: SubmitResult(job=each.job, state=State.DISPATCHED) for each in direct}
+            results |= unsent
+            self._release(each for each in direct if isinstance(results[each.job.id], InvalidJob | QueueNotFound))
         sent = [(each.row, each.job.id) for each in submissions if each.row]
         sent = [(row, id) for row, id in sent if isinstance(results[id], SubmitResult)]
         idempotency.note_done(sent, table=self._table, spread=self._spread)
@@ -250,6 +251,8 @@ class Submit:
                 return error
 
         chosen = [draft for draft in drafts if isinstance(draft, Submission) and is_chosen(draft)]
+        if not chosen:
+            return list(drafts)
         answers = dict(zip(map(id, chosen), self._spread(changed, chosen), strict=True))
         return [answers.get(id(draft), draft) for draft in drafts]
 
@@ -303,9 +306,9 @@ class Submit:
 
     def _release(self, refused: Iterable[Submission]) -> None:
         """Release the keys of jobs that were refused, and never sent. That of a call is free then."""
-        past = self._clock.now() - idempotency.CLOCKS_DIFFER
         for each in refused:
             if each.row is not None:
+                past = self._clock.now() - idempotency.CLOCKS_DIFFER
                 ttl = past if each.job.key is None else each.job.expires
                 idempotency.release(each.row, each.job.id, table=self._table, ttl=ttl)
 
@@ -393,7 +396,9 @@ def _row_of(request: Request, *, queue: str) -> Key | None:
 
 def _answer(submission: Submission, results: Results) -> SubmitResult | DuelineError:
     result = results[submission.job.id]
-    return replace(result, is_new=submission.is_new) if isinstance(result, SubmitResult) else result
+    if not isinstance(result, SubmitResult) or result.is_new == submission.is_new:
+        return result
+    return replace(result, is_new=submission.is_new)
 
 
 def _out_of_time(id: JobId) -> DuelineError:

@@ -4,11 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from itertools import chain
 from operator import attrgetter
 
-from dueline.core import instant, rows
+from dueline.core import instant, partitions, rows
+from dueline.core.clock import LatestTime
 from dueline.core.dispatch import Dispatcher, DispatchResult, ParkedJob
 from dueline.core.job import Job, Route
 from dueline.core.message import escaped
@@ -23,11 +25,13 @@ ORDER = attrgetter("id.due", "id.uid")
 class WriteResult:
     """What became of jobs.
 
-    `written` have rows, `late` were sent by the late path, `parked` can never be sent. `undone` are to be retried,
-    because of `faults`, of which `cause` is the first. The ids of `reused` are other jobs', which stay as they are.
+    `written` have rows, of which no tick can have missed those that are `far`. `late` were sent by the late path,
+    `parked` can never be sent. `undone` are to be retried, because of `faults`, of which `cause` is the first. The ids
+    of `reused` are other jobs', which stay as they are.
     """
 
     written: set[Job] = field(default_factory=set)
+    far: set[Job] = field(default_factory=set)
     undone: set[Job] = field(default_factory=set)
     reused: set[Job] = field(default_factory=set)
     late: list[Job] = field(default_factory=list)
@@ -85,8 +89,8 @@ class TableWriter:
 
     def _write(self, jobs: set[Job], result: WriteResult, have_rows: Collection[Job]) -> set[Job]:
         """Write the rows of jobs that a tick is to find, but those that are there; return what was not written."""
-        now = self._clock.now()
-        of_table = [(rows.job_row(job), job) for job in jobs if _has_row(job) and now < job.expires]
+        latest = LatestTime(self._clock)
+        of_table = [(rows.job_row(job), job) for job in jobs if _has_row(job) and latest.began < job.expires]
         of_table.sort(key=lambda pair: str(pair[0]["sk"]))
         by_key = {rows.key(row): job for row, job in of_table}
         pending = [row for row, job in of_table if job not in have_rows]
@@ -94,6 +98,7 @@ class TableWriter:
         unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, cut(pending, WRITE_ROWS)))}
         left = {job for key, job in by_key.items() if key in unwritten}
         result.written = set(by_key.values()) - left
+        result.far = _far(result.written.difference(have_rows), latest.now())
         return left
 
     def _write_some(self, some: Sequence[Row], *, result: WriteResult) -> Sequence[Row]:
@@ -105,7 +110,8 @@ class TableWriter:
 
     def _add(self, job: Job, result: WriteResult) -> set[Job]:
         """Write the row of a job unless another job has its id; return the job if that is not known."""
-        if not _has_row(job) or self._clock.now() >= job.expires:
+        latest = LatestTime(self._clock)
+        if not _has_row(job) or latest.began >= job.expires:
             return set()
         row = rows.job_row(job)
         try:
@@ -115,12 +121,13 @@ class TableWriter:
             return {job}
         is_ours = there == row or _is_row_of(there, job)
         (result.written if is_ours else result.reused).add(job)
+        result.far = _far(result.written, latest.now())
         return set()
 
     def _needs_late_send(self, jobs: set[Job], result: WriteResult) -> tuple[set[Job], set[Job]]:
         """Return the jobs that no tick is sure to see, and those whose fence could not be read."""
         by_state = defaultdict[Key, list[Job]](list)
-        for job in result.written:
+        for job in result.written - result.far:
             by_state[rows.state_key(job.id.partition)].append(job)
         fences = self._read(by_state, result)
         unknown = set(chain.from_iterable(by_state[key] for key in fences.unread))
@@ -128,10 +135,12 @@ class TableWriter:
         for key, its in by_state.items():
             fence = rows.read_state(fences.rows.get(key)).fence
             left_to_ticks.update(job for job in its if fence < instant.text(job.id.due))
-        return jobs - unknown - left_to_ticks, unknown
+        return jobs - unknown - left_to_ticks - result.far, unknown
 
     def _late_path(self, late: set[Job], result: WriteResult, until: float) -> set[Job]:
         """Send late jobs that are not cancelled, or park those past retention; return those left undone."""
+        if not late:
+            return set()
         cancelled, undone = self._cancelled_among(late, result)
         by_queue: dict[str, list[Job]] = defaultdict(list)
         for job in sorted(late - undone - cancelled, key=ORDER):
@@ -173,6 +182,11 @@ class TableWriter:
 
     def _read(self, keys: Iterable[Key], result: WriteResult) -> BatchRead:
         return read_all(keys, table=self._table, spread=self._spread, note=result.note)
+
+
+def _far(jobs: Iterable[Job], now: datetime) -> set[Job]:
+    """Return the jobs whose rows, answered by `now`, no fence can have passed: they were there before it could."""
+    return {job for job in jobs if job.id.due > now + partitions.FAR}
 
 
 def _has_row(job: Job) -> bool:

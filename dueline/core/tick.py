@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
+from math import ceil
 
 from dueline.core import instant, rows
-from dueline.core.dispatch import OUT_OF_TIME, Dispatcher, DispatchResult, ParkedJob
+from dueline.core.dispatch import OUT_OF_TIME, SWEEP_SECONDS, Dispatcher, DispatchResult, ParkedJob
 from dueline.core.job import Job, Partition
 from dueline.core.partitions import Lease
 from dueline.core.ports import WRITE_ROWS, Clock, ParallelMap, Table, cut
@@ -114,10 +115,36 @@ def _resolve_move(entry: Entry, pk: str, read_barrier: Callable[[Key], Row | Non
 
 
 WAVE_JOBS = 100
+# Fewer would be a second of Lambda for fewer jobs, and batches that are not full.
+SWEPT_JOBS = 300
+# DynamoDB's page of rows of 1 KB. Unpacked, they have 256 MB at the very most, of the function's 512.
+MOST_SWEPT_JOBS = 1000
 CHECKPOINT_JOBS = 300
+# Of a tick's period: a sweep takes a second, with what SQS takes a little more, and the last of a page has fewer jobs.
+_SWEEPS_SHARE, _LONGEST_SWEEP = 2 / 3, SWEEP_SECONDS + 0.4
 _NOTE_ATTEMPTS = 3
 _SHARE_OF_PERIOD = 0.75
 _BACKLOGS_SHARE = 0.25
+
+
+def waiting_jobs(keys: Sequence[str], *, until: str) -> float:
+    """Return how many jobs wait up to a key, if they are due as densely as those of a page with these keys.
+
+    >>> waiting_jobs(["2026-01-01T00:00:00.000Z#a#job", "2026-01-01T00:00:10.000Z#b#job"], until="2026-01-01T00:01:00Z")
+    12.0
+    """
+    first, last, end = map(rows.due_at, (keys[0], keys[-1], until))
+    return len(keys) * ((end - first) / (last - first) if first and last and end and first < last else 1.0)
+
+
+def wave_jobs(waiting: float, *, seconds: float) -> int:
+    """Return how many jobs a wave has: so many that what waits goes out in the sweeps for which there is time.
+
+    >>> [wave_jobs(waiting, seconds=40) for waiting in (20, 14_000, 100_000)]
+    [300, 490, 1000]
+    """
+    sweeps = max(1.0, seconds / _LONGEST_SWEEP)
+    return max(SWEPT_JOBS, min(MOST_SWEPT_JOBS, ceil(waiting / sweeps)))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -169,6 +196,10 @@ class Tick:
         # And it leaves the rest of a long backlog for after what is not due yet: at this key.
         self._leaves_backlog = clock.monotonic() + lease.period_seconds * _BACKLOGS_SHARE
         self._left_at = ""
+        # A tick that has more to send than its sweeps take sends the rest at once.
+        self._sweeps_end = clock.monotonic() + lease.period_seconds * _SWEEPS_SHARE
+        self._period_ends = clock.monotonic() + lease.period_seconds
+        self._goal = ""
 
     def run(self) -> TickResult:
         """Dispatch what is due up to the fence, as far as time allows.
@@ -181,7 +212,7 @@ class Tick:
             self._done.progress = rows.due_at(self._lease.cursor)
             return self._done
         self._done.owned_lease = True
-        self._cursor = self._lease.cursor
+        self._cursor, self._goal = self._lease.cursor, self._lease.fence
         for step in (self._read_on, self._release):
             try:
                 step()
@@ -205,15 +236,15 @@ class Tick:
     def _read(self, after: str, *, until: str = "") -> bool:
         """Dispatch what lies behind a key, to the fence or to `until`; return whether the tick may go on."""
         more, end = True, ""
-        while more or end < (until or rows.end_of(self._lease.fence)):
+        while more or end < (until or self._end):
             if self._is_to_leave_backlog(after):
                 self._left_at = after
                 return True
-            end = until or rows.end_of(self._lease.fence)
+            end = until or self._end
             page = self._table.page(self._partition, after=after, until=end)
             entries = self._entries.of(page.rows, more=page.more)
             self._has_read_rows |= bool(page.rows)
-            if not (self._dispatch_all(entries) and self._keep_lease()):
+            if not (self._dispatch_all(entries, more=page.more) and self._keep_lease()):
                 return False
             last = str(page.rows[-1]["sk"]) if page.rows else after
             after, more = last if page.more else end, page.more
@@ -221,13 +252,39 @@ class Tick:
             self._cursor, self._done.finished = end, True
         return True
 
+    @property
+    def _end(self) -> str:
+        """How far to read: up to the fence as it was first, and on with a lease that was renewed beyond a period.
+
+        Then the next tick found it held; else that has as much time for its sweeps as this one.
+        """
+        is_long = self._clock.monotonic() >= self._period_ends
+        return rows.end_of(self._lease.fence if is_long else self._goal)
+
     def _is_to_leave_backlog(self, after: str) -> bool:
         is_long = self._is_held_back and self._clock.monotonic() >= self._leaves_backlog
         return is_long and not self._left_at and after < instant.text(self._clock.now())
 
-    def _dispatch_all(self, entries: Sequence[Entry]) -> bool:
+    def _dispatch_all(self, entries: Sequence[Entry], *, more: bool) -> bool:
         """Dispatch a page in waves; return whether the tick may go on."""
-        return all(self._dispatch(wave) and self._keep_lease() for wave in cut(entries, WAVE_JOBS))
+        waves = cut(entries, self._wave_jobs(entries, more=more))
+        return all(self._dispatch(wave) and self._keep_lease(len(wave)) for wave in waves)
+
+    def _wave_jobs(self, entries: Sequence[Entry], *, more: bool) -> int:
+        swept_from, last = self._swept_from(), rows.due_at(entries[-1].key) if entries else None
+        if swept_from is None or last is None or last < swept_from:
+            return WAVE_JOBS
+        waiting = waiting_jobs([entry.key for entry in entries], until=self._goal if more else entries[-1].key)
+        size = wave_jobs(waiting, seconds=self._sweeps_end - self._clock.monotonic())
+        return ceil(len(entries) / ceil(len(entries) / size))
+
+    def _swept_from(self) -> datetime | None:
+        """Return from which due time on jobs wait for their fraction; None if all are to be sent at once.
+
+        What is due within a period is: earlier ticks should have sent it, so there is a backlog.
+        """
+        is_over = self._clock.monotonic() >= self._sweeps_end
+        return None if is_over else self._clock.now() + timedelta(seconds=self._lease.period_seconds)
 
     def _dispatch(self, wave: Sequence[Entry]) -> bool:
         """Dispatch a wave; return whether the tick may go on.
@@ -251,7 +308,8 @@ class Tick:
         return self._note(beyond, read, {each.job for each in result.parked})
 
     def _send(self, jobs: Sequence[Job]) -> DispatchResult:
-        result = self._dispatcher.dispatch(jobs, until=self._lease.stop_at)
+        swept_from = self._swept_from()
+        result = self._dispatcher.dispatch(jobs, until=self._lease.stop_at, swept_from=swept_from)
         self._done.dispatched += len(result.dispatched)
         self._done.parked += result.parked
         self._done.fault = result.fault or self._done.fault
@@ -330,8 +388,9 @@ class Tick:
             return False
         return True
 
-    def _keep_lease(self) -> bool:
-        if self._unsaved >= CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:
+    def _keep_lease(self, next_jobs: int = 0) -> bool:
+        """Renew the lease in time, and move the cursor before a wave with which over 300 jobs would be repeated."""
+        if self._unsaved + next_jobs > CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:
             self._unsaved = 0
             self._done.owned_lease = self._lease.checkpoint(self._cursor)
         stop_at = min(self._lease.stop_at, self._next_fires) if self._is_held_back else self._lease.stop_at

@@ -16,7 +16,10 @@ from dueline.testing.memory_queue import at_most
 
 
 class MemoryTable:
-    """The table of jobs as a dictionary. `page_rows` is the most that one page holds. Every read is consistent."""
+    """The table of jobs as a dictionary. `page_rows` is the most that one page holds. Every read is consistent.
+
+    No request is signed, so that none is signed too late.
+    """
 
     def __init__(self, *, page_rows: int = 1000) -> None:
         self._page_rows = page_rows
@@ -52,7 +55,7 @@ class MemoryTable:
         chosen = order[start : min(end, start + most)]
         return Page(rows=[items[key] for key in chosen], more=end - start > most)
 
-    def add(self, row: Row) -> Row:
+    def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:
         pk, sk = rows.key(row)
         if sk not in self._rows[pk]:
             self._put(row)
@@ -186,7 +189,9 @@ class MemoryTable:
             self._put_state(partition, state)
         return state
 
-    def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
+    def checkpoint(
+        self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str, now: str = ""
+    ) -> bool:
         state = self._state(partition)
         kept = state.owner == owner and state.cursor <= cursor and state.fence <= fence
         if kept:

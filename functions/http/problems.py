@@ -67,6 +67,13 @@ def response(error: DuelineError) -> Response[str]:
     return _response(problem(error))
 
 
+def refused_event(error: DuelineError) -> dict[str, Any]:
+    """Return the answer to an event that is no request, as the function returns it."""
+    refused = response(error)
+    headers = {"Content-Type": refused.content_type}
+    return {"statusCode": refused.status_code, "headers": headers, "body": refused.body, "isBase64Encoded": False}
+
+
 def no_route(path: str) -> Response[str]:
     """Return the answer to a request for which there is no route."""
     return _response(route_problem(path))

@@ -17,11 +17,13 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_certificatemanager import Certificate
 from aws_cdk.aws_iam import PolicyStatement
+from aws_cdk.aws_lambda import Alias, CfnPermission
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
 from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
+from dueline.config.routes import ROUTES, Caller
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.log_group import Log
@@ -30,25 +32,6 @@ from infra.grants import allow, allow_on_rows
 from infra.nag import acknowledge_wildcard
 
 _TIMEOUT = 20
-_ROUTES = {
-    "/queues": [HttpMethod.GET],
-    "/queues/{queue}": [HttpMethod.GET],
-    "/queues/{queue}/jobs": [HttpMethod.POST, HttpMethod.GET, HttpMethod.PATCH, HttpMethod.DELETE],
-    "/queues/{queue}/jobs/{id}": [HttpMethod.GET, HttpMethod.PATCH, HttpMethod.DELETE],
-    "/queues/{queue}/uploads": [HttpMethod.POST],
-    "/queues/{queue}/cancellations": [HttpMethod.POST],
-    "/queues/{queue}/pause": [HttpMethod.POST],
-    "/queues/{queue}/resume": [HttpMethod.POST],
-    "/queues/{queue}/rate": [HttpMethod.PUT],
-    "/queues/{queue}/schedules": [HttpMethod.GET],
-    "/queues/{queue}/schedules/{schedule}": [HttpMethod.PUT, HttpMethod.GET, HttpMethod.DELETE],
-    "/queues/{queue}/schedules/{schedule}/pause": [HttpMethod.POST],
-    "/queues/{queue}/schedules/{schedule}/resume": [HttpMethod.POST],
-    "/queues/{queue}/schedules/{schedule}/run": [HttpMethod.POST],
-    "/queues/{queue}/schedules/{schedule}/backfill": [HttpMethod.POST],
-    "/queues/{queue}/schedules/{schedule}/history": [HttpMethod.GET],
-    "/schedules/preview": [HttpMethod.POST],
-}
 # To list them, and of what a transaction that changes one is made.
 _ON_SCHEDULES = ("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem")
 # Which request, who, what of which job, and how it went; payloads cannot be logged. Without the names that JSON would
@@ -87,9 +70,15 @@ class JobsApi(Construct):
         self.url = f"https://{deployment.domain_name}" if deployment.domain_name else self.http.api_endpoint
         self._add_routes()
         self._add_stage(deployment)
+        self._aliases = _Aliases(self, "Aliases", api=api, deployment=deployment)
         for keys in (ANY_JOB, UPLOADS):
             pattern = Arns(self, names=deployment.names).payloads(keys)
             acknowledge_wildcard(self, pattern, reason="The payloads of all queues' jobs, and uploads to all of them.")
+
+    def deploy_after(self, *others: Construct) -> None:
+        """Have all aliases of the function, the gateway's too, move after others."""
+        for aliases in (self.live, self._aliases):
+            aliases.node.add_dependency(*others)
 
     def _function(self, deployment: Deployment) -> CoreFunction:
         names, arns = deployment.names, Arns(self, names=deployment.names)
@@ -108,7 +97,8 @@ class JobsApi(Construct):
         integration = HttpLambdaIntegration(
             "Integration", self.live, payload_format_version=PayloadFormatVersion.VERSION_2_0
         )
-        for path, methods in _ROUTES.items():
+        for path, route in ROUTES.items():
+            methods = [HttpMethod[method] for method in route.methods]
             self.http.add_routes(path=path, methods=methods, integration=integration)
 
     def _domain(self, deployment: Deployment) -> DomainName | None:
@@ -135,6 +125,33 @@ class JobsApi(Construct):
         )
         logged = CfnStage.AccessLogSettingsProperty(destination_arn=log.log_group_arn, format=_LOG_LINE)
         cast(CfnStage, stage.node.default_child).access_log_settings = logged
+
+
+class _Aliases(Construct):
+    """The aliases by which callers invoke the function without the gateway: two a queue, its producers' and operators'.
+
+    Which one was invoked says who may do what, so nobody but the gateway may invoke the alias `live`. All aliases are
+    of the same version, and move in the same deployment. `producers` of other accounts invoke by an alias's policy.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, api: CoreFunction, deployment: Deployment) -> None:
+        super().__init__(scope, id)
+        for queue, settings in deployment.queues.items():
+            for caller in Caller:
+                alias = Alias(
+                    self,
+                    f"{caller.name.capitalize()}-{queue}",
+                    alias_name=caller.alias_of(queue),
+                    version=api.function.current_version,
+                )
+                for number, arn in enumerate(settings.producers if caller is Caller.PRODUCER else ()):
+                    CfnPermission(
+                        alias,
+                        f"Of-{number}",
+                        action="lambda:InvokeFunction",
+                        function_name=alias.function_arn,
+                        principal=arn,
+                    )
 
 
 def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:

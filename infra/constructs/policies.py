@@ -8,6 +8,7 @@ from constructs import Construct
 
 from dueline.config.deployment import Deployment
 from dueline.config.names import Names
+from dueline.config.routes import Caller, requests_of, requests_of_all
 from dueline.core.queue_settings import QueueSettings
 from infra.arns import Arns
 from infra.constructs.payloads_bucket import keys_of_queue
@@ -50,10 +51,12 @@ class PolicyScope:
     def payloads(self, arns: Arns) -> list[str]:
         return [arns.payloads(keys_of_queue(queue.name)) for queue in self.queues]
 
-    def requests(self) -> list[tuple[str, str]]:
-        """Return the methods and paths of a producer's requests."""
-        allowed = _REQUESTS_BRIEFLY if self.group else _REQUESTS
-        return [(method, f"queues/{queue.name}{path}") for queue in self.queues for method, path in allowed]
+    def requests(self, caller: Caller) -> list[tuple[str, str]]:
+        """Return the methods and paths of a caller's requests."""
+        names = [queue.name for queue in self.queues]
+        if self.group and caller is Caller.PRODUCER:
+            return [(method, f"queues/{name}{path}") for name in names for method, path in _REQUESTS_BRIEFLY]
+        return list(requests_of(caller, names))
 
     def rows(self, *rest: str) -> list[str]:
         """Return the partition keys that begin with a queue's name and `#`, and go on with any of some patterns."""
@@ -68,21 +71,8 @@ _IDEMPOTENCY = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "
 # What follows a queue's name and `#` in the keys of its partitions, 0 to 999, and of its idempotency keys' partitions.
 # `control`, `rate` and `outcome#0` are longer.
 _DIRECT_ROWS = ("?", "??", "???", "keys?", "keys??")
-# What is done with a schedule lies below its path: pause, resume, run, backfill and history.
-_REQUESTS = (
-    ("POST", "/jobs"),
-    ("POST", "/uploads"),
-    ("POST", "/cancellations"),
-    *((method, "/jobs") for method in ("GET", "PATCH", "DELETE")),
-    ("GET", "/schedules"),
-    ("GET", ""),
-    *((method, "/jobs/*") for method in ("GET", "PATCH", "DELETE")),
-    *((method, "/schedules/*") for method in ("GET", "PUT", "POST", "DELETE")),
-)
-# The same, for the 6,144 characters of a policy: there is no other method or path.
+# Of a producer, for the 6,144 characters of a policy: there is no other method or path.
 _REQUESTS_BRIEFLY = (("*", "/jobs*"), ("*", "/uploads"), ("*", "/cancellations"), ("*", "/schedules*"), ("GET", ""))
-_REQUESTS_OF_ALL = [("GET", "queues"), ("POST", "schedules/preview")]
-_CONTROL = (("POST", "/pause"), ("POST", "/resume"), ("PUT", "/rate"), ("GET", ""))
 _INSPECT = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _REDRIVE = ("sqs:StartMessageMoveTask", "sqs:ListMessageMoveTasks", "sqs:CancelMessageMoveTask")
 
@@ -99,10 +89,17 @@ def _producer(arns: Arns, of: PolicyScope) -> Grants:
     It allows to find the API, to see how that queue is doing, and the names and settings of all and the next runs
     of a rule, which have no queue in their path.
     """
-    patterns = [arns.request(method=method, path=path) for method, path in of.requests() + _REQUESTS_OF_ALL]
+    return _call_the_api(arns, of, Caller.PRODUCER)
+
+
+def _call_the_api(arns: Arns, of: PolicyScope, caller: Caller) -> Grants:
+    """Allow a caller's requests, over the gateway and by the aliases of the function, and to find both."""
+    names, requests = of.names, of.requests(caller) + requests_of_all()
+    parameters = [arns.parameter(name) for name in (names.api_url_parameter, names.api_function_parameter)]
     return [
-        allow("execute-api:Invoke", on=patterns),
-        allow("ssm:GetParameter", on=[arns.parameter(of.names.api_url_parameter)]),
+        allow("execute-api:Invoke", on=[arns.request(method=method, path=path) for method, path in requests]),
+        allow("lambda:InvokeFunction", on=[arns.alias("api", caller.alias_of(queue.name)) for queue in of.queues]),
+        allow("ssm:GetParameter", on=parameters),
     ]
 
 
@@ -157,13 +154,11 @@ def _operator(arns: Arns, of: PolicyScope) -> Grants:
     And to pause and resume it, to limit its rate, and to find it and the API. What the queue's producers may do is in
     their policy; attach both.
     """
-    requests = [(method, f"queues/{queue.name}{path}") for queue in of.queues for method, path in _CONTROL]
-    patterns = [arns.request(method=method, path=path) for method, path in requests + _REQUESTS_OF_ALL]
     return [
+        *_call_the_api(arns, of, Caller.OPERATOR),
         allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=of.levels(arns)),
         allow(*_INSPECT, *_REDRIVE, on=of.dead_letters(arns)),
-        allow("execute-api:Invoke", on=patterns),
-        allow("ssm:GetParameter", on=[arns.parameter(of.names.api_url_parameter), *of.parameters(arns)]),
+        allow("ssm:GetParameter", on=of.parameters(arns)),
         # What is put back needs its payload for as long again: it is copied onto itself.
         allow("s3:GetObject", "s3:PutObject", on=of.payloads(arns)),
     ]
@@ -195,7 +190,7 @@ def _managed_policy(scope: Construct, kind: str, deployment: Deployment, of: Pol
         statements=with_use_of_key(place, grants(arns, of), deployment=deployment),
     )
     if kind == "Producer":
-        wild = [(method, path) for method, path in of.requests() if "*" in method + path]
+        wild = [(method, path) for method, path in of.requests(Caller.PRODUCER) if "*" in method + path]
         patterns = [arns.request(method=method, path=path) for method, path in wild]
         for pattern in patterns:
             acknowledge_wildcard(policy, pattern, reason="A queue's jobs and schedules, whose names end paths.")

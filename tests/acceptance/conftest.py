@@ -19,6 +19,7 @@ from local.emulator import Emulator
 from tests.acceptance import sandbox
 from tests.acceptance.early import Job, schedule_early, trust
 from tests.acceptance.inbox import Inbox
+from tests.acceptance.invoking import InvokingTransport
 from tests.acceptance.rights import SigV4, role_with
 from tests.e2e.deployed import deployed_locally
 from tests.e2e.environment import environment_of
@@ -96,9 +97,9 @@ def aws(session: boto3.Session) -> Callable[[str], Any]:
     return cache(make)
 
 
-@pytest.fixture(scope="session", params=[False], ids=["over http"])
+@pytest.fixture(scope="session", params=[{"transport": "invoke"}], ids=["invoked"])
 def client(request: pytest.FixtureRequest, deployment: str) -> Client:
-    return Client.connect(deployment, session=boto3.Session(), direct=request.param, patience=PATIENT)
+    return Client.connect(deployment, session=boto3.Session(), patience=PATIENT, **request.param)
 
 
 @pytest.fixture(scope="session")
@@ -116,9 +117,19 @@ def http_of(names: Names, aws: Callable[[str], Any]) -> Iterator[Callable[[boto3
         yield open_client
 
 
-@pytest.fixture(scope="session")
-def http(http_of: Callable[[boto3.Session | None], httpx.Client], session: boto3.Session) -> httpx.Client:
-    return http_of(session)
+@pytest.fixture(scope="session", params=["gateway"])
+def http(
+    request: pytest.FixtureRequest,
+    http_of: Callable[[boto3.Session | None], httpx.Client],
+    session: boto3.Session,
+    deployment: str,
+) -> Iterator[httpx.Client]:
+    """An HTTP client of the API, by its gateway unless a test is `each_way`."""
+    if request.param == "gateway":
+        yield http_of(session)
+        return
+    with httpx.Client(base_url="http://invoked", transport=InvokingTransport(deployment, session)) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The Python client, over HTTP and direct."""
+"""The Python client: by the function of the API, over HTTP and direct."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -27,10 +27,11 @@ from tests.waiting import PATIENT, wait_until
 
 DAY = timedelta(days=1)
 
-both = pytest.mark.parametrize("client", [False, True], ids=["over http", "direct"], indirect=True)
+WAYS = {"invoked": {"transport": "invoke"}, "over http": {"transport": "http"}, "direct": {"direct": True}}
+each_way = pytest.mark.parametrize("client", WAYS.values(), ids=WAYS, indirect=True)
 
 
-@both
+@each_way
 def test_job_is_scheduled_looked_up_and_cancelled(client: Client, aws: Callable[[str], Any], names: Names) -> None:
     at = datetime.now(UTC) + DAY
     job = client.schedule("plain", {"to": "ann"}, at=at)
@@ -44,7 +45,7 @@ def test_job_is_scheduled_looked_up_and_cancelled(client: Client, aws: Callable[
     assert client.get(job.id).state is State.CANCELLED
 
 
-@both
+@each_way
 def test_job_arrives_with_its_payload(client: Client, inbox: Callable[..., Inbox]) -> None:
     job = client.schedule("flood", {"é": [1, None]}, delay=1)
     assert (job.route, job.state) == (Route.DIRECT, State.DISPATCHED)
@@ -52,7 +53,7 @@ def test_job_arrives_with_its_payload(client: Client, inbox: Callable[..., Inbox
     assert client.cancel(job.id) is State.CANCEL_REQUESTED
 
 
-@both
+@each_way
 def test_many_are_scheduled_and_cancelled(client: Client) -> None:
     start = datetime.now(UTC).replace(microsecond=0) + DAY
     new = [NewJob(payload=n, at=start + timedelta(seconds=n)) for n in range(30)]
@@ -64,7 +65,7 @@ def test_many_are_scheduled_and_cancelled(client: Client) -> None:
     assert client.cancel_many(job.id for job in jobs[:20]) == [State.CANCELLED] * 20
 
 
-@both
+@each_way
 def test_job_moves_and_is_listed_until_cancelled(client: Client) -> None:
     job = client.schedule("flood", {"to": "ann"}, delay=3 * DAY, key=f"move {id(client)}")
     assert wait_until(lambda: client.get(job.id).state is State.SCHEDULED)
@@ -85,7 +86,7 @@ def test_job_moves_and_is_listed_until_cancelled(client: Client) -> None:
         client.reschedule(moved.id, delay=DAY)
 
 
-@both
+@each_way
 def test_queue_is_paused_limited_and_resumed(client: Client) -> None:
     try:
         assert client.pause("moved").paused
@@ -98,7 +99,7 @@ def test_queue_is_paused_limited_and_resumed(client: Client) -> None:
     assert {"plain", "moved"} <= {queue.name for queue in client.queues()}
 
 
-@both
+@each_way
 @pytest.mark.parametrize(
     ("call", "error"),
     [

@@ -8,6 +8,7 @@ import pytest
 
 from tests.acceptance.early import TRACE, Job, schedule
 from tests.acceptance.inbox import Inbox
+from tests.acceptance.invoking import each_way
 from tests.waiting import wait_until
 
 DAY = 86_400
@@ -17,6 +18,7 @@ def post(http: httpx.Client, body: Any, queue: str = "plain") -> httpx.Response:
     return http.post(f"/queues/{queue}/jobs", json=body)
 
 
+@each_way
 def test_created_job_has_all_its_fields(http: httpx.Client) -> None:
     answer = post(http, {"payload": {"to": "ann"}, "at": "2030-01-01T09:00:00+01:00"})
     assert answer.status_code == 201
@@ -32,16 +34,19 @@ def test_created_job_has_all_its_fields(http: httpx.Client) -> None:
     }
 
 
+@each_way
 def test_payload_is_any_json(http: httpx.Client) -> None:
     for payload in (None, 0, "", [], {}, {"nested": [1, "ü", "\x01"]}):
         assert post(http, {"payload": payload, "delay": DAY}).status_code == 201
 
 
+@each_way
 def test_past_time_is_now(http: httpx.Client) -> None:
     job = post(http, {"payload": 1, "at": "1999-12-31T23:59:59Z"}).json()
     assert (job["route"], job["state"]) == ("direct", "dispatched")
 
 
+@each_way
 @pytest.mark.parametrize(
     ("body", "named"),
     [
@@ -75,6 +80,7 @@ def test_bad_request_names_what_is_wrong(http: httpx.Client, body: Any, named: s
     assert named in answer.json()["detail"]
 
 
+@each_way
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"payload": NaN}', b'{"payload": 1e999}', b"[" * 100_000])
 def test_broken_json_is_a_bad_request(http: httpx.Client, body: bytes) -> None:
     answer = http.post("/queues/plain/jobs", content=body, headers={"content-type": "application/json"})
@@ -82,6 +88,7 @@ def test_broken_json_is_a_bad_request(http: httpx.Client, body: bytes) -> None:
     assert "JSON" in answer.json()["detail"]
 
 
+@each_way
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -96,6 +103,7 @@ def test_unknown_queue_is_not_found(http: httpx.Client, method: str, path: str) 
     assert "nobody" in answer.json()["detail"]
 
 
+@each_way
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PATCH"])
 def test_id_of_another_queue_is_not_found(http: httpx.Client, method: str) -> None:
     id = schedule(http, "plain", delay=3600)["id"]
@@ -105,6 +113,7 @@ def test_id_of_another_queue_is_not_found(http: httpx.Client, method: str) -> No
         assert answer.headers["content-type"] == "application/problem+json"
 
 
+@each_way
 def test_each_job_has_a_result_or_an_error(http: httpx.Client) -> None:
     answer = post(http, {"jobs": [{"payload": 1, "delay": DAY}, {"payload": 2, "delay": -1}, {"payload": 3}]})
     assert answer.status_code == 200
@@ -114,6 +123,7 @@ def test_each_job_has_a_result_or_an_error(http: httpx.Client) -> None:
     assert "delay is -1" in second["error"]["detail"]
 
 
+@each_way
 def test_call_takes_500_jobs_and_not_501(http: httpx.Client) -> None:
     jobs = [{"payload": n, "delay": n % 2 * DAY} for n in range(500)]
     answer = post(http, {"jobs": jobs}, queue="flood")
@@ -122,6 +132,7 @@ def test_call_takes_500_jobs_and_not_501(http: httpx.Client) -> None:
     assert post(http, {"jobs": [*jobs, {"payload": 1}]}).status_code == 400
 
 
+@each_way
 @pytest.mark.parametrize("tenant", ["acme", None])
 def test_message_group_is_the_tenant(http: httpx.Client, inbox: Callable[..., Inbox], tenant: str | None) -> None:
     id = schedule(http, "plain", **({"tenant": tenant} if tenant else {}))["id"]
@@ -155,6 +166,7 @@ def test_jobs_carry_their_requests_trace(
         assert {name: attributes.get(name) for name in TRACE} == TRACE
 
 
+@each_way
 def test_bad_trace_headers_are_left_out(http: httpx.Client, inbox: Callable[..., Inbox]) -> None:
     job = schedule(http, "plain", headers={"traceparent": "no good", "tracestate": "x" * 600})
     assert not TRACE.keys() & inbox("plain").wait_for(job["id"]).attributes.keys()

@@ -158,7 +158,7 @@ def test_call_takes_100_payloads_of_12_kb(http: httpx.Client, aws: Callable[[str
         assert aws("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode() == compact(body["payload"])
 
 
-@pytest.mark.parametrize("client", [False, True], ids=["over http", "direct"], indirect=True)
+@pytest.mark.parametrize("client", [{}, {"direct": True}], ids=["invoked", "direct"], indirect=True)
 def test_payload_of_each_size_arrives(
     client: Client, working: Callable[..., Any], figure: Figure, table_after: float
 ) -> None:

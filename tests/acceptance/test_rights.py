@@ -16,6 +16,7 @@ from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
 from tests.acceptance.conftest import Figure
 from tests.acceptance.faults import FUNCTIONS
+from tests.acceptance.invoking import AliasTransport
 from tests.acceptance.rights import KINDS
 from tests.waiting import PATIENT, wait_until
 
@@ -36,12 +37,15 @@ class Request:
     body: Any = None
     must_succeed: bool = False
 
+    def request(self, http: httpx.Client) -> httpx.Response:
+        return http.request(self.method, self.path, json=self.body)
+
     def is_allowed(self, http: httpx.Client) -> bool:
-        answer = http.request(self.method, self.path, json=self.body)
+        answer = self.request(http)
         if answer.is_success or self.must_succeed:
             return answer.is_success
         try:
-            return answer.json().get("code", "route_not_found") != "route_not_found"
+            return answer.json().get("code", "route_not_found") not in ("route_not_found", "forbidden")
         except (ValueError, AttributeError):
             return False
 
@@ -111,6 +115,34 @@ def test_policy_allows_what_is_documented(holder: Holder, http_of: Callable[[Any
     refused = [each for each in ALLOWED.get(kind, []) if not each.is_allowed(http)]
     passed = [each for each in [*DENIED[kind], *EVASIONS] if each.is_allowed(http)]
     assert (refused, passed) == ([], [])
+
+
+ALIASES = [f"{kind}-{queue}" for kind in "qo" for queue in (OWN, OTHER)]
+# The gateway's alias, no alias, and the code as it was last deployed.
+OTHERS = ["live", "", "$LATEST"]
+OF_ALIAS = {"producer": f"q-{OWN}", "operator": f"o-{OWN}"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_policy_allows_its_own_alias(holder: Holder, names: Names, kind: str) -> None:
+    functions = client_of(holder(kind, OWN), "lambda")
+
+    def may_invoke(alias: str) -> bool:
+        name = f"{names.function('api')}:{alias}".removesuffix(":")
+        return may(lambda: functions.invoke(FunctionName=name, InvocationType="DryRun"))
+
+    own = [OF_ALIAS[kind]] if kind in OF_ALIAS else []
+    assert [each for each in [*ALIASES, *OTHERS] if may_invoke(each)] == own
+
+
+@pytest.mark.parametrize("kind", OF_ALIAS)
+def test_alias_allows_what_is_documented(holder: Holder, names: Names, kind: str) -> None:
+    alias = AliasTransport(f"{names.function('api')}:{OF_ALIAS[kind]}", holder(kind, OWN))
+    with httpx.Client(base_url="http://alias", transport=alias) as http:
+        refused = [each for each in ALLOWED[kind] if not each.is_allowed(http)]
+        denied = [each.request(http).status_code for each in DENIED[kind]]
+        passed = [each for each in EVASIONS if each.is_allowed(http)]
+    assert (refused, set(denied), passed) == ([], {403}, [])
 
 
 def test_unsigned_requests_may_do_nothing(http_of: Callable[[Any], httpx.Client]) -> None:

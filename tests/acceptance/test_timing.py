@@ -23,7 +23,8 @@ Scale = Callable[[int, int], int]
 
 
 @pytest.mark.aws_only("the timers are AWS's own")
-def test_sqs_delay_ends_within_a_second(names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure) -> None:
+def test_sqs_counts_delays_from_acceptance(names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure) -> None:
+    """By its own timestamps, to within 50 ms, and never less: so a tick that sends at the right moment is punctual."""
     sqs, plain, delays, chance = aws("sqs"), inbox("plain"), dict[str, int](), random.Random(1)
     url, run = sqs.get_queue_url(QueueName=names.queue("plain"))["QueueUrl"], datetime.now(UTC).isoformat()
     for batch in range(200):
@@ -41,7 +42,7 @@ def test_sqs_delay_ends_within_a_second(names: Names, aws: Aws, inbox: Callable[
     late = sorted(came().values())
     assert figure("timers: lost", len(delays) - len(late)) == 0
     assert figure("timers: visible before their time", sum(each < 0 for each in late)) == 0
-    assert figure("timers: p50, s", percentile(late, 50)) <= 0.5
+    assert figure("timers: p50, s", percentile(late, 50)) <= 0.05
     assert figure("timers: p95, s", percentile(late, 95)) <= 1.0
     assert figure("timers: most, s", percentile(late, 100)) <= 10
 

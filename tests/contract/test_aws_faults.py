@@ -10,7 +10,8 @@ from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, Re
 
 from dueline.aws import clients
 from dueline.aws.botocore_errors import map_caller_errors
-from dueline.aws.dynamodb import CONFLICT_ATTEMPTS, RESERVE_ATTEMPTS, DynamoTable
+from dueline.aws.dynamodb import RESERVE_ATTEMPTS, DynamoTable
+from dueline.aws.dynamodb_items import CONFLICT_ATTEMPTS
 from dueline.aws.sqs import SqsQueue
 from dueline.core.job import State
 from dueline.core.ports import BatchFailure, Depth, MoveOutcome

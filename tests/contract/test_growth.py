@@ -29,9 +29,9 @@ def test_backlog_changes_no_step_cost(ready):
     assert {
         step: (sum(cost["requests"].values()), cost["read_units"], cost["write_units"]) for step, cost in none.items()
     } == {
-        "submit": (2, 1, 1),
+        "submit": (1, 0, 1),
         "look-up": (1, 5, 0),
-        "cancel": (3, 1, 2),
+        "cancel": (1, 0, 1),
         IDLE_TICK: (2, 1, 1),
-        BUSY_TICK: (106, 250, 5),
+        BUSY_TICK: (107, 250, 6),
     }

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dueline.aws.dynamodb import item, key_item
+from dueline.aws.dynamodb_items import item, key_item
 from dueline.config.names import Names
 from dueline.core import rows
 from dueline.core.job import Job, JobId

@@ -48,6 +48,22 @@ class SlowAnswer:
 
 
 @dataclass(frozen=True)
+class Late:
+    """The request is signed at once, and arrives so much later; the process `dies`, or stands still until then."""
+
+    seconds: float
+    dies: bool = False
+
+
+@dataclass(frozen=True)
+class ClockSet:
+    """The process's clock is set to be so far off, between its call and the signature of that, or `later`."""
+
+    skew: float
+    later: bool = False
+
+
+@dataclass(frozen=True)
 class Gone:
     """The upload that the call looks for is gone."""
 
@@ -68,7 +84,7 @@ class Interleaved:
     plan: Mapping[int | str, "CallFault | Pause"] = field(default_factory=dict)
 
 
-Fault = CallFault | Pause | SlowAnswer | Gone | HotPartitions | Interleaved
+Fault = CallFault | Pause | SlowAnswer | Late | ClockSet | Gone | HotPartitions | Interleaved
 Plan = Mapping[int | str, Fault]
 Sleep = Callable[[float], None]
 
@@ -106,7 +122,7 @@ class FaultInjector:
                 return done_in_part(call, last=fault is CallFault.LAST_LEFT)
             case HotPartitions(queue, writes):
                 return straight(call) if writes and call.name not in ADDING else _without(queue, call)
-            case Pause(seconds):
+            case Pause(seconds) | Late(seconds):
                 self._sleep(seconds)
             case SlowAnswer(seconds):
                 answer = straight(call)

@@ -34,7 +34,10 @@ INTERLEAVED: Sequence[actions.Action] = (
     *(actions.Tick(number) for number in (0, 0, 0, 1)),
     *(actions.Ingest(), actions.Ingest()),
 )
+# Of the second in which jobs are due: a wave's batches leave by it.
+FRACTIONS = (0.0, 0.0, 0.02, 0.734)
 CLOCKS = (0.0, 0.0, 2.5, -2.5, 1.0)
+SQS_DIFFERS = (0.0, -0.02, 0.02, -0.007)
 PAUSES = (0.3, 8, 12, 25, 29, 31, 61, 130, 300, 700)
 FAULTS: tuple[tuple[CallFault, ...] | type, ...] = (
     (CallFault.CRASH_BEFORE, CallFault.CRASH_AFTER),
@@ -97,7 +100,8 @@ class History:
         self._alone = alone
         self.due: list[float] = []
         self.profile = profile_of(choices.stream("climate"))
-        order, lag, late, levels = (choices.stream(name) for name in ("order", "lag", "unseen", "levels"))
+        streams = ("order", "lag", "unseen", "levels", "clocks of SQS")
+        order, lag, late, levels, of_sqs = map(choices.stream, streams)
         self.priorities = {"emails": levels.pick([1, 2, 3]), UNTOUCHED: levels.pick([1, 2])}
         self._schedules = choices.stream(schedule_history.STREAM)
         self.is_planned = not alone and schedule_history.is_scheduled(self._schedules)
@@ -113,12 +117,14 @@ class History:
         self._outage = Outage(outage, retained=RETAINED) if is_guarded else None
         self._interleaved = [*INTERLEAVED, *schedule_history.interleaved()] if self.is_planned else INTERLEAVED
         self._buffers = {queue: choices.stream(f"{queue}, buffers") for queue in self.priorities}
+        self._fractions = {queue: choices.stream(f"{queue}, fractions") for queue in self.priorities}
         self._levels = {queue: choices.stream(f"{queue}, levels") for queue in self.priorities}
         self.world = World(
             scale,
             choose=lambda count: order.below(count) if order.once_in(self.profile.switches_once_in) else 0,
             lag=lambda: lag.below(8),
             late=lambda: late.pick([0, 10, 1000]),
+            sqs_differs=lambda: of_sqs.pick(SQS_DIFFERS),
             partitions=self.profile.partitions,
             priorities=(self.priorities["emails"], self.priorities[UNTOUCHED]),
             is_planned=self.is_planned,
@@ -210,7 +216,9 @@ class History:
         at = stream.pick(SUBMITTED)
         jobs = stream.pick([1, 2, 3, 6, 12])
         same = stream.once_in(2)
+        fraction = self._fractions[queue]
         due = [at + stream.pick(DUE)] * jobs if same else [at + stream.pick(DUE) for _ in range(jobs)]
+        due = [each + fraction.pick(FRACTIONS) for each in due]
         keys = [f"key {stream.below(4)}" for _ in due] if stream.once_in(3) else []
         priorities = self._priorities_of(queue, keys, jobs)
         buffered = self._buffers[queue].once_in(3)

@@ -1,5 +1,6 @@
 """What must not be left out of the protocol: each mutation breaks one thing, and names the promises that then break."""
 
+from tests.simulation.far_mutations import IN_FAR
 from tests.simulation.mutation import (
     BOTH,
     EARLY,
@@ -82,13 +83,14 @@ IN_TICK = [
     mutation(
         "no checkpoint before the end",
         "core/tick.py",
-        "if self._unsaved >= CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:",
+        "if self._unsaved + next_jobs > CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:",
         "if False:",
         TWICE,
     ),
     mutation(
         "DelaySeconds is rounded down", "core/request.py", "else math.ceil(delay)\n", "else math.floor(delay)\n", EARLY
     ),
+    mutation("no guard", "core/request.py", "GUARD = timedelta(milliseconds=20)", "GUARD = timedelta(0)", EARLY),
     mutation(
         "a job past its retention is sent by a tick",
         "core/dispatch.py",
@@ -297,7 +299,7 @@ IN_LEVELS = [
     mutation(
         "a batch holds jobs of several levels",
         "core/message.py",
-        "levels = groupby(sorted(jobs, key=_BY_PRIORITY), key=_BY_PRIORITY)",
+        "levels = groupby(sorted(sorted(jobs, key=by), key=_BY_PRIORITY), key=_BY_PRIORITY)",
         "levels = [(1, jobs)]",
         LEVEL,
     ),
@@ -604,5 +606,15 @@ IN_TTL = [
         LOST,
     ),
 ]
-OF_JOBS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE, *IN_WHAT_IS_UNSEEN]
+OF_JOBS = [
+    *IN_TICK,
+    *IN_LEASE,
+    *IN_TABLE_ROUTE,
+    *IN_LEVELS,
+    *IN_CANCEL,
+    *IN_KEYS,
+    *IN_MOVE,
+    *IN_WHAT_IS_UNSEEN,
+    *IN_FAR,
+]
 MUTATIONS = [*OF_JOBS, *IN_NAMES, *IN_TTL, *IN_SCHEDULES]

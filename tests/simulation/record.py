@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 
 from dueline.core import instant, rows, tick
 from dueline.core.dispatch import PAST_RETENTION
-from dueline.core.job import Job, JobId, Partition
+from dueline.core.job import Job, JobId, Partition, Route
 from dueline.core.move import Intent
 from dueline.core.rows import Key, Row
 from dueline.schedules.definition import CatchUp, Definition
@@ -16,6 +16,7 @@ from dueline.schedules.head import Head, jitter
 
 # Two processes' clocks, and the part of a second that a TTL leaves out.
 CLOCKS_DIFFER = 6.0
+SQS_DIFFERS = timedelta(seconds=0.02)
 
 
 class Violation(AssertionError):
@@ -355,6 +356,8 @@ class Record:
     submitted_by_id: set[JobId] = field(default_factory=set)
     schedules: ScheduleRecord = field(default_factory=ScheduleRecord)
     names: NameRecord = field(default_factory=NameRecord)
+    # By how much more than a lease lasts: then any tick may take over from any other.
+    clocks_are_off: bool = False
 
     @property
     def expected(self) -> Iterator[JobId]:
@@ -399,7 +402,9 @@ class Record:
                 raise Violation(UNSENT, f"{each.id} was delivered")
             if each.id in self.promised:
                 raise Violation("exact cancel", f"{each.id} was delivered after its cancel was promised")
-            if each.visible < each.id.due:
+            # What goes straight to SQS is held for the seconds that its caller gave, as SQS counts them.
+            counted = SQS_DIFFERS if each.id.route is Route.DIRECT else timedelta(0)
+            if each.visible < each.id.due - counted:
                 raise Violation("never early", f"{each.id} is visible at {each.visible}")
             if each.queue != each.id.queue:
                 raise Violation("isolation", f"{each.id} is in {each.queue}")
@@ -424,6 +429,8 @@ class Record:
 
     def _check_repeats(self) -> None:
         """Attribute each repeat to a tick that was interrupted, and to none more than the design allows."""
+        if self.clocks_are_off:
+            return
         attributed: Counter[str] = Counter()
         last: dict[JobId, Sent] = {}
         for each in self.sent:

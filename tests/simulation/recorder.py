@@ -1,7 +1,8 @@
 """Records what each call of a port does, and which repeats it may cause by design."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dueline.core import instant, rows
@@ -183,9 +184,16 @@ class Recorder:
         deliveries = self._world.queues[name].deliveries
         before = len(deliveries)
         answer = call.do(*args)
+        deliveries[before:] = map(self._as_sqs_counts, deliveries[before:])
         for delivery in deliveries[before:]:
             self._note_delivery(me, name, delivery)
         return answer
+
+    def _as_sqs_counts(self, delivery: Delivery) -> Delivery:
+        """Count a delay by two clocks of SQS, that of acceptance and that of delivery."""
+        if not delivery.message.delay:
+            return delivery
+        return replace(delivery, visible=delivery.visible + timedelta(seconds=self._world.sqs_differs()))
 
     def _note_delivery(self, me: "Running", queue: str, delivery: Delivery) -> None:
         job = delivery.message.job()
@@ -198,10 +206,14 @@ class Recorder:
                     note_intended(self._world, me, job)
             case "dead_letters":
                 reason = delivery.message.attributes[REASON]
-                self._record.parked.append(Parked(job=job, reason=reason, at=me.process.now()))
+                self._record.parked.append(Parked(job=job, reason=reason, at=self._latest(me)))
             case _:
                 self._record.sent.append(self._sent(me, queue, delivery, job))
                 self._excuse_repeats_of(job.id, me)
+
+    def _latest(self, me: "Running") -> datetime:
+        """Return the latest time that a process may have had by its clock."""
+        return self._world.scheduler.now() + timedelta(seconds=me.process.most_skew)
 
     def _sent(self, me: "Running", name: str, delivery: Delivery, job: Job) -> Sent:
         queue, level = self._world.level_of(name)
@@ -209,7 +221,7 @@ class Recorder:
         return Sent(
             id=job.id,
             queue=queue,
-            visible=delivery.visible + timedelta(seconds=me.process.skew),
+            visible=delivery.visible + timedelta(seconds=me.process.most_skew),
             by=me.process.name,
             level=level,
             schedule=job.schedule,

@@ -6,12 +6,14 @@ from datetime import datetime, timedelta
 
 from dueline.core.job import JobId
 from tests.simulation.choices import Choices, Decided, shrink
+from tests.simulation.far_history import FarHistory
 from tests.simulation.history import UNTOUCHED, History
 from tests.simulation.record import Record, Violation
 from tests.simulation.trace import render
 from tests.simulation.world import DIRECT_HORIZON, PERIODS, World
 
-A_SECOND_OF_SQS = timedelta(seconds=1)
+# What one world sweeps, another may send at once; and SQS's clocks differ in both.
+A_SECOND_OF_SQS = timedelta(seconds=1.04)
 BACKLOG = (DIRECT_HORIZON - PERIODS.lookahead).total_seconds()
 
 
@@ -31,6 +33,8 @@ def run(*, seed: int | None = None, decided: Decided | None = None) -> tuple[Wor
     world = history.write()
     try:
         _execute(world)
+        if (far := FarHistory(choices)).is_there:
+            _execute(far.write())
         if history.profile.isolated:
             alone = History(Choices(seed=seed, decided=decided), alone=True).write()
             _execute(alone)
@@ -69,13 +73,17 @@ def report_of(seed: int, *, whole: bool = False) -> str:
 
 def trace_of(decided: Decided) -> str:
     """Return the trace of a run by its decisions, as text."""
-    world = History(Choices(decided=decided)).write()
-    world.is_traced = True
-    try:
-        _execute(world)
-    except Exception as broken:
-        world.log("", f"{type(broken).__name__}: {broken}")
-    return render(world.trace)
+    choices = Choices(decided=decided)
+    history, far = History(choices), FarHistory(choices)
+    texts = list[str]()
+    for world in [history.write(), *([far.write()] if far.is_there else [])]:
+        world.is_traced = True
+        try:
+            _execute(world)
+        except Exception as broken:
+            world.log("", f"{type(broken).__name__}: {broken}")
+        texts.append(render(world.trace))
+    return "\n\n".join(texts)
 
 
 def _execute(world: World) -> None:

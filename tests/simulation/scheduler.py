@@ -27,10 +27,10 @@ class Task(greenlet):
 
 
 class Process:
-    """One task or more, by a clock that may differ from the true one by `skew` seconds."""
+    """One task or more, by a clock that may differ from the true one by `skew` seconds, or `most_skew` before."""
 
     def __init__(self, name: str, body: Callable[["Process"], None], scheduler: "Scheduler", *, skew: float) -> None:
-        self.name, self.skew = name, skew
+        self.name, self.skew, self.most_skew = name, skew, skew
         self.main = Task(lambda: body(self))
         self._scheduler = scheduler
 
@@ -54,6 +54,9 @@ class Process:
         if errors:
             raise errors[0]
         return [answers[number] for number in range(len(batch))]
+
+    def set_clock(self, skew: float) -> None:
+        self.skew, self.most_skew = skew, max(skew, self.most_skew)
 
     # A Clock.
 

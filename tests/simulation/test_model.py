@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation.model.jobs import (
     CROWD_STATES,
+    FAR_STATES,
     MODEL_STATES,
     ONE_OF_EACH,
     TWO_DELIVERIES,
@@ -28,7 +29,7 @@ from tests.simulation.model.moves import (
 )
 from tests.simulation.model.name_worlds import NAME_STATES, NAME_WORLDS, NameModel
 from tests.simulation.model.names import NameRules
-from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
+from tests.simulation.model.producers import FAR, ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
 from tests.simulation.model.schedule_store import ScheduleRules
 from tests.simulation.model.schedules import ONE_PLANNER, SCHEDULE_STATES, WORLDS, ScheduleModel
 from tests.simulation.model.store import Rules, broken_without
@@ -43,10 +44,18 @@ def test_no_state_of_two_jobs_breaks_a_promise(crowd: Crowd):
     assert explored.states == CROWD_STATES[crowd]
 
 
-def test_no_state_of_producers_breaks_a_promise():
-    explored = ProducerModel(ProducerRules(), SIZES[ONE_PAGE]).search()
+@pytest.mark.parametrize("crowd", [TWO_TICKS, pytest.param(TWO_DELIVERIES, marks=pytest.mark.thorough)])
+def test_no_state_of_two_far_jobs_breaks_a_promise(crowd: Crowd):
+    explored = Model(Rules(), crowd, is_far=True).search()
     assert explored.broken == "", "\n".join(explored.trace)
-    assert explored.states == PRODUCER_STATES[ONE_PAGE]
+    assert explored.states == FAR_STATES[crowd]
+
+
+@pytest.mark.parametrize("size", [ONE_PAGE, pytest.param(FAR, marks=pytest.mark.thorough)])
+def test_no_state_of_producers_breaks_a_promise(size: str):
+    explored = ProducerModel(ProducerRules(), SIZES[size]).search()
+    assert explored.broken == "", "\n".join(explored.trace)
+    assert explored.states == PRODUCER_STATES[size]
 
 
 def test_no_state_of_a_move_breaks_a_promise():
@@ -76,7 +85,7 @@ def test_docs_have_the_number_of_states():
     figures += [f"{sum(MOVE_STATES.values()):,} states", f"{len(broken_without(MoveRules))} rules"]
     figures += [f"{len(broken_without(each))} rules" for each in (ProducerRules, ScheduleRules, NameRules)]
     figures += [f"{len(NAME_STATES)} worlds", f"{sum(NAME_STATES.values()):,} states"]
-    worlds = (PRODUCER_STATES, MOVE_STATES, SUBMITTED_MOVE_STATES, SCHEDULE_STATES)
+    worlds = (FAR_STATES, PRODUCER_STATES, MOVE_STATES, SUBMITTED_MOVE_STATES, SCHEDULE_STATES)
     figures += [f"{states:,}" for world in worlds for states in world.values()]
     page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
     assert [figure for figure in figures if figure not in page] == []

@@ -2,18 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
-from dueline.core import message, rows, tick
+from dueline.core import instant, message, partitions, rows, tick
 from dueline.core.job import JobId, Partition
 from dueline.core.partitions import Periods
 from dueline.core.ports import MoveOutcome
 from dueline.core.queue_settings import PLANNER
-from dueline.errors import RETRYABLE
+from dueline.errors import RETRYABLE, Unavailable
 from dueline.schedules import changes, head
 from dueline.schedules.head import Head
 from dueline.testing import MemoryQueue
@@ -22,22 +22,24 @@ from tests.memory_operations import MemoryTimeToLive
 from tests.simulation import actions, processes
 from tests.simulation.actions import Action, Event
 from tests.simulation.faults import (
+    ClockSet,
     Crash,
     Fault,
     FaultInjector,
     HotPartitions,
     Interleaved,
+    Late,
     Pause,
     Plan,
 )
 from tests.simulation.processes import PROCESSES, apply
 from tests.simulation.record import Record, Violation
 from tests.simulation.recorder import Recorder, note_answer
-from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.scheduler import Process, Scheduler, Task
 from tests.simulation.storage import Consumer, ReplicatedTable
 from tests.simulation.trace import describe_action, describe_call
 from tests.system import Core, Stores
-from tests.wire import Call, Wire
+from tests.wire import Call, Wire, straight
 
 RETENTION = timedelta(minutes=10)
 # More than clocks differ, and less than an ingest may take.
@@ -52,6 +54,8 @@ PERIODS = Periods(
 # Longer than the lookahead, and shorter than the time between some runs.
 STEP = timedelta(seconds=240)
 CLOCKS_DIFFER = 5.0
+# By how much a clock may be set back between its reading and a signature.
+SET_BACK = timedelta(seconds=7)
 A_MINUTE = 60
 ROUNDS = 12
 # How many minutes schedules go on without any fault, and when they are changed.
@@ -61,7 +65,7 @@ GOES_ON, CHANGED_AT = 7, 2
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """A world's limits, made small: rows a page; jobs a batch, a wave and a checkpoint; of a schedule, how many runs a
-    change cancels, and how many generations its head keeps.
+    change cancels, and how many generations its head keeps; how many times `shorter` a signature lives, and FAR is.
     """
 
     page_rows: int = 1000
@@ -70,22 +74,27 @@ class Scale:
     checkpoint: int = 3
     cancellations: int = 90
     generations: int = 20
+    shorter: int = 1
 
 
 @contextmanager
 def scaled(scale: Scale) -> Iterator[None]:
-    was = message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS
+    was = message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.SWEPT_JOBS, tick.CHECKPOINT_JOBS
     were = rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION
     planned = head.STEP, changes._MOST, head.KEPT_GENERATIONS
-    message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = scale.batch, scale.wave, scale.checkpoint
+    far = partitions.FAR, partitions.SIGNATURE_LIVES
+    message.BATCH_MESSAGES, tick.CHECKPOINT_JOBS = scale.batch, scale.checkpoint
+    tick.WAVE_JOBS = tick.SWEPT_JOBS = scale.wave
     rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = RETENTION, CANCELLATION_OUTLIVES_RETENTION
     head.STEP, changes._MOST, head.KEPT_GENERATIONS = STEP, scale.cancellations, scale.generations
+    partitions.FAR, partitions.SIGNATURE_LIVES = (each / scale.shorter for each in far)
     try:
         yield
     finally:
-        message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = was
+        message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.SWEPT_JOBS, tick.CHECKPOINT_JOBS = was
         rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = were
         head.STEP, changes._MOST, head.KEPT_GENERATIONS = planned
+        partitions.FAR, partitions.SIGNATURE_LIVES = far
 
 
 @dataclass(kw_only=True, eq=False)
@@ -125,7 +134,10 @@ def planned(plan: Plan) -> FaultSource:
 
 
 class World:
-    """A deployment, what happens in it, and a record of that. `choose` decides whose turn it is."""
+    """A deployment, what happens in it, and a record of that. `choose` decides whose turn it is.
+
+    `sqs_differs` says by how many seconds a delay is longer than SQS was to count.
+    """
 
     def __init__(
         self,
@@ -134,10 +146,12 @@ class World:
         choose: Callable[[int], int] = lambda count: 0,
         lag: Callable[[], int] = lambda: 0,
         late: Callable[[], int] = lambda: 0,
+        sqs_differs: Callable[[], float] = lambda: 0.0,
         partitions: int = 2,
         priorities: tuple[int, int] = (1, 1),
         is_planned: bool = False,
         is_guarded: bool = False,
+        clocks_are_off: bool = False,
     ) -> None:
         self.scale = scale or Scale()
         self.scheduler = Scheduler(NOW, choose)
@@ -153,8 +167,9 @@ class World:
         self.queues: dict[str, MemoryQueue] = {queue.name: queue for queue in queues}
         self.consumers = {name: Consumer(queue, clock=self.scheduler) for name, queue in self.queues.items()}
         self.is_guarded = is_guarded
+        self.sqs_differs = sqs_differs
         self.time_to_live = MemoryTimeToLive(clock=self.scheduler, takes=processes.TTL_TAKES)
-        self.record = Record()
+        self.record = Record(clocks_are_off=clocks_are_off)
         self.recorder = Recorder(self)
         self.calls = 0
         self.running: list[Running] = []
@@ -308,10 +323,12 @@ class World:
             self.scheduler.yield_turn()
         if me.crashed:
             raise Crash
-        recorded = Call(call.name, call.args, lambda *args: self.recorder.execute(me, call, args, called=called))
+        recorded = Call(call.name, call.args, self._signed(me, call, fault, called))
         if self.is_traced:
             self.log(me.process.name, describe_call(call, fault))
         try:
+            if isinstance(fault, Late) and fault.dies:
+                self._outlive(recorded, fault.seconds)
             answer = me.injector.execute(recorded, fault)
         except Crash:
             me.crashed = True  # its other tasks end at their next call
@@ -325,6 +342,34 @@ class World:
             note_answer(me, call)
         return answer
 
+    def _signed(self, me: Running, call: Call, fault: Fault | None, called: float) -> Callable[..., Any]:
+        """Return what a call does: it is signed by its process's clock, and checked by the table's as it arrives."""
+        if not call.name.startswith("table."):
+            return lambda *args: self.recorder.execute(me, call, args, called=called)
+        if isinstance(fault, ClockSet) and not fault.later:
+            me.process.set_clock(fault.skew)
+        stamp = _sign(call, me.process.now()) if isinstance(fault, Late | ClockSet) else None
+        if isinstance(fault, ClockSet) and fault.later:
+            me.process.set_clock(fault.skew)
+
+        def arrive(*args: Any) -> Any:
+            off = abs((stamp or _sign(call, me.process.now())) - self.scheduler.now())
+            if off > partitions.SIGNATURE_LIVES:
+                raise Unavailable(f"RequestExpired: {call.name} was signed {off} off")
+            return self.recorder.execute(me, call, args, called=called)
+
+        return arrive
+
+    def _outlive(self, call: Call, seconds: float) -> None:
+        """End a process; its request, which is signed, arrives all the same."""
+
+        def arrive() -> None:
+            with suppress(*RETRYABLE):
+                straight(call)
+
+        self.scheduler.wake(Task(arrive), after=seconds)
+        raise Crash
+
     def _ambient_fault(self, call: Call) -> Fault | None:
         if self.throttled is not None and call.name.startswith("table."):
             return self.throttled
@@ -335,3 +380,12 @@ class World:
         for action in interleaved.actions:
             plan = interleaved.plan if action is interleaved.actions[-1] else {}
             self.scheduler.join([self._process(action, faults=planned(plan)).main])
+
+
+def _sign(call: Call, now: datetime) -> datetime:
+    """Return when a request is signed. Raises Unavailable where its port has it signed earlier, or later."""
+    before, after = call.kwargs.get("signed_before"), call.kwargs.get("now")
+    is_fence = call.name in ("table.acquire_lease", "table.checkpoint")
+    if (before and now > before) or (is_fence and after and instant.text(now + SET_BACK) < after):
+        raise Unavailable(f"{call.name} was not sent, because it was signed at {now}")
+    return now

@@ -21,9 +21,10 @@ AHEAD = {
     "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
 }
 
+PRODUCERS = ["arn:aws:iam::210987654321:root", "arn:aws:iam::210987654321:role/shop"]
 # One's name begins with another's, one has one letter, one as many as there may be.
 NEIGHBOURS = {
-    "emails": {"priorities": 2, "track": True, "owner": "mail-team@example.com"},
+    "emails": {"priorities": 2, "track": True, "owner": "mail-team@example.com", "producers": PRODUCERS},
     "emails-vip": {"priorities": 2},
     "e": {"owner": "arn:aws:sns:eu-central-1:123456789012:pager"},
     "emails" * 10: {"priorities": 5, "track": True},

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.template.conftest import CERTIFICATE
+from tests.template.conftest import CERTIFICATE, NEIGHBOURS, PRODUCERS
 from tests.template.synthesis import ROOT, Assembly
 
 
@@ -36,6 +36,35 @@ def _written_out(value: Any) -> str:
     """Return a value with the names of what is only known when it is deployed."""
     parts = value["Fn::Join"][1] if isinstance(value, dict) else [value]
     return "".join(part if isinstance(part, str) else part["Ref"] for part in parts)
+
+
+def test_aliases_are_of_one_version(neighbours: Assembly) -> None:
+    aliases = [
+        alias
+        for alias in neighbours.core.of_type("AWS::Lambda::Alias").values()
+        if alias["FunctionName"]["Ref"].startswith("ApiFunction")
+    ]
+    assert {each["Name"] for each in aliases} == {"live", *(f"{kind}-{queue}" for kind in "qo" for queue in NEIGHBOURS)}
+    assert len({json.dumps(each["FunctionVersion"]) for each in aliases}) == 1
+
+
+def test_gateway_and_other_accounts_alone_have_permissions(neighbours: Assembly) -> None:
+    core = neighbours.core
+    names = {id: each["Name"] for id, each in core.of_type("AWS::Lambda::Alias").items()}
+    of_api = {
+        (names[each["FunctionName"]["Ref"]], each["Principal"])
+        for each in core.of_type("AWS::Lambda::Permission").values()
+        if each["FunctionName"]["Ref"].startswith("Api")
+    }
+    assert of_api == {("live", "apigateway.amazonaws.com"), *(("q-emails", arn) for arn in PRODUCERS)}
+
+
+def test_hundred_queues_fit_into_the_core(three: Assembly) -> None:
+    """Each more queue takes two resources of the core stack's 500, and one for each of its producers elsewhere."""
+    resources = three.core.resources
+    of_queues = [each for each in three.core.of_type("AWS::Lambda::Alias").values() if each["Name"] != "live"]
+    assert len(of_queues) == 2 * len(three.queues)
+    assert len(resources) - len(of_queues) + 2 * 100 <= 350
 
 
 def test_own_domain_is_mapped_and_published(thrifty: Assembly) -> None:

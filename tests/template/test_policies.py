@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment
 from dueline.config.names import Names
+from dueline.config.routes import Caller
 from dueline.core.job import KEEP_DAYS, MAX_PARTITIONS, QUEUE_NAME
 from dueline.core.rows import IDEMPOTENCY_PARTITIONS
 from infra.queue_stack import MOST_CHARACTERS, GroupsStack
@@ -74,6 +75,19 @@ def test_operators_alone_control_a_queue(neighbours: Assembly, path: str) -> Non
         granted = policy(neighbours.queues["emails"], f"dueline_emails_{kind}")
         request = f"execute-api:<HttpApiId>/$default/{path.format(queue)}"
         assert allows(granted, "execute-api:Invoke", request) is (kind == "operator" and queue == "emails")
+
+
+@pytest.mark.parametrize(("kind", "own"), [("producer", "q-emails"), ("operator", "o-emails"), ("consumer", "")])
+def test_policy_invokes_its_own_alias_alone(neighbours: Assembly, kind: str, own: str) -> None:
+    granted = policy(neighbours.queues["emails"], f"dueline_emails_{kind}")
+    aliases = [f":{prefix}-{queue}" for prefix in "qo" for queue in ("emails", "emails-vip", "e")]
+    others = ["", ":live", ":$LATEST", ":1", ":*"]
+    allowed = [
+        alias
+        for alias in [*aliases, *others]
+        if allows(granted, "lambda:InvokeFunction", f"lambda:function:dueline-api{alias}")
+    ]
+    assert allowed == [f":{own}"] * bool(own)
 
 
 def test_operators_never_purge_or_delete(neighbours: Assembly) -> None:
@@ -208,6 +222,7 @@ def _belongings(queue: str) -> list[str]:
         *(f"{BUCKET}/{days}/{queue}/a-uid" for days in ("0016", "4096")),
         *(f"{method}/queues/{queue}/{path}" for method, path in product(("GET", "POST", "PUT", "DELETE"), paths)),
         f"GET/queues/{queue}",
+        *(f"lambda:function:dueline-api:{caller.alias_of(queue)}" for caller in Caller),
         f"ssm:parameter{names.queue_parameter(queue)}",
     ]
 

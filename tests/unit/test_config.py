@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from datetime import timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from dueline.config.environment import ApiSettings, Settings, TickSettings
 from dueline.config.names import Names
 from dueline.config.schema import DOCS, documents
 from dueline.core.job import MAX_PRIORITY, Partition
+from dueline.core.partitions import MOST_LOOKAHEAD
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
 from tests.builders import a_queue
 
@@ -72,6 +74,7 @@ TOGETHER = {
         ("colour: red", ["colour is 'red'", "unknown setting", "there are name, tick_period"]),
         ("tick_period: 0", ["tick_period is 0", "greater than or equal to 1"]),
         ("tick_period: 61", ["tick_period is 61", "less than or equal to 60"]),
+        ("lookahead: 901", ["lookahead is 901", "less than or equal to 880"]),
         ("log_retention_days: 31", ["log_retention_days is 31", "must be one of 1, 3, 5, 7, 14, 30"]),
         ("alarm_email: nobody", ["alarm_email is 'nobody'", "@"]),
         ("capacity: cheap", ["capacity is 'cheap'", "must be on-demand, or settings: there are min, max"]),
@@ -364,3 +367,19 @@ def test_names_of_levels_and_queues_are_unique() -> None:
     made += [names.queue_dlq(queue) for queue in queues]
     assert len(set(made)) == len(made)
     assert names.queue("emails", 1) == names.queue("emails") == "dueline_emails"
+
+
+def test_no_lookahead_of_a_file_is_too_long_for_what_is_far():
+    (most,) = (each.le for each in Deployment.model_fields["lookahead"].metadata if hasattr(each, "le"))
+    assert timedelta(seconds=most) <= MOST_LOOKAHEAD
+
+
+@pytest.mark.parametrize("seconds", [0, 901])
+def test_settings_refuse_a_lookahead_that_is_too_long(seconds):
+    names = {"deployment": "d", "queue_urls": "https://sqs/1/", "lookahead": seconds}
+    for make in (
+        lambda: TickSettings(**names, tick_period=60, lease=30),
+        lambda: ApiSettings(**names, payloads="b", direct_horizon=890),
+    ):
+        with pytest.raises(ValueError, match=f"lookahead is {seconds}: it must be from 1 to 900 seconds"):
+            make()

@@ -7,19 +7,22 @@ import zlib
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dueline.core import rows
-from dueline.core.dispatch import PAST_RETENTION
+from dueline.core.dispatch import PAST_RETENTION, Departure, sweep
 from dueline.core.job import State
 from dueline.core.message import REASON
+from dueline.core.request import delay_seconds
 from dueline.errors import Throttled, Unavailable
-from tests.builders import NOW, a_job, due_in
+from tests.builders import NOW, a_job, a_queue, due_in
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good
+from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good, straight
 
 
-def dispatch(system, *jobs, until=math.inf):
-    return system.dispatcher("emails").dispatch(jobs, until=until)
+def dispatch(system, *jobs, until=math.inf, swept_from=None):
+    return system.dispatcher("emails").dispatch(jobs, until=until, swept_from=swept_from)
 
 
 def delays(system):
@@ -29,7 +32,7 @@ def delays(system):
 def test_clock_is_read_before_each_batch():
     system = System()
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(7)))
-    dispatch(system, *[due_in(100) for _ in range(20)])
+    dispatch(system, *[due_in(99.9) for _ in range(20)])
     assert delays(system) == [100] * 10 + [93] * 10
 
 
@@ -90,6 +93,111 @@ def test_far_job_is_left_for_later():
     system, job = System(), due_in(960)
     assert dispatch(system, job).unfinished == (job,)
     assert system.arrived() == []
+
+
+@pytest.mark.parametrize("seconds", [900.1, 900, 899.981])
+def test_job_is_sent_once_sqs_can_hold_it(seconds):
+    system, job = System(), due_in(seconds)
+    assert dispatch(system, job).dispatched == (job,)
+    assert delays(system) == [900]
+
+
+# The sweep
+
+
+def seconds_of(batch):
+    return [(job.id.due - NOW).total_seconds() for job in batch]
+
+
+def test_sweep_cuts_a_wave_by_fraction():
+    """Within 50 ms, ten of one level at most, first what is next by the clock's own fraction."""
+    jobs = [due_in(each) for each in (100.9, 160.07, 101, 130.03, 102.05)]
+    jobs += [due_in(seconds, priority=2) for seconds in range(200, 212)]
+    departures = sweep(jobs, now=NOW + timedelta(milliseconds=5))
+    assert [(seconds_of(each.jobs), round(each.after, 3)) for each in departures] == [
+        (list(range(200, 210)), 0.016),
+        ([210, 211], 0.016),
+        ([101, 130.03, 102.05], 0.066),
+        ([160.07], 0.086),
+        ([100.9], 0.916),
+    ]
+
+
+def test_sweep_begins_with_what_has_just_passed():
+    """A herd of one instant is several waves: the next of them does not wait for the second to come round."""
+    departures = sweep([due_in(100), due_in(100.03)], now=NOW + timedelta(milliseconds=60))
+    assert [(seconds_of(each.jobs), each.after) for each in departures] == [([100, 100.03], 0)]
+
+
+MILLISECONDS = st.integers(3000, 800_000)
+
+
+@given(st.lists(MILLISECONDS, min_size=1, max_size=40), st.integers(0, 999_999))
+def test_swept_jobs_are_visible_just_after_due(dues, microseconds):
+    """Wherever in its second a wave begins, each job is visible 20 to 71 ms after it is due, within a second."""
+    began, jobs = NOW + timedelta(microseconds=microseconds), [due_in(each / 1000) for each in dues]
+    departures = sweep(jobs, now=began)
+    assert len({job.id for each in departures for job in each.jobs}) == len(jobs)
+    for each in departures:
+        assert 0 <= each.after < 1
+        sent = began + timedelta(seconds=each.after)
+        for job in each.jobs:
+            late = sent + timedelta(seconds=delay_seconds(job.id.due, now=sent)) - job.id.due
+            assert timedelta(milliseconds=20) <= late <= timedelta(milliseconds=71)
+
+
+def test_batch_waits_for_what_is_left():
+    departure = Departure(jobs=[], after=0.5)
+    assert [departure.wait(elapsed) for elapsed in (0, 0.25, 0.5, 2)] == [0.5, 0.25, 0, 0]
+
+
+def lateness(system):
+    """Return by how many milliseconds what was sent is visible after its due time."""
+    return [
+        (each.visible - each.message.job().id.due) / timedelta(milliseconds=1)
+        for each in system.queues["emails"].deliveries
+    ]
+
+
+def test_swept_wave_is_sent_in_time():
+    system, jobs = System(), [due_in(100 + n * 0.17) for n in range(5)]
+    dispatch(system, *jobs, swept_from=NOW)
+    assert lateness(system) == pytest.approx([21] * 5)
+    assert system.clock.monotonic() == pytest.approx(0.68 + 0.021)
+
+
+def test_what_is_not_swept_goes_first_and_at_once():
+    system, jobs = System(), [due_in(100), due_in(-1), due_in(50.5), due_in(101.3)]
+    dispatch(system, *jobs, swept_from=NOW + timedelta(seconds=100))
+    assert lateness(system) == pytest.approx([1000, 500, 21, 21])
+
+
+def test_slow_send_delays_batches_by_itself_alone():
+    system, jobs = System(), [due_in(100), due_in(100.2), due_in(100.6)]
+
+    def answer_late(call):
+        answer = straight(call)
+        system.clock.sleep(0.3)
+        return answer
+
+    system.wire.around = on("emails.send", answer_late)
+    dispatch(system, *jobs, swept_from=NOW)
+    assert lateness(system) == pytest.approx([21, 121, 21])
+
+
+def test_refused_job_of_a_sweep_is_sent_again_at_once():
+    system, job = System(), due_in(100.5)
+    system.wire.around = on("emails.send", failing(Throttled("slow down")), times=1)
+    assert dispatch(system, job, swept_from=NOW).dispatched == (job,)
+    assert system.clock.monotonic() == pytest.approx(0.521 + 0.1)
+
+
+@pytest.mark.parametrize(("precise", "until"), [(True, math.inf), (False, 1.0)], ids=["precise", "no time"])
+def test_wave_is_not_swept_in_vain(precise, until):
+    """The workers of a precise queue wait by themselves; and what no time is left for is sent while there is some."""
+    system = System(a_queue(precise=precise))
+    dispatch(system, due_in(100.9), until=until, swept_from=NOW)
+    assert (system.clock.monotonic(), len(system.arrived())) == (0, 1)
 
 
 # Parking

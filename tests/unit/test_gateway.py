@@ -3,17 +3,28 @@
 import json
 import os
 import threading
+import time
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from urllib.parse import unquote
 
 import boto3
 import pytest
 from botocore.config import Config
 from botocore.credentials import RefreshableCredentials
 
-from dueline import Client
+from dueline import Client, Patience, State
 from dueline.aws.api_transport import connect
-from dueline.errors import DeploymentNotFound, DuelineError, Forbidden, Unavailable
-from tests.fake_api_server import DROPPED, json_reply
+from dueline.errors import (
+    DeploymentNotFound,
+    DuelineError,
+    Forbidden,
+    JobExists,
+    QueueNotFound,
+    Throttled,
+    Unavailable,
+)
+from tests.fake_api_server import DROPPED, ApiRequest, Reply, default_reply, json_reply, problem_reply
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS
 
@@ -43,7 +54,7 @@ def refusal(code, status=400):
 
 def test_deployment_is_found_by_its_parameter(api_server):
     api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
-    Client.connect("sandbox", session=a_session()).schedule("emails", 1)
+    Client.connect("sandbox", session=a_session(), transport="http").schedule("emails", 1)
     result, scheduled = api_server.requests
     assert result.json == {"Name": "/dueline/sandbox/api-url"}
     assert "/eu-west-1/ssm/" in result.headers["authorization"]
@@ -53,10 +64,11 @@ def test_deployment_is_found_by_its_parameter(api_server):
 def test_default_session_is_boto3s(api_server, monkeypatch):
     for name, value in {**KEYS, "aws_default_region": "eu-west-3"}.items():
         monkeypatch.setenv(name.upper(), value)
-    api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
+    api_server.script = [refusal("ParameterNotFound"), json_reply({"Parameter": {"Value": api_server.url}})]
     Client.connect().schedule("emails", 1)
-    assert api_server.requests[0].json == {"Name": "/dueline/dueline/api-url"}
-    headers = api_server.requests[1].headers
+    names = [request.json["Name"] for request in api_server.requests[:2]]
+    assert names == ["/dueline/dueline/api-function", "/dueline/dueline/api-url"]
+    headers = api_server.requests[2].headers
     assert "Credential=AKIDEXAMPLE/" in headers["authorization"]
     assert "/eu-west-3/execute-api/" in headers["authorization"]
 
@@ -73,10 +85,11 @@ def test_default_session_is_boto3s(api_server, monkeypatch):
     ],
 )
 def test_unreachable_deployment_says_why(api_server, answer, error):
-    api_server.script = [answer]
-    with pytest.raises(DuelineError, match="finding the deployment 'sandbox'") as raised:
-        Client.connect("sandbox", session=a_session())
-    assert type(raised.value) is error
+    for transport in (None, "http", "invoke"):
+        api_server.script = [answer, answer]
+        with pytest.raises(DuelineError, match="finding the deployment 'sandbox'") as raised:
+            Client.connect("sandbox", session=a_session(), transport=transport)
+        assert type(raised.value) is error
 
 
 @pytest.mark.parametrize(
@@ -163,3 +176,166 @@ def test_forked_child_awaits_no_credentials(api_server):
     assert run_in_fork(lambda: client.schedule("emails", 1))
     go_on.set()
     requesting.join()
+
+
+FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:sandbox-api"
+LIES_ABOUT_JSON = Reply(body=b"no JSON")
+
+
+def invoked(reply, **headers):
+    """Return what Lambda answers where the function answers so."""
+    answer = {"statusCode": reply.status, "headers": dict(reply.headers), "body": reply.body.decode()}
+    return json_reply(answer, **headers)
+
+
+def lambda_error(code, status):
+    return json_reply({"Message": "why", "Type": "User"}, status, x_amzn_errortype=code)
+
+
+def a_function(api_server, *, published=FUNCTION):
+    """Have the server be Lambda, and the API behind it; return the aliases that are invoked and the paths, in order."""
+    requested = []
+
+    def respond(request):
+        if "x-amz-target" in request.headers:
+            name = request.json["Name"].rpartition("/")[2]
+            return json_reply({"Parameter": {"Value": published if name == "api-function" else api_server.url}})
+        if not request.path.startswith("/2015-03-31/functions/"):
+            requested.append(("http", request.path))
+            return default_reply(request) if "/jobs" in request.path else json_reply({"queues": []})
+        alias = unquote(request.path).split("/")[3].rpartition(":")[2]
+        event = request.json
+        path = event["rawPath"]
+        requested.append((alias, path))
+        if "/jobs" not in path:
+            return invoked(json_reply({"queues": []}))
+        headers, body = event["headers"], (event["body"] or "").encode()
+        method = event["requestContext"]["http"]["method"]
+        path += f"?{event['rawQueryString']}" if event["rawQueryString"] else ""
+        return invoked(default_reply(ApiRequest(method=method, path=path, headers=headers, body=body)))
+
+    api_server.respond, api_server.queues_reply = respond, None
+    return requested
+
+
+def test_function_is_invoked_by_the_queues_alias(api_server):
+    requested = a_function(api_server)
+    client = Client.connect("sandbox", session=a_session())
+    job = client.schedule("emails", {"to": "é"}, key="1")
+    assert client.cancel(queue="emails", key="1") is State.CANCELLED
+    assert client.get(job.id).id == job.id
+    assert requested == [("q-emails", "/queues/emails/jobs")] * 2 + [("q-emails", f"/queues/emails/jobs/{job.id}")]
+    assert all("/eu-central-1/lambda/" in each.headers["authorization"] for each in api_server.requests[1:])
+
+
+def test_operators_alias_has_their_routes(api_server):
+    requested = a_function(api_server)
+    transport = connect("sandbox", url=None, session=a_session(), lanes=1)
+    for method, below in (("POST", "/pause"), ("PUT", "/rate"), ("GET", "")):
+        transport.send(method, f"/queues/emails{below}", b"{}" if below else None, headers={})
+    assert [alias for alias, _ in requested] == ["o-emails", "o-emails", "q-emails"]
+
+
+def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(api_server):
+    requested = a_function(api_server)
+    client = Client.connect("sandbox", session=a_session())
+    transport = client._api._transport
+    transport.send("GET", "/queues?a=b", None, headers={}, queue="invoices")
+    transport.send("POST", "/schedules/preview", "{}", headers={})
+    assert requested == [("q-invoices", "/queues"), ("q-invoices", "/schedules/preview")]
+    requested.clear()
+    connect("sandbox", url=None, session=a_session(), lanes=1).send("DELETE", "/queues", None, headers={})
+    assert requested == [("http", "/queues")]
+    with pytest.raises(Forbidden, match="GET /queues: its path has no queue"):
+        connect("sandbox", url=FUNCTION, session=a_session(), lanes=1).send("GET", "/queues", None, headers={})
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException"])
+def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, code):
+    requested = a_function(api_server)
+    answer, refused = api_server.respond, []
+
+    def respond(request):
+        if "q-emails" in request.path and "functions" in request.path:
+            refused.append(request)
+            return lambda_error(code, 403)
+        return answer(request)
+
+    api_server.respond = respond
+    client = Client.connect("sandbox", session=a_session())
+    for key in ("1", "2"):
+        client.schedule("emails", 1, key=key)
+    client.schedule("invoices", 1, key="3")
+    assert requested == [("http", "/queues/emails/jobs")] * 2 + [("q-invoices", "/queues/invoices/jobs")]
+    assert len(refused) == 1
+    error = {"AccessDeniedException": Forbidden, "ResourceNotFoundException": QueueNotFound}[code]
+    for alone in ({"transport": "invoke"}, {"url": FUNCTION}):
+        with pytest.raises(error, match="why"):
+            Client.connect("sandbox", session=a_session(), **alone).schedule("emails", 1, key="1")
+    assert len(refused) == 3
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ([lambda_error("TooManyRequestsException", 429)], Throttled),
+        ([lambda_error("ServiceException", 500)], Unavailable),
+        ([lambda_error("EC2ThrottledException", 502)], Unavailable),
+        ([json_reply({"errorType": "Runtime.ExitError"}, x_amz_function_error="Unhandled")], Unavailable),
+        ([json_reply({"errorMessage": "no time"}, x_amz_function_error="Unhandled")], Unavailable),
+        ([invoked(json_reply({}), x_amz_function_error="Unhandled")], Unavailable),
+        ([DROPPED], Unavailable),
+        ([LIES_ABOUT_JSON], Unavailable),
+        ([json_reply(None)], Unavailable),
+        ([json_reply({"body": ""})], Unavailable),
+        ([invoked(problem_reply(429, "throttled", retry_after="0"))], Throttled),
+        ([invoked(problem_reply(503, "unavailable", retry_after="0"))], Unavailable),
+        ([lambda_error("ExpiredTokenException", 403)], Forbidden),
+        ([invoked(problem_reply(403, "forbidden"))], Forbidden),
+        ([invoked(problem_reply(409, "job_exists"))], JobExists),
+    ],
+)
+def test_what_may_pass_is_retried_and_the_rest_raised(api_server, monkeypatch, answers, error):
+    a_function(api_server)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    client = Client.connect("sandbox", session=a_session(), patience=Patience(attempts=2))
+    api_server.script = list(answers)
+    if issubclass(error, (Throttled, Unavailable)):
+        assert client.schedule("emails", 1, key="1").queue == "emails"
+        client = Client.connect("sandbox", session=a_session(), patience=Patience(attempts=1))
+        api_server.script = list(answers)
+    with pytest.raises(DuelineError) as raised:
+        client.schedule("emails", 1, key="1")
+    assert type(raised.value) is error
+
+
+def test_time_is_learned_from_lambdas_answers(api_server):
+    a_function(api_server)
+    transport = connect("sandbox", url=None, session=a_session(), lanes=1)
+    answer = transport.send("GET", "/queues/emails", None, headers={})
+    assert parsedate_to_datetime(answer.headers["date"])
+
+
+def test_forked_process_invokes_over_own_connections(api_server):
+    a_function(api_server)
+    client = Client.connect("sandbox", session=a_session())
+    call = lambda: client.schedule("emails", 1, key="1")  # noqa: E731
+    call()
+    assert run_in_fork(call)
+    call()
+    before, childs, after = (request.port for request in api_server.requests[1:])
+    assert before == after != childs
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"transport": "direct"}, "transport is 'direct': it must be one of invoke, http, or None"),
+        ({"transport": "invoke", "url": "http://x"}, "transport is 'invoke', but the url is 'http://x'"),
+        ({"transport": "http", "url": FUNCTION}, "transport is 'http', but the url is"),
+        ({"transport": "http", "direct": True}, "direct is given with url or transport"),
+    ],
+)
+def test_contradicting_options_are_refused(options, says):
+    with pytest.raises(ValueError, match=says):
+        Client.connect(session=a_session(), **options)

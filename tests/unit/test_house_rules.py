@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "dueline.aws.once": AWS | {"aws_lambda_powertools"},
     "dueline.config": CORE | {"pydantic", "pydantic_core", "yaml"},
     "dueline.config.names": CORE,
+    "dueline.config.routes": CORE,
     "dueline.config.registry": CORE,
     "dueline.config.environment": CORE,
     # typing_extensions: of what pydantic and Powertools are made themselves.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dueline.core import instant
 from dueline.core.job import MAX_PARTITIONS, MAX_PAYLOAD_BYTES, QUEUE_NAME, JobId, Partition, Route
-from dueline.core.request import delay_seconds, partition_of, whole_seconds
+from dueline.core.request import GUARD, delay_seconds, partition_of, whole_seconds
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge
 from tests.builders import NOW, a_job
 
@@ -140,13 +140,15 @@ def test_invalid_instant_is_a_value_error(text):
 # Routes and delays
 
 
-LEFT = st.timedeltas(timedelta(days=-1), timedelta(seconds=900))
+LEFT = st.timedeltas(timedelta(days=-1), timedelta(seconds=900) - GUARD)
 
 
 @given(LEFT)
-def test_delay_is_less_than_a_second_too_long(left):
+def test_delay_is_less_than_a_second_past_its_guard(left):
+    """A clock may be 20 ms behind another: what is not due yet is held so much longer, and what is due is not held."""
     held = timedelta(seconds=delay_seconds(NOW + left, now=NOW))
-    assert max(left, timedelta(0)) <= held < max(left, timedelta(0)) + timedelta(seconds=1)
+    least = left + timedelta(milliseconds=20) if left > timedelta(0) else timedelta(0)
+    assert least <= held < least + timedelta(seconds=1)
 
 
 @given(LEFT)

@@ -140,7 +140,7 @@ def test_cancellations_take_ids_or_keys(api, body, detail):
 def test_failed_look_up_fails_one_repeat(api, monkeypatch):
     _, first = request(api, "POST", "/queues/emails/jobs", CALL)
     monkeypatch.setattr(api.DEPLOYMENT.table, "read", throttled)
-    new = [{"payload": n, "delay": 3600} for n in range(3)]
+    new = [{"payload": n, "delay": 1800} for n in range(3)]
     status, answer = request(api, "POST", "/queues/emails/jobs", {"jobs": [*new, CALL]})
     *others, repeat = answer["jobs"]
     assert status == 200

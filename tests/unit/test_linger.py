@@ -35,7 +35,7 @@ class HeldApi:
         self._open = threading.Event()
         self._lock = threading.Lock()
 
-    def send(self, method, path, body, *, headers):
+    def send(self, method, path, body, *, headers, queue=None):
         if path == "/queues":
             return HttpResponse(request=path, status=200, headers={}, body=b"{}")
         request = ApiRequest(method=method, path=path, headers=dict(headers), body=(body or "").encode())

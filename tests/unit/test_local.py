@@ -92,7 +92,7 @@ def _configured(tmp_path, text):
 
 def test_local_run_has_its_own_periods(tmp_path):
     settings = yaml.safe_load(_configured(tmp_path, "name: mine\nlookahead: 300\n").read_text())
-    assert (settings["name"], settings["tick_period"], settings["lookahead"]) == ("mine", 1, 19)
+    assert (settings["name"], settings["tick_period"], settings["lookahead"]) == ("mine", 2, 21)
 
 
 def test_trailing_blank_of_a_header_is_dropped():

@@ -58,7 +58,7 @@ class World:
         api = HttpApi(self, clock=self.clock, new_uuid=lambda: str(uuid.uuid4()))
         return Client(api, clock=self.clock, patience=Patience(**patience))
 
-    def send(self, method, path, body, *, headers):
+    def send(self, method, path, body, *, headers, queue=None):
         if method == "GET":
             self.requests += 1
             return self.answer(*self.queues)
@@ -322,7 +322,7 @@ class InMemory(World):
     def now(self):
         return datetime.now(UTC)
 
-    def send(self, method, path, body, *, headers):
+    def send(self, method, path, body, *, headers, queue=None):
         status, content = call_api(self.api, method, path, body=body)
         if method == "POST" and self.lost:
             self.lost -= 1

@@ -41,7 +41,7 @@ class FakeGateway:
         self._answer = answer
         self._lock = threading.Lock()
 
-    def send(self, method, path, body, *, headers):
+    def send(self, method, path, body, *, headers, queue=None):
         if path == "/queues":
             return _reply(200, {})
         request = json.loads(body)

@@ -110,7 +110,8 @@ _HEADERS: Json = {
 _REFUSALS: Mapping[HTTPStatus, tuple[str, str]] = {
     HTTPStatus.BAD_REQUEST: ("A field is wrong: the detail names it, the value got and what is allowed.", ""),
     HTTPStatus.FORBIDDEN: (
-        "No signature, or the caller's policies do not allow this queue. API Gateway's own.",
+        "No signature, or the caller's policies do not allow this queue, which is API Gateway's own; or the alias that"
+        " was invoked does not allow the request.",
         "Forbidden",
     ),
     HTTPStatus.NOT_FOUND: (

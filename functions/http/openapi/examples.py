@@ -178,6 +178,7 @@ def _errors_of_jobs() -> list[errors.DuelineError]:
     return [
         errors.InvalidJob("delay is -1: it must be from 0 to 315619200 seconds (10 years)"),
         errors.QueueNotFound("there is no queue 'email': it is not in queues.yaml"),
+        errors.Forbidden("POST /queues/emails/pause: the alias 'q-emails' does not allow it"),
         errors.JobNotFound("no job has the id '7': it is not of the form of an id"),
         moved,
         errors.PayloadTooLarge("payload has 10485761 bytes: at most 10485760 are allowed"),

@@ -76,7 +76,7 @@ def _new(choices: random.Random, later: float) -> dict[str, Any]:
     return {"payload": {"n": 1}, "delay": round(choices.uniform(soonest + later, latest + later), 3)}
 
 
-# Ticks send jobs up to 19 s before they are due, and ingest takes its time before that.
+# Ticks send jobs up to 21 s before they are due, and ingest takes its time before that.
 FIRST_DUE, SOONEST, SPREAD = timedelta(seconds=29), timedelta(seconds=25), timedelta(seconds=3)
 DIRECT_JOBS = 6
 

@@ -53,7 +53,7 @@ STEPS_OF_SCHEDULES: Steps = MappingProxyType(
 )
 # After so many other requests of a function, any step will do. Most ticks find nothing to send.
 _PATIENCE = {TICK: 60, API: 25, INGEST: 6, PLANNER: 15}
-# Jobs by the table are due 25 s ahead, and sent to their queue up to 19 s before that: sooner, ticks send nothing.
+# Jobs by the table are due 27 s ahead, and sent to their queue up to 21 s before that: sooner, ticks send nothing.
 _FIRST_SECONDS: Mapping[str, float] = MappingProxyType({TICK: 6.0})
 # Of the API's invocations, one in so many cannot write jobs to the table: these are work for ingest.
 _THROTTLED_ONE_IN = 3

@@ -18,8 +18,8 @@ from tests.e2e.chaos.ledger import Ledger, Report
 # What calls by name are answered besides others: a job that was made, none to move or cancel, another content.
 ANSWERS = {httpx.codes.CREATED, httpx.codes.NOT_FOUND, httpx.codes.UNPROCESSABLE_ENTITY}
 NAMES = [f"name {number}" for number in range(4)]
-# Their jobs are due so many seconds after the callers began to end: the fence is 19 s ahead.
-DUE_SECONDS, FENCE_SECONDS, SPREAD_SECONDS = 60.0, 19.0, 4.0
+# Their jobs are due so many seconds after the callers began to end: the fence is 21 s ahead.
+DUE_SECONDS, FENCE_SECONDS, SPREAD_SECONDS = 60.0, 21.0, 4.0
 BETWEEN_CALLS_SECONDS = 1.0
 MOST_TRIES = 100
 # Of a caller: a key remembers eight calls by their names, and the next is 503. Without a name, a time makes calls safe

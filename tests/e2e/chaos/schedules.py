@@ -43,7 +43,7 @@ UNCHANGED_ONE_IN = 5
 MOST_CHANGES = 18
 IF_MATCH_SHARE = 0.3
 # The lookahead of a local run, and a second: sooner no change takes effect.
-CUT_AFTER = timedelta(seconds=20)
+CUT_AFTER = timedelta(seconds=22)
 # Of changes, so many are of any schedule; the others of one of the few that are due next after their cut.
 ANY_SHARE, FEW = 0.3, 2
 ANSWERS = {200, 201, 404, 412}

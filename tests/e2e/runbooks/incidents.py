@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from dueline.aws.dynamodb import item, key_item
+from dueline.aws.dynamodb_items import item, key_item
 from dueline.core import instant, rows
 from dueline.core.job import Partition
 from tests.builders import a_job

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tests.simulation.model.jobs import MODEL_STATES, AnyModel, Model, trace_of
+from tests.simulation.model.jobs import FAR_STATES, MODEL_STATES, ONE_OF_EACH, AnyModel, Model, trace_of
 from tests.simulation.model.move import MoveRules
 from tests.simulation.model.moves import (
     MOVE_STATES,
@@ -21,7 +21,7 @@ from tests.simulation.model.moves import (
 )
 from tests.simulation.model.name_worlds import NAME_STATES, NAME_WORLDS, WORLD_WITHOUT, NameModel
 from tests.simulation.model.names import NameRules
-from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
+from tests.simulation.model.producers import FAR, ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
 from tests.simulation.model.schedule_store import ScheduleRules
 from tests.simulation.model.schedules import SCHEDULE_STATES, WORLDS, ScheduleModel, world_without
 from tests.simulation.model.store import Rules, broken_without
@@ -29,11 +29,13 @@ from tests.simulation.model.store import Rules, broken_without
 TWO_JOBS, SUBMITTED, MOVED, SCHEDULE = "two jobs", "a job submitted", "a job moved", "a schedule"
 NAME = "a name"
 STATES = {TWO_JOBS: MODEL_STATES}
+STATES |= {f"{TWO_JOBS}, far at first, {crowd.ticks} ticks": states for crowd, states in FAR_STATES.items()}
 STATES |= {f"{SUBMITTED}, {name}": states for name, states in PRODUCER_STATES.items()}
 STATES |= {f"{MOVED} {name}": states for name, states in MOVE_STATES.items()}
 STATES |= {f"{SUBMITTED} and moved {name}": states for name, states in SUBMITTED_MOVE_STATES.items()}
 STATES |= {f"{SCHEDULE} {name}": states for name, states in SCHEDULE_STATES.items()}
 STATES |= {f"{NAME}, {world}": states for world, states in NAME_STATES.items()}
+FAR_RULES = ("far_is_decided_after_the_write", "fence_is_made_before_it_is_signed", "exact_is_signed_in_time")
 OF_JOBS, OF_PRODUCERS = broken_without(Rules), broken_without(ProducerRules)
 OF_MOVES, OF_SCHEDULES = broken_without(MoveRules), broken_without(ScheduleRules)
 OF_NAMES = broken_without(NameRules)
@@ -78,6 +80,8 @@ def unneeded() -> Iterator[str]:
 def models() -> dict[str, AnyModel]:
     """Return the models of all worlds, with every rule."""
     all_models: dict[str, AnyModel] = {TWO_JOBS: Model(Rules())}
+    for crowd in FAR_STATES:
+        all_models[f"{TWO_JOBS}, far at first, {crowd.ticks} ticks"] = Model(Rules(), crowd, is_far=True)
     for name, size in SIZES.items():
         all_models[f"{SUBMITTED}, {name}"] = ProducerModel(ProducerRules(), size)
     for name, scene in SCENES.items():
@@ -93,11 +97,13 @@ def models() -> dict[str, AnyModel]:
 def models_without(rule: str) -> Mapping[str, AnyModel]:
     """Return the models, without a rule, of worlds that it is a rule of, the smallest of them."""
     left_out = {rule: False}
+    if rule in FAR_RULES:
+        return {TWO_JOBS: Model(replace(Rules(), **left_out), ONE_OF_EACH, is_far=True)}
     if rule in OF_JOBS:
         return {TWO_JOBS: Model(replace(Rules(), **left_out))}
     if rule in OF_PRODUCERS:
-        model = ProducerModel(replace(ProducerRules(), **left_out), SIZES[ONE_PAGE])
-        return {f"{SUBMITTED}, {ONE_PAGE}": model}
+        world = FAR if rule == "far_is_decided_after_the_put" else ONE_PAGE
+        return {f"{SUBMITTED}, {world}": ProducerModel(replace(ProducerRules(), **left_out), SIZES[world])}
     if rule in OF_NAMES:
         name = WORLD_WITHOUT[rule]
         return {f"{NAME}, {name}": NameModel(replace(NameRules(), **left_out), NAME_WORLDS[name])}

@@ -23,7 +23,10 @@ from tests.simulation.model.store import (
 
 # Ingest.
 class Delivery(NamedTuple):
-    """Messages in the hands of an ingest. `early_*` is what it reads too early where a rule is left out."""
+    """Messages in the hands of an ingest. `early_*` is what it reads too early where a rule is left out.
+
+    `is_far`: the rows took effect while their due time was far, so that its clock may say so after the answer.
+    """
 
     step: str = IDLE
     todo: str = ""
@@ -31,6 +34,7 @@ class Delivery(NamedTuple):
     sent: str = ""
     early_fence: str = ""
     early_cancelled: str = ""
+    is_far: bool = False
 
     def underway(self) -> bool:
         return self.step not in (IDLE, GONE)
@@ -63,6 +67,7 @@ class Ingest:
             "write_rows",
             early_fence="" if self.rules.rows_then_fence else store.fence,
             early_cancelled="" if self.rules.fence_then_cancellations else store.cancelled(),
+            is_far=store.is_far,
         )
         if waiting and not underway:
             yield f"receives {waiting}", store, me._replace(todo=waiting)
@@ -71,12 +76,17 @@ class Ingest:
             yield f"receives {JOBS} as SQS repeats it", repeats, me._replace(todo=JOBS)
 
     def write_rows(self, store: Store, me: Delivery) -> Steps:
+        me = self.landed(store, me)
         for job in me.todo:
             there, left = store.put("job", job), me._replace(todo=less(me.todo, job))
             yield f"writes {job}", there, self.written(left._replace(done=union(me.done, job)))
             yield f"writes {job}, but the answer is lost", there, self.written(left)
         done = me.done if self.rules.unwritten_is_not_acknowledged else union(me.done, me.todo)
         yield f"leaves {me.todo} unwritten", store, self.written(me._replace(todo="", done=done))
+
+    def landed(self, store: Store, me: Delivery) -> Delivery:
+        """Return a process whose put takes effect now."""
+        return me._replace(is_far=me.is_far and (store.is_far or not self.rules.far_is_decided_after_the_write))
 
     @staticmethod
     def written(me: Delivery) -> Delivery:
@@ -86,6 +96,9 @@ class Ingest:
 
     def read_fence(self, store: Store, me: Delivery) -> Steps:
         left_to_ticks = finish(store, me)
+        if me.is_far:
+            yield f"finds by its clock that they are far, acknowledges {me.done}", *left_to_ticks
+            me = me._replace(is_far=False)
         if (me.early_fence or store.fence) == PAST and self.rules.late_jobs_are_sent:
             yield "finds the fence past due", store, me._replace(step="read_cancellations", early_fence="")
         else:
@@ -214,11 +227,16 @@ class Ticking:
         held = any(other.holds for other in others)
         if held and self.rules.lease_keeps_others_out:
             store = store.excuse("".join(job for job in JOBS if f"{job}#job" > store.cursor))
-        for target in self.fences:
+        for target in self.signed(store):
             fence = max(store.fence, target) if self.rules.fence_never_falls else target
             raised = store._replace(fence=fence) if self.rules.fence_then_pages else store
             name = f"takes the lease{' of one that pauses' if held else ''}, the fence is {fence}"
             yield name, raised, Tick(RUNS, holds=True, fence=fence, cursor=store.cursor, after=store.cursor)
+
+    def signed(self, store: Store) -> Sequence[str]:
+        """Return the fences that AWS may take now: each was made by the clock that then signed its request."""
+        are_all = not store.is_far or not self.rules.fence_is_made_before_it_is_signed
+        return self.fences if are_all else [fence for fence in self.fences if fence != PAST]
 
     def dispatch(self, store: Store, me: Tick) -> Steps:
         if me.unsent():
@@ -287,7 +305,7 @@ class Ticking:
         if me.unsent() and self.rules.sent_then_checkpointed:
             return
         cursor = me.cursor if self.rules.sent_then_checkpointed or not me.wave else me.wave[-1][0]
-        for fence in self.fences:
+        for fence in self.signed(store):
             if fence >= me.fence and self.may_move(store, me, cursor, fence):
                 moved = store._replace(cursor=cursor, fence=fence)
                 name = f"moves the cursor to {cursor!r}, the fence is {fence}"
@@ -323,7 +341,10 @@ class Cancel(NamedTuple):
 
 
 class Cancelling:
-    """Write the cancellation, read the fence, and note a promise and give it: at once, for no other process looks."""
+    """Write the cancellation, read the fence, and note a promise and give it: at once, for no other process looks.
+
+    If the job is far, the cancellation is put with its promise, in a request that must be signed while it is.
+    """
 
     def __init__(self, rules: Rules, *, job: str = "a") -> None:
         self.rules, self.job = rules, job
@@ -339,7 +360,19 @@ class Cancelling:
         elif self.job in store.exact:
             yield "finds the promise, answers 200", store.promise(self.job), Cancel()
         else:
+            if store.is_far:
+                yield "finds by its clock that the job is far", store, me._replace(step="put_exact")
             yield "writes the cancellation", store.put("cancelled", self.job), me._replace(step="read_fence")
+
+    def put_exact(self, store: Store, me: Cancel) -> Steps:
+        if not store.is_far and self.rules.exact_is_signed_in_time:
+            yield "does not sign it any more, gives up", store, Cancel()
+        elif self.job in store.cancelled():
+            yield "finds a cancellation", store, me._replace(step="read_fence" if self.job not in store.exact else IDLE)
+        else:
+            exact = store.put("cancelled", self.job)._replace(exact=union(store.exact, self.job))
+            yield "puts it with its promise, answers 200", exact.promise(self.job), Cancel()
+            yield "puts it with its promise, but the answer is lost", exact, Cancel()
 
     def read_fence(self, store: Store, me: Cancel) -> Steps:
         if (me.early_fence or store.fence) == PAST:

@@ -21,6 +21,7 @@ OF_INGEST = {
     "unread_cancellation_fills_the_buffer": "unread_cancellation_is_unknown",
     "producer_sends_then_notes": "sent_then_noted",
     "producer_leaves_a_note": "late_path_leaves_a_note",
+    "far_is_decided_after_the_put": "far_is_decided_after_the_write",
 }
 
 ProducerSteps = Iterator[tuple[str, "Submitted", Delivery]]
@@ -38,6 +39,7 @@ class ProducerRules(Rules):
     unread_cancellation_fills_the_buffer: bool = rule("exact cancel")
     producer_sends_then_notes: bool = rule("never lost")
     producer_leaves_a_note: bool = rule("at least once")
+    far_is_decided_after_the_put: bool = rule("never lost")
 
     unanswered_put_fills_the_buffer: bool = rule("never lost")
     unsent_fills_the_buffer: bool = rule("never lost")
@@ -116,13 +118,15 @@ class Producing:
         id = OTHER_ID if is_retry and not self.rules.tried_again_under_the_same_id else ID
         early_fence = "" if self.rules.put_then_fence else shared.store.fence
         early_cancelled = "" if self.rules.producer_reads_fence_then_cancellation else shared.store.cancelled()
-        yield f"begins {id}", started, Delivery("put", id, early_fence=early_fence, early_cancelled=early_cancelled)
+        early = Delivery("put", id, early_fence=early_fence, early_cancelled=early_cancelled)
+        yield f"begins {id}", started, early._replace(is_far=shared.store.is_far)
         if self.rules.open_breaker_fills_the_buffer:
             yield f"begins {id} with its breaker open", started, Delivery("fill", id)
         else:
             yield f"drops {id} with its breaker open, answers accepted", started.answer(id).end(), Delivery()
 
     def put(self, shared: Submitted, me: Delivery) -> ProducerSteps:
+        me = self.route.landed(shared.store, me)
         id, written = me.todo, me._replace(step="read_fence", todo="", done=me.todo)
         there = shared.keep(shared.store.put("job", id))
         yield f"writes {id}", there if self.rules.answered_after_the_late_path else there.answer(id), written
@@ -153,8 +157,8 @@ class Producing:
 
 # All processes together.
 # How many states there are with every rule kept: as ticks read one page, and as they read any.
-ONE_PAGE, ANY_PAGES = "one page", "any pages"
-PRODUCER_STATES = {ONE_PAGE: 145_898, ANY_PAGES: 1_591_215}
+ONE_PAGE, ANY_PAGES, FAR = "one page", "any pages", "far at first"
+PRODUCER_STATES = {ONE_PAGE: 145_898, ANY_PAGES: 1_591_215, FAR: 323_624}
 
 SubmittedSteps = Iterator[tuple[str, Submitted, Any]]
 
@@ -167,9 +171,10 @@ class Size:
     deliveries: int = 1
     ticks: int = 2
     at_once: bool = False
+    is_far: bool = False
 
 
-SIZES = {ONE_PAGE: Size(at_once=True), ANY_PAGES: Size(deliveries=2)}
+SIZES = {ONE_PAGE: Size(at_once=True), ANY_PAGES: Size(deliveries=2), FAR: Size(at_once=True, is_far=True)}
 
 
 class ProducerModel:
@@ -188,9 +193,10 @@ class ProducerModel:
             ((Tick(),) * size.ticks, self.tick),
             (Cancel(), self.cancel),
             ((), self.land),
+            ((), self.pass_time),
         ]
         promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=is_underway)
-        return Search(Submitted(), kinds, promises).run()
+        return Search(Submitted(store=Store(is_far=size.is_far)), kinds, promises).run()
 
     def produce(self, shared: Submitted, producers: tuple[Delivery, ...]) -> SubmittedSteps:
         for index, me in enumerate(producers):
@@ -238,6 +244,10 @@ class ProducerModel:
         if shared.flying:
             yield "the put without an answer takes effect", shared.keep(shared.store.put("job", ID)), nobody
 
+    def pass_time(self, shared: Submitted, nobody: tuple[()]) -> SubmittedSteps:
+        if shared.store.is_far:
+            yield "time passes", shared.keep(shared.store._replace(is_far=False)), nobody
+
     def broken(self, shared: Submitted) -> str:
         """Return the promise that a state breaks at any time."""
         store = shared.store
@@ -254,7 +264,7 @@ class ProducerModel:
 
     def undisturbed(self, shared: Submitted) -> tuple[list[str], Submitted]:
         """Deliver once more what is not acknowledged, tick once more past due, and let nothing go wrong."""
-        names = []
+        names, shared = [], shared._replace(store=shared.store._replace(is_far=False))
         for id in shared.waiting:
             me = Delivery("write_rows", id)
             while me.step != GONE:

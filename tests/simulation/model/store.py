@@ -57,11 +57,16 @@ class Rules:
     fence_is_consistent_for_cancels: bool = rule("exact cancel")
     promise_is_noted: bool = rule("exact cancel")
 
+    far_is_decided_after_the_write: bool = rule("never lost")
+    fence_is_made_before_it_is_signed: bool = rule("exact cancel")
+    exact_is_signed_in_time: bool = rule("exact cancel")
+
 
 class Store(NamedTuple):
     """What all processes share: the table, the inbound queue, the jobs' queue, and what the caller was answered.
 
-    `excused` are jobs of which a repeat has a cause, `repeated` those of which one came without.
+    `excused` are jobs of which a repeat has a cause, `repeated` those of which one came without. While the jobs' due
+    time `is_far`, AWS takes no request that was signed by a clock that could make a fence past it.
     """
 
     rows: frozenset[str] = frozenset()
@@ -74,6 +79,7 @@ class Store(NamedTuple):
     repeated: str = ""
     promised: str = ""
     promise_withdrawn: bool = False
+    is_far: bool = False
 
     def put(self, kind: str, jobs: str) -> "Store":
         return self._replace(rows=self.rows | {f"{job}#{kind}" for job in jobs})

@@ -10,6 +10,7 @@ from moto import mock_aws
 
 from bench.bill import (
     CALL_JOBS,
+    CANCEL,
     DYNEIN,
     DYNEIN_BATCHED,
     LINGERING,
@@ -21,6 +22,7 @@ from bench.bill import (
     Load,
     Way,
     billed_seconds,
+    calls,
     named,
     scheduler_bill,
     total,
@@ -172,6 +174,18 @@ def test_buffer_pays_for_sqs_and_ingest(costs):
     straight, buffered = (costs.dueline(Way(by, 1)) for by in ("http", "buffered"))
     assert buffered["SQS requests"] - straight["SQS requests"] == pytest.approx(2 * 0.04)
     assert buffered["DynamoDB writes"] - straight["DynamoDB writes"] == pytest.approx(0.625)
+
+
+def test_calls_pay_for_requests_and_rows(costs):
+    cancel = Step(jobs=1, calls={"PutItem": 1}, writes=1)
+    all_steps, row_bytes = {**costs.steps, CANCEL: cancel}, {**costs.row_bytes, CANCEL: 150}
+    schedule, cancelled = calls(replace(costs, steps=all_steps, row_bytes=row_bytes)).values()
+    assert schedule["$ a million"] == pytest.approx(0.625 + 0.125)
+    assert cancelled["$ a million"] == pytest.approx(0.625)
+    # A cancellation outlives the longest retention, of 30 days, by 7.
+    kept = [call["$ a million, of its row"] for call in (schedule, cancelled)]
+    byte_days = [(1024 + 100) * (1 + 7 + 2), (150 + 100) * (1 + 37 + 2)]
+    assert kept == pytest.approx([each / 1000 / (365 / 12) * (0.25 + 0.20) for each in byte_days])
 
 
 def test_scheduler_has_a_free_tier():
