@@ -42,11 +42,7 @@ def connect(
     `url` is that of the API, or the ARN of its function. By name, the function is invoked where the deployment has its
     aliases, and what cannot be invoked goes to the gateway; `transport` allows one of the two alone.
     """
-    if transport not in (None, *TRANSPORTS):
-        raise ValueError(f"transport is {transport!r}: it must be one of {', '.join(TRANSPORTS)}, or None")
-    is_function = (url or "").startswith("arn:")
-    if url is not None and transport not in (None, "invoke" if is_function else "http"):
-        raise ValueError(f"transport is {transport!r}, but the url is {url!r}")
+    is_function = check_transport(transport, url=url)
     if url is not None and session is None and not is_function:
         return ApiTransport(url, sign=_leave_unsigned, lanes=lanes)
     with map_caller_errors(f"finding the deployment {name!r}"):
@@ -69,6 +65,16 @@ def connect(
             uploads=_http("", here(), sign=_leave_unsigned, lanes=lanes),
             gateway=None if is_function or transport else PerProcess(gateway),
         )
+
+
+def check_transport(transport: str | None, *, url: str | None) -> bool:
+    """Return whether a URL is the ARN of a function. Raises ValueError for a transport that there is not at that URL."""
+    if transport not in (None, *TRANSPORTS):
+        raise ValueError(f"transport is {transport!r}: it must be one of {', '.join(TRANSPORTS)}, or None")
+    is_function = (url or "").startswith("arn:")
+    if url is not None and transport not in (None, "invoke" if is_function else "http"):
+        raise ValueError(f"transport is {transport!r}, but the url is {url!r}")
+    return is_function
 
 
 def _http(url: str, session: boto3.Session, *, sign: Callable[[AWSRequest], None], lanes: int) -> "ApiTransport":
@@ -114,12 +120,12 @@ class InvokeTransport:
         self,
         function: str,
         *,
-        client: Callable[[], Any],
+        client: PerProcess[Any],
         uploads: "ApiTransport",
-        gateway: Callable[[], "ApiTransport"] | None,
+        gateway: PerProcess["ApiTransport"] | None,
     ) -> None:
         self.url = function
-        self._client, self._gateway = client, gateway
+        self._client, self._gateway, self._uploads = client, gateway, uploads
         self.put, self.fetch = uploads.put, uploads.fetch
         self._refused: set[str] = set()
         self._answered: list[str] = []
@@ -156,6 +162,11 @@ class InvokeTransport:
             why = refusal or "its path has no queue whose alias could be invoked"
             raise Forbidden(f"{request_line}: {why}") from refusal
         raise QueueNotFound(f"{request_line}: {refusal}") from refusal
+
+    def close(self) -> None:
+        """Close the connections that are kept. The next request opens new ones."""
+        for each in (self._uploads, *self._client.made, *(self._gateway.made if self._gateway else ())):
+            each.close()
 
     def _invoke(self, alias: str, event: bytes, *, request_line: str) -> HttpResponse:
         answer = self._client().invoke(FunctionName=f"{self.url}:{alias}", Payload=event)
@@ -240,6 +251,7 @@ class ApiTransport:
         self._sign, self._lanes, self._read_seconds, self._authorities = sign, lanes, read_seconds, authorities
         self._config: Any = config or Config()  # of which more is documented than typed
         self._sessions = PerProcess(lambda: cache(self._session_with))
+        self._open = PerProcess(list[Any])
 
     def send(
         self,
@@ -274,6 +286,11 @@ class ApiTransport:
         """Get what is at a URL that is signed already, once. Raises Unavailable when no answer comes."""
         return self._answer_to(AWSRequest(method="GET", url=url), request_line="GET of a payload")
 
+    def close(self) -> None:
+        """Close the connections that are kept. The next request opens new ones."""
+        for each in self._open():
+            each.close()
+
     def _answer_to(self, request: AWSRequest, *, request_line: str) -> HttpResponse:
         url, proxies = str(request.url), self._config.proxies
         on_the_way = get_environ_proxies(url) if proxies is None else proxies
@@ -284,10 +301,12 @@ class ApiTransport:
 
     def _session_with(self, proxies: tuple[tuple[str, str], ...]) -> Any:
         make: Any = URLLib3Session
-        return make(
+        made = make(
             verify=self._authorities or True,
             proxies=dict(proxies),
             proxies_config=self._config.proxies_config,
             timeout=(_CONNECT_SECONDS, self._read_seconds),
             max_pool_connections=self._lanes,
         )
+        self._open().append(made)
+        return made

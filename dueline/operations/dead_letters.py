@@ -17,6 +17,7 @@ from dueline.core.message import (
     OFFLOADED_BYTES,
     PRIORITY,
     REASON,
+    STACK,
     Message,
 )
 from dueline.core.ports import Pointer, QueueMessage
@@ -92,7 +93,7 @@ def to_its_queue(message: Message, *, levels: int) -> RedriveMessage:
     A message without a job gets priority 1. Raises InvalidJob when the queue does not have the job's priority.
     """
     sent = message.attributes
-    attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS)}
+    attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS, STACK)}
     if sent.get(ERROR) == INTERRUPTED:
         attributes[AGAIN] = str(number(sent.get(AGAIN)) + 1)
     level = number(sent.get(PRIORITY)) or 1

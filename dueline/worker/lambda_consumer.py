@@ -23,7 +23,7 @@ from dueline.worker.claims import Claim
 from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
 from dueline.worker.events import EventKind, Report, error_event
 from dueline.worker.execution import HandlerRunner
-from dueline.worker.handlers import Handler, Handlers, check_function
+from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import prepare, seconds_until_due
 
@@ -184,8 +184,13 @@ def lambda_handler(
     consumer policy. Pause and rate have no effect: Lambda receives the messages by itself.
     """
     if call is None:
-        return lambda decorated: Consumer({None: decorated}, once=once)
-    return Consumer(call if isinstance(call, Mapping) else {None: call}, once=once)
+        return lambda decorated: _consumer({None: decorated}, once=once)
+    return _consumer(call if isinstance(call, Mapping) else {None: call}, once=once)
+
+
+def _consumer(calls: Mapping[str | None, Function], *, once: bool) -> Consumer:
+    with blamed_on_caller():
+        return Consumer(calls, once=once)
 
 
 def address_of(arn: str) -> tuple[str, str, int]:

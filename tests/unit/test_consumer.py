@@ -271,6 +271,15 @@ def test_impossible_functions_by_kind_are_refused(calls, wrong):
         dueline.lambda_handler(calls)
 
 
+@pytest.mark.parametrize(
+    "misuse", [lambda: dueline.lambda_handler(lambda: None), lambda: dueline.lambda_handler(once=True)(lambda: None)]
+)
+def test_misused_decorator_points_at_the_users_line(misuse):
+    with pytest.raises(ValueError, match=r"of the arguments \(\)") as raised:
+        misuse()
+    assert raised.value.__notes__ == [f"in {__file__}:{misuse.__code__.co_firstlineno}"]
+
+
 def test_decorator_needs_no_arguments():
     @dueline.lambda_handler
     def handler(job):
