@@ -68,7 +68,7 @@ def connect(
 
 
 def check_transport(transport: str | None, *, url: str | None) -> bool:
-    """Return whether a URL is the ARN of a function. Raises ValueError for a transport that there is not at that URL."""
+    """Return whether a URL is the ARN of a function. Raises ValueError for a transport that it does not have."""
     if transport not in (None, *TRANSPORTS):
         raise ValueError(f"transport is {transport!r}: it must be one of {', '.join(TRANSPORTS)}, or None")
     is_function = (url or "").startswith("arn:")

@@ -28,7 +28,7 @@ from dueline import Client, Patience
 from dueline.cli import connect, schedule_commands, screen
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
-from dueline.core.message import ERROR, ID, KIND, REASON, Message
+from dueline.core.message import ERROR, ID, KIND, REASON, STACK, Message
 from dueline.errors import ERRORS
 from dueline.operations.redrive import RedriveQueues
 from dueline.testing import MemoryQueue, VirtualClock
@@ -337,6 +337,26 @@ def test_redrive_reports_what_sqs_refuses(dead):
     assert (result.exit_code, document["moved"], document["failed"]) == (1, 3, [{"reason": "no", "count": 1}])
     again = typed("redrive", "emails", "--apply", "--yes")
     assert (again.exit_code, "1 stay: no" in again.stdout) == (1, True)
+
+
+def test_redrive_shows_a_stack_of_each_error(dead):
+    ends, _ = dead
+    for number in range(2):
+        attributes = {
+            ID: str(an_id()),
+            ERROR: "TypeError",
+            REASON: "why",
+            STACK: f"Traceback:\n  in send\n\x9b{number}",
+        }
+        ends.dead_letters.send([Message(body="9", attributes=attributes)])
+    lines = typed("redrive", "emails", "--stacks").stdout.splitlines()
+    shown = ["", "KeyError: no stack trace", "", "TypeError:", "    Traceback:", "      in send", "    \\x9b0"]
+    assert lines[3:-1] == shown
+    (document,) = documents(typed("redrive", "emails", "--stacks", "--json").stdout)
+    assert {each["error"]: each["stack"] for each in document["by_error"]} == {
+        "TypeError": "Traceback:\n  in send\n\x9b0",
+        "KeyError": None,
+    }
 
 
 def test_redrive_shows_and_selects_kinds(dead):
