@@ -105,6 +105,16 @@ def test_tick_sweeps_for_two_thirds_of_its_period():
     assert 40 <= system.clock.monotonic() < 41
 
 
+def test_herd_is_sent_at_once():
+    """Of a page that is due at one instant, and more, no sweep can send all in time."""
+    system = System(page_rows=50)
+    herd = jobs_due(*[120.5] * 120)
+    system.put(*herd, due_in(130.25))
+    assert system.tick().finished
+    assert lateness(system) == [0.5] * 100 + [0.021] * 21
+    assert system.clock.monotonic() == pytest.approx(0.521)
+
+
 def test_tick_leaves_what_a_renewed_lease_let_in():
     """Sweeps take time, in which more comes within the lookahead: the next tick has as much time for it."""
     system, jobs, later = System(), jobs_due(*(180.3 + n * 0.5 for n in range(120))), due_in(241)
