@@ -141,16 +141,18 @@ def waiting_jobs(keys: Sequence[str], *, until: str) -> float:
     return len(keys) * ((end - first) / (last - first))
 
 
-def wave_jobs(waiting: float, *, seconds: float) -> int:
+def wave_jobs(waiting: float, *, seconds: float) -> int | None:
     """Return how many jobs a wave has: so many that what waits goes out in the sweeps for which there is time.
 
-    Over MOST_SWEPT_JOBS, there is none.
+    None if there is no time for half of them.
 
-    >>> [wave_jobs(waiting, seconds=40) for waiting in (20, 14_000, 100_000, inf)]
-    [300, 490, 1001, 1001]
+    >>> [wave_jobs(waiting, seconds=40) for waiting in (20, 14_000, 50_000, 100_000, inf)]
+    [300, 490, 1000, None, None]
     """
-    sweeps = max(1.0, seconds / _LONGEST_SWEEP)
-    return max(SWEPT_JOBS, ceil(min(waiting / sweeps, MOST_SWEPT_JOBS + 1)))
+    of_each = waiting / max(1.0, seconds / _LONGEST_SWEEP)
+    if of_each > 2 * MOST_SWEPT_JOBS:
+        return None
+    return max(SWEPT_JOBS, min(MOST_SWEPT_JOBS, ceil(of_each)))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -285,10 +287,8 @@ class Tick:
             return WAVE_JOBS
         waiting = waiting_jobs([entry.key for entry in entries], until=self._goal if more else entries[-1].key)
         size = wave_jobs(waiting, seconds=self._sweeps_end - self._clock.monotonic())
-        if size > MOST_SWEPT_JOBS:
-            self._is_herd = True
-            return WAVE_JOBS
-        return ceil(len(entries) / ceil(len(entries) / size))
+        self._is_herd = size is None
+        return ceil(len(entries) / ceil(len(entries) / (size or WAVE_JOBS)))
 
     def _swept_from(self) -> datetime | None:
         """Return from which due time on jobs wait for their fraction; None if all of a page are to be sent at once.
