@@ -22,7 +22,7 @@ from dueline.errors import RETRYABLE, DuelineError, Unavailable
 from dueline.worker.claims import Claim
 from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
 from dueline.worker.events import EventKind, Report, error_event
-from dueline.worker.execution import HandlerRunner
+from dueline.worker.execution import HandlerRunner, Trace
 from dueline.worker.handlers import Handler, Handlers, check_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import prepare, seconds_until_due
@@ -32,6 +32,8 @@ _HIDE_ATTEMPTS = 3
 _RETRY_SECONDS = 0.2
 
 Function = Callable[[ReceivedJob], Any]
+# From the names of a deployment and a queue.
+Connect = Callable[[str, str], tuple[QueueContext, Report]]
 
 
 class NotDone(Exception):
@@ -45,13 +47,32 @@ class Consumer:
     policy says.
     """
 
-    def __init__(self, calls: Mapping[str | None, Function], *, once: bool) -> None:
+    def __init__(
+        self,
+        calls: Mapping[str | None, Function],
+        *,
+        once: bool,
+        connect_to: Connect | None = None,
+        trace: Trace = otel.handling,
+    ) -> None:
         if not calls:
             raise ValueError("the handlers are {}: there must be a function of a kind, or of None for all others")
         for kind, call in calls.items():
             check_kind(kind)
             check_function(call)
         self._calls, self._once, self._connect = dict(calls), once, cache(self._connect_to)
+        self._connect_outside, self._trace = connect_to, trace
+
+    @property
+    def function(self) -> Function:
+        """The plain function that was decorated, to be called with a job of a test's own."""
+        if len(self._calls) > 1:
+            raise AttributeError(f"it has {len(self._calls)} functions, one of each kind: call the one that is meant")
+        return next(iter(self._calls.values()))
+
+    def connected(self, connect_to: Connect, *, trace: Trace) -> "Consumer":
+        """Return the same handler over other queues than those on AWS."""
+        return Consumer(self._calls, once=self._once, connect_to=connect_to, trace=trace)
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
@@ -63,10 +84,10 @@ class Consumer:
         return process_partial_response(event, batch.process, processor, context)
 
     def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, Report, HandlerRunner]:
-        context, report = connect(deployment, queue)
+        context, report = (self._connect_outside or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
-        runner = HandlerRunner(handlers, context, report=report, trace=otel.handling, jitter=random.random)
+        runner = HandlerRunner(handlers, context, report=report, trace=self._trace, jitter=random.random)
         return context, report, runner
 
 
@@ -124,7 +145,7 @@ class _EventBatch:
     def _run(self, received: ReceivedMessage) -> None:
         if received.job_id and received.job_id in self._unread:
             raise NotDone(str(self._unread[received.job_id]))
-        time.sleep(seconds_until_due(received, self._context))
+        self._context.clock.sleep(seconds_until_due(received, self._context))
         match self._runner.run(received):
             case RetryLater(seconds=seconds, error=error):
                 self._hide(received, seconds)
