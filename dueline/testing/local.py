@@ -85,7 +85,7 @@ class Local:
     ) -> datetime:
         """Move time on by so much, and return what it is then: jobs that come due reach their queues, none is run.
 
-        As on AWS, a job is in its queue up to a second after it was due; at once if both are whole seconds.
+        A job reaches its queue when it is due, where on AWS that may be up to a second later.
         """
         by = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         if by < timedelta(0):

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from threading import RLock
@@ -18,7 +18,7 @@ from dueline.core.clock import TimeBounds
 from dueline.core.core_deployment import CoreDeployment
 from dueline.core.dispatch import Dispatcher
 from dueline.core.job import Partition
-from dueline.core.message import BATCH_MESSAGES, Message
+from dueline.core.message import BATCH_MESSAGES, DUE, Message
 from dueline.core.partitions import Lease, Periods
 from dueline.core.ports import BatchFailure, QueueMessage
 from dueline.core.queue_settings import PLANNER, QueueSettings
@@ -42,20 +42,30 @@ class MemoryClock(VirtualClock):
 
     def move_to(self, at: datetime) -> None:
         """Stand at an instant, unless that is past."""
-        self.sleep(max(0.0, (at - self.now()).total_seconds()))
+        self._elapsed = max(self._elapsed, (at - self._start).total_seconds())
 
 
 @dataclass(kw_only=True)
 class RecordedQueue(MemoryQueue):
-    """An SQS queue in memory that remembers each message that was ever sent to it."""
+    """An SQS queue in memory that shows each job when it is due, and remembers each message that was ever sent to it.
+
+    SQS itself counts in whole seconds: on AWS, a job is visible up to a second later.
+    """
 
     history: list[Delivery] = field(default_factory=list)
 
     def send(self, messages: Sequence[Message]) -> list[BatchFailure]:
         count = len(self.deliveries)
         refusals = super().send(messages)
-        self.history += self.deliveries[count:]
+        self.deliveries[count:] = sent = [_visible_when_due(each) for each in self.deliveries[count:]]
+        self.history += sent
         return refusals
+
+
+def _visible_when_due(delivery: Delivery) -> Delivery:
+    if delivery.message.delay == 0:
+        return delivery
+    return replace(delivery, visible=min(delivery.visible, instant.parse(delivery.message.attributes[DUE])))
 
 
 class MemoryOnce:
@@ -209,11 +219,11 @@ class MemoryDeployment(CoreDeployment):
         return self.team_queue(PLANNER.name)
 
     def times_ahead(self) -> Iterator[datetime]:
-        """Yield when something is to be done next: in whole seconds, as SQS's delays are."""
+        """Yield when something is to be done next."""
         now = self.clock.now()
         times = [each.visible for each in self._planning.deliveries]
         due = [due - self._lookahead for each in self._partitions if (due := self._next_due(each))]
-        yield from (at for at in (*times, *(each.replace(microsecond=0) for each in due)) if at > now)
+        yield from (at for at in (*times, *due) if at > now)
 
     def _next_due(self, partition: Partition) -> datetime | None:
         """Return when the first job is due that no tick has read."""
@@ -236,7 +246,8 @@ class MemoryDeployment(CoreDeployment):
     def _tick(self, partition: Partition) -> None:
         config = self.config
         periods = Periods(
-            period=timedelta(seconds=config.tick_period),
+            # No time for sweeps, which wait for the clock: time stands still here, and queues show jobs when due.
+            period=timedelta(0),
             lookahead=self._lookahead,
             lease=timedelta(seconds=config.lease),
             longest_send=longest_send(config.lease),

@@ -42,7 +42,7 @@ def a_worker(call, queue="emails", **options):
 # Time
 
 
-@pytest.mark.parametrize(("seconds", "route"), [(60, "d"), (3 * 3600, "t"), (400 * 86_400, "t")])
+@pytest.mark.parametrize(("seconds", "route"), [(60.4, "d"), (3 * 3600, "t"), (4e4 + 0.7, "t"), (400 * 86_400, "t")])
 def test_job_is_sent_when_it_is_due(local, seconds, route):
     job = local.client.schedule("emails", {"to": "ann"}, delay=seconds)
     assert job.route == route
@@ -50,6 +50,16 @@ def test_job_is_sent_when_it_is_due(local, seconds, route):
     assert (payloads(local.scheduled("emails")), local.sent("emails")) == ([{"to": "ann"}], [])
     local.advance(seconds=1)
     assert (local.scheduled("emails"), payloads(local.sent("emails"))) == ([], [{"to": "ann"}])
+
+
+def test_what_ticks_send_takes_no_time(local):
+    """On AWS a tick waits for the fraction of the second at which its jobs are due."""
+    end = local.now + timedelta(hours=1)
+    for seconds in (1, 30.5, 240):
+        local.client.schedule("emails", seconds, at=end + timedelta(seconds=seconds))
+    assert local.advance(hours=1) == end
+    assert payloads(local.scheduled("emails")) == [1, 30.5, 240]
+    assert local.now == end
 
 
 def test_instants_of_the_machines_clock_come(local):
