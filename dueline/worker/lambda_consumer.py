@@ -5,6 +5,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, overload
@@ -47,21 +48,15 @@ class Consumer:
     policy says.
     """
 
-    def __init__(
-        self,
-        calls: Mapping[str | None, Function],
-        *,
-        once: bool,
-        connect_to: Connect | None = None,
-        trace: Trace = otel.handling,
-    ) -> None:
+    def __init__(self, calls: Mapping[str | None, Function], *, once: bool) -> None:
         if not calls:
             raise ValueError("the handlers are {}: there must be a function of a kind, or of None for all others")
         for kind, call in calls.items():
             check_kind(kind)
             check_function(call)
         self._calls, self._once, self._connect = dict(calls), once, cache(self._connect_to)
-        self._connect_outside, self._trace = connect_to, trace
+        self._connect_elsewhere: Connect | None = None
+        self._trace: Trace = otel.handling
 
     @property
     def function(self) -> Function:
@@ -72,7 +67,9 @@ class Consumer:
 
     def connected(self, connect_to: Connect, *, trace: Trace) -> "Consumer":
         """Return the same handler over other queues than those on AWS."""
-        return Consumer(self._calls, once=self._once, connect_to=connect_to, trace=trace)
+        other = copy(self)
+        other._connect_elsewhere, other._trace, other._connect = connect_to, trace, cache(other._connect_to)
+        return other
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
@@ -84,7 +81,7 @@ class Consumer:
         return process_partial_response(event, batch.process, processor, context)
 
     def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, Report, HandlerRunner]:
-        context, report = (self._connect_outside or connect)(deployment, queue)
+        context, report = (self._connect_elsewhere or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
         runner = HandlerRunner(handlers, context, report=report, trace=self._trace, jitter=random.random)
