@@ -5,6 +5,7 @@ Its function is invoked by the alias of a queue, or receives HTTP requests by AP
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -15,7 +16,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
@@ -32,6 +33,9 @@ _CONNECT_SECONDS = 3
 # API Gateway gives up on a function after 30 s.
 _READ_SECONDS = 31
 TRANSPORTS = ("invoke", "http")
+_FUNCTION_ARN = re.compile(r"arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+")
+# Nothing was sent.
+_UNREACHED = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError)
 
 
 def connect(
@@ -47,7 +51,7 @@ def connect(
         return ApiTransport(url, sign=_leave_unsigned, lanes=lanes)
     with map_caller_errors(f"finding the deployment {name!r}"):
         here, names = session_per_process(session), Names(name)
-        sign = Signer(here).sign
+        sign = _leave_unsigned if is_function else Signer(here).sign
 
         def gateway() -> ApiTransport:
             with map_caller_errors(f"finding the deployment {name!r}"):
@@ -61,7 +65,7 @@ def connect(
             return gateway()
         return InvokeTransport(
             function,
-            client=PerProcess(lambda: _client(here(), function, lanes=lanes)),
+            client=PerProcess(lambda: _client("lambda", here(), region=function.split(":")[3], lanes=lanes)),
             uploads=_http("", here(), sign=_leave_unsigned, lanes=lanes),
             gateway=None if is_function or transport else PerProcess(gateway),
         )
@@ -72,6 +76,9 @@ def check_transport(transport: str | None, *, url: str | None) -> bool:
     if transport not in (None, *TRANSPORTS):
         raise ValueError(f"transport is {transport!r}: it must be one of {', '.join(TRANSPORTS)}, or None")
     is_function = (url or "").startswith("arn:")
+    if is_function and not _FUNCTION_ARN.fullmatch(url or ""):
+        allowed = "arn:{partition}:lambda:{region}:{account}:function:{name}, without an alias"
+        raise ValueError(f"url is {url!r}: the ARN of the API's function is {allowed}")
     if url is not None and transport not in (None, "invoke" if is_function else "http"):
         raise ValueError(f"transport is {transport!r}, but the url is {url!r}")
     return is_function
@@ -86,7 +93,7 @@ def _http(url: str, session: boto3.Session, *, sign: Callable[[AWSRequest], None
 
 def _published(parameter: str, session: boto3.Session, *, is_needed: bool = True) -> str | None:
     """Return a parameter of the deployment; None where it is not needed and missing, or not to be read."""
-    client: Any = session.client("ssm")
+    client = _client("ssm", session, region=session.region_name, lanes=1)
     try:
         return str(client.get_parameter(Name=parameter)["Parameter"]["Value"])
     except ClientError as error:
@@ -95,8 +102,8 @@ def _published(parameter: str, session: boto3.Session, *, is_needed: bool = True
         return None
 
 
-def _client(session: boto3.Session, function: str, *, lanes: int) -> Any:
-    """Return a client of Lambda, in the region of a function. It makes each request once: the caller repeats them."""
+def _client(service: str, session: boto3.Session, *, region: str | None, lanes: int) -> Any:
+    """Return a client of a service in a region. It makes each request once: the caller repeats them."""
     make: Any = session.client
     config = Config(
         connect_timeout=_CONNECT_SECONDS,
@@ -105,15 +112,15 @@ def _client(session: boto3.Session, function: str, *, lanes: int) -> Any:
         max_pool_connections=lanes,
         user_agent=f"dueline/{__version__}",
     )
-    return make("lambda", config=config, region_name=function.split(":")[3])
+    return make(service, config=config, region_name=region)
 
 
 class InvokeTransport:
     """The function of that ARN, invoked once for each request, by an alias of the queue in the path.
 
     `client` returns Lambda's, and `uploads` sends what goes to S3. An alias that does not exist, or that the caller may
-    not invoke, gives way to the next one that has the route, and for good to the `gateway`, if there is one. A request
-    without a queue goes by the alias that answered last.
+    not invoke, gives way to the next one that has the route, and for good to the `gateway`, if there is one. So does
+    Lambda's endpoint, if it could never be reached. A request without a queue goes by the alias that answered last.
     """
 
     def __init__(
@@ -144,6 +151,7 @@ class InvokeTransport:
         Raises Unavailable when no answer comes or the function fails, Throttled, Forbidden or QueueNotFound.
         """
         request_line, refusal = f"{method} {path}", None
+        is_never_reached = self._gateway is not None and not self._answered
         for alias in aliases_for(path if queue is None else f"/queues/{queue}") or self._answered:
             if alias in self._refused:
                 continue
@@ -154,12 +162,15 @@ class InvokeTransport:
                     if not (is_missing(error) or is_refused(error)):
                         raise
                     refusal = error
+                except _UNREACHED:
+                    if not is_never_reached:
+                        raise
             if self._gateway is not None:
                 self._refused.add(alias)
         if self._gateway is not None:
             return self._gateway().send(method, path, body, headers=headers)
         if refusal is None or is_refused(refusal):
-            why = refusal or "its path has no queue whose alias could be invoked"
+            why = refusal or "its path has no queue, and none was requested before: request something of a queue first"
             raise Forbidden(f"{request_line}: {why}") from refusal
         raise QueueNotFound(f"{request_line}: {refusal}") from refusal
 

@@ -199,7 +199,7 @@ class Schedules:
     def __init__(
         self, queue: str, request: Callable[..., dict[str, Any]], *, calls: Calls, default: Default | None = None
     ) -> None:
-        self._path, self._default = f"/queues/{queue}/schedules", default
+        self._queue, self._path, self._default = queue, f"/queues/{queue}/schedules", default
         self._request = request
         self._calls = calls
 
@@ -316,7 +316,7 @@ class Schedules:
         """Return when a rule would run, `after` an instant or from now on. Nothing is made. Raises InvalidSchedule."""
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         body = _json_of({**rule, "from": None if after is None else _aware("after", after), "limit": most})
-        return self._send("POST", "/schedules/preview", body, read=_read_next)
+        return self._send("POST", "/schedules/preview", body, read=_read_next, queue=self._queue)
 
     def list(self) -> Iterator[Schedule]:
         """Yield the schedules by name. The next page is fetched when the last one is used up. Raises QueueNotFound."""
@@ -365,8 +365,9 @@ class Schedules:
         *,
         read: Callable[[Any], A],
         headers: Mapping[str, str] = MappingProxyType({}),
+        queue: str | None = None,
     ) -> A:
-        return self._calls.run(lambda: read(self._request(method, path, body, headers=headers)))
+        return self._calls.run(lambda: read(self._request(method, path, body, headers=headers, queue=queue)))
 
     def _path_of(self, name: str) -> str:
         return f"{self._path}/{checked_schedule_name(name)}"

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from urllib.parse import unquote
@@ -13,6 +14,7 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.credentials import RefreshableCredentials
+from botocore.exceptions import EndpointConnectionError
 
 from dueline import AsyncClient, Client, InvalidJob, Patience, State
 from dueline.aws.api_transport import InvokeTransport, connect
@@ -21,14 +23,17 @@ from dueline.errors import (
     DuelineError,
     Forbidden,
     JobExists,
+    PayloadTooLarge,
     QueueNotFound,
     Throttled,
     Unavailable,
 )
+from local.emulator import free_port
 from tests.fake_api_server import DROPPED, ApiRequest, Reply, default_reply, json_reply, problem_reply
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS
 
+ONCE = Patience(attempts=1)
 KEYS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"}
 
 
@@ -349,6 +354,44 @@ def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(api_server):
         connect("sandbox", url=FUNCTION, session=a_session(), lanes=1).send("GET", "/queues", None, headers={})
 
 
+def test_preview_goes_by_the_alias_of_its_queue(api_server):
+    requested = a_function(api_server)
+    with suppress(Unavailable):  # its answer is not a preview's
+        Client.connect(url=FUNCTION, session=a_session(), patience=ONCE).schedules("emails").preview("0 9 * * *")
+    assert requested == [("q-emails", "/schedules/preview")]
+
+
+def test_client_that_never_reached_lambda_uses_the_gateway(api_server, monkeypatch):
+    requested = a_function(api_server)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://127.0.0.1:{free_port()}")
+    client = Client.connect("sandbox", session=a_session())
+    for key in ("1", "2"):
+        client.schedule("emails", 1, key=key)
+    assert requested == [("http", "/queues/emails/jobs")] * 2
+    with pytest.raises(Unavailable, match="Could not connect"):
+        Client.connect(url=FUNCTION, session=a_session(), patience=ONCE).schedule("emails", 1)
+
+
+def test_client_that_reached_lambda_waits_for_it(api_server, monkeypatch):
+    requested = a_function(api_server)
+    transport = connect("sandbox", url=None, session=a_session(), lanes=1)
+    transport.send("GET", "/queues/emails", None, headers={})
+
+    def unreachable(**_):
+        raise EndpointConnectionError(endpoint_url="https://lambda")
+
+    monkeypatch.setattr(transport._client(), "invoke", unreachable)
+    with pytest.raises(Unavailable, match="Could not connect"):
+        transport.send("GET", "/queues/emails", None, headers={})
+    assert requested == [("q-emails", "/queues/emails")]
+
+
+def test_function_in_another_region_needs_none_here(api_server):
+    requested = a_function(api_server)
+    Client.connect(url=FUNCTION, session=boto3.Session(**KEYS)).schedule("emails", 1, key="1")
+    assert requested == [("q-emails", "/queues/emails/jobs")]
+
+
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException"])
 def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, code):
     requested = a_function(api_server)
@@ -382,6 +425,7 @@ def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, code):
         ([invoked(problem_reply(429, "throttled", retry_after="0"))], Throttled),
         ([invoked(problem_reply(503, "unavailable", retry_after="0"))], Unavailable),
         ([lambda_error("ExpiredTokenException", 403)], Forbidden),
+        ([lambda_error("RequestTooLargeException", 413)], PayloadTooLarge),
         ([invoked(problem_reply(403, "forbidden"))], Forbidden),
         ([invoked(problem_reply(409, "job_exists"))], JobExists),
     ],
@@ -424,6 +468,7 @@ def test_forked_process_invokes_over_own_connections(api_server):
         ({"transport": "direct"}, "transport is 'direct': it must be one of invoke, http, or None"),
         ({"transport": "invoke", "url": "http://x"}, "transport is 'invoke', but the url is 'http://x'"),
         ({"transport": "http", "url": FUNCTION}, "transport is 'http', but the url is"),
+        ({"url": f"{FUNCTION}:live"}, "the ARN of the API's function is arn"),
         ({"transport": "http", "direct": True}, "direct is given with url or transport"),
     ],
 )
