@@ -29,7 +29,13 @@ class ScheduleRequests:
         self._deployment = deployment
 
     def __call__(
-        self, method: str, path: str, body: str | None = None, *, headers: Mapping[str, str] = MappingProxyType({})
+        self,
+        method: str,
+        path: str,
+        body: str | None = None,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        queue: str | None = None,
     ) -> dict[str, Any]:
         url = urlsplit(path)
         fields, query = json.loads(body) if body else {}, dict(parse_qsl(url.query))
