@@ -284,8 +284,8 @@ class ShownRun:
 def shown_runs(rule: Rule, *, after: datetime) -> Iterator[ShownRun]:
     """Yield the runs of a rule after an instant, the earliest first."""
     zone = zone_of(rule.zone)
-    # A zone may show no time for the first and the last hours of the calendar.
-    before = next(rule.before(after), min(max(after, FIRST), LAST)).astimezone(zone)
+    # West of UTC, the first hours of the year 1 are in no year.
+    before = next(rule.before(after), max(after, FIRST)).astimezone(zone)
     for scheduled_for in rule.after(after):
         local = scheduled_for.astimezone(zone)
         yield ShownRun(scheduled_for=scheduled_for, local=local, mark="; ".join(_marks(local, before)))
