@@ -300,8 +300,8 @@ class Load(NamedTuple):
 class Way(NamedTuple):
     """How jobs are submitted, so many in a call, and by which route.
 
-    `by` a `direct` client, `invoked`, or over `http` with ids that the library makes, there `keyed` by the caller,
-    `buffered` because the table throttles, or `lingering`: one by one, but by callers whose jobs travel together.
+    `by` a `direct` client, `invoked` or over `http` with ids that the library makes; invoked, too, are those `keyed` by
+    the caller, `buffered` because the table throttles, or `lingering`: callers' single jobs that travel together.
     """
 
     by: str
@@ -309,31 +309,37 @@ class Way(NamedTuple):
     route: Route = Route.TABLE
 
 
-TENS, HTTP_ONE, HTTP_MANY = Way("direct", BATCH_MESSAGES), Way("http", 1), Way("http", CALL_JOBS)
-HTTP_ONE_BY_ONE, HTTP_SOON = "HTTP, one by one", "HTTP, due within 15 min, one by one"
-HTTP_CALLS = "HTTP, 100 a call"
+TENS, HTTP_ONE, INVOKE_ONE, INVOKE_MANY = (
+    Way("direct", 10),
+    Way("http", 1),
+    Way("invoked", 1),
+    Way("invoked", CALL_JOBS),
+)
+INVOKE_ONE_BY_ONE, INVOKE_CALLS = "invoke, one by one", "invoke, 100 a call"
+INVOKE_SOON = "invoke, due within 15 min, one by one"
 DIRECT_ONE_BY_ONE, DIRECT_IN_TENS = "direct client, one by one", "direct client, in tens"
-LINGER = f"HTTP, {CALLERS} callers at once, linger {LINGER_SECONDS * 1000:.0f} ms"
+HTTP_ONE_BY_ONE = "HTTP, one by one"
 WAYS = {
-    "invoke, one by one": Way("invoked", 1),
-    HTTP_ONE_BY_ONE: HTTP_ONE,
-    HTTP_CALLS: HTTP_MANY,
+    INVOKE_ONE_BY_ONE: INVOKE_ONE,
+    INVOKE_CALLS: INVOKE_MANY,
     DIRECT_ONE_BY_ONE: Way("direct", 1),
     DIRECT_IN_TENS: TENS,
     "direct client, 100 a call": Way("direct", CALL_JOBS),
-    HTTP_SOON: Way("http", 1, Route.DIRECT),
-    "HTTP, due within 15 min, 100 a call": Way("http", CALL_JOBS, Route.DIRECT),
+    HTTP_ONE_BY_ONE: HTTP_ONE,
+    "HTTP, 100 a call": Way("http", CALL_JOBS),
+    INVOKE_SOON: Way("invoked", 1, Route.DIRECT),
+    "invoke, due within 15 min, 100 a call": Way("invoked", CALL_JOBS, Route.DIRECT),
     "direct client, due within 15 min, one by one": Way("direct", 1, Route.DIRECT),
     "direct client, due within 15 min, in tens": Way("direct", BATCH_MESSAGES, Route.DIRECT),
+    "HTTP, due within 15 min, one by one": Way("http", 1, Route.DIRECT),
 }
 WAYS_OF_THE_USUAL_SIZE = {
-    LINGER: Way("lingering", 1),
-    "HTTP, one by one, with a key": Way("keyed", 1),
-    "HTTP, 100 a call, with keys": Way("keyed", CALL_JOBS),
-    "HTTP, one by one, by the buffer": Way("buffered", 1),
+    f"invoke, {CALLERS} callers at once, linger {LINGER_SECONDS * 1000:.0f} ms": Way("lingering", 1),
+    "invoke, one by one, with a key": Way("keyed", 1),
+    "invoke, 100 a call, with keys": Way("keyed", CALL_JOBS),
+    "invoke, one by one, by the buffer": Way("buffered", 1),
 }
-OURS, HTTP_SINGLY, HTTP_IN_CALLS = "Dueline, in tens", f"Dueline, {HTTP_ONE_BY_ONE}", f"Dueline, {HTTP_CALLS}"
-OURS_PROVISIONED = f"{OURS}, provisioned"
+INVOKED, OURS, HTTP_SINGLY = f"Dueline, {INVOKE_ONE_BY_ONE}", "Dueline, in tens", f"Dueline, {HTTP_ONE_BY_ONE}"
 CODED, BATCHED = "Dynein as coded", "Dynein batched"
 SCHEDULER, FREE = "EventBridge Scheduler", "EventBridge Scheduler, 14 million a month free"
 
@@ -354,11 +360,15 @@ def jobs_together(step: Step) -> int:
     return step.jobs // step.calls["POST"]
 
 
-# A direct client's calls: the step, the row that it puts, and how long after the due time that is kept.
+# Calls for one job: by which way, the step, the row that it puts, and how long after the due time that is kept.
 CANCEL = "cancel"
 CALLS = {
-    "schedule": (named("direct", Route.TABLE, 1, USUAL), USUAL.name, RETENTION),
-    "cancel": (CANCEL, CANCEL, MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION),
+    f"{by} {what}": (by, step, row, kept)
+    for by in ("invoked", "direct")
+    for what, step, row, kept in (
+        ("schedule", named(by, Route.TABLE, 1, USUAL), USUAL.name, RETENTION),
+        (CANCEL, named(CANCEL, by), CANCEL, MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION),
+    )
 }
 
 
@@ -400,13 +410,13 @@ class Costs:
 
     def _submitted(self, way: Way, size: Size) -> Lines:
         if way.by == "lingering":
-            way = Way("http", jobs_together(self.steps[LINGERING]))
-        if way.by == "invoked":
-            return self.biller.invocation(self.steps[named("http", way.route, way.jobs, size)])
-        step = self.steps[named(way.by, way.route, way.jobs, size)]
-        if way.by == "direct":
-            return self.biller.requests(step)
-        return self.biller.http(jobs=way.jobs) + self.biller.invocation(step)
+            way = Way("invoked", jobs_together(self.steps[LINGERING]))
+        bill = self.call(way.by, self.steps[named(way.by, way.route, way.jobs, size)])
+        return bill + self.biller.http(jobs=way.jobs) if way.by == "http" else bill
+
+    def call(self, by: str, step: Step) -> Lines:
+        """Return the bill of a call, without the gateway's part and what comes of it."""
+        return self.biller.requests(step) if by == "direct" else self.biller.invocation(step)
 
     def _ingested(self, load: Load, size: Size) -> Lines:
         jobs = load.ingested
@@ -450,21 +460,21 @@ def figures(costs: Costs) -> Figures:
 
 def write_units(steps: Mapping[str, Step]) -> Figures:
     """Return the write units of scheduling a job of the usual size, and of moving one: by its id, and by its key."""
-    of = {"a job": ("http", "keyed"), "a move": (MOVED, MOVED_BY_KEY)}
+    of = {"a job": ("invoked", "keyed"), "a move": (MOVED, MOVED_BY_KEY)}
     units = {way: steps[named(way, Route.TABLE, 1, USUAL)].writes for ways in of.values() for way in ways}
     return {what: {"by id": units[by_id], "by key": units[by_key]} for what, (by_id, by_key) in of.items()}
 
 
 def calls(costs: Costs) -> Figures:
-    """Return what a direct client's calls cost, one by one, of a job that is due in a day."""
+    """Return what calls cost, one by one, of a job that is due in a day."""
     figures = {}
-    for what, (name, row, kept) in CALLS.items():
+    for what, (by, name, row, kept) in CALLS.items():
         step, row_bytes = costs.steps[name], costs.row_bytes[row]
         figures[what] = {
             "requests": sum(step.calls.values()),
             "write units": step.writes,
             "read units": step.reads,
-            "$ a million": total(costs.biller.requests(step)),
+            "$ a million": total(costs.call(by, step)),
             "$ a million, of its row": total(costs.biller.kept(row_bytes, days=1 + kept.days + TTL_DAYS)),
         }
     return figures
@@ -473,21 +483,23 @@ def calls(costs: Costs) -> Figures:
 def _at(costs: Costs, rate: int) -> dict[str, Lines]:
     provisioned = costs.on(PROVISIONED)
     return {
-        HTTP_SINGLY: costs.dueline(HTTP_ONE, rate=rate),
-        HTTP_IN_CALLS: costs.dueline(HTTP_MANY, rate=rate),
+        INVOKED: costs.dueline(INVOKE_ONE, rate=rate),
+        f"Dueline, {INVOKE_CALLS}": costs.dueline(INVOKE_MANY, rate=rate),
         OURS: costs.dueline(TENS, rate=rate),
+        HTTP_SINGLY: costs.dueline(HTTP_ONE, rate=rate),
         CODED: costs.dynein(batched=False, rate=rate),
         BATCHED: costs.dynein(batched=True, rate=rate),
         FREE: scheduler_bill(Load(rate)),
-        OURS_PROVISIONED: provisioned.dueline(TENS, rate=rate),
+        f"{OURS}, provisioned": provisioned.dueline(TENS, rate=rate),
         f"{BATCHED}, provisioned": provisioned.dynein(batched=True, rate=rate),
     }
 
 
 def _after(costs: Costs, days: int) -> dict[str, Lines]:
     return {
-        HTTP_SINGLY: costs.dueline(HTTP_ONE, days=days),
+        INVOKED: costs.dueline(INVOKE_ONE, days=days),
         OURS: costs.dueline(TENS, days=days),
+        HTTP_SINGLY: costs.dueline(HTTP_ONE, days=days),
         CODED: costs.dynein(batched=False, days=days),
         BATCHED: costs.dynein(batched=True, days=days),
         SCHEDULER: scheduler_bill(None),

@@ -25,9 +25,10 @@ from bench.counted import Step, step_of
 from bench.dynein import Dynein, job_row
 from bench.harness import Figures, Target, emulated_aws, expect, print_result, run_apart
 from bench.payloads import QUEUE, SIZES, USUAL, Size, cancellation_bytes, json_of, largest_row_bytes, table_job
-from bench.stage import Stage, inbound_event, move_event, schedule_event
+from bench.stage import Stage, inbound_event, request_event, schedule_event
 from dueline import Client, NewJob
 from dueline.client.http import HttpApi, HttpResponse
+from dueline.config.names import LIVE
 from dueline.core import rows
 from dueline.core.clock import SystemClock
 from dueline.core.job import Job, JobId, Partition, Route, State
@@ -38,10 +39,13 @@ _DELAYS = {Route.DIRECT: timedelta(seconds=60), Route.TABLE: LATER}
 # Beyond the fence when a row is written, and below that of the tick that follows.
 _WITHIN_A_LOOKAHEAD, _A_MINUTE = timedelta(seconds=140), 60.0
 _MOVES = "--moves"
-# The most that a million jobs of 1 KB may cost that are due in a day, and what a direct client's call may.
-_DOLLARS = {bill.DIRECT_ONE_BY_ONE: 0.84, bill.DIRECT_IN_TENS: 0.84, bill.HTTP_ONE_BY_ONE: 2.28}
+_QUEUE_ALIAS = f"q-{QUEUE}"
+# The most that a million jobs of 1 KB may cost that are due in a day, and what a call may.
+_DOLLARS = {bill.INVOKE_ONE_BY_ONE: 1.22, bill.DIRECT_ONE_BY_ONE: 0.84, bill.DIRECT_IN_TENS: 0.84} | {
+    bill.HTTP_ONE_BY_ONE: 2.28
+}
 _ONE_WRITE: dict[str, float] = {"requests": 1, "write units": 1, "read units": 0}
-_CALLS = {"schedule": _ONE_WRITE, "cancel": {**_ONE_WRITE, "$ a million": 0.64}}
+_CALLS = dict.fromkeys(bill.CALLS, _ONE_WRITE) | {"direct cancel": {**_ONE_WRITE, "$ a million": 0.64}}
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
 
 # The steps whose CPU time is compared, and how often they are counted. Dynein's submit is until its row is there, as
@@ -93,7 +97,7 @@ def targets(figures: Figures) -> list[Target]:
         *(Target(f"cost in tens, of {who}", ours / price, most) for who, (price, most) in others.items()),
         *(Target(f"$ a million: {way}", figures["by_way"][way][USUAL.name], most) for way, most in _DOLLARS.items()),
         *(
-            Target(f"{what} of a direct {call}", figures["calls"][call][what], most)
+            Target(f"{what}, {call}", figures["calls"][call][what], most)
             for call, bounds in _CALLS.items()
             for what, most in bounds.items()
         ),
@@ -129,8 +133,9 @@ class Counting:
             loads = [Load(rate) for rate in (bill.RATES if size is USUAL else (bill.HIGH,))]
             for route, jobs in product(Route, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
                 yield named("direct", route, jobs, size), partial(self.direct, size, route, jobs)
-            for route, jobs in product(Route, (1, bill.CALL_JOBS)):
-                yield named("http", route, jobs, size), partial(self._http, size, route, jobs)
+            for by, route, jobs in product(("invoked", "http"), Route, (1, bill.CALL_JOBS)):
+                alias = _QUEUE_ALIAS if by == "invoked" else LIVE
+                yield named(by, route, jobs, size), partial(self._api, size, route, jobs, alias=alias)
             for jobs in dict.fromkeys(min(bill.MOST_TICKED, load.ticked) for load in loads):
                 yield named("tick", jobs, size), partial(self.tick, size, jobs)
             for which in (bill.DYNEIN, bill.DYNEIN_BATCHED):
@@ -138,12 +143,13 @@ class Counting:
                 yield named(which, "in", size), partial(self.dynein_ingest, dynein, size)
                 for jobs in dict.fromkeys(load.polled for load in loads):
                     yield named(which, "out", jobs, size), partial(self.dynein_poll, dynein, size, jobs)
-        yield bill.CANCEL, self.cancel
+        yield named(bill.CANCEL, "direct"), self.cancel
+        yield named(bill.CANCEL, "invoked"), self._cancel_invoked
         for jobs in (1, bill.CALL_JOBS):
-            yield named("keyed", Route.TABLE, jobs, USUAL), partial(self._http, USUAL, Route.TABLE, jobs, with_=_keys)
+            yield named("keyed", Route.TABLE, jobs, USUAL), partial(self._api, USUAL, Route.TABLE, jobs, with_=_keys)
         together = self._together
-        yield named("http", Route.TABLE, together, USUAL), partial(self._http, USUAL, Route.TABLE, together)
-        yield named("buffered", Route.TABLE, 1, USUAL), self._http_while_the_table_throttles
+        yield named("invoked", Route.TABLE, together, USUAL), partial(self._api, USUAL, Route.TABLE, together)
+        yield named("buffered", Route.TABLE, 1, USUAL), self._api_while_the_table_throttles
         jobs, partitions = Load(bill.HIGH).ingested, Load(bill.HIGH).partitions
         yield named("ingest", jobs, partitions, USUAL), partial(self.ingest, jobs, partitions)
         yield named("tick", 0, USUAL), partial(self.tick, USUAL, 0)
@@ -158,14 +164,23 @@ class Counting:
         )
 
     def cancel(self) -> Step:
-        client, [payload] = self._stage.client, self._payloads(USUAL, 1)
-        job = client.schedule(QUEUE, payload, delay=LATER)
-        return self._counted(lambda: client.cancel(job.id), jobs=1, is_right=lambda state: state is State.CANCELLED)
+        client, id = self._stage.client, self._scheduled_id()
+        return self._counted(lambda: client.cancel(id), jobs=1, is_right=lambda state: state is State.CANCELLED)
 
-    def _http(self, size: Size, route: Route, jobs: int, *, with_: Any = None) -> Step:
+    def _cancel_invoked(self) -> Step:
+        event = request_event("DELETE", f"/queues/{QUEUE}/jobs/{self._scheduled_id()}")
+        return self.invoked(
+            "api", event, jobs=1, is_right=lambda answer: answer["statusCode"] == 200, alias=_QUEUE_ALIAS
+        )
+
+    def _scheduled_id(self) -> str:
+        [payload] = self._payloads(USUAL, 1)
+        return self._stage.client.schedule(QUEUE, payload, delay=LATER).id
+
+    def _api(self, size: Size, route: Route, jobs: int, *, with_: Any = None, alias: str = _QUEUE_ALIAS) -> Step:
         others = (with_ or _ids)(route, [next(self._numbers) for _ in range(jobs)])
         new = [{"payload": payload, **other} for payload, other in zip(self._payloads(size, jobs), others, strict=True)]
-        return self.invoked("api", schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
+        return self.invoked("api", schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled, alias=alias)
 
     def moves(self) -> Iterator[tuple[str, Step]]:
         """Yield the steps that are transactions, which need another engine than dynalite."""
@@ -178,12 +193,14 @@ class Counting:
         [payload] = self._payloads(USUAL, 1)
         answer, _, _ = self._stage.lambdas.invoke("api", schedule_event(QUEUE, [{"payload": payload, **new}]))
         expect(_is_scheduled(answer), answer)
-        event = move_event(QUEUE, id=new.get("id"), key=new.get("key"), delay=2 * LATER, call=str(uuid4()))
+        of_id, query = (f"/{new['id']}", {}) if "id" in new else ("", {"key": new["key"]})
+        body, headers = {"delay": 2 * LATER.total_seconds()}, {"idempotency-key": str(uuid4())}
+        event = request_event("PATCH", f"/queues/{QUEUE}/jobs{of_id}", body, headers=headers, query=query)
         return self.invoked("api", event, jobs=1, is_right=_is_scheduled)
 
-    def _http_while_the_table_throttles(self) -> Step:
+    def _api_while_the_table_throttles(self) -> Step:
         with self._stage.lambdas.throttled(QUEUE):
-            step = self._http(USUAL, Route.TABLE, 1)
+            step = self._api(USUAL, Route.TABLE, 1)
         expect("SendMessageBatch" in step.calls, step)
         return step
 
@@ -226,9 +243,17 @@ class Counting:
         expect(is_right(answer), answer)
         return step_of([each for each in exchanges if each.service != "ssm"], jobs=jobs, cpu_seconds=cpu_seconds)
 
-    def invoked(self, name: str, event: Mapping[str, Any], *, jobs: int, is_right: Callable[[Any], bool]) -> Step:
+    def invoked(
+        self,
+        name: str,
+        event: Mapping[str, Any],
+        *,
+        jobs: int,
+        is_right: Callable[[Any], bool],
+        alias: str = LIVE,
+    ) -> Step:
         with self._stage.meter.counting() as exchanges:
-            answer, log, cpu_seconds = self._stage.lambdas.invoke(name, event)
+            answer, log, cpu_seconds = self._stage.lambdas.invoke(name, event, alias=alias)
         expect(is_right(answer), answer)
         return step_of(exchanges, jobs=jobs, log=log, cpu_seconds=cpu_seconds)
 

@@ -154,7 +154,7 @@ def costs():
             steps[named(which, "in", USUAL)] = Step(jobs=10, writes=10, sent=30)
             steps[named(which, "out", load.polled, USUAL)] = Step(jobs=load.polled, writes=2 * load.polled)
         steps[named("tick", ticked, USUAL)] = Step(jobs=ticked, sent=ticked // 10)
-    for by in ("direct", "http", "buffered"):
+    for by in ("direct", "invoked", "http", "buffered"):
         for jobs in (1, 4, 10, CALL_JOBS):
             steps[named(by, Route.TABLE, jobs, USUAL)] = Step(jobs=jobs, writes=jobs, reads=1, state_reads=1)
             steps[named(by, Route.DIRECT, jobs, USUAL)] = Step(jobs=jobs, sent=1, grouped=1)
@@ -171,17 +171,28 @@ def test_table_route_pays_for_storage(costs):
 
 
 def test_buffer_pays_for_sqs_and_ingest(costs):
-    straight, buffered = (costs.dueline(Way(by, 1)) for by in ("http", "buffered"))
+    straight, buffered = (costs.dueline(Way(by, 1)) for by in ("invoked", "buffered"))
     assert buffered["SQS requests"] - straight["SQS requests"] == pytest.approx(2 * 0.04)
     assert buffered["DynamoDB writes"] - straight["DynamoDB writes"] == pytest.approx(0.625)
 
 
+def test_invoked_call_pays_for_its_function_alone(costs):
+    invoked, http = (costs.dueline(Way(by, 1)) for by in ("invoked", "http"))
+    assert invoked["Lambda"] == http["Lambda"] > 0.20
+    assert {name: http[name] - invoked[name] for name in http if http[name] != invoked[name]} == {
+        "HTTP API": 1.0,
+        "logs": pytest.approx(BILLER.logs(274 + LOG_EVENT_BYTES)),
+    }
+
+
 def test_calls_pay_for_requests_and_rows(costs):
     cancel = Step(jobs=1, calls={"PutItem": 1}, writes=1)
-    all_steps, row_bytes = {**costs.steps, CANCEL: cancel}, {**costs.row_bytes, CANCEL: 150}
-    schedule, cancelled = calls(replace(costs, steps=all_steps, row_bytes=row_bytes)).values()
+    all_steps = {**costs.steps, **{named(CANCEL, by): cancel for by in ("direct", "invoked")}}
+    by_call = calls(replace(costs, steps=all_steps, row_bytes={**costs.row_bytes, CANCEL: 150}))
+    schedule, cancelled = by_call["direct schedule"], by_call["direct cancel"]
     assert schedule["$ a million"] == pytest.approx(0.625 + 0.125)
     assert cancelled["$ a million"] == pytest.approx(0.625)
+    assert by_call["invoked cancel"]["$ a million"] == total(BILLER.invocation(cancel)) > 0.625 + 0.20
     # A cancellation outlives the longest retention, of 30 days, by 7.
     kept = [call["$ a million, of its row"] for call in (schedule, cancelled)]
     byte_days = [(1024 + 100) * (1 + 7 + 2), (150 + 100) * (1 + 37 + 2)]
