@@ -309,23 +309,17 @@ class Way(NamedTuple):
     route: Route = Route.TABLE
 
 
-TENS, HTTP_ONE, INVOKE_ONE, INVOKE_MANY = (
-    Way("direct", 10),
-    Way("http", 1),
-    Way("invoked", 1),
-    Way("invoked", CALL_JOBS),
-)
 INVOKE_ONE_BY_ONE, INVOKE_CALLS = "invoke, one by one", "invoke, 100 a call"
-INVOKE_SOON = "invoke, due within 15 min, one by one"
+INVOKE_KEYED, INVOKE_SOON = f"{INVOKE_ONE_BY_ONE}, with a key", "invoke, due within 15 min, one by one"
 DIRECT_ONE_BY_ONE, DIRECT_IN_TENS = "direct client, one by one", "direct client, in tens"
 HTTP_ONE_BY_ONE = "HTTP, one by one"
-WAYS = {
-    INVOKE_ONE_BY_ONE: INVOKE_ONE,
-    INVOKE_CALLS: INVOKE_MANY,
+WAYS_OF_ALL_SIZES = {
+    INVOKE_ONE_BY_ONE: Way("invoked", 1),
+    INVOKE_CALLS: Way("invoked", CALL_JOBS),
     DIRECT_ONE_BY_ONE: Way("direct", 1),
-    DIRECT_IN_TENS: TENS,
+    DIRECT_IN_TENS: Way("direct", BATCH_MESSAGES),
     "direct client, 100 a call": Way("direct", CALL_JOBS),
-    HTTP_ONE_BY_ONE: HTTP_ONE,
+    HTTP_ONE_BY_ONE: Way("http", 1),
     "HTTP, 100 a call": Way("http", CALL_JOBS),
     INVOKE_SOON: Way("invoked", 1, Route.DIRECT),
     "invoke, due within 15 min, 100 a call": Way("invoked", CALL_JOBS, Route.DIRECT),
@@ -333,13 +327,16 @@ WAYS = {
     "direct client, due within 15 min, in tens": Way("direct", BATCH_MESSAGES, Route.DIRECT),
     "HTTP, due within 15 min, one by one": Way("http", 1, Route.DIRECT),
 }
-WAYS_OF_THE_USUAL_SIZE = {
+WAYS = {
+    **WAYS_OF_ALL_SIZES,
     f"invoke, {CALLERS} callers at once, linger {LINGER_SECONDS * 1000:.0f} ms": Way("lingering", 1),
-    "invoke, one by one, with a key": Way("keyed", 1),
+    INVOKE_KEYED: Way("keyed", 1),
     "invoke, 100 a call, with keys": Way("keyed", CALL_JOBS),
-    "invoke, one by one, by the buffer": Way("buffered", 1),
+    f"{INVOKE_ONE_BY_ONE}, by the buffer": Way("buffered", 1),
 }
-INVOKED, OURS, HTTP_SINGLY = f"Dueline, {INVOKE_ONE_BY_ONE}", "Dueline, in tens", f"Dueline, {HTTP_ONE_BY_ONE}"
+# Those that are billed by rate and wait.
+USUAL_WAYS = (INVOKE_ONE_BY_ONE, INVOKE_KEYED, DIRECT_IN_TENS, HTTP_ONE_BY_ONE)
+OURS = f"Dueline, {DIRECT_IN_TENS}"
 CODED, BATCHED = "Dynein as coded", "Dynein batched"
 SCHEDULER, FREE = "EventBridge Scheduler", "EventBridge Scheduler, 14 million a month free"
 
@@ -432,8 +429,12 @@ class Costs:
 def figures(costs: Costs) -> Figures:
     """Return all bills, in dollars a million jobs."""
     by_way = {
-        name: {size.name: total(costs.dueline(way, size=size)) for size in SIZES} for name, way in WAYS.items()
-    } | {name: {USUAL.name: total(costs.dueline(way))} for name, way in WAYS_OF_THE_USUAL_SIZE.items()}
+        name: {
+            size.name: total(costs.dueline(way, size=size))
+            for size in (SIZES if name in WAYS_OF_ALL_SIZES else (USUAL,))
+        }
+        for name, way in WAYS.items()
+    }
     biller, polls = costs.biller, 2 * polls_month()
     # The planner's partition and dead-letter queue are the deployment's, with three more of these.
     own, one_more = looks_month(partitions=1, dead_letters=3), looks_month(partitions=2, dead_letters=4)
@@ -483,23 +484,18 @@ def calls(costs: Costs) -> Figures:
 def _at(costs: Costs, rate: int) -> dict[str, Lines]:
     provisioned = costs.on(PROVISIONED)
     return {
-        INVOKED: costs.dueline(INVOKE_ONE, rate=rate),
-        f"Dueline, {INVOKE_CALLS}": costs.dueline(INVOKE_MANY, rate=rate),
-        OURS: costs.dueline(TENS, rate=rate),
-        HTTP_SINGLY: costs.dueline(HTTP_ONE, rate=rate),
+        **{f"Dueline, {name}": costs.dueline(WAYS[name], rate=rate) for name in USUAL_WAYS},
         CODED: costs.dynein(batched=False, rate=rate),
         BATCHED: costs.dynein(batched=True, rate=rate),
         FREE: scheduler_bill(Load(rate)),
-        f"{OURS}, provisioned": provisioned.dueline(TENS, rate=rate),
+        f"{OURS}, provisioned": provisioned.dueline(WAYS[DIRECT_IN_TENS], rate=rate),
         f"{BATCHED}, provisioned": provisioned.dynein(batched=True, rate=rate),
     }
 
 
 def _after(costs: Costs, days: int) -> dict[str, Lines]:
     return {
-        INVOKED: costs.dueline(INVOKE_ONE, days=days),
-        OURS: costs.dueline(TENS, days=days),
-        HTTP_SINGLY: costs.dueline(HTTP_ONE, days=days),
+        **{f"Dueline, {name}": costs.dueline(WAYS[name], days=days) for name in USUAL_WAYS},
         CODED: costs.dynein(batched=False, days=days),
         BATCHED: costs.dynein(batched=True, days=days),
         SCHEDULER: scheduler_bill(None),

@@ -26,6 +26,12 @@ SHOP = (
     ("`campaigns`: a million a day, a day ahead, 100 a call", 30, bill.INVOKE_CALLS, 4),
 )
 WAYS = (bill.INVOKE_ONE_BY_ONE, bill.INVOKE_CALLS, bill.DIRECT_ONE_BY_ONE, bill.DIRECT_IN_TENS, bill.HTTP_ONE_BY_ONE)
+HEADLINE = {
+    "$ a million jobs, by the library, one by one": bill.INVOKE_ONE_BY_ONE,
+    "… with rights to the table": bill.DIRECT_ONE_BY_ONE,
+    "… with a key": bill.INVOKE_KEYED,
+    "… over HTTP": bill.HTTP_ONE_BY_ONE,
+}
 Results = Mapping[str, Result]
 
 
@@ -164,24 +170,11 @@ def _headline(results: Results) -> str:
     """Return README's figures: what a job costs and where others are cheaper, what waiting jobs change, and CPU."""
     cost, growth = results["cost"].figures, results["growth"].figures
     cpu = cost["cpu"]
-    bills = {name: f"{amount:.2f}" for name, amount in cost["by_rate"][str(bill.HIGH)].items()}
-    scheduler, largest = cost["by_wait"]["1"][bill.SCHEDULER], growth["sizes"][-1]
+    largest = growth["sizes"][-1]
     most = max(by_size[largest]["cpu_ms"] / by_size["0"]["cpu_ms"] for by_size in growth["steps"].values())
     against = cpu["against"]["tick"]
     rows = [
-        *(
-            (
-                what,
-                f"**{cost['by_way'][way][USUAL.name]:.2f}**",
-                f"{scheduler:.2f} with EventBridge Scheduler, {bills[dynein]} with Dynein's protocol {how}",
-            )
-            for what, way, dynein, how in (
-                ("$ a million jobs, by the library, one by one", bill.INVOKE_ONE_BY_ONE, bill.CODED, "as coded"),
-                ("… with rights to the table", bill.DIRECT_ONE_BY_ONE, bill.CODED, "as coded"),
-                ("… and in tens", bill.DIRECT_IN_TENS, bill.BATCHED, "batched"),
-                ("… over HTTP, one by one", bill.HTTP_ONE_BY_ONE, bill.CODED, "as coded"),
-            )
-        ),
+        *(_against_scheduler(what, way, cost) for what, way in HEADLINE.items()),
         (
             "to schedule, cancel, look up or tick",
             f"the same requests, bytes and capacity with {int(largest):,} jobs waiting",
@@ -197,20 +190,31 @@ def _headline(results: Results) -> str:
     return "\n\n".join([table(("", "Dueline", "against"), rows), _on_time(results["lateness"].figures)])
 
 
+def _against_scheduler(what: str, way: str, cost: Figures) -> Sequence[str]:
+    """Return a line of a million jobs' prices, the lower one in bold."""
+    ours, others = cost["by_way"][way][USUAL.name], cost["by_wait"]["1"]
+    prices = [f"{ours:.2f}", f"{others[bill.SCHEDULER]:.2f} with EventBridge Scheduler"]
+    lower = ours > others[bill.SCHEDULER]
+    prices[lower] = f"**{prices[lower]}**"
+    return (
+        what,
+        prices[0],
+        f"{prices[1]}, {others[bill.BATCHED]:.2f} to {others[bill.CODED]:.2f} with Dynein's protocol",
+    )
+
+
 def _dearer(cost: Figures) -> str:
     """Return under which rate, and after which wait, EventBridge Scheduler is cheaper."""
     rows = []
-    for way in (bill.INVOKED, bill.OURS, bill.HTTP_SINGLY):
+    for name in bill.USUAL_WAYS:
         # What is paid by the month or the tick is shared by the jobs; what is stored is paid by the day.
-        (few, many), (short, long) = (
-            [cost[by][key][way] for key in keys] for by, keys in (("by_rate", ("1", "100")), ("by_wait", ("1", "30")))
-        )
-        shared = (few - many) / (1 - 1 / 100)
-        rates = (
-            rate for rate in range(1, bill.HIGH) if few - shared * (1 - 1 / rate) <= total(scheduler_bill(Load(rate)))
-        )
-        days = 1 + (cost["by_wait"]["1"][bill.SCHEDULER] - short) / (long - short) * (30 - 1)
-        rows.append((way.removeprefix("Dueline, "), next(rates, "any"), f"{days:.0f}" if days > 0 else "any"))
+        few, many = (cost["by_rate"][rate][f"Dueline, {name}"] for rate in ("1", "100"))
+        short, long = (cost["by_wait"][days][f"Dueline, {name}"] for days in ("1", "30"))
+        scheduler, shared = cost["by_wait"]["1"][bill.SCHEDULER], (few - many) / (1 - 1 / 100)
+        prices = ((rate, few - shared * (1 - 1 / rate)) for rate in range(1, bill.HIGH))
+        rates = (rate for rate, price in prices if price <= total(scheduler_bill(Load(rate))))
+        days = 1 + (scheduler - short) / (long - short) * (30 - 1)
+        rows.append((name, next(rates, "any"), f"{days:.0f}" if days > 1 else "any"))
     return table(("EventBridge Scheduler is cheaper than", "under, jobs/s", "after a wait of, days"), rows)
 
 
