@@ -251,9 +251,6 @@ CALL_JOBS = 100
 MOST_TICKED = 1200
 # Dynein's protocol, and the same with whatever it allows done by ten or 25.
 DYNEIN, DYNEIN_BATCHED = "dynein", "dynein batched"
-# Callers that schedule one by one, at once, over one client, and how long these wait for each other.
-CALLERS, LINGER_SECONDS = 8, 0.005
-LINGERING = "lingering"
 # A move of a job by its id, and by its key.
 MOVED, MOVED_BY_KEY = "moved", "moved by key"
 # How many messages a receive of the inbound queue's event source brings.
@@ -301,7 +298,7 @@ class Way(NamedTuple):
     """How jobs are submitted, so many in a call, and by which route.
 
     `by` a `direct` client, `invoked` or over `http` with ids that the library makes; invoked, too, are those `keyed` by
-    the caller, `buffered` because the table throttles, or `lingering`: callers' single jobs that travel together.
+    the caller, and those `buffered` because the table throttles.
     """
 
     by: str
@@ -315,6 +312,7 @@ DIRECT_ONE_BY_ONE, DIRECT_IN_TENS = "direct client, one by one", "direct client,
 HTTP_ONE_BY_ONE = "HTTP, one by one"
 WAYS_OF_ALL_SIZES = {
     INVOKE_ONE_BY_ONE: Way("invoked", 1),
+    "invoke, in tens": Way("invoked", BATCH_MESSAGES),
     INVOKE_CALLS: Way("invoked", CALL_JOBS),
     DIRECT_ONE_BY_ONE: Way("direct", 1),
     DIRECT_IN_TENS: Way("direct", BATCH_MESSAGES),
@@ -329,7 +327,6 @@ WAYS_OF_ALL_SIZES = {
 }
 WAYS = {
     **WAYS_OF_ALL_SIZES,
-    f"invoke, {CALLERS} callers at once, linger {LINGER_SECONDS * 1000:.0f} ms": Way("lingering", 1),
     INVOKE_KEYED: Way("keyed", 1),
     "invoke, 100 a call, with keys": Way("keyed", CALL_JOBS),
     f"{INVOKE_ONE_BY_ONE}, by the buffer": Way("buffered", 1),
@@ -350,11 +347,6 @@ def scheduler_bill(load: Load | None) -> Lines:
 def named(kind: str, *parts: object) -> str:
     """Return the name of a step, such as tick|60|1 KB."""
     return "|".join([kind, *map(str, parts)])
-
-
-def jobs_together(step: Step) -> int:
-    """Return how many jobs each request carries where callers linger, rounded down."""
-    return step.jobs // step.calls["POST"]
 
 
 # Calls for one job: by which way, the step, the row that it puts, and how long after the due time that is kept.
@@ -406,8 +398,6 @@ class Costs:
         return total(self._tick(self.steps[named("tick", 0, USUAL)], jobs=1)) * SECONDS_A_MONTH / TICK_SECONDS / MILLION
 
     def _submitted(self, way: Way, size: Size) -> Lines:
-        if way.by == "lingering":
-            way = Way("invoked", jobs_together(self.steps[LINGERING]))
         bill = self.call(way.by, self.steps[named(way.by, way.route, way.jobs, size)])
         return bill + self.biller.http(jobs=way.jobs) if way.by == "http" else bill
 
@@ -447,7 +437,6 @@ def figures(costs: Costs) -> Figures:
     }
     return {
         "by_way": by_way,
-        "together": jobs_together(costs.steps[LINGERING]),
         "by_rate": {str(rate): {name: total(bill) for name, bill in _at(costs, rate).items()} for rate in RATES},
         "by_wait": {str(days): {name: total(bill) for name, bill in _after(costs, days).items()} for days in WAITS},
         "idle": idle,

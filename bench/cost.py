@@ -1,13 +1,11 @@
 """Cost of a million jobs: every request counted, in a process of its own, and billed by a list of prices."""
 
 import io
-import json
 import os
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,22 +13,18 @@ from itertools import count, product
 from pathlib import Path
 from random import Random
 from statistics import median
-from threading import Barrier
 from typing import Any
 from uuid import UUID, uuid4
 
 from bench import bill
-from bench.bill import Biller, Costs, Load, deployed, jobs_together, named
+from bench.bill import Biller, Costs, Load, deployed, named
 from bench.counted import Step, step_of
 from bench.dynein import Dynein, job_row
 from bench.harness import Figures, Target, emulated_aws, expect, print_result, run_apart
 from bench.payloads import QUEUE, SIZES, USUAL, Size, cancellation_bytes, json_of, largest_row_bytes, table_job
 from bench.stage import Stage, inbound_event, request_event, schedule_event
-from dueline import Client, NewJob
-from dueline.client.http import HttpApi, HttpResponse
-from dueline.config.names import LIVE
+from dueline import NewJob
 from dueline.core import rows
-from dueline.core.clock import SystemClock
 from dueline.core.job import Job, JobId, Partition, Route, State
 from dueline.core.message import BATCH_MESSAGES
 
@@ -39,7 +33,8 @@ _DELAYS = {Route.DIRECT: timedelta(seconds=60), Route.TABLE: LATER}
 # Beyond the fence when a row is written, and below that of the tick that follows.
 _WITHIN_A_LOOKAHEAD, _A_MINUTE = timedelta(seconds=140), 60.0
 _MOVES = "--moves"
-_QUEUE_ALIAS = f"q-{QUEUE}"
+# The API's function by the queue's alias, and by the gateway's.
+_FUNCTIONS = {"invoked": f"api:q-{QUEUE}", "http": "api"}
 # The most that a million jobs of 1 KB may cost that are due in a day, and what a call may.
 _DOLLARS = {bill.INVOKE_ONE_BY_ONE: 1.22, bill.DIRECT_ONE_BY_ONE: 0.84, bill.DIRECT_IN_TENS: 0.84} | {
     bill.HTTP_ONE_BY_ONE: 2.28
@@ -121,11 +116,10 @@ def cpu(steps: Mapping[str, Step]) -> Figures:
 
 
 class Counting:
-    """Counts on a stage. `together` is how many jobs a request carries where callers linger."""
+    """Counts on a stage."""
 
-    def __init__(self, stage: Stage, *, together: int) -> None:
-        self._stage, self._together = stage, together
-        self._numbers = count(1)
+    def __init__(self, stage: Stage) -> None:
+        self._stage, self._numbers = stage, count(1)
 
     def steps(self) -> Iterator[tuple[str, Once]]:
         """Yield each step by its name, and what counts it once: of all rates for the usual size, else of a high one."""
@@ -133,9 +127,8 @@ class Counting:
             loads = [Load(rate) for rate in (bill.RATES if size is USUAL else (bill.HIGH,))]
             for route, jobs in product(Route, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
                 yield named("direct", route, jobs, size), partial(self.direct, size, route, jobs)
-            for by, route, jobs in product(("invoked", "http"), Route, (1, bill.CALL_JOBS)):
-                alias = _QUEUE_ALIAS if by == "invoked" else LIVE
-                yield named(by, route, jobs, size), partial(self._api, size, route, jobs, alias=alias)
+            for by, route, jobs in product(_FUNCTIONS, Route, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
+                yield named(by, route, jobs, size), partial(self._api, size, route, jobs, by=by)
             for jobs in dict.fromkeys(min(bill.MOST_TICKED, load.ticked) for load in loads):
                 yield named("tick", jobs, size), partial(self.tick, size, jobs)
             for which in (bill.DYNEIN, bill.DYNEIN_BATCHED):
@@ -147,8 +140,6 @@ class Counting:
         yield named(bill.CANCEL, "invoked"), self._cancel_invoked
         for jobs in (1, bill.CALL_JOBS):
             yield named("keyed", Route.TABLE, jobs, USUAL), partial(self._api, USUAL, Route.TABLE, jobs, with_=_keys)
-        together = self._together
-        yield named("invoked", Route.TABLE, together, USUAL), partial(self._api, USUAL, Route.TABLE, together)
         yield named("buffered", Route.TABLE, 1, USUAL), self._api_while_the_table_throttles
         jobs, partitions = Load(bill.HIGH).ingested, Load(bill.HIGH).partitions
         yield named("ingest", jobs, partitions, USUAL), partial(self.ingest, jobs, partitions)
@@ -169,18 +160,16 @@ class Counting:
 
     def _cancel_invoked(self) -> Step:
         event = request_event("DELETE", f"/queues/{QUEUE}/jobs/{self._scheduled_id()}")
-        return self.invoked(
-            "api", event, jobs=1, is_right=lambda answer: answer["statusCode"] == 200, alias=_QUEUE_ALIAS
-        )
+        return self.invoked(_FUNCTIONS["invoked"], event, jobs=1, is_right=lambda answer: answer["statusCode"] == 200)
 
     def _scheduled_id(self) -> str:
         [payload] = self._payloads(USUAL, 1)
         return self._stage.client.schedule(QUEUE, payload, delay=LATER).id
 
-    def _api(self, size: Size, route: Route, jobs: int, *, with_: Any = None, alias: str = _QUEUE_ALIAS) -> Step:
+    def _api(self, size: Size, route: Route, jobs: int, *, with_: Any = None, by: str = "invoked") -> Step:
         others = (with_ or _ids)(route, [next(self._numbers) for _ in range(jobs)])
         new = [{"payload": payload, **other} for payload, other in zip(self._payloads(size, jobs), others, strict=True)]
-        return self.invoked("api", schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled, alias=alias)
+        return self.invoked(_FUNCTIONS[by], schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
 
     def moves(self) -> Iterator[tuple[str, Step]]:
         """Yield the steps that are transactions, which need another engine than dynalite."""
@@ -243,17 +232,9 @@ class Counting:
         expect(is_right(answer), answer)
         return step_of([each for each in exchanges if each.service != "ssm"], jobs=jobs, cpu_seconds=cpu_seconds)
 
-    def invoked(
-        self,
-        name: str,
-        event: Mapping[str, Any],
-        *,
-        jobs: int,
-        is_right: Callable[[Any], bool],
-        alias: str = LIVE,
-    ) -> Step:
+    def invoked(self, name: str, event: Mapping[str, Any], *, jobs: int, is_right: Callable[[Any], bool]) -> Step:
         with self._stage.meter.counting() as exchanges:
-            answer, log, cpu_seconds = self._stage.lambdas.invoke(name, event, alias=alias)
+            answer, log, cpu_seconds = self._stage.lambdas.invoke(name, event)
         expect(is_right(answer), answer)
         return step_of(exchanges, jobs=jobs, log=log, cpu_seconds=cpu_seconds)
 
@@ -286,48 +267,6 @@ def _is_scheduled(answer: Any) -> bool:
     return answer["statusCode"] in (200, 201) and "error" not in answer["body"]
 
 
-class _SlowApi:
-    """Answers that all is scheduled, as late as the API would: two rounds of DynamoDB, and as much for the rest."""
-
-    seconds = 0.040
-
-    def __init__(self) -> None:
-        self.requests = 0
-
-    def send(
-        self, method: str, path: str, body: str | None, *, headers: Mapping[str, str], queue: str | None = None
-    ) -> HttpResponse:
-        if method == "GET":
-            # As an older deployment does: jobs go under keys.
-            return HttpResponse(request=path, status=200, headers={}, body=b'{"queues":[]}')
-        self.requests += 1
-        time.sleep(self.seconds)
-        jobs = json.loads(body or "{}").get("jobs")
-        id = "bench.0.t.1795255290123.00000000-0000-4000-8000-000000000001"
-        job = {"id": id, "queue": "bench", "due": "2026-11-21T10:01:30.123Z", "route": "table", "state": "scheduled"}
-        answer: dict[str, Any] = job if jobs is None else {"jobs": [job] * len(jobs)}
-        return HttpResponse(request=f"{method} {path}", status=201, headers={}, body=json.dumps(answer).encode())
-
-
-def lingering(*, rounds: int = 15) -> Step:
-    """Let callers schedule at once over a real client that lingers; return by how many requests, at the median."""
-    api: Any = _SlowApi()
-    together = Barrier(bill.CALLERS)
-    client = Client(HttpApi(api, clock=SystemClock(), new_uuid=lambda: str(uuid4())), linger=bill.LINGER_SECONDS)
-
-    def call(number: int) -> None:
-        together.wait()
-        client.schedule("bench", {"n": number}, delay=LATER)
-
-    requests = []
-    with ThreadPoolExecutor(bill.CALLERS) as threads:
-        for _ in range(rounds):
-            api.requests = 0
-            list(threads.map(call, range(bill.CALLERS)))
-            requests.append(api.requests)
-    return Step(jobs=bill.CALLERS, calls={"POST": int(median(requests))})
-
-
 def _counted(once: Once, *, rounds: int) -> Step:
     """Count a step so many times; return the median one, with the median of CPU time. Raises RuntimeError if it varies.
 
@@ -341,20 +280,19 @@ def _counted(once: Once, *, rounds: int) -> Step:
 
 def count_moves() -> None:
     sys.stdout = out = io.StringIO()
-    print_result({name: asdict(step) for name, step in Counting(Stage(out), together=1).moves()})
+    print_result({name: asdict(step) for name, step in Counting(Stage(out)).moves()})
 
 
 def main(*, quick: bool) -> None:
     """Count in this process: its CPU time and its output are the functions' alone."""
     sys.stdout = out = io.StringIO()
-    lingered = lingering()
     # From here on, all threads are on one processor: a function of 512 MB has 0.29 of one.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    steps = dict(Counting(Stage(out), together=jobs_together(lingered)).steps())
+    steps = dict(Counting(Stage(out)).steps())
     # One step of each kind first, for what a process does only once.
     for once in {name.partition("|")[0]: once for name, once in steps.items()}.values():
         once()
-    counted = {bill.LINGERING: asdict(lingered)}
+    counted = {}
     for name, once in steps.items():
         rounds = CPU_ROUNDS if name in CPU_STEPS.values() else 2
         counted[name] = asdict(_counted(once, rounds=1 if quick else rounds))

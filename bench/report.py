@@ -203,7 +203,7 @@ def _against_scheduler(what: str, way: str, cost: Figures) -> Sequence[str]:
     )
 
 
-def _dearer(cost: Figures) -> str:
+def _more_expensive(cost: Figures) -> str:
     """Return under which rate, and after which wait, EventBridge Scheduler is cheaper."""
     rows = []
     for name in bill.USUAL_WAYS:
@@ -258,8 +258,7 @@ def _cost(figures: Figures) -> str:
     sections = [
         "### By the way of a job",
         table(("$ a million jobs of", *sizes), ways),
-        f"The row of 1 KB is packed to {figures['row_bytes'][USUAL.name]} B. Of callers that linger, a request carries"
-        f" {figures['together']} jobs.",
+        f"The row of 1 KB is packed to {figures['row_bytes'][USUAL.name]} B.",
         grid("DynamoDB write units, 1 KB", figures["write_units"]),
         grid("one job of 1 KB, due in a day", figures["calls"]),
         _prices("$ a million jobs at", {per_second(rate): prices for rate, prices in by_rate.items()}),
@@ -455,7 +454,7 @@ def _cold(figures: Figures) -> str:
     return "\n\n".join([grid("function", functions), grid("from dueline import", imports), rounds])
 
 
-_OF_COST = {"ways": _ways, "dearer": _dearer, "example": _example}
+_OF_COST = {"ways": _ways, "scheduler": _more_expensive, "example": _example}
 _TABLES: dict[str, Callable[[Any], str]] = {
     "cost": _cost,
     "calls": _calls,

@@ -152,12 +152,13 @@ class Lambdas:
         os.environ |= {"_X_AMZN_TRACE_ID": TRACE}
         declare(registry)
 
-    def invoke(self, name: str, event: Mapping[str, Any], *, alias: str = LIVE) -> tuple[Any, str, float]:
-        """Return what an invocation answered and wrote, and the CPU time that it took."""
+    def invoke(self, function: str, event: Mapping[str, Any]) -> tuple[Any, str, float]:
+        """Return what an invocation answered and wrote, and the CPU time that it took: by `api:q-emails`, or `api`."""
+        name, _, alias = function.partition(":")
         if f"functions.{name}" not in sys.modules:
             os.environ["POWERTOOLS_SERVICE_NAME"] = name
         handler = importlib.import_module(f"functions.{name}").handler
-        lambda_context = context(f"{self._deployment}-{name}", alias=alias)
+        lambda_context = context(f"{self._deployment}-{name}", alias=alias or LIVE)
         self._out.seek(0)
         self._out.truncate()
         start = time.process_time()
