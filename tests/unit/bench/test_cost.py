@@ -90,9 +90,8 @@ def test_meter_counts_requests_and_bytes(monkeypatch):
 
 
 def test_the_state_table_is_always_on_demand():
-    billed = replace(BILLER, terms=bill.PROVISIONED).requests(
-        Step(jobs=1, writes=3, reads=2, state_writes=1, state_reads=1)
-    )
+    step = Step(jobs=1, writes=3, reads=2, state_writes=1, state_reads=1)
+    billed = replace(BILLER, terms=bill.PROVISIONED).requests(step)
     assert pytest.approx(0.00065 / (3600 * 0.7) * 1_000_000) == bill.PROVISIONED.writes
     assert billed["DynamoDB writes"] == pytest.approx(2 * bill.PROVISIONED.writes + 0.625)
     assert billed["DynamoDB reads"] == pytest.approx(bill.PROVISIONED.reads + 0.125)
