@@ -96,11 +96,8 @@ def test_the_state_table_is_always_on_demand():
     assert billed["DynamoDB writes"] == pytest.approx(2 * bill.PROVISIONED.writes + 0.625)
     assert billed["DynamoDB reads"] == pytest.approx(bill.PROVISIONED.reads + 0.125)
     fence = {"RequestItems": {"dueline-state": {"Keys": [{}], "ConsistentRead": True}}}
-    exchanges = [
-        an_exchange("BatchGetItem", fence, units=1.0),
-        an_exchange("UpdateItem", {"TableName": "jobs"}, units=1),
-    ]
-    step = step_of(exchanges, jobs=1)
+    update = an_exchange("UpdateItem", {"TableName": "jobs"}, units=1)
+    step = step_of([an_exchange("BatchGetItem", fence, units=1.0), update], jobs=1)
     assert (step.reads, step.state_reads, step.writes, step.state_writes) == (1, 1, 1, 0)
 
 
@@ -162,10 +159,7 @@ def test_buffer_pays_for_sqs_and_ingest(costs):
 def test_invoked_call_pays_for_its_function_alone(costs):
     invoked, http = (costs.dueline(Way(by, 1)) for by in ("invoked", "http"))
     assert invoked["Lambda"] == http["Lambda"] > 0.20
-    assert {name: http[name] - invoked[name] for name in http if http[name] != invoked[name]} == {
-        "HTTP API": 1.0,
-        "logs": pytest.approx(BILLER.logs(274 + LOG_EVENT_BYTES)),
-    }
+    assert total(http) - total(invoked) == pytest.approx(1.00 + BILLER.logs(274 + LOG_EVENT_BYTES))
 
 
 def test_calls_pay_for_requests_and_rows(costs):
