@@ -25,7 +25,7 @@ SHOP = (
     ("`retries`: minutes ahead, one by one", 5, bill.INVOKE_SOON, 1),
     ("`campaigns`: a million a day, a day ahead, 100 a call", 30, bill.INVOKE_CALLS, 4),
 )
-WAYS = (bill.INVOKE_ONE_BY_ONE, bill.INVOKE_CALLS, bill.DIRECT_ONE_BY_ONE, bill.DIRECT_IN_TENS, bill.HTTP_ONE_BY_ONE)
+WAYS = (bill.INVOKE_ONE_BY_ONE, bill.INVOKE_KEYED, bill.INVOKE_CALLS, bill.DIRECT_ONE_BY_ONE, bill.HTTP_ONE_BY_ONE)
 HEADLINE = {
     "$ a million jobs, by the library, one by one": bill.INVOKE_ONE_BY_ONE,
     "… with rights to the table": bill.DIRECT_ONE_BY_ONE,
