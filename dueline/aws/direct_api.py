@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import boto3
 
@@ -11,7 +11,6 @@ from dueline.aws.aws_deployment import AwsDeployment, new_uid
 from dueline.aws.botocore_errors import as_caller_error, map_caller_errors
 from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
-from dueline.aws.settings import SettingsStore
 from dueline.client.api import Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
@@ -19,6 +18,7 @@ from dueline.config.environment import ApiSettings
 from dueline.core import instant
 from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.clock import TimeBounds
+from dueline.core.core_deployment import CoreDeployment
 from dueline.core.job import JobId, State
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, list_jobs
 from dueline.core.overview import Control, Overview
@@ -38,6 +38,29 @@ _LONGEST_CALL_SECONDS = 30
 T = TypeVar("T")
 
 
+class PublishedQueues(Protocol):
+    """The queues of a deployment, as they are published."""
+
+    def queue(self, name: str) -> QueueSettings:
+        """Return a queue's settings. Raises QueueNotFound."""
+
+    def refresh(self, name: str) -> QueueSettings:
+        """Return a queue's settings as they are now. Raises QueueNotFound."""
+
+    def queues(self) -> Sequence[QueueSettings]:
+        """Return all queues, by name."""
+
+    def settings(self) -> ApiSettings:
+        """Return the settings that the HTTP API runs with."""
+
+
+class BoundedClock(Clock, Protocol):
+    """The time by AWS's own clock."""
+
+    def moment(self) -> TimeBounds | None:
+        """Return what AWS's clock shows, as far as that is known."""
+
+
 class DirectApi:
     """Calls the deployment's queues and table directly, with the code that the HTTP API runs.
 
@@ -46,11 +69,11 @@ class DirectApi:
 
     def __init__(
         self,
-        published: Callable[[], SettingsStore],
-        deployment: Callable[[], AwsDeployment],
+        published: Callable[[], PublishedQueues],
+        deployment: Callable[[], CoreDeployment],
         *,
         settings: ApiSettings,
-        clock: ServiceClock,
+        clock: BoundedClock,
     ) -> None:
         self._clock = clock
         self._published_here = published
@@ -59,11 +82,11 @@ class DirectApi:
         self._lookahead = timedelta(seconds=settings.lookahead)
 
     @property
-    def _published(self) -> SettingsStore:
+    def _published(self) -> PublishedQueues:
         return self._published_here()
 
     @property
-    def _deployed(self) -> AwsDeployment:
+    def _deployed(self) -> CoreDeployment:
         return self._deployment_here()
 
     def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:

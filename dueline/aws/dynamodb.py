@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from dueline.aws.botocore_errors import is_refused_setting, map_botocore_errors
 from dueline.aws.dynamodb_items import Items, Update, as_row, item, key_item, signed
-from dueline.core import instant, rows
+from dueline.core import rows
 from dueline.core.job import Partition, State
 from dueline.core.ports import BatchRead, KeyChange, MoveOutcome, Page
 from dueline.core.rows import Key, PartitionState, Row
@@ -100,11 +100,11 @@ class DynamoTable:
         self._page_rows = page_rows
         self._items = Items(client)
 
-    def write(self, written: Sequence[Row]) -> list[Row]:
+    def write(self, written: Sequence[Row], *, signed_before: datetime | None = None) -> list[Row]:
         requests: Any = defaultdict(list)
         for row in written:
             requests[self._of(rows.key(row))].append({"PutRequest": {"Item": item(row)}})
-        with map_botocore_errors(f"writing {len(written)} rows"):
+        with signed(before=signed_before), map_botocore_errors(f"writing {len(written)} rows"):
             answer = self._client.batch_write_item(RequestItems=dict(requests))
             left = chain.from_iterable(answer["UnprocessedItems"].values())
             return [as_row(each["PutRequest"]["Item"]) for each in left]
@@ -133,7 +133,7 @@ class DynamoTable:
             return as_row(answer["Items"][0]) if answer["Items"] else None
 
     def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:
-        with signed(before=instant.text(signed_before) if signed_before else ""):
+        with signed(before=signed_before):
             return self._items.add(row, table=self._of(rows.key(row)), on=_IS_NEW)
 
     def claim(self, row: Row, *, now: datetime) -> Row:

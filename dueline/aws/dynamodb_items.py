@@ -40,11 +40,11 @@ class Update:
     names: tuple[str, ...]
 
 
-_SIGNED: ContextVar[tuple[str, str]] = ContextVar("signed", default=("", ""))
+_SIGNED: ContextVar[tuple[str, datetime | None]] = ContextVar("signed", default=("", None))
 
 
 @contextmanager
-def signed(*, after: str = "", before: str = "") -> Iterator[None]:
+def signed(*, after: str = "", before: datetime | None = None) -> Iterator[None]:
     """Send no request in this context that is signed over a minute before `after`, or after `before`: Unavailable.
 
     botocore's own retries are signed, and checked, again. A signature has whole seconds.
@@ -64,8 +64,9 @@ def _check_signature(request: Any, **_: Any) -> None:
     stamp = request.headers.get("X-Amz-Date", "")
     stamp = stamp.decode() if isinstance(stamp, bytes) else stamp
     at = datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    if before and instant.text(at) > before:
-        raise Unavailable(f"not sent: it was signed at {instant.text(at)}, and must be by {before}: try again")
+    if before and at > before:
+        by = instant.text(before)
+        raise Unavailable(f"not sent: it was signed at {instant.text(at)}, and must be by {by}: try again")
     if instant.text(at + _SET_BACK) < after:
         raise Unavailable(f"not sent: the clock was set back from {after} to {instant.text(at)}: try again")
 

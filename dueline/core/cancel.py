@@ -57,8 +57,8 @@ class CancelMany:
 
         A job that was moved is cancelled as it is now: up to 32 moves are followed, then it is Unavailable. An error
         in place of an id is handed through. After Throttled or Unavailable nothing was promised, and the error names
-        its job. What is due in over FAR and a quarter of an hour is promised as it is written; for the rest a fence is
-        read once, after all cancellations are written.
+        its job. What is due in over FAR is promised as it is written; for the rest a fence is read
+        once, after all cancellations are written.
         """
         states = self._states_of(undeclared(ids, queue=self.queue))
         return self._cancel([self._checked(id, states) for id in ids])
@@ -123,11 +123,11 @@ class CancelMany:
         if isinstance(id, DuelineError):
             return id
         now = self.clock.now()
-        row, latest = rows.cancellation_row(id, at=now), id.due - partitions.FAR
+        row, latest = rows.cancellation_row(id, at=now), partitions.signed_before(id.due, now=now)
         try:
             self._check_time()
-            if id.route is Route.TABLE and now + partitions.SIGNATURE_LIVES < latest:
-                # Signed by then, it arrives before any fence can pass its job, whenever it is answered.
+            if id.route is Route.TABLE and latest:
+                # It arrives before any fence can pass its job, whenever it is answered.
                 return _Written(id=id, cancellation=self.table.add({**row, "exact": True}, signed_before=latest))
             return _Written(id=id, cancellation=self.table.add(row))
         except RETRYABLE as error:

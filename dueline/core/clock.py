@@ -4,12 +4,8 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dueline.core.ports import Clock
 
 # Below that, the time that a request takes is more than another one adds.
 WELL_KNOWN_SECONDS = 0.02
@@ -110,17 +106,6 @@ class LearnedTime:
     def _skew_at(self, ahead: float) -> Skew:
         skew, before = self._latest
         return skew if abs(ahead - before) < _STEP_SECONDS else Skew()
-
-
-class LatestTime:
-    """The latest time that a clock may have shown since this was made, also where the clock was set back meanwhile."""
-
-    def __init__(self, clock: "Clock") -> None:
-        self._clock, self.began, self._started = clock, clock.now(), clock.monotonic()
-
-    def now(self) -> datetime:
-        passed = timedelta(seconds=self._clock.monotonic() - self._started)
-        return max(self._clock.now(), self.began + passed)
 
 
 class SystemClock:

@@ -52,10 +52,16 @@ def all_tick(queue: QueueSettings, *, table: Table, now: datetime, spread: Paral
 # https://docs.aws.amazon.com/emr/latest/APIReference/CommonErrors.html, RequestExpired.
 SIGNATURE_LIVES = timedelta(minutes=15)
 MOST_LOOKAHEAD = timedelta(minutes=15)
-# Whatever clocks say, no fence comes so far ahead of the time that the writer of a row has, once that was answered: the
-# row arrived at that time + SIGNATURE_LIVES at the latest, when a fence was at most SIGNATURE_LIVES + MOST_LOOKAHEAD
-# ahead. The rest is margin.
+# A request that is signed so long before a job is due arrives before any fence can pass the job, whatever clocks say:
+# SIGNATURE_LIVES later at the latest, when a fence is at most SIGNATURE_LIVES + MOST_LOOKAHEAD ahead, and a minute.
 FAR = timedelta(minutes=60)
+# For how long such a request may be tried again. What is left of FAR is margin.
+SIGNED_WITHIN = timedelta(minutes=2)
+
+
+def signed_before(due: datetime, *, now: datetime) -> datetime | None:
+    """Return by when to sign a request that is to arrive before a fence passes `due`; None if that is not far off."""
+    return due - FAR + SIGNED_WITHIN if due > now + FAR else None
 
 
 def checked_lookahead(seconds: int) -> timedelta:

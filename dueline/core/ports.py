@@ -138,8 +138,11 @@ class KeyChange:
 class Table(Protocol):
     """The table of jobs. A consistent read sees every write that was acknowledged before it began."""
 
-    def write(self, rows: Sequence[Row]) -> list[Row]:
-        """Put up to 25 rows of distinct keys; return those that were left unwritten."""
+    def write(self, rows: Sequence[Row], *, signed_before: datetime | None = None) -> list[Row]:
+        """Put up to 25 rows of distinct keys; return those that were left unwritten.
+
+        Raises Unavailable, and sends no request more, where that would be signed after `signed_before`.
+        """
 
     def read(self, keys: Sequence[Key], *, consistent: bool = True) -> BatchRead:
         """Read up to 100 rows of distinct keys. A key in neither part of the answer has no row."""
@@ -153,10 +156,7 @@ class Table(Protocol):
         """Read the row with the highest sort key, consistently."""
 
     def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:
-        """Put a row unless its key has one; return the row that is there now.
-
-        Raises Unavailable, and sends no request more, where that would be signed after `signed_before`.
-        """
+        """Put a row unless its key has one; return the row that is there now. `signed_before` is as of `write`."""
 
     def claim(self, row: Row, *, now: datetime) -> Row:
         """Put a row unless its key has one that is not past its TTL at `now`; return the row that is there now."""

@@ -10,7 +10,6 @@ from itertools import chain
 from operator import attrgetter
 
 from dueline.core import instant, partitions, rows
-from dueline.core.clock import LatestTime
 from dueline.core.dispatch import Dispatcher, DispatchResult, ParkedJob
 from dueline.core.job import Job, Route
 from dueline.core.message import escaped
@@ -89,39 +88,45 @@ class TableWriter:
 
     def _write(self, jobs: set[Job], result: WriteResult, have_rows: Collection[Job]) -> set[Job]:
         """Write the rows of jobs that a tick is to find, but those that are there; return what was not written."""
-        latest = LatestTime(self._clock)
-        of_table = [(rows.job_row(job), job) for job in jobs if _has_row(job) and latest.began < job.expires]
-        of_table.sort(key=lambda pair: str(pair[0]["sk"]))
-        by_key = {rows.key(row): job for row, job in of_table}
-        pending = [row for row, job in of_table if job not in have_rows]
-        write = partial(self._write_some, result=result)
+        now = self._clock.now()
+        of_table = sorted((job for job in jobs if _has_row(job) and now < job.expires), key=ORDER)
+        by_key = {rows.job_key(job.id): job for job in of_table}
+        pending = [job for job in of_table if job not in have_rows]
+        far = {job: latest for job in pending if (latest := partitions.signed_before(job.id.due, now=now))}
+
+        def write(some: Sequence[Job]) -> Sequence[Row]:
+            signed_before = min((far[job] for job in some if job in far), default=None)
+            return self._write_some([rows.job_row(job) for job in some], result=result, signed_before=signed_before)
+
         unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, cut(pending, WRITE_ROWS)))}
         left = {job for key, job in by_key.items() if key in unwritten}
         result.written = set(by_key.values()) - left
-        result.far = _far(result.written.difference(have_rows), latest.now())
+        result.far = far.keys() - left
         return left
 
-    def _write_some(self, some: Sequence[Row], *, result: WriteResult) -> Sequence[Row]:
+    def _write_some(
+        self, some: Sequence[Row], *, result: WriteResult, signed_before: datetime | None = None
+    ) -> Sequence[Row]:
         try:
-            return self._table.write(some)
+            return self._table.write(some, signed_before=signed_before)
         except RETRYABLE as fault:
             result.note(fault)
             return some
 
     def _add(self, job: Job, result: WriteResult) -> set[Job]:
         """Write the row of a job unless another job has its id; return the job if that is not known."""
-        latest = LatestTime(self._clock)
-        if not _has_row(job) or latest.began >= job.expires:
+        now = self._clock.now()
+        if not _has_row(job) or now >= job.expires:
             return set()
-        row = rows.job_row(job)
+        row, signed_before = rows.job_row(job), partitions.signed_before(job.id.due, now=now)
         try:
-            there = self._table.add(row)
+            there = self._table.add(row, signed_before=signed_before)
         except RETRYABLE as fault:
             result.note(fault)
             return {job}
         is_ours = there == row or _is_row_of(there, job)
         (result.written if is_ours else result.reused).add(job)
-        result.far = _far(result.written, latest.now())
+        result.far = result.written.copy() if signed_before else set()
         return set()
 
     def _needs_late_send(self, jobs: set[Job], result: WriteResult) -> tuple[set[Job], set[Job]]:
@@ -182,11 +187,6 @@ class TableWriter:
 
     def _read(self, keys: Iterable[Key], result: WriteResult) -> BatchRead:
         return read_all(keys, table=self._table, spread=self._spread, note=result.note)
-
-
-def _far(jobs: Iterable[Job], now: datetime) -> set[Job]:
-    """Return the jobs whose rows, answered by `now`, no fence can have passed: they were there before it could."""
-    return {job for job in jobs if job.id.due > now + partitions.FAR}
 
 
 def _has_row(job: Job) -> bool:

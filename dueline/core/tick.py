@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
-from math import ceil
+from math import ceil, inf
 
 from dueline.core import instant, rows
 from dueline.core.dispatch import OUT_OF_TIME, SWEEP_SECONDS, Dispatcher, DispatchResult, ParkedJob
@@ -134,17 +134,25 @@ def waiting_jobs(keys: Sequence[str], *, until: str) -> float:
     12.0
     """
     first, last, end = map(rows.due_at, (keys[0], keys[-1], until))
-    return len(keys) * ((end - first) / (last - first) if first and last and end and first < last else 1.0)
+    if not (first and last and end) or keys[-1] >= until:
+        return len(keys)
+    if first == last:
+        return inf if len(keys) > 1 else 1
+    return len(keys) * ((end - first) / (last - first))
 
 
-def wave_jobs(waiting: float, *, seconds: float) -> int:
+def wave_jobs(waiting: float, *, seconds: float) -> int | None:
     """Return how many jobs a wave has: so many that what waits goes out in the sweeps for which there is time.
 
-    >>> [wave_jobs(waiting, seconds=40) for waiting in (20, 14_000, 100_000)]
-    [300, 490, 1000]
+    None if there is no time for half of them.
+
+    >>> [wave_jobs(waiting, seconds=40) for waiting in (20, 14_000, 50_000, 100_000, inf)]
+    [300, 490, 1000, None, None]
     """
-    sweeps = max(1.0, seconds / _LONGEST_SWEEP)
-    return max(SWEPT_JOBS, min(MOST_SWEPT_JOBS, ceil(waiting / sweeps)))
+    of_each = waiting / max(1.0, seconds / _LONGEST_SWEEP)
+    if of_each > 2 * MOST_SWEPT_JOBS:
+        return None
+    return max(SWEPT_JOBS, min(MOST_SWEPT_JOBS, ceil(of_each)))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -198,6 +206,8 @@ class Tick:
         self._left_at = ""
         # A tick that has more to send than its sweeps take sends the rest at once.
         self._sweeps_end = clock.monotonic() + lease.period_seconds * _SWEEPS_SHARE
+        # Nor are jobs swept, a page at a time, that are due so densely that this would take longer.
+        self._is_herd = False
         self._period_ends = clock.monotonic() + lease.period_seconds
         self._goal = ""
 
@@ -268,22 +278,24 @@ class Tick:
     def _dispatch_all(self, entries: Sequence[Entry], *, more: bool) -> bool:
         """Dispatch a page in waves; return whether the tick may go on."""
         waves = cut(entries, self._wave_jobs(entries, more=more))
-        return all(self._dispatch(wave) and self._keep_lease(len(wave)) for wave in waves)
+        return all(self._keep_lease(len(wave)) and self._dispatch(wave) for wave in waves)
 
     def _wave_jobs(self, entries: Sequence[Entry], *, more: bool) -> int:
+        self._is_herd = False
         swept_from, last = self._swept_from(), rows.due_at(entries[-1].key) if entries else None
         if swept_from is None or last is None or last < swept_from:
             return WAVE_JOBS
         waiting = waiting_jobs([entry.key for entry in entries], until=self._goal if more else entries[-1].key)
         size = wave_jobs(waiting, seconds=self._sweeps_end - self._clock.monotonic())
-        return ceil(len(entries) / ceil(len(entries) / size))
+        self._is_herd = size is None
+        return ceil(len(entries) / ceil(len(entries) / (size or WAVE_JOBS)))
 
     def _swept_from(self) -> datetime | None:
-        """Return from which due time on jobs wait for their fraction; None if all are to be sent at once.
+        """Return from which due time on jobs wait for their fraction; None if all of a page are to be sent at once.
 
         What is due within a period is: earlier ticks should have sent it, so there is a backlog.
         """
-        is_over = self._clock.monotonic() >= self._sweeps_end
+        is_over = self._is_herd or self._clock.monotonic() >= self._sweeps_end
         return None if is_over else self._clock.now() + timedelta(seconds=self._lease.period_seconds)
 
     def _dispatch(self, wave: Sequence[Entry]) -> bool:
@@ -390,7 +402,8 @@ class Tick:
 
     def _keep_lease(self, next_jobs: int = 0) -> bool:
         """Renew the lease in time, and move the cursor before a wave with which over 300 jobs would be repeated."""
-        if self._unsaved + next_jobs > CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:
+        is_much = self._unsaved > 0 and self._unsaved + next_jobs > CHECKPOINT_JOBS
+        if is_much or self._clock.monotonic() >= self._lease.renew_at:
             self._unsaved = 0
             self._done.owned_lease = self._lease.checkpoint(self._cursor)
         stop_at = min(self._lease.stop_at, self._next_fires) if self._is_held_back else self._lease.stop_at

@@ -27,7 +27,7 @@ class MemoryTable:
         self._orders: dict[str, list[str]] = {}
         self._reserving = Lock()
 
-    def write(self, written: Sequence[Row]) -> list[Row]:
+    def write(self, written: Sequence[Row], *, signed_before: datetime | None = None) -> list[Row]:
         at_most(WRITE_ROWS, written, "rows in one write")
         _distinct([rows.key(row) for row in written])
         for row in written:

@@ -5,6 +5,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, overload
@@ -22,7 +23,7 @@ from dueline.errors import RETRYABLE, DuelineError, Unavailable
 from dueline.worker.claims import Claim
 from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
 from dueline.worker.events import EventKind, Report, error_event
-from dueline.worker.execution import HandlerRunner
+from dueline.worker.execution import HandlerRunner, Trace
 from dueline.worker.handlers import Handler, Handlers, check_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import prepare, seconds_until_due
@@ -32,6 +33,8 @@ _HIDE_ATTEMPTS = 3
 _RETRY_SECONDS = 0.2
 
 Function = Callable[[ReceivedJob], Any]
+# From the names of a deployment and a queue.
+Connect = Callable[[str, str], tuple[QueueContext, Report]]
 
 
 class NotDone(Exception):
@@ -52,6 +55,21 @@ class Consumer:
             check_kind(kind)
             check_function(call)
         self._calls, self._once, self._connect = dict(calls), once, cache(self._connect_to)
+        self._connect_elsewhere: Connect | None = None
+        self._trace: Trace = otel.handling
+
+    @property
+    def function(self) -> Function:
+        """The plain function that was decorated, to be called with a job of a test's own."""
+        if len(self._calls) > 1:
+            raise AttributeError(f"it has {len(self._calls)} functions, one of each kind: call the one that is meant")
+        return next(iter(self._calls.values()))
+
+    def connected(self, connect_to: Connect, *, trace: Trace) -> "Consumer":
+        """Return the same handler over other queues than those on AWS."""
+        other = copy(self)
+        other._connect_elsewhere, other._trace, other._connect = connect_to, trace, cache(other._connect_to)
+        return other
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
@@ -63,10 +81,10 @@ class Consumer:
         return process_partial_response(event, batch.process, processor, context)
 
     def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, Report, HandlerRunner]:
-        context, report = connect(deployment, queue)
+        context, report = (self._connect_elsewhere or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
-        runner = HandlerRunner(handlers, context, report=report, trace=otel.handling, jitter=random.random)
+        runner = HandlerRunner(handlers, context, report=report, trace=self._trace, jitter=random.random)
         return context, report, runner
 
 
@@ -124,7 +142,7 @@ class _EventBatch:
     def _run(self, received: ReceivedMessage) -> None:
         if received.job_id and received.job_id in self._unread:
             raise NotDone(str(self._unread[received.job_id]))
-        time.sleep(seconds_until_due(received, self._context))
+        self._context.clock.sleep(seconds_until_due(received, self._context))
         match self._runner.run(received):
             case RetryLater(seconds=seconds, error=error):
                 self._hide(received, seconds)

@@ -97,9 +97,16 @@ def aws(session: boto3.Session) -> Callable[[str], Any]:
     return cache(make)
 
 
-@pytest.fixture(scope="session", params=[{"transport": "invoke"}], ids=["invoked"])
-def client(request: pytest.FixtureRequest, deployment: str) -> Client:
-    return Client.connect(deployment, session=boto3.Session(), patience=PATIENT, **request.param)
+@pytest.fixture(scope="session")
+def clients(deployment: str) -> Callable[..., Client]:
+    """One client for each way of `Client.connect`."""
+    return cache(lambda **way: Client.connect(deployment, session=boto3.Session(), patience=PATIENT, **way))
+
+
+# Of a wider scope, its parameters would change the order of the tests, of which some disturb what others wait for.
+@pytest.fixture
+def client(request: pytest.FixtureRequest, clients: Callable[..., Client]) -> Client:
+    return clients(**getattr(request, "param", {"transport": "invoke"}))
 
 
 @pytest.fixture(scope="session")
@@ -117,31 +124,33 @@ def http_of(names: Names, aws: Callable[[str], Any]) -> Iterator[Callable[[boto3
         yield open_client
 
 
-@pytest.fixture(scope="session", params=["gateway"])
-def http(
-    request: pytest.FixtureRequest,
-    http_of: Callable[[boto3.Session | None], httpx.Client],
-    session: boto3.Session,
-    deployment: str,
-) -> Iterator[httpx.Client]:
-    """An HTTP client of the API, by its gateway unless a test is `each_way`."""
-    if request.param == "gateway":
-        yield http_of(session)
-        return
+@pytest.fixture(scope="session")
+def gateway(http_of: Callable[[boto3.Session | None], httpx.Client], session: boto3.Session) -> httpx.Client:
+    return http_of(session)
+
+
+@pytest.fixture(scope="session")
+def invoked(deployment: str, session: boto3.Session) -> Iterator[httpx.Client]:
     with httpx.Client(base_url="http://invoked", transport=InvokingTransport(deployment, session)) as client:
         yield client
 
 
+@pytest.fixture
+def http(request: pytest.FixtureRequest, gateway: httpx.Client, invoked: httpx.Client) -> httpx.Client:
+    """An HTTP client of the API, by its gateway unless a test is `each_way`."""
+    return {"gateway": gateway, "invoked": invoked}[getattr(request, "param", "gateway")]
+
+
 @pytest.fixture(scope="session")
-def table_after(http: httpx.Client) -> float:
+def table_after(gateway: httpx.Client) -> float:
     """After how many seconds a job must be due to go by the table, with time for the request to be sent."""
-    return float(http.get("/queues").json()["queues"][0]["direct_horizon"] + (5 if IS_AWS else 1))
+    return float(gateway.get("/queues").json()["queues"][0]["direct_horizon"] + (5 if IS_AWS else 1))
 
 
 @pytest.fixture(scope="session")
-def early(http: httpx.Client, table_after: float) -> dict[str, Job]:
+def early(gateway: httpx.Client, table_after: float) -> dict[str, Job]:
     """Jobs by the table for several tests, scheduled first, so that all of them are waited for at once."""
-    return schedule_early(http, delay=table_after)
+    return schedule_early(gateway, delay=table_after)
 
 
 @pytest.fixture(scope="session")

@@ -44,7 +44,10 @@ class Crossing:
 
 
 @pytest.fixture(scope="module")
-def crossing(client: Client, inbox: Callable[..., Inbox], of_scale: Scale, table_after: float) -> Crossing:
+def crossing(
+    clients: Callable[..., Client], inbox: Callable[..., Inbox], of_scale: Scale, table_after: float
+) -> Crossing:
+    client = clients(transport="invoke")
     timed = {"table": spread(client, "flood", of_scale(30, 5000), after=table_after, within=WITHIN)}
     cancels = spread(client, "plain-vip", 2 * of_scale(30, 500), after=table_after, within=WITHIN)
     moves = spread(client, "moved", of_scale(20, 200), after=table_after, within=WITHIN)

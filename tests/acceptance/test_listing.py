@@ -17,12 +17,12 @@ QUEUE = "/queues/flood"
 
 
 @pytest.fixture(scope="module")
-def jobs(http: httpx.Client) -> list[dict[str, Any]]:
+def jobs(gateway: httpx.Client) -> list[dict[str, Any]]:
     """Seven jobs in two partitions or one, in due order, in the table; the payload of each is its number."""
     first = datetime(2031, 6, 1, tzinfo=UTC)
     bodies = [{"payload": {"n": n, "ü": 1.5}, "at": (first + timedelta(hours=n)).isoformat()} for n in range(7)]
-    made = http.post(f"{QUEUE}/jobs", json={"jobs": bodies}).json()["jobs"]
-    assert wait_until(lambda: len(list_jobs(http, limit=100)) >= 7)
+    made = gateway.post(f"{QUEUE}/jobs", json={"jobs": bodies}).json()["jobs"]
+    assert wait_until(lambda: len(list_jobs(gateway, limit=100)) >= 7)
     return list(made)
 
 

@@ -33,5 +33,5 @@ def test_backlog_changes_no_step_cost(ready):
         "look-up": (1, 5, 0),
         "cancel": (1, 0, 1),
         IDLE_TICK: (2, 1, 1),
-        BUSY_TICK: (107, 250, 6),
+        BUSY_TICK: (106, 250, 5),
     }

@@ -12,33 +12,20 @@ IN_FAR = [
         EXACT,
     ),
     Mutation(
-        name="whether a job is far is read before the write",
+        name="the row of a far job is signed at any time",
         breaks=[LOST],
         edits=[
             Edit(
                 file="core/table_writer.py",
-                old="_far(result.written.difference(have_rows), latest.now())",
-                new="_far(result.written.difference(have_rows), latest.began)",
+                old="result=result, signed_before=signed_before)",
+                new="result=result)",
             ),
             Edit(
                 file="core/table_writer.py",
-                old="_far(result.written, latest.now())",
-                new="_far(result.written, latest.began)",
+                old="self._table.add(row, signed_before=signed_before)",
+                new="self._table.add(row)",
             ),
         ],
-    ),
-    Mutation(
-        name="whether a job is far is read from a clock that was set back",
-        breaks=[LOST],
-        edits=[
-            Edit(
-                file="core/clock.py",
-                old="        return max(self._clock.now(), self.began + passed)\n",
-                new="        return self._clock.now()\n",
-            )
-        ],
-        # A tick that is ahead has passed the job, whose writer is behind and then set back.
-        decided=kept(far="0=1 5=9 6=10 9=1 13=4 14=1 41=1"),
     ),
     Mutation(
         name="a fence is made after its request is signed",

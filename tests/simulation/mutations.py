@@ -83,7 +83,7 @@ IN_TICK = [
     mutation(
         "no checkpoint before the end",
         "core/tick.py",
-        "if self._unsaved + next_jobs > CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:",
+        "if is_much or self._clock.monotonic() >= self._lease.renew_at:",
         "if False:",
         TWICE,
     ),

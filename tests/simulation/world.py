@@ -82,19 +82,19 @@ def scaled(scale: Scale) -> Iterator[None]:
     was = message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.SWEPT_JOBS, tick.CHECKPOINT_JOBS
     were = rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION
     planned = head.STEP, changes._MOST, head.KEPT_GENERATIONS
-    far = partitions.FAR, partitions.SIGNATURE_LIVES
+    far = partitions.FAR, partitions.SIGNATURE_LIVES, partitions.SIGNED_WITHIN
     message.BATCH_MESSAGES, tick.CHECKPOINT_JOBS = scale.batch, scale.checkpoint
     tick.WAVE_JOBS = tick.SWEPT_JOBS = scale.wave
     rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = RETENTION, CANCELLATION_OUTLIVES_RETENTION
     head.STEP, changes._MOST, head.KEPT_GENERATIONS = STEP, scale.cancellations, scale.generations
-    partitions.FAR, partitions.SIGNATURE_LIVES = (each / scale.shorter for each in far)
+    partitions.FAR, partitions.SIGNATURE_LIVES, partitions.SIGNED_WITHIN = (each / scale.shorter for each in far)
     try:
         yield
     finally:
         message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.SWEPT_JOBS, tick.CHECKPOINT_JOBS = was
         rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = were
         head.STEP, changes._MOST, head.KEPT_GENERATIONS = planned
-        partitions.FAR, partitions.SIGNATURE_LIVES = far
+        partitions.FAR, partitions.SIGNATURE_LIVES, partitions.SIGNED_WITHIN = far
 
 
 @dataclass(kw_only=True, eq=False)

@@ -10,6 +10,7 @@ from dueline.core import rows
 from dueline.core.message import BATCH_MESSAGES, Message, batches
 from dueline.core.ports import READ_KEYS, BatchFailure, BatchRead
 from dueline.errors import Throttled
+from dueline.testing.received import event_of
 from dueline.worker import lambda_consumer
 from dueline.worker.events import EventKind
 from dueline.worker.lambda_consumer import address_of
@@ -39,7 +40,7 @@ class Function:
         for some in batches(messages, size=lambda _: 0):
             self.levels[level].send(some)
         arrivals = [each for _ in messages[::BATCH_MESSAGES] for each in self.levels[level].receive(most=10, wait=0)]
-        answer = self.handler({"Records": [record_of(each, self.arn) for each in arrivals]}, None)
+        answer = self.handler(event_of(arrivals, name=self.arn.rpartition(":")[2]), None)
         failed = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
         for each in arrivals:
             if each.message_id not in failed:
@@ -49,24 +50,6 @@ class Function:
     @property
     def dead_letter_queue(self):
         return self.connection.dead_letters.messages
-
-
-def record_of(arrival, arn):
-    return {
-        "messageId": arrival.message_id,
-        "receiptHandle": arrival.receipt,
-        "body": arrival.message.body,
-        "attributes": {
-            "ApproximateReceiveCount": str(arrival.receives),
-            "SentTimestamp": str(int(arrival.sent.timestamp() * 1000)),
-        },
-        "messageAttributes": {
-            name: {"dataType": "String", "stringValue": value} for name, value in arrival.message.attributes.items()
-        },
-        "eventSource": "aws:sqs",
-        "eventSourceARN": arn,
-        "awsRegion": "eu-west-1",
-    }
 
 
 def jobs(*payloads):

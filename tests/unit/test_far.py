@@ -5,33 +5,30 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import partitions, rows
-from dueline.core.clock import LatestTime
 from dueline.core.job import State
-from dueline.core.partitions import FAR, SIGNATURE_LIVES, checked_lookahead
+from dueline.core.partitions import FAR, SIGNED_WITHIN, checked_lookahead
 from dueline.core.table_writer import TableWriter
-from dueline.errors import Throttled
-from dueline.testing import VirtualClock
+from dueline.errors import Throttled, Unavailable
 from tests.builders import NOW, a_job, an_id
 from tests.system import System
 from tests.wire import on, straight
 
-FAR_SECONDS, LIVES = FAR.total_seconds(), SIGNATURE_LIVES.total_seconds()
+FAR_SECONDS = FAR.total_seconds()
 MILLISECOND = 0.001
 
 
-def calls_of(system, *, during=None):
-    """Return the calls of a system from now on; the first write calls `during` before it is answered."""
+def calls_of(system):
+    """Return the calls of a system from now on."""
     calls = []
-
-    def around(call):
-        calls.append(call.name)
-        answer = straight(call)
-        if during and call.name in ("table.add", "table.write"):
-            during()
-        return answer
-
-    system.wire.around = around
+    system.wire.around = lambda call: (calls.append(call.name), straight(call))[1]
     return calls
+
+
+def signed_before(system):
+    """Return by when the requests of a system from now on are to be signed."""
+    signed = []
+    system.wire.around = lambda call: (signed.append(call.kwargs.get("signed_before")), straight(call))[1]
+    return signed
 
 
 def due_in(seconds):
@@ -58,20 +55,28 @@ def test_fence_is_read_for_the_near_jobs_of_a_batch():
     assert (calls, result.written, result.far) == (["table.write", "table.read"], {near, far}, {far})
 
 
-def test_clock_is_read_after_the_answer():
-    system, job = System(), a_job(due=due_in(FAR_SECONDS + 5))
-    calls = calls_of(system, during=lambda: system.clock.sleep(5))
-    write(system, job)
-    assert calls == ["table.write", "table.read"]
+def test_row_of_a_far_job_is_to_be_signed_while_it_is_far():
+    system, days = System(), [a_job(due=due_in(86_400 * day)) for day in (1, 2)]
+    signed = signed_before(system)
+    system.schedule(86_400)
+    write(system, a_job(due=due_in(1800)), *days)
+    write(system, a_job(due=due_in(1800)))
+    latest = due_in(86_400) - FAR + SIGNED_WITHIN
+    assert signed == [latest, latest, None, None, None]
 
 
-def test_clock_that_was_set_back_makes_no_job_far():
-    system, job = System(), a_job(due=due_in(1800))
-    clock = VirtualClock(NOW)
-    writer = TableWriter(table=system.table, dispatcher=system.dispatcher, clock=clock)
-    calls = calls_of(system, during=lambda: setattr(clock, "_start", NOW - timedelta(hours=2)))
-    writer.write_first(job, until=float("inf"))
-    assert calls == ["table.add", "table.read"]
+@pytest.mark.parametrize("call", ["table.add", "table.write"])
+def test_far_job_that_is_signed_too_late_is_undone(call):
+    system, jobs = System(), [a_job(due=due_in(86_400)) for _ in range(2)]
+
+    def refuse(_):
+        raise Unavailable("not sent: it was signed too late")
+
+    system.wire.around = on(call, refuse)
+    writer = TableWriter(table=system.table, dispatcher=system.dispatcher, clock=system.clock)
+    add = call == "table.add"
+    result = writer.write_first(jobs[0], until=float("inf")) if add else write(system, *jobs)
+    assert (result.undone, result.written, result.far) == ({*jobs[: 1 if add else 2]}, set(), set())
 
 
 def test_row_that_another_request_has_put_is_not_far():
@@ -83,24 +88,24 @@ def test_row_that_another_request_has_put_is_not_far():
 
 
 def test_far_job_is_cancelled_in_one_call():
-    system, id = System(), an_id(due=due_in(FAR_SECONDS + LIVES + MILLISECOND))
+    system, id = System(), an_id(due=due_in(FAR_SECONDS + MILLISECOND))
     calls = calls_of(system)
     assert [system.cancel(id) for _ in range(2)] == [State.CANCELLED] * 2
     assert calls == ["table.add"] * 2
 
 
 def test_near_job_is_promised_after_the_fence():
-    system, id = System(), an_id(due=due_in(FAR_SECONDS + LIVES))
+    system, id = System(), an_id(due=due_in(FAR_SECONDS))
     calls = calls_of(system)
     assert system.cancel(id) is State.CANCELLED
     assert calls == ["table.add", "table.read", "table.mark_exact"]
 
 
 def test_promise_of_a_far_job_is_to_be_signed_while_it_is_far():
-    system, id, signed = System(), an_id(due=due_in(86_400)), []
-    system.wire.around = lambda call: (signed.append(call.kwargs.get("signed_before")), straight(call))[1]
+    system, id = System(), an_id(due=due_in(86_400))
+    signed = signed_before(system)
     system.cancel(id)
-    assert signed == [id.due - FAR]
+    assert signed == [id.due - FAR + SIGNED_WITHIN]
 
 
 def test_far_cancel_finds_one_without_a_promise():
@@ -133,19 +138,9 @@ def test_far_cancel_that_fails_promises_nothing():
         system.cancel(id)
 
 
-def test_latest_time_is_counted_on_when_a_clock_is_set_back():
-    clock = VirtualClock(NOW)
-    latest = LatestTime(clock)
-    clock.sleep(3)
-    assert latest.now() == NOW + timedelta(seconds=3)
-    clock._start -= timedelta(hours=1)
-    assert latest.now() == NOW + timedelta(seconds=3)
-    clock._start += timedelta(hours=2)
-    assert latest.now() == NOW + timedelta(hours=1, seconds=3)
-
-
 def test_far_is_beyond_what_signatures_and_fences_allow():
-    assert partitions.FAR >= 2 * partitions.SIGNATURE_LIVES + partitions.MOST_LOOKAHEAD
+    a_minute = timedelta(minutes=1)
+    assert 2 * partitions.SIGNATURE_LIVES + partitions.MOST_LOOKAHEAD + a_minute <= FAR - SIGNED_WITHIN
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 901])

@@ -35,7 +35,7 @@ STATES |= {f"{MOVED} {name}": states for name, states in MOVE_STATES.items()}
 STATES |= {f"{SUBMITTED} and moved {name}": states for name, states in SUBMITTED_MOVE_STATES.items()}
 STATES |= {f"{SCHEDULE} {name}": states for name, states in SCHEDULE_STATES.items()}
 STATES |= {f"{NAME}, {world}": states for world, states in NAME_STATES.items()}
-FAR_RULES = ("far_is_decided_after_the_write", "fence_is_made_before_it_is_signed", "exact_is_signed_in_time")
+FAR_RULES = ("far_row_is_signed_in_time", "fence_is_made_before_it_is_signed", "exact_is_signed_in_time")
 OF_JOBS, OF_PRODUCERS = broken_without(Rules), broken_without(ProducerRules)
 OF_MOVES, OF_SCHEDULES = broken_without(MoveRules), broken_without(ScheduleRules)
 OF_NAMES = broken_without(NameRules)
@@ -102,7 +102,7 @@ def models_without(rule: str) -> Mapping[str, AnyModel]:
     if rule in OF_JOBS:
         return {TWO_JOBS: Model(replace(Rules(), **left_out))}
     if rule in OF_PRODUCERS:
-        world = FAR if rule == "far_is_decided_after_the_put" else ONE_PAGE
+        world = FAR if rule == "far_put_is_signed_in_time" else ONE_PAGE
         return {f"{SUBMITTED}, {world}": ProducerModel(replace(ProducerRules(), **left_out), SIZES[world])}
     if rule in OF_NAMES:
         name = WORLD_WITHOUT[rule]

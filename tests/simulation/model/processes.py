@@ -25,7 +25,8 @@ from tests.simulation.model.store import (
 class Delivery(NamedTuple):
     """Messages in the hands of an ingest. `early_*` is what it reads too early where a rule is left out.
 
-    `is_far`: the rows took effect while their due time was far, so that its clock may say so after the answer.
+    `is_far`: its clock may say that the rows are far, and they were signed in time. They are not written, if it is too
+    late for that, or it says that they are not far.
     """
 
     step: str = IDLE
@@ -86,7 +87,7 @@ class Ingest:
 
     def landed(self, store: Store, me: Delivery) -> Delivery:
         """Return a process whose put takes effect now."""
-        return me._replace(is_far=me.is_far and (store.is_far or not self.rules.far_is_decided_after_the_write))
+        return me._replace(is_far=me.is_far and (store.is_far or not self.rules.far_row_is_signed_in_time))
 
     @staticmethod
     def written(me: Delivery) -> Delivery:

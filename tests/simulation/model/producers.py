@@ -21,7 +21,7 @@ OF_INGEST = {
     "unread_cancellation_fills_the_buffer": "unread_cancellation_is_unknown",
     "producer_sends_then_notes": "sent_then_noted",
     "producer_leaves_a_note": "late_path_leaves_a_note",
-    "far_is_decided_after_the_put": "far_is_decided_after_the_write",
+    "far_put_is_signed_in_time": "far_row_is_signed_in_time",
 }
 
 ProducerSteps = Iterator[tuple[str, "Submitted", Delivery]]
@@ -39,7 +39,7 @@ class ProducerRules(Rules):
     unread_cancellation_fills_the_buffer: bool = rule("exact cancel")
     producer_sends_then_notes: bool = rule("never lost")
     producer_leaves_a_note: bool = rule("at least once")
-    far_is_decided_after_the_put: bool = rule("never lost")
+    far_put_is_signed_in_time: bool = rule("never lost")
 
     unanswered_put_fills_the_buffer: bool = rule("never lost")
     unsent_fills_the_buffer: bool = rule("never lost")

@@ -57,7 +57,7 @@ class Rules:
     fence_is_consistent_for_cancels: bool = rule("exact cancel")
     promise_is_noted: bool = rule("exact cancel")
 
-    far_is_decided_after_the_write: bool = rule("never lost")
+    far_row_is_signed_in_time: bool = rule("never lost")
     fence_is_made_before_it_is_signed: bool = rule("exact cancel")
     exact_is_signed_in_time: bool = rule("exact cancel")
 
