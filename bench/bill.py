@@ -241,7 +241,7 @@ def waited_seconds(calls: Mapping[str, int]) -> float:
     return sum(times * seconds[operation] for operation, times in rounds.items())
 
 
-RATES, HIGH = (1, 100, 10_000, 100_000), 10_000
+RATES, HIGH = (1, 100, 10_000), 10_000
 WAITS = (1, 30, 180)
 # How many jobs a second a partition is to carry: a rule of thumb.
 JOBS_PER_PARTITION = 500
@@ -271,7 +271,7 @@ class Load(NamedTuple):
         """How many jobs come to each poller within the window, where all go by the buffer.
 
         >>> [Load(rate).ingested for rate in RATES]
-        [1, 20, 500, 500]
+        [1, 20, 500]
         """
         return min(Aws().batch, max(1, int(self.rate * Aws().window / POLLERS)))
 
@@ -280,7 +280,7 @@ class Load(NamedTuple):
         """How many jobs a tick finds.
 
         >>> [Load(rate).ticked for rate in RATES]
-        [60, 6000, 30000, 30000]
+        [60, 6000, 30000]
         """
         return self.rate * TICK_SECONDS // self.partitions
 
@@ -289,7 +289,7 @@ class Load(NamedTuple):
         """How many jobs Dynein finds when it polls a partition, once a second or at once after a full page.
 
         >>> [Load(rate).polled for rate in RATES]
-        [1, 100, 100, 100]
+        [1, 100, 100]
         """
         return min(100, max(1, self.rate // self.partitions))
 
@@ -316,19 +316,15 @@ WAYS_OF_ALL_SIZES = {
     INVOKE_CALLS: Way("invoked", CALL_JOBS),
     DIRECT_ONE_BY_ONE: Way("direct", 1),
     DIRECT_IN_TENS: Way("direct", BATCH_MESSAGES),
-    "direct client, 100 a call": Way("direct", CALL_JOBS),
     HTTP_ONE_BY_ONE: Way("http", 1),
     "HTTP, 100 a call": Way("http", CALL_JOBS),
     INVOKE_SOON: Way("invoked", 1, Route.DIRECT),
-    "invoke, due within 15 min, 100 a call": Way("invoked", CALL_JOBS, Route.DIRECT),
     "direct client, due within 15 min, one by one": Way("direct", 1, Route.DIRECT),
     "direct client, due within 15 min, in tens": Way("direct", BATCH_MESSAGES, Route.DIRECT),
-    "HTTP, due within 15 min, one by one": Way("http", 1, Route.DIRECT),
 }
 WAYS = {
     **WAYS_OF_ALL_SIZES,
     INVOKE_KEYED: Way("keyed", 1),
-    "invoke, 100 a call, with keys": Way("keyed", CALL_JOBS),
     f"{INVOKE_ONE_BY_ONE}, by the buffer": Way("buffered", 1),
 }
 # Those that are billed by rate and wait.
@@ -478,7 +474,6 @@ def _at(costs: Costs, rate: int) -> dict[str, Lines]:
         BATCHED: costs.dynein(batched=True, rate=rate),
         FREE: scheduler_bill(Load(rate)),
         f"{OURS}, provisioned": provisioned.dueline(WAYS[DIRECT_IN_TENS], rate=rate),
-        f"{BATCHED}, provisioned": provisioned.dynein(batched=True, rate=rate),
     }
 
 

@@ -129,8 +129,9 @@ class Counting:
             loads = [Load(rate) for rate in (bill.RATES if size is USUAL else (bill.HIGH,))]
             for route, jobs in product(Route, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
                 yield named("direct", route, jobs, size), partial(self.direct, size, route, jobs)
-            for by, route, jobs in product(_FUNCTIONS, Route, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
-                yield named(by, route, jobs, size), partial(self._api, size, route, jobs, by=by)
+            for by, jobs in product(_FUNCTIONS, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
+                yield named(by, Route.TABLE, jobs, size), partial(self._api, size, Route.TABLE, jobs, by=by)
+            yield named("invoked", Route.DIRECT, 1, size), partial(self._api, size, Route.DIRECT, 1)
             for jobs in dict.fromkeys(min(bill.MOST_TICKED, load.ticked) for load in loads):
                 yield named("tick", jobs, size), partial(self.tick, size, jobs)
             for which in (bill.DYNEIN, bill.DYNEIN_BATCHED):
@@ -140,8 +141,7 @@ class Counting:
                     yield named(which, "out", jobs, size), partial(self.dynein_poll, dynein, size, jobs)
         yield named(bill.CANCEL, "direct"), self.cancel
         yield named(bill.CANCEL, "invoked"), self._cancel_invoked
-        for jobs in (1, bill.CALL_JOBS):
-            yield named("keyed", Route.TABLE, jobs, USUAL), partial(self._api, USUAL, Route.TABLE, jobs, with_=_keys)
+        yield named("keyed", Route.TABLE, 1, USUAL), partial(self._api, USUAL, Route.TABLE, 1, with_=_keys)
         yield named("buffered", Route.TABLE, 1, USUAL), self._api_while_the_table_throttles
         jobs, partitions = Load(bill.HIGH).ingested, Load(bill.HIGH).partitions
         yield named("ingest", jobs, partitions, USUAL), partial(self.ingest, jobs, partitions)

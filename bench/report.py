@@ -238,19 +238,16 @@ def _example(cost: Figures) -> str:
 
 def _ways(cost: Figures) -> str:
     """Return what a million jobs, and cancels, cost by each way, from the library's own on."""
-    rows = [
-        (way, dollars(cost["by_way"][way][USUAL.name]), dollars(cost["by_wait"]["1"][bill.SCHEDULER])) for way in WAYS
-    ]
+    rows = [(way, dollars(cost["by_way"][way][USUAL.name])) for way in WAYS]
     for way, call in (("invoke", "invoked"), ("direct client", "direct")):
-        rows.append((f"{way}, cancels", dollars(cost["calls"][f"{call} cancel"]["$ a million"]), ""))
-    return table(("$ a million, 1 KB, a day ahead", "Dueline", "EventBridge Scheduler"), rows)
+        rows.append((f"{way}, cancels", dollars(cost["calls"][f"{call} cancel"]["$ a million"])))
+    return table(("one job of 1 KB, a day ahead", "$ a million"), rows)
 
 
 def _cost(figures: Figures) -> str:
     by_way, by_rate, by_wait = (figures[name] for name in ("by_way", "by_rate", "by_wait"))
     sizes = list(next(iter(by_way.values())))
     ways = [(name, *(dollars(prices.get(size, 0.0)) for size in sizes)) for name, prices in by_way.items()]
-    idle = {name: dollars(amount) for name, amount in figures["idle"].items()}
     sections = [
         "### By the way of a job",
         table(("$ a million jobs of", *sizes), ways),
@@ -261,10 +258,6 @@ def _cost(figures: Figures) -> str:
         _prices(
             "$ a million jobs that wait", {f"{days} day{'s' * (days != '1')}": each for days, each in by_wait.items()}
         ),
-        "### With nothing to do",
-        "$ a month: a partition {partition} (its schedule and ticks), a queue {queue} (the watch's looks), the"
-        " deployment {deployment} (alarms, metrics, watch, planner and the polls of two queues). With all metrics"
-        " {measured} a queue, and {whole} the deployment.".format(**idle),
     ]
     return "\n\n".join(sections)
 

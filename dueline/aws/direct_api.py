@@ -64,7 +64,8 @@ class BoundedClock(Clock, Protocol):
 class DirectApi:
     """Calls the deployment's queues and table directly, with the code that the HTTP API runs.
 
-    `published` and `deployment` return those of this process, and `clock` listens to what AWS answers them.
+    `published`, `deployment` and `settings` return those of this process, and may request them at their first use.
+    `clock` listens to what AWS answers them.
     """
 
     def __init__(
@@ -72,14 +73,14 @@ class DirectApi:
         published: Callable[[], PublishedQueues],
         deployment: Callable[[], CoreDeployment],
         *,
-        settings: ApiSettings,
+        settings: Callable[[], ApiSettings],
         clock: BoundedClock,
+        close: Callable[[], None] = lambda: None,
     ) -> None:
         self._clock = clock
         self._published_here = published
         self._deployment_here = deployment
-        self._direct_horizon = timedelta(seconds=settings.direct_horizon)
-        self._lookahead = timedelta(seconds=settings.lookahead)
+        self._settings, self.close = settings, close
 
     @property
     def _published(self) -> PublishedQueues:
@@ -89,8 +90,12 @@ class DirectApi:
     def _deployed(self) -> CoreDeployment:
         return self._deployment_here()
 
+    @property
+    def _direct_horizon(self) -> timedelta:
+        return timedelta(seconds=self._settings().direct_horizon)
+
     def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
-        request = job.checked(now=self._deployed.clock.now(), trace=trace)
+        request = job.checked(now=self._clock.now(), trace=trace)
         if request.key is not None and request.call is None:
             request = replace(request, call=new_uid())
         return Draft(request=request)
@@ -174,7 +179,9 @@ class DirectApi:
 
     def overview(self, queue: str) -> Overview:
         with map_caller_errors(f"reading how queue {queue} is doing"):
-            return self._deployed.overview(self._published.queue(queue), lookahead=self._lookahead)
+            return self._deployed.overview(
+                self._published.queue(queue), lookahead=timedelta(seconds=self._settings().lookahead)
+            )
 
     def pause(self, queue: str) -> Control:
         with map_caller_errors(f"pausing queue {queue}"):
@@ -266,9 +273,9 @@ def _value_of(result: T | DuelineError) -> T:
 
 
 def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:
-    """Return a deployment's API without HTTP, and the time by which it counts.
+    """Return a deployment's API without HTTP, and the time by which it counts. It requests nothing yet.
 
-    Raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
+    Its first call raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
     """
     clock = ServiceClock()
     here = session_per_process(session)
@@ -278,8 +285,18 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clo
             name, queue_urls=queue_urls, bucket=bucket, longest=_LONGEST_REQUEST, session=here(), service_clock=clock
         )
 
-    published = PerProcess(lambda: build().settings_store())
-    with map_caller_errors(f"finding the deployment {name!r}"):
-        settings = published().settings()
-    deployment = PerProcess(lambda: build(settings.queue_urls, settings.payloads))
-    return DirectApi(published, deployment, settings=settings, clock=clock), clock
+    def find() -> tuple[AwsDeployment, PublishedQueues, ApiSettings]:
+        with map_caller_errors(f"finding the deployment {name!r}"):
+            made = build()
+            store = made.settings_store()
+            return made, store, store.settings()
+
+    connected = PerProcess(find)
+    deployment = PerProcess(lambda: build(connected()[2].queue_urls, connected()[2].payloads))
+
+    def close() -> None:
+        for made in (*deployment.made, *(each[0] for each in connected.made)):
+            made.clients.close()
+
+    api = DirectApi(lambda: connected()[1], deployment, settings=lambda: connected()[2], clock=clock, close=close)
+    return api, clock

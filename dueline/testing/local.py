@@ -1,6 +1,5 @@
 """A deployment in memory for the tests of a service: its clients, its time, and what became of its jobs."""
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -20,6 +19,7 @@ from dueline.core.cancel import cancelled_among
 from dueline.core.job import State
 from dueline.core.message import ATTEMPTS, REASON, Message
 from dueline.core.ports import Pointer
+from dueline.core.request import Default
 from dueline.operations.dead_letters import error_of
 from dueline.testing.memory_deployment import MemoryDeployment
 from dueline.testing.schedule_requests import ScheduleRequests
@@ -50,7 +50,7 @@ class _LocalApi(DirectApi):
 
     def __init__(self, deployment: MemoryDeployment) -> None:
         self._requests = ScheduleRequests(deployment)
-        super().__init__(lambda: deployment, lambda: deployment, settings=deployment.settings(), clock=deployment.clock)
+        super().__init__(lambda: deployment, lambda: deployment, settings=deployment.settings, clock=deployment.clock)
 
     def requester(self) -> Callable[..., dict[str, Any]]:
         return self._requests
@@ -63,16 +63,17 @@ class Local:
     `client` and `async_client` are what `Client.connect()` and `AsyncClient.connect()` return elsewhere. Time stands
     still until `advance` or `run` moves it. It starts `now`: by default a minute ahead of the machine's clock, so that
     an instant that code under test computes from that has come once as much virtual time has passed. Threads may share
-    it, but for `advance` and `run`. Raises ConfigurationError for a file, and ValueError for settings, that are wrong.
+    it, but for `advance` and `run`. `default` is that of `Client.connect`. Raises ConfigurationError for a file, and
+    ValueError for settings, that are wrong.
     """
 
-    def __init__(self, queues: Queues, *, now: datetime | None = None) -> None:
+    def __init__(self, queues: Queues, *, now: datetime | None = None, default: Default | None = None) -> None:
         start = datetime.now(UTC).replace(microsecond=0) + _AHEAD if now is None else now
         if start.utcoffset() is None:
             raise ValueError(f"now is {start.isoformat()}: it must have a time zone")
         self._deployment = MemoryDeployment(_config(queues), start=start.astimezone(UTC))
         api = _LocalApi(self._deployment)
-        self.client = Client(api, clock=self._deployment.clock, jitter=lambda: 0.5)
+        self.client = Client(api, clock=self._deployment.clock, jitter=lambda: 0.5, default=default)
         self.async_client = AsyncClient(self.client)
 
     @property
@@ -143,7 +144,8 @@ class Local:
                 handlers = worker._chosen(None if queue is None else [queue])
                 queues = [each.queue for each in handlers]
                 self._declare(worker, queues, report)
-                runs = [self._queue_run(each, loop=loop, report=report, trace=trace) for each in handlers]
+                of: dict[str, Any] = {"loop": loop, "report": report, "trace": trace, "callbacks": worker._callbacks}
+                runs = [self._queue_run(each, **of) for each in handlers]
             self._run(runs, queues, lambda: next((e for e in errors if fail_fast or _is_interrupt(e)), None))
         return attempts
 
@@ -174,11 +176,9 @@ class Local:
             self._deployment.advance_to(min([*self._deployment.times_ahead(), *(each.visible for each in ahead)]))
         raise RuntimeError(f"after {_MOST_STEPS} requests jobs are still due: does a handler schedule the next one?")
 
-    def _queue_run(
-        self, handlers: Handlers, *, loop: asyncio.AbstractEventLoop, report: Report, trace: Trace
-    ) -> QueueRun:
+    def _queue_run(self, handlers: Handlers, **of: Any) -> QueueRun:
         context, levels = self._deployment.connect(handlers.queue), self._deployment.levels(handlers.queue)
-        return QueueRun(handlers, context, levels=levels, loop=loop, report=report, trace=trace)
+        return QueueRun(handlers, context, levels=levels, **of)
 
     def _invoker(self, handler: Consumer, report: Report, trace: Trace) -> Callable[[dict[str, Any]], Any]:
         return connected(handler, self._deployment.connect, report=report, trace=trace)

@@ -4,6 +4,7 @@ import json
 import math
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from dueline.client.models import NewJob
 from dueline.core.job import Job, JobId, Partition, Route, queue_name
 from dueline.core.message import Message
 from dueline.core.ports import Pointer, QueueMessage
+from dueline.core.queue_settings import RetryPolicy
 from dueline.errors import InvalidJob
 from dueline.worker.claims import Claim
 from dueline.worker.delivery import Lateness, ReceivedJob, ReceivedMessage
@@ -24,6 +26,7 @@ def received_job(
     *,
     queue: str = "jobs",
     attempt: int = 1,
+    max_attempts: int = RetryPolicy().attempts,
     due: datetime | None = None,
     lateness: float = 0.0,
     key: str | None = None,
@@ -34,7 +37,7 @@ def received_job(
     scheduled_for: datetime | None = None,
     id: str | None = None,
 ) -> ReceivedJob:
-    """Return a job as a handler gets it, in the attempt of that number; by default it is due now.
+    """Return a job as a handler gets it, in the attempt of that number of `max_attempts`; by default it is due now.
 
     The payload becomes JSON and back, as on its way through a queue: a tuple is a list then. A job of a `schedule` is
     `scheduled_for` its due time unless that is given. Raises InvalidJob for what could not be scheduled.
@@ -46,7 +49,8 @@ def received_job(
         of |= {"schedule": schedule, "scheduled_for": scheduled_for or at}
     job = _job(text, queue=queue, due=at, id=id, **of)
     received = ReceivedMessage.of(_claim(Message.of(job), attempt), queue=queue)
-    return received.for_handler(lateness=Lateness(at_least=lateness, at_most=lateness), read=_read)
+    late = Lateness(at_least=lateness, at_most=lateness)
+    return replace(received.without_payload(lateness=late, max_attempts=max_attempts), payload=received.payload(_read))
 
 
 def sqs_event(payloads: Iterable[object], *, queue: str = "jobs", attempt: int = 1) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dueline.testing.memory_queue import MemoryQueue
 from dueline.testing.received import event_of
 from dueline.worker.claims import Claim, Claims
 from dueline.worker.events import Event, EventKind, Report
-from dueline.worker.execution import HandlerRunner, Trace
+from dueline.worker.execution import Callbacks, HandlerRunner, Trace
 from dueline.worker.handlers import Handlers
 from dueline.worker.lambda_consumer import Consumer, address_of
 from dueline.worker.limits import RateLimiter, common_time
@@ -106,11 +106,13 @@ class QueueRun:
         loop: asyncio.AbstractEventLoop,
         report: Report,
         trace: Trace,
+        callbacks: Callbacks,
     ) -> None:
         context.check()
         handlers.check(context.settings)
         self._context, self._levels = context, levels
-        runner = HandlerRunner(handlers, context, loop=loop, report=report, trace=trace, jitter=lambda: 0.5)
+        of: dict[str, Any] = {"loop": loop, "report": report, "trace": trace, "callbacks": callbacks}
+        runner = HandlerRunner(handlers, context, jitter=lambda: 0.5, **of)
         self._limiter = RateLimiter(context, wall=partial(common_time, context), report=report)
         self._claims = _ClaimsAtOnce(context, concurrency=BATCH_MESSAGES, report=report)
         self._pool = Pool[Item](1, name=context.queue, clock=context.clock)

@@ -51,6 +51,16 @@ def test_imports_bring_only_what_they_need(imports, left_out):
     assert done.stdout == "set()\n"
 
 
+@pytest.mark.parametrize("use", ["worker.run()", "dueline.lambda_handler(print)"])
+def test_missing_extra_is_named(use):
+    hidden = "import sys; sys.modules |= dict.fromkeys(['aws_lambda_powertools', 'prometheus_client'])"
+    code = f"{hidden}; import dueline; worker = dueline.Worker(); worker.job('emails')(print); {use}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: aws_lambda_powertools is not installed, which this needs: pip install 'dueline[worker]'"
+    )
+
+
 def test_plugin_imports_no_more_than_the_ports():
     """pytest imports it in every project that has Dueline installed."""
     code = "import sys, dueline.testing.plugin; print({'boto3', 'pydantic', 'dueline.client'} & set(sys.modules))"

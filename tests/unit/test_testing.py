@@ -18,6 +18,7 @@ from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 EMAILS = ["emails"]
+CALLBACKS = ("on_error", "on_dead")
 
 
 @pytest.fixture
@@ -242,6 +243,28 @@ def test_last_attempt_makes_a_dead_letter(local):
     assert [(each.error, each.attempts) for each in local.dead("emails")] == [("ZeroDivisionError", 10)]
 
 
+@pytest.mark.parametrize("is_lambda", [False, True])
+def test_callbacks_are_called(local, is_lambda):
+    calls = []
+    of = {name: lambda job, error, name=name: calls.append((name, job.is_last_attempt)) for name in CALLBACKS}
+
+    def call(job):
+        raise ValueError if job.attempt < 10 else Discard
+
+    handler = dueline.lambda_handler(call, **of)
+    worker = Worker(**of)
+    worker.job("emails")(call)
+    local.client.schedule("emails", 1)
+    local.run(handler if is_lambda else worker)
+    assert calls == [("on_error", False)] * 9 + [("on_dead", True)]
+
+
+def test_payload_is_written_with_the_default():
+    local = Local(EMAILS, default=str)
+    local.client.schedule("emails", local.now)
+    assert payloads(local.sent("emails")) == [str(local.now)]
+
+
 def test_only_what_is_due_is_run(local):
     ran = []
     local.client.schedule("emails", 1)
@@ -424,7 +447,9 @@ def test_received_job_is_as_a_worker_gets_it():
     job = received_job({"to": ("ann",)}, attempt=2, kind="welcome", queue="emails", schedule="digest", lateness=3.0)
     assert (job.payload, job.attempt, job.kind, job.queue) == ({"to": ["ann"]}, 2, "welcome", "emails")
     assert (job.schedule, job.scheduled_for, job.lateness) == ("digest", job.due, 3.0)
+    assert (job.max_attempts, job.is_last_attempt) == (10, False)
     assert not job.is_claim_lost
+    assert received_job(attempt=3, max_attempts=3).is_last_attempt
 
 
 @pytest.mark.parametrize(
