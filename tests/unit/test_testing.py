@@ -14,6 +14,7 @@ import pytest
 import dueline
 from dueline import Discard, InvalidJob, NewJob, QueueNotFound, Retry, ScheduleChanged, State, Worker
 from dueline.testing import Local, MemoryTable, received_job, sqs_event
+from tests.builders import NOW
 from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ CALLBACKS = ("on_error", "on_dead")
 
 @pytest.fixture
 def local():
-    return Local(EMAILS)
+    return Local(EMAILS, now=NOW)
 
 
 def payloads(jobs):
@@ -63,8 +64,9 @@ def test_what_ticks_send_takes_no_time(local):
     assert local.now == end
 
 
-def test_instants_of_the_machines_clock_come(local):
+def test_instants_of_the_machines_clock_come():
     """Code under test computes them from a clock that shows other fractions of seconds than the deployment's."""
+    local = Local(EMAILS)
     for number in range(20):
         local.client.schedule("emails", number, at=datetime.now(UTC) + timedelta(hours=1))
     local.client.schedule("emails", "now", at=datetime.now(UTC))
