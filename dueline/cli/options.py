@@ -1,7 +1,6 @@
 """Options and arguments as values: times, spans, payloads."""
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,20 +14,15 @@ import typer
 from dueline.core import instant
 from dueline.core.request import json_text
 
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def span(text: str) -> timedelta:
-    """Return the span of time that a text names.
-
-    >>> span("90"), span("1.5h")
-    (datetime.timedelta(seconds=90), datetime.timedelta(seconds=5400))
-    """
-    match = _DELAY.fullmatch(text)
-    if match is None:
-        raise typer.BadParameter(f"{text[:100]!r} is no span of time: it must be seconds, or such as 15m, 2h or 3d")
-    return timedelta(seconds=float(match[1]) * _SECONDS[match[2]])
+    """Return the span of time that a text names."""
+    try:
+        return instant.parse_span(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def span_text(span: timedelta) -> str:

@@ -206,7 +206,7 @@ class Schedules:
         name: str,
         *,
         cron: str | None = None,
-        every: timedelta | float | None = None,
+        every: timedelta | float | str | None = None,
         zone: str = "UTC",
         payload: object = None,
         start: datetime | None = None,
@@ -215,7 +215,7 @@ class Schedules:
         kind: str | None = None,
         tenant: str | None = None,
         priority: int = 1,
-        jitter: timedelta | float = 0,
+        jitter: timedelta | float | str = 0,
         catch_up: Literal["latest", "none", "all"] = "latest",
         overlap: Literal["allow", "skip"] = "allow",
         owner: str | None = None,
@@ -225,10 +225,10 @@ class Schedules:
     ) -> Schedule:
         """Create a schedule, or change it to this as a whole; return it. One that is so already stays as it is.
 
-        It runs by `cron` in a `zone`, or `every` so often: 60 s at least, a timedelta or seconds. Each run is a job of
-        that payload, kind, tenant and priority. A paused schedule stays paused. With `only_new`, one that is there
-        raises ScheduleChanged, even an identical one. Raises InvalidSchedule, QueueNotFound, TooManySchedules,
-        TooManyChanges or ScheduleChanged.
+        It runs by `cron` in a `zone`, or `every` so often: 60 s at least, a timedelta, seconds or such as "15m". Each
+        run is a job of that payload, kind, tenant and priority. A paused schedule stays paused. With `only_new`,
+        one that is there raises ScheduleChanged, even an identical one. Raises InvalidSchedule, QueueNotFound,
+        TooManySchedules, TooManyChanges or ScheduleChanged.
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"kind": kind, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
@@ -303,7 +303,7 @@ class Schedules:
         self,
         *,
         cron: str | None = None,
-        every: timedelta | float | None = None,
+        every: timedelta | float | str | None = None,
         zone: str = "UTC",
         start: datetime | None = None,
         end: datetime | None = None,
@@ -402,10 +402,12 @@ def _aware(name: str, value: object) -> datetime:
 
 
 def _whole_seconds(name: str, value: object) -> int:
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if not isinstance(seconds, bool) and isinstance(seconds, int | float) and float(seconds).is_integer():
-        return int(seconds)
-    raise InvalidSchedule(f"{name} is {shown(value)}: it must be a timedelta, or a number, of whole seconds")
+    with suppress(ValueError):
+        seconds = instant.seconds(value)
+        if type(seconds) is int:
+            return seconds
+    must = "a timedelta, or a number, of whole seconds, or such as 15m, 1h30m, 3d or 1w"
+    raise InvalidSchedule(f"{name} is {shown(value)}: it must be {must}")
 
 
 def paginate(read_page: Callable[[str], tuple[Sequence[A], str]]) -> Iterator[A]:

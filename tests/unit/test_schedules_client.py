@@ -88,6 +88,7 @@ def test_rule_round_trips(api, schedules):
     assert (made.every, made.start, made.end, made.count) == (every, start, end, 5)
     assert (made.overlap, made.description, made.payload) == ("skip", "d", None)
     assert schedules.put("beat", every=8 * 3600.0, **rest) == made
+    assert schedules.put("beat", every="7h60m", jitter="0", **rest) == made
 
 
 def test_runs_and_backfills_are_idempotent_by_key(api, schedules):
