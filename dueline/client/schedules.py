@@ -236,7 +236,7 @@ class Schedules:
         body = _json_of({**rule, **job, **rest}, payload=payload)
         if only_new:
             return self._create(self._path_of(name), body, if_match)
-        return self._send("PUT", self._path_of(name), body, read=Schedule.of, headers=_matching(if_match))
+        return self._change("PUT", self._path_of(name), body, if_match=if_match)
 
     def get(self, name: str) -> Schedule:
         """Return a schedule. Raises ScheduleNotFound or QueueNotFound."""
@@ -247,15 +247,15 @@ class Schedules:
 
         Raises ScheduleNotFound or ScheduleChanged.
         """
-        return self._send("POST", f"{self._path_of(name)}/pause", read=Schedule.of, headers=_matching(if_match))
+        return self._change("POST", f"{self._path_of(name)}/pause", if_match=if_match)
 
     def resume(self, name: str, *, if_match: str | None = None) -> Schedule:
         """Let a paused schedule make runs again, and return it. Nothing is caught up. Raises as `pause` does."""
-        return self._send("POST", f"{self._path_of(name)}/resume", read=Schedule.of, headers=_matching(if_match))
+        return self._change("POST", f"{self._path_of(name)}/resume", if_match=if_match)
 
     def delete(self, name: str, *, if_match: str | None = None) -> Schedule:
         """Delete a schedule: it makes no runs after `effective_from`. Return how it was. Raises as `pause` does."""
-        return self._send("DELETE", self._path_of(name), read=Schedule.of, headers=_matching(if_match))
+        return self._change("DELETE", self._path_of(name), if_match=if_match)
 
     def run(
         self, name: str, *, payload: object = ..., idempotency_key: str | None = None, if_match: str | None = None
@@ -323,6 +323,22 @@ class Schedules:
     def _page(self, after: str) -> tuple[Sequence[Schedule], str]:
         query = {"limit": str(_PAGE_SIZE), **({"next": after} if after else {})}
         return self._send("GET", f"{self._path}?{urlencode(query)}", read=_page_of)
+
+    def _change(self, method: str, path: str, body: str | None = None, *, if_match: str | None) -> Schedule:
+        """Change a schedule. One that is so already, though its etag is another, may be so by an earlier try."""
+        tries = counted()
+
+        def change() -> Schedule:
+            is_retry = next(tries) > 0
+            answer = self._request(method, path, body, headers=_matching(if_match))
+            schedule = Schedule.of(answer)
+            matches = if_match in (None, "*") or schedule.etag in str(if_match).split(",")
+            if answer.get("changed") is False and not (matches or is_retry):
+                now = f"schedule {schedule.queue}/{schedule.name} is {schedule.etag} now"
+                raise ScheduleChanged(f"{now}, and if_match is {shown(if_match)}: read it again")
+            return schedule
+
+        return self._calls.run(change)
 
     def _create(self, path: str, body: str, if_match: str | None) -> Schedule:
         """Create a schedule. One that an earlier try made, whose response was lost, counts as created."""

@@ -207,6 +207,9 @@ class ScheduleAnswer(RuleAnswer):
     """What `If-Match` takes, as the header `ETag`."""
     next: list[NextRun]
     """The next 5 runs."""
+    changed: NotRequired[bool]
+    """Of a change: whether it changed anything. A schedule that was so already stays as it is, whatever `If-Match`
+    has: a repeated change is not refused."""
 
 
 class SchedulesPage(TypedDict):
@@ -268,7 +271,7 @@ class History(TypedDict):
     """The latest first."""
 
 
-def schedule_answer(head: Head, *, now: datetime) -> ScheduleAnswer:
+def schedule_answer(head: Head, *, now: datetime, changed: bool | None = None) -> ScheduleAnswer:
     definition = head.definition
     fields = definition.to_dict()
     answer = {
@@ -289,6 +292,7 @@ def schedule_answer(head: Head, *, now: datetime) -> ScheduleAnswer:
         "planned_to": instant.text(head.planned_to),
         "etag": head.etag,
         "next": next_runs(definition.rule, after=max(now, head.start)) if head.is_live else [],
+        **({} if changed is None else {"changed": changed}),
     }
     return cast("ScheduleAnswer", answer)
 

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -70,6 +71,34 @@ def test_schedule_lives_and_is_deleted(api, schedules):
     with pytest.raises(ScheduleNotFound):
         schedules.get("digest")
     assert list(schedules.list()) == []
+
+
+def test_stale_etag_is_refused_though_nothing_would_change(api, schedules):
+    stale = schedules.put("digest", every=600).etag
+    paused = schedules.pause("digest")
+    calls = [schedules.pause, partial(schedules.put, every=600)]
+    for call in calls:
+        with pytest.raises(ScheduleChanged, match=re.escape(f"is {paused.etag} now, and if_match is {stale!r}")):
+            call("digest", if_match=stale)
+        assert call("digest", if_match=paused.etag) == call("digest", if_match="*") == call("digest") == paused
+    resumed = schedules.resume("digest")
+    with pytest.raises(ScheduleChanged):
+        schedules.resume("digest", if_match=paused.etag)
+    schedules.delete("digest")
+    with pytest.raises(ScheduleChanged):
+        schedules.delete("digest", if_match=resumed.etag)
+
+
+def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
+    made, answer = schedules.put("digest", every=600), api.respond
+
+    def lose(request):
+        api.respond = answer
+        answer(request)
+        return DROPPED
+
+    api.respond = lose
+    assert schedules.pause("digest", if_match=made.etag) == schedules.get("digest")
 
 
 def test_another_kind_is_a_change(api, schedules):
