@@ -324,7 +324,7 @@ def test_redrive_reports_what_sqs_refuses(dead):
     (document,) = documents(result.stdout)
     assert (result.exit_code, document["moved"], document["failed"]) == (1, 3, [{"reason": "no", "count": 1}])
     again = typed("redrive", "emails", "--apply", "--yes")
-    assert (again.exit_code, "1 stay: no" in again.stdout) == (1, True)
+    assert (again.exit_code, "1 stays: no" in again.stdout) == (1, True)
 
 
 def test_redrive_shows_and_selects_kinds(dead):
