@@ -216,11 +216,9 @@ def completed(words, monkeypatch):
 
 
 def test_shell_completes_commands_and_names_of_queues(api_server, monkeypatch):
-    assert completed("dueline res", monkeypatch) == (["resume", "reschedule", "restore"], "")
-    queues = [
-        {"queue": name, "partitions": 1, "retention": 60, "precise": False, "priorities": 1, "track": False}
-        for name in ("emails", "events", "invoices")
-    ]
+    assert completed("dueline res", monkeypatch) == (["reschedule", "resume", "restore"], "")
+    settings = {"partitions": 1, "retention": 60, "precise": False, "priorities": 1, "track": False}
+    queues = [{"queue": name, **settings} for name in ("emails", "events", "invoices")]
     api_server.queues_reply = json_reply({"queues": queues})
     for command in ("pause", "queues", "dead", "redrive", "schedules list"):
         assert completed(f"dueline --url {api_server.url} {command} e", monkeypatch) == (["emails", "events"], "")
@@ -284,27 +282,10 @@ def test_times_may_be_spans(api_server, monkeypatch, command, sent):
 
 
 def test_watch_shows_queues_until_ctrl_c(api_server, monkeypatch):
-    replies = [
-        problem_reply(503, "unavailable", "away"),
-        *(
-            json_reply(
-                {
-                    "queue": "emails",
-                    "scheduled": number,
-                    "more_scheduled": False,
-                    "next_due": None,
-                    "fence_age": 90,
-                    "waiting": 0,
-                    "in_flight": 0,
-                    "delayed": 0,
-                    "dead": 0,
-                    "paused": False,
-                    "rate": None,
-                }
-            )
-            for number in (0, 7)
-        ),
-    ]
+    empty = dict.fromkeys(["waiting", "in_flight", "delayed", "dead"], 0)
+    empty |= {"more_scheduled": False, "next_due": None, "fence_age": 90, "paused": False, "rate": None}
+    overviews = [json_reply({"queue": "emails", "scheduled": number, **empty}) for number in (0, 7)]
+    replies = [problem_reply(503, "unavailable", "away"), *overviews]
     api_server.script = list(replies)
     waits = []
 
@@ -469,12 +450,9 @@ def dead_letter(**fields):
 
 def test_dead_shows_a_payload_as_the_api_does(dead):
     ends, _ = dead
-    ends.dead_letters.send(
-        [
-            dead_letter(payload='{"to": "ann"}', kind="welcome"),
-            dead_letter(payload=Pointer(bucket="b", key="k").text, offloaded_bytes=7),
-        ]
-    )
+    place = Pointer(bucket="b", key="k").text
+    messages = [dead_letter(payload='{"to": "ann"}', kind="welcome"), dead_letter(payload=place, offloaded_bytes=7)]
+    ends.dead_letters.send(messages)
     shown = documents(typed("dead", "emails", "--error", "NoHandler", "--payload", "--json").stdout)
     assert [(each["kind"], each["attempts"]) for each in shown] == [("welcome", 3), (None, 3)]
     places = [{name: each[name] for name in each if name.startswith("payload")} for each in shown]
