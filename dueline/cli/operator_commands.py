@@ -73,7 +73,7 @@ def dead(
 
     What was shown is what is retried or deleted, after a confirmation. Reading hides them from others meanwhile.
     """
-    run, letters = connect.run_of(ctx), list[QueueMessage]()
+    run, messages = connect.run_of(ctx), list[QueueMessage]()
     if retry_ and delete:
         raise typer.BadParameter("--retry and --delete are both given: give one of them")
     selected = dead_letters.DeadLetterFilter(
@@ -95,30 +95,30 @@ def dead(
             return act(redrive)
 
     def look() -> bool:
-        result = run_once(Redrive.look, selection=selected, on_selected=letters.append)
-        _show_dead(run.screen, queue, letters, result, payload=payload)
-        return bool(letters)
+        result = run_once(Redrive.look, selection=selected, on_selected=messages.append)
+        _show_dead(run.screen, queue, messages, result, payload=payload)
+        return bool(messages)
 
     what, option = ("Put them back?", "--retry") if retry_ else ("Delete them for good?", "--delete")
     if not (retry_ or delete):
         look()
     elif _is_confirmed(run.screen, look, what, apply=True, yes=yes, option=option):
-        shown = replace(selected, messages=frozenset(each.message_id for each in letters))
+        shown = replace(selected, messages=frozenset(each.message_id for each in messages))
         result = run_once(Redrive.apply if retry_ else Redrive.delete, selection=shown)
         end_with([_show_changed(run.screen, queue, result, "put back" if retry_ else "deleted")])
 
 
 def _show_dead(
-    screen: Screen, queue: str, letters: Sequence[QueueMessage], result: RedriveResult, *, payload: bool
+    screen: Screen, queue: str, messages: Sequence[QueueMessage], result: RedriveResult, *, payload: bool
 ) -> None:
     rows = []
-    for letter in sorted(letters, key=lambda each: each.sent):
-        error, kind = dead_letters.group_of(letter.message)
-        fields = dead_letters.dead_letter_json(letter)
-        content = _payload_of(letter.message) if payload else {}
+    for message in sorted(messages, key=lambda each: each.sent):
+        error, kind = dead_letters.group_of(message.message)
+        fields = dead_letters.dead_letter_json(message)
+        content = _payload_of(message.message) if payload else {}
         screen.json({"queue": queue, **fields, "error": error, "kind": kind or None, **content})
         screen.ids(fields["id"])
-        row = {"id": fields["id"], "sent": letter.sent, "error": error, "kind": kind or None}
+        row = {"id": fields["id"], "sent": message.sent, "error": error, "kind": kind or None}
         row |= {name: fields[name] for name in ("attempts", "reason", "key", "tenant")}
         rows.append(row)
         if payload:
