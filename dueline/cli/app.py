@@ -1,6 +1,7 @@
 """The `dueline` command: its subcommands, their common options, and how each run ends."""
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ from dueline.cli.screen import DONE, EXIT_CODES, INTERRUPTED, Screen, ScreenLog,
 from dueline.core.clock import SystemClock
 
 JSON = "--json"
+# They may stand anywhere.
+FLAGS = (JSON, "-q", "--quiet")
 _ID = "emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
 # Where each is, as `module:function`, and an example of it.
 COMMANDS = {
@@ -28,14 +31,15 @@ COMMANDS = {
     "reschedule": ("job_commands:reschedule", f"dueline reschedule {_ID} --delay 3d"),
     "run-now": ("job_commands:run_now", f"dueline run-now {_ID}"),
     "jobs": ("job_commands:jobs", "dueline jobs emails --from 2027-01-04T00:00:00Z --limit 20"),
-    "queues": ("operator_commands:queues", "dueline queues emails"),
-    "pause": ("operator_commands:pause", "dueline pause emails"),
-    "resume": ("operator_commands:resume", "dueline resume emails"),
-    "rate": ("operator_commands:rate", "dueline rate emails 50/s"),
+    "queues": ("queue_commands:queues", "dueline queues emails"),
+    "pause": ("queue_commands:pause", "dueline pause emails"),
+    "resume": ("queue_commands:resume", "dueline resume emails"),
+    "rate": ("queue_commands:rate", "dueline rate emails 50/s"),
     "worker": ("worker_command:worker", "dueline worker shop.worker:worker --concurrency 20"),
     "console": ("console_command:console", "dueline console --read-only"),
     "doctor": ("operator_commands:doctor", "dueline doctor --sample 20"),
     "preflight": ("operator_commands:preflight", "dueline preflight queues.yaml"),
+    "dead": ("operator_commands:dead", "dueline dead emails --error KeyError --payload"),
     "redrive": ("operator_commands:redrive", "dueline redrive emails --error KeyError --older-than 2h --apply"),
     "restore": (
         "operator_commands:restore",
@@ -58,7 +62,7 @@ def _imported(name: str, place: str, example: str) -> Any:
 
 
 class Group(TyperGroup):
-    """All commands of `dueline`: --json may stand anywhere, and whatever happens ends with an exit code."""
+    """All commands of `dueline`: --json and -q may stand anywhere, and whatever happens ends with an exit code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *_SCHEDULES]
@@ -77,7 +81,7 @@ class Group(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run a command, and report what it raises. SIGTERM ends it as Ctrl-C does."""
-        arguments = json_first(sys.argv[1:] if args is None else args) or ["--help"]
+        arguments = flags_first(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             with sigterm_as_ctrl_c():
                 code = super().main(arguments, "dueline", complete_var, False, **extra)
@@ -91,15 +95,15 @@ class Group(TyperGroup):
         sys.exit(code)
 
 
-def json_first(args: Sequence[str]) -> list[str]:
-    """Return the arguments with --json, if it stands before a `--`, in front of all others.
+def flags_first(args: Sequence[str]) -> list[str]:
+    """Return the arguments with --json and -q, if they stand before a `--`, in front of all others.
 
-    >>> json_first(["get", "X", "--json", "--", "--json"])
+    >>> flags_first(["get", "X", "--json", "--", "--json"])
     ['--json', 'get', 'X', '--', '--json']
     """
     end = args.index("--") if "--" in args else len(args)
-    options = [each for each in args[:end] if each != JSON]
-    return [*([JSON] if JSON in args[:end] else []), *options, *args[end:]]
+    flags = [each for each in FLAGS if each in args[:end]]
+    return [*flags, *(each for each in args[:end] if each not in FLAGS), *args[end:]]
 
 
 @contextmanager
@@ -122,7 +126,9 @@ def _show_version(is_set: bool) -> None:
         raise typer.Exit
 
 
-app = typer.Typer(cls=Group, add_completion=False, epilog=EXIT_CODES, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Group, epilog=EXIT_CODES, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]}
+)
 Name = Annotated[str, typer.Option(envvar="DUELINE_NAME", help="The deployment's name, as in queues.yaml.")]
 Url = Annotated[
     str | None,
@@ -141,6 +147,7 @@ Transport = Annotated[
 Profile = Annotated[str | None, typer.Option(help="The AWS profile.", show_default=False)]
 Region = Annotated[str | None, typer.Option(help="The AWS region.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line. It may stand anywhere.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print ids or names alone. It may stand anywhere.")]
 Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")]
 
 
@@ -153,16 +160,33 @@ def start(
     profile: Profile = None,
     region: Region = None,
     as_json: Json = False,
+    quiet: Quiet = False,
     version: Version = False,
 ) -> None:
     """Schedule, cancel and look up jobs, and look after queues and workers.
 
     The options below come before the command: dueline --name shop queues.
     """
+    if as_json and quiet:
+        raise typer.BadParameter("--json and --quiet are both given: give one of them")
     target = connect.Target(name=name, url=options.url(url), transport=transport, profile=profile, region=region)
-    screen = Screen(as_json=as_json, now=SystemClock().now())
+    _check_same_deployment(ctx, target)
+    screen = Screen(as_json=as_json, now=SystemClock().now(), quiet=quiet)
     logging.getLogger("dueline").handlers = [ScreenLog(screen)]
     ctx.obj = connect.CommandRun(target=target, screen=screen)
+
+
+def _check_same_deployment(ctx: typer.Context, target: connect.Target) -> None:
+    """Raise typer.BadParameter if --name is not the deployment of DUELINE_URL, which calls go to."""
+    named, addressed = (ctx.get_parameter_source(each) for each in ("name", "url"))
+    if target.url is None or named is None or named.name == "DEFAULT":
+        return
+    connect.check_function(target)
+    # What a URL names is not known: DUELINE_NAME says it.
+    is_unknown = addressed is not None and addressed.name == "ENVIRONMENT" and not target.url.startswith("arn:")
+    if is_unknown and target.name != os.environ.get("DUELINE_NAME"):
+        both = f"--name is {target.name!r}, but DUELINE_URL is {target.url!r}"
+        raise typer.BadParameter(f"{both}: unset it, or set DUELINE_NAME to the deployment that it is of")
 
 
 def run() -> int:

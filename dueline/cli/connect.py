@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property, partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dueline.cli.screen import Screen
+from dueline.config.names import Names
 from dueline.core import clock, retry
 
 if TYPE_CHECKING:
@@ -69,7 +71,26 @@ def run_for(ctx: typer.Context, deployment: str | None, *, file: Path) -> Comman
         return run
     if source and source.name != "DEFAULT":
         raise typer.BadParameter(f"--name is {run.target.name!r}, but {file} is for the deployment {deployment!r}")
-    return replace(run, target=replace(run.target, name=deployment))
+    target = replace(run.target, name=deployment)
+    check_function(target)
+    return replace(run, target=target)
+
+
+def check_function(target: Target) -> None:
+    """Raise typer.BadParameter where the URL is the ARN of another deployment's function."""
+    function = Names(target.name).function("api")
+    if target.url and target.url.startswith("arn:") and target.url.split(":")[6:7] != [function]:
+        raise typer.BadParameter(f"--name is {target.name!r}, but the URL is {target.url!r}, no function {function}")
+
+
+def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of queues that begin so, for a shell; none where the deployment cannot be read."""
+    chosen = ctx.find_root().params
+    with suppress(Exception):
+        target = Target(**{name: chosen[name] for name in ("name", "url", "transport", "profile", "region")})
+        queues = client(target, patience=retry.Patience(attempts=1)).queues()
+        return [queue.name for queue in queues if queue.name.startswith(incomplete)]
+    return []
 
 
 def session(target: Target) -> Any:

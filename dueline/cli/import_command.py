@@ -264,6 +264,7 @@ class Import:
 
     def _note(self, result: models.Job | DuelineError, number: int) -> None:
         if not isinstance(result, DuelineError):
+            self._screen.ids(result.id)
             if self._screen.as_json:
                 self._screen.json({"line": number, **screen.json_of(result)})
             return
@@ -277,20 +278,20 @@ class Import:
     def _report(self, count: int, left: int, fault: OSError | None) -> None:
         note = self._screen.note
         for code, errors in self._errors.items():
-            note(f"{_lines(errors)} failed: {code}, such as")
+            note(f"{screen.plural(errors, 'line')} failed: {code}, such as")
             for example in self._examples[code]:
                 note(example)
         if left:
             file = None if fault else str(self._left)
             self._screen.json({"left": {"lines": left, "file": file, **self._same_jobs()}}, to_stderr=True)
             if fault:
-                note(f"{_lines(left)} left; {self._left} could not be written: {fault.strerror}")
+                note(f"{screen.plural(left, 'line')} left; {self._left} could not be written: {fault.strerror}")
             else:
-                note(f"{_lines(left)} left, in {self._left}, each with its old number")
+                note(f"{screen.plural(left, 'line')} left, in {self._left}, each with its old number")
             hint = self._ids.hint if self._ids else "to continue, with none scheduled twice"
             note(f"{hint}: {self._command(f'@{file}' if file else self._source)}")
         # Last: stdout may be closed.
-        self._screen.line(f"scheduled {count - left} of {count}")
+        self._screen.line(f"scheduled {count - left:,} of {count:,}")
 
     def _same_jobs(self) -> Mapping[str, str]:
         """Return the options of a command that continues with the same jobs."""
@@ -318,7 +319,3 @@ def _typed(options: Mapping[str, object], defaults: object) -> list[str]:
     """Return options as they are typed, without those that are as by default."""
     chosen = {name: value for name, value in options.items() if value != getattr(defaults, name, None)}
     return [part for name, value in chosen.items() for part in (f"--{name}", str(value))]
-
-
-def _lines(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"

@@ -23,8 +23,10 @@ _SHOWN_CHARACTERS = 80
 _OPTIONAL_COLUMNS = {"kind": "kind", "key": "key", "schedule": "schedule", "scheduled_for": "for"}
 _TOO_LATE = "it is or may be in its queue already; a worker that uses the library still skips it"
 
-From = Annotated[datetime | None, options.time_option("Jobs due from then on; by default, now.", "--from")]
-To = Annotated[datetime | None, options.time_option("Jobs due before then.", "--to")]
+From = Annotated[
+    datetime | None, options.time_option("Jobs due from then on; 1d is a day ahead.", "--from", parser=options.ahead)
+]
+To = Annotated[datetime | None, options.time_option("Jobs due before then.", "--to", parser=options.ahead)]
 Limit = Annotated[int, typer.Option(min=1, max=10**9, help="How many at most.")]
 OfKind = Annotated[str | None, typer.Option("--kind", help="Only jobs of this kind.")]
 Payload = Annotated[
@@ -47,7 +49,13 @@ Call = Annotated[
 ]
 Id = Annotated[str | None, typer.Option("--id", help="Its id, such as an error names, in place of a time and a key.")]
 IdsOrQueue = Annotated[
-    list[str], typer.Argument(metavar="ID...|QUEUE", show_default=False, help="Ids of jobs; with --key, their queue.")
+    list[str],
+    typer.Argument(
+        metavar="ID...|QUEUE",
+        show_default=False,
+        help="Ids of jobs; with --key, their queue.",
+        autocompletion=connect.complete_queue,
+    ),
 ]
 Keys = Annotated[list[str] | None, typer.Option("--key", help="The key of a job, in place of an id; may be repeated.")]
 OfLines = Annotated[
@@ -103,7 +111,15 @@ def _queue_of(arguments: Sequence[str]) -> str:
 
 def reschedule(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(metavar="ID|QUEUE", show_default=False, help="The job; with --key, its queue.")],
+    id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID|QUEUE",
+            show_default=False,
+            help="The job; with --key, its queue.",
+            autocompletion=connect.complete_queue,
+        ),
+    ],
     at: options.At = None,
     delay: options.Delay = None,
     key: Annotated[str | None, typer.Option(help="The job's key, in place of an id.")] = None,
@@ -142,17 +158,18 @@ def jobs(
             run.screen.json(_json_of(job))
         return
     jobs = list(scheduled)
+    run.screen.ids(*(job.id for job in jobs))
     columns = [(field, title) for field, title in _OPTIONAL_COLUMNS.items() if any(getattr(job, field) for job in jobs)]
     rows = ((job.id, job.due, *(getattr(job, field) for field, _ in columns), _shown(job)) for job in jobs)
     run.screen.table(["id", "due", *(title for _, title in columns), "payload"], rows)
     if len(jobs) == limit:
-        run.screen.line(f"the first {limit}: --limit shows more, --from continues")
+        run.screen.line(f"the first {limit:,}: --limit shows more, --from continues")
 
 
 def _show_each(run: connect.CommandRun, names: Sequence[str], call: Callable[[str], Job], *, by: str = "id") -> None:
     results = list(in_lanes(partial(attempt, call), names))
     jobs = [each for each in results if isinstance(each, Job)]
-    if run.screen.as_json or len(jobs) == 1:
+    if len(jobs) == 1 or not run.screen.shows_text:
         for job in jobs:
             show_job(run, job)
     elif jobs:
@@ -170,7 +187,7 @@ def _codes(run: connect.CommandRun, names: Iterable[str], results: Iterable[obje
 
 def _shown(job: ScheduledJob) -> str:
     if job.payload_at:
-        return f"{job.payload_at.bytes} bytes in s3://{job.payload_at.bucket}/{job.payload_at.key}"
+        return f"{screen.plural(job.payload_at.bytes, 'byte')} in s3://{job.payload_at.bucket}/{job.payload_at.key}"
     text = json.dumps(job.payload) if job.payload_text is None else job.payload_text
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
@@ -224,6 +241,7 @@ def schedule(
 def show_job(run: connect.CommandRun, job: Job) -> None:
     """Show one job."""
     run.screen.json(_json_of(job))
+    run.screen.ids(job.id)
     fields = {"id": job.id, "moved from": job.moved_from, "queue": job.queue, "due": job.due, "state": job.state.value}
     content: dict[str, object] = {}
     if isinstance(job, ScheduledJob):

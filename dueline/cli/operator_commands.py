@@ -1,7 +1,9 @@
-"""What people on call run: queues and workers, dead letters, restored tables, and what is wrong with a deployment."""
+"""What people on call run: dead letters, restored tables, and what is wrong with a deployment."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -10,109 +12,158 @@ from typing import Annotated, Any
 import typer
 
 from dueline.cli import connect, options
-from dueline.cli.screen import AGAIN, DONE, Screen, end_with, json_of
+from dueline.cli.screen import AGAIN, DONE, Screen, end_with, plural
+from dueline.client.models import payload_fields
 from dueline.config.names import Names
-from dueline.core import queue_settings, retry
-from dueline.core.overview import Control, Overview
-from dueline.errors import DuelineError
+from dueline.core import retry
+from dueline.core.message import Message
+from dueline.core.ports import QueueMessage
+from dueline.errors import DuelineError, InvalidJob
 from dueline.operations import dead_letters, observation, restore_part
 from dueline.operations.doctor import examine
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveResult
 from dueline.operations.restore import RestoreResult
 
-_NO_RATE = "none"
 # Exit codes of doctor and preflight.
 HEALTHY, PROBLEM, NOT_CHECKED = 0, 1, 6
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without it, only show what it would do.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
 
 
-# Queues, and their workers.
-def queues(
-    ctx: typer.Context, name: Annotated[str | None, typer.Argument(metavar="QUEUE", show_default=False)] = None
-) -> None:
-    """List the queues, or show how one of them is doing."""
-    run = connect.run_of(ctx)
-    if name is not None:
-        return _show_overview(run.screen, name, run.client.queue(name))
-    settings = run.client.queues()
-    run.screen.json({"queues": [{"queue": each.name, **each.to_json()} for each in settings]})
-    columns = ["queue", "partitions", "priorities", "precise", "retention"]
-    rows = ((q.name, q.partitions, q.priorities, q.precise, options.span_text(q.retention)) for q in settings)
-    return run.screen.table(columns, rows)
-
-
-def pause(ctx: typer.Context, queue: options.Queue) -> None:
-    """Stop a queue's workers from starting jobs."""
-    run = connect.run_of(ctx)
-    _show_control(run.screen, queue, run.client.pause(queue))
-
-
-def resume(ctx: typer.Context, queue: options.Queue) -> None:
-    """Let a queue's workers start jobs again."""
-    run = connect.run_of(ctx)
-    _show_control(run.screen, queue, run.client.resume(queue))
-
-
-def rate(
-    ctx: typer.Context,
-    queue: options.Queue,
-    rate: Annotated[
-        str | None,
-        typer.Argument(metavar="RATE", show_default=False, help="Such as 50/s, 90/m or 200/h; none is no limit."),
-    ] = None,
-) -> None:
-    """Limit how fast a queue's workers start jobs, or show it.
-
-    The rate is that of all its workers together; 0/s lets them start nothing.
-    """
-    run = connect.run_of(ctx)
-    if rate is None:
-        return _show_control(run.screen, queue, run.client.queue(queue).control, changed=False)
-    limit = None if rate == _NO_RATE else queue_settings.Rate.parse(rate)
-    return _show_control(run.screen, queue, run.client.set_rate(queue, limit))
-
-
-def _control_fields(control: Control) -> dict[str, Any]:
-    return {"paused": control.paused, "rate": None if control.rate is None else str(control.rate)}
-
-
-def _show_control(screen: Screen, queue: str, control: Control, *, changed: bool = True) -> None:
-    screen.json({"queue": queue, **_control_fields(control)})
-    state = f"{queue}: {'paused' if control.paused else 'running'}, rate {control.rate or _NO_RATE}"
-    screen.line(f"{state}; its workers follow within 5 s" if changed else state)
-
-
-def _show_overview(screen: Screen, name: str, overview: Overview) -> None:
-    counts = json_of(overview) | _control_fields(overview.control)
-    levels, _ = counts.pop("levels"), counts.pop("control")
-    # Null where it is unknown yet, as in the API's answer.
-    fields = {"queue": name, "next_due": None, "fence_age": None, **counts, **json_of(overview.depth)}
-    levels = levels if len(levels) > 1 else []
-    screen.json(fields | ({"levels": levels} if levels else {}))
-    more = "+" if fields.pop("more_scheduled") else ""
-    screen.record(fields | {"scheduled": f"{overview.scheduled}{more}", "next_due": overview.next_due})
-    if levels:
-        rows = ((number, *level.values()) for number, level in enumerate(levels, start=1))
-        screen.table(["priority", *levels[0]], rows)
-
-
-def _is_confirmed(screen: Screen, preview: Callable[[], bool], question: str, *, apply: bool, yes: bool) -> bool:
-    """Show a preview, unless --yes is given with --apply, and return whether to go on.
+def _is_confirmed(
+    screen: Screen, preview: Callable[[], bool], question: str, *, apply: bool, yes: bool, option: str = "--apply"
+) -> bool:
+    """Show a preview, unless --yes is given with what an option does, and return whether to go on.
 
     `preview` returns whether there is anything to do. Raises typer.BadParameter where nobody can confirm.
     """
     if apply and yes:
         return True
     if apply:
-        screen.check_can_confirm("--apply")
+        screen.check_can_confirm(option)
     return preview() and apply and typer.confirm(question, err=True)
 
 
 # Dead letters.
+OlderThan = Annotated[timedelta | None, options.span_option("Sent longer ago, such as 2h.")]
+YoungerThan = Annotated[timedelta | None, options.span_option("Sent since so long ago.")]
+OfError = Annotated[list[str] | None, typer.Option("--error", metavar="TYPE", help="Of this error; can be repeated.")]
+OfKind = Annotated[
+    list[str] | None, typer.Option("--kind", metavar="KIND", help='Of this kind, "" for none; can be repeated.')
+]
+OfReason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="With this in the reason.", show_default=False)]
+
+
+def dead(
+    ctx: typer.Context,
+    queue: options.Queue,
+    payload: Annotated[bool, typer.Option("--payload", help="Show their payloads too.")] = False,
+    retry_: Annotated[bool, typer.Option("--retry", help="Put them back into the queue.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete them for good.")] = False,
+    yes: Yes = False,
+    older_than: OlderThan = None,
+    younger_than: YoungerThan = None,
+    error: OfError = None,
+    kind: OfKind = None,
+    reason: OfReason = "",
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
+    id: Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; can be repeated.")] = None,
+) -> None:
+    """List a queue's dead letters, retry or delete them.
+
+    What was shown is what is retried or deleted, after a confirmation. Reading hides them from others meanwhile.
+    """
+    run, messages = connect.run_of(ctx), list[QueueMessage]()
+    if retry_ and delete:
+        raise typer.BadParameter("--retry and --delete are both given: give one of them")
+    selected = dead_letters.DeadLetterFilter(
+        errors=frozenset(error or ()),
+        kinds=frozenset(kind or ()),
+        reason=reason,
+        ids=frozenset(id or ()),
+        sent_before=options.before(run.screen.now, older_than, "--older-than"),
+        sent_after=options.before(run.screen.now, younger_than, "--younger-than"),
+    )
+    ends = connect.dead_letters(run.target, queue)
+    # Of what is only listed or deleted, nothing has to fit the queue.
+    rule: dict[str, Any] = {"rule": partial(dead_letters.to_its_queue, levels=len(ends.queues))} if retry_ else {}
+
+    def run_once(act: Callable[[Redrive], RedriveResult], **more: Any) -> RedriveResult:
+        with run.screen.progress(f"reading the dead letters of {queue}") as bar:
+            calls = connect.retrying(retry.Patience())
+            redrive = Redrive(ends, limit=limit, calls=calls, spread=retry.in_lanes, on_progress=bar, **rule, **more)
+            return act(redrive)
+
+    def look() -> bool:
+        result = run_once(Redrive.look, selection=selected, on_selected=messages.append)
+        _show_dead(run.screen, queue, messages, result, payload=payload)
+        return bool(messages)
+
+    what, option = ("Put them back?", "--retry") if retry_ else ("Delete them for good?", "--delete")
+    if not (retry_ or delete):
+        look()
+    elif _is_confirmed(run.screen, look, what, apply=True, yes=yes, option=option):
+        shown = replace(selected, messages=frozenset(each.message_id for each in messages))
+        result = run_once(Redrive.apply if retry_ else Redrive.delete, selection=shown)
+        end_with([_show_changed(run.screen, queue, result, "put back" if retry_ else "deleted")])
+
+
+def _show_dead(
+    screen: Screen, queue: str, messages: Sequence[QueueMessage], result: RedriveResult, *, payload: bool
+) -> None:
+    rows = []
+    for message in sorted(messages, key=lambda each: each.sent):
+        error, kind = dead_letters.group_of(message.message)
+        fields = dead_letters.dead_letter_json(message)
+        content = _payload_of(message.message) if payload else {}
+        screen.json({"queue": queue, **fields, "error": error, "kind": kind or None, **content})
+        screen.ids(fields["id"])
+        row = {"id": fields["id"], "sent": message.sent, "error": error, "kind": kind or None}
+        row |= {name: fields[name] for name in ("attempts", "reason", "key", "tenant")}
+        rows.append(row)
+        if payload:
+            screen.record(row | {name.replace("_", " "): _text_of(value) for name, value in content.items()})
+            screen.line("")
+    if rows and not payload:
+        columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+        screen.table(columns, ([row[name] for name in columns] for row in rows))
+    screen.line(f"{len(rows):,} of {plural(result.there, 'dead letter')} of queue {queue}")
+    _show_hidden(screen, result)
+
+
+def _payload_of(message: Message) -> dict[str, Any]:
+    try:
+        return payload_fields(message.job())
+    except InvalidJob:
+        return {"payload_text": message.body}
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _show_changed(screen: Screen, queue: str, result: RedriveResult, done: str) -> int:
+    reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
+    screen.json({"queue": queue, "wanted": result.selected, done.replace(" ", "_"): result.moved, **reasons})
+    screen.line(f"{result.moved:,} of {plural(result.selected, 'dead letter')} of queue {queue} {done}")
+    _show_staying(screen, result)
+    return AGAIN if result.failed else DONE
+
+
+def _show_staying(screen: Screen, result: RedriveResult) -> None:
+    for reason, count in (*result.stay.items(), *result.failed.items()):
+        screen.line(f"{count:,} stay{'s' if count == 1 else ''}: {reason}")
+
+
+def _show_hidden(screen: Screen, result: RedriveResult) -> None:
+    if result.hidden:
+        more = f"{result.hidden:,} more {'is' if result.hidden == 1 else 'are'} in flight"
+        screen.line(f"{more}, and visible again within {HIDDEN_SECONDS // 60} minutes")
+
+
 def redrive(
     ctx: typer.Context,
-    queue: Annotated[str | None, typer.Argument(metavar="QUEUE", show_default=False)] = None,
+    queue: options.AnyQueue = None,
     parked: Annotated[
         bool, typer.Option("--parked", help="The deployment's parked jobs, in place of a queue's.")
     ] = False,
@@ -122,13 +173,11 @@ def redrive(
     ] = False,
     apply: Apply = False,
     yes: Yes = False,
-    older_than: Annotated[timedelta | None, options.span_option("Sent longer ago, such as 2h.")] = None,
-    younger_than: Annotated[timedelta | None, options.span_option("Sent since so long ago.")] = None,
-    error: Annotated[list[str] | None, typer.Option(metavar="TYPE", help="Of this error; can be repeated.")] = None,
-    kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help='Of this kind, "" for none; can be repeated.')
-    ] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="With this in the reason.", show_default=False)] = "",
+    older_than: OlderThan = None,
+    younger_than: YoungerThan = None,
+    error: OfError = None,
+    kind: OfKind = None,
+    reason: OfReason = "",
     limit: options.Limit = None,
     id: Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; can be repeated.")] = None,
     stacks: Annotated[bool, typer.Option("--stacks", help="Also show a stack trace of each error.")] = False,
@@ -197,13 +246,10 @@ def _show_redriven(
         )
         for line in each.stack.splitlines():
             screen.line(f"    {line}")
-    selected = f"{result.selected} of {result.received} dead letters of {source}"
-    screen.line(f"{selected}: {result.moved} put back" if applied else f"{selected}: --apply puts them back")
-    for reason, count in (*result.stay.items(), *result.failed.items()):
-        screen.line(f"{count} stay: {reason}")
-    if result.hidden:
-        minutes = HIDDEN_SECONDS // 60
-        screen.line(f"{result.hidden} more are in flight, and visible again within {minutes} minutes")
+    selected = f"{result.selected:,} of {plural(result.received, 'dead letter')} of {source}"
+    screen.line(f"{selected}: {result.moved:,} put back" if applied else f"{selected}: --apply puts them back")
+    _show_staying(screen, result)
+    _show_hidden(screen, result)
 
 
 # Tables that were restored to a point in time.
@@ -231,7 +277,8 @@ def restore(
     hand_over_from: Annotated[
         datetime | None,
         options.time_option(
-            "Hand over jobs due from then on; by default those that had not been when the backup was made."
+            "Hand over jobs due from then on; by default those that had not been when the backup was made.",
+            parser=options.ago,
         ),
     ] = None,
     apply: Apply = False,
@@ -280,7 +327,7 @@ def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> N
         screen.table(["queue", *_COLUMNS.values()], ((queue, *its.values()) for queue, its in counts.items()))
     for line in () if applied else UNKNOWN:
         screen.line(line)
-    return screen.line(f"rows: {result.rows}; " + ("taken over" if applied else "--apply takes them over"))
+    return screen.line(f"rows: {result.rows:,}; " + ("taken over" if applied else "--apply takes them over"))
 
 
 # What is wrong with a deployment, and what stands against the next.
@@ -323,7 +370,8 @@ def _show_findings(screen: Screen, report: observation.DoctorReport, *, checks: 
     counts = Counter(finding.severity for finding in report.findings)
     nothing = "nothing is known to be wrong" if report.unseen else "nothing is wrong"
     totals = ", ".join(f"{counts[each]} {each.value}" for each in observation.Severity if counts[each]) or nothing
-    screen.line(f"{totals}; checked {checks - sum(bool(each.needs) for each in report.unseen)} of {checks} things")
+    checked = checks - sum(bool(each.needs) for each in report.unseen)
+    screen.line(f"{totals}; checked {checked} of {plural(checks, 'thing')}")
 
 
 def _show_unchecked(screen: Screen, unchecked: Sequence[observation.Unchecked]) -> None:
@@ -358,7 +406,7 @@ def preflight(
         run.screen.line(f"PROBLEM   {problem.about}: {problem.what}. Do: {problem.do}")
     _show_unchecked(run.screen, report.unseen)
     if report.problems:
-        run.screen.line(f"{len(report.problems)} against deploying {file}")
+        run.screen.line(f"{plural(len(report.problems), 'problem')} against deploying {file}")
     elif report.unseen:
         run.screen.line(f"nothing is known against deploying {file}, but not everything could be checked")
     else:

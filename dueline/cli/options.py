@@ -1,9 +1,8 @@
 """Options and arguments as values: times, spans, payloads."""
 
 import json
-import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,23 +11,20 @@ from urllib.parse import urlsplit
 
 import typer
 
+from dueline.cli import connect
 from dueline.core import instant
+from dueline.core.clock import SystemClock
 from dueline.core.request import json_text
 
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def span(text: str) -> timedelta:
-    """Return the span of time that a text names.
-
-    >>> span("90"), span("1.5h")
-    (datetime.timedelta(seconds=90), datetime.timedelta(seconds=5400))
-    """
-    match = _DELAY.fullmatch(text)
-    if match is None:
-        raise typer.BadParameter(f"{text[:100]!r} is no span of time: it must be seconds, or such as 15m, 2h or 3d")
-    return timedelta(seconds=float(match[1]) * _SECONDS[match[2]])
+    """Return the span of time that a text names."""
+    try:
+        return instant.parse_span(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def span_text(span: timedelta) -> str:
@@ -45,10 +41,12 @@ def span_text(span: timedelta) -> str:
 
 def before(now: datetime, ago: timedelta | None, option: str) -> datetime | None:
     """Return the instant so long ago."""
+    if ago is None:
+        return None
     try:
-        return None if ago is None else now - ago
+        return now - ago
     except OverflowError:
-        raise typer.BadParameter(f"{option} is {ago}: so long ago is before the year 1") from None
+        raise typer.BadParameter(f"{option} is {span_text(ago)}: so long ago is before the year 1") from None
 
 
 def url(text: str | None) -> str | None:
@@ -71,6 +69,25 @@ def moment(text: str) -> datetime:
         return instant.parse(text)
     except ValueError as error:
         raise typer.BadParameter(f"{error}; it must be such as 2027-01-04T09:00:00+01:00") from None
+
+
+def ahead(text: str) -> datetime:
+    """Return the instant that a text names, or that is a span such as 1d ahead."""
+    return _moment(text, 1)
+
+
+def ago(text: str) -> datetime:
+    """Return the instant that a text names, or that was a span such as 1d ago."""
+    return _moment(text, -1)
+
+
+def _moment(text: str, sign: int) -> datetime:
+    if not text.endswith(tuple("wdhms")):
+        return moment(text)
+    try:
+        return SystemClock().now() + sign * span(text)
+    except OverflowError:
+        raise typer.BadParameter(f"{text} from now is outside the years 1 to 9999") from None
 
 
 def payload(text: str) -> object:
@@ -115,9 +132,10 @@ def json_value(content: bytes, what: str) -> object:
     return value
 
 
-def time_option(help: str, *names: str) -> Any:
-    """Return an option that is a time."""
-    return typer.Option(*names, parser=moment, metavar="ISO8601", help=help, show_default=False)
+def time_option(help: str, *names: str, parser: Callable[[str], datetime] = moment) -> Any:
+    """Return an option that is a time; with `ahead` or `ago` as its parser, a span says how far from now."""
+    metavar = "ISO8601" if parser is moment else "ISO8601|SPAN"
+    return typer.Option(*names, parser=parser, metavar=metavar, help=help, show_default=False)
 
 
 def span_option(help: str, *names: str) -> Any:
@@ -126,8 +144,11 @@ def span_option(help: str, *names: str) -> Any:
 
 
 At = Annotated[datetime | None, time_option("When it is due, such as 2027-01-04T09:00:00+01:00.")]
-Delay = Annotated[timedelta | None, span_option("How long until it is due: 90, 15m, 2h, 3d.")]
-Queue = Annotated[str, typer.Argument(metavar="QUEUE", show_default=False)]
+Delay = Annotated[timedelta | None, span_option("How long until it is due: 90, 15m, 1h30m, 3d, 1w.")]
+Queue = Annotated[str, typer.Argument(metavar="QUEUE", show_default=False, autocompletion=connect.complete_queue)]
+AnyQueue = Annotated[
+    str | None, typer.Argument(metavar="QUEUE", show_default=False, autocompletion=connect.complete_queue)
+]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
 Limit = Annotated[int | None, typer.Option(min=1, help="How many at most.")]
 Kind = Annotated[str | None, typer.Option(help="Which handler of the queue runs it, such as welcome.")]

@@ -22,9 +22,9 @@ from dueline.schedules.rule import MOST_RUNS, Rule, shown_runs
 if TYPE_CHECKING:
     from dueline.config.deployment import SchedulesFile
 
-From = Annotated[datetime, options.time_option("Times from then on.", "--from")]
-To = Annotated[datetime, options.time_option("Times before then.", "--to")]
-Before = Annotated[datetime | None, options.time_option("Runs before then.")]
+From = Annotated[datetime, options.time_option("Times from then on, such as 1w ago.", "--from", parser=options.ago)]
+To = Annotated[datetime, options.time_option("Times before then.", "--to", parser=options.ago)]
+Before = Annotated[datetime | None, options.time_option("Runs before then.", parser=options.ago)]
 Most = Annotated[int, typer.Option(min=1, max=100, help="How many at most.")]
 Call = Annotated[
     str | None, typer.Option("--idempotency-key", help="The name of this call: repeated with it, nothing runs twice.")
@@ -52,7 +52,7 @@ Name = Annotated[str, typer.Argument(metavar="SCHEDULE", show_default=False)]
 Cron = Annotated[
     str | None, typer.Argument(metavar="RULE", show_default=False, help="A cron expression of five fields.")
 ]
-Every = Annotated[timedelta | None, options.span_option("In place of RULE: how often, such as 15m or 2h.")]
+Every = Annotated[timedelta | None, options.span_option("In place of RULE: how often, such as 15m, 1h30m or 1w.")]
 Zone = Annotated[str, typer.Option(metavar="ZONE", help="The IANA time zone of RULE.")]
 Payload = Annotated[str, typer.Option(metavar="JSON", help="Of each run; - reads stdin, @name a file.")]
 Start = Annotated[datetime | None, options.time_option("The first run is not before it.")]
@@ -81,6 +81,7 @@ def list_(ctx: typer.Context, queue: options.Queue, limit: options.Limit = None)
     rows = []
     for each in run.screen.track("listing", schedules):
         run.screen.json(schedule_fields(each))
+        run.screen.ids(each.name)
         following = each.next[0].scheduled_for if each.next else None
         rows.append((each.name, rule_of(each), state_of(each), following, each.owner))
     run.screen.table(["schedule", "runs", "state", "next", "owner"], rows)
@@ -134,6 +135,7 @@ def history(ctx: typer.Context, queue: options.Queue, name: Name, most: Most = 1
 
 def _show_submitted(run: connect.CommandRun, submitted: Sequence[SubmittedRun]) -> None:
     run.screen.json(*map(screen.json_of, submitted))
+    run.screen.ids(*(each.id for each in submitted))
     run.screen.table(["for", "id"], ((each.scheduled_for, each.id) for each in submitted))
 
 
@@ -227,7 +229,7 @@ def preview(
     cron: Cron = None,
     zone: Zone = "UTC",
     every: Every = None,
-    since: Annotated[datetime | None, options.time_option("By default, now.", "--from")] = None,
+    since: Annotated[datetime | None, options.time_option("By default, now.", "--from", parser=options.ahead)] = None,
     count: Annotated[int, typer.Option(min=1, max=MOST_RUNS, help="How many runs.")] = 10,
 ) -> None:
     """Show the next runs of a rule, without a deployment."""
@@ -377,7 +379,7 @@ def _show(run: connect.CommandRun, steps: Sequence[Step], *, dry_run: bool) -> N
         columns = ["action", "schedule", "what"]
         run.screen.table(columns, ((step.action, f"{step.queue}/{step.name}", step.summary) for step in shown))
     counts = Counter(step.action for step in steps)
-    totals = ", ".join(f"{counts[action]} {words}" for action, words in _ACTIONS.items() if counts[action])
+    totals = ", ".join(f"{counts[action]:,} {words}" for action, words in _ACTIONS.items() if counts[action])
     run.screen.line(totals or "there are no schedules, neither in the file nor of its owner")
 
 
@@ -401,7 +403,7 @@ def _carried_out(run: connect.CommandRun, steps: Sequence[Step]) -> list[int]:
     tracked = run.screen.track("applying", changes, of=len(changes))
     codes = [_carry_out(run, step) for step in tracked]
     if changes:
-        run.screen.line(f"{codes.count(screen.DONE)} of {len(changes)} done")
+        run.screen.line(f"{codes.count(screen.DONE):,} of {len(changes):,} done")
     return codes
 
 

@@ -68,19 +68,33 @@ def _message_of(error: DuelineError) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Screen:
-    """Shows results on stdout: `json` to machines, all else to people. Errors and notes go to stderr."""
+    """Shows results on stdout: `json` to machines, `ids` alone if it is `quiet`, all else to people.
+
+    Errors and notes go to stderr.
+    """
 
     as_json: bool
     now: datetime
+    quiet: bool = False
+
+    @property
+    def shows_text(self) -> bool:
+        """Whether people are to read what it shows."""
+        return not (self.as_json or self.quiet)
 
     def json(self, *values: object, to_stderr: bool = False) -> None:
         """Write values as JSON, one a line."""
         for value in values if self.as_json else ():
             typer.echo(json.dumps(value), err=to_stderr)
 
+    def ids(self, *ids: str | None) -> None:
+        """Write ids alone, one a line, if nothing else is wanted."""
+        for id in filter(None, ids) if self.quiet else ():
+            typer.echo(printable(id))
+
     def line(self, text: str) -> None:
         """Write one line."""
-        if not self.as_json:
+        if self.shows_text:
             typer.echo(printable(text))
 
     def note(self, text: str) -> None:
@@ -96,16 +110,22 @@ class Screen:
             self.line(f"{name:{width}}  {text}")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Show a table."""
-        if self.as_json:
+        """Show a table, with columns of numbers to the right."""
+        if not self.shows_text:
             return
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for column in columns:
-            table.add_column(column, overflow="fold")
-        for row in rows:
+        table, cells = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0)), [*rows]
+        for number, column in enumerate(columns):
+            is_of_numbers = cells and all(type(row[number]) is int for row in cells)
+            table.add_column(column, overflow="fold", justify="right" if is_of_numbers else "left")
+        for row in cells:
             table.add_row(*map(self._text, row))
         width = None if _is_terminal(sys.stdout) else _WIDE
         Console(width=width, markup=False, emoji=False, highlight=False).print(table)
+
+    def clear(self) -> None:
+        """Clear a terminal."""
+        if self.shows_text:
+            Console().clear()
 
     def error(self, error: BaseException, **about: Any) -> int:
         """Report an error on stderr; return its exit code."""
@@ -128,7 +148,7 @@ class Screen:
 
     def check_can_confirm(self, option: str) -> None:
         """Raise typer.BadParameter where nobody can confirm what an option does."""
-        if self.as_json or not can_confirm():
+        if not (self.shows_text and can_confirm()):
             raise typer.BadParameter(
                 f"{option} needs a confirmation, which only a person at a terminal can give: add --yes"
             )
@@ -136,6 +156,10 @@ class Screen:
     def _text(self, value: object) -> str:
         if isinstance(value, datetime):
             return f"{value.astimezone():%Y-%m-%d %H:%M:%S %Z} ({relative(value - self.now)})"
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, int):
+            return f"{value:,}"
         return "" if value is None else printable(str(value))
 
 
@@ -162,6 +186,15 @@ def end_with(codes: Iterable[int]) -> None:
         raise typer.Exit(code)
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> plural(1, "line"), plural(3500, "line")
+    ('1 line', '3,500 lines')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def relative(away: timedelta) -> str:
     """Return how far a time is away.
 
@@ -172,7 +205,7 @@ def relative(away: timedelta) -> str:
     if seconds < 1:
         return "now"
     unit, name = next((unit, name) for most, unit, name in _UNITS if seconds < most)
-    far = f"{seconds / unit:.0f} {name}"
+    far = f"{seconds / unit:,.0f} {name}"
     return f"in {far}" if away > timedelta(0) else f"{far} ago"
 
 

@@ -208,7 +208,7 @@ class Schedules:
         name: str,
         cron: str | None = None,
         *,
-        every: timedelta | float | None = None,
+        every: timedelta | float | str | None = None,
         zone: str = "UTC",
         payload: object = None,
         start: datetime | None = None,
@@ -217,7 +217,7 @@ class Schedules:
         kind: str | None = None,
         tenant: str | None = None,
         priority: int = 1,
-        jitter: timedelta | float = 0,
+        jitter: timedelta | float | str = 0,
         catch_up: Literal["latest", "none", "all"] = "latest",
         overlap: Literal["allow", "skip"] = "allow",
         owner: str | None = None,
@@ -227,10 +227,10 @@ class Schedules:
     ) -> Schedule:
         """Create a schedule, or change it to this as a whole; return it. One that is so already stays as it is.
 
-        It runs by `cron` in a `zone`, or `every` so often: 60 s at least, a timedelta or seconds. Each run is a job of
-        that payload, kind, tenant and priority. A paused schedule stays paused. With `only_new`, one that is there
-        raises ScheduleChanged, even an identical one. Raises InvalidSchedule, QueueNotFound, TooManySchedules,
-        TooManyChanges or ScheduleChanged.
+        It runs by `cron` in a `zone`, or `every` so often: 60 s at least, a timedelta, seconds or such as "15m". Each
+        run is a job of that payload, kind, tenant and priority. A paused schedule stays paused. With `only_new`,
+        one that is there raises ScheduleChanged, even an identical one. Raises InvalidSchedule, QueueNotFound,
+        TooManySchedules, TooManyChanges or ScheduleChanged.
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"kind": kind, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
@@ -238,7 +238,7 @@ class Schedules:
         body = _json_of({**rule, **job, **rest}, default=self._default, payload=payload)
         if only_new:
             return self._create(self._path_of(name), body, if_match)
-        return self._send("PUT", self._path_of(name), body, read=Schedule.of, headers=_matching(if_match))
+        return self._change("PUT", self._path_of(name), body, if_match=if_match)
 
     def get(self, name: str) -> Schedule:
         """Return a schedule. Raises ScheduleNotFound or QueueNotFound."""
@@ -249,15 +249,15 @@ class Schedules:
 
         Raises ScheduleNotFound or ScheduleChanged.
         """
-        return self._send("POST", f"{self._path_of(name)}/pause", read=Schedule.of, headers=_matching(if_match))
+        return self._change("POST", f"{self._path_of(name)}/pause", if_match=if_match)
 
     def resume(self, name: str, *, if_match: str | None = None) -> Schedule:
         """Let a paused schedule make runs again, and return it. Nothing is caught up. Raises as `pause` does."""
-        return self._send("POST", f"{self._path_of(name)}/resume", read=Schedule.of, headers=_matching(if_match))
+        return self._change("POST", f"{self._path_of(name)}/resume", if_match=if_match)
 
     def delete(self, name: str, *, if_match: str | None = None) -> Schedule:
         """Delete a schedule: it makes no runs after `effective_from`. Return how it was. Raises as `pause` does."""
-        return self._send("DELETE", self._path_of(name), read=Schedule.of, headers=_matching(if_match))
+        return self._change("DELETE", self._path_of(name), if_match=if_match)
 
     def run(
         self, name: str, *, payload: object = ..., idempotency_key: str | None = None, if_match: str | None = None
@@ -305,7 +305,7 @@ class Schedules:
         self,
         cron: str | None = None,
         *,
-        every: timedelta | float | None = None,
+        every: timedelta | float | str | None = None,
         zone: str = "UTC",
         start: datetime | None = None,
         end: datetime | None = None,
@@ -325,6 +325,22 @@ class Schedules:
     def _page(self, after: str) -> tuple[Sequence[Schedule], str]:
         query = {"limit": str(_PAGE_SIZE), **({"next": after} if after else {})}
         return self._send("GET", f"{self._path}?{urlencode(query)}", read=_page_of)
+
+    def _change(self, method: str, path: str, body: str | None = None, *, if_match: str | None) -> Schedule:
+        """Change a schedule. One that is so already, though its etag is another, may be so by an earlier try."""
+        tries = counted()
+
+        def change() -> Schedule:
+            is_retry = next(tries) > 0
+            answer = self._request(method, path, body, headers=_matching(if_match))
+            schedule = Schedule.of(answer)
+            matches = if_match in (None, "*") or schedule.etag in str(if_match).split(",")
+            if answer.get("changed") is False and not (matches or is_retry):
+                now = f"schedule {schedule.queue}/{schedule.name} is {schedule.etag} now"
+                raise ScheduleChanged(f"{now}, and if_match is {shown(if_match)}: read it again")
+            return schedule
+
+        return self._calls.run(change)
 
     def _create(self, path: str, body: str, if_match: str | None) -> Schedule:
         """Create a schedule. One that an earlier try made, whose response was lost, counts as created."""
@@ -405,10 +421,12 @@ def _aware(name: str, value: object) -> datetime:
 
 
 def _whole_seconds(name: str, value: object) -> int:
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if not isinstance(seconds, bool) and isinstance(seconds, int | float) and float(seconds).is_integer():
-        return int(seconds)
-    raise InvalidSchedule(f"{name} is {shown(value)}: it must be a timedelta, or a number, of whole seconds")
+    with suppress(ValueError):
+        seconds = instant.seconds(value)
+        if type(seconds) is int:
+            return seconds
+    must = "a timedelta, or a number, of whole seconds, or such as 15m, 1h30m, 3d or 1w"
+    raise InvalidSchedule(f"{name} is {shown(value)}: it must be {must}")
 
 
 def paginate(read_page: Callable[[str], tuple[Sequence[A], str]]) -> Iterator[A]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from dueline.config.yaml_file import none_is_empty, of_form
+from dueline.core import instant
 from dueline.core.job import MAX_PRIORITY, MAX_RETENTION, SCHEDULE_NAME
 from dueline.core.queue_settings import (
     JOBS_PER_PARTITION,
@@ -38,14 +39,12 @@ def _text(moment: Any) -> Any:
     return moment.isoformat() if isinstance(moment, date) else moment
 
 
-def _seconds(span: Any) -> Any:
-    """Refuse a span as the command line takes it, and say how it is given here."""
-    if isinstance(span, str):
-        raise ValueError("must be in seconds, a number without quotes or a unit, such as 900")
-    return span
-
-
 _Instant = Annotated[str | None, BeforeValidator(_text)]
+_SpanText = Annotated[str, Field(pattern=instant.SPAN_PATTERN)]
+_FromAMinute = Annotated[int, Field(ge=60)]
+_FromZero = Annotated[int, Field(ge=0)]
+_Interval = Annotated[_FromAMinute, BeforeValidator(instant.seconds, json_schema_input_type=_FromAMinute | _SpanText)]
+_Spread = Annotated[_FromZero, BeforeValidator(instant.seconds, json_schema_input_type=_FromZero | _SpanText)]
 
 
 class ScheduleConfig(BaseModel):
@@ -58,8 +57,9 @@ class ScheduleConfig(BaseModel):
     cron: str | None = Field(
         default=None, description="Five fields: minute, hour, day of month, month, day of week; or `@daily` and such."
     )
-    every: Annotated[int, Field(ge=60), BeforeValidator(_seconds)] | None = Field(
-        default=None, description="Instead of `cron`: seconds between two runs, counted from `start`, or 1970."
+    every: _Interval | None = Field(
+        default=None,
+        description="Instead of `cron`: seconds between two runs, or such as 15m, 1h30m or 1w, from `start`, or 1970.",
     )
     zone: str = Field(default="UTC", description="The IANA time zone of `cron`, such as Europe/Berlin.")
     payload: Any = Field(default=None, description="The payload of each run, 8 KiB at most when compressed.")
@@ -69,8 +69,8 @@ class ScheduleConfig(BaseModel):
     kind: str | None = Field(default=None, description="Which handler of the queue runs its jobs.")
     tenant: str | None = Field(default=None, description="Whose jobs they are.")
     priority: int = Field(default=1, ge=1, le=MAX_PRIORITY, description="The priority of its jobs.")
-    jitter: Annotated[int, BeforeValidator(_seconds)] = Field(
-        default=0, ge=0, description="Seconds over which the runs of schedules are spread."
+    jitter: _Spread = Field(
+        default=0, description="Seconds over which the runs of schedules are spread, or such as 5m."
     )
     catch_up: Annotated[CatchUp, Field(strict=False)] = Field(
         default=CatchUp.LATEST, description="Which missed runs are made."

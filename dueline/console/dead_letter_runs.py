@@ -16,18 +16,15 @@ from starlette.routing import Route
 from dueline.console.backend import Backend
 from dueline.console.queue_views import read_route
 from dueline.console.routing import Refused, make_route, parse_object, refuse_if_read_only, to_problem
-from dueline.core import instant
-from dueline.core.message import ATTEMPTS, ID, KEY, REASON, STACK, TENANT
 from dueline.core.ports import QueueMessage
 from dueline.core.retry import Calls, Patience
 from dueline.core.text import shown
-from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob
 from dueline.operations.dead_letters import (
     SAMPLE_CHARACTERS,
     DeadLetterFilter,
+    dead_letter_json,
     error_groups_json,
-    number,
     reasons_json,
     to_its_queue,
 )
@@ -192,20 +189,9 @@ def _counts(done: RedriveResult) -> dict[str, Any]:
 
 def _sample(received: QueueMessage) -> dict[str, Any]:
     """Return a dead letter's job, why it failed and where, and the beginning of its payload."""
-    attributes, body = received.message.attributes, received.message.body
-    trace = TraceContext.from_headers(attributes)
-    return {
-        "id": attributes.get(ID),
-        "payload": body[:SAMPLE_CHARACTERS],
-        "cut": len(body) > SAMPLE_CHARACTERS,
-        "reason": attributes.get(REASON),
-        "attempts": number(attributes.get(ATTEMPTS)) or None,
-        "stack": attributes.get(STACK),
-        "sent": instant.text(received.sent),
-        "key": attributes.get(KEY),
-        "tenant": attributes.get(TENANT),
-        "trace": trace.parent.split("-")[1] if trace else None,
-    }
+    body = received.message.body
+    payload = {"payload": body[:SAMPLE_CHARACTERS], "cut": len(body) > SAMPLE_CHARACTERS}
+    return dead_letter_json(received) | payload
 
 
 def _limit(body: Body) -> int | None:

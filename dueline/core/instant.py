@@ -1,10 +1,18 @@
-"""Instants: aware, in UTC, in whole milliseconds, and as text that sorts in the order of time."""
+"""Instants: aware, in UTC, in whole milliseconds, and as text that sorts in the order of time. Spans as text."""
 
+import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_UNITS = ("weeks", "days", "hours", "minutes", "seconds")
+_NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
+_SPAN = re.compile("".join(f"(?:(?P<{unit}>{_NUMBER}){unit[0]})?" for unit in _UNITS))
+# Nearly that, for schemas.
+SPAN_PATTERN = rf"^({_NUMBER}[wdhms]?)+$"
 
 
 def round_up(at: datetime) -> datetime:
@@ -35,6 +43,32 @@ def parse(iso: str) -> datetime:
     Raises ValueError when it is no such text, has no zone, or lies outside the years 1 to 9999 in UTC.
     """
     return _aware(datetime.fromisoformat(iso))
+
+
+def parse_span(text: str) -> timedelta:
+    """Return the span of time that a text names: seconds, or numbers with units from weeks to seconds.
+
+    >>> [str(parse_span(text)) for text in ("90", "1.5h", "1h30m", "1w")]
+    ['0:01:30', '1:30:00', '1:30:00', '7 days, 0:00:00']
+    """
+    match = _SPAN.fullmatch(f"{text}s" if re.fullmatch(_NUMBER, text) else text)
+    if match and text:
+        with suppress(OverflowError):
+            return timedelta(**{unit: float(number) for unit, number in match.groupdict().items() if number})
+    raise ValueError(f"{text[:100]!r} is no span of time: it must be seconds, or such as 15m, 1h30m, 3d or 1w")
+
+
+def seconds(span: Any) -> Any:
+    """Return the seconds of a span that is a text or a timedelta, as an int where they are whole; all else as it is.
+
+    Raises ValueError for a text that is no span.
+
+    >>> seconds("15m"), seconds(timedelta(seconds=60)), seconds(0.5), seconds(None)
+    (900, 60, 0.5, None)
+    """
+    span = parse_span(span) if isinstance(span, str) else span
+    span = span.total_seconds() if isinstance(span, timedelta) else span
+    return int(span) if isinstance(span, float) and span.is_integer() else span
 
 
 def epoch_ms(at: datetime) -> int:

@@ -13,14 +13,17 @@ from dueline.core.message import (
     ERROR,
     EXPIRES,
     ID,
+    KEY,
     KIND,
     OFFLOADED_BYTES,
     PRIORITY,
     REASON,
     STACK,
+    TENANT,
     Message,
 )
 from dueline.core.ports import Pointer, QueueMessage
+from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob, JobNotFound
 
 # The group of a job that SQS itself moved, after the last receive that it allows.
@@ -48,9 +51,9 @@ class DeadLetterFilter:
     """Selects dead letters: those to which every given condition applies.
 
     `errors` are as dead letters are shown (see `error_of`), `kinds` those of their jobs, "" without one, and `groups`
-    errors with a kind each, as they are counted. `reason` is a part of the reason's text, `ids` are job ids, and
-    `queue` is the jobs' queue. `sent_before` and `sent_after` limit when the message was sent; SQS keeps that time when
-    it moves a message to the dead-letter queue itself.
+    errors with a kind each, as they are counted. `reason` is a part of the reason's text, `ids` are job ids,
+    `messages` ids of SQS, and `queue` is the jobs' queue. `sent_before` and `sent_after` limit when the message was
+    sent; SQS keeps that time when it moves a message to the dead-letter queue itself.
     """
 
     errors: frozenset[str] = frozenset()
@@ -58,6 +61,7 @@ class DeadLetterFilter:
     groups: frozenset[tuple[str, str]] = frozenset()
     reason: str = ""
     ids: frozenset[str] = frozenset()
+    messages: frozenset[str] = frozenset()
     queue: str | None = None
     sent_before: datetime | None = None
     sent_after: datetime | None = None
@@ -71,6 +75,7 @@ class DeadLetterFilter:
             and (not self.groups or (error, kind) in self.groups)
             and self.reason in attributes.get(REASON, "")
             and (not self.ids or attributes.get(ID) in self.ids)
+            and (not self.messages or arrival.message_id in self.messages)
             and (self.queue is None or _queue_of(arrival.message) == self.queue)
             and (self.sent_before is None or arrival.sent < self.sent_before)
             and (self.sent_after is None or arrival.sent > self.sent_after)
@@ -203,6 +208,22 @@ class ErrorGroups:
 def _sample(arrival: QueueMessage) -> QueueMessage:
     # One character more says that there are more.
     return replace(arrival, message=replace(arrival.message, body=arrival.message.body[: SAMPLE_CHARACTERS + 1]))
+
+
+def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:
+    """Return a dead letter's job and why it failed, without its payload."""
+    attributes = arrival.message.attributes
+    trace = TraceContext.from_headers(attributes)
+    return {
+        "id": attributes.get(ID),
+        "reason": attributes.get(REASON),
+        "attempts": number(attributes.get(ATTEMPTS)) or None,
+        "stack": attributes.get(STACK),
+        "sent": instant.text(arrival.sent),
+        "key": attributes.get(KEY),
+        "tenant": attributes.get(TENANT),
+        "trace": trace.parent.split("-")[1] if trace else None,
+    }
 
 
 def error_groups_json(groups: Iterable[ErrorGroup], *, with_stacks: bool = False) -> list[dict[str, Any]]:

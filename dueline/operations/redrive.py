@@ -107,7 +107,8 @@ class Redrive:
 
     So a job that fails again at once is not put back twice. `rule` returns the message to put back, `limit` is how many
     at most; `most` is how many are received at most, whether or not they can be put back. `spread` runs several calls
-    at once; each is retried as `calls` says. `on_progress` gets the number of messages received so far, and of all.
+    at once; each is retried as `calls` says. `on_progress` gets the number of messages received so far, and of all,
+    `on_selected` each message that is selected.
     Raises QueueNotFound, or what the last attempt raised.
     """
 
@@ -122,11 +123,12 @@ class Redrive:
         most: int | None = None,
         spread: ParallelMap = map,
         on_progress: Callable[[int, int], None] = lambda _done, _of: None,
+        on_selected: Callable[[QueueMessage], object] = lambda _: None,
     ) -> None:
         self._dead_letters, self._queues, self._payloads = ends.dead_letters, ends.queues, ends.payloads
         self._rule, self._calls, self._spread = rule, calls, spread
         self._selection, self._limit, self._most = selection or DeadLetterFilter(), limit, most
-        self._on_progress = on_progress
+        self._on_progress, self._on_selected = on_progress, on_selected
         self._progress = _Progress()
 
     def look(self) -> RedriveResult:
@@ -192,6 +194,7 @@ class Redrive:
             if self._has_enough or not self._selection.has(arrival):
                 continue
             self._progress.selected.add(arrival)
+            self._on_selected(arrival)
             try:
                 chosen.append(_DeadLetter(arrival, self._rule(arrival.message)))
             except InvalidJob as error:

@@ -54,7 +54,7 @@ class ScheduleRequests:
             case [_, "queues", queue, "schedules", name, *what]:
                 changed = self._changed(what[0] if what else method, queue, name, fields, headers)
                 self._deployment.settle()
-                return self._fields(changed.head)
+                return {**self._fields(changed.head), "changed": changed.is_changed}
         raise ValueError(f"there is no request {method} {path}")
 
     def _changed(self, what: str, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]) -> Changed:

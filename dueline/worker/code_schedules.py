@@ -4,11 +4,12 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from dueline.core import instant
 from dueline.core.job import checked_schedule_name
 from dueline.errors import RETRYABLE, InvalidSchedule, ScheduleChanged
 from dueline.worker.delivery import ReceivedJob
@@ -93,7 +94,9 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
 
 
 def _span(seconds: object) -> object:
-    """Return a number of seconds as a timedelta, and all else as it is."""
+    """Return a number of seconds, or a text such as 15m, as a timedelta, and all else as it is."""
+    with suppress(ValueError):
+        seconds = instant.seconds(seconds)
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
 

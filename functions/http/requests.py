@@ -98,6 +98,8 @@ Kind = Annotated[str, Field(json_schema_extra={"pattern": f"^{KIND}$"})]
 ExistsRule = Annotated[str, BeforeValidator(_exists_rule), Field(json_schema_extra={"enum": [*IfExists]})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(_integral)]
+_SPAN = Annotated[str, Field(json_schema_extra={"pattern": instant.SPAN_PATTERN})]
+Duration = Annotated[int, BeforeValidator(instant.seconds, json_schema_input_type=int | _SPAN)]
 Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
 RateText = Annotated[str, BeforeValidator(_rate), Field(json_schema_extra={"pattern": "^(0?[0-9]{1,5}|100000)/[smh]$"})]
 _WITH_PAYLOAD: JsonDict = {"required": ["payload"]}

@@ -21,7 +21,7 @@ from dueline.schedules.head import Head
 from dueline.schedules.queries import MOST_HEADS, MOST_RUNS, RunRecord, RunState, ScheduleList
 from dueline.schedules.rule import Rule
 from functions.http.answers import Instant, OutcomeAnswer, Positive, PriorityLevel
-from functions.http.requests import STRICT, At, Integer, Kind, Priority, Tenant, whole_number
+from functions.http.requests import STRICT, At, Duration, Integer, Kind, Priority, Tenant, whole_number
 
 _ONE_OF: JsonDict = {"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
 _WITH_START: JsonDict = {"dependentRequired": {"count": ["start"]}}
@@ -35,13 +35,13 @@ Seconds: TypeAlias = Annotated[int, Field(ge=0)]
 
 
 class RuleFields(BaseModel):
-    """When a schedule runs: by `cron` in a `zone`, or `every` so many seconds."""
+    """When a schedule runs: by `cron` in a `zone`, or `every` so often."""
 
     # Nobody reads the default of a field that is not given: what counts is whether it is there.
     cron: str = Field(default_factory=str)
     """Five fields: minute, hour, day of month, month, day of week; or `@daily` and the like."""
-    every: Integer = Field(default_factory=int, json_schema_extra={"minimum": 60, "maximum": _LONGEST})
-    """Seconds from one run to the next, counted from `start`, without it from 1970."""
+    every: Duration = Field(default_factory=int, json_schema_extra={"minimum": 60, "maximum": _LONGEST})
+    """Seconds from one run to the next, or such as `15m`, `1h30m` or `1w`, counted from `start`, or 1970."""
     zone: str = "UTC"
     """The IANA time zone in which `cron` names times."""
     start: str = Field(default_factory=str, json_schema_extra=_INSTANT)
@@ -65,9 +65,9 @@ class ScheduleBody(RuleFields):
     """Whose jobs they are."""
     priority: Priority = 1
     """The priority of its jobs, 1 the most urgent."""
-    jitter: Integer = Field(default=0, json_schema_extra={"minimum": 0})
-    """Seconds over which schedules are spread: each run of this one is later by the same part of them. At most the
-    shortest time between two runs."""
+    jitter: Duration = Field(default=0, json_schema_extra={"minimum": 0})
+    """Seconds, or such as `5m`, over which schedules are spread: each run of this one is later by the same part of
+    them. At most the shortest time between two runs."""
     catch_up: str = Field(default=CatchUp.LATEST.value, json_schema_extra=_CATCH_UP)
     """Which runs are made up for that were missed while Dueline stood still: the `latest`, `none`, or `all`, the last
     100 within a day."""
@@ -203,6 +203,9 @@ class ScheduleAnswer(RuleAnswer):
     """What `If-Match` takes, as the header `ETag`."""
     next: list[NextRun]
     """The next 5 runs."""
+    changed: NotRequired[bool]
+    """Of a change: whether it changed anything. A schedule that was so already stays as it is, whatever `If-Match`
+    has: a repeated change is not refused."""
 
 
 class SchedulesPage(TypedDict):
@@ -264,8 +267,9 @@ class History(TypedDict):
     """The latest first."""
 
 
-def schedule_answer(head: Head, *, now: datetime) -> ScheduleAnswer:
-    return cast("ScheduleAnswer", answers.schedule_fields(head, now=now))
+def schedule_answer(head: Head, *, now: datetime, changed: bool | None = None) -> ScheduleAnswer:
+    fields = answers.schedule_fields(head, now=now)
+    return cast("ScheduleAnswer", fields if changed is None else {**fields, "changed": changed})
 
 
 def next_runs(rule: Rule, *, after: datetime, limit: int = answers.NEXT_RUNS) -> list[NextRun]:

@@ -190,10 +190,13 @@ class ScheduleRoutes:
         if changed.is_changed:
             caller = self._app.current_event.request_context.authorizer.iam.user_arn
             record_schedule(action, changed, caller=caller)
-        return self._schedule(changed.head, HTTPStatus.CREATED if changed.is_new else HTTPStatus.OK)
+        status = HTTPStatus.CREATED if changed.is_new else HTTPStatus.OK
+        return self._schedule(changed.head, status, changed=changed.is_changed)
 
-    def _schedule(self, head: Head, status: HTTPStatus = HTTPStatus.OK) -> Response[models.ScheduleAnswer]:
-        answer = models.schedule_answer(head, now=self._resources.clock.now())
+    def _schedule(
+        self, head: Head, status: HTTPStatus = HTTPStatus.OK, *, changed: bool | None = None
+    ) -> Response[models.ScheduleAnswer]:
+        answer = models.schedule_answer(head, now=self._resources.clock.now(), changed=changed)
         return Response(status_code=status, content_type="application/json", body=answer, headers={"ETag": head.etag})
 
 

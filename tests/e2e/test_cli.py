@@ -117,4 +117,8 @@ def test_parked_jobs_are_put_back(shell: Shell, emulator: Emulator, endpoints: E
 
 def test_what_is_not_there_exits_3(shell: Shell) -> None:
     shell("dueline queues nothing", code=3)
-    shell("dueline --name nowhere redrive --parked", code=3)
+    shell("DUELINE_URL= dueline --name nowhere redrive --parked", code=3)
+
+
+def test_name_that_is_not_the_urls_is_refused(shell: Shell) -> None:
+    shell("dueline --name nowhere redrive --parked", code=2)

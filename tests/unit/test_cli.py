@@ -25,10 +25,12 @@ import pytest
 from typer.testing import CliRunner
 
 from dueline import Client, Patience
-from dueline.cli import connect, schedule_commands, screen
+from dueline.cli import connect, options, schedule_commands, screen
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
-from dueline.core.message import ERROR, ID, KIND, REASON, STACK, Message
+from dueline.core.clock import SystemClock
+from dueline.core.message import ATTEMPTS, ERROR, ID, KIND, REASON, STACK, Message
+from dueline.core.ports import Pointer
 from dueline.errors import ERRORS
 from dueline.operations.redrive import RedriveQueues
 from dueline.testing import MemoryQueue, VirtualClock
@@ -213,6 +215,105 @@ def documents(text):
 def test_help_has_an_example(name):
     result = typed(*name.split(), "--help")
     assert (result.exit_code, f"For example: dueline {name}" in result.stdout) == (0, True)
+    assert typed(*name.split(), "-h").stdout == result.stdout
+
+
+def completed(words, monkeypatch):
+    """Return what bash would offer for the last of these words."""
+    monkeypatch.setenv("_DUELINE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    result = typed()
+    return result.stdout.split(), result.stderr
+
+
+def test_shell_completes_commands_and_names_of_queues(api_server, monkeypatch):
+    assert completed("dueline res", monkeypatch) == (["reschedule", "resume", "restore"], "")
+    settings = {"partitions": 1, "retention": 60, "precise": False, "priorities": 1, "track": False}
+    queues = [{"queue": name, **settings} for name in ("emails", "events", "invoices")]
+    api_server.queues_reply = json_reply({"queues": queues})
+    for command in ("pause", "queues", "dead", "redrive", "schedules list"):
+        assert completed(f"dueline --url {api_server.url} {command} e", monkeypatch) == (["emails", "events"], "")
+    api_server.queues_reply = problem_reply(403, "forbidden")
+    assert completed(f"dueline --url {api_server.url} pause e", monkeypatch) == ([], "")
+
+
+def test_shell_gets_a_script_of_completion():
+    result = typed("--show-completion", "bash")
+    assert (result.exit_code, "_DUELINE_COMPLETE=complete_bash" in result.stdout) == (0, True)
+
+
+def test_name_of_another_deployment_than_the_url_is_refused(api_server, monkeypatch):
+    api_server.queues_reply = json_reply({"queues": []})
+    monkeypatch.setenv("DUELINE_URL", api_server.url)
+    refused = typed("--name", "shop", "queues")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"dueline: --name is 'shop', but DUELINE_URL is '{api_server.url}': unset it")
+    assert typed("queues").exit_code == typed("--name", "shop", "--url", api_server.url, "queues").exit_code == 0
+    monkeypatch.setenv("DUELINE_NAME", "shop")
+    assert typed("--name", "shop", "queues").exit_code == typed("queues").exit_code == 0
+    assert typed("--name", "bank", "queues").exit_code == 2
+
+
+def test_name_and_the_function_of_another_deployment_are_refused(monkeypatch):
+    function = "arn:aws:lambda:eu-west-1:111122223333:function:shop-api"
+    monkeypatch.setattr(connect, "client", lambda _: Mock(queues=list))
+    Path("queues.yaml").write_text("name: bank\nqueues: {emails: {schedules: {a: {every: 60}}}}")
+    monkeypatch.setenv("DUELINE_URL", function)
+    refused = typed("--name", "bank", "queues")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        f"dueline: --name is 'bank', but the URL is '{function}', no function bank-api\n",
+    )
+    assert typed("schedules", "apply", "queues.yaml").exit_code == typed("--name", "sho", "queues").exit_code == 2
+    assert typed("--name", "shop", "queues").exit_code == typed("queues").exit_code == 0
+
+
+def test_spans_are_ahead_or_ago(monkeypatch):
+    monkeypatch.setattr(options, "SystemClock", lambda: VirtualClock(NOW))
+    assert options.ahead("1d") - NOW == NOW - options.ago("1d") == timedelta(days=1)
+    assert options.ago("1w2h") == NOW - timedelta(days=7, hours=2)
+    assert options.ahead(NOW.isoformat()) == options.ago(NOW.isoformat()) == NOW
+
+
+@pytest.mark.parametrize(
+    ("command", "sent"),
+    [
+        ("jobs emails --from 1d", ["from=2026-11-22T07%3A05%3A00.000Z"]),
+        ("jobs emails --to 1h30m", ["to=2026-11-21T08%3A35%3A00.000Z"]),
+        ("schedules history emails a --before 1w", ["before=2026-11-14T07%3A05%3A00.000Z"]),
+        ("schedules backfill emails a --from 2d --to 1d", ["2026-11-19T07:05:00+00:00", "2026-11-20T07:05:00+00:00"]),
+    ],
+)
+def test_times_may_be_spans(api_server, monkeypatch, command, sent):
+    monkeypatch.setattr(options, "SystemClock", lambda: VirtualClock(NOW))
+    api_server.script = [json_reply({"jobs": [], "runs": [], "next": None})]
+    assert typed("--url", api_server.url, *command.split()).exit_code == 0
+    (request,) = api_server.requests
+    assert [each for each in sent if each not in f"{request.path} {request.body.decode()}"] == []
+
+
+def test_watch_shows_queues_until_ctrl_c(api_server, monkeypatch):
+    empty = dict.fromkeys(["waiting", "in_flight", "delayed", "dead"], 0)
+    empty |= {"more_scheduled": False, "next_due": None, "fence_age": 90, "paused": False, "rate": None}
+    overviews = [json_reply({"queue": "emails", "scheduled": number, **empty}) for number in (0, 7)]
+    replies = [problem_reply(503, "unavailable", "away"), *overviews]
+    api_server.script = list(replies)
+    waits = []
+
+    def sleep(_, seconds):
+        waits.append(seconds)
+        if len(waits) == len(replies):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(SystemClock, "sleep", sleep)
+    result = typed("--url", api_server.url, "queues", "emails", "--watch")
+    assert (result.exit_code, result.stderr, waits) == (0, "dueline: away\n", [5, 5, 5])
+    shown = [line.split(maxsplit=1)[1] for line in result.stdout.splitlines() if line.startswith("scheduled")]
+    assert shown == ["0", "7"]
+    assert result.stdout.count("last tick  2 min ago") == 2
+    missing = typed("--url", api_server.url, "queues", "a_b", "--watch")
+    assert (missing.exit_code, len(waits)) == (3, 3)
 
 
 def test_closed_streams_are_no_terminal(monkeypatch):
@@ -336,7 +437,7 @@ def test_redrive_reports_what_sqs_refuses(dead):
     (document,) = documents(result.stdout)
     assert (result.exit_code, document["moved"], document["failed"]) == (1, 3, [{"reason": "no", "count": 1}])
     again = typed("redrive", "emails", "--apply", "--yes")
-    assert (again.exit_code, "1 stay: no" in again.stdout) == (1, True)
+    assert (again.exit_code, "1 stays: no" in again.stdout) == (1, True)
 
 
 def test_redrive_shows_a_stack_of_each_error(dead):
@@ -372,6 +473,47 @@ def test_redrive_shows_and_selects_kinds(dead):
     assert (document["moved"], document["by_error"][0]["kind"]) == (1, "welcome")
     (document,) = documents(typed("redrive", "emails", "--json", "--kind", "").stdout)
     assert document["wanted"] == 4
+
+
+def dead_letter(**fields):
+    message = Message.of(a_job(**fields))
+    return replace(message, attributes=message.attributes | {ERROR: "NoHandler", REASON: "why", ATTEMPTS: "3"})
+
+
+def test_dead_shows_a_payload_as_the_api_does(dead):
+    ends, _ = dead
+    place = Pointer(bucket="b", key="k").text
+    messages = [dead_letter(payload='{"to": "ann"}', kind="welcome"), dead_letter(payload=place, offloaded_bytes=7)]
+    ends.dead_letters.send(messages)
+    shown = documents(typed("dead", "emails", "--error", "NoHandler", "--payload", "--json").stdout)
+    assert [(each["kind"], each["attempts"]) for each in shown] == [("welcome", 3), (None, 3)]
+    places = [{name: each[name] for name in each if name.startswith("payload")} for each in shown]
+    assert places == [{"payload": {"to": "ann"}}, {"payload_at": {"bucket": "b", "key": "k", "bytes": 7}}]
+    assert "payload" not in typed("dead", "emails", "--json").stdout
+    table = typed("dead", "emails", "--error", "NoHandler").stdout.splitlines()
+    assert table[0].split() == ["id", "sent", "error", "kind", "attempts", "reason"]
+
+
+def test_dead_deletes_only_what_it_showed(dead, monkeypatch):
+    """What fails while somebody reads the question is neither shown nor deleted."""
+    ends, _ = dead
+
+    def confirm(*_, **__):
+        ends.dead_letters.send([dead_letter()])
+        return True
+
+    monkeypatch.setattr(screen, "can_confirm", lambda: True)
+    monkeypatch.setattr("typer.confirm", confirm)
+    result = typed("dead", "emails", "--delete")
+    assert (result.exit_code, "4 of 4 dead letters of queue emails deleted" in result.stdout) == (0, True)
+    assert ends.dead_letters.depth().waiting == 1
+
+
+def test_dead_reports_what_sqs_refuses(dead):
+    _, wire = dead
+    wire.around = on("emails.send", refusing(lambda message: message.body == "1"))
+    result = typed("dead", "emails", "--retry", "--yes")
+    assert (result.exit_code, result.stdout) == (1, "3 of 4 dead letters of queue emails put back\n1 stays: no\n")
 
 
 def test_interrupted_redrive_shows_the_rest(dead):

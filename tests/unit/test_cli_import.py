@@ -183,7 +183,7 @@ def test_too_long_key_is_refused_at_once(schedule, api_server):
 def test_lines_beyond_memory_are_all_sent(schedule, api_server, monkeypatch):
     monkeypatch.setattr(import_command, "_HELD_BYTES", 100)
     result = schedule("-", "--lines", stdin="".join(f'{{"n": {n}}}\n' for n in range(2000)))
-    assert (result.exit_code, result.stdout) == (0, "scheduled 2000 of 2000\n")
+    assert (result.exit_code, result.stdout) == (0, "scheduled 2,000 of 2,000\n")
     sent = [job["payload"]["n"] for request in api_server.requests for job in request.json["jobs"]]
     assert sorted(sent) == list(range(2000))
 

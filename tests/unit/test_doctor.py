@@ -301,7 +301,7 @@ def test_partial_look_is_no_all_clear(monkeypatch):
     assert answer.exit_code == 6
     first, second, last = answer.stdout.splitlines()
     assert first == "NOT SEEN  all of the log of the function api: not checked"
-    assert (second.strip(), last) == ("it is too long", "nothing is known to be wrong; checked 1 of 1 things")
+    assert (second.strip(), last) == ("it is too long", "nothing is known to be wrong; checked 1 of 1 thing")
 
 
 def test_missing_deployment_exits_with_6(monkeypatch):

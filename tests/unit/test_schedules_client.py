@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -84,6 +85,34 @@ def test_payloads_are_written_with_the_default(api, api_server):
     assert api_server.requests[-1].json == {"payload": [str(END)]}
 
 
+def test_stale_etag_is_refused_though_nothing_would_change(api, schedules):
+    stale = schedules.put("digest", every=600).etag
+    paused = schedules.pause("digest")
+    calls = [schedules.pause, partial(schedules.put, every=600)]
+    for call in calls:
+        with pytest.raises(ScheduleChanged, match=re.escape(f"is {paused.etag} now, and if_match is {stale!r}")):
+            call("digest", if_match=stale)
+        assert call("digest", if_match=paused.etag) == call("digest", if_match="*") == call("digest") == paused
+    resumed = schedules.resume("digest")
+    with pytest.raises(ScheduleChanged):
+        schedules.resume("digest", if_match=paused.etag)
+    schedules.delete("digest")
+    with pytest.raises(ScheduleChanged):
+        schedules.delete("digest", if_match=resumed.etag)
+
+
+def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
+    made, answer = schedules.put("digest", every=600), api.respond
+
+    def lose(request):
+        api.respond = answer
+        answer(request)
+        return DROPPED
+
+    api.respond = lose
+    assert schedules.pause("digest", if_match=made.etag) == schedules.get("digest")
+
+
 def test_another_kind_is_a_change(api, schedules):
     made = schedules.put("digest", **BERLIN, kind="welcome")
     assert schedules.put("digest", **BERLIN, kind="welcome") == made
@@ -100,6 +129,7 @@ def test_rule_round_trips(api, schedules):
     assert (made.every, made.start, made.end, made.count) == (every, start, end, 5)
     assert (made.overlap, made.description, made.payload) == ("skip", "d", None)
     assert schedules.put("beat", every=8 * 3600.0, **rest) == made
+    assert schedules.put("beat", every="7h60m", jitter="0", **rest) == made
 
 
 def test_runs_and_backfills_are_idempotent_by_key(api, schedules):

@@ -39,7 +39,7 @@ def test_schedule_function_gets_its_jobs_alone():
 
 def test_other_jobs_than_a_schedules_have_no_handler():
     worker = Worker()
-    worker.schedule("emails", "digest", every=900)(lambda job: "digest's")
+    worker.schedule("emails", "digest", every="15m")(lambda job: "digest's")
     assert handled(worker, "digest", None, "another") == ["digest's", None, None]
 
 
