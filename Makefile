@@ -8,7 +8,7 @@ AXE := tests/e2e/console/node_modules/ready
 SDK := tests/e2e/node_modules/ready
 MEASURES := $(VENV)/measures
 SITE := $(VENV)/site
-OURS := dueline functions infra local tests
+OURS := dueline local tests
 SELDOM := aws_cdk|awscli|celery|mypy|mypyc|networkx|pip|setuptools|sympy
 TICK ?= fast
 MINUTES ?= 10
@@ -131,7 +131,7 @@ lock: ## Write the hashes of what is pinned: requirements.lock of each requireme
 	done
 	@$(BIN)/uv pip compile --quiet --constraints requirements.txt --python-version 3.13 --python-platform aarch64-manylinux2014 \
 		--only-binary :all: --generate-hashes --no-annotate --custom-compile-command "make lock" \
-		--output-file functions/requirements.lock functions/requirements.txt
+		--output-file dueline/functions/requirements.lock dueline/functions/requirements.txt
 
 audit: $(READY) ## Ask PyPI and npm for known vulnerabilities of what is pinned, and look the workflows over
 	$(BIN)/uv tool run pip-audit==2.10.1 --require-hashes --disable-pip --requirement requirements.lock
@@ -143,7 +143,7 @@ audit: $(READY) ## Ask PyPI and npm for known vulnerabilities of what is pinned,
 schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json, docs/queues.md and docs/licences.md from the code
 	$(BIN)/python -m docs.licences
 	$(BIN)/python -m dueline.config.schema
-	$(BIN)/python -m functions.http.openapi
+	$(BIN)/python -m dueline.functions.http.openapi
 
 golden: $(READY) ## Write again the templates that tests/template compares: read their diff before you commit it
 	$(BIN)/python -m tests.template.test_golden
@@ -169,7 +169,7 @@ $(READY): requirements.lock
 # and what is left out, another third, is imported by one process or none.
 $(COMPILED): $(READY)
 	@$(BIN)/python -m compileall -q -j 0 -x '/($(SELDOM))/' $(VENV)/lib >/dev/null
-	@$(BIN)/python -c 'import infra.stacks'
+	@$(BIN)/python -c 'import dueline.cdk.stacks'
 	@touch $@
 
 $(MEASURES): $(READY) bench/requirements.lock
