@@ -11,8 +11,10 @@ from dueline.config.names import LIVE, Names
 class Arns:
     """The ARNs and URLs of a deployment, in the account and region of a construct's stack."""
 
-    def __init__(self, scope: Construct, *, names: Names) -> None:
+    def __init__(self, scope: Construct, *, names: Names, parameters: Construct | None = None) -> None:
+        """Build them in a scope; what is read of SSM stands in `parameters`, by default in its stack."""
         self._stack = Stack.of(scope)
+        self._parameters = parameters or self._stack
         self._names = names
 
         self.table, self.state, self.once = (
@@ -75,8 +77,8 @@ class Arns:
 
         Without the mark in its description, the CDK's command line deploys a stack with such a parameter each time.
         """
-        parameter = self._stack.node.try_find_child("HttpApiId") or CfnParameter(
-            self._stack,
+        parameter = self._parameters.node.try_find_child("HttpApiId") or CfnParameter(
+            self._parameters,
             "HttpApiId",
             type="AWS::SSM::Parameter::Value<String>",
             default=self._names.api_id_parameter,

@@ -131,7 +131,7 @@ def _with_two_partitions(template: Template) -> Template:
 def test_invalid_queues_yaml_ends_the_app(tmp_path: Path) -> None:
     queues = tmp_path / "queues.yaml"
     queues.write_text("queues:\n  emails:\n    partitions: 0\n")
-    said = r"/queues.yaml: settings that are wrong: 1\n  queues\.emails\.partitions is 0: Input should be greater than .* 1$"
+    said = r"/queues.yaml: settings that are wrong: 1\n  queues\.emails\.partitions is 0: Input should be greater"
     with pytest.raises(SynthesisError, match=said):
         synthesize(queues, out=tmp_path / "cdk.out")
 

@@ -173,13 +173,21 @@ _KINDS: dict[str, tuple[str, Callable[[Arns, PolicyScope], Grants]]] = {
 }
 
 
+def statements_of(
+    kind: str, place: Construct, *, deployment: Deployment, of: PolicyScope, arns: Arns
+) -> list[PolicyStatement]:
+    """Return what the policy of a kind allows, such as `Producer`, the use of the deployment's key included."""
+    _, grants = _KINDS[kind]
+    return with_use_of_key(place, grants(arns, of), deployment=deployment)
+
+
 def add_policies(scope: Construct, *, deployment: Deployment, of: PolicyScope) -> list[ManagedPolicy]:
     """Add the managed policies of a queue, or of a group of queues."""
     return [_managed_policy(scope, kind, deployment, of) for kind in _KINDS]
 
 
 def _managed_policy(scope: Construct, kind: str, deployment: Deployment, of: PolicyScope) -> ManagedPolicy:
-    description, grants = _KINDS[kind]
+    description, _ = _KINDS[kind]
     place = Construct(scope, kind)
     arns = Arns(place, names=of.names)
     policy = ManagedPolicy(
@@ -187,7 +195,7 @@ def _managed_policy(scope: Construct, kind: str, deployment: Deployment, of: Pol
         "Policy",
         managed_policy_name=of.policy(kind.lower()),
         description=description.format(of),
-        statements=with_use_of_key(place, grants(arns, of), deployment=deployment),
+        statements=statements_of(kind, place, deployment=deployment, of=of, arns=arns),
     )
     if kind == "Producer":
         wild = [(method, path) for method, path in of.requests(Caller.PRODUCER) if "*" in method + path]
