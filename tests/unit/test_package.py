@@ -55,10 +55,12 @@ def test_boto3_is_the_only_dependency():
 def test_wheel_has_only_the_typed_package():
     setuptools = PROJECT["tool"]["setuptools"]
     assert setuptools["packages"]["find"] == {"include": ["dueline*"]}
-    assert setuptools["package-data"] == {"dueline": ["py.typed", "console/page/**/*"]}
+    data = ["py.typed", "console/page/**/*", "functions/requirements.lock"]
+    assert setuptools["package-data"] == {"dueline": data}
     assert (ROOT / "dueline" / "py.typed").exists()
-    data = {path for path in (ROOT / "dueline").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    there = {path for path in (ROOT / "dueline").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
     page = ROOT / "dueline" / "console" / "page"
-    others = {str(path.relative_to(ROOT / "dueline")) for path in data if not path.is_relative_to(page)}
-    assert others == {"py.typed"}
-    assert page / "index.html" in data
+    others = {str(path.relative_to(ROOT / "dueline")) for path in there if not path.is_relative_to(page)}
+    # The functions' requirements.txt is what `make lock` makes the lock of.
+    assert others == {"py.typed", "functions/requirements.lock", "functions/requirements.txt"}
+    assert page / "index.html" in there
