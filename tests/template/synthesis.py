@@ -86,13 +86,15 @@ def synthesize(settings: dict[str, Any], directory: Path, *, context: dict[str, 
     Dueline(app, "Dueline", deployment=deployment)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
-    return Assembly(deployment, directory, dict(_templates(directory)))
+    return Assembly(deployment, directory, templates_in(directory))
 
 
-def _templates(directory: Path) -> Iterator[tuple[str, Template]]:
+def templates_in(directory: Path) -> dict[str, Template]:
+    """Return the templates of a cloud assembly, by the names of their files."""
     suffix = ".template.json"
-    for path in directory.glob(f"*{suffix}"):
-        yield path.name.removesuffix(suffix), Template(json.loads(path.read_text()))
+    return {
+        path.name.removesuffix(suffix): Template(json.loads(path.read_text())) for path in directory.glob(f"*{suffix}")
+    }
 
 
 def _short(arn: str) -> str:
