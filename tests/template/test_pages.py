@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aws_cdk
 import pytest
 import yaml
 
@@ -135,9 +137,9 @@ def synthesized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
     """Runs an app's code in a folder of its own; returns the templates by file name."""
 
     def run(code: str) -> dict[str, Template]:
-        monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "cdk.out"))
-        monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps(CONTEXT))
-        monkeypatch.chdir(tmp_path)
+        # The CDK's process, which is one for all tests, has its own environment.
+        of_page = partial(aws_cdk.App, outdir=str(tmp_path / "cdk.out"), context=CONTEXT)
+        monkeypatch.setattr(aws_cdk, "App", of_page)
         exec(code, {})
         return templates_in(tmp_path / "cdk.out")
 
@@ -202,6 +204,7 @@ def test_lambda_page_adds_a_consumer(synthesized: Callable[[str], dict[str, Temp
     handler, _, code = _blocks("lambda-consumer.md", "python")
     (tmp_path / "mailer").mkdir()
     (tmp_path / "mailer" / "mailer.py").write_text(handler)
+    code = code.replace('"mailer")', f'"{tmp_path / "mailer"}")')
     template = synthesized(f"{IN_A_STACK}{code}\napp.synth()")["Shop"]
     [source] = template.of_type("AWS::Lambda::EventSourceMapping").values()
     assert template.spelled(source["EventSourceArn"]) == "sqs:shop_emails"
@@ -218,15 +221,16 @@ def test_terraform_uploads_what_templates_name(
     templates = synthesized(code)
     assert set(re.findall(r'"(shop-(?:core|queue-\w+))"', hcl)) == templates.keys()
     [bucket] = re.findall(r'bucket += "([\w-]+)"', hcl)
+    uploaded, used = set[str](), list[dict[str, str]]()
     for name, template in templates.items():
         files = json.loads((tmp_path / "cdk.out" / f"{name}.assets.json").read_text())["files"]
-        uploaded = {f"{id}.zip" for id, file in files.items() if file["source"]["packaging"] == "zip"}
-        used = [each["Code"] for each in template.of_type("AWS::Lambda::Function").values()]
-        assert {each["S3Key"] for each in used} == uploaded
-        assert {each["S3Bucket"] for each in used} <= {bucket}
+        uploaded |= {f"{id}.zip" for id, file in files.items() if file["source"]["packaging"] == "zip"}
+        used += [each["Code"] for each in template.of_type("AWS::Lambda::Function").values()]
         assert all((tmp_path / "cdk.out" / file["source"]["path"]).exists() for file in files.values())
         # `cdk bootstrap` makes it.
         assert "BootstrapVersion" not in template.content.get("Parameters", {})
+    assert {each["S3Key"] for each in used} == uploaded
+    assert {each["S3Bucket"] for each in used} == {bucket}
 
 
 def test_workflow_assumes_the_role_of_the_page(synthesized: Callable[[str], dict[str, Template]]) -> None:
