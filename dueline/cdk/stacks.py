@@ -33,6 +33,8 @@ class Dueline(Construct):
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment | None = None, **settings: Any) -> None:
         super().__init__(scope, id)
+        if deployment and settings:
+            raise ConfigurationError(f"{', '.join(settings)}: settings are given, or a deployment, and not both")
         self._deployment = deployment or of_settings({"name": _name_of(self), **settings})
         around = [cast(Stack, each) for each in self.node.scopes if Stack.is_stack(each)]
         self._around = around[-1] if around else None
@@ -107,8 +109,8 @@ class DeployedQueue:
         arns = Arns(place, names=names)
         for priority in range(1, self._queue.priorities + 1):
             name = names.queue(self._queue.name, priority)
-            found = place.node.try_find_child(name) or Queue.from_queue_arn(place, name, arns.queue(name))
-            source = SqsEventSource(cast(IQueue, found), report_batch_item_failures=True, **options)
+            queue = place.node.try_find_child(name) or Queue.from_queue_arn(place, name, arns.queue(name))
+            source = SqsEventSource(cast(IQueue, queue), report_batch_item_failures=True, **options)
             function.add_event_source(source)
 
     def _check_visibility(self, function: IFunction, window: Duration | None) -> None:

@@ -13,6 +13,7 @@ from aws_cdk.aws_lambda import Code, Function, Runtime
 
 from dueline.cdk import Dueline
 from dueline.config import ConfigurationError
+from dueline.config.deployment import Deployment
 from tests.template import iam
 from tests.template.synthesis import CONTEXT, Template
 
@@ -136,6 +137,8 @@ def test_two_deployments_serve_one_role(shop: Stack, templates: Callable[[], dic
 def test_what_is_wrong_is_said(app: App, shop: Stack) -> None:
     with pytest.raises(ConfigurationError, match=r"^settings .*: 1\n  queues\.emails\.partitions is 0: "):
         Dueline(shop, "Wrong", queues={"emails": {"partitions": 0}})
+    with pytest.raises(ConfigurationError, match=r"^name: settings are given, or a deployment, and not both$"):
+        Dueline(shop, "Both", deployment=Deployment(), name="shop")
     jobs = Dueline(shop, "Jobs", **SETTINGS)
     with pytest.raises(ConfigurationError, match=r"^there is no queue 'email'; there are emails, invoices$"):
         jobs.queue("email")
