@@ -17,7 +17,7 @@ from dueline.console.backend import Backend
 from dueline.console.queue_views import read_route
 from dueline.console.routing import Refused, make_route, parse_object, refuse_if_read_only, to_problem
 from dueline.core import instant
-from dueline.core.message import ATTEMPTS, ID, KEY, REASON, TENANT
+from dueline.core.message import ATTEMPTS, ID, KEY, REASON, STACK, TENANT
 from dueline.core.ports import QueueMessage
 from dueline.core.retry import Calls, Patience
 from dueline.core.text import shown
@@ -191,7 +191,7 @@ def _counts(done: RedriveResult) -> dict[str, Any]:
 
 
 def _sample(received: QueueMessage) -> dict[str, Any]:
-    """Return a dead letter's job, why it failed, and the beginning of its payload."""
+    """Return a dead letter's job, why it failed and where, and the beginning of its payload."""
     attributes, body = received.message.attributes, received.message.body
     trace = TraceContext.from_headers(attributes)
     return {
@@ -200,6 +200,7 @@ def _sample(received: QueueMessage) -> dict[str, Any]:
         "cut": len(body) > SAMPLE_CHARACTERS,
         "reason": attributes.get(REASON),
         "attempts": number(attributes.get(ATTEMPTS)) or None,
+        "stack": attributes.get(STACK),
         "sent": instant.text(received.sent),
         "key": attributes.get(KEY),
         "tenant": attributes.get(TENANT),

@@ -127,6 +127,8 @@ def _resource_statements(template: Template) -> list[dict[str, Any]]:
 
 # The pages about deploying
 
+EXAMPLES = ROOT / "examples"
+
 
 def _blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", _page(page), re.DOTALL)
@@ -217,8 +219,8 @@ def test_lambda_page_adds_a_consumer(synthesized: Callable[[str], dict[str, Temp
 def test_terraform_uploads_what_templates_name(
     synthesized: Callable[[str], dict[str, Template]], tmp_path: Path
 ) -> None:
-    [code], [hcl] = _blocks("terraform.md", "python"), _blocks("terraform.md", "hcl")
-    templates = synthesized(code)
+    hcl = (EXAMPLES / "terraform" / "main.tf").read_text()
+    templates = synthesized((EXAMPLES / "terraform" / "shop.py").read_text())
     assert set(re.findall(r'"(shop-(?:core|queue-\w+))"', hcl)) == templates.keys()
     [bucket] = re.findall(r'bucket += "([\w-]+)"', hcl)
     uploaded, used = set[str](), list[dict[str, str]]()
@@ -234,11 +236,8 @@ def test_terraform_uploads_what_templates_name(
 
 
 def test_workflow_assumes_the_role_of_the_page(synthesized: Callable[[str], dict[str, Template]]) -> None:
-    [code], [text] = _blocks("github-actions.md", "python"), _blocks("github-actions.md", "yaml")
-    template = synthesized(f'from aws_cdk import App\n{code}\napp = App()\nDeployer(app, "Deployer")\napp.synth()')[
-        "Deployer"
-    ]
-    job = yaml.safe_load(text)["jobs"]["deploy"]
+    template = synthesized((EXAMPLES / "github_actions" / "deployer.py").read_text())["Deployer"]
+    job = yaml.safe_load((EXAMPLES / "github_actions" / "deploy.yml").read_text())["jobs"]["deploy"]
     [role] = template.of_type("AWS::IAM::Role").values()
     [trust] = role["AssumeRolePolicyDocument"]["Statement"]
     assert trust["Action"] == "sts:AssumeRoleWithWebIdentity"
@@ -257,7 +256,7 @@ GITHUB = "token.actions.githubusercontent.com"
 def test_pages_name_one_version_of_the_cdk() -> None:
     makefile = (ROOT / "Makefile").read_text()
     [version] = set(re.findall(r"aws-cdk@[\d.]+", makefile))
-    for page in house.pages():
+    for page in [*house.pages(), *EXAMPLES.rglob("*.yml")]:
         assert set(re.findall(r"aws-cdk@[\d.]+", page.read_text())) <= {version}, page
 
 
@@ -265,3 +264,16 @@ def test_pages_install_files_and_no_index() -> None:
     for page in house.pages():
         named = re.findall(r"pip install [^`\n]*", page.read_text())
         assert [each for each in named if re.search(r"""(^|[ '"])dueline(\[|[ '"]|$)""", each)] == [], page
+
+
+# CloudFormation's names of services, where IAM has others.
+SERVICES = {"apigatewayv2": "apigateway", "applicationautoscaling": "application-autoscaling"}
+
+
+def test_deploy_policy_has_each_service(neighbours: Assembly, thrifty: Assembly) -> None:
+    document = json.loads((EXAMPLES / "deploy_policy.json").read_text())
+    allowed = {action.partition(":")[0] for each in document["Statement"] for action in each["Action"]}
+    templates = [*neighbours.templates.values(), *thrifty.templates.values()]
+    types = {each["Type"] for template in templates for each in template.resources.values()}
+    services = {type.split("::")[1].lower() for type in types} - {"cdk"}
+    assert {SERVICES.get(each, each) for each in services} <= allowed

@@ -38,6 +38,7 @@ MAY_IMPORT = {
     # typing_extensions: of what pydantic and Powertools are made themselves.
     "dueline.functions": CORE | {"aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"},
     "dueline.schedules": CORE | {"cronsim"},
+    "dueline.testing.plugin": CORE | {"pytest"},
     "dueline.cdk": STDLIB
     | {"dueline.cdk", "aws_cdk", "constructs"}
     | {"dueline.config", "dueline.core.job", "dueline.core.queue_settings"},
