@@ -8,7 +8,7 @@ AXE := tests/e2e/console/node_modules/ready
 SDK := tests/e2e/node_modules/ready
 MEASURES := $(VENV)/measures
 SITE := $(VENV)/site
-OURS := dueline functions infra local tests
+OURS := dueline local tests
 SELDOM := aws_cdk|awscli|celery|mypy|mypyc|networkx|pip|setuptools|sympy
 TICK ?= fast
 MINUTES ?= 10
@@ -37,7 +37,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: audit lock help setup run up down console deploy verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema golden clean
+.PHONY: audit lock release help setup run up down console deploy verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema golden clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -97,7 +97,7 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) RESTORES=$(RESTORES) $(BIN)/pytest -q tests/unit/test_restore.py
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) $(BIN)/pytest -q tests/unit/test_floors.py
 	$(BIN)/pytest -q tests/e2e/console -m thorough
-	$(BIN)/pytest -q tests/e2e/runbooks -m thorough
+	$(BIN)/pytest -q tests/e2e/runbooks tests/e2e/test_wheel.py -m thorough
 	$(BIN)/python -m tests.e2e.chaos kills $(KILLS)
 	$(BIN)/python -m tests.e2e.chaos network-faults $(NETWORK_FAULTS)
 	$(BIN)/python -m tests.e2e.chaos throttling
@@ -107,6 +107,11 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 
 soak-short: ## The same in twenty minutes, with the same seeds and examples each time: fewer of them, worlds of the model, kills and jobs, and mutations first at the seeds that caught them
 	@$(MAKE) --no-print-directory soak SEEDS="--number 3000" EXAMPLES_ARE=repeated RESTORES=1000 MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" NETWORK_FAULTS="--jobs 150" WORKERS="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
+
+release: $(READY) ## Build the wheel and the source distribution into dist, and deploy an app into a local AWS with the wheel alone
+	@rm -rf dist
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+	@DUELINE_DIST=dist $(BIN)/pytest -q tests/e2e/test_wheel.py
 
 pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the console that README and docs/console.md show
 	$(BIN)/python -m tests.e2e.console.pictures
@@ -131,7 +136,7 @@ lock: ## Write the hashes of what is pinned: requirements.lock of each requireme
 	done
 	@$(BIN)/uv pip compile --quiet --constraints requirements.txt --python-version 3.13 --python-platform aarch64-manylinux2014 \
 		--only-binary :all: --generate-hashes --no-annotate --custom-compile-command "make lock" \
-		--output-file functions/requirements.lock functions/requirements.txt
+		--output-file dueline/functions/requirements.lock dueline/functions/requirements.txt
 
 audit: $(READY) ## Ask PyPI and npm for known vulnerabilities of what is pinned, and look the workflows over
 	$(BIN)/uv tool run pip-audit==2.10.1 --require-hashes --disable-pip --requirement requirements.lock
@@ -143,7 +148,7 @@ audit: $(READY) ## Ask PyPI and npm for known vulnerabilities of what is pinned,
 schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json, docs/queues.md and docs/licences.md from the code
 	$(BIN)/python -m docs.licences
 	$(BIN)/python -m dueline.config.schema
-	$(BIN)/python -m functions.http.openapi
+	$(BIN)/python -m dueline.functions.http.openapi
 
 golden: $(READY) ## Write again the templates that tests/template compares: read their diff before you commit it
 	$(BIN)/python -m tests.template.test_golden
@@ -169,7 +174,7 @@ $(READY): requirements.lock
 # and what is left out, another third, is imported by one process or none.
 $(COMPILED): $(READY)
 	@$(BIN)/python -m compileall -q -j 0 -x '/($(SELDOM))/' $(VENV)/lib >/dev/null
-	@$(BIN)/python -c 'import infra.stacks'
+	@$(BIN)/python -c 'import dueline.cdk.stacks'
 	@touch $@
 
 $(MEASURES): $(READY) bench/requirements.lock

@@ -71,7 +71,7 @@ class Aws:
     # At least once, how often is an assumption: https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html
     period: float = 60
     doubles: float = 0.01
-    # What Dueline deploys: functions/, and tick.py and ingest.py of infra/constructs/.
+    # What Dueline deploys: dueline/functions, and tick.py and ingest.py of dueline/cdk/constructs.
     memory_mb: int = 512
     ingest_functions: int = 10
     batch: int = 500

@@ -17,10 +17,10 @@ from typing import Any
 import boto3
 
 from bench.harness import Figures, Target
+from dueline.cdk.bundle import bundle
 from dueline.config import registry
 from dueline.config.deployment import load
 from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
-from infra.bundle import bundle
 from local.emulator import ACCOUNT, REGION
 from local.template import ROOT
 
@@ -166,7 +166,7 @@ def _probe(target: str) -> None:
     # What `-X importtime` printed before it is the interpreter's own.
     sys.stderr.write("begin\n")
     wall, cpu = time.perf_counter(), time.process_time()
-    if module.startswith("functions."):
+    if module.startswith("dueline.functions."):
         time_clients()
     getattr(__import__(module, fromlist=[name]), name)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -177,7 +177,7 @@ def _probe(target: str) -> None:
 
 
 def is_ours(module: str) -> bool:
-    return module.partition(".")[0] in ("dueline", "functions")
+    return module.partition(".")[0] == "dueline"
 
 
 def _own_milliseconds(importtime: str) -> dict[str, float]:
@@ -192,7 +192,7 @@ def _rounds(rounds: int, *, code: Path, compiled: Path) -> Iterator[tuple[str, S
     """Yield each start by its name."""
     for _ in range(rounds):
         for name in FUNCTIONS:
-            target, variables = f"functions.{name}:handler", environment(name)
+            target, variables = f"dueline.functions.{name}:handler", environment(name)
             yield name, start(target, code=code / name, environment=variables)
             yield name + _WITH_BYTECODE, start(target, code=compiled / name, environment=variables)
         for user in USERS:

@@ -34,7 +34,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 _START_MS = instant.epoch_ms(START)
 # As the functions' clients do: botocore's standard mode tries twice, with a wait of up to a second.
 _ATTEMPTS = 2
-# As functions/tick.py and functions/ingest.py have it: what may come after the last send.
+# As dueline/functions/tick.py and dueline/functions/ingest.py have it: what may come after the last send.
 _REQUESTS_AFTER_THE_LAST_SEND = 4
 _TICK_REQUEST = PERIODS.longest_send.total_seconds()
 _DIRECT_HORIZON = timedelta(seconds=890)

@@ -70,8 +70,8 @@ _REQUEST_ID = "8476a536-e9f4-11e8-9739-2dfe598c3fcd"
 
 def declare(registry: Registry) -> None:
     """Have functions that are imported from now on know these queues."""
-    sys.modules["functions.queue_registry"] = SimpleNamespace(REGISTRY=registry)  # type: ignore[assignment]
-    sys.modules["functions.declared_queues"] = SimpleNamespace(DECLARED=registry)  # type: ignore[assignment]
+    sys.modules["dueline.functions.queue_registry"] = SimpleNamespace(REGISTRY=registry)  # type: ignore[assignment]
+    sys.modules["dueline.functions.declared_queues"] = SimpleNamespace(DECLARED=registry)  # type: ignore[assignment]
 
 
 def context(function: str, *, alias: str = LIVE) -> Any:
@@ -155,9 +155,9 @@ class Lambdas:
     def invoke(self, function: str, event: Mapping[str, Any]) -> tuple[Any, str, float]:
         """Return what an invocation answered and wrote, and the CPU time that it took: by `api:q-emails`, or `api`."""
         name, _, alias = function.partition(":")
-        if f"functions.{name}" not in sys.modules:
+        if f"dueline.functions.{name}" not in sys.modules:
             os.environ["POWERTOOLS_SERVICE_NAME"] = name
-        handler = importlib.import_module(f"functions.{name}").handler
+        handler = importlib.import_module(f"dueline.functions.{name}").handler
         lambda_context = context(f"{self._deployment}-{name}", alias=alias or LIVE)
         self._out.seek(0)
         self._out.truncate()
@@ -168,7 +168,7 @@ class Lambdas:
     @contextmanager
     def throttled(self, queue: str) -> Iterator[None]:
         """Let the API know that the table takes no jobs of a queue, while the context lasts."""
-        resources = importlib.import_module("functions.api").DEPLOYMENT
+        resources = importlib.import_module("dueline.functions.api").DEPLOYMENT
         resources.breaker(queue).trip()
         try:
             yield

@@ -48,7 +48,7 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
     "contract": ((*PYTEST, "tests/contract"),),
     "rooms": ((*COMPUTING, *ROOMS, "dueline", "local"),),
-    "template": ((*SYNTHESIZING, "tests/template", "infra"),),
+    "template": ((*SYNTHESIZING, "tests/template"),),
     "lint": (
         ("nice", *PYTHON, "ruff", "check", "."),
         ("nice", *PYTHON, "ruff", "format", "--check", "."),

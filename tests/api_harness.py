@@ -34,14 +34,14 @@ def import_function(monkeypatch: pytest.MonkeyPatch, name: str, settings: Any, r
     """Import a function as on Lambda, with these settings and queues, and no network."""
     for variable, value in {**settings.to_env(), **NOBODY}.items():
         monkeypatch.setenv(variable, value)
-    monkeypatch.setitem(sys.modules, "functions.queue_registry", SimpleNamespace(REGISTRY=registry))
+    monkeypatch.setitem(sys.modules, "dueline.functions.queue_registry", SimpleNamespace(REGISTRY=registry))
     declared = Registry(registry.queues, owners=registry.owners, measured=registry.measured)
-    monkeypatch.setitem(sys.modules, "functions.declared_queues", SimpleNamespace(DECLARED=declared))
+    monkeypatch.setitem(sys.modules, "dueline.functions.declared_queues", SimpleNamespace(DECLARED=declared))
     # So that it is forgotten afterwards.
-    monkeypatch.setitem(sys.modules, f"functions.{name}", None)
-    del sys.modules[f"functions.{name}"]
+    monkeypatch.setitem(sys.modules, f"dueline.functions.{name}", None)
+    del sys.modules[f"dueline.functions.{name}"]
     monkeypatch.setattr(clients.DEADLINE, "at", math.inf)
-    return importlib.import_module(f"functions.{name}")
+    return importlib.import_module(f"dueline.functions.{name}")
 
 
 def sqs_record(id: str, body: str = "{}", *, receives: int = 1, **attributes: Any) -> dict[str, Any]:

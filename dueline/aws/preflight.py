@@ -226,7 +226,7 @@ class Preflight:
     def _code(self) -> Iterator[Problem]:
         """Synthesize the stacks, into a folder that is thrown away: the functions' code is built for that."""
         app = Path("app.py")
-        if not app.is_file() or "from infra" not in app.read_text():
+        if not app.is_file() or "from dueline.cdk" not in app.read_text():
             raise Unavailable("there is no app.py of Dueline here: run it in the checkout that is deployed")
         with tempfile.TemporaryDirectory() as out:
             context = {"queues": str(self.queues.resolve())}

@@ -1,6 +1,6 @@
 """queues.yaml: a deployment's settings, its queues and their schedules, validated."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_v
 from dueline.config import ConfigurationError
 from dueline.config.names import Dashboards, Names
 from dueline.config.queue import EMAIL, STRICT, MetricsBy, QueueConfig, RetryConfig, ScheduleConfig, ScheduleName
-from dueline.config.yaml_file import load_as, none_is_empty, of_form
+from dueline.config.yaml_file import checked, load_as, none_is_empty, of_form
 from dueline.core.job import MAX_RETENTION, QUEUE_NAME
 from dueline.core.queue_settings import PLANNER, QueueSettings, WorkSettings
 from dueline.schedules.definition import MAX_LABEL_CHARACTERS, Definition
@@ -351,6 +351,11 @@ def load(path: Path) -> Deployment:
     Raises ConfigurationError, which names every field that is wrong, its value and what is allowed.
     """
     return load_as(Deployment, path, allowed=_allowed_at)
+
+
+def of_settings(settings: Mapping[str, Any]) -> Deployment:
+    """Return the deployment of settings as queues.yaml has them. Raises ConfigurationError, as `load` does."""
+    return checked(Deployment, settings, allowed=_allowed_at)
 
 
 def _allowed_at(place: Sequence[int | str]) -> Iterable[str]:

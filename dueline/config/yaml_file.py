@@ -71,7 +71,7 @@ def load_as(
     """
     try:
         settings = yaml.load(text := path.read_text(), Loader=_UniqueKeys)  # noqa: S506, a SafeLoader
-        return model.model_validate(prepare({} if settings is None else settings))
+        return checked(model, prepare({} if settings is None else settings), allowed=allowed)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
@@ -80,9 +80,15 @@ def load_as(
         raise ConfigurationError(f"{path}: it is nested too deeply to be read") from None
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
+
+
+def checked(model: type[Model], settings: Any, *, allowed: AllowedSettings) -> Model:
+    """Return settings as a model. Raises ConfigurationError, as `load_as` does."""
+    try:
+        return model.model_validate(settings)
     except ValidationError as error:
         lines = [_describe(each, allowed) for each in error.errors()]
-        raise ConfigurationError("\n  ".join([f"{path}: settings that are wrong: {len(lines)}", *lines])) from None
+        raise ConfigurationError("\n  ".join([f"settings that are wrong: {len(lines)}", *lines])) from None
 
 
 def _hint(error: yaml.YAMLError, text: str) -> str:

@@ -114,7 +114,7 @@ def table_names() -> list[str]:
 
 
 def log_names() -> list[str]:
-    names, functions = Names(NAME), sorted(path.stem for path in (ROOT / "functions").glob("[a-z]*.py"))
+    names, functions = Names(NAME), sorted(path.stem for path in (ROOT / "dueline" / "functions").glob("[a-z]*.py"))
     return [*map(names.function_log, functions), names.access_log]
 
 

@@ -75,7 +75,7 @@ class Account:
             )
 
 
-APP = "# from infra"
+APP = "# from dueline.cdk"
 
 
 @pytest.fixture

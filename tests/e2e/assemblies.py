@@ -51,15 +51,15 @@ def _synthesize(file: Path, *, folder: Path) -> None:
     """Synthesize as app.py does."""
     from aws_cdk import App
 
+    from dueline.cdk import Dueline
     from dueline.config.deployment import load
-    from infra.stacks import add_stacks
 
     configured = configure(file, out=folder / "settings")
     # Each has a name of its own: the CDK keeps assets by the folder that they are copied into.
     place = _place(configured, folder)
     unfinished = place.with_suffix(".unfinished")
     app = App(context=context(), analytics_reporting=False, outdir=str(unfinished))
-    add_stacks(app, deployment=load(configured))
+    Dueline(app, "Dueline", deployment=load(configured))
     app.synth()
     unfinished.rename(place)
 

@@ -1,4 +1,4 @@
-"""What README and docs/worker.md show first works."""
+"""What README, docs/worker.md and docs/lambda-consumer.md show first works."""
 
 import json
 import os
@@ -22,7 +22,8 @@ from tests.waiting import HANG_SECONDS, wait_until
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 CLIENT, WORKER, SCHEDULE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-IN_LAMBDA, PLAIN = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "worker.md").read_text(), re.DOTALL)[-3::2]
+PLAIN = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "worker.md").read_text(), re.DOTALL)[-1]
+IN_LAMBDA = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "lambda-consumer.md").read_text(), re.DOTALL)[0]
 (SIGNED,) = re.findall(r"(    curl --aws-sigv4 .*?)\n\n", README, re.DOTALL)
 (FIRST,) = re.findall(r"    make up\n(    API=.*?)\n\n", README, re.DOTALL)
 

@@ -96,5 +96,5 @@ def test_firings_are_up_to_two_minutes_apart() -> None:
 
 
 def test_the_time_limit_is_that_of_the_deployed_function() -> None:
-    assert assigned("infra/constructs/tick.py", "_TIMEOUT") == str(TIMEOUT)
-    assert assigned("functions/tick.py", "AFTER_THE_LAST_SEND") == f"{SENDS_KEPT_BACK} * PERIODS.longest_send"
+    assert assigned("dueline/cdk/constructs/tick.py", "_TIMEOUT") == str(TIMEOUT)
+    assert assigned("dueline/functions/tick.py", "AFTER_THE_LAST_SEND") == f"{SENDS_KEPT_BACK} * PERIODS.longest_send"

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import App
+from aws_cdk import App, Validations
+from cdk_nag import AwsSolutionsChecks
 
+from dueline.cdk import Dueline
 from dueline.config.deployment import Deployment
-from infra.stacks import add_stacks
 from local.template import context
 
 ROOT = Path(__file__).parents[2]
@@ -82,15 +83,18 @@ class Assembly:
 def synthesize(settings: dict[str, Any], directory: Path, *, context: dict[str, str] | None = None) -> Assembly:
     deployment = Deployment.model_validate(settings)
     app = App(context=CONTEXT | (context or {}), analytics_reporting=False, outdir=str(directory))
-    add_stacks(app, deployment=deployment)
+    Dueline(app, "Dueline", deployment=deployment)
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
-    return Assembly(deployment, directory, dict(_templates(directory)))
+    return Assembly(deployment, directory, templates_in(directory))
 
 
-def _templates(directory: Path) -> Iterator[tuple[str, Template]]:
+def templates_in(directory: Path) -> dict[str, Template]:
+    """Return the templates of a cloud assembly, by the names of their files."""
     suffix = ".template.json"
-    for path in directory.glob(f"*{suffix}"):
-        yield path.name.removesuffix(suffix), Template(json.loads(path.read_text()))
+    return {
+        path.name.removesuffix(suffix): Template(json.loads(path.read_text())) for path in directory.glob(f"*{suffix}")
+    }
 
 
 def _short(arn: str) -> str:

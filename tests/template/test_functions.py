@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bench import cold
+from dueline.cdk.bundle import PLATFORM, PYTHON
 from dueline.config import registry
 from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
-from infra.bundle import PLATFORM, PYTHON
 from tests.template.synthesis import Assembly
 
 NAMES = ("ingest", "tick", "api", "planner", "watch")
@@ -32,8 +32,8 @@ def test_function_runs_its_handler_on_arm(three: Assembly, name: str) -> None:
     assert function["Architectures"] == ["arm64"]
     assert "aarch64" in PLATFORM
     assert function["MemorySize"] == 512
-    assert function["Handler"] == f"functions.{name}.handler"
-    assert (_asset(three, name) / "functions" / f"{name}.py").is_file()
+    assert function["Handler"] == f"dueline.functions.{name}.handler"
+    assert (_asset(three, name) / "dueline" / "functions" / f"{name}.py").is_file()
 
 
 def test_functions_read_their_environment(three: Assembly) -> None:

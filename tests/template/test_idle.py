@@ -9,7 +9,7 @@ from bench.counted import Step
 from bench.payloads import USUAL
 from bench.prices import MILLION, PRICES, looks_month, polls_month, watch_price
 from dueline.config import metrics
-from functions.telemetry import report
+from dueline.functions.telemetry import report
 from tests.template.synthesis import ROOT, Assembly, Template
 
 MOST = {1: 3.50, 6: 4.00, 50: 9.00}

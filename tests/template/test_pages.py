@@ -2,12 +2,18 @@
 
 import json
 import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import aws_cdk
 import pytest
+import yaml
 
-from tests.template.iam import allows, policy
-from tests.template.synthesis import ROOT, Assembly, Template
+from tests import house
+from tests.template.iam import allows, policy, statements
+from tests.template.synthesis import CONTEXT, ROOT, Assembly, Template, templates_in
 
 COUNTED = {
     "SQS queues": "AWS::SQS::Queue",
@@ -117,3 +123,157 @@ def _resource_statements(template: Template) -> list[dict[str, Any]]:
     return [
         each for kind in kinds for one in template.of_type(kind).values() for each in one["PolicyDocument"]["Statement"]
     ]
+
+
+# The pages about deploying
+
+EXAMPLES = ROOT / "examples"
+
+
+def _blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", _page(page), re.DOTALL)
+
+
+@pytest.fixture
+def synthesized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Template]]:
+    """Runs an app's code in a folder of its own; returns the templates by file name."""
+
+    def run(code: str) -> dict[str, Template]:
+        # The CDK's process, which is one for all tests, has its own environment.
+        of_page = partial(aws_cdk.App, outdir=str(tmp_path / "cdk.out"), context=CONTEXT)
+        monkeypatch.setattr(aws_cdk, "App", of_page)
+        exec(code, {})
+        return templates_in(tmp_path / "cdk.out")
+
+    return run
+
+
+IN_A_STACK = """
+from aws_cdk import App, Duration, Stack
+from aws_cdk.aws_iam import Role, ServicePrincipal
+from aws_cdk.aws_lambda import Code, Function, Runtime
+from dueline.cdk import Dueline
+app = App()
+self = Stack(app, "Shop")
+"""
+
+
+def test_own_app_deploys_and_grants(synthesized: Callable[[str], dict[str, Template]]) -> None:
+    [code] = _blocks("own-app.md", "python")
+    templates = synthesized(code)
+    named = set(re.findall(r"`(shop-[a-z-]+)`", _page("own-app.md")))
+    assert templates.keys() == {"Shop", *named}
+    [granted] = templates["Shop"].of_type("AWS::IAM::Policy").values()
+    assert allows(statements(templates["Shop"], granted["PolicyDocument"]), "lambda:InvokeFunction", API_OF_EMAILS)
+
+
+API_OF_EMAILS = "lambda:function:shop-api:q-emails"
+
+
+def test_roles_page_grants_what_it_says(synthesized: Callable[[str], dict[str, Template]]) -> None:
+    [code] = _blocks("roles.md", "python")
+    tasks = 'Role(self, "{}", assumed_by=ServicePrincipal("ecs-tasks.amazonaws.com"))'
+    roles = f"service, worker = {tasks.format('Service')}, {tasks.format('Worker')}\n"
+    jobs = 'jobs = Dueline(self, "Jobs", name="shop", queues={"emails": None})\n'
+    template = synthesized(f"{IN_A_STACK}{jobs}{roles}{code}\napp.synth()")["Shop"]
+    granted = {
+        str(each["Roles"][0] if isinstance(each["Roles"][0], str) else each["Roles"][0]["Ref"])[:6]: statements(
+            template, each["PolicyDocument"]
+        )
+        for each in template.of_type("AWS::IAM::Policy").values()
+    }
+    may = {
+        who: [action for action, on in ACTIONS.items() if allows(each, action, on, EMAILS)]
+        for who, each in granted.items()
+    }
+    assert may == {
+        "Servic": ["lambda:InvokeFunction", "dynamodb:PutItem"],
+        "Worker": ["sqs:ReceiveMessage"],
+        "on-cal": ["sqs:StartMessageMoveTask"],
+    }
+
+
+EMAILS = {"dynamodb:LeadingKeys": ["emails#0"]}
+ACTIONS = {
+    "lambda:InvokeFunction": API_OF_EMAILS,
+    "dynamodb:PutItem": "dynamodb:table/shop-jobs",
+    "sqs:ReceiveMessage": "sqs:shop_emails",
+    "sqs:StartMessageMoveTask": "sqs:shop_emails_dlq",
+}
+
+
+def test_lambda_page_adds_a_consumer(synthesized: Callable[[str], dict[str, Template]], tmp_path: Path) -> None:
+    handler, _, code = _blocks("lambda-consumer.md", "python")
+    (tmp_path / "mailer").mkdir()
+    (tmp_path / "mailer" / "mailer.py").write_text(handler)
+    code = code.replace('"mailer")', f'"{tmp_path / "mailer"}")')
+    template = synthesized(f"{IN_A_STACK}{code}\napp.synth()")["Shop"]
+    [source] = template.of_type("AWS::Lambda::EventSourceMapping").values()
+    assert template.spelled(source["EventSourceArn"]) == "sqs:shop_emails"
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    [function] = template.of_type("AWS::Lambda::Function").values()
+    module, _, name = function["Handler"].partition(".")
+    assert f"def {name}(" in (tmp_path / "mailer" / f"{module}.py").read_text()
+
+
+def test_terraform_uploads_what_templates_name(
+    synthesized: Callable[[str], dict[str, Template]], tmp_path: Path
+) -> None:
+    hcl = (EXAMPLES / "terraform" / "main.tf").read_text()
+    templates = synthesized((EXAMPLES / "terraform" / "shop.py").read_text())
+    assert set(re.findall(r'"(shop-(?:core|queue-\w+))"', hcl)) == templates.keys()
+    [bucket] = re.findall(r'bucket += "([\w-]+)"', hcl)
+    uploaded, used = set[str](), list[dict[str, str]]()
+    for name, template in templates.items():
+        files = json.loads((tmp_path / "cdk.out" / f"{name}.assets.json").read_text())["files"]
+        uploaded |= {f"{id}.zip" for id, file in files.items() if file["source"]["packaging"] == "zip"}
+        used += [each["Code"] for each in template.of_type("AWS::Lambda::Function").values()]
+        assert all((tmp_path / "cdk.out" / file["source"]["path"]).exists() for file in files.values())
+        # `cdk bootstrap` makes it.
+        assert "BootstrapVersion" not in template.content.get("Parameters", {})
+    assert {each["S3Key"] for each in used} == uploaded
+    assert {each["S3Bucket"] for each in used} == {bucket}
+
+
+def test_workflow_assumes_the_role_of_the_page(synthesized: Callable[[str], dict[str, Template]]) -> None:
+    template = synthesized((EXAMPLES / "github_actions" / "deployer.py").read_text())["Deployer"]
+    job = yaml.safe_load((EXAMPLES / "github_actions" / "deploy.yml").read_text())["jobs"]["deploy"]
+    [role] = template.of_type("AWS::IAM::Role").values()
+    [trust] = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Action"] == "sts:AssumeRoleWithWebIdentity"
+    assert trust["Condition"]["StringEquals"] == {
+        f"{GITHUB}:aud": "sts.amazonaws.com",
+        f"{GITHUB}:sub": f"repo:example/shop:environment:{job['environment']}",
+    }
+    [assumed] = [each["with"]["role-to-assume"] for each in job["steps"] if "role-to-assume" in each.get("with", {})]
+    assert assumed.endswith(f":role/{role['RoleName']}")
+    assert job["permissions"] == {"contents": "read", "id-token": "write"}
+
+
+GITHUB = "token.actions.githubusercontent.com"
+
+
+def test_pages_name_one_version_of_the_cdk() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    [version] = set(re.findall(r"aws-cdk@[\d.]+", makefile))
+    for page in [*house.pages(), *EXAMPLES.rglob("*.yml")]:
+        assert set(re.findall(r"aws-cdk@[\d.]+", page.read_text())) <= {version}, page
+
+
+def test_pages_install_files_and_no_index() -> None:
+    for page in house.pages():
+        named = re.findall(r"pip install [^`\n]*", page.read_text())
+        assert [each for each in named if re.search(r"""(^|[ '"])dueline(\[|[ '"]|$)""", each)] == [], page
+
+
+# CloudFormation's names of services, where IAM has others.
+SERVICES = {"apigatewayv2": "apigateway", "applicationautoscaling": "application-autoscaling"}
+
+
+def test_deploy_policy_has_each_service(neighbours: Assembly, thrifty: Assembly) -> None:
+    document = json.loads((EXAMPLES / "deploy_policy.json").read_text())
+    allowed = {action.partition(":")[0] for each in document["Statement"] for action in each["Action"]}
+    templates = [*neighbours.templates.values(), *thrifty.templates.values()]
+    types = {each["Type"] for template in templates for each in template.resources.values()}
+    services = {type.split("::")[1].lower() for type in types} - {"cdk"}
+    assert {SERVICES.get(each, each) for each in services} <= allowed

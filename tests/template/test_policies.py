@@ -15,13 +15,13 @@ from aws_cdk import App
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dueline.cdk.queue_stack import MOST_CHARACTERS, GroupsStack
 from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment
 from dueline.config.names import Names
 from dueline.config.routes import Caller
 from dueline.core.job import KEEP_DAYS, MAX_PARTITIONS, QUEUE_NAME
 from dueline.core.rows import IDEMPOTENCY_PARTITIONS
-from infra.queue_stack import MOST_CHARACTERS, GroupsStack
 from tests.template.iam import allows, as_list, policy, statements
 from tests.template.synthesis import Assembly, Template
 

@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-from aws_cdk import App, Stack
+from aws_cdk import App, Stack, Validations
 from aws_cdk.aws_sqs import Queue
+from cdk_nag import AwsSolutionsChecks
 
-import app
-from dueline.config.deployment import Deployment
-from infra.stacks import add_stacks
+from dueline.cdk import Dueline
+from local.template import SynthesisError, synthesize
 from tests.template.linting import lint
 from tests.template.synthesis import CONTEXT, Assembly, Template, references
 
@@ -106,7 +106,8 @@ def test_nag_finds_nothing(three: Assembly, one_more: Assembly, traced: Assembly
 
 def test_nag_looks(tmp_path: Path) -> None:
     careless = App(context=CONTEXT, outdir=str(tmp_path))
-    add_stacks(careless, deployment=Deployment())
+    Dueline(careless, "Dueline")
+    Validations.of(careless).add_plugins(AwsSolutionsChecks(careless))
     Queue(Stack(careless, "careless"), "Queue")
     with pytest.raises(RuntimeError, match="AwsSolutions-SQS4"):
         careless.synth()
@@ -127,16 +128,12 @@ def _with_two_partitions(template: Template) -> Template:
     return Template({**template.content, "Resources": kept})
 
 
-def test_invalid_queues_yaml_ends_the_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_queues_yaml_ends_the_app(tmp_path: Path) -> None:
     queues = tmp_path / "queues.yaml"
     queues.write_text("queues:\n  emails:\n    partitions: 0\n")
-    monkeypatch.setattr(
-        app, "App", lambda context, **options: App(context=context | {"queues": str(queues)}, **options)
-    )
-    with pytest.raises(
-        SystemExit, match=r"queues\.emails\.partitions is 0: Input should be greater than or equal to 1"
-    ):
-        app.main()
+    said = r"/queues.yaml: settings that are wrong: 1\n  queues\.emails\.partitions is 0: Input should be greater"
+    with pytest.raises(SynthesisError, match=said):
+        synthesize(queues, out=tmp_path / "cdk.out")
 
 
 def test_each_partition_has_a_schedule(three: Assembly) -> None:

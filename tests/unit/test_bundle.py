@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from bench.cold import BUNDLED, FUNCTIONS, INSTALLED, SERVICES, environment, stage, start
+from dueline.cdk import bundle as bundles
+from dueline.cdk.bundle import BundleError, bundle, compiler, installed
 from dueline.config.registry import to_json
-from infra import bundle as bundles
-from infra.bundle import BundleError, bundle, compiler, installed
 from local.template import ROOT
 from tests.builders import a_queue
 
@@ -22,9 +22,8 @@ sys.path.insert(0, str(folder))
 import boto3
 for service in sys.argv[2:]:
     boto3.client(service)
-for package in ("dueline", "functions"):
-    for path in sorted(folder.glob(package + "/**/*.py")):
-        importlib.import_module(".".join(path.relative_to(folder).with_suffix("").parts))
+for path in sorted(folder.glob("dueline/**/*.py")):
+    importlib.import_module(".".join(path.relative_to(folder).with_suffix("").parts))
 import zoneinfo
 if (folder / "tzdata").exists():
     zoneinfo.reset_tzpath(to=[])
@@ -36,8 +35,7 @@ if (folder / "tzdata").exists():
 def root(tmp_path_factory):
     """A copy of the sources."""
     root = tmp_path_factory.mktemp("root")
-    for name in ("dueline", "functions"):
-        shutil.copytree(bundles.ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(bundles.ROOT / "dueline", root / "dueline", ignore=shutil.ignore_patterns("__pycache__"))
     return root
 
 
@@ -67,7 +65,7 @@ def test_asset_imports_from_itself_alone(name, tmp_path):
         ("dueline/cli/app.py", set()),
         ("dueline/worker/worker.py", set()),
         ("dueline/core/tick.py", {"tick"}),
-        ("functions/http/schedules.py", {"api"}),
+        ("dueline/functions/http/schedules.py", {"api"}),
         ("dueline/core/job.py", {*BUNDLED}),
     ],
 )
@@ -82,7 +80,7 @@ def test_edit_changes_assets_that_import_it(edited, changed, root, before, tmp_p
 
 
 def test_new_queue_changes_assets_that_read_it(root, before, tmp_path):
-    (root / "functions" / "other.py").write_text("from functions import log\n")
+    (root / "dueline" / "functions" / "other.py").write_text("from dueline.functions import log\n")
     one = hashes(root, tmp_path / "one", "other")
     more = hashes(root, tmp_path / "more", "other", "tick", registry=to_json([a_queue(), a_queue(name="invoices")]))
     assert more["other"] == one["other"]
@@ -90,7 +88,7 @@ def test_new_queue_changes_assets_that_read_it(root, before, tmp_path):
 
 
 def test_hash_is_of_names_and_contents(root, before, tmp_path):
-    (root / "functions" / "tick.py").touch()
+    (root / "dueline" / "functions" / "tick.py").touch()
     assert hashes(root, tmp_path, "tick") == {"tick": before["tick"]}
 
 
@@ -137,7 +135,7 @@ BOTO3 = {"boto3", "botocore", "certifi", "dateutil", "jmespath", "s3transfer", "
 LIBRARIES = BOTO3 | {"aws_lambda_powertools", "typing_extensions"}
 PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 # The rooms of dueline that a function may import of, and the steps of the protocol that it does not run.
-SHARED = {"dueline", "dueline.aws", "dueline.config", "dueline.core", "dueline.errors"}
+SHARED = {"dueline", "dueline.aws", "dueline.config", "dueline.core", "dueline.errors", "dueline.functions"}
 ROOMS_OF = {
     "ingest": SHARED,
     "tick": SHARED,
@@ -172,7 +170,8 @@ def code(tmp_path_factory):
 @pytest.fixture(scope="module")
 def started(code):
     return {
-        name: start(f"functions.{name}:handler", code=code / name, environment=environment(name)) for name in FUNCTIONS
+        name: start(f"dueline.functions.{name}:handler", code=code / name, environment=environment(name))
+        for name in FUNCTIONS
     }
 
 
@@ -189,7 +188,7 @@ def test_function_imports_only_its_rooms(started, name):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function_imports_no_unused_library(started, name):
-    libraries = packages(started[name].loaded) - sys.stdlib_module_names - {"dueline", "functions"}
+    libraries = packages(started[name].loaded) - sys.stdlib_module_names - {"dueline"}
     # Python's own: how it was built, and what multiprocessing calls a script.
     libraries = {each for each in libraries if not each.startswith("_")}
     assert libraries <= LIBRARIES_OF[name]
@@ -220,4 +219,4 @@ def test_public_imports_load_no_library(name):
 
 def test_failed_start_says_why(code):
     with pytest.raises(RuntimeError, match="DUELINE_DEPLOYMENT"):
-        start("functions.tick:handler", code=code / "tick")
+        start("dueline.functions.tick:handler", code=code / "tick")

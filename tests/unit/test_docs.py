@@ -21,7 +21,7 @@ def test_decisions_have_at_most_300_words():
 
 
 def test_documentation_names_files_that_exist():
-    path = re.compile(r"`((?:bench|docs|dueline|functions|infra|local|tests)/[\w./-]+)`")
+    path = re.compile(r"`((?:bench|docs|dueline|local|tests)/[\w./-]+)`")
     named = [(page.name, name) for page in pages() for name in path.findall(page.read_text())]
     assert len(named) > 60
     assert [(page, name) for page, name in named if not (ROOT / name).exists()] == []
@@ -35,7 +35,7 @@ PAGE = (ROOT / "docs" / "security.md").read_text()
 
 def _acknowledged() -> Iterator[str]:
     """Yield the reasons for which findings of cdk-nag pass."""
-    for path in (ROOT / "infra" / "constructs").glob("*.py"):
+    for path in (ROOT / "dueline" / "cdk" / "constructs").glob("*.py"):
         tree = ast.parse(path.read_text())
         assigned = [each for each in tree.body if isinstance(each, ast.Assign)]
         named = {each.targets[0].id: each.value for each in assigned if isinstance(each.targets[0], ast.Name)}

@@ -8,7 +8,7 @@ from dueline import errors
 from dueline.cli.screen import EXIT_CODES
 from dueline.client.http import error_of
 from dueline.errors import ERRORS, RETRYABLE, DuelineError, ErrorKind
-from functions.http import problems
+from dueline.functions.http import problems
 
 
 def _public():

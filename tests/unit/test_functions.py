@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import functions.telemetry
+import dueline.functions.telemetry
 from dueline.config import metrics
 from dueline.config.environment import PeriodSettings, Settings, TickSettings
 from dueline.config.registry import Registry
@@ -20,8 +20,8 @@ from dueline.core.ingest import InboundMessage, IngestResult
 from dueline.core.job import Partition
 from dueline.core.message import Message, TypedText
 from dueline.errors import Unavailable
+from dueline.functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
 from dueline.schedules.planner import Planned, PlanningMessage
-from functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
 from tests.api_harness import CONTEXT, import_function, sqs_record
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.contract.answers import answering
@@ -320,7 +320,7 @@ def test_debug_logs_no_payloads_or_tokens(
         monkeypatch.setenv(name, value)
     # As Lambda does it before it reads the function.
     caplog.set_level(logging.DEBUG)
-    logger = importlib.reload(functions.telemetry).log("a-test-of-debug")
+    logger = importlib.reload(dueline.functions.telemetry).log("a-test-of-debug")
     answering("dynamodb", (200, {})).put_item(TableName="t", Item={"pk": {"S": "the-payload"}})
     logger.debug("scheduled")
     assert [record.message for record in caplog.records if record.levelno < logging.INFO] == ["scheduled"]

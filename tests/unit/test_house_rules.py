@@ -9,13 +9,13 @@ from pathlib import Path
 from tests import house
 
 ROOT = Path(__file__).parents[2]
-HOUSES = ("bench", "dueline", "functions", "infra", "local")
+HOUSES = ("bench", "dueline", "local")
 FILES = sorted(path for house in HOUSES for path in (ROOT / house).rglob("*.py"))
 
 STDLIB = set(sys.stdlib_module_names)
 CORE = STDLIB | {"dueline"}
 AWS = CORE | {"boto3", "botocore", "mypy_boto3_dynamodb", "mypy_boto3_sqs", "mypy_boto3_ssm"}
-OUTER = ("bench", "functions", "infra", "local")
+OUTER = ("bench", "local")
 # The longest prefix of a file's module name decides what it may import; a prefix allows all below it.
 MAY_IMPORT = {
     "dueline": CORE,
@@ -36,23 +36,23 @@ MAY_IMPORT = {
     "dueline.config.registry": CORE,
     "dueline.config.environment": CORE,
     # typing_extensions: of what pydantic and Powertools are made themselves.
-    "functions": CORE | {"functions", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"},
+    "dueline.functions": CORE | {"aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"},
     "dueline.schedules": CORE | {"cronsim"},
     "dueline.testing.plugin": CORE | {"pytest"},
-    "infra": STDLIB
-    | {"infra", "aws_cdk", "constructs", "cdk_nag"}
+    "dueline.cdk": STDLIB
+    | {"dueline.cdk", "aws_cdk", "constructs"}
     | {"dueline.config", "dueline.core.job", "dueline.core.queue_settings"},
 }
 # What is measured is deployed and called as it is.
-MEASURED = {"bench": {"functions", "infra", "local"}}
+MEASURED = {"bench": {"local"}}
 FILE_LINES, BODY_LINES = 500, 40
 # Besides the floors, which pyproject.toml has for import-linter.
 MAY_NOT_IMPORT = {
-    "functions": {"dueline.config.deployment", "dueline.config.queue"},
+    "dueline.functions": {"dueline.config.deployment", "dueline.config.queue"},
     "dueline.aws": {"dueline.config.deployment", "dueline.config.queue"},
     "dueline.aws.preflight": set(),  # the type of what is to be deployed
     "dueline.console": {"dueline.aws", "dueline.cli"},
-    "local": {"functions", "infra"},
+    "local": {"dueline.functions", "dueline.cdk"},
 }
 
 

@@ -20,8 +20,8 @@ from dueline.core.payloads import AFTER_EXPIRY, MAX_ROW_PAYLOAD_BYTES, Upload, b
 from dueline.core.ports import Pointer
 from dueline.core.request import FURTHEST, Request, json_text
 from dueline.errors import InvalidJob, PayloadTooLarge, Throttled, Unavailable
+from dueline.functions.http import requests
 from dueline.operations.dead_letters import LONGER
-from functions.http import requests
 from tests.builders import NOW, a_job, a_message, a_queue, an_id, uids
 from tests.system import DIRECT_HORIZON, System
 from tests.wire import failing, on, straight

@@ -16,10 +16,10 @@ from dueline.core.ports import Depth
 from dueline.core.request import json_text
 from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob
-from functions.http import answers, problems, schedule_models
-from functions.http.answers import overview_answer, page_of_jobs
-from functions.http.openapi import examples
-from functions.http.openapi.document import PATH, document, text
+from dueline.functions.http import answers, problems, schedule_models
+from dueline.functions.http.answers import overview_answer, page_of_jobs
+from dueline.functions.http.openapi import examples
+from dueline.functions.http.openapi.document import PATH, document, text
 from tests.api_harness import import_api
 from tests.builders import NOW, a_job, a_queue, an_id
 

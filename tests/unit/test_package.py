@@ -17,9 +17,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 def test_public_names_are_in_the_reference():
     shown = re.findall(r"^::: dueline\.(\S+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
+    of_the_cdk = ["cdk.stacks.Dueline", "cdk.stacks.DeployedQueue"]
     of_tests = [f"testing.{name}" for name in ("Local", "Attempt", "DeadJob", "received_job", "sqs_event")]
     assert {name.partition(".")[2] for name in of_tests} <= set(dueline.testing.__all__)
-    assert sorted(shown) == sorted([*dueline.__all__, "otel.handling", *of_tests])
+    assert sorted(shown) == sorted([*dueline.__all__, "otel.handling", *of_the_cdk, *of_tests])
     assert all(getattr(dueline, name).__name__ == name for name in dueline.__all__)
     assert {kind.error.__name__ for kind in dueline.errors.ERRORS} <= set(dueline.__all__)
 
@@ -76,10 +77,12 @@ def test_boto3_is_the_only_dependency():
 def test_wheel_has_only_the_typed_package():
     setuptools = PROJECT["tool"]["setuptools"]
     assert setuptools["packages"]["find"] == {"include": ["dueline*"]}
-    assert setuptools["package-data"] == {"dueline": ["py.typed", "console/page/**/*"]}
+    data = ["py.typed", "console/page/**/*", "functions/requirements.lock"]
+    assert setuptools["package-data"] == {"dueline": data}
     assert (ROOT / "dueline" / "py.typed").exists()
-    data = {path for path in (ROOT / "dueline").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    there = {path for path in (ROOT / "dueline").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
     page = ROOT / "dueline" / "console" / "page"
-    others = {str(path.relative_to(ROOT / "dueline")) for path in data if not path.is_relative_to(page)}
-    assert others == {"py.typed"}
-    assert page / "index.html" in data
+    others = {str(path.relative_to(ROOT / "dueline")) for path in there if not path.is_relative_to(page)}
+    # The functions' requirements.txt is what `make lock` makes the lock of.
+    assert others == {"py.typed", "functions/requirements.lock", "functions/requirements.txt"}
+    assert page / "index.html" in there

@@ -9,7 +9,7 @@ from dueline.core.job import MAX_PRIORITY, Job
 from dueline.core.message import PRIORITY, REASON, Message, job_batches
 from dueline.core.request import Request
 from dueline.errors import InvalidJob, QueueNotFound
-from functions.http.requests import read_jobs
+from dueline.functions.http.requests import read_jobs
 from tests.builders import a_job, a_message, a_queue, due_in
 from tests.system import System
 

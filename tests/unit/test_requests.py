@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dueline.core import instant
 from dueline.core.listing import FAR_END, Span, place_text
 from dueline.errors import InvalidJob
-from functions.http import requests
-from functions.http.requests import JobsQuery, validate
+from dueline.functions.http import requests
+from dueline.functions.http.requests import JobsQuery, validate
 from tests.builders import NOW
 
 

@@ -29,7 +29,7 @@ def test_lock_has_each_pinned_version_with_hashes(folder: str) -> None:
 
 def test_functions_bundle_tested_versions() -> None:
     pinned = _pinned((ROOT / "requirements.txt").read_text())
-    bundled = _pinned((ROOT / "functions" / "requirements.lock").read_text())
+    bundled = _pinned((ROOT / "dueline" / "functions" / "requirements.lock").read_text())
     assert bundled.items() <= pinned.items(), "run make lock"
     assert {"boto3", "aws-lambda-powertools", "pydantic", "cronsim", "tzdata"} <= bundled.keys()
 

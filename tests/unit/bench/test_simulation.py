@@ -92,15 +92,15 @@ def test_model_has_the_deployed_settings():
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("functions/ingest.py", f"LONGEST_REQUEST = timedelta(seconds={Aws().ingest_longest_request})"),
-        ("functions/ingest.py", "AFTER_THE_LAST_SEND = 4 * LONGEST_REQUEST"),
-        ("functions/tick.py", "AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send"),
-        ("infra/constructs/tick.py", f"_TIMEOUT = {Aws().tick_timeout}"),
-        ("infra/constructs/tick.py", f"retry_attempts={Aws().tick_attempts - 1}"),
-        ("infra/constructs/consumers.py", f"_TIMEOUT = {Aws().ingest_timeout}"),
-        ("infra/constructs/consumers.py", f"_WINDOW = {Aws().window}"),
-        ("infra/constructs/consumers.py", f"batch_size={Aws().batch}"),
-        ("infra/constructs/function.py", f"_MEMORY_MB = {Aws().memory_mb}"),
+        ("dueline/functions/ingest.py", f"LONGEST_REQUEST = timedelta(seconds={Aws().ingest_longest_request})"),
+        ("dueline/functions/ingest.py", "AFTER_THE_LAST_SEND = 4 * LONGEST_REQUEST"),
+        ("dueline/functions/tick.py", "AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send"),
+        ("dueline/cdk/constructs/tick.py", f"_TIMEOUT = {Aws().tick_timeout}"),
+        ("dueline/cdk/constructs/tick.py", f"retry_attempts={Aws().tick_attempts - 1}"),
+        ("dueline/cdk/constructs/consumers.py", f"_TIMEOUT = {Aws().ingest_timeout}"),
+        ("dueline/cdk/constructs/consumers.py", f"_WINDOW = {Aws().window}"),
+        ("dueline/cdk/constructs/consumers.py", f"batch_size={Aws().batch}"),
+        ("dueline/cdk/constructs/function.py", f"_MEMORY_MB = {Aws().memory_mb}"),
     ],
 )
 def test_model_has_the_deployed_constants(file, line):

@@ -1,0 +1,161 @@
+"""A deployment as a construct: all its stacks, and what other stacks of the app use of it."""
+
+import re
+from typing import Any, cast
+
+from aws_cdk import Duration, Environment, Stack, Stage, Tags
+from aws_cdk.aws_iam import IGrantable, ManagedPolicy, PermissionsBoundary
+from aws_cdk.aws_lambda import IFunction
+from aws_cdk.aws_lambda_event_sources import SqsEventSource
+from aws_cdk.aws_sqs import IQueue, Queue
+from constructs import Construct
+
+from dueline.cdk.arns import Arns
+from dueline.cdk.constructs.policies import PolicyScope, statements_of
+from dueline.cdk.core_stack import CoreStack
+from dueline.cdk.queue_stack import GroupsStack, QueueStack
+from dueline.config import ConfigurationError
+from dueline.config.deployment import Deployment, of_settings
+from dueline.core.queue_settings import QueueSettings
+
+_READABLE_CHARACTERS = 8
+
+
+class Dueline(Construct):
+    """A deployment: a core stack and, after it, a stack a queue, named after it: their order moves no queue.
+
+    `settings` are those of queues.yaml, or `deployment` is what `load` makes of such a file. All physical names begin
+    with `name`, which is made of the construct's place in the app unless it is given. The stacks are the app's own or,
+    if there is one, the stage's. A stack in which the construct stands depends on them: `cdk deploy` deploys them with
+    it, and `cdk destroy` leaves them.
+    Raises ConfigurationError, and BundleError where the functions' libraries cannot be installed.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment | None = None, **settings: Any) -> None:
+        super().__init__(scope, id)
+        if deployment and settings:
+            raise ConfigurationError(f"{', '.join(settings)}: settings are given, or a deployment, and not both")
+        self._deployment = deployment or of_settings({"name": _name_of(self), **settings})
+        around = [cast(Stack, each) for each in self.node.scopes if Stack.is_stack(each)]
+        self._around = around[-1] if around else None
+        names = self._deployment.names
+        self._core = self._add(CoreStack, names.core_stack)
+        self._queues = {
+            queue.name: self._add(QueueStack, names.queue_stack(queue.name), queue=queue)
+            for queue in self._deployment.queue_settings()
+        }
+        if self._deployment.groups:
+            self._add(GroupsStack, names.groups_stack)
+
+    @property
+    def name(self) -> str:
+        """The deployment's name, by which clients find it."""
+        return self._deployment.name
+
+    def queue(self, name: str) -> "DeployedQueue":
+        """Return a queue, by its name in the settings. Raises ConfigurationError if there is none."""
+        for queue in self._deployment.queue_settings():
+            if queue.name == name:
+                return DeployedQueue(self._deployment, queue, stack=self._queues[name])
+        raise ConfigurationError(f"there is no queue {name!r}; there are {', '.join(self._queues) or 'none'}")
+
+    def _add(self, kind: Any, name: str, **options: Any) -> Stack:
+        around, stage = self._around, Stage.of(self)
+        env = Environment(account=around.account, region=around.region) if around else None
+        stack: Stack = kind(stage, name, deployment=self._deployment, stack_name=name, env=env, **options)
+        if kind is not CoreStack:
+            stack.add_stack_dependency(self._core)
+        if around:
+            around.add_stack_dependency(stack)
+        _apply_what_all_have(stack, self._deployment)
+        return stack
+
+
+class DeployedQueue:
+    """A queue of a deployment, for other stacks of the app, in the account and region of the deployment.
+
+    Rights are granted to the role of whatever is given, as a policy of its own stack, which depends on the queue's.
+    """
+
+    def __init__(self, deployment: Deployment, queue: QueueSettings, *, stack: Stack) -> None:
+        self._deployment, self._queue, self._stack = deployment, queue, stack
+
+    def grant_producer(self, grantee: IGrantable) -> None:
+        """Allow to schedule, look up, move and cancel jobs of the queue, and to make its schedules."""
+        self._grant("Producer", grantee)
+
+    def grant_direct_producer(self, grantee: IGrantable) -> None:
+        """Allow to schedule, look up, move and cancel jobs without the API, by a direct client."""
+        self._grant("Direct", grantee)
+
+    def grant_consumer(self, grantee: IGrantable) -> None:
+        """Allow to process the jobs of the queue, as a worker does."""
+        self._grant("Consumer", grantee)
+
+    def grant_operator(self, grantee: IGrantable) -> None:
+        """Allow to see how the queue is doing, to pause it, to limit its rate and to redrive its dead letters."""
+        self._grant("Operator", grantee)
+
+    def add_consumer(self, function: IFunction, **options: Any) -> None:
+        """Have a Lambda function process the jobs of the queue, with the rights to do so. Each job fails alone.
+
+        Of each priority it is an event source; `options` are those of SqsEventSource, such as `batch_size`.
+        Raises ConfigurationError if the queue's visibility timeout is less than AWS advises: six times the function's
+        timeout, and the batching window.
+        """
+        self._check_visibility(function, options.get("max_batching_window"))
+        self._grant("Consumer", function)
+        names, place = self._deployment.names, self._place(function)
+        arns = Arns(place, names=names)
+        for priority in range(1, self._queue.priorities + 1):
+            name = names.queue(self._queue.name, priority)
+            queue = place.node.try_find_child(name) or Queue.from_queue_arn(place, name, arns.queue(name))
+            source = SqsEventSource(cast(IQueue, queue), report_batch_item_failures=True, **options)
+            function.add_event_source(source)
+
+    def _check_visibility(self, function: IFunction, window: Duration | None) -> None:
+        # An alias, or a function of elsewhere, has no timeout to be seen; Lambda's own is 3 s.
+        timeout = getattr(function, "timeout", None)
+        least = 6 * (timeout.to_seconds() if timeout else 3) + (window.to_seconds() if window else 0)
+        visible = self._deployment.queues[self._queue.name].visibility_timeout
+        if visible < least:
+            raise ConfigurationError(
+                f"queues.{self._queue.name}.visibility_timeout is {visible}: for the function {function.node.path} it"
+                f" must be at least six times its timeout, and the batching window, which is {least:g}"
+            )
+
+    def _grant(self, kind: str, grantee: IGrantable) -> None:
+        place = self._place(grantee)
+        arns = Arns(place, names=self._deployment.names, parameters=place)
+        of = PolicyScope(names=self._deployment.names, queues=[self._queue])
+        for statement in statements_of(kind, place, deployment=self._deployment, of=of, arns=arns):
+            grantee.grant_principal.add_to_principal_policy(statement)
+
+    def _place(self, user: Any) -> Construct:
+        """Return what holds the parameters and queues that a user's stack needs of the deployment."""
+        stack, own = Stack.of(user), self._stack
+        if (stack.account, stack.region) != (own.account, own.region):
+            raise ConfigurationError(
+                f"{user.node.path} is in {stack.account}/{stack.region}: it must be where the deployment"
+                f" {self._deployment.name} is, in {own.account}/{own.region}"
+            )
+        stack.add_stack_dependency(own)
+        id = f"Dueline-{self._deployment.name}"
+        return cast(Construct, stack.node.try_find_child(id) or Construct(stack, id))
+
+
+def _name_of(construct: Construct) -> str:
+    """Return a name that no other place of an app has: the construct's id, and a hash of its path."""
+    readable = re.sub("[^a-z0-9]", "", construct.node.id.lower()).lstrip("0123456789")[:_READABLE_CHARACTERS]
+    return f"{readable or 'dueline'}-{construct.node.addr[-6:]}"
+
+
+def _apply_what_all_have(stack: Stack, deployment: Deployment) -> None:
+    stack.termination_protection = deployment.termination_protection
+    for key, value in deployment.tags.items():
+        Tags.of(stack).add(key, value)
+        # The stack's own, which CloudFormation hands on to what it makes.
+        stack.tags.set_tag(key, value)
+    if deployment.permission_boundary:
+        boundary = ManagedPolicy.from_managed_policy_arn(stack, "Boundary", deployment.permission_boundary)
+        PermissionsBoundary.of(stack).apply(boundary)

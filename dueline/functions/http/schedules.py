@@ -1,0 +1,214 @@
+"""The HTTP routes about schedules."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from http import HTTPStatus
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+
+from dueline.aws.aws_deployment import AwsDeployment
+from dueline.config.registry import Registry
+from dueline.core.dispatch import Dispatcher
+from dueline.core.request import json_text
+from dueline.core.table_writer import TableWriter
+from dueline.core.text import shown
+from dueline.errors import InvalidJob, InvalidSchedule
+from dueline.functions.http import schedule_models as models
+from dueline.functions.http.request_log import record_runs, record_schedule
+from dueline.functions.http.requests import Form, body_of, read_json, validate
+from dueline.schedules import queries
+from dueline.schedules.changes import Changed, Changes
+from dueline.schedules.definition import Definition
+from dueline.schedules.head import Head
+from dueline.schedules.manual_runs import ManualRuns
+
+_SCHEDULES = "/queues/<queue>/schedules"
+_SCHEDULE = f"{_SCHEDULES}/<schedule>"
+
+
+class ScheduleRoutes:
+    """The routes: each reads its request, makes one call to the core, records it, and answers.
+
+    `until` returns when to begin no more requests of AWS, on the monotonic clock.
+    """
+
+    def __init__(
+        self, app: APIGatewayHttpResolver, *, resources: AwsDeployment, registry: Registry, until: Callable[[], float]
+    ) -> None:
+        self._app = app
+        self._resources = resources
+        self._registry = registry
+        self._until = until
+        app.get(_SCHEDULES)(self.list_schedules)
+        app.put(_SCHEDULE)(self.put_schedule)
+        app.get(_SCHEDULE)(self.get_schedule)
+        app.delete(_SCHEDULE)(self.delete_schedule)
+        app.post(f"{_SCHEDULE}/pause")(self.pause_schedule)
+        app.post(f"{_SCHEDULE}/resume")(self.resume_schedule)
+        app.post(f"{_SCHEDULE}/run")(self.run_schedule)
+        app.post(f"{_SCHEDULE}/backfill")(self.backfill_schedule)
+        app.get(f"{_SCHEDULE}/history")(self.schedule_history)
+        app.post("/schedules/preview")(self.preview_schedule)
+
+    def list_schedules(self, queue: str) -> models.SchedulesPage:
+        """List a queue's schedules, by name, a page at a time."""
+        self._registry.queue(queue)
+        query = self._query(models.SchedulesQuery)
+        page = queries.page(queue, table=self._resources.table, after=query.after, limit=query.limit)
+        return models.page_of_schedules(page, now=self._resources.clock.now())
+
+    def put_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
+        """Create a schedule: 201, or change it: 200. An identical one changes nothing."""
+        settings, definition = self._registry.taking(queue), self._definition()
+        only_new, if_match = self._only_new(), self._header("if-match")
+        changed = self._changes().put(
+            settings, schedule, definition, if_match=if_match, only_new=only_new, must_run=True
+        )
+        return self._changed("schedule put", changed)
+
+    def get_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
+        """Return a schedule."""
+        self._registry.queue(queue)
+        return self._schedule(queries.get(queue, schedule, table=self._resources.table))
+
+    def delete_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
+        """Delete a schedule: it makes no runs after `effective_from`."""
+        self._registry.queue(queue)
+        changed = self._changes().delete(queue, schedule, if_match=self._header("if-match"))
+        return self._changed("schedule deleted", changed)
+
+    def pause_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
+        """Pause a schedule: it makes no runs after `effective_from`, until it is resumed."""
+        self._registry.queue(queue)
+        changed = self._changes().pause(queue, schedule, if_match=self._header("if-match"))
+        return self._changed("schedule paused", changed)
+
+    def resume_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
+        """Resume a schedule; nothing is caught up."""
+        settings = self._registry.taking(queue)
+        changed = self._changes().resume(settings, schedule, if_match=self._header("if-match"))
+        return self._changed("schedule resumed", changed)
+
+    def run_schedule(self, queue: str, schedule: str) -> tuple[models.SubmittedRun, int]:
+        """Run a schedule now, paused or not."""
+        self._registry.queue(queue)
+        run = self._body(models.RunBody, may_be_empty=True)
+        payload = _payload(run.payload) if run.model_fields_set else None
+        key, if_match = self._header("idempotency-key"), self._header("if-match")
+        result = self._runs().run_now(queue, schedule, payload=payload, key=key, if_match=if_match)
+        record_runs([result], deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
+        return models.submitted_run(result.job), HTTPStatus.CREATED
+
+    def backfill_schedule(self, queue: str, schedule: str) -> models.Backfilled:
+        """Run a schedule for what has passed."""
+        self._registry.queue(queue)
+        span = self._body(models.BackfillBody)
+        key, if_match = self._header("idempotency-key"), self._header("if-match")
+        results = self._runs().backfill(queue, schedule, start=span.start, end=span.end, key=key, if_match=if_match)
+        record_runs(results, deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
+        return models.backfilled([each.job for each in results])
+
+    def schedule_history(self, queue: str, schedule: str) -> models.History:
+        """Return the last runs of a schedule."""
+        query, clock = self._query(models.HistoryQuery), self._resources.clock
+        runs = queries.history(
+            self._registry.queue(queue),
+            schedule,
+            table=self._resources.table,
+            clock=clock,
+            until=self._until(),
+            limit=query.limit,
+            before=query.before,
+            spread=self._resources.spread,
+        )
+        return models.history_answer(runs)
+
+    def preview_schedule(self) -> models.Preview:
+        """Return the next runs of a rule, without making a schedule of it."""
+        body = self._body(models.PreviewBody)
+        fields = {name: getattr(body, name) for name in body.model_fields_set & models.RuleFields.model_fields.keys()}
+        rule = Definition.from_dict(fields).rule
+        after = body.since or self._resources.clock.now()
+        return {"words": rule.words, "next": models.next_runs(rule, after=after, limit=body.limit)}
+
+    def _definition(self) -> Definition:
+        body = self._body(models.ScheduleBody)
+        fields = {name: getattr(body, name) for name in body.model_fields_set}
+        if "payload" in fields:
+            fields["payload"] = _payload(fields["payload"])
+        return Definition.from_dict(fields)
+
+    def _only_new(self) -> bool:
+        """Return whether a schedule may only be created, not changed. Raises InvalidSchedule for any header but `*`."""
+        if_none_match = self._header("if-none-match")
+        if if_none_match is not None and if_none_match.strip() != "*":
+            raise InvalidSchedule(f"If-None-Match is {shown(if_none_match)}: it must be *, which is only to create")
+        return if_none_match is not None
+
+    def _body(self, form: type[Form], *, may_be_empty: bool = False) -> Form:
+        with _invalid_schedule():
+            text = body_of(self._app.current_event)
+            if not text and not may_be_empty:
+                raise InvalidSchedule("body is empty: it must be a JSON object")
+            return validate(form, read_json(text) if text else {})
+
+    def _query(self, form: type[Form]) -> Form:
+        with _invalid_schedule():
+            return validate(form, self._app.current_event.query_string_parameters)
+
+    def _header(self, name: str) -> str | None:
+        return self._app.current_event.headers.get(name)
+
+    def _changes(self) -> Changes:
+        resources = self._resources
+        return Changes(table=resources.table, route=self._route(), clock=resources.clock, patience=self._patience())
+
+    def _runs(self) -> ManualRuns:
+        resources = self._resources
+        return ManualRuns(
+            table=resources.table,
+            route=self._route(),
+            clock=resources.clock,
+            spread=resources.spread,
+            patience=self._patience(),
+        )
+
+    def _route(self) -> TableWriter:
+        resources = self._resources
+        return TableWriter(
+            table=resources.table, dispatcher=self._dispatcher, clock=resources.clock, spread=resources.spread
+        )
+
+    def _dispatcher(self, queue: str) -> Dispatcher:
+        return self._resources.dispatcher(queue, precise=self._registry.is_precise(queue))
+
+    def _patience(self) -> timedelta:
+        return timedelta(seconds=max(self._until() - self._resources.clock.monotonic(), 0))
+
+    def _changed(self, action: str, changed: Changed) -> Response[models.ScheduleAnswer]:
+        if changed.is_changed:
+            caller = self._app.current_event.request_context.authorizer.iam.user_arn
+            record_schedule(action, changed, caller=caller)
+        status = HTTPStatus.CREATED if changed.is_new else HTTPStatus.OK
+        return self._schedule(changed.head, status, changed=changed.is_changed)
+
+    def _schedule(
+        self, head: Head, status: HTTPStatus = HTTPStatus.OK, *, changed: bool | None = None
+    ) -> Response[models.ScheduleAnswer]:
+        answer = models.schedule_answer(head, now=self._resources.clock.now(), changed=changed)
+        return Response(status_code=status, content_type="application/json", body=answer, headers={"ETag": head.etag})
+
+
+@contextmanager
+def _invalid_schedule() -> Iterator[None]:
+    """Raise InvalidSchedule in place of InvalidJob."""
+    try:
+        yield
+    except InvalidJob as error:
+        raise InvalidSchedule(str(error)) from None
+
+
+def _payload(payload: object) -> str:
+    with _invalid_schedule():
+        return json_text(payload)
