@@ -47,8 +47,8 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "simulation": ((*COMPUTING, "tests/simulation"),),
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
     "contract": ((*PYTEST, "tests/contract"),),
-    "rooms": ((*COMPUTING, *ROOMS, "dueline", "local"),),
-    "template": ((*SYNTHESIZING, "tests/template"),),
+    "rooms": ((*COMPUTING, *ROOMS, "dueline", "local", "--ignore=dueline/cdk"),),
+    "template": ((*SYNTHESIZING, "tests/template", "dueline/cdk"),),
     "lint": (
         ("nice", *PYTHON, "ruff", "check", "."),
         ("nice", *PYTHON, "ruff", "format", "--check", "."),
