@@ -241,7 +241,7 @@ def waited_seconds(calls: Mapping[str, int]) -> float:
     return sum(times * seconds[operation] for operation, times in rounds.items())
 
 
-RATES, HIGH = (1, 100, 10_000, 100_000), 10_000
+RATES, HIGH = (1, 100, 10_000), 10_000
 WAITS = (1, 30, 180)
 # How many jobs a second a partition is to carry: a rule of thumb.
 JOBS_PER_PARTITION = 500
@@ -251,9 +251,6 @@ CALL_JOBS = 100
 MOST_TICKED = 1200
 # Dynein's protocol, and the same with whatever it allows done by ten or 25.
 DYNEIN, DYNEIN_BATCHED = "dynein", "dynein batched"
-# Callers that schedule one by one, at once, over one client, and how long these wait for each other.
-CALLERS, LINGER_SECONDS = 8, 0.005
-LINGERING = "lingering"
 # A move of a job by its id, and by its key.
 MOVED, MOVED_BY_KEY = "moved", "moved by key"
 # How many messages a receive of the inbound queue's event source brings.
@@ -274,7 +271,7 @@ class Load(NamedTuple):
         """How many jobs come to each poller within the window, where all go by the buffer.
 
         >>> [Load(rate).ingested for rate in RATES]
-        [1, 20, 500, 500]
+        [1, 20, 500]
         """
         return min(Aws().batch, max(1, int(self.rate * Aws().window / POLLERS)))
 
@@ -283,7 +280,7 @@ class Load(NamedTuple):
         """How many jobs a tick finds.
 
         >>> [Load(rate).ticked for rate in RATES]
-        [60, 6000, 30000, 30000]
+        [60, 6000, 30000]
         """
         return self.rate * TICK_SECONDS // self.partitions
 
@@ -292,7 +289,7 @@ class Load(NamedTuple):
         """How many jobs Dynein finds when it polls a partition, once a second or at once after a full page.
 
         >>> [Load(rate).polled for rate in RATES]
-        [1, 100, 100, 100]
+        [1, 100, 100]
         """
         return min(100, max(1, self.rate // self.partitions))
 
@@ -300,8 +297,8 @@ class Load(NamedTuple):
 class Way(NamedTuple):
     """How jobs are submitted, so many in a call, and by which route.
 
-    `by` a `direct` client, `invoked`, or over `http` with ids that the library makes, there `keyed` by the caller,
-    `buffered` because the table throttles, or `lingering`: one by one, but by callers whose jobs travel together.
+    `by` a `direct` client, `invoked` or over `http` with ids that the library makes; invoked, too, are those `keyed` by
+    the caller, and those `buffered` because the table throttles.
     """
 
     by: str
@@ -309,31 +306,30 @@ class Way(NamedTuple):
     route: Route = Route.TABLE
 
 
-TENS, HTTP_ONE, HTTP_MANY = Way("direct", BATCH_MESSAGES), Way("http", 1), Way("http", CALL_JOBS)
-HTTP_ONE_BY_ONE, HTTP_SOON = "HTTP, one by one", "HTTP, due within 15 min, one by one"
-HTTP_CALLS = "HTTP, 100 a call"
+INVOKE_ONE_BY_ONE, INVOKE_CALLS = "invoke, one by one", "invoke, 100 a call"
+INVOKE_KEYED, INVOKE_SOON = f"{INVOKE_ONE_BY_ONE}, with a key", "invoke, due within 15 min, one by one"
 DIRECT_ONE_BY_ONE, DIRECT_IN_TENS = "direct client, one by one", "direct client, in tens"
-LINGER = f"HTTP, {CALLERS} callers at once, linger {LINGER_SECONDS * 1000:.0f} ms"
-WAYS = {
-    "invoke, one by one": Way("invoked", 1),
-    HTTP_ONE_BY_ONE: HTTP_ONE,
-    HTTP_CALLS: HTTP_MANY,
+HTTP_ONE_BY_ONE = "HTTP, one by one"
+WAYS_OF_ALL_SIZES = {
+    INVOKE_ONE_BY_ONE: Way("invoked", 1),
+    "invoke, in tens": Way("invoked", BATCH_MESSAGES),
+    INVOKE_CALLS: Way("invoked", CALL_JOBS),
     DIRECT_ONE_BY_ONE: Way("direct", 1),
-    DIRECT_IN_TENS: TENS,
-    "direct client, 100 a call": Way("direct", CALL_JOBS),
-    HTTP_SOON: Way("http", 1, Route.DIRECT),
-    "HTTP, due within 15 min, 100 a call": Way("http", CALL_JOBS, Route.DIRECT),
+    DIRECT_IN_TENS: Way("direct", BATCH_MESSAGES),
+    HTTP_ONE_BY_ONE: Way("http", 1),
+    "HTTP, 100 a call": Way("http", CALL_JOBS),
+    INVOKE_SOON: Way("invoked", 1, Route.DIRECT),
     "direct client, due within 15 min, one by one": Way("direct", 1, Route.DIRECT),
     "direct client, due within 15 min, in tens": Way("direct", BATCH_MESSAGES, Route.DIRECT),
 }
-WAYS_OF_THE_USUAL_SIZE = {
-    LINGER: Way("lingering", 1),
-    "HTTP, one by one, with a key": Way("keyed", 1),
-    "HTTP, 100 a call, with keys": Way("keyed", CALL_JOBS),
-    "HTTP, one by one, by the buffer": Way("buffered", 1),
+WAYS = {
+    **WAYS_OF_ALL_SIZES,
+    INVOKE_KEYED: Way("keyed", 1),
+    f"{INVOKE_ONE_BY_ONE}, by the buffer": Way("buffered", 1),
 }
-OURS, HTTP_SINGLY, HTTP_IN_CALLS = "Dueline, in tens", f"Dueline, {HTTP_ONE_BY_ONE}", f"Dueline, {HTTP_CALLS}"
-OURS_PROVISIONED = f"{OURS}, provisioned"
+# Those that are billed by rate and wait.
+USUAL_WAYS = (INVOKE_ONE_BY_ONE, INVOKE_KEYED, DIRECT_IN_TENS, HTTP_ONE_BY_ONE)
+OURS = f"Dueline, {DIRECT_IN_TENS}"
 CODED, BATCHED = "Dynein as coded", "Dynein batched"
 SCHEDULER, FREE = "EventBridge Scheduler", "EventBridge Scheduler, 14 million a month free"
 
@@ -349,16 +345,15 @@ def named(kind: str, *parts: object) -> str:
     return "|".join([kind, *map(str, parts)])
 
 
-def jobs_together(step: Step) -> int:
-    """Return how many jobs each request carries where callers linger, rounded down."""
-    return step.jobs // step.calls["POST"]
-
-
-# A direct client's calls: the step, the row that it puts, and how long after the due time that is kept.
+# Calls for one job: by which way, the step, the row that it puts, and how long after the due time that is kept.
 CANCEL = "cancel"
 CALLS = {
-    "schedule": (named("direct", Route.TABLE, 1, USUAL), USUAL.name, RETENTION),
-    "cancel": (CANCEL, CANCEL, MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION),
+    f"{by} {what}": (by, step, row, kept)
+    for by in ("invoked", "direct")
+    for what, step, row, kept in (
+        ("schedule", named(by, Route.TABLE, 1, USUAL), USUAL.name, RETENTION),
+        (CANCEL, named(CANCEL, by), CANCEL, MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION),
+    )
 }
 
 
@@ -399,14 +394,12 @@ class Costs:
         return total(self._tick(self.steps[named("tick", 0, USUAL)], jobs=1)) * SECONDS_A_MONTH / TICK_SECONDS / MILLION
 
     def _submitted(self, way: Way, size: Size) -> Lines:
-        if way.by == "lingering":
-            way = Way("http", jobs_together(self.steps[LINGERING]))
-        if way.by == "invoked":
-            return self.biller.invocation(self.steps[named("http", way.route, way.jobs, size)])
-        step = self.steps[named(way.by, way.route, way.jobs, size)]
-        if way.by == "direct":
-            return self.biller.requests(step)
-        return self.biller.http(jobs=way.jobs) + self.biller.invocation(step)
+        bill = self.call(way.by, self.steps[named(way.by, way.route, way.jobs, size)])
+        return bill + self.biller.http(jobs=way.jobs) if way.by == "http" else bill
+
+    def call(self, by: str, step: Step) -> Lines:
+        """Return the bill of a call, without the gateway's part and what comes of it."""
+        return self.biller.requests(step) if by == "direct" else self.biller.invocation(step)
 
     def _ingested(self, load: Load, size: Size) -> Lines:
         jobs = load.ingested
@@ -422,8 +415,12 @@ class Costs:
 def figures(costs: Costs) -> Figures:
     """Return all bills, in dollars a million jobs."""
     by_way = {
-        name: {size.name: total(costs.dueline(way, size=size)) for size in SIZES} for name, way in WAYS.items()
-    } | {name: {USUAL.name: total(costs.dueline(way))} for name, way in WAYS_OF_THE_USUAL_SIZE.items()}
+        name: {
+            size.name: total(costs.dueline(way, size=size))
+            for size in (SIZES if name in WAYS_OF_ALL_SIZES else (USUAL,))
+        }
+        for name, way in WAYS.items()
+    }
     biller, polls = costs.biller, 2 * polls_month()
     # The planner's partition and dead-letter queue are the deployment's, with three more of these.
     own, one_more = looks_month(partitions=1, dead_letters=3), looks_month(partitions=2, dead_letters=4)
@@ -436,7 +433,6 @@ def figures(costs: Costs) -> Figures:
     }
     return {
         "by_way": by_way,
-        "together": jobs_together(costs.steps[LINGERING]),
         "by_rate": {str(rate): {name: total(bill) for name, bill in _at(costs, rate).items()} for rate in RATES},
         "by_wait": {str(days): {name: total(bill) for name, bill in _after(costs, days).items()} for days in WAITS},
         "idle": idle,
@@ -450,21 +446,21 @@ def figures(costs: Costs) -> Figures:
 
 def write_units(steps: Mapping[str, Step]) -> Figures:
     """Return the write units of scheduling a job of the usual size, and of moving one: by its id, and by its key."""
-    of = {"a job": ("http", "keyed"), "a move": (MOVED, MOVED_BY_KEY)}
+    of = {"a job": ("invoked", "keyed"), "a move": (MOVED, MOVED_BY_KEY)}
     units = {way: steps[named(way, Route.TABLE, 1, USUAL)].writes for ways in of.values() for way in ways}
     return {what: {"by id": units[by_id], "by key": units[by_key]} for what, (by_id, by_key) in of.items()}
 
 
 def calls(costs: Costs) -> Figures:
-    """Return what a direct client's calls cost, one by one, of a job that is due in a day."""
+    """Return what calls cost, one by one, of a job that is due in a day."""
     figures = {}
-    for what, (name, row, kept) in CALLS.items():
+    for what, (by, name, row, kept) in CALLS.items():
         step, row_bytes = costs.steps[name], costs.row_bytes[row]
         figures[what] = {
             "requests": sum(step.calls.values()),
             "write units": step.writes,
             "read units": step.reads,
-            "$ a million": total(costs.biller.requests(step)),
+            "$ a million": total(costs.call(by, step)),
             "$ a million, of its row": total(costs.biller.kept(row_bytes, days=1 + kept.days + TTL_DAYS)),
         }
     return figures
@@ -473,21 +469,17 @@ def calls(costs: Costs) -> Figures:
 def _at(costs: Costs, rate: int) -> dict[str, Lines]:
     provisioned = costs.on(PROVISIONED)
     return {
-        HTTP_SINGLY: costs.dueline(HTTP_ONE, rate=rate),
-        HTTP_IN_CALLS: costs.dueline(HTTP_MANY, rate=rate),
-        OURS: costs.dueline(TENS, rate=rate),
+        **{f"Dueline, {name}": costs.dueline(WAYS[name], rate=rate) for name in USUAL_WAYS},
         CODED: costs.dynein(batched=False, rate=rate),
         BATCHED: costs.dynein(batched=True, rate=rate),
         FREE: scheduler_bill(Load(rate)),
-        OURS_PROVISIONED: provisioned.dueline(TENS, rate=rate),
-        f"{BATCHED}, provisioned": provisioned.dynein(batched=True, rate=rate),
+        f"{OURS}, provisioned": provisioned.dueline(WAYS[DIRECT_IN_TENS], rate=rate),
     }
 
 
 def _after(costs: Costs, days: int) -> dict[str, Lines]:
     return {
-        HTTP_SINGLY: costs.dueline(HTTP_ONE, days=days),
-        OURS: costs.dueline(TENS, days=days),
+        **{f"Dueline, {name}": costs.dueline(WAYS[name], days=days) for name in USUAL_WAYS},
         CODED: costs.dynein(batched=False, days=days),
         BATCHED: costs.dynein(batched=True, days=days),
         SCHEDULER: scheduler_bill(None),

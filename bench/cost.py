@@ -1,47 +1,48 @@
 """Cost of a million jobs: every request counted, in a process of its own, and billed by a list of prices."""
 
 import io
-import json
 import os
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count, product
+from math import ceil
 from pathlib import Path
 from random import Random
 from statistics import median
-from threading import Barrier
 from typing import Any
 from uuid import UUID, uuid4
 
 from bench import bill
-from bench.bill import Biller, Costs, Load, deployed, jobs_together, named
+from bench.bill import Biller, Costs, Load, deployed, named
 from bench.counted import Step, step_of
 from bench.dynein import Dynein, job_row
 from bench.harness import Figures, Target, emulated_aws, expect, print_result, run_apart
 from bench.payloads import QUEUE, SIZES, USUAL, Size, cancellation_bytes, json_of, largest_row_bytes, table_job
-from bench.stage import Stage, inbound_event, move_event, schedule_event
-from dueline import Client, NewJob
-from dueline.client.http import HttpApi, HttpResponse
+from bench.stage import Stage, inbound_event, request_event, schedule_event
+from dueline import NewJob
 from dueline.core import rows
-from dueline.core.clock import SystemClock
 from dueline.core.job import Job, JobId, Partition, Route, State
 from dueline.core.message import BATCH_MESSAGES
+from dueline.core.tick import SWEPT_JOBS
 
 LATER = timedelta(days=1)
 _DELAYS = {Route.DIRECT: timedelta(seconds=60), Route.TABLE: LATER}
 # Beyond the fence when a row is written, and below that of the tick that follows.
 _WITHIN_A_LOOKAHEAD, _A_MINUTE = timedelta(seconds=140), 60.0
 _MOVES = "--moves"
-# The most that a million jobs of 1 KB may cost that are due in a day, and what a direct client's call may.
-_DOLLARS = {bill.DIRECT_ONE_BY_ONE: 0.84, bill.DIRECT_IN_TENS: 0.84, bill.HTTP_ONE_BY_ONE: 2.28}
+# The API's function by the queue's alias, and by the gateway's.
+_FUNCTIONS = {"invoked": f"api:q-{QUEUE}", "http": "api"}
+# The most that a million jobs of 1 KB may cost that are due in a day, and what a call may.
+_DOLLARS = {bill.INVOKE_ONE_BY_ONE: 1.22, bill.DIRECT_ONE_BY_ONE: 0.84, bill.DIRECT_IN_TENS: 0.84} | {
+    bill.HTTP_ONE_BY_ONE: 2.28
+}
 _ONE_WRITE: dict[str, float] = {"requests": 1, "write units": 1, "read units": 0}
-_CALLS = {"schedule": _ONE_WRITE, "cancel": {**_ONE_WRITE, "$ a million": 0.64}}
+_CALLS = dict.fromkeys(bill.CALLS, _ONE_WRITE) | {"direct cancel": {**_ONE_WRITE, "$ a million": 0.64}}
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
 
 # The steps whose CPU time is compared, and how often they are counted. Dynein's submit is until its row is there, as
@@ -93,7 +94,7 @@ def targets(figures: Figures) -> list[Target]:
         *(Target(f"cost in tens, of {who}", ours / price, most) for who, (price, most) in others.items()),
         *(Target(f"$ a million: {way}", figures["by_way"][way][USUAL.name], most) for way, most in _DOLLARS.items()),
         *(
-            Target(f"{what} of a direct {call}", figures["calls"][call][what], most)
+            Target(f"{what}, {call}", figures["calls"][call][what], most)
             for call, bounds in _CALLS.items()
             for what, most in bounds.items()
         ),
@@ -117,11 +118,10 @@ def cpu(steps: Mapping[str, Step]) -> Figures:
 
 
 class Counting:
-    """Counts on a stage. `together` is how many jobs a request carries where callers linger."""
+    """Counts on a stage."""
 
-    def __init__(self, stage: Stage, *, together: int) -> None:
-        self._stage, self._together = stage, together
-        self._numbers = count(1)
+    def __init__(self, stage: Stage) -> None:
+        self._stage, self._numbers = stage, count(1)
 
     def steps(self) -> Iterator[tuple[str, Once]]:
         """Yield each step by its name, and what counts it once: of all rates for the usual size, else of a high one."""
@@ -129,8 +129,9 @@ class Counting:
             loads = [Load(rate) for rate in (bill.RATES if size is USUAL else (bill.HIGH,))]
             for route, jobs in product(Route, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
                 yield named("direct", route, jobs, size), partial(self.direct, size, route, jobs)
-            for route, jobs in product(Route, (1, bill.CALL_JOBS)):
-                yield named("http", route, jobs, size), partial(self._http, size, route, jobs)
+            for by, jobs in product(_FUNCTIONS, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
+                yield named(by, Route.TABLE, jobs, size), partial(self._api, size, Route.TABLE, jobs, by=by)
+            yield named("invoked", Route.DIRECT, 1, size), partial(self._api, size, Route.DIRECT, 1)
             for jobs in dict.fromkeys(min(bill.MOST_TICKED, load.ticked) for load in loads):
                 yield named("tick", jobs, size), partial(self.tick, size, jobs)
             for which in (bill.DYNEIN, bill.DYNEIN_BATCHED):
@@ -138,12 +139,10 @@ class Counting:
                 yield named(which, "in", size), partial(self.dynein_ingest, dynein, size)
                 for jobs in dict.fromkeys(load.polled for load in loads):
                     yield named(which, "out", jobs, size), partial(self.dynein_poll, dynein, size, jobs)
-        yield bill.CANCEL, self.cancel
-        for jobs in (1, bill.CALL_JOBS):
-            yield named("keyed", Route.TABLE, jobs, USUAL), partial(self._http, USUAL, Route.TABLE, jobs, with_=_keys)
-        together = self._together
-        yield named("http", Route.TABLE, together, USUAL), partial(self._http, USUAL, Route.TABLE, together)
-        yield named("buffered", Route.TABLE, 1, USUAL), self._http_while_the_table_throttles
+        yield named(bill.CANCEL, "direct"), self.cancel
+        yield named(bill.CANCEL, "invoked"), self._cancel_invoked
+        yield named("keyed", Route.TABLE, 1, USUAL), partial(self._api, USUAL, Route.TABLE, 1, with_=_keys)
+        yield named("buffered", Route.TABLE, 1, USUAL), self._api_while_the_table_throttles
         jobs, partitions = Load(bill.HIGH).ingested, Load(bill.HIGH).partitions
         yield named("ingest", jobs, partitions, USUAL), partial(self.ingest, jobs, partitions)
         yield named("tick", 0, USUAL), partial(self.tick, USUAL, 0)
@@ -158,14 +157,21 @@ class Counting:
         )
 
     def cancel(self) -> Step:
-        client, [payload] = self._stage.client, self._payloads(USUAL, 1)
-        job = client.schedule(QUEUE, payload, delay=LATER)
-        return self._counted(lambda: client.cancel(job.id), jobs=1, is_right=lambda state: state is State.CANCELLED)
+        client, id = self._stage.client, self._scheduled_id()
+        return self._counted(lambda: client.cancel(id), jobs=1, is_right=lambda state: state is State.CANCELLED)
 
-    def _http(self, size: Size, route: Route, jobs: int, *, with_: Any = None) -> Step:
+    def _cancel_invoked(self) -> Step:
+        event = request_event("DELETE", f"/queues/{QUEUE}/jobs/{self._scheduled_id()}")
+        return self.invoked(_FUNCTIONS["invoked"], event, jobs=1, is_right=lambda answer: answer["statusCode"] == 200)
+
+    def _scheduled_id(self) -> str:
+        [payload] = self._payloads(USUAL, 1)
+        return self._stage.client.schedule(QUEUE, payload, delay=LATER).id
+
+    def _api(self, size: Size, route: Route, jobs: int, *, with_: Any = None, by: str = "invoked") -> Step:
         others = (with_ or _ids)(route, [next(self._numbers) for _ in range(jobs)])
         new = [{"payload": payload, **other} for payload, other in zip(self._payloads(size, jobs), others, strict=True)]
-        return self.invoked("api", schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
+        return self.invoked(_FUNCTIONS[by], schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
 
     def moves(self) -> Iterator[tuple[str, Step]]:
         """Yield the steps that are transactions, which need another engine than dynalite."""
@@ -178,12 +184,14 @@ class Counting:
         [payload] = self._payloads(USUAL, 1)
         answer, _, _ = self._stage.lambdas.invoke("api", schedule_event(QUEUE, [{"payload": payload, **new}]))
         expect(_is_scheduled(answer), answer)
-        event = move_event(QUEUE, id=new.get("id"), key=new.get("key"), delay=2 * LATER, call=str(uuid4()))
+        of_id, query = (f"/{new['id']}", {}) if "id" in new else ("", {"key": new["key"]})
+        body, headers = {"delay": 2 * LATER.total_seconds()}, {"idempotency-key": str(uuid4())}
+        event = request_event("PATCH", f"/queues/{QUEUE}/jobs{of_id}", body, headers=headers, query=query)
         return self.invoked("api", event, jobs=1, is_right=_is_scheduled)
 
-    def _http_while_the_table_throttles(self) -> Step:
+    def _api_while_the_table_throttles(self) -> Step:
         with self._stage.lambdas.throttled(QUEUE):
-            step = self._http(USUAL, Route.TABLE, 1)
+            step = self._api(USUAL, Route.TABLE, 1)
         expect("SendMessageBatch" in step.calls, step)
         return step
 
@@ -261,72 +269,35 @@ def _is_scheduled(answer: Any) -> bool:
     return answer["statusCode"] in (200, 201) and "error" not in answer["body"]
 
 
-class _SlowApi:
-    """Answers that all is scheduled, as late as the API would: two rounds of DynamoDB, and as much for the rest."""
-
-    seconds = 0.040
-
-    def __init__(self) -> None:
-        self.requests = 0
-
-    def send(
-        self, method: str, path: str, body: str | None, *, headers: Mapping[str, str], queue: str | None = None
-    ) -> HttpResponse:
-        if method == "GET":
-            # As an older deployment does: jobs go under keys.
-            return HttpResponse(request=path, status=200, headers={}, body=b'{"queues":[]}')
-        self.requests += 1
-        time.sleep(self.seconds)
-        jobs = json.loads(body or "{}").get("jobs")
-        id = "bench.0.t.1795255290123.00000000-0000-4000-8000-000000000001"
-        job = {"id": id, "queue": "bench", "due": "2026-11-21T10:01:30.123Z", "route": "table", "state": "scheduled"}
-        answer: dict[str, Any] = job if jobs is None else {"jobs": [job] * len(jobs)}
-        return HttpResponse(request=f"{method} {path}", status=201, headers={}, body=json.dumps(answer).encode())
-
-
-def lingering(*, rounds: int = 15) -> Step:
-    """Let callers schedule at once over a real client that lingers; return by how many requests, at the median."""
-    api: Any = _SlowApi()
-    together = Barrier(bill.CALLERS)
-    client = Client(HttpApi(api, clock=SystemClock(), new_uuid=lambda: str(uuid4())), linger=bill.LINGER_SECONDS)
-
-    def call(number: int) -> None:
-        together.wait()
-        client.schedule("bench", {"n": number}, delay=LATER)
-
-    requests = []
-    with ThreadPoolExecutor(bill.CALLERS) as threads:
-        for _ in range(rounds):
-            api.requests = 0
-            list(threads.map(call, range(bill.CALLERS)))
-            requests.append(api.requests)
-    return Step(jobs=bill.CALLERS, calls={"POST": int(median(requests))})
-
-
 def _counted(once: Once, *, rounds: int) -> Step:
-    """Count a step so many times; return it with the median of its CPU time. Raises RuntimeError if it varies."""
-    steps = [once() for _ in range(rounds)]
-    kinds = {(each.writes, each.reads, each.sent, tuple(sorted(each.calls.items()))) for each in steps}
-    expect(len(kinds) == 1, kinds)
-    return replace(steps[-1], cpu_seconds=median(each.cpu_seconds for each in steps))
+    """Count a step so many times; return the median one, with the median of CPU time. Raises RuntimeError if it varies.
+
+    That of a tick may: each page of rows is rounded up to a unit, and a sweep has up to two requests more by the
+    fraction of the second at which it begins.
+    """
+    steps = sorted((once() for _ in range(rounds)), key=lambda each: each.sent)
+    kinds, reads = {(each.writes, tuple(sorted(each.calls))) for each in steps}, [each.reads for each in steps]
+    pages, more = steps[0].calls.get("Query", 0), steps[-1].sent - steps[0].sent
+    sweeps = ceil(steps[0].jobs / SWEPT_JOBS) if pages else 0
+    expect(len(kinds) == 1 and max(reads) - min(reads) <= pages and more <= 2 * sweeps, steps)
+    return replace(steps[len(steps) // 2], cpu_seconds=median(each.cpu_seconds for each in steps))
 
 
 def count_moves() -> None:
     sys.stdout = out = io.StringIO()
-    print_result({name: asdict(step) for name, step in Counting(Stage(out), together=1).moves()})
+    print_result({name: asdict(step) for name, step in Counting(Stage(out)).moves()})
 
 
 def main(*, quick: bool) -> None:
     """Count in this process: its CPU time and its output are the functions' alone."""
     sys.stdout = out = io.StringIO()
-    lingered = lingering()
     # From here on, all threads are on one processor: a function of 512 MB has 0.29 of one.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    steps = dict(Counting(Stage(out), together=jobs_together(lingered)).steps())
+    steps = dict(Counting(Stage(out)).steps())
     # One step of each kind first, for what a process does only once.
     for once in {name.partition("|")[0]: once for name, once in steps.items()}.values():
         once()
-    counted = {bill.LINGERING: asdict(lingered)}
+    counted = {}
     for name, once in steps.items():
         rounds = CPU_ROUNDS if name in CPU_STEPS.values() else 2
         counted[name] = asdict(_counted(once, rounds=1 if quick else rounds))

@@ -10,6 +10,7 @@ from textwrap import fill
 from typing import Any
 
 from bench import bill
+from bench.bill import Load, scheduler_bill, total
 from bench.harness import RESULTS, Figures, Result, load
 from bench.load import FLOW
 from bench.payloads import USUAL
@@ -20,11 +21,17 @@ DOCS, COST, README = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "cost.md",
 LINE = 120
 # A shop's queues: by which way so many million jobs a month are scheduled, over how many partitions.
 SHOP = (
-    ("`reminders`: a day ahead, one by one", 20, bill.HTTP_ONE_BY_ONE, 1),
-    ("`retries`: minutes ahead, one by one", 5, bill.HTTP_SOON, 1),
-    ("`campaigns`: a million a day, a day ahead, 100 a call", 30, bill.HTTP_CALLS, 4),
+    ("`reminders`: a day ahead, one by one", 20, bill.INVOKE_ONE_BY_ONE, 1),
+    ("`retries`: minutes ahead, one by one", 5, bill.INVOKE_SOON, 1),
+    ("`campaigns`: a million a day, a day ahead, 100 a call", 30, bill.INVOKE_CALLS, 4),
 )
-WAYS = (bill.DIRECT_ONE_BY_ONE, bill.DIRECT_IN_TENS, bill.HTTP_ONE_BY_ONE)
+WAYS = (bill.INVOKE_ONE_BY_ONE, bill.INVOKE_KEYED, bill.INVOKE_CALLS, bill.DIRECT_ONE_BY_ONE, bill.HTTP_ONE_BY_ONE)
+HEADLINE = {
+    "$ a million jobs, by the library, one by one": bill.INVOKE_ONE_BY_ONE,
+    "… with rights to the table": bill.DIRECT_ONE_BY_ONE,
+    "… with a key": bill.INVOKE_KEYED,
+    "… over HTTP": bill.HTTP_ONE_BY_ONE,
+}
 Results = Mapping[str, Result]
 
 
@@ -42,7 +49,7 @@ def reported(folder: Path = RESULTS) -> dict[Path, str]:
             "cpu": _cpu(results["cost"].figures["cpu"]),
             **{name: tables(result) for name, result in results.items()},
         },
-        COST: {"example": _example(results["cost"].figures), "ways": _ways(results["cost"].figures)},
+        COST: {name: each(results["cost"].figures) for name, each in _OF_COST.items()},
         README: {"figures": _headline(results)},
     }
     return {path: marked(path.read_text(), of) for path, of in sections.items()}
@@ -163,23 +170,12 @@ def _headline(results: Results) -> str:
     """Return README's figures: what a job costs and where others are cheaper, what waiting jobs change, and CPU."""
     cost, growth = results["cost"].figures, results["growth"].figures
     cpu = cost["cpu"]
-    bills = {name: f"{amount:.2f}" for name, amount in cost["by_rate"][str(bill.HIGH)].items()}
-    linger, scheduler = f"{cost['by_way'][bill.LINGER][USUAL.name]:.2f}", cost["by_wait"]["1"][bill.SCHEDULER]
-    other, largest = f"{scheduler:.2f} with EventBridge Scheduler", growth["sizes"][-1]
+    largest, dynein = growth["sizes"][-1], cost["by_wait"]["1"]
     most = max(by_size[largest]["cpu_ms"] / by_size["0"]["cpu_ms"] for by_size in growth["steps"].values())
     against = cpu["against"]["tick"]
     rows = [
-        (
-            "$ a million jobs, over HTTP, one by one, all in",
-            f"**{bills[bill.HTTP_SINGLY]}**",
-            f"**{other}**, {bills[bill.CODED]} with Dynein's protocol as coded",
-        ),
-        (f"… {bill.LINGER}", linger, other),
-        (
-            "… HTTP, 100 a call, or a direct client, in tens",
-            f"{bills[bill.HTTP_IN_CALLS]}, {bills[bill.OURS]}",
-            f"{other}, {bills[bill.BATCHED]} with Dynein's protocol batched",
-        ),
+        *(_against_scheduler(what, way, cost) for what, way in HEADLINE.items()),
+        ("", "", f"{dynein[bill.CODED]:.2f} with Dynein's protocol as coded, {dynein[bill.BATCHED]:.2f} batched"),
         (
             "to schedule, cancel, look up or tick",
             f"the same requests, bytes and capacity with {int(largest):,} jobs waiting",
@@ -192,21 +188,30 @@ def _headline(results: Results) -> str:
             f" {against['Dynein batched']:.0f} times batched",
         ),
     ]
-    return "\n\n".join(
-        [table(("", "Dueline", "against"), rows), _still_more_expensive(cost), _on_time(results["lateness"].figures)]
-    )
+    return "\n\n".join([table(("", "Dueline", "against"), rows), _on_time(results["lateness"].figures)])
 
 
-def _still_more_expensive(cost: Figures) -> str:
-    """Return where EventBridge Scheduler is cheaper."""
-    cases = []
-    for way in (bill.HTTP_SINGLY, bill.HTTP_IN_CALLS, bill.OURS):
-        if rates := [per_second(rate) for rate, prices in cost["by_rate"].items() if prices[way] > prices[bill.FREE]]:
-            every = len(rates) == len(cost["by_rate"])
-            cases.append(f"{way.removeprefix('Dueline, ')} at {'every rate' if every else ' and '.join(rates)}")
-    if waits := [days for days, prices in cost["by_wait"].items() if prices[bill.OURS] > prices[bill.SCHEDULER]]:
-        cases.append(f"{bill.OURS.removeprefix('Dueline, ')} after a wait of {waits[0]} days")
-    return f"EventBridge Scheduler, with its 14 million a month free, is cheaper: {'; '.join(cases)}."
+def _against_scheduler(what: str, way: str, cost: Figures) -> Sequence[str]:
+    """Return a line of a million jobs' prices, the lower one in bold."""
+    ours, other = cost["by_way"][way][USUAL.name], cost["by_wait"]["1"][bill.SCHEDULER]
+    cells, lower = [what, f"{ours:.2f}", f"{other:.2f} with EventBridge Scheduler"], 1 if ours <= other else 2
+    cells[lower] = f"**{cells[lower]}**"
+    return cells
+
+
+def _more_expensive(cost: Figures) -> str:
+    """Return under which rate, and after which wait, EventBridge Scheduler is cheaper."""
+    rows = []
+    for name in bill.USUAL_WAYS:
+        # What is paid by the month or the tick is shared by the jobs; what is stored is paid by the day.
+        few, many = (cost["by_rate"][rate][f"Dueline, {name}"] for rate in ("1", "100"))
+        short, long = (cost["by_wait"][days][f"Dueline, {name}"] for days in ("1", "30"))
+        scheduler, shared = cost["by_wait"]["1"][bill.SCHEDULER], (few - many) / (1 - 1 / 100)
+        prices = ((rate, few - shared * (1 - 1 / rate)) for rate in range(1, bill.HIGH))
+        rates = (rate for rate, price in prices if price <= total(scheduler_bill(Load(rate))))
+        days = 1 + (scheduler - short) / (long - short) * (30 - 1)
+        rows.append((name, next(rates, "any"), f"{days:.0f}" if days > 1 else "any"))
+    return table(("EventBridge Scheduler is cheaper than", "under, jobs/s", "after a wait of, days"), rows)
 
 
 def _on_time(lateness: Figures) -> str:
@@ -232,34 +237,27 @@ def _example(cost: Figures) -> str:
 
 
 def _ways(cost: Figures) -> str:
-    """Return what a million jobs, and cancels, cost by each way, from the usual one on."""
-    rows = [
-        (way, dollars(cost["by_way"][way][USUAL.name]), dollars(cost["by_wait"]["1"][bill.SCHEDULER])) for way in WAYS
-    ]
-    rows.append(("direct client, cancels", dollars(cost["calls"]["cancel"]["$ a million"]), ""))
-    return table(("$ a million, 1 KB, a day ahead", "Dueline", "EventBridge Scheduler"), rows)
+    """Return what a million jobs, and cancels, cost by each way, from the library's own on."""
+    rows = [(way, dollars(cost["by_way"][way][USUAL.name])) for way in WAYS]
+    for way, call in (("invoke", "invoked"), ("direct client", "direct")):
+        rows.append((f"{way}, cancels", dollars(cost["calls"][f"{call} cancel"]["$ a million"])))
+    return table(("one job of 1 KB, a day ahead", "$ a million"), rows)
 
 
 def _cost(figures: Figures) -> str:
     by_way, by_rate, by_wait = (figures[name] for name in ("by_way", "by_rate", "by_wait"))
     sizes = list(next(iter(by_way.values())))
     ways = [(name, *(dollars(prices.get(size, 0.0)) for size in sizes)) for name, prices in by_way.items()]
-    idle = {name: dollars(amount) for name, amount in figures["idle"].items()}
     sections = [
         "### By the way of a job",
         table(("$ a million jobs of", *sizes), ways),
-        f"The row of 1 KB is packed to {figures['row_bytes'][USUAL.name]} B. Of callers that linger, a request carries"
-        f" {figures['together']} jobs.",
+        f"The row of 1 KB is packed to {figures['row_bytes'][USUAL.name]} B.",
         grid("DynamoDB write units, 1 KB", figures["write_units"]),
-        grid("direct client, one job of 1 KB, due in a day", figures["calls"]),
+        grid("one job of 1 KB, due in a day", figures["calls"]),
         _prices("$ a million jobs at", {per_second(rate): prices for rate, prices in by_rate.items()}),
         _prices(
             "$ a million jobs that wait", {f"{days} day{'s' * (days != '1')}": each for days, each in by_wait.items()}
         ),
-        "### With nothing to do",
-        "$ a month: a partition {partition} (its schedule and ticks), a queue {queue} (the watch's looks), the"
-        " deployment {deployment} (alarms, metrics, watch, planner and the polls of two queues). With all metrics"
-        " {measured} a queue, and {whole} the deployment.".format(**idle),
     ]
     return "\n\n".join(sections)
 
@@ -445,6 +443,7 @@ def _cold(figures: Figures) -> str:
     return "\n\n".join([grid("function", functions), grid("from dueline import", imports), rounds])
 
 
+_OF_COST = {"ways": _ways, "scheduler": _more_expensive, "example": _example}
 _TABLES: dict[str, Callable[[Any], str]] = {
     "cost": _cost,
     "calls": _calls,

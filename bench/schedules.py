@@ -100,7 +100,7 @@ class Planning:
     """Counts the planner's steps, and the ticks around them, on a stage."""
 
     def __init__(self, stage: Stage) -> None:
-        self._stage, self._counting, self._numbers = stage, cost.Counting(stage, together=1), count()
+        self._stage, self._counting, self._numbers = stage, cost.Counting(stage), count()
         # Runs that are planned lie hours ahead: they go by the table, as all that is planned in time.
         self._from = datetime.now(UTC).replace(minute=30, second=0, microsecond=0) + timedelta(hours=2)
         stage.put([ticked_once(Partition(queue=PLANNER.name, number=0))])

@@ -172,11 +172,11 @@ class TablePort:
     def __init__(self, region: "Region", *, at: Environment, most: float) -> None:
         self._region, self._at, self._most = region, at, most
 
-    def write(self, written: Sequence[Row]) -> list[Row]:
+    def write(self, written: Sequence[Row], **_: Any) -> list[Row]:
         self._at.compute(self._region.aws.ingest_cpu * len(written))
         return self._answer(self._region.aws.write, lambda: self._write(written))
 
-    def add(self, row: Row) -> Row:
+    def add(self, row: Row, **_: Any) -> Row:
         self.write([row])
         return row
 

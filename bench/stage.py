@@ -29,7 +29,7 @@ from dueline import Client
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
 from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings, TickSettings
-from dueline.config.names import Names
+from dueline.config.names import LIVE, Names
 from dueline.config.registry import Registry
 from dueline.core import instant
 from dueline.core.job import Job, Partition
@@ -74,12 +74,12 @@ def declare(registry: Registry) -> None:
     sys.modules["functions.declared_queues"] = SimpleNamespace(DECLARED=registry)  # type: ignore[assignment]
 
 
-def context(function: str) -> Any:
-    """Return the context of an invocation of a function."""
+def context(function: str, *, alias: str = LIVE) -> Any:
+    """Return the context of an invocation of a function, by default by the gateway's alias."""
     return SimpleNamespace(
         function_name=function,
         memory_limit_in_mb=512,
-        invoked_function_arn=f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}:live",
+        invoked_function_arn=f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}:{alias}",
         aws_request_id=_REQUEST_ID,
         get_remaining_time_in_millis=lambda: 300_000,
     )
@@ -112,20 +112,13 @@ def _record(number: int, message: Message) -> dict[str, Any]:
 def schedule_event(queue: str, jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the event by which API Gateway requests to schedule one job, or several."""
     body = jobs[0] if len(jobs) == 1 else {"jobs": list(jobs)}
-    return _request_event("POST", f"/queues/{queue}/jobs", body)
+    return request_event("POST", f"/queues/{queue}/jobs", body)
 
 
-def move_event(queue: str, *, id: str | None, key: str | None, delay: timedelta, call: str) -> dict[str, Any]:
-    """Return the event by which API Gateway requests to move the job of an id, or of a key, in a named call."""
-    path, body = f"/queues/{queue}/jobs", {"delay": delay.total_seconds()}
-    where: dict[str, Any] = {"query": {"key": key}} if key else {}
-    return _request_event("PATCH", path if key else f"{path}/{id}", body, headers={"idempotency-key": call}, **where)
-
-
-def _request_event(
+def request_event(
     method: str,
     path: str,
-    body: Any,
+    body: Any = None,
     *,
     headers: Mapping[str, str] | None = None,
     query: Mapping[str, str] | None = None,
@@ -143,7 +136,7 @@ def _request_event(
             "authorizer": {"iam": {"userArn": caller}},
         },
         "isBase64Encoded": False,
-        "body": json.dumps(body),
+        "body": body and json.dumps(body),
     }
 
 
@@ -159,12 +152,13 @@ class Lambdas:
         os.environ |= {"_X_AMZN_TRACE_ID": TRACE}
         declare(registry)
 
-    def invoke(self, name: str, event: Mapping[str, Any]) -> tuple[Any, str, float]:
-        """Return what an invocation answered and wrote, and the CPU time that it took."""
+    def invoke(self, function: str, event: Mapping[str, Any]) -> tuple[Any, str, float]:
+        """Return what an invocation answered and wrote, and the CPU time that it took: by `api:q-emails`, or `api`."""
+        name, _, alias = function.partition(":")
         if f"functions.{name}" not in sys.modules:
             os.environ["POWERTOOLS_SERVICE_NAME"] = name
         handler = importlib.import_module(f"functions.{name}").handler
-        lambda_context = context(f"{self._deployment}-{name}")
+        lambda_context = context(f"{self._deployment}-{name}", alias=alias or LIVE)
         self._out.seek(0)
         self._out.truncate()
         start = time.process_time()

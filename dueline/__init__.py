@@ -136,4 +136,5 @@ if not TYPE_CHECKING:
         # The functions import this package at every cold start, and need nothing of the client.
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_ELSEWHERE.get(name, "dueline.errors")), name)
+        with import_module("dueline.errors").missing_extras_named():
+            return getattr(import_module(_ELSEWHERE.get(name, "dueline.errors")), name)

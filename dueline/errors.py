@@ -24,6 +24,8 @@ DuelineError
     └── NotYet                      nothing failed, but it cannot be done yet: try again
 """
 
+from collections import abc
+from contextlib import contextmanager
 from typing import ClassVar, NamedTuple, Self
 
 
@@ -194,3 +196,20 @@ for _kind in ERRORS:
     _kind.error.code, _kind.error.status, _kind.error.exit_code = _kind.code, _kind.status, _kind.exit_code
 
 RETRYABLE = tuple(kind.error for kind in ERRORS if kind.retryable)
+
+
+# The module of each package that is not in the base install, and the extra that brings it.
+_EXTRAS = {"aws_lambda_powertools": "worker", "prometheus_client": "worker", "cronsim": "schedules"}
+
+
+@contextmanager
+def missing_extras_named() -> abc.Iterator[None]:
+    """Have an import that fails for want of one of Dueline's extras say what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        why = f"{package} is not installed, which this needs: pip install 'dueline[{_EXTRAS[package]}]'"
+        raise ModuleNotFoundError(why, name=missing.name) from None

@@ -81,6 +81,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         try:
             event = callers.trusted_event(event, function_arn=context.invoked_function_arn)
         except InvalidJob as error:
+            request_log.record_refusals([error], deployment=SETTINGS.deployment)
             return problems.refused_event(error)
     if "/schedules" in event["rawPath"]:
         with_schedules()

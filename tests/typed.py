@@ -7,10 +7,15 @@ expected and does not come is one, too.
 from collections.abc import Awaitable
 from typing import assert_type
 
-from dueline import AsyncClient, Client, Job
+from dueline import AsyncClient, Client, Job, ReceivedJob, Worker
 from dueline import Nothing as Nothing  # type: ignore[attr-defined]
+from dueline.testing import Attempt, Local, received_job
 
 _CLIENT = Client.connect()
 assert_type(_CLIENT.schedule("emails", 1), Job)
 assert_type(AsyncClient(_CLIENT).get("id"), Awaitable[Job])
 AsyncClient(_CLIENT).get(5)  # type: ignore[arg-type]
+
+assert_type(Local(["emails"]).run(Worker(), queue="emails"), list[Attempt])
+assert_type(received_job({"to": "ann"}), ReceivedJob)
+Local(now=5)  # type: ignore[call-arg, arg-type]

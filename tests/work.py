@@ -15,8 +15,9 @@ from dueline.core.ports import BatchFailure, Clock, QueueMessage
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
 from dueline.errors import ScheduleChanged
 from dueline.testing import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
+from dueline.testing.memory_deployment import MemoryOnce
 from dueline.worker.claims import Claim
-from dueline.worker.delivery import Interrupted, ReceivedJob, ReceivedMessage
+from dueline.worker.delivery import ReceivedJob, ReceivedMessage
 from dueline.worker.events import Event, EventKind
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.queue_context import QueueContext
@@ -64,26 +65,6 @@ class SharedQueue:
     def messages(self) -> list[Message]:
         with self._lock:
             return [delivery.message for delivery in self.queue.deliveries]
-
-
-class Notes:
-    """Remembers which jobs had their effect, as DynamoOnce does."""
-
-    def __init__(self) -> None:
-        self.done: dict[str, bool] = {}
-
-    def __call__(self, key: str, effect: Callable[[], None]) -> None:
-        if key in self.done:
-            if self.done[key]:
-                return
-            raise Interrupted("it is not known to have ended")
-        self.done[key] = False
-        try:
-            effect()
-        except Exception:
-            del self.done[key]
-            raise
-        self.done[key] = True
 
 
 class Events(list[Event]):
@@ -163,7 +144,7 @@ def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: 
         dead_letters=SharedQueue(clock=clock),
         table=MemoryTable(),
         read_payload=MemoryPayloads().read,
-        once=Notes(),
+        once=MemoryOnce(),
         locks=MemoryLocks(),
         clock=clock or SystemClock(),
     )

@@ -5,6 +5,7 @@ Its function is invoked by the alias of a queue, or receives HTTP requests by AP
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -15,7 +16,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
@@ -32,6 +33,9 @@ _CONNECT_SECONDS = 3
 # API Gateway gives up on a function after 30 s.
 _READ_SECONDS = 31
 TRANSPORTS = ("invoke", "http")
+_FUNCTION_ARN = re.compile(r"arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+")
+# Nothing was sent.
+_UNREACHED = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError)
 
 
 def connect(
@@ -42,16 +46,12 @@ def connect(
     `url` is that of the API, or the ARN of its function. By name, the function is invoked where the deployment has its
     aliases, and what cannot be invoked goes to the gateway; `transport` allows one of the two alone.
     """
-    if transport not in (None, *TRANSPORTS):
-        raise ValueError(f"transport is {transport!r}: it must be one of {', '.join(TRANSPORTS)}, or None")
-    is_function = (url or "").startswith("arn:")
-    if url is not None and transport not in (None, "invoke" if is_function else "http"):
-        raise ValueError(f"transport is {transport!r}, but the url is {url!r}")
+    is_function = check_transport(transport, url=url)
     if url is not None and session is None and not is_function:
         return ApiTransport(url, sign=_leave_unsigned, lanes=lanes)
     with map_caller_errors(f"finding the deployment {name!r}"):
         here, names = session_per_process(session), Names(name)
-        sign = Signer(here).sign
+        sign = _leave_unsigned if is_function else Signer(here).sign
 
         def gateway() -> ApiTransport:
             with map_caller_errors(f"finding the deployment {name!r}"):
@@ -65,10 +65,23 @@ def connect(
             return gateway()
         return InvokeTransport(
             function,
-            client=PerProcess(lambda: _client(here(), function, lanes=lanes)),
+            client=PerProcess(lambda: _client("lambda", here(), region=function.split(":")[3], lanes=lanes)),
             uploads=_http("", here(), sign=_leave_unsigned, lanes=lanes),
             gateway=None if is_function or transport else PerProcess(gateway),
         )
+
+
+def check_transport(transport: str | None, *, url: str | None) -> bool:
+    """Return whether a URL is the ARN of a function. Raises ValueError for a transport that it does not have."""
+    if transport not in (None, *TRANSPORTS):
+        raise ValueError(f"transport is {transport!r}: it must be one of {', '.join(TRANSPORTS)}, or None")
+    is_function = (url or "").startswith("arn:")
+    if is_function and not _FUNCTION_ARN.fullmatch(url or ""):
+        allowed = "arn:{partition}:lambda:{region}:{account}:function:{name}, without an alias"
+        raise ValueError(f"url is {url!r}: the ARN of the API's function is {allowed}")
+    if url is not None and transport not in (None, "invoke" if is_function else "http"):
+        raise ValueError(f"transport is {transport!r}, but the url is {url!r}")
+    return is_function
 
 
 def _http(url: str, session: boto3.Session, *, sign: Callable[[AWSRequest], None], lanes: int) -> "ApiTransport":
@@ -80,7 +93,7 @@ def _http(url: str, session: boto3.Session, *, sign: Callable[[AWSRequest], None
 
 def _published(parameter: str, session: boto3.Session, *, is_needed: bool = True) -> str | None:
     """Return a parameter of the deployment; None where it is not needed and missing, or not to be read."""
-    client: Any = session.client("ssm")
+    client = _client("ssm", session, region=session.region_name, lanes=1)
     try:
         return str(client.get_parameter(Name=parameter)["Parameter"]["Value"])
     except ClientError as error:
@@ -89,8 +102,8 @@ def _published(parameter: str, session: boto3.Session, *, is_needed: bool = True
         return None
 
 
-def _client(session: boto3.Session, function: str, *, lanes: int) -> Any:
-    """Return a client of Lambda, in the region of a function. It makes each request once: the caller repeats them."""
+def _client(service: str, session: boto3.Session, *, region: str | None, lanes: int) -> Any:
+    """Return a client of a service in a region. It makes each request once: the caller repeats them."""
     make: Any = session.client
     config = Config(
         connect_timeout=_CONNECT_SECONDS,
@@ -99,27 +112,27 @@ def _client(session: boto3.Session, function: str, *, lanes: int) -> Any:
         max_pool_connections=lanes,
         user_agent=f"dueline/{__version__}",
     )
-    return make("lambda", config=config, region_name=function.split(":")[3])
+    return make(service, config=config, region_name=region)
 
 
 class InvokeTransport:
     """The function of that ARN, invoked once for each request, by an alias of the queue in the path.
 
     `client` returns Lambda's, and `uploads` sends what goes to S3. An alias that does not exist, or that the caller may
-    not invoke, gives way to the next one that has the route, and for good to the `gateway`, if there is one. A request
-    without a queue goes by the alias that answered last.
+    not invoke, gives way to the next one that has the route, and for good to the `gateway`, if there is one. So does
+    Lambda's endpoint, if it could never be reached. A request without a queue goes by the alias that answered last.
     """
 
     def __init__(
         self,
         function: str,
         *,
-        client: Callable[[], Any],
+        client: PerProcess[Any],
         uploads: "ApiTransport",
-        gateway: Callable[[], "ApiTransport"] | None,
+        gateway: PerProcess["ApiTransport"] | None,
     ) -> None:
         self.url = function
-        self._client, self._gateway = client, gateway
+        self._client, self._gateway, self._uploads = client, gateway, uploads
         self.put, self.fetch = uploads.put, uploads.fetch
         self._refused: set[str] = set()
         self._answered: list[str] = []
@@ -138,6 +151,7 @@ class InvokeTransport:
         Raises Unavailable when no answer comes or the function fails, Throttled, Forbidden or QueueNotFound.
         """
         request_line, refusal = f"{method} {path}", None
+        is_never_reached = self._gateway is not None and not self._answered
         for alias in aliases_for(path if queue is None else f"/queues/{queue}") or self._answered:
             if alias in self._refused:
                 continue
@@ -148,14 +162,22 @@ class InvokeTransport:
                     if not (is_missing(error) or is_refused(error)):
                         raise
                     refusal = error
+                except _UNREACHED:
+                    if not is_never_reached:
+                        raise
             if self._gateway is not None:
                 self._refused.add(alias)
         if self._gateway is not None:
             return self._gateway().send(method, path, body, headers=headers)
         if refusal is None or is_refused(refusal):
-            why = refusal or "its path has no queue whose alias could be invoked"
+            why = refusal or "its path has no queue, and none was requested before: request something of a queue first"
             raise Forbidden(f"{request_line}: {why}") from refusal
         raise QueueNotFound(f"{request_line}: {refusal}") from refusal
+
+    def close(self) -> None:
+        """Close the connections that are kept. The next request opens new ones."""
+        for each in (self._uploads, *self._client.made, *(self._gateway.made if self._gateway else ())):
+            each.close()
 
     def _invoke(self, alias: str, event: bytes, *, request_line: str) -> HttpResponse:
         answer = self._client().invoke(FunctionName=f"{self.url}:{alias}", Payload=event)
@@ -240,6 +262,7 @@ class ApiTransport:
         self._sign, self._lanes, self._read_seconds, self._authorities = sign, lanes, read_seconds, authorities
         self._config: Any = config or Config()  # of which more is documented than typed
         self._sessions = PerProcess(lambda: cache(self._session_with))
+        self._open = PerProcess(list[Any])
 
     def send(
         self,
@@ -274,6 +297,11 @@ class ApiTransport:
         """Get what is at a URL that is signed already, once. Raises Unavailable when no answer comes."""
         return self._answer_to(AWSRequest(method="GET", url=url), request_line="GET of a payload")
 
+    def close(self) -> None:
+        """Close the connections that are kept. The next request opens new ones."""
+        for each in self._open():
+            each.close()
+
     def _answer_to(self, request: AWSRequest, *, request_line: str) -> HttpResponse:
         url, proxies = str(request.url), self._config.proxies
         on_the_way = get_environ_proxies(url) if proxies is None else proxies
@@ -284,10 +312,12 @@ class ApiTransport:
 
     def _session_with(self, proxies: tuple[tuple[str, str], ...]) -> Any:
         make: Any = URLLib3Session
-        return make(
+        made = make(
             verify=self._authorities or True,
             proxies=dict(proxies),
             proxies_config=self._config.proxies_config,
             timeout=(_CONNECT_SECONDS, self._read_seconds),
             max_pool_connections=self._lanes,
         )
+        self._open().append(made)
+        return made

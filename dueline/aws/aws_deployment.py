@@ -15,7 +15,7 @@ from dueline.aws.dynamodb import DynamoTable, DynamoTimeToLive
 from dueline.aws.sqs import SqsQueue
 from dueline.config.names import Names
 from dueline.core.clock import SystemClock
-from dueline.core.dispatch import Dispatcher, Parking
+from dueline.core.core_deployment import CoreDeployment
 from dueline.core.job import Partition
 from dueline.core.ports import Clock
 from dueline.core.threads import Threads
@@ -26,13 +26,9 @@ if TYPE_CHECKING:
     from dueline.aws.s3 import S3Payloads
     from dueline.aws.server_clock import ServiceClock
     from dueline.aws.settings import SettingsStore
-    from dueline.core.overview import Overview
-    from dueline.core.queue_settings import QueueSettings
-    from dueline.core.reschedule import Reschedule
-    from dueline.core.submit import Breaker, Submit
 
 
-class AwsDeployment:
+class AwsDeployment(CoreDeployment):
     """A deployment's table, queues and payloads, and the operations on them.
 
     No request takes longer than `longest`, its retry included. `queue_urls` is what the URLs of its queues begin with,
@@ -50,13 +46,12 @@ class AwsDeployment:
         session: "Session | None" = None,
         service_clock: "ServiceClock | None" = None,
     ) -> None:
+        super().__init__(jitter=random.random, new_uid=new_uid)
         self.names = Names(name)
         self.clock: Clock = service_clock or SystemClock()
         self.spread = Threads(LANES).spread
         self.clients = Clients(session, longest=longest, service_clock=service_clock)
         self.queue = cache(self._queue)
-        self.breaker = cache(self._breaker)
-        self.submit = cache(self._submit)
         self._one_table, self._one_payloads = cache(self._table), cache(self._payloads)
         self._queue_urls, self._bucket = queue_urls, bucket
 
@@ -80,6 +75,10 @@ class AwsDeployment:
     def inbound(self) -> SqsQueue:
         return self.queue(self.names.inbound)
 
+    @property
+    def parked(self) -> SqsQueue:
+        return self.queue(self.names.dispatch_dlq)
+
     def rejects(self) -> SqsQueue:
         return self.queue(self.names.inbound_dlq)
 
@@ -88,38 +87,6 @@ class AwsDeployment:
 
     def dead_letter_queue(self, queue: str) -> SqsQueue:
         return self.queue(self.names.queue_dlq(queue))
-
-    def dispatcher(self, queue: str, *, precise: bool) -> Dispatcher:
-        """Return the dispatcher of a queue, which sends ten batches at once."""
-        parking = Parking(table=self.table, dead_letters=self.queue(self.names.dispatch_dlq), clock=self.clock)
-        return Dispatcher(
-            level=partial(self.team_queue, queue),
-            parking=parking,
-            clock=self.clock,
-            jitter=random.random,
-            spread=self.spread,
-            precise=precise,
-        )
-
-    def reschedule(self, queue: "QueueSettings") -> "Reschedule":
-        from dueline.core.reschedule import Reschedule
-
-        return Reschedule(
-            queue, inbound=self.inbound, table=self.table, payloads=self.payloads, clock=self.clock, new_uid=new_uid
-        )
-
-    def overview(self, queue: "QueueSettings", *, lookahead: timedelta) -> "Overview":
-        from dueline.core.overview import overview
-
-        return overview(
-            queue,
-            table=self.table,
-            level=partial(self.team_queue, queue.name),
-            dead_letters=self.dead_letter_queue(queue.name),
-            lookahead=lookahead,
-            now=self.clock.now(),
-            spread=self.spread,
-        )
 
     def settings_store(self) -> "SettingsStore":
         """Return a new reader of what the deployment and its queues publish, with a cache of its own."""
@@ -138,22 +105,6 @@ class AwsDeployment:
         names = [schedule["Name"].rpartition(".") for page in pages for schedule in page["Schedules"]]
         return [Partition(queue=queue, number=int(number)) for queue, _, number in names if number.isdigit()]
 
-    def _submit(self, queue: "QueueSettings", *, direct_horizon: timedelta, is_buffered: bool = True) -> "Submit":
-        """Return what submits jobs of a queue; `is_buffered` where the inbound queue takes what the table does not."""
-        from dueline.core.submit import Submit
-
-        return Submit(
-            queue,
-            table=self.table,
-            payloads=self.payloads,
-            inbound=self.inbound,
-            dispatcher=self.dispatcher(queue.name, precise=queue.precise),
-            breaker=self.breaker(queue.name),
-            direct_horizon=direct_horizon,
-            new_uid=new_uid,
-            is_buffered=is_buffered,
-        )
-
     def _table(self) -> DynamoTable:
         return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)
 
@@ -164,11 +115,6 @@ class AwsDeployment:
         from dueline.aws.s3 import S3Payloads
 
         return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
-
-    def _breaker(self, _: str) -> "Breaker":
-        from dueline.core.submit import Breaker
-
-        return Breaker(clock=self.clock, jitter=random.random)
 
 
 def new_uid() -> str:

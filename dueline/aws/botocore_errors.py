@@ -11,6 +11,7 @@ from dueline.errors import (
     DuelineError,
     Forbidden,
     InvalidJob,
+    PayloadTooLarge,
     QueueNotFound,
     Throttled,
     Unavailable,
@@ -32,6 +33,8 @@ _THROTTLED = {
 # What DynamoDB gives as the reason of one action for which a whole transaction was cancelled.
 _REFUSED_ACTION = "ConditionalCheckFailed"
 _THROTTLED_ACTIONS = {"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"}
+# https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+_TOO_LARGE = {"RequestEntityTooLargeException", "RequestTooLargeException"}
 _QUEUE_GONE = {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
 _FORBIDDEN = {
     "AccessDenied",
@@ -170,6 +173,8 @@ def _of(error: ClientError, doing: str) -> DuelineError:
         return Throttled(message)
     if code in _QUEUE_GONE:
         return QueueNotFound(message)
+    if code in _TOO_LARGE:
+        return PayloadTooLarge(message)
     return InvalidJob(message) if is_unsendable(code) else Unavailable(message)
 
 

@@ -97,6 +97,12 @@ class Clients:
                 self._made[service] = made
             return self._made[service]
 
+    def close(self) -> None:
+        """Close the connections that are kept. The next request opens new ones."""
+        with self._making:
+            for made in self._made.values():
+                made.close()
+
 
 def session(*, profile: str | None, region: str | None) -> "Session":
     """Return a session of a profile and in a region, by default those that boto3 finds."""

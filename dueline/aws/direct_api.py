@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import boto3
 
@@ -11,7 +11,6 @@ from dueline.aws.aws_deployment import AwsDeployment, new_uid
 from dueline.aws.botocore_errors import as_caller_error, map_caller_errors
 from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
-from dueline.aws.settings import SettingsStore
 from dueline.client.api import Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
@@ -19,6 +18,7 @@ from dueline.config.environment import ApiSettings
 from dueline.core import instant
 from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.clock import TimeBounds
+from dueline.core.core_deployment import CoreDeployment
 from dueline.core.job import JobId, State
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, list_jobs
 from dueline.core.overview import Control, Overview
@@ -38,36 +38,64 @@ _LONGEST_CALL_SECONDS = 30
 T = TypeVar("T")
 
 
+class PublishedQueues(Protocol):
+    """The queues of a deployment, as they are published."""
+
+    def queue(self, name: str) -> QueueSettings:
+        """Return a queue's settings. Raises QueueNotFound."""
+
+    def refresh(self, name: str) -> QueueSettings:
+        """Return a queue's settings as they are now. Raises QueueNotFound."""
+
+    def queues(self) -> Sequence[QueueSettings]:
+        """Return all queues, by name."""
+
+    def settings(self) -> ApiSettings:
+        """Return the settings that the HTTP API runs with."""
+
+
+class BoundedClock(Clock, Protocol):
+    """The time by AWS's own clock."""
+
+    def moment(self) -> TimeBounds | None:
+        """Return what AWS's clock shows, as far as that is known."""
+
+
 class DirectApi:
     """Calls the deployment's queues and table directly, with the code that the HTTP API runs.
 
-    `published` and `deployment` return those of this process, and `clock` listens to what AWS answers them.
+    `published`, `deployment` and `settings` return those of this process, and may request them at their first use.
+    `clock` listens to what AWS answers them.
     """
 
     def __init__(
         self,
-        published: Callable[[], SettingsStore],
-        deployment: Callable[[], AwsDeployment],
+        published: Callable[[], PublishedQueues],
+        deployment: Callable[[], CoreDeployment],
         *,
-        settings: ApiSettings,
-        clock: ServiceClock,
+        settings: Callable[[], ApiSettings],
+        clock: BoundedClock,
+        close: Callable[[], None] = lambda: None,
     ) -> None:
         self._clock = clock
         self._published_here = published
         self._deployment_here = deployment
-        self._direct_horizon = timedelta(seconds=settings.direct_horizon)
-        self._lookahead = timedelta(seconds=settings.lookahead)
+        self._settings, self.close = settings, close
 
     @property
-    def _published(self) -> SettingsStore:
+    def _published(self) -> PublishedQueues:
         return self._published_here()
 
     @property
-    def _deployed(self) -> AwsDeployment:
+    def _deployed(self) -> CoreDeployment:
         return self._deployment_here()
 
+    @property
+    def _direct_horizon(self) -> timedelta:
+        return timedelta(seconds=self._settings().direct_horizon)
+
     def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
-        request = job.checked(now=self._deployed.clock.now(), trace=trace)
+        request = job.checked(now=self._clock.now(), trace=trace)
         if request.key is not None and request.call is None:
             request = replace(request, call=new_uid())
         return Draft(request=request)
@@ -151,7 +179,9 @@ class DirectApi:
 
     def overview(self, queue: str) -> Overview:
         with map_caller_errors(f"reading how queue {queue} is doing"):
-            return self._deployed.overview(self._published.queue(queue), lookahead=self._lookahead)
+            return self._deployed.overview(
+                self._published.queue(queue), lookahead=timedelta(seconds=self._settings().lookahead)
+            )
 
     def pause(self, queue: str) -> Control:
         with map_caller_errors(f"pausing queue {queue}"):
@@ -243,9 +273,9 @@ def _value_of(result: T | DuelineError) -> T:
 
 
 def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:
-    """Return a deployment's API without HTTP, and the time by which it counts.
+    """Return a deployment's API without HTTP, and the time by which it counts. It requests nothing yet.
 
-    Raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
+    Its first call raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
     """
     clock = ServiceClock()
     here = session_per_process(session)
@@ -255,8 +285,18 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clo
             name, queue_urls=queue_urls, bucket=bucket, longest=_LONGEST_REQUEST, session=here(), service_clock=clock
         )
 
-    published = PerProcess(lambda: build().settings_store())
-    with map_caller_errors(f"finding the deployment {name!r}"):
-        settings = published().settings()
-    deployment = PerProcess(lambda: build(settings.queue_urls, settings.payloads))
-    return DirectApi(published, deployment, settings=settings, clock=clock), clock
+    def find() -> tuple[AwsDeployment, PublishedQueues, ApiSettings]:
+        with map_caller_errors(f"finding the deployment {name!r}"):
+            made = build()
+            store = made.settings_store()
+            return made, store, store.settings()
+
+    connected = PerProcess(find)
+    deployment = PerProcess(lambda: build(connected()[2].queue_urls, connected()[2].payloads))
+
+    def close() -> None:
+        for made in (*deployment.made, *(each[0] for each in connected.made)):
+            made.clients.close()
+
+    api = DirectApi(lambda: connected()[1], deployment, settings=lambda: connected()[2], clock=clock, close=close)
+    return api, clock

@@ -78,4 +78,6 @@ class ServiceClock(SystemClock):
         self._of_thread.sent = self._time.sent()
 
     def _note_received(self, response_dict: dict[str, Any] | None, **_: Any) -> None:
-        self._time.learn((response_dict or {}).get("headers", {}).get("date", ""), sent=self._of_thread.sent)
+        # None of a request that was not sent.
+        if response_dict is not None:
+            self._time.learn(response_dict.get("headers", {}).get("date", ""), sent=self._of_thread.sent)

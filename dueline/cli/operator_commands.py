@@ -180,6 +180,7 @@ def redrive(
     reason: OfReason = "",
     limit: options.Limit = None,
     id: Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; can be repeated.")] = None,
+    stacks: Annotated[bool, typer.Option("--stacks", help="Also show a stack trace of each error.")] = False,
 ) -> None:
     """Show a queue's dead letters, or put them back into the queue.
 
@@ -215,17 +216,19 @@ def redrive(
                 ends, rule=rule, selection=selected, limit=limit, calls=calls, spread=retry.in_lanes, on_progress=bar
             )
             result = redrive.apply() if apply else redrive.look()
-        _show_redriven(run.screen, queue, source, result, applied=apply)
+        _show_redriven(run.screen, queue, source, result, applied=apply, stacks=stacks)
         return result
 
     if _is_confirmed(run.screen, lambda: run_once(apply=False).selected > 0, "Put them back?", apply=apply, yes=yes):
         end_with([AGAIN if run_once(apply=True).failed else DONE])
 
 
-def _show_redriven(screen: Screen, queue: str | None, source: str, result: RedriveResult, *, applied: bool) -> None:
+def _show_redriven(
+    screen: Screen, queue: str | None, source: str, result: RedriveResult, *, applied: bool, stacks: bool
+) -> None:
     counts = {"found": result.received, "wanted": result.selected, "moved": result.moved, "hidden": result.hidden}
     reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
-    by_error = {"by_error": dead_letters.error_groups_json(result.kinds)}
+    by_error = {"by_error": dead_letters.error_groups_json(result.kinds, with_stacks=stacks)}
     screen.json({"queue": queue, "applied": applied, **counts, **by_error, **reasons})
     if result.kinds:
         # Where no job has a kind, there is no column for it.
@@ -236,6 +239,13 @@ def _show_redriven(screen: Screen, queue: str | None, source: str, result: Redri
             for each in result.kinds
         )
         screen.table(columns, rows)
+    for each in result.kinds if stacks else ():
+        screen.line("")
+        screen.line(
+            f"{each.error}{each.kind and f' of {each.kind}'}: {'' if each.stack else 'no stack trace'}".rstrip()
+        )
+        for line in each.stack.splitlines():
+            screen.line(f"    {line}")
     selected = f"{result.selected:,} of {plural(result.received, 'dead letter')} of {source}"
     screen.line(f"{selected}: {result.moved:,} put back" if applied else f"{selected}: --apply puts them back")
     _show_staying(screen, result)

@@ -4,11 +4,12 @@ import importlib
 import os
 import sys
 import traceback
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from dueline.errors import DuelineError
+from dueline.core.text import PACKAGE
+from dueline.errors import DuelineError, missing_extras_named
 from dueline.worker.runner import SupervisorLink
 from dueline.worker.worker import GRACE_SECONDS, Worker, set_supervisor
 
@@ -29,11 +30,18 @@ def worker(
         float, typer.Option(min=0, help="Seconds that running jobs have to finish after SIGTERM.")
     ] = GRACE_SECONDS,
     queue: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this queue; can be repeated.")] = None,
+    log: Annotated[
+        Literal["json", "text"] | None,
+        typer.Option(help="How log lines are written: by default as text in a terminal, else as JSON."),
+    ] = None,
 ) -> None:
     """Run a worker until SIGTERM or Ctrl-C. The current folder is searched for its module too.
 
     The Worker names its deployment. Several processes stop together, report together, and are restarted when they die.
     """
+    with missing_extras_named():
+        from dueline.worker.log import write_as
+    write_as(log)
     link = SupervisorLink.from_env(os.environ)
     if processes > 1 and link is None:
         from dueline.worker.supervisor import supervise
@@ -48,7 +56,7 @@ def worker(
     try:
         worker.run(concurrency=concurrency, port=port, grace=grace, queues=queue or None)
     except ValueError as error:
-        raise error if isinstance(error, DuelineError) else typer.BadParameter(str(error)) from None
+        raise error if isinstance(error, DuelineError) else typer.BadParameter(_with_notes(error)) from None
 
 
 def _label_process(link: SupervisorLink) -> None:
@@ -85,6 +93,11 @@ def _module(name: str) -> Any:
             raise typer.BadParameter(
                 f"there is no module {name!r}: looked in {folder} and where Python looks"
             ) from None
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{last.filename}:{last.lineno}"
+        # What a decorator of this library refuses is wrong in the line that calls it.
+        lines = [f"{each.filename}:{each.lineno}" for each in traceback.extract_tb(error.__traceback__)]
+        place = next((each for each in reversed(lines) if not each.startswith((PACKAGE, "<"))), lines[-1])
         raise typer.BadParameter(f"importing {name!r} failed: {type(error).__name__}: {error} ({place})") from None
+
+
+def _with_notes(error: Exception) -> str:
+    return "; ".join([str(error), *getattr(error, "__notes__", ())])

@@ -148,3 +148,6 @@ class Api(Protocol):
 
         Raises Forbidden where there is no HTTP.
         """
+
+    def close(self) -> None:
+        """Close the connections that are kept. The next call opens new ones."""

@@ -16,6 +16,7 @@ from dueline.client.models import Job, NewJob, ScheduledJob
 from dueline.client.schedules import Schedule, Schedules
 from dueline.core.job import State, queue_name
 from dueline.core.listing import MOST_JOBS
+from dueline.core.request import Default
 from dueline.core.retry import Patience
 from dueline.core.threads import in_thread
 from dueline.errors import RETRYABLE, DuelineError
@@ -109,7 +110,7 @@ def _without_thread_if_coalesced(
 def _prepare_schedule(
     client: Client, coalescers: Coalescers, queue: str, payload: object, **options: Any
 ) -> Callable[[], Awaitable[Job]]:
-    draft = client._api.draft(NewJob(payload=payload, **options), trace=otel.current())
+    draft = client._draft(NewJob(payload=payload, **options), otel.current())
     name = queue_name(queue)
 
     async def send() -> Job:
@@ -152,13 +153,17 @@ class AsyncClient:
         transport: TransportName | None = None,
         patience: Patience | None = None,
         linger: float | timedelta | None = None,
+        default: Default | None = None,
     ) -> Self:
-        """Return a client as Client.connect does, with which tasks of one loop share requests if they `linger`.
-
-        It blocks while it looks the deployment up: connect before the event loop runs.
-        """
+        """Return a client as Client.connect does, with which tasks of one loop share requests if they `linger`."""
         options: dict[str, Any] = {"direct": direct, "transport": transport, "patience": patience, "linger": linger}
-        return cls(Client.connect(name, url=url, session=session, **options))
+        return cls(Client.connect(name, url=url, session=session, default=default, **options))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     schedule = _without_thread_if_coalesced(Client.schedule, _prepare_schedule)
     schedule_many = _in_a_thread(Client.schedule_many)
@@ -172,6 +177,7 @@ class AsyncClient:
     pause = _in_a_thread(Client.pause)
     resume = _in_a_thread(Client.resume)
     set_rate = _in_a_thread(Client.set_rate)
+    close = _in_a_thread(Client.close)
 
     def schedules(self, queue: str) -> AsyncSchedules:
         """Return the schedules of a queue, as Client.schedules does: at once, and without a request."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from dueline import otel
 from dueline.client.api import MOST_BYTES, Api, Draft, JobRef, job_ref
 from dueline.client.coalescing import RequestCoalescer, linger_seconds
-from dueline.client.http import HttpApi
+from dueline.client.http import HttpApi, LazyTransport
 from dueline.client.models import ExistsRule, Job, NewJob, ScheduledJob, checked_bound
 from dueline.client.schedules import Schedules, paginate
 from dueline.core.clock import SystemClock
@@ -23,7 +23,9 @@ from dueline.core.message import batches
 from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock
 from dueline.core.queue_settings import QueueSettings, Rate, rate_of
+from dueline.core.request import Default
 from dueline.core.retry import CALL_ITEMS, LANES, BatchSize, Calls, Patience, attempt, in_lanes
+from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
 
 if TYPE_CHECKING:
@@ -46,6 +48,9 @@ class Coalescers:
 class Client:
     """Schedules, looks up, lists, reschedules and cancels the jobs of one deployment. Threads may share it.
 
+    `default` returns what JSON can write in place of what it cannot in a payload, as that of json.dumps does.
+    Leaving a `with` block closes the client.
+
     Every method retries, as `patience` says, after throttling, AWS failures and broken connections. That is safe: a
     retry never schedules a second job, and repeating any other call changes nothing. Every error is a DuelineError.
     After Throttled or Unavailable, or an error of a retry after these, a job may have been scheduled all the same. The
@@ -61,10 +66,11 @@ class Client:
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
         linger: float | timedelta | None = None,
+        default: Default | None = None,
     ) -> None:
         # Once there is a client, a process forks while nothing is imported.
         otel.is_installed()
-        self._api = api
+        self._api, self._default = api, default
         self._calls = Calls(patience=patience or Patience(), clock=clock or SystemClock(), jitter=jitter)
         self._coalescers = Coalescers(api, seconds=seconds) if (seconds := linger_seconds(linger)) else None
 
@@ -79,9 +85,12 @@ class Client:
         transport: TransportName | None = None,
         patience: Patience | None = None,
         linger: float | timedelta | None = None,
+        default: Default | None = None,
     ) -> Self:
         """Return a client of the deployment of that name, in the account and region of the AWS session.
 
+        It requests nothing of AWS yet. Its first call finds the deployment, and raises DeploymentNotFound, Forbidden or
+        Unavailable; if direct, DeploymentTooOld or ClientTooOld.
         `session` has the credentials that requests are signed with, by default those that boto3 finds. The API's
         function is invoked by the aliases of queues; where that is refused, requests go over HTTP, by API Gateway.
         `transport` allows one of the two alone. `url` is the ARN of the function, or the API of a local run: nothing is
@@ -89,18 +98,30 @@ class Client:
         DynamoDB without the API, with the rights of a queue's direct producers. With `linger` (seconds or a timedelta,
         1 s at most), calls of `schedule` and of `cancel` that several threads or tasks make within so long of each
         other travel as one request; one that is alone leaves at once.
-        Raises DeploymentNotFound, Forbidden or Unavailable; if direct, DeploymentTooOld or ClientTooOld.
         """
         from dueline.aws import api_transport, direct_api
 
         if direct and (url is not None or transport is not None):
             raise ValueError("direct is given with url or transport: a direct client uses neither")
+        options: dict[str, Any] = {"patience": patience, "linger": linger, "default": default}
         if direct:
             api, clock = direct_api.connect(name, session=session)
-            return cls(api, clock=clock, patience=patience, linger=linger)
-        api_way = api_transport.connect(name, url=url, session=session, lanes=LANES, transport=transport)
-        http_api = HttpApi(api_way, clock=SystemClock(), new_uuid=lambda: str(uuid.uuid4()))
-        return cls(http_api, patience=patience, linger=linger)
+            return cls(api, clock=clock, **options)
+        api_transport.check_transport(transport, url=url)
+        where: dict[str, Any] = {"url": url, "session": session, "transport": transport}
+        http = LazyTransport(lambda: api_transport.connect(name, lanes=LANES, **where))
+        http_api = HttpApi(http, clock=SystemClock(), new_uuid=lambda: str(uuid.uuid4()))
+        return cls(http_api, **options)
+
+    def close(self) -> None:
+        """Close the connections that the client keeps. A later call opens new ones."""
+        self._api.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def schedule(
         self,
@@ -126,7 +147,7 @@ class Client:
         time: dict[str, Any] = {"at": at, "delay": delay}
         which: dict[str, Any] = {"key": key, "if_exists": if_exists, "id": id, "idempotency_key": idempotency_key}
         job = NewJob(payload=payload, **time, **which, kind=kind, tenant=tenant, priority=priority)
-        draft = self._api.draft(job, trace=otel.current())
+        draft = self._draft(job, otel.current())
         return self._calls.run(partial(self._schedule_once, queue_name(queue), draft))
 
     def schedule_many(self, queue: str, jobs: Iterable[NewJob]) -> list[Job | DuelineError]:
@@ -152,7 +173,7 @@ class Client:
             if not isinstance(job, NewJob):
                 # It is not quoted: it may be a payload.
                 raise InvalidJob(f"a job is of type {type(job).__name__}: it must be a NewJob")
-            return self._api.draft(job, trace=trace)
+            return self._draft(job, trace)
 
         requests = _cut(
             (attempt(draft, job) for job in _several(jobs, name="jobs")), size=lambda each: getattr(each, "size", 0)
@@ -281,7 +302,7 @@ class Client:
 
         Raises QueueNotFound if `queue` cannot be the name of a queue, and Forbidden for a direct client.
         """
-        return Schedules(queue_name(queue), self._api.requester(), calls=self._calls)
+        return Schedules(queue_name(queue), self._api.requester(), calls=self._calls, default=self._default)
 
     def _get(self, ref: JobRef, *, payload: bool) -> Job:
         job = self._api.get(ref)
@@ -291,6 +312,9 @@ class Client:
             return replace(job, payload=json.loads(self._api.fetch(job, job.payload_at)))
         except (ValueError, RecursionError):
             raise InvalidJob(f"the payload of job {job.id} is no JSON") from None
+
+    def _draft(self, job: NewJob, trace: TraceContext | None) -> Draft:
+        return self._api.draft(job if job.default else replace(job, default=self._default), trace=trace)
 
     def _schedule_once(self, queue: str, draft: Draft) -> Job:
         send = self._api.schedule if self._coalescers is None else self._coalescers.schedule.send

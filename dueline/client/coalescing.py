@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -214,7 +215,9 @@ class RequestCoalescer(Generic[A, B]):
             if pending.assign(call):
                 loop = asyncio.get_running_loop()
                 with unavailable_without_threads():
-                    sending = loop.run_in_executor(pending.senders, self._deliver_and_end, pending, queue, call)
+                    sending = loop.run_in_executor(
+                        pending.senders, copy_context().run, self._deliver_and_end, pending, queue, call
+                    )
         except GeneratorExit:
             end = pending.abandoned.put
             raise
@@ -224,7 +227,7 @@ class RequestCoalescer(Generic[A, B]):
         await _until(call.result)
         result = call.result.result()
         if result is None:
-            return await in_pool(pending.senders, partial(self._send_alone, queue, item))
+            return await in_pool(pending.senders, partial(copy_context().run, self._send_alone, queue, item))
         return _value_of(result)
 
     def _call(self, queue: str, item: A, *, can_send_others: bool) -> PendingCall[A, B]:

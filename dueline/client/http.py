@@ -117,6 +117,31 @@ class Transport(Protocol):
     def fetch(self, url: str) -> HttpResponse:
         """GET what is at a presigned URL."""
 
+    def close(self) -> None:
+        """Close the connections that are kept. The next request opens new ones."""
+
+
+class LazyTransport:
+    """The transport that `connect` returns, at its first use: to make a client requests nothing of AWS.
+
+    Threads may share it, and so may forked processes.
+    """
+
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
+        self._connected: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        # Of two threads that connect at the same time, one connection is kept.
+        if self._connected is None:
+            self._connected = self._connect()
+        return getattr(self._connected, name)
+
+    def close(self) -> None:
+        """Close its connections, if it has any. The next request opens new ones."""
+        if self._connected is not None:
+            self._connected.close()
+
 
 class HttpApi:
     """The client's calls over HTTP.
@@ -231,6 +256,9 @@ class HttpApi:
 
     def requester(self) -> Callable[..., dict[str, Any]]:
         return self._request
+
+    def close(self) -> None:
+        self._transport.close()
 
     def _give_ids(self, queue: str, drafts: Sequence[Draft]) -> set[int]:
         """Give drafts an id that have none and no named call; return which got one, by their identity."""

@@ -16,7 +16,7 @@ from dueline.core.overview import Control, Overview
 from dueline.core.payloads import check_size
 from dueline.core.ports import Depth, Pointer
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import IfExists, Request, json_text
+from dueline.core.request import Default, IfExists, Request, json_text
 from dueline.core.status import Status
 from dueline.core.text import shown
 from dueline.core.trace import TraceContext
@@ -38,7 +38,8 @@ class NewJob:
     one job under it, however often that is scheduled. `idempotency_key` names the call: repeats of it make one job; the
     client makes one for its own retries. `kind` says which handler of its queue runs it; a job without one goes to the
     handler without one. `tenant` is the customer or group that the job belongs to: SQS fair queues keep one tenant's
-    backlog from delaying the others. `priority` is from 1, the most urgent, to as many as the queue has.
+    backlog from delaying the others. `priority` is from 1, the most urgent, to as many as the queue has. `default` is
+    as in json.dumps, by default the client's own.
     """
 
     payload: object = field(repr=False)
@@ -51,6 +52,7 @@ class NewJob:
     kind: str | None = None
     tenant: str | None = None
     priority: int = 1
+    default: Default | None = field(default=None, repr=False)
 
     def checked(self, *, now: datetime | None, trace: TraceContext | None = None) -> Request:
         """Return the request to schedule this job, checked, with its payload as text; the job will carry `trace`.
@@ -63,7 +65,7 @@ class NewJob:
         check_priority(self.priority)
         request = Request(
             # As text: the caller may change the payload before it is sent, or sent again.
-            text=json_text(self.payload),
+            text=json_text(self.payload, default=self.default),
             at=checked_instant(self.at),
             delay=_checked_seconds(self.delay),
             key=None if self.key is None else checked_key(self.key),

@@ -15,7 +15,7 @@ from dueline.client.models import OUTCOME, Fields, number_of, read_optional, rea
 from dueline.core import instant
 from dueline.core.job import checked_schedule_name
 from dueline.core.keys import checked_call
-from dueline.core.request import json_text
+from dueline.core.request import Default, json_text
 from dueline.core.retry import Calls
 from dueline.core.text import shown
 from dueline.errors import RETRYABLE, InvalidJob, InvalidSchedule, ScheduleChanged
@@ -196,16 +196,18 @@ class Schedules:
     run is made only if nobody has changed the schedule since: otherwise it raises ScheduleChanged.
     """
 
-    def __init__(self, queue: str, request: Callable[..., dict[str, Any]], *, calls: Calls) -> None:
-        self._path = f"/queues/{queue}/schedules"
+    def __init__(
+        self, queue: str, request: Callable[..., dict[str, Any]], *, calls: Calls, default: Default | None = None
+    ) -> None:
+        self._queue, self._path, self._default = queue, f"/queues/{queue}/schedules", default
         self._request = request
         self._calls = calls
 
     def put(
         self,
         name: str,
-        *,
         cron: str | None = None,
+        *,
         every: timedelta | float | str | None = None,
         zone: str = "UTC",
         payload: object = None,
@@ -233,7 +235,7 @@ class Schedules:
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"kind": kind, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
         rest = {"overlap": overlap, "owner": owner, "description": description}
-        body = _json_of({**rule, **job, **rest}, payload=payload)
+        body = _json_of({**rule, **job, **rest}, default=self._default, payload=payload)
         if only_new:
             return self._create(self._path_of(name), body, if_match)
         return self._change("PUT", self._path_of(name), body, if_match=if_match)
@@ -266,7 +268,7 @@ class Schedules:
         then. Raises ScheduleNotFound, ScheduleChanged or InvalidSchedule, or KeyReused for one that went with another
         payload.
         """
-        body = _json_of({}) if payload is ... else _json_of({}, payload=payload)
+        body = _json_of({}) if payload is ... else _json_of({}, default=self._default, payload=payload)
         return self._send_named(
             f"{self._path_of(name)}/run", body, SubmittedRun.of, call=idempotency_key, if_match=if_match
         )
@@ -301,8 +303,8 @@ class Schedules:
 
     def preview(
         self,
-        *,
         cron: str | None = None,
+        *,
         every: timedelta | float | str | None = None,
         zone: str = "UTC",
         start: datetime | None = None,
@@ -314,7 +316,7 @@ class Schedules:
         """Return when a rule would run, `after` an instant or from now on. Nothing is made. Raises InvalidSchedule."""
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         body = _json_of({**rule, "from": None if after is None else _aware("after", after), "limit": most})
-        return self._send("POST", "/schedules/preview", body, read=_read_next)
+        return self._send("POST", "/schedules/preview", body, read=_read_next, queue=self._queue)
 
     def list(self) -> Iterator[Schedule]:
         """Yield the schedules by name. The next page is fetched when the last one is used up. Raises QueueNotFound."""
@@ -379,8 +381,9 @@ class Schedules:
         *,
         read: Callable[[Any], A],
         headers: Mapping[str, str] = MappingProxyType({}),
+        queue: str | None = None,
     ) -> A:
-        return self._calls.run(lambda: read(self._request(method, path, body, headers=headers)))
+        return self._calls.run(lambda: read(self._request(method, path, body, headers=headers, queue=queue)))
 
     def _path_of(self, name: str) -> str:
         return f"{self._path}/{checked_schedule_name(name)}"
@@ -395,11 +398,11 @@ def _matching(if_match: str | None) -> Mapping[str, str]:
 
 
 # What a rule may be, the API checks, so that a client need not compute it.
-def _json_of(fields: Mapping[str, Any], **payload: object) -> str:
+def _json_of(fields: Mapping[str, Any], *, default: Default | None = None, **payload: object) -> str:
     """Return fields as JSON text, without those that are None, with the payload, if any. Raises InvalidSchedule."""
     values = {name: _plain(name, value) for name, value in fields.items() if value is not None}
     try:
-        return json_text(values | payload)
+        return json_text(values | payload, default=default)
     except InvalidJob as error:
         raise InvalidSchedule(str(error)) from None
 

@@ -188,7 +188,7 @@ def _counts(done: RedriveResult) -> dict[str, Any]:
 
 
 def _sample(received: QueueMessage) -> dict[str, Any]:
-    """Return a dead letter's job, why it failed, and the beginning of its payload."""
+    """Return a dead letter's job, why it failed and where, and the beginning of its payload."""
     body = received.message.body
     payload = {"payload": body[:SAMPLE_CHARACTERS], "cut": len(body) > SAMPLE_CHARACTERS}
     return dead_letter_json(received) | payload

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from dueline.core import instant
 from dueline.core.job import MAX_PRIORITY, Job, JobId, Route, origin_fields
-from dueline.core.text import plain
+from dueline.core.text import plain, plain_lines
 from dueline.core.trace import TRACEPARENT, TRACESTATE, TraceContext
 from dueline.errors import ClientTooOld, DeploymentTooOld, InvalidJob, JobNotFound
 
@@ -32,9 +32,10 @@ SCHEDULE = "dueline-schedule"
 # What a move by a key does to the key's row, as JSON: the id that it must have, and what it gets.
 KEY_CHANGE = "dueline-key-change"
 REASON = "dueline-reason"
-# What a worker notes of a job that it gave up: the type of the error, and how often it was tried.
+# What a worker notes of a job that it gave up: the type of the error, how often it was tried, and the error's stack.
 ERROR = "dueline-error"
 ATTEMPTS = "dueline-attempts"
+STACK = "dueline-stack"
 # The schema of a message; like that of a row, left out where it is 1.
 OF_SCHEMA = "dueline-v"
 # How often a job was put back whose attempt ended without a word, so that a once-only job may run again.
@@ -48,7 +49,7 @@ BATCH_BYTES = 1024 * 1024
 MAX_ATTRIBUTES = 10
 # More than all of Dueline's attributes take together, a reason and a tracestate of their greatest length among them.
 ATTRIBUTES_BYTES = 3072
-_REASON_CHARACTERS = 1000
+_REASON_CHARACTERS, _STACK_CHARACTERS = 1000, 4096
 _PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
 _MAX_DIGITS = 18
 _DISPENSABLE = (TRACESTATE, TRACEPARENT)
@@ -147,21 +148,23 @@ class Message:
         """Return this message for a dead-letter queue, with attributes that say why, as far as there is room.
 
         It keeps its own attributes: if they are too many for SQS, some are folded into one, the trace first. If they
-        have too many bytes, the tracestate is dropped, then the traceparent, and then the end of the reason.
+        have too many bytes, the beginning of the stack is dropped, then the tracestate, the traceparent, and the end of
+        the reason.
         """
-        reasons = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items()}
-        own = {name: value for name, value in self.attributes.items() if value and name not in reasons}
-        most = MAX_ATTRIBUTES - len(reasons)
+        reasons = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items() if name != STACK}
+        stack = plain_lines(why.get(STACK, ""), most=_STACK_CHARACTERS)
+        own = {name: value for name, value in self.attributes.items() if value and name not in {STACK, *reasons}}
+        most = MAX_ATTRIBUTES - len(reasons) - bool(stack)
         for name in _DISPENSABLE:
             if not self._has_room(folded(own, most=most) | reasons):
                 own.pop(name, None)
         kept = folded(own, most=most)
         if not self._has_room(kept):
             kept = folded(own, most=MAX_ATTRIBUTES)
-        for name, value in reasons.items():
+        for name, value in (reasons | ({STACK: stack} if stack else {})).items():
             room = BATCH_BYTES - self._sent_with(kept) - _bytes(name, type_of(name, ""))
-            if len(kept) < MAX_ATTRIBUTES and room >= (1 if name == REASON else len(value)):
-                kept = kept | {name: value[:room]}
+            if len(kept) < MAX_ATTRIBUTES and room >= (1 if name in (REASON, STACK) else len(value)):
+                kept = kept | {name: value[-room:] if name == STACK else value[:room]}
         return Message(body=self.body, attributes=kept)
 
     def _has_room(self, attributes: Mapping[str, str]) -> bool:

@@ -4,10 +4,12 @@ import json
 import math
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import accumulate
+from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import Route
@@ -18,7 +20,8 @@ from dueline.errors import InvalidJob
 FURTHEST = timedelta(days=3653)
 # How deep Python reads depends on how deep its caller's stack is, and ends at a thousand in all.
 MOST_LEVELS = 200
-_TO_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_COMPACT: dict[str, Any] = {"separators": (",", ":"), "allow_nan": False}
+_TO_JSON = json.JSONEncoder(**_COMPACT).encode
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BRACKETS = re.compile(r"[\[\]{}]")
 # What can be written out, whatever the time is.
@@ -89,13 +92,17 @@ class Request:
         return json_text(self.payload) if self.text is None else self.text
 
 
-def json_text(payload: object) -> str:
+# What json.dumps calls with what is no JSON value, to write what it returns.
+Default = Callable[[Any], Any]
+
+
+def json_text(payload: object, *, default: Default | None = None) -> str:
     """Return a payload as JSON text, compact, with every character beyond ASCII escaped.
 
     Raises InvalidJob when it is no JSON value, or nests more than 200 levels deep.
     """
     try:
-        text = _TO_JSON(payload)
+        text = _TO_JSON(payload) if default is None else json.dumps(payload, default=default, **_COMPACT)
     except RecursionError:
         raise InvalidJob(f"payload nests too deep: at most {MOST_LEVELS} levels are allowed") from None
     except (TypeError, ValueError) as error:

@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
+from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import islice
 from queue import SimpleQueue
@@ -223,7 +224,9 @@ def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     try:
         for item in items:
             if len(lanes) < min(LANES, len(under_way) + 1):
-                lane = threading.Thread(target=_lane, args=(call, waiting, ended), name="dueline-lane", daemon=True)
+                lane = threading.Thread(
+                    target=copy_context().run, args=(_lane, call, waiting, ended), name="dueline-lane", daemon=True
+                )
                 try:
                     lane.start()
                     lanes.append(lane)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
+from typing import Any
 
 from dueline.core import instant, rows
 from dueline.core.job import Job, JobId, Route, State, check_kind, origin_fields
@@ -55,6 +56,13 @@ class Outcome:
         check_kind(self.kind)
         if self.error is not None:
             object.__setattr__(self, "error", plain(self.error, most=MAX_ERROR_CHARACTERS))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What answers about the job have of it, as JSON: no state, no kind, and nothing that is not known."""
+        times = {"started": self.started, "ended": self.ended}
+        texts = {name: instant.text(at) for name, at in times.items() if at is not None}
+        return {"attempts": self.attempts, **texts, **({} if self.error is None else {"error": self.error})}
 
 
 def note_outcome(id: JobId, outcome: Outcome, *, expires: datetime, table: Table) -> bool:

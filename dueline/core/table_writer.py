@@ -5,14 +5,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from operator import attrgetter
 
 from dueline.core import instant, partitions, rows
-from dueline.core.dispatch import Dispatcher, DispatchResult, ParkedJob
+from dueline.core.dispatch import PAST_RETENTION, Dispatcher, DispatchResult, ParkedJob
 from dueline.core.job import Job, Route
-from dueline.core.message import escaped
+from dueline.core.message import escaped, job_batches
 from dueline.core.ports import WRITE_ROWS, BatchRead, Clock, ParallelMap, Pointer, Table, cut, read_all
 from dueline.core.rows import Key, Row, move_pending_key
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob
@@ -151,13 +151,27 @@ class TableWriter:
         for job in sorted(late - undone - cancelled, key=ORDER):
             by_queue[job.id.queue].append(job)
         for queue, jobs in by_queue.items():
-            sent = self._dispatcher(queue).dispatch(jobs, until=until)
+            sent = self._dispatch(queue, jobs, result, until)
             self._note(sent, result)
             result.late += sent.dispatched
             result.parked += sent.parked
             undone |= set(sent.unfinished)
             result.faults |= {sent.fault} if sent.unfinished else set()
         return undone
+
+    def _dispatch(self, queue: str, jobs: Sequence[Job], result: WriteResult, until: float) -> DispatchResult:
+        """Send jobs, or park those that have no row because they were past their retention as it would be written.
+
+        These are not sent if a clock that was ahead is right by now: a cancel that finds no fence past due promises
+        that nobody sends them.
+        """
+        dispatcher, expired = (
+            self._dispatcher(queue),
+            [job for job in jobs if _has_row(job) and job not in result.written],
+        )
+        sent = dispatcher.dispatch([job for job in jobs if job not in expired], until=until)
+        parked = (dispatcher.park(some, reason=PAST_RETENTION, until=until) for some in job_batches(expired))
+        return reduce(DispatchResult.__add__, parked, sent)
 
     def _cancelled_among(self, late: set[Job], result: WriteResult) -> tuple[set[Job], set[Job]]:
         """Return which jobs are cancelled, and of which that is not known."""

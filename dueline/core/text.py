@@ -1,6 +1,14 @@
 """Texts that come from anywhere, an error's above all, as terminals, message attributes and rows may hold them."""
 
+import os
+import traceback
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+
+# Where this library is.
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+# Of each text in a stack, and of all of it: a text may quote a payload of megabytes.
+_LONGEST_TEXT, _LONGEST_STACK = 1000, 16_000
 
 
 def name_of(error: BaseException) -> str:
@@ -16,6 +24,36 @@ def text_of(error: BaseException) -> str:
     except BaseException:
         # It may well raise SystemExit, which is to end no thread here.
         return name_of(error)
+
+
+def stack_of(error: BaseException, *, is_deliberate: bool = False) -> str:
+    """Return the types, texts and frames of an error and its causes, as Python prints them; "" where it has no frames.
+
+    Frames have their line of code, never a value. Dueline's own around a handler are left out, and so is the source
+    that a SyntaxError quotes, which may be a payload. One that `is_deliberate` needs no stack, but its cause does. Of
+    what is too long, the end remains.
+    """
+    try:
+        report = traceback.TracebackException(type(error), error, error.__traceback__)
+        if is_deliberate and not (report.__cause__ or (report.__context__ and not report.__suppress_context__)):
+            return ""
+        every = list(_reports(report))
+        for each in every:
+            each.text = None  # type: ignore[assignment]  # as of any other error
+            while each.stack and each.stack[0].filename.startswith(PACKAGE):
+                del each.stack[0]
+        parts = [part if len(part) <= _LONGEST_TEXT else f"{part[:_LONGEST_TEXT]}…\n" for part in report.format()]
+    except BaseException:
+        # As in text_of.
+        return ""
+    return "".join(parts).rstrip()[-_LONGEST_STACK:] if any(each.stack for each in every) else ""
+
+
+def _reports(report: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+    yield report
+    for each in (report.__cause__, report.__context__, *(report.exceptions or ())):
+        if each is not None:
+            yield from _reports(each)
 
 
 def printable(text: str) -> str:
@@ -36,6 +74,15 @@ def plain(text: str, *, most: int) -> str:
     'a\\x1b[31m \\xf'
     """
     return printable(text[:most]).encode("ascii", "backslashreplace").decode()[:most]
+
+
+def plain_lines(text: str, *, most: int) -> str:
+    r"""Return the last characters of a text, so many at most, of printable ASCII and line feeds alone.
+
+    >>> plain_lines("ü\nb\x1b", most=9)
+    'xfc\nb\\x1b'
+    """
+    return "\n".join(printable(each).encode("ascii", "backslashreplace").decode() for each in text.split("\n"))[-most:]
 
 
 def shown(value: object, *, most: int = 100) -> str:

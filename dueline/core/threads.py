@@ -5,7 +5,7 @@ import os
 import random
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
@@ -90,6 +90,11 @@ class PerProcess(Generic[A]):
         if not made:
             made.append(self._make())
         return made[0]
+
+    @property
+    def made(self) -> Sequence[A]:
+        """What was made in this process, if it was."""
+        return tuple(self._made)
 
     def forget(self) -> None:
         """Have it made again at its next use, in a process that was forked."""

@@ -18,6 +18,7 @@ from dueline.core.message import (
     OFFLOADED_BYTES,
     PRIORITY,
     REASON,
+    STACK,
     TENANT,
     Message,
 )
@@ -97,7 +98,7 @@ def to_its_queue(message: Message, *, levels: int) -> RedriveMessage:
     A message without a job gets priority 1. Raises InvalidJob when the queue does not have the job's priority.
     """
     sent = message.attributes
-    attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS)}
+    attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS, STACK)}
     if sent.get(ERROR) == INTERRUPTED:
         attributes[AGAIN] = str(number(sent.get(AGAIN)) + 1)
     level = number(sent.get(PRIORITY)) or 1
@@ -175,6 +176,12 @@ class ErrorGroup:
     newest: datetime
     samples: tuple[QueueMessage, ...] = field(default=(), compare=False, repr=False)
 
+    @property
+    def stack(self) -> str:
+        """The stack trace of one of them, "" where no sample has one."""
+        stacks = (each.message.attributes.get(STACK) for each in self.samples)
+        return next(filter(None, stacks), "")
+
 
 class ErrorGroups:
     """Counts dead letters by their error, or what they are counted under without one, and kind. It keeps few."""
@@ -204,13 +211,14 @@ def _sample(arrival: QueueMessage) -> QueueMessage:
 
 
 def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:
-    """Return a dead letter's job and why it failed, without its payload."""
+    """Return a dead letter's job, and why it failed and where, without its payload."""
     attributes = arrival.message.attributes
     trace = TraceContext.from_headers(attributes)
     return {
         "id": attributes.get(ID),
         "reason": attributes.get(REASON),
         "attempts": number(attributes.get(ATTEMPTS)) or None,
+        "stack": attributes.get(STACK),
         "sent": instant.text(arrival.sent),
         "key": attributes.get(KEY),
         "tenant": attributes.get(TENANT),
@@ -218,7 +226,7 @@ def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:
     }
 
 
-def error_groups_json(groups: Iterable[ErrorGroup]) -> list[dict[str, Any]]:
+def error_groups_json(groups: Iterable[ErrorGroup], *, with_stacks: bool = False) -> list[dict[str, Any]]:
     return [
         {
             "error": each.error,
@@ -226,6 +234,7 @@ def error_groups_json(groups: Iterable[ErrorGroup]) -> list[dict[str, Any]]:
             "count": each.count,
             "oldest": instant.text(each.oldest),
             "newest": instant.text(each.newest),
+            **({"stack": each.stack or None} if with_stacks else {}),
         }
         for each in groups
     ]

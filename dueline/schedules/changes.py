@@ -12,6 +12,7 @@ from dueline.core.ports import WRITE_ROWS, Clock, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import MOVE_PENDING, move_row
 from dueline.core.table_writer import TableWriter
+from dueline.core.text import shown
 from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
 from dueline.schedules import head as heads
 from dueline.schedules.definition import SECOND, Definition, check_fires, check_of_queue
@@ -130,7 +131,7 @@ class Changes:
             if was is not None and not fields:
                 return Changed(head=was, effective_from=was.start, is_changed=False)
             if if_match is not None and (was is None or was.deleted):
-                missing = f"schedule {queue}/{name} does not exist, and If-Match is {if_match!r}"
+                missing = f"schedule {queue}/{name} does not exist, and If-Match is {shown(if_match, most=200)}"
                 raise ScheduleChanged(f"{missing}: leave that out to create it")
             if was is not None:
                 check_match(if_match, was)
@@ -245,7 +246,7 @@ def check_match(if_match: str | None, head: Head) -> None:
     # No tag of ours has a comma.
     if if_match is not None and if_match.strip() != "*" and head.etag not in map(str.strip, if_match.split(",")):
         now = f"schedule {head.queue}/{head.name} is {head.etag} now"
-        raise ScheduleChanged(f"{now}, and If-Match is {if_match!r}: read it again")
+        raise ScheduleChanged(f"{now}, and If-Match is {shown(if_match, most=200)}: read it again")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -284,7 +284,8 @@ class ShownRun:
 def shown_runs(rule: Rule, *, after: datetime) -> Iterator[ShownRun]:
     """Yield the runs of a rule after an instant, the earliest first."""
     zone = zone_of(rule.zone)
-    before = next(rule.before(after), after).astimezone(zone)
+    # West of UTC, the first hours of the year 1 are in no year.
+    before = next(rule.before(after), max(after, FIRST)).astimezone(zone)
     for scheduled_for in rule.after(after):
         local = scheduled_for.astimezone(zone)
         yield ShownRun(scheduled_for=scheduled_for, local=local, mark="; ".join(_marks(local, before)))

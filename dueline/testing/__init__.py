@@ -1,27 +1,48 @@
-"""The ports in memory, for tests, simulations and programs without AWS.
+"""Tests without AWS: a deployment in memory (`Local`), jobs and events to call handlers with, and the ports in memory.
 
-They keep the contracts of ports.py: one suite of tests checks them and the ports on AWS alike.
+The ports keep the contracts of ports.py: one suite of tests checks them and the ports on AWS alike.
 """
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from importlib import import_module
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from dueline.core.ports import Pointer, StoredPayload
 from dueline.errors import InvalidJob
 from dueline.testing.memory_queue import Delivery, MemoryQueue
 from dueline.testing.memory_table import MemoryTable
 
+if TYPE_CHECKING:
+    from dueline.testing.local import DeadJob, Local
+    from dueline.testing.received import received_job, sqs_event
+    from dueline.testing.worker_run import Attempt
+
 __all__ = [
+    "Attempt",
+    "DeadJob",
     "Delivery",
+    "Local",
     "MemoryLocks",
     "MemoryPayloads",
     "MemoryQueue",
     "MemoryTable",
     "VirtualClock",
+    "received_job",
+    "sqs_event",
 ]
+_ELSEWHERE = {"Attempt": "worker_run", "received_job": "received", "sqs_event": "received"}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        # The simulation needs the ports alone, and the modules of `Local` need the ports.
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"dueline.testing.{_ELSEWHERE.get(name, 'local')}"), name)
 
 
 # A clock for tests, which moves only on demand.

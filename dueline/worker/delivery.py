@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 
 from dueline.core import job as core
 from dueline.core.job import JobId, State
-from dueline.core.message import AGAIN, ATTEMPTS, ERROR, ID, REASON, Message
+from dueline.core.message import AGAIN, ATTEMPTS, ERROR, ID, REASON, STACK, Message
 from dueline.core.ports import Pointer, Queue
-from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECONDS, WorkSettings
+from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECONDS, RetryPolicy, WorkSettings
 from dueline.core.text import name_of, shown, text_of
 from dueline.errors import InvalidJob, Unavailable
 from dueline.worker.claims import Claim
@@ -52,12 +52,13 @@ class NoHandler(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobVerdict:
-    """What becomes of a job: the event to report, the state to record, and the error's type and reason if any."""
+    """What becomes of a job: the event to report, the state to record, and its error's type, reason and stack."""
 
     kind: ClassVar[EventKind]
     state: ClassVar[State]
     error: str = ""
     reason: str = ""
+    stack: str = field(default="", compare=False)
 
 
 class Succeeded(JobVerdict):
@@ -178,8 +179,8 @@ class ReceivedJob:
     """A job, as its handler gets it.
 
     `payload` is what was scheduled, `key` its name and `kind` its kind, if it has them. `attempt` is the receive count
-    of its message: 1 the first time. The handler began at least `lateness` and at most `lateness_at_most` seconds after
-    the job was due (infinite: unknown).
+    of its message, 1 the first time, of `max_attempts`. The handler began at least `lateness` and at most
+    `lateness_at_most` seconds after the job was due (infinite: unknown).
     A job that a schedule made has its name, and the instant that its rule names, `scheduled_for`.
     """
 
@@ -196,7 +197,13 @@ class ReceivedJob:
     priority: int = 1
     schedule: str | None = None
     scheduled_for: datetime | None = None
+    max_attempts: int = RetryPolicy().attempts
     claim: Claim = field(repr=False)
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """Whether the job goes to the dead-letter queue if this attempt fails."""
+        return self.attempt >= self.max_attempts
 
     @property
     def is_claim_lost(self) -> bool:
@@ -268,18 +275,16 @@ class ReceivedMessage:
         again = self.claim.arrival.message.attributes.get(AGAIN, "")
         return f"{self.id}/{again}" if again else self.id
 
-    def for_handler(self, *, lateness: Lateness, read: Callable[[Pointer], str]) -> ReceivedJob:
-        """Return the job for its handler; `read` fetches a payload that is kept in S3.
-
-        Raises Discard when the payload is not JSON, and what `read` raises.
-        """
+    def without_payload(self, *, lateness: Lateness, max_attempts: int) -> ReceivedJob:
+        """Return the job for its handler, but for its payload."""
         job = self.job
         return ReceivedJob(
             id=self.id,
             queue=self.queue,
-            payload=self._payload(read),
+            payload=None,
             due=self.due,
             attempt=self.attempt,
+            max_attempts=max_attempts,
             lateness=lateness.at_least,
             lateness_at_most=lateness.at_most,
             key=job.key if job else None,
@@ -291,7 +296,11 @@ class ReceivedMessage:
             claim=self.claim,
         )
 
-    def _payload(self, read: Callable[[Pointer], str]) -> Any:
+    def payload(self, read: Callable[[Pointer], str]) -> Any:
+        """Return its payload; `read` fetches one that is kept in S3.
+
+        Raises Discard when it is not JSON, and what `read` raises.
+        """
         text = self.claim.arrival.message.body
         try:
             if self.job and self.job.offloaded_bytes is not None:
@@ -333,4 +342,5 @@ def with_failure(message: Message, dead: DeadLettered, *, attempt: int) -> Messa
     # SQS refuses an empty value.
     return message.with_reasons(
         {ERROR: dead.error or "Error", ATTEMPTS: str(attempt), REASON: dead.reason or "none was given"}
+        | {STACK: dead.stack}
     )

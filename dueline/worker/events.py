@@ -1,10 +1,10 @@
 """What happens to jobs in a worker, for logs and metrics."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dueline.core.text import name_of, text_of
+from dueline.core.text import name_of, stack_of, text_of
 from dueline.errors import DuelineError
 
 
@@ -45,7 +45,7 @@ class Event:
     """What happened to a job of a queue, never its payload. Times are in seconds.
 
     The job is of the kind `job_kind`, and was late by at least `lateness` and at most `lateness_at_most`. `kinds` are
-    those for which the queue has handlers, when it is opened.
+    those for which the queue has handlers, when it is opened. `stack` is that of the error, with its frames.
     """
 
     kind: EventKind
@@ -60,6 +60,7 @@ class Event:
     delay: int | None = None
     error: str = ""
     reason: str = ""
+    stack: str = field(default="", compare=False)
 
 
 Report = Callable[[Event], None]
@@ -86,9 +87,10 @@ class ProcessEvent:
     reason: str = ""
 
 
-def error_event(fault: Exception, *, queue: str, job: str = "", job_kind: str = "", what: str = "") -> Event:
-    """Return the event that reports a fault: by its text, and by its type where it is no error of Dueline's own."""
-    text = text_of(fault)
-    reason = text if issubclass(type(fault), DuelineError) else f"{name_of(fault)}: {text}"
+def error_event(fault: BaseException, *, queue: str, job: str = "", job_kind: str = "", what: str = "") -> Event:
+    """Return the event that reports a fault: by its text, and by its type and stack where it is none of Dueline's."""
+    text, is_own = text_of(fault), issubclass(type(fault), DuelineError)
+    reason = text if is_own else f"{name_of(fault)}: {text}"
     reason = f"{what}: {reason}" if what else reason
-    return Event(kind=EventKind.TROUBLE, queue=queue, job=job, job_kind=job_kind, reason=reason)
+    stack = "" if is_own else stack_of(fault)
+    return Event(kind=EventKind.TROUBLE, queue=queue, job=job, job_kind=job_kind, reason=reason, stack=stack)

@@ -15,6 +15,7 @@ from dueline.core.job import State
 from dueline.core.ports import Clock
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.status import Outcome, note_outcome
+from dueline.core.text import shown, stack_of
 from dueline.errors import RETRYABLE
 from dueline.worker.claims import Claim
 from dueline.worker.delivery import (
@@ -34,7 +35,7 @@ from dueline.worker.delivery import (
     verdict_on,
 )
 from dueline.worker.events import EventKind, Report, error_event
-from dueline.worker.handlers import Handler, Handlers
+from dueline.worker.handlers import Handler, Handlers, is_coroutine_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.retries import Retries
 
@@ -182,6 +183,36 @@ class _NotStarted(Exception):
         self.held = Deferred(error=type(fault).__name__, reason=f"it could not begin, and is held: {fault}")
 
 
+Callback = Callable[[ReceivedJob, BaseException], object]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Callbacks:
+    """What a worker's user wants called with a job and what its handler raised: at each error, and as the job dies."""
+
+    on_error: Callback | None = None
+    on_dead: Callback | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("on_error", "on_dead"):
+            call = getattr(self, name)
+            if call is not None and (not callable(call) or is_coroutine_function(call)):
+                raise ValueError(f"{name} is {shown(call)}: it must be a plain function of a job and an exception")
+
+    def call(self, job: ReceivedJob, error: BaseException, verdict: JobVerdict, *, report: Report) -> None:
+        """Call those that this verdict on a job concerns. What one raises is reported, and harms nothing."""
+        is_failure = not issubclass(type(error), Retry | Discard | NoHandler)
+        calls = {"on_error": self.on_error if is_failure else None}
+        calls["on_dead"] = self.on_dead if isinstance(verdict, DeadLettered) else None
+        for name, call in calls.items():
+            try:
+                if call is not None:
+                    call(job, error)
+            except BaseException as fault:
+                # SystemExit would end a thread that runs jobs.
+                report(error_event(fault, queue=job.queue, job=job.id, job_kind=job.kind or "", what=f"{name} raised"))
+
+
 class HandlerRunner:
     """Runs the handler of one job at a time, and decides by how it ended what happens to the job.
 
@@ -197,8 +228,9 @@ class HandlerRunner:
         report: Report,
         trace: Trace,
         jitter: Callable[[], float],
+        callbacks: Callbacks = Callbacks(),
     ) -> None:
-        self._handlers, self._context, self._loop = handlers, context, loop
+        self._handlers, self._context, self._loop, self._callbacks = handlers, context, loop, callbacks
         self._report, self._trace, self._jitter = report, trace, jitter
         self._no_handler = NoHandlerLog(clock=context.clock, report=report)
         self.kinds = handlers.kinds
@@ -224,7 +256,9 @@ class HandlerRunner:
         """Let a job that no handler here takes be tried again later, perhaps by a process that has one."""
         now, error = self._context.clock.now(), NoHandler(_no_handler_for(received))
         # How many attempts it has is known where its handler is: here, as many as its queue allows.
-        verdict = self._verdict_on(error, received, retries=Retries(attempts=self._context.settings.max_receives))
+        most = self._context.settings.max_receives
+        job = received.without_payload(lateness=Lateness.of(received.due, now=now), max_attempts=most)
+        verdict = self._verdict_on(error, received, job, retries=Retries(attempts=most))
         self._note_outcome(received, verdict.state, started=now, ended=now, error=verdict.error)
         self._report(received.event(verdict.kind, error=verdict.error, reason=verdict.reason))
         self._no_handler.note(received, str(error))
@@ -241,34 +275,44 @@ class HandlerRunner:
         self._note_outcome(received, State.RUNNING, started=started)
         verdict = self._verdict(handler, received, lateness)
         self._note_outcome(received, verdict.state, started=started, ended=clock.now(), error=verdict.error or None)
-        fields: dict[str, Any] = {"error": verdict.error, "reason": verdict.reason}
+        fields: dict[str, Any] = {"error": verdict.error, "reason": verdict.reason, "stack": verdict.stack}
         fields |= {"delay": getattr(verdict, "seconds", None)}
         duration = None if isinstance(verdict, Deferred) else clock.monotonic() - since
         self._report(replace(about, kind=verdict.kind, duration=duration, **fields))
         return verdict
 
     def _verdict(self, handler: Handler, received: ReceivedMessage, lateness: Lateness) -> JobVerdict:
+        attempts = handler.retry.attempts_of(self._context.settings)
+        job = received.without_payload(lateness=lateness, max_attempts=attempts)
         try:
-            self._attempt(handler, received, lateness)
+            job = replace(job, payload=self._payload(received))
+            self._attempt(handler, received, job)
         except _NotStarted as fault:
             return fault.held
         except BaseException as error:
-            verdict = self._verdict_on(error, received, retries=handler.retry)
+            verdict = self._verdict_on(error, received, job, retries=handler.retry)
             is_unknown = handler.once and isinstance(verdict, DeadLettered) and _is_unfinished(error)
             # So that a redrive lets it run again, which its note forbids otherwise.
             return replace(verdict, error=Interrupted.__name__) if is_unknown else verdict
         return Succeeded()
 
-    def _verdict_on(self, error: BaseException, received: ReceivedMessage, *, retries: Retries) -> JobVerdict:
+    def _verdict_on(
+        self, error: BaseException, received: ReceivedMessage, job: ReceivedJob, *, retries: Retries
+    ) -> JobVerdict:
         settings, held = self._context.settings, self._context.clock.monotonic() - received.claim.received
         of: dict[str, Any] = {"settings": settings, "jitter": self._jitter(), "held": held, "retries": retries}
-        return verdict_on(error, attempt=received.attempt, **of)
+        stack = stack_of(error, is_deliberate=issubclass(type(error), Retry | Discard))
+        verdict = replace(verdict_on(error, attempt=received.attempt, **of), stack=stack)
+        self._callbacks.call(job, error, verdict, report=self._report)
+        return verdict
 
-    def _attempt(self, handler: Handler, received: ReceivedMessage, lateness: Lateness) -> None:
+    def _payload(self, received: ReceivedMessage) -> Any:
         try:
-            job = received.for_handler(lateness=lateness, read=self._context.read_payload)
+            return received.payload(self._context.read_payload)
         except RETRYABLE as fault:
             raise _NotStarted(fault) from fault
+
+    def _attempt(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
         about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, _NotStarted)}
         with self._trace(received.job.trace if received.job else None, **about):
@@ -345,7 +389,12 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any], *, timeout: float | No
         async with limit:
             await coroutine
     except Exception as error:
-        return _Overtime(f"it ran for over {timeout:g} s, its timeout") if limit.expired() else error
+        if not limit.expired():
+            return error
+        # That of the cancellation says where it was.
+        return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(
+            (error.__cause__ or error).__traceback__
+        )
     # It may have caught its cancellation, and returned in the middle of its work.
     return _Overtime(f"it ran for over {timeout:g} s, its timeout") if limit.expired() else None
 

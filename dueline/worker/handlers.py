@@ -1,13 +1,16 @@
 """The handlers of a queue, and which of them runs a job."""
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from dueline.core.job import Job, check_kind
 from dueline.core.queue_settings import WorkSettings
-from dueline.core.text import shown
+from dueline.core.text import PACKAGE, shown
 from dueline.worker.delivery import ReceivedJob
 from dueline.worker.retries import BY_POLICY, Retries
 
@@ -17,7 +20,8 @@ class Handler:
     """A function that processes the jobs of a queue, of one `kind` or without one.
 
     With `once`, each job has its effect at most once. At most `concurrency` jobs of the queue run at a time, by default
-    as many as the worker's own setting allows. A coroutine function is stopped after `timeout` seconds.
+    as many as the worker's own setting allows. A coroutine function is stopped after `timeout` seconds. `place` is the
+    line that declares it.
     """
 
     queue: str
@@ -27,6 +31,7 @@ class Handler:
     concurrency: int | None = None
     retry: Retries = BY_POLICY
     timeout: float | None = None
+    place: str = ""
 
     def __post_init__(self) -> None:
         check_kind(self.kind)
@@ -66,6 +71,11 @@ class Handlers:
         return tuple(sorted(kind for kind in self.by_kind if kind is not None))
 
     @property
+    def places(self) -> list[str]:
+        """The lines that declare them."""
+        return sorted({each.place for each in (*self.by_kind.values(), *self.by_schedule.values()) if each.place})
+
+    @property
     def concurrency(self) -> int | None:
         return next((each.concurrency for each in self.by_kind.values() if each.concurrency is not None), None)
 
@@ -98,7 +108,7 @@ def is_coroutine_function(call: Callable[..., Any]) -> bool:
 
 
 def check_function(call: Callable[..., Any], *, queue: str = "") -> None:
-    """Raise ValueError for what is no function of a job, or would return before its body runs."""
+    """Raise ValueError for what is no function of one job, or would return before its body runs."""
     whose = f"the handler of queue {queue!r}" if queue else "the handler"
     must = "it must be a function or a coroutine function of one job"
     if not callable(call):
@@ -107,3 +117,34 @@ def check_function(call: Callable[..., Any], *, queue: str = "") -> None:
     for each in (call, type(call).__call__):
         if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
             raise ValueError(f"{whose} is {call!r}, a generator function, of which nothing would run: {must}")
+    try:
+        signature = inspect.signature(call)
+    except (TypeError, ValueError):
+        # Some of those in C say nothing of their arguments.
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise ValueError(f"{whose} is {call!r}, of the arguments {signature}: {must}") from None
+
+
+# Whose frames are no caller's.
+_OURS = (PACKAGE, contextlib.__file__)
+
+
+def calling_line() -> str:
+    """Return the file and the line of the code outside Dueline that is calling it."""
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+@contextmanager
+def blamed_on_caller() -> Iterator[None]:
+    """Have what a decorator raises say at its end, and so after its traceback, which line of the caller's is meant."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in {calling_line()}")
+        raise

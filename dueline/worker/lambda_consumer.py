@@ -5,6 +5,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, overload
@@ -22,8 +23,8 @@ from dueline.errors import RETRYABLE, DuelineError, Unavailable
 from dueline.worker.claims import Claim
 from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
 from dueline.worker.events import EventKind, Report, error_event
-from dueline.worker.execution import HandlerRunner
-from dueline.worker.handlers import Handler, Handlers, check_function
+from dueline.worker.execution import Callback, Callbacks, HandlerRunner, Trace
+from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import prepare, seconds_until_due
 
@@ -32,6 +33,8 @@ _HIDE_ATTEMPTS = 3
 _RETRY_SECONDS = 0.2
 
 Function = Callable[[ReceivedJob], Any]
+# From the names of a deployment and a queue.
+Connect = Callable[[str, str], tuple[QueueContext, Report]]
 
 
 class NotDone(Exception):
@@ -45,13 +48,29 @@ class Consumer:
     policy says.
     """
 
-    def __init__(self, calls: Mapping[str | None, Function], *, once: bool) -> None:
+    def __init__(self, calls: Mapping[str | None, Function], *, once: bool, callbacks: Callbacks) -> None:
         if not calls:
             raise ValueError("the handlers are {}: there must be a function of a kind, or of None for all others")
         for kind, call in calls.items():
             check_kind(kind)
             check_function(call)
+        self._callbacks = callbacks
         self._calls, self._once, self._connect = dict(calls), once, cache(self._connect_to)
+        self._connect_elsewhere: Connect | None = None
+        self._trace: Trace = otel.handling
+
+    @property
+    def function(self) -> Function:
+        """The plain function that was decorated, to be called with a job of a test's own."""
+        if len(self._calls) > 1:
+            raise AttributeError(f"it has {len(self._calls)} functions, one of each kind: call the one that is meant")
+        return next(iter(self._calls.values()))
+
+    def connected(self, connect_to: Connect, *, trace: Trace) -> "Consumer":
+        """Return the same handler over other queues than those on AWS."""
+        other = copy(self)
+        other._connect_elsewhere, other._trace, other._connect = connect_to, trace, cache(other._connect_to)
+        return other
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
@@ -63,10 +82,11 @@ class Consumer:
         return process_partial_response(event, batch.process, processor, context)
 
     def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, Report, HandlerRunner]:
-        context, report = connect(deployment, queue)
+        context, report = (self._connect_elsewhere or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
-        runner = HandlerRunner(handlers, context, report=report, trace=otel.handling, jitter=random.random)
+        parts: dict[str, Any] = {"report": report, "trace": self._trace, "jitter": random.random}
+        runner = HandlerRunner(handlers, context, callbacks=self._callbacks, **parts)
         return context, report, runner
 
 
@@ -124,7 +144,7 @@ class _EventBatch:
     def _run(self, received: ReceivedMessage) -> None:
         if received.job_id and received.job_id in self._unread:
             raise NotDone(str(self._unread[received.job_id]))
-        time.sleep(seconds_until_due(received, self._context))
+        self._context.clock.sleep(seconds_until_due(received, self._context))
         match self._runner.run(received):
             case RetryLater(seconds=seconds, error=error):
                 self._hide(received, seconds)
@@ -165,27 +185,46 @@ def _fail(why: str) -> None:
 
 
 @overload
-def lambda_handler(call: Function | Mapping[str | None, Function], *, once: bool = False) -> Consumer: ...
+def lambda_handler(
+    call: Function | Mapping[str | None, Function],
+    *,
+    once: bool = False,
+    on_error: Callback | None = None,
+    on_dead: Callback | None = None,
+) -> Consumer: ...
 
 
 @overload
-def lambda_handler(*, once: bool = False) -> Callable[[Function], Consumer]: ...
+def lambda_handler(
+    *, once: bool = False, on_error: Callback | None = None, on_dead: Callback | None = None
+) -> Callable[[Function], Consumer]: ...
 
 
 def lambda_handler(
-    call: Function | Mapping[str | None, Function] | None = None, *, once: bool = False
+    call: Function | Mapping[str | None, Function] | None = None,
+    *,
+    once: bool = False,
+    on_error: Callback | None = None,
+    on_dead: Callback | None = None,
 ) -> Consumer | Callable[[Function], Consumer]:
     """Decorate a function that processes one job: it becomes the handler of a Lambda function.
 
     Or call it with the function of each kind; that of None takes the jobs that no other takes:
     `handler = lambda_handler({"welcome": welcome, "digest": digest, None: send})`.
-    A function returns or raises as that of a `Worker` does, and `once` means the same. The decorator takes no
-    arguments or `once` alone. The event source mapping needs `ReportBatchItemFailures`, the function's role the queue's
-    consumer policy. Pause and rate have no effect: Lambda receives the messages by itself.
+    A function returns or raises as that of a `Worker` does; `once`, `on_error` and `on_dead` mean the same. The
+    decorator takes these alone, or no arguments. The event source mapping needs `ReportBatchItemFailures`, the
+    function's role the queue's consumer policy. Pause and rate have no effect: Lambda receives the messages by itself.
     """
+
+    def consumer(calls: Mapping[str | None, Function]) -> Consumer:
+        with blamed_on_caller():
+            return Consumer(calls, once=once, callbacks=callbacks)
+
+    with blamed_on_caller():
+        callbacks = Callbacks(on_error=on_error, on_dead=on_dead)
     if call is None:
-        return lambda decorated: Consumer({None: decorated}, once=once)
-    return Consumer(call if isinstance(call, Mapping) else {None: call}, once=once)
+        return lambda decorated: consumer({None: decorated})
+    return consumer(call if isinstance(call, Mapping) else {None: call})
 
 
 def address_of(arn: str) -> tuple[str, str, int]:

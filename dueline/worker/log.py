@@ -1,26 +1,75 @@
-"""A worker's log, as JSON lines; never a payload."""
+"""A worker's log, never a payload: readable lines in a terminal, JSON lines elsewhere."""
 
 import logging
 import os
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import fields
+from typing import Literal
 
 from aws_lambda_powertools import Logger
 
+from dueline.core.text import printable
 from dueline.worker.events import Event, EventKind, ProcessEvent, ProcessKind
 
 logger = Logger(service="worker")
-# Where logs are paid for by their size, a line for each success would cost more than all else that a job does.
-_QUIET = frozenset({EventKind.RECEIVED, EventKind.STARTED, EventKind.SUCCEEDED, EventKind.SKIPPED, EventKind.RETURNED})
-_QUIET |= {EventKind.UNHANDLED}
+_json_formatter = logger.registered_formatter
+_of_each_line: dict[str, int] = {}
+_QUIET = frozenset({EventKind.RECEIVED, EventKind.STARTED, EventKind.SKIPPED, EventKind.RETURNED, EventKind.UNHANDLED})
 _LOUD = frozenset({EventKind.RETRIED, EventKind.FAILED, EventKind.LOST, EventKind.TROUBLE, EventKind.UNDECLARED})
 _LOUD |= {EventKind.NO_HANDLER}
 # The line's message is the event's own kind.
 _LOGGED_AS = {"job_kind": "kind"}
 
+LogForm = Literal["json", "text"]
+_RED, _GREEN, _YELLOW, _DIM = "31", "32", "33", "2"
+_COLOURS = {EventKind.SUCCEEDED: _GREEN, EventKind.FAILED: _RED, EventKind.LOST: _RED, ProcessKind.DIED: _RED}
+
+
+def write_as(form: LogForm | None) -> None:
+    """Write lines in that form from now on; without one, as text if standard output is a terminal, else as JSON."""
+    is_terminal = sys.stdout.isatty()
+    if (form or ("text" if is_terminal else "json")) == "json":
+        logger.registered_handler.setFormatter(_json_formatter)
+        return
+    has_colours = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    logger.registered_handler.setFormatter(TextFormatter(has_colours=has_colours))
+
+
+class TextFormatter(logging.Formatter):
+    """Writes a line for a person, and the stack below it: when, what happened, to which job, and why."""
+
+    def __init__(self, *, has_colours: bool) -> None:
+        super().__init__()
+        self._has_colours = has_colours
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text."""
+        extra = {**_of_each_line, **record.__dict__}
+        fields = {name: value for name in _FIELDS if (value := extra.get(name)) not in (None, "")}
+        stack, reason = str(fields.pop("stack", "")), str(fields.pop("reason", ""))
+        error = str(fields.pop("error", ""))
+        message = record.getMessage()
+        usual = _YELLOW if record.levelno >= logging.WARNING else ""
+        named = " ".join(f"{name}={_short(value)}" for name, value in fields.items())
+        why = printable(": ".join(filter(None, (error, reason))))
+        moment = self._coloured(time.strftime("%H:%M:%S", time.localtime(record.created)), _DIM)
+        what = self._coloured(f"{printable(message):<9}", _COLOURS.get(message, usual))  # type: ignore[call-overload]
+        lines = [" ".join(filter(None, (moment, what, self._coloured(named, _DIM), why))).rstrip()]
+        lines += [f"    {printable(line)}" for line in stack.splitlines()]
+        return "\n".join(lines)
+
+    def _coloured(self, text: str, colour: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._has_colours and colour and text else text
+
+
+def _short(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else printable(str(value))
+
 
 def log(event: Event) -> None:
-    """Log an event: as WARNING if someone should look at it, as DEBUG if all is well, else as INFO."""
+    """Log an event: as WARNING if someone should look at it, as DEBUG if another line says as much, else as INFO."""
     if event.kind in _QUIET and logger.log_level > logging.DEBUG:
         return
     _log(logger.warning if event.kind in _LOUD else logger.debug if event.kind in _QUIET else logger.info, event)
@@ -39,6 +88,21 @@ def _log(write: Callable[..., None], event: Event | ProcessEvent) -> None:
     write(event.kind, extra=changed)
 
 
+# In the order in which a line of text has them: those of a job first.
+_FIELDS = tuple(
+    dict.fromkeys(
+        _LOGGED_AS.get(each.name, each.name)
+        for of in (Event, ProcessEvent)
+        for each in fields(of)
+        if each.name != "kind"
+    )
+)
+
+
 def log_process_id() -> None:
     """Let each line have the id of the process that wrote it."""
-    logger.append_keys(pid=os.getpid())
+    _of_each_line["pid"] = os.getpid()
+    _json_formatter.append_keys(**_of_each_line)
+
+
+write_as(None)

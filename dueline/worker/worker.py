@@ -4,22 +4,24 @@ import asyncio
 import logging
 import os
 import random
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from dueline import otel
 from dueline.core.clock import SystemClock
-from dueline.core.job import queue_name
+from dueline.core.job import check_kind, queue_name
 from dueline.core.ports import Clock
+from dueline.errors import QueueNotFound, missing_extras_named
 from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
 from dueline.worker.delivery import ReceivedJob
 from dueline.worker.events import Event, Report
-from dueline.worker.execution import HandlerRunner
-from dueline.worker.handlers import Handler, Handlers, check_function
+from dueline.worker.execution import Callback, Callbacks, HandlerRunner
+from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, calling_line, check_function
 from dueline.worker.limits import common_time
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.queue_worker import QueueWorker
@@ -58,9 +60,10 @@ class Environment:
 
 def connect(name: str, *, session: "boto3.Session | None") -> Environment:
     """Return what a worker of a deployment needs, on AWS."""
-    from dueline.aws.worker_deployment import WorkerDeployment
-    from dueline.worker.log import log
-    from dueline.worker.prometheus import Metrics, health_of, served
+    with missing_extras_named():
+        from dueline.aws.worker_deployment import WorkerDeployment
+        from dueline.worker.log import log
+        from dueline.worker.prometheus import Metrics, health_of, served
 
     metrics, resources = Metrics(), WorkerDeployment(name, session=session)
     failures = set[str]()
@@ -110,6 +113,10 @@ class Worker:
     `owner` is the name under which the schedules in this code are declared: those under it that are no more in the code
     are logged and, with `prune`, deleted, unless they were put or changed within the last 24 hours: while a
     rollout goes on, old code deletes nothing that new code has put.
+    `on_error` is called with a job and the exception of each attempt that fails, except `Retry` and `Discard`;
+    `on_dead` with a job that goes to the dead-letter queue, and why. They run in the job's thread, and what they raise
+    is logged. A message whose job cannot be read gets neither.
+    Nothing is requested of AWS before `run`. Leaving a `with` block closes the worker.
     """
 
     def __init__(
@@ -120,10 +127,13 @@ class Worker:
         concurrency: int = CONCURRENCY,
         owner: str | None = None,
         prune: bool = False,
+        on_error: Callback | None = None,
+        on_dead: Callback | None = None,
     ) -> None:
         if prune and not owner:
             raise ValueError("prune is True without an owner: give owner=, so that it is clear which are this code's")
         self._owner, self._prune = owner, prune
+        self._callbacks = Callbacks(on_error=on_error, on_dead=on_dead)
         self._scheduled = CodeSchedules()
         self._name = name
         self._session = session
@@ -131,6 +141,13 @@ class Worker:
         self._handlers: dict[str, dict[str | None, Handler]] = {}
         self._shutdown = Shutdown()
         self._link: SupervisorLink | None = None
+        self._ended: threading.Event | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def job(
         self,
@@ -153,33 +170,43 @@ class Worker:
         the function is not called again, and the job goes to the dead-letter queue after its last attempt.
         At most `concurrency` jobs of the queue run at a time, by default as many as `Worker` or `run` sets.
         A coroutine function is stopped after `timeout`, seconds or a timedelta: the attempt fails with TimeoutError.
-        Raises ValueError for a second function of one kind, and for what is not allowed.
+        Raises ValueError for a second function of one kind, and for what is not allowed; TypeError without a queue.
         """
+        with blamed_on_caller():
+            _check_queue(queue, example='@worker.job("emails")')
+            options = self._options(queue, kind, concurrency=concurrency, timeout=timeout)
+        options |= {"once": once, "retry": retry, "place": calling_line()}
+
+        def decorated(function: Function) -> Function:
+            with blamed_on_caller():
+                handler = Handler(queue=queue, kind=kind, call=function, **options)
+                if self._handlers.setdefault(queue, {}).setdefault(kind, handler) is not handler:
+                    raise ValueError(f"kind {kind!r} of queue {queue!r} has a handler already")
+            return function
+
+        return decorated
+
+    def _options(
+        self, queue: str, kind: str | None, *, concurrency: int | None, timeout: float | timedelta | None
+    ) -> dict[str, Any]:
+        check_kind(kind)
         others = self._handlers.get(queue_name(queue), {})
         if kind in others:
             which = f"kind {kind!r} of queue {queue!r}" if kind else f"queue {queue!r}"
-            raise ValueError(f"{which} has a handler already: {others[kind].call}")
+            raise ValueError(f"{which} has a handler already: {others[kind].call}, in {others[kind].place}")
         most = None if concurrency is None else _checked(concurrency)
         differing = [each.concurrency for each in others.values() if each.concurrency not in (None, most)]
         if differing and most is not None:
             raise ValueError(f"concurrency is {most}: queue {queue!r} has {differing[0]} already, for all of its kinds")
         seconds = None if timeout is None else checked_seconds("timeout", timeout, least=_LEAST_TIMEOUT)
-        options: dict[str, Any] = {"once": once, "concurrency": most, "retry": retry, "timeout": seconds}
-
-        def decorated(function: Function) -> Function:
-            handler = Handler(queue=queue, kind=kind, call=function, **options)
-            if self._handlers.setdefault(queue, {}).setdefault(kind, handler) is not handler:
-                raise ValueError(f"kind {kind!r} of queue {queue!r} has a handler already")
-            return function
-
-        return decorated
+        return {"concurrency": most, "timeout": seconds}
 
     def schedule(
         self,
         queue: str,
-        name: str,
-        *,
+        name: str = "",
         cron: str | None = None,
+        *,
         every: timedelta | float | str | None = None,
         zone: str = "UTC",
         payload: object = None,
@@ -208,10 +235,13 @@ class Worker:
             "overlap": overlap,
             "description": description,
         }
-        added = self._scheduled.add(queue_name(queue), name, arguments)
+        with blamed_on_caller():
+            _check_queue(queue, example='@worker.schedule("emails", "digest", "0 9 * * *")')
+            added = self._scheduled.add(queue, name, arguments)
 
         def decorated(function: Function) -> Function:
-            check_function(function, queue=queue)
+            with blamed_on_caller():
+                check_function(function, queue=queue)
             added.call = function
             return function
 
@@ -236,18 +266,22 @@ class Worker:
         handlers = self._chosen(queues)
         most = self._concurrency if concurrency is None else _checked(concurrency)
         grace = _seconds(grace)
-        shutdown = self._shutdown
+        shutdown, ended = self._shutdown, threading.Event()
+        self._ended = ended
         try:
             with (
                 event_loop() as loop,
                 signal_handlers(shutdown.request_once if self._link else shutdown.request),
                 closing(connect(self._name, session=self._session)) as environment,
             ):
-                workers = {each.queue: _queue_worker(each, environment, loop=loop, most=most) for each in handlers}
+                about: dict[str, Any] = {"loop": loop, "most": most, "callbacks": self._callbacks}
+                workers = {each.queue: _queue_worker(each, environment, **about) for each in handlers}
                 runner = Runner(workers, clock=environment.clock)
                 with self._declaring(environment, list(workers)), self._monitored(runner, environment, port):
                     return runner.run(shutdown, grace=grace)
         finally:
+            self._ended = None
+            ended.set()
             if shutdown.is_requested:
                 self._shutdown = Shutdown()
 
@@ -275,6 +309,12 @@ class Worker:
         """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""
         self._shutdown.request()
 
+    def close(self) -> None:
+        """End `run` as `stop` does, if it runs in another thread, and wait until it has ended. Not for handlers."""
+        if (ended := self._ended) is not None:
+            self.stop()
+            ended.wait()
+
     def _chosen(self, queues: Sequence[str] | None) -> list[Handlers]:
         names = dict.fromkeys([*self._handlers, *self._scheduled.queues()])
         handled = {queue: self._scheduled.handlers(queue, self._handlers.get(queue, {})) for queue in names}
@@ -287,13 +327,18 @@ class Worker:
 
 
 def _queue_worker(
-    handlers: Handlers, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int
+    handlers: Handlers, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int, callbacks: Callbacks
 ) -> QueueWorker:
-    context, concurrency = environment.connect(handlers.queue), handlers.concurrency or most
-    context.check()
-    handlers.check(context.settings)
+    try:
+        context, concurrency = environment.connect(handlers.queue), handlers.concurrency or most
+        context.check()
+        handlers.check(context.settings)
+    except (QueueNotFound, ValueError) as error:
+        for place in handlers.places:
+            error.add_note(f"its handler is in {place}")
+        raise
     parts: dict[str, Any] = {"report": environment.report, "jitter": random.random}
-    runner = HandlerRunner(handlers, context, loop=loop, trace=otel.handling, **parts)
+    runner = HandlerRunner(handlers, context, loop=loop, trace=otel.handling, callbacks=callbacks, **parts)
     return QueueWorker(context, runner, concurrency=concurrency, wall=partial(common_time, context), **parts)
 
 
@@ -303,6 +348,12 @@ def set_supervisor(worker: Worker, link: SupervisorLink) -> None:
     Of signals the first counts: one that is sent to all processes comes twice, from the supervisor too.
     """
     worker._link = link
+
+
+def _check_queue(queue: object, *, example: str) -> None:
+    if callable(queue):
+        raise TypeError(f"the decorator has no queue: write {example}")
+    queue_name(queue)  # type: ignore[arg-type]  # it may be anything
 
 
 def _checked(concurrency: int) -> int:

@@ -255,16 +255,7 @@ def job_answer(
     )
     moved = {} if moved_from is None else {"moved_from": str(moved_from)}
     kind = {} if outcome is None or outcome.kind is None else {"kind": outcome.kind}
-    return cast("JobAnswer", {**answer, **moved, **kind, **({} if outcome is None else outcome_answer(outcome))})
-
-
-def outcome_answer(outcome: Outcome) -> OutcomeAnswer:
-    answer = OutcomeAnswer(attempts=outcome.attempts, started=instant.text(outcome.started))
-    if outcome.ended is not None:
-        answer["ended"] = instant.text(outcome.ended)
-    if outcome.error is not None:
-        answer["error"] = outcome.error
-    return answer
+    return cast("JobAnswer", {**answer, **moved, **kind, **({} if outcome is None else outcome.fields)})
 
 
 def status_answer(id: JobId, status: Status) -> JobAnswer:

@@ -1,20 +1,20 @@
 """Who may do what. The gateway's requests are IAM's to allow; of others, the alias that was invoked alone decides."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dueline.config.names import LIVE
 from dueline.config.routes import ROUTES
 from dueline.errors import Forbidden
-from functions.http import problems
-from functions.http.requests import validate
+from functions.http.requests import check_number_of_fields, validate
 
 # Of an ARN, arn:aws:lambda:{region}:{account}:function:{name}:{alias}.
 _PARTS, _ALIAS = 8, 7
 _EVENT = ConfigDict(extra="ignore", strict=True)
+_Texts = Annotated[dict[str, str], BeforeValidator(check_number_of_fields)]
 
 
 class _Http(BaseModel):
@@ -36,8 +36,8 @@ class Invocation(BaseModel):
     model_config = _EVENT
     path: str = Field(alias="rawPath")
     context: _RequestContext = Field(alias="requestContext")
-    query: dict[str, str] | None = Field(alias="queryStringParameters", default=None)
-    headers: dict[str, str] | None = None
+    query: _Texts | None = Field(alias="queryStringParameters", default=None)
+    headers: _Texts | None = None
     body: str | None = None
     is_base64: bool = Field(alias="isBase64Encoded", default=False)
 
@@ -65,7 +65,10 @@ def trusted_event(event: Any, *, function_arn: str) -> dict[str, Any]:
 
 
 def only_what_the_alias_may(app: APIGatewayHttpResolver, call: Callable[..., Any]) -> Any:
-    """Let a request through to the route that it has met, unless that is not of the alias's queue and callers."""
+    """Let a request through to the route that it has met, unless that is not of the alias's queue and callers.
+
+    Raises Forbidden.
+    """
     arn = str(app.lambda_context.invoked_function_arn)
     if is_from_gateway(arn):
         return call(app)
@@ -73,7 +76,7 @@ def only_what_the_alias_may(app: APIGatewayHttpResolver, call: Callable[..., Any
     if _may(arn, route.method, route.path, app.context["_route_args"]):
         return call(app)
     request = f"{app.current_event.http_method} {app.current_event.path}"
-    return problems.response(Forbidden(f"{request}: the alias {_alias(arn)!r} does not allow it"))
+    raise Forbidden(f"{request[:200]}: the alias {_alias(arn)!r} does not allow it")
 
 
 def _may(arn: str, method: str, path: str, arguments: Mapping[str, str]) -> bool:

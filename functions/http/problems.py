@@ -11,6 +11,7 @@ from pydantic import Field
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
+from dueline.core.text import shown
 from dueline.errors import ERRORS, RETRYABLE, DuelineError, NotYet
 
 _STATUS = {kind.error: HTTPStatus(kind.status) for kind in ERRORS if kind.over_http}
@@ -86,7 +87,7 @@ def no_route_of_lines(app: APIGatewayHttpResolver, call: Callable[..., Any]) -> 
 
 
 def route_problem(path: str) -> Problem:
-    return _problem(HTTPStatus.NOT_FOUND, _NO_ROUTE, f"there is no route {path!r}")
+    return _problem(HTTPStatus.NOT_FOUND, _NO_ROUTE, f"there is no route {shown(path, most=200)}")
 
 
 def _problem(status: HTTPStatus, code: str, detail: str) -> Problem:

@@ -37,6 +37,7 @@ from dueline.errors import DuelineError, InvalidJob
 MAX_JOBS = 500
 MOST_SHOWN = 100
 MOST_SHOWN_ERRORS = 3
+MOST_FIELDS = 1000
 STRICT = ConfigDict(extra="forbid", strict=True)
 _LOST_PLUS = re.compile(r"T\S+ [0-9]{2}:?[0-9]{2}$")
 _NAMES = re.compile(r'"([^"\\]+)"\s*:')
@@ -48,8 +49,8 @@ def _instant(at: Any) -> datetime:
         return instant.parse(at)
     except (TypeError, ValueError):
         must = "must be a text in ISO 8601 with a time zone, such as 2026-01-01T09:00:00Z"
-        # A + in a query string is a space.
-        hint = "; in a URL, + is written %2B" if isinstance(at, str) and _LOST_PLUS.search(at) else ""
+        # A + in a query string is a space. Only the end is searched: the time that this takes grows with its square.
+        hint = "; in a URL, + is written %2B" if isinstance(at, str) and _LOST_PLUS.search(at[-MOST_SHOWN:]) else ""
         raise ValueError(must + hint) from None
 
 
@@ -308,7 +309,8 @@ def _request_or_error(body: Any, *, call: str | None, trace: TraceContext | None
     try:
         return _request(body, call=call, trace=trace)
     except InvalidJob as error:
-        return error
+        # Kept until the answer: without the frames, and all that these hold.
+        return error.with_traceback(None)
 
 
 def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Request:
@@ -370,18 +372,32 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON number")
 
 
+def check_number_of_fields(values: Any) -> Any:
+    """Return values, unless they are far more than any form has: pydantic's errors about each would fill the memory."""
+    if isinstance(values, Mapping) and len(values) > MOST_FIELDS:
+        raise ValueError(f"at most {MOST_FIELDS} fields are allowed, and it has {len(values)}")
+    return values
+
+
 def validate(form: type[Form], values: Mapping[str, Any]) -> Form:
     """Return values as a form. Raises InvalidJob: what is wrong with each of the first few fields, and how many more.
 
     An answer has 6 MB at most, and may be about 500 jobs.
     """
     try:
-        return form.model_validate(values)
+        return form.model_validate(check_number_of_fields(values))
     except ValidationError as wrong:
-        errors = wrong.errors(include_url=False)
-        more = [f"and {len(errors) - MOST_SHOWN_ERRORS} more"] if len(errors) > MOST_SHOWN_ERRORS else []
-        reasons = [_describe(one, form) for one in errors[:MOST_SHOWN_ERRORS]]
-        raise InvalidJob("; ".join(reasons + more)) from None
+        reasons = _reasons(wrong, form)
+    except ValueError as wrong:
+        reasons = f"body is {_excerpt(values)}: {wrong}"
+    # Out here the error has no context, which is all of pydantic's errors.
+    raise InvalidJob(reasons)
+
+
+def _reasons(wrong: ValidationError, form: type[BaseModel]) -> str:
+    errors = wrong.errors(include_url=False)
+    more = [f"and {len(errors) - MOST_SHOWN_ERRORS} more"] if len(errors) > MOST_SHOWN_ERRORS else []
+    return "; ".join([_describe(one, form) for one in errors[:MOST_SHOWN_ERRORS]] + more)
 
 
 def _describe(error: ErrorDetails, form: type[BaseModel]) -> str:

@@ -3,10 +3,8 @@
 docs/openapi.json is written from the types: the string below a field is its description there.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Annotated, Any, NotRequired, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,14 +13,14 @@ from pydantic.config import JsonDict
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.core import instant
 from dueline.core.job import SCHEDULE_NAME, Job
 from dueline.core.request import FURTHEST
+from dueline.schedules import answers
 from dueline.schedules.definition import MAX_LABEL_CHARACTERS, CatchUp, Overlap
 from dueline.schedules.head import Head
 from dueline.schedules.queries import MOST_HEADS, MOST_RUNS, RunRecord, RunState, ScheduleList
-from dueline.schedules.rule import Rule, shown_runs
-from functions.http.answers import Instant, OutcomeAnswer, Positive, PriorityLevel, outcome_answer
+from dueline.schedules.rule import Rule
+from functions.http.answers import Instant, OutcomeAnswer, Positive, PriorityLevel
 from functions.http.requests import STRICT, At, Duration, Integer, Kind, Priority, Tenant, whole_number
 
 _ONE_OF: JsonDict = {"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
@@ -33,8 +31,6 @@ _LONGEST = int(FURTHEST.total_seconds())
 _CATCH_UP: JsonDict = {"enum": [each.value for each in CatchUp]}
 _OVERLAP: JsonDict = {"enum": [each.value for each in Overlap]}
 _RUN_STATE: JsonDict = {"enum": [each.value for each in RunState]}
-NEXT_RUNS = 5
-_OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner", "description")
 Seconds: TypeAlias = Annotated[int, Field(ge=0)]
 
 
@@ -272,46 +268,20 @@ class History(TypedDict):
 
 
 def schedule_answer(head: Head, *, now: datetime, changed: bool | None = None) -> ScheduleAnswer:
-    definition = head.definition
-    fields = definition.to_dict()
-    answer = {
-        "queue": head.queue,
-        "schedule": head.name,
-        "generation": head.generation,
-        "effective_from": instant.text(head.start),
-        "paused": head.paused,
-        "deleted": head.deleted,
-        **{name: fields[name] for name in _OPTIONAL if name in fields},
-        "zone": definition.rule.zone,
-        "words": definition.rule.words,
-        "payload": json.loads(definition.payload),
-        "priority": definition.priority,
-        "jitter": int(definition.jitter.total_seconds()),
-        "catch_up": definition.catch_up.value,
-        "overlap": definition.overlap.value,
-        "planned_to": instant.text(head.planned_to),
-        "etag": head.etag,
-        "next": next_runs(definition.rule, after=max(now, head.start)) if head.is_live else [],
-        **({} if changed is None else {"changed": changed}),
-    }
-    return cast("ScheduleAnswer", answer)
+    return cast("ScheduleAnswer", answers.schedule_fields(head, now=now, changed=changed))
 
 
-def next_runs(rule: Rule, *, after: datetime, limit: int = NEXT_RUNS) -> list[NextRun]:
+def next_runs(rule: Rule, *, after: datetime, limit: int = answers.NEXT_RUNS) -> list[NextRun]:
     """Return the next runs of a rule, in UTC and in its zone."""
-    return [cast("NextRun", run.fields) for run in islice(shown_runs(rule, after=after), limit)]
+    return cast("list[NextRun]", answers.next_fields(rule, after=after, limit=limit))
 
 
 def page_of_schedules(schedules: ScheduleList, *, now: datetime) -> SchedulesPage:
-    page: SchedulesPage = {
-        "schedules": [schedule_answer(head, now=now) for head in schedules.heads],
-        "next": schedules.after,
-    }
-    return {**page, "unreadable": schedules.unreadable} if schedules.unreadable else page
+    return cast("SchedulesPage", answers.page_fields(schedules, now=now))
 
 
 def submitted_run(job: Job) -> SubmittedRun:
-    return {"id": str(job.id), "scheduled_for": instant.text(job.scheduled_for or job.id.due)}
+    return cast("SubmittedRun", answers.submitted_fields(job))
 
 
 def backfilled(jobs: Iterable[Job]) -> Backfilled:
@@ -319,16 +289,4 @@ def backfilled(jobs: Iterable[Job]) -> Backfilled:
 
 
 def history_answer(runs: Sequence[RunRecord]) -> History:
-    return {"runs": list(map(_run, runs))}
-
-
-def _run(run: RunRecord) -> RunAnswer:
-    answer = {
-        "id": str(run.id),
-        "scheduled_for": instant.text(run.scheduled_for),
-        "generation": run.generation,
-        "state": run.state.value,
-        **({} if run.outcome is None else outcome_answer(run.outcome)),
-        **({} if run.lateness is None else {"lateness": run.lateness}),
-    }
-    return cast("RunAnswer", answer)
+    return cast("History", answers.history_fields(runs))

@@ -126,6 +126,6 @@ def test_producer_uses_its_own_queue_alone(holder: Callable[[str, str], boto3.Se
         with pytest.raises(Forbidden):
             client.get(id.replace("plain", queue))
     with pytest.raises(Forbidden, match=f"finding the deployment '{deployment}'"):
-        Client.connect(deployment, session=service, direct=True)
+        Client.connect(deployment, session=service, direct=True).queues()
     with pytest.raises(Forbidden, match="finding the deployment 'theirs'"):
-        Client.connect("theirs", session=service)
+        Client.connect("theirs", session=service).queues()

@@ -296,7 +296,7 @@ def test_queues_have_settings_and_depths(client):
 
 def test_missing_deployment_is_not_found(session):
     with pytest.raises(DeploymentNotFound, match="finding the deployment 'direct'"):
-        a_client(session)
+        a_client(session).queues()
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_incompatible_schema_is_refused(session, deployment, schema, error, says
         publish(session, NAMES.schema_parameter, schema)
         publish(session, NAMES.settings_parameter, {"all": "else"})
     with pytest.raises(error, match=says):
-        a_client(session)
+        a_client(session).queues()
 
 
 def test_newer_compatible_schema_works(session, deployment):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import Running, World
 
 CALLER_SECONDS = 10.0
+# After that its caller makes a call again, and no answer to an earlier attempt reaches anybody.
+CALL_IS_OVER = 31
 
 
 def note_call(world: "World", me: "Running", call: Call, answer: Any, args: tuple[Any, ...]) -> None:
@@ -117,7 +119,7 @@ def _schedule(world: "World", me: "Running", action: actions.Named) -> str:
     if not isinstance(result, SubmitResult):
         return f"is refused: {result}"
     id = result.job.id
-    if not _is_own(world, action, id):
+    if not _is_own(world, action, id, began=began):
         _check_answer(world, action, id, began=began)
         _check_same(world, me, action, id)
     if result.moved_from is not None:
@@ -156,14 +158,15 @@ def _key_of(action: actions.Named) -> Key:
     return rows.name_key(action.queue, action.key)
 
 
-def _is_own(world: "World", action: actions.Named, id: JobId) -> bool:
+def _is_own(world: "World", action: actions.Named, id: JobId, *, began: float) -> bool:
     """Return whether a call was answered its own job. Raises Violation if it has another, and was answered this one."""
     line, made = world.record.line_of(id), world.record.names.made[_key_of(action), action.call] if action.call else {}
     if not line.isdisjoint(world.record.submitted_by_id):
         # Submitted again by its id, a job has lost its key: a later move is none of the name's.
         return True
     kept = [each for each, ttl in made.items() if ttl > world.scheduler.now().timestamp() + CLOCKS_DIFFER]
-    if kept and line.isdisjoint(kept):
+    is_heard = world.scheduler.elapsed - began < CALL_IS_OVER
+    if kept and line.isdisjoint(kept) and is_heard:
         raise Violation(CALLS, f"call {action.call} was answered {id}, and has made {kept[0]}")
     return not line.isdisjoint(made)
 
@@ -293,7 +296,7 @@ def _reschedule(world: "World", me: "Running", action: actions.Named) -> str:
         if not record.names.made[_key_of(action), action.call]:
             raise
         return f"is refused: {refusal}"
-    if not _is_own(world, action, moved.id):
+    if not _is_own(world, action, moved.id, began=began):
         _check_answer(world, action, moved.id, began=began)
     _check_time(world, me, action, moved.id)
     if moved.id != moved.moved_from:

@@ -9,6 +9,7 @@ from tests.simulation import actions
 from tests.simulation.actions import DUE, MOVED_TO
 from tests.simulation.choices import Choices, Stream
 from tests.simulation.faults import CallFault, Gone, Interleaved, Pause, Plan, SlowAnswer
+from tests.simulation.name_calls import CALL_IS_OVER
 from tests.simulation.world import PERIODS, RETENTION
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ CUT_OFF = (
     Interleaved([actions.Tick(0)]),
     Interleaved([actions.Ingest(), actions.Tick(0)]),
 )
-CALL_IS_OVER = 31
 EXISTS = (IfExists.KEEP, IfExists.REPLACE, IfExists.REPLACE, IfExists.FAIL)
 HANDLES = (None, 0, -1, None, 1)
 MINUTE = 60

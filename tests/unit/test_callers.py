@@ -138,22 +138,29 @@ def some_of(lies):
 
 def the_others(api):
     """Return all that there is of the other queue, and what controls the own one's workers."""
-    table, queue = api.DEPLOYMENT.table, api.DEPLOYMENT.queue
+    table, queue = api.DEPLOYMENT.table, api.DEPLOYMENT.queue(api.DEPLOYMENT.names.queue(OTHER))
     rows = {
         pk: dict(items) for pk, items in table._rows.items() if items and pk.startswith((f"{OTHER}#", "emails#con"))
     }
-    return copy.deepcopy(rows), len(queue(OTHER).deliveries)
+    return copy.deepcopy(rows), len(queue.deliveries)
+
+
+def test_others_jobs_are_counted(api):
+    _, sent = the_others(api)
+    assert call_api(api, "POST", f"/queues/{OTHER}/jobs", body='{"payload": 1}')[0] == 201
+    assert the_others(api)[1] == sent + 1
 
 
 @given(
     method=st.sampled_from(METHODS),
     path=st.sampled_from(EVASIONS),
+    body=st.sampled_from(['{"payload": 1}', '{"payload": 1, "delay": 3600}', '{"delay": 3600}']),
     lies=some_of(LIES),
     context=some_of(CONTEXT_LIES),
     alias=st.sampled_from([f":{Caller.PRODUCER.alias_of(OWN)}"]),
 )
-def test_forged_event_reaches_nothing_else(api, method, path, lies, context, alias):
-    event = an_event(method, path, '{"payload": 1, "delay": 3600, "rate": "1/s"}', **lies)
+def test_forged_event_reaches_nothing_else(api, method, path, body, lies, context, alias):
+    event = an_event(method, path, body, **lies)
     event["requestContext"] |= context
     before = the_others(api)
     status, problem = invoke(api, alias, event)
@@ -183,16 +190,18 @@ def test_lies_change_nothing_of_a_request(api, lies, context):
         (an_event(["GET"], "/queues"), "requestContext.http.method is"),
         (an_event("GET", "/queues", 5), "body is 5"),
         (an_event("GET", "/queues", headers={"a": 1}), "headers.a is 1"),
+        (an_event("GET", "/queues", headers=dict.fromkeys(map(str, range(1001)), 1)), 'headers is {"0": 1, "1": 1, '),
         (an_event("GET", "/queues", queryStringParameters={"a": ["b"]}), "queryStringParameters.a is"),
         (an_event("GET", "/queues", isBase64Encoded="yes"), "isBase64Encoded is"),
         ({"rawPath": "/queues", "requestContext": None}, "requestContext is null"),
     ],
 )
-def test_event_that_is_no_request_is_400_and_named(api, wrong, named):
+def test_event_that_is_no_request_is_400_and_named(api, caplog, wrong, named):
     status, problem = invoke(api, f":q-{OWN}", wrong)
     assert (status, problem["code"]) == (400, "invalid_job")
     assert problem["detail"].startswith(named)
     assert api.last["headers"]["Content-Type"] == "application/problem+json"
+    assert refusals(caplog) == ["InvalidJob"]
 
 
 def test_body_may_be_base64(api):
@@ -235,6 +244,24 @@ def test_schedules_of_others_stay_out_of_reach(api):
             for alias in (f":q-{OWN}", f":o-{OWN}", f":o-{OTHER}"):
                 assert invoke(api, alias, an_event(method, path + below, body))[0] == 403
     assert the_others(api) == before
+
+
+def refusals(caplog):
+    return [record.error for record in caplog.records if record.message == "refused"]
+
+
+def test_refused_request_is_logged(api, caplog):
+    assert invoke(api, f":q-{OWN}", an_event("POST", f"/queues/{OWN}/pause"))[0] == 403
+    assert refusals(caplog) == ["Forbidden"]
+
+
+@pytest.mark.parametrize("alias", [f":q-{OWN}", ":live"])
+def test_answer_to_a_long_path_is_short(api, alias):
+    for method, path in [("GET", "é" * 10_000), ("é" * 10_000, "/"), ("GET", f"/{'é' * 10_000}\n")]:
+        event = an_event(method, path)
+        event["requestContext"]["stage"] = "$default"
+        invoke(api, alias, event)
+        assert len(api.last["body"]) < 2000
 
 
 def test_change_is_logged_with_the_alias(api, caplog):

@@ -126,7 +126,7 @@ def test_unread_fence_promises_no_cancel():
 
 @pytest.mark.parametrize(("name", "started"), [("table.add", 1), ("table.read", 3), ("table.mark_exact", 3)])
 def test_many_cancels_stop_when_time_is_over(name, started):
-    system, ids = System(), [due_in(3600 + n) for n in range(3)]
+    system, ids = System(), [due_in(3000 + n) for n in range(3)]
     system.wire.around = on(name, meanwhile(lambda: system.clock.sleep(1)))
     results = system.cancel_many(ids, until=1)
     late = [each for each in results if isinstance(each, Unavailable)]
@@ -188,7 +188,7 @@ def test_forgotten_id_cancels_nothing():
 
 def test_cancel_of_a_moved_job_reads_fences_once():
     system, calls = System(), Counter()
-    jobs = [moved_jobs(system, 1)[0] for _ in range(3)]
+    jobs = [moved_jobs(system, 1, delay=1200)[0] for _ in range(3)]
     system.wire.around = lambda call: (calls.update([call.name]), call.do(*call.args))[1]
     system.cancel_many(jobs)
     assert calls == {"table.add": 6, "table.read": 1, "table.mark_exact": 3}

@@ -29,11 +29,12 @@ from dueline.cli import connect, options, schedule_commands, screen
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
 from dueline.core.clock import SystemClock
-from dueline.core.message import ATTEMPTS, ERROR, ID, KIND, REASON, Message
+from dueline.core.message import ATTEMPTS, ERROR, ID, KIND, REASON, STACK, Message
 from dueline.core.ports import Pointer
 from dueline.errors import ERRORS
 from dueline.operations.redrive import RedriveQueues
 from dueline.testing import MemoryQueue, VirtualClock
+from dueline.worker import log
 from tests.api_harness import forward_to_api, import_api
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 from tests.fake_api_server import Reply, json_reply, problem_reply
@@ -53,6 +54,7 @@ worker, number = Worker(), 5
 """,
     "real": "import dueline\nworker = dueline.Worker()\nworker.job('emails')(print)\n",
     "broken": "1 / 0\n",
+    "misused": "import dueline\nworker = dueline.Worker()\n@worker.job\ndef send(job): ...\n",
     "lacking": "import nowhere\n",
 }
 
@@ -152,6 +154,16 @@ def test_transcript(kind, steps, api_server, monkeypatch):
             use_function(api_server, stack, monkeypatch)
         for step in steps:
             run_step(step, api_server, monkeypatch)
+
+
+@pytest.mark.parametrize(("options", "is_text"), [(["--log", "text"], True), (["--log", "json"], False), ([], False)])
+def test_worker_logs_in_the_form_of_its_option(options, is_text):
+    try:
+        log.write_as("json" if is_text else "text")
+        assert typed("worker", "theirs:worker", *options).exit_code == 0
+        assert isinstance(log.logger.registered_handler.formatter, log.TextFormatter) is is_text
+    finally:
+        log.write_as("json")
 
 
 def use_function(api_server, stack, monkeypatch):
@@ -426,6 +438,26 @@ def test_redrive_reports_what_sqs_refuses(dead):
     assert (result.exit_code, document["moved"], document["failed"]) == (1, 3, [{"reason": "no", "count": 1}])
     again = typed("redrive", "emails", "--apply", "--yes")
     assert (again.exit_code, "1 stays: no" in again.stdout) == (1, True)
+
+
+def test_redrive_shows_a_stack_of_each_error(dead):
+    ends, _ = dead
+    for number in range(2):
+        attributes = {
+            ID: str(an_id()),
+            ERROR: "TypeError",
+            REASON: "why",
+            STACK: f"Traceback:\n  in send\n\x9b{number}",
+        }
+        ends.dead_letters.send([Message(body="9", attributes=attributes)])
+    lines = typed("redrive", "emails", "--stacks").stdout.splitlines()
+    shown = ["", "KeyError: no stack trace", "", "TypeError:", "    Traceback:", "      in send", "    \\x9b0"]
+    assert lines[3:-1] == shown
+    (document,) = documents(typed("redrive", "emails", "--stacks", "--json").stdout)
+    assert {each["error"]: each["stack"] for each in document["by_error"]} == {
+        "TypeError": "Traceback:\n  in send\n\x9b0",
+        "KeyError": None,
+    }
 
 
 def test_redrive_shows_and_selects_kinds(dead):

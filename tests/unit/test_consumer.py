@@ -10,6 +10,7 @@ from dueline.core import rows
 from dueline.core.message import BATCH_MESSAGES, Message, batches
 from dueline.core.ports import READ_KEYS, BatchFailure, BatchRead
 from dueline.errors import Throttled
+from dueline.testing.received import event_of
 from dueline.worker import lambda_consumer
 from dueline.worker.events import EventKind
 from dueline.worker.lambda_consumer import address_of
@@ -22,13 +23,13 @@ ARN = "arn:aws:sqs:eu-west-1:123456789012:dueline_emails"
 class Function:
     """A Lambda function on a queue, as Lambda has it: a message that was done is deleted, and no other."""
 
-    def __init__(self, call, monkeypatch, *, arn=ARN, once=False, levels=1, **settings):
+    def __init__(self, call, monkeypatch, *, arn=ARN, levels=1, once=False, on_error=None, on_dead=None, **settings):
         self.levels = [SharedQueue() for _ in range(levels)]
         self.connection = a_connection(*self.levels, **settings)
         self.events, self.queried, self.arn = Events(), [], arn
         monkeypatch.setattr(lambda_consumer, "connect", self._connect)
-        by_kind = isinstance(call, dict)
-        self.handler = dueline.lambda_handler(call) if by_kind else dueline.lambda_handler(once=once)(call)
+        by_kind, options = isinstance(call, dict), {"once": once, "on_error": on_error, "on_dead": on_dead}
+        self.handler = dueline.lambda_handler(call, **options) if by_kind else dueline.lambda_handler(**options)(call)
 
     def _connect(self, deployment, queue):
         self.queried.append((deployment, queue))
@@ -39,7 +40,7 @@ class Function:
         for some in batches(messages, size=lambda _: 0):
             self.levels[level].send(some)
         arrivals = [each for _ in messages[::BATCH_MESSAGES] for each in self.levels[level].receive(most=10, wait=0)]
-        answer = self.handler({"Records": [record_of(each, self.arn) for each in arrivals]}, None)
+        answer = self.handler(event_of(arrivals, name=self.arn.rpartition(":")[2]), None)
         failed = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
         for each in arrivals:
             if each.message_id not in failed:
@@ -49,24 +50,6 @@ class Function:
     @property
     def dead_letter_queue(self):
         return self.connection.dead_letters.messages
-
-
-def record_of(arrival, arn):
-    return {
-        "messageId": arrival.message_id,
-        "receiptHandle": arrival.receipt,
-        "body": arrival.message.body,
-        "attributes": {
-            "ApproximateReceiveCount": str(arrival.receives),
-            "SentTimestamp": str(int(arrival.sent.timestamp() * 1000)),
-        },
-        "messageAttributes": {
-            name: {"dataType": "String", "stringValue": value} for name, value in arrival.message.attributes.items()
-        },
-        "eventSource": "aws:sqs",
-        "eventSourceARN": arn,
-        "awsRegion": "eu-west-1",
-    }
 
 
 def jobs(*payloads):
@@ -89,6 +72,24 @@ def test_each_job_succeeds_or_fails_alone(monkeypatch):
     assert function.queried == [("dueline", "emails")]
     (dead_letter,) = function.dead_letter_queue
     assert (dead_letter.body, dead_letter.attributes["dueline-reason"]) == ("3", "why")
+
+
+@pytest.mark.parametrize("of", [lambda call: call, lambda call: {None: call}])
+def test_callbacks_get_job_and_exception(monkeypatch, of):
+    calls = []
+
+    def call(job):
+        raise dueline.Discard("why") if job.payload == 2 else TypeError("no")
+
+    function = Function(
+        of(call),
+        monkeypatch,
+        on_error=lambda job, error: calls.append(("error", job.payload, str(error))),
+        on_dead=lambda job, error: calls.append(("dead", job.payload, str(error))),
+    )
+    assert function.work(*jobs("1", "2")) == ["1"]
+    assert calls == [("error", 1, "no"), ("dead", 2, "why")]
+    assert "in call" in function.events.of(EventKind.RETRIED)[0].stack
 
 
 def hiding(function, monkeypatch, *answers):
@@ -269,6 +270,20 @@ def test_kind_without_a_function_comes_again_until_it_is_dead(monkeypatch):
 def test_impossible_functions_by_kind_are_refused(calls, wrong):
     with pytest.raises(ValueError, match=re.escape(wrong)):
         dueline.lambda_handler(calls)
+
+
+@pytest.mark.parametrize(
+    "misuse", [lambda: dueline.lambda_handler(lambda: None), lambda: dueline.lambda_handler(once=True)(lambda: None)]
+)
+def test_misused_decorator_points_at_the_users_line(misuse):
+    with pytest.raises(ValueError, match=r"of the arguments \(\)") as raised:
+        misuse()
+    assert raised.value.__notes__ == [f"in {__file__}:{misuse.__code__.co_firstlineno}"]
+
+
+def test_callback_of_another_kind_is_refused():
+    with pytest.raises(ValueError, match="on_error is 7: it must be a plain function"):
+        dueline.lambda_handler(on_error=7)
 
 
 def test_decorator_needs_no_arguments():

@@ -1,6 +1,7 @@
 """What is due in over an hour: no fence is read for it, and one request cancels it, whatever clocks say."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -9,6 +10,7 @@ from dueline.core.job import State
 from dueline.core.partitions import FAR, SIGNED_WITHIN, checked_lookahead
 from dueline.core.table_writer import TableWriter
 from dueline.errors import Throttled, Unavailable
+from dueline.testing import VirtualClock
 from tests.builders import NOW, a_job, an_id
 from tests.system import System
 from tests.wire import on, straight
@@ -85,6 +87,17 @@ def test_row_that_another_request_has_put_is_not_far():
     calls = calls_of(system)
     write(system, job, have_rows={job})
     assert calls == ["table.read"]
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_job_without_a_row_is_never_sent(count):
+    """A clock that is ahead while the row would be written, and then right: a cancel would promise that it is not."""
+    system, jobs = System(), [a_job(due=due_in(60 + n)) for n in range(count)]
+    ahead = VirtualClock(jobs[-1].expires)
+    writer = TableWriter(table=system.table, dispatcher=system.dispatcher, clock=ahead)
+    write = partial(writer.write_first, jobs[0]) if count == 1 else partial(writer.write, jobs)
+    result = write(until=float("inf"))
+    assert (system.arrived(), len(result.parked)) == ([], count)
 
 
 def test_far_job_is_cancelled_in_one_call():

@@ -1,9 +1,11 @@
 """How a client finds its deployment, over real sockets."""
 
+import asyncio
 import json
 import os
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from urllib.parse import unquote
@@ -12,22 +14,26 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.credentials import RefreshableCredentials
+from botocore.exceptions import EndpointConnectionError
 
-from dueline import Client, Patience, State
-from dueline.aws.api_transport import connect
+from dueline import AsyncClient, Client, InvalidJob, Patience, State
+from dueline.aws.api_transport import InvokeTransport, connect
 from dueline.errors import (
     DeploymentNotFound,
     DuelineError,
     Forbidden,
     JobExists,
+    PayloadTooLarge,
     QueueNotFound,
     Throttled,
     Unavailable,
 )
+from local.emulator import free_port
 from tests.fake_api_server import DROPPED, ApiRequest, Reply, default_reply, json_reply, problem_reply
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS
 
+ONCE = Patience(attempts=1)
 KEYS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"}
 
 
@@ -73,6 +79,87 @@ def test_default_session_is_boto3s(api_server, monkeypatch):
     assert "/eu-west-3/execute-api/" in headers["authorization"]
 
 
+@pytest.mark.parametrize("options", [{}, {"direct": True}, {"linger": 0.1}, {"direct": True, "linger": 0.1}])
+def test_making_a_client_requests_nothing(api_server, options):
+    api_server.queues_reply = None
+    with Client.connect("sandbox", session=a_session(), **options) as client:
+        client.schedules("emails") if "direct" not in options else None
+        with pytest.raises(InvalidJob):
+            client.schedule("emails", object())
+    Client.connect().close()
+    assert api_server.requests == []
+
+
+def test_deployment_is_found_once(api_server):
+    api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
+    client = Client.connect("sandbox", session=a_session(), transport="http")
+    for number in range(3):
+        client.schedule("emails", number)
+    assert [each.path for each in api_server.requests] == ["/", *["/queues/emails/jobs"] * 3]
+
+
+def test_lookup_that_fails_is_retried(api_server):
+    api_server.script = [DROPPED, DROPPED, json_reply({"Parameter": {"Value": api_server.url}})]
+    client = Client.connect("sandbox", session=a_session(), transport="http", patience=Patience(first_wait=0))
+    client.schedule("emails", 1)
+    assert api_server.requests[-1].path == "/queues/emails/jobs"
+
+
+def test_closed_client_keeps_no_connection(api_server):
+    client = Client.connect(url=api_server.url)
+    assert connections_of(client) == 0
+    client.schedule("emails", 1)
+    assert connections_of(client) > 0
+    client.close()
+    assert connections_of(client) == 0
+    client.schedule("emails", 2)
+    assert connections_of(client) > 0
+
+
+@pytest.mark.parametrize("refused", [(), ("invoices",)])
+def test_client_that_invokes_closes_what_it_opened(api_server, refused):
+    """Connections to the function, and where an alias was refused those to the gateway."""
+    a_function(api_server)
+    refuse_aliases(api_server, *refused)
+    client = Client.connect("sandbox", session=a_session())
+    for queue in ("emails", "invoices"):
+        client.schedule(queue, 1, key="1")
+    assert connections_of(client) == 1 + len(refused)
+    client.close()
+    assert connections_of(client) == 0
+    assert client.schedule("emails", 2, key="2").queue == "emails"
+
+
+def connections_of(client):
+    """Return how many connections a client keeps open."""
+    transport = client._api._transport._connected
+    pools = [pool for each in sessions_of(transport) for pool in pools_of(each)]
+    return sum(each is not None and each.sock is not None for pool in pools for each in pool.pool.queue)
+
+
+def sessions_of(transport):
+    if isinstance(transport, InvokeTransport):
+        yield from (client._endpoint.http_session for client in transport._client.made)
+        yield from (each for gateway in transport._gateway.made for each in gateway._open())
+    elif transport is not None:
+        yield from transport._open()
+
+
+def pools_of(session):
+    pools = session._manager.pools
+    return [pools[key] for key in pools.keys()]  # noqa: SIM118
+
+
+def test_async_client_closes_as_its_block_ends(api_server):
+    async def use():
+        async with AsyncClient.connect(url=api_server.url) as client:
+            await client.schedule("emails", 1)
+            assert connections_of(client.client) > 0
+        return client.client
+
+    assert connections_of(asyncio.run(use())) == 0
+
+
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
@@ -87,8 +174,9 @@ def test_default_session_is_boto3s(api_server, monkeypatch):
 def test_unreachable_deployment_says_why(api_server, answer, error):
     for transport in (None, "http", "invoke"):
         api_server.script = [answer, answer]
+        client = Client.connect("sandbox", session=a_session(), transport=transport, patience=Patience(attempts=1))
         with pytest.raises(DuelineError, match="finding the deployment 'sandbox'") as raised:
-            Client.connect("sandbox", session=a_session(), transport=transport)
+            client.queues()
         assert type(raised.value) is error
 
 
@@ -101,14 +189,14 @@ def test_unreachable_deployment_says_why(api_server, answer, error):
 )
 def test_incomplete_session_is_refused(api_server, session, error, says):
     with pytest.raises(error, match=says):
-        Client.connect(session=boto3.Session(**session))
+        Client.connect(session=boto3.Session(**session)).queues()
     assert api_server.requests == []
 
 
 def test_missing_profile_is_reported(monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(Forbidden, match="nobodys"):
-        Client.connect()
+        Client.connect().queues()
 
 
 def test_lost_credentials_are_reported(api_server, tmp_path):
@@ -117,6 +205,8 @@ def test_lost_credentials_are_reported(api_server, tmp_path):
     once.write_text(json.dumps(json_reply))
     (tmp_path / "config").write_text(f"[profile short]\nregion = eu-west-1\ncredential_process = cat {once}\n")
     client = Client.connect(url=api_server.url, session=boto3.Session(profile_name="short"))
+    with pytest.raises(Forbidden, match="still expired"):
+        client.queues()
     once.unlink()
     with pytest.raises(Forbidden, match=r"signing a request: .*once"):
         client.schedule("emails", 1)
@@ -218,6 +308,20 @@ def a_function(api_server, *, published=FUNCTION):
     return requested
 
 
+def refuse_aliases(api_server, *queues, code="AccessDeniedException"):
+    """Have Lambda refuse to invoke by the aliases of these queues, and return the list of what it refused."""
+    answer, refused = api_server.respond, []
+
+    def respond(request):
+        if "functions" in request.path and any(f"q-{queue}" in request.path for queue in queues):
+            refused.append(request)
+            return lambda_error(code, 403)
+        return answer(request)
+
+    api_server.respond = respond
+    return refused
+
+
 def test_function_is_invoked_by_the_queues_alias(api_server):
     requested = a_function(api_server)
     client = Client.connect("sandbox", session=a_session())
@@ -250,18 +354,48 @@ def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(api_server):
         connect("sandbox", url=FUNCTION, session=a_session(), lanes=1).send("GET", "/queues", None, headers={})
 
 
+def test_preview_goes_by_the_alias_of_its_queue(api_server):
+    requested = a_function(api_server)
+    with suppress(Unavailable):  # its answer is not a preview's
+        Client.connect(url=FUNCTION, session=a_session(), patience=ONCE).schedules("emails").preview("0 9 * * *")
+    assert requested == [("q-emails", "/schedules/preview")]
+
+
+def test_client_that_never_reached_lambda_uses_the_gateway(api_server, monkeypatch):
+    requested = a_function(api_server)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://127.0.0.1:{free_port()}")
+    client = Client.connect("sandbox", session=a_session())
+    for key in ("1", "2"):
+        client.schedule("emails", 1, key=key)
+    assert requested == [("http", "/queues/emails/jobs")] * 2
+    with pytest.raises(Unavailable, match="Could not connect"):
+        Client.connect(url=FUNCTION, session=a_session(), patience=ONCE).schedule("emails", 1)
+
+
+def test_client_that_reached_lambda_waits_for_it(api_server, monkeypatch):
+    requested = a_function(api_server)
+    transport = connect("sandbox", url=None, session=a_session(), lanes=1)
+    transport.send("GET", "/queues/emails", None, headers={})
+
+    def unreachable(**_):
+        raise EndpointConnectionError(endpoint_url="https://lambda")
+
+    monkeypatch.setattr(transport._client(), "invoke", unreachable)
+    with pytest.raises(Unavailable, match="Could not connect"):
+        transport.send("GET", "/queues/emails", None, headers={})
+    assert requested == [("q-emails", "/queues/emails")]
+
+
+def test_function_in_another_region_needs_none_here(api_server):
+    requested = a_function(api_server)
+    Client.connect(url=FUNCTION, session=boto3.Session(**KEYS)).schedule("emails", 1, key="1")
+    assert requested == [("q-emails", "/queues/emails/jobs")]
+
+
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException"])
 def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, code):
     requested = a_function(api_server)
-    answer, refused = api_server.respond, []
-
-    def respond(request):
-        if "q-emails" in request.path and "functions" in request.path:
-            refused.append(request)
-            return lambda_error(code, 403)
-        return answer(request)
-
-    api_server.respond = respond
+    refused = refuse_aliases(api_server, "emails", code=code)
     client = Client.connect("sandbox", session=a_session())
     for key in ("1", "2"):
         client.schedule("emails", 1, key=key)
@@ -291,6 +425,7 @@ def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, code):
         ([invoked(problem_reply(429, "throttled", retry_after="0"))], Throttled),
         ([invoked(problem_reply(503, "unavailable", retry_after="0"))], Unavailable),
         ([lambda_error("ExpiredTokenException", 403)], Forbidden),
+        ([lambda_error("RequestTooLargeException", 413)], PayloadTooLarge),
         ([invoked(problem_reply(403, "forbidden"))], Forbidden),
         ([invoked(problem_reply(409, "job_exists"))], JobExists),
     ],
@@ -298,11 +433,11 @@ def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, code):
 def test_what_may_pass_is_retried_and_the_rest_raised(api_server, monkeypatch, answers, error):
     a_function(api_server)
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    client = Client.connect("sandbox", session=a_session(), patience=Patience(attempts=2))
+    client = Client.connect(url=FUNCTION, session=a_session(), patience=Patience(attempts=2))
     api_server.script = list(answers)
     if issubclass(error, (Throttled, Unavailable)):
         assert client.schedule("emails", 1, key="1").queue == "emails"
-        client = Client.connect("sandbox", session=a_session(), patience=Patience(attempts=1))
+        client = Client.connect(url=FUNCTION, session=a_session(), patience=Patience(attempts=1))
         api_server.script = list(answers)
     with pytest.raises(DuelineError) as raised:
         client.schedule("emails", 1, key="1")
@@ -333,6 +468,7 @@ def test_forked_process_invokes_over_own_connections(api_server):
         ({"transport": "direct"}, "transport is 'direct': it must be one of invoke, http, or None"),
         ({"transport": "invoke", "url": "http://x"}, "transport is 'invoke', but the url is 'http://x'"),
         ({"transport": "http", "url": FUNCTION}, "transport is 'http', but the url is"),
+        ({"url": f"{FUNCTION}:live"}, "the ARN of the API's function is arn"),
         ({"transport": "http", "direct": True}, "direct is given with url or transport"),
     ],
 )

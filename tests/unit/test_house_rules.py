@@ -38,6 +38,7 @@ MAY_IMPORT = {
     # typing_extensions: of what pydantic and Powertools are made themselves.
     "functions": CORE | {"functions", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"},
     "dueline.schedules": CORE | {"cronsim"},
+    "dueline.testing.plugin": CORE | {"pytest"},
     "infra": STDLIB
     | {"infra", "aws_cdk", "constructs", "cdk_nag"}
     | {"dueline.config", "dueline.core.job", "dueline.core.queue_settings"},

@@ -106,7 +106,7 @@ def test_job_is_cancelled_by_its_key(api):
     del moved["moved_from"]
     cancelled = (200, {**moved, "state": "cancelled"})
     assert call_api(api, "DELETE", "/queues/emails/jobs", query={"key": "order 5"}) == cancelled
-    _, job = request(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600, "key": "late"})
+    _, job = request(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3000, "key": "late"})
     pk, sk = rows.state_key(JobId.parse(job["id"]).partition)
     api.DEPLOYMENT.table.write([{"pk": pk, "sk": sk, "fence": "9999"}])
     assert call_api(api, "DELETE", "/queues/emails/jobs", query={"key": "late"})[0] == 202

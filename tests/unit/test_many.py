@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from contextvars import ContextVar
 from unittest.mock import Mock
 
 import pytest
@@ -439,3 +440,10 @@ def test_call_without_a_thread_is_unavailable(api_server, monkeypatch, linger):
             break
     # A request that no thread could send for several callers is tried again, as any that is Unavailable.
     assert refused == 1
+
+
+def test_lanes_have_the_callers_context():
+    """Of it, whatever instruments requests makes their trace."""
+    trace = ContextVar("trace", default="none")
+    trace.set("the caller's")
+    assert set(in_lanes(lambda _: trace.get(), range(30))) == {"the caller's"}

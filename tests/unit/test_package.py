@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dueline
+import dueline.testing
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -16,7 +17,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 def test_public_names_are_in_the_reference():
     shown = re.findall(r"^::: dueline\.(\S+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
-    assert sorted(shown) == sorted([*dueline.__all__, "otel.handling"])
+    of_tests = [f"testing.{name}" for name in ("Local", "Attempt", "DeadJob", "received_job", "sqs_event")]
+    assert {name.partition(".")[2] for name in of_tests} <= set(dueline.testing.__all__)
+    assert sorted(shown) == sorted([*dueline.__all__, "otel.handling", *of_tests])
     assert all(getattr(dueline, name).__name__ == name for name in dueline.__all__)
     assert {kind.error.__name__ for kind in dueline.errors.ERRORS} <= set(dueline.__all__)
 
@@ -46,6 +49,24 @@ def test_imports_bring_only_what_they_need(imports, left_out):
     code = f"import sys; {imports}; print({left_out} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("use", ["worker.run()", "dueline.lambda_handler(print)"])
+def test_missing_extra_is_named(use):
+    hidden = "import sys; sys.modules |= dict.fromkeys(['aws_lambda_powertools', 'prometheus_client'])"
+    code = f"{hidden}; import dueline; worker = dueline.Worker(); worker.job('emails')(print); {use}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: aws_lambda_powertools is not installed, which this needs: pip install 'dueline[worker]'"
+    )
+
+
+def test_plugin_imports_no_more_than_the_ports():
+    """pytest imports it in every project that has Dueline installed."""
+    code = "import sys, dueline.testing.plugin; print({'boto3', 'pydantic', 'dueline.client'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+    assert PROJECT["project"]["entry-points"]["pytest11"] == {"dueline": "dueline.testing.plugin"}
 
 
 def test_boto3_is_the_only_dependency():

@@ -53,6 +53,27 @@ def test_three_wrong_fields_are_named():
     assert more == "and 147 more"
 
 
+@pytest.mark.parametrize(("time", "has_hint"), [("T09:00:00 01:00", True), ("T" + "0" * 200 + " 01:00", False)])
+def test_lost_plus_is_looked_for_at_the_end(time, has_hint):
+    """In a text of 100 KB, all of it would take longer than the function may."""
+    with pytest.raises(InvalidJob) as error:
+        requests.read_jobs(json.dumps({"payload": 1, "at": f"2030-01-01{time}"}))
+    assert ("+ is written %2B" in str(error.value)) is has_hint
+
+
+def test_kept_error_keeps_nothing_alive():
+    [error] = requests.read_jobs(json.dumps({"jobs": [{"payload": 1, "color": "red"}]}))
+    assert str(error).startswith("color is no field")
+    assert (error.__context__, error.__cause__, error.__traceback__) == (None, None, None)
+
+
+@pytest.mark.parametrize("form", [requests.JobBody, requests.JobsBody, JobsQuery])
+def test_too_many_fields_are_refused_unread(form):
+    many = {str(number): "" for number in range(1001)}
+    with pytest.raises(InvalidJob, match=r'^body is {"0": "".*: at most 1000 fields are allowed, and it has 1001$'):
+        validate(form, many)
+
+
 def test_long_field_name_is_cut():
     with pytest.raises(InvalidJob) as error:
         requests.read_jobs(json.dumps({"payload": 1, "é" * 1_000_000: 1}))

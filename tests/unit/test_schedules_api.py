@@ -40,6 +40,8 @@ def test_etag_guards_a_change(api):
     assert put(120, **{"if-match": tags[0]}) == (200, None)
     assert put(180, **{"if-match": tags[0]}) == (412, "schedule_changed")
     assert put(180, **{"if-match": "*"}) == (200, None)
+    assert put(240, **{"if-match": "é" * 10_000}) == (412, "schedule_changed")
+    assert len(api.last["body"]) < 2000
     assert len({tags[0], tags[1], tags[3]}) == 3
     several = ", ".join([tags[0], tags[3]])
     assert put(240, **{"if-match": f"W/{tags[3]}"}) == put(240, **{"if-match": tags[0]}) == (412, "schedule_changed")
@@ -158,6 +160,11 @@ def test_preview_has_words_and_next_runs(api):
         },
     )
     assert request(api, "POST", "/schedules/preview", {"every": 1})[0] == 400
+    # In New York, it is before the year 1 then.
+    first = {"cron": "* * * * *", "zone": "America/New_York", "from": "0001-01-01T00:00:00Z", "limit": 1}
+    assert answer_of(api, "POST", "/schedules/preview", first)["next"] == [
+        {"scheduled_for": "1970-01-01T00:00:00.000Z", "local": "1969-12-31T19:00:00-05:00"}
+    ]
     assert answer_of(api, "GET", "/queues/emails/schedules")["schedules"] == []
 
 

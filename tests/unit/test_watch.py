@@ -4,9 +4,12 @@ import errno
 import io
 import json
 import logging
+import re
 import socket
+import sys
 from dataclasses import fields
 from functools import partial
+from types import SimpleNamespace
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
@@ -30,7 +33,7 @@ LEVELS = {
     EventKind.CLOSED: "INFO",
     EventKind.RECEIVED: "DEBUG",
     EventKind.STARTED: "DEBUG",
-    EventKind.SUCCEEDED: "DEBUG",
+    EventKind.SUCCEEDED: "INFO",
     EventKind.RETRIED: "WARNING",
     EventKind.UNHANDLED: "DEBUG",
     EventKind.NO_HANDLER: "WARNING",
@@ -62,6 +65,7 @@ def lines(monkeypatch):
     """The lines that are logged, those of DEBUG too."""
     stream = io.StringIO()
     monkeypatch.setattr(logger.registered_handler, "stream", stream)
+    log_module.write_as("json")
     before = logger.log_level
     logger.setLevel(logging.DEBUG)
     yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -102,6 +106,75 @@ def test_zeros_are_logged(lines):
     assert trouble == {"queue": "emails", "reason": "throttled"}
 
 
+@pytest.fixture
+def screen(monkeypatch, lines):
+    """Sets what standard output is, and what the environment has; returns the text that is logged then."""
+
+    def show(*events, form=None, is_terminal=True, **environment):
+        for name in ("NO_COLOR", "TERM"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        stream = io.StringIO()
+        monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: is_terminal))
+        monkeypatch.setattr(logger.registered_handler, "stream", stream)
+        log_module.write_as(form)
+        for event in events:
+            log(event)
+        return stream.getvalue()
+
+    yield show
+    log_module.write_as("json")
+
+
+FAILED = Event(
+    kind=EventKind.FAILED,
+    queue="emails",
+    job="id",
+    job_kind="welcome",
+    attempt=2,
+    duration=0.12345,
+    error="KeyError",
+    reason="'na\x1bme'",
+    stack="Traceback:\n  in send\x1b[2J",
+)
+FAILED_AS_TEXT = """\
+failed    queue=emails job=id kind=welcome attempt=2 duration=0.123 KeyError: 'na\\x1bme'
+    Traceback:
+      in send\\x1b[2J
+"""
+
+
+def test_terminal_gets_readable_lines(screen):
+    text = screen(FAILED, NO_COLOR="1")
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", text[:8])
+    assert text[9:] == FAILED_AS_TEXT
+
+
+def test_lines_have_colours_in_a_terminal_alone(screen):
+    assert "\x1b[31mfailed   \x1b[0m" in screen(FAILED)
+    for plain in (screen(FAILED, NO_COLOR="1"), screen(FAILED, TERM="dumb")):
+        assert "\x1b" not in plain
+    assert "\x1b" not in screen(FAILED, form="text", is_terminal=False)
+    assert "\x1b" in screen(FAILED, NO_COLOR="")
+
+
+def test_all_else_gets_json(screen):
+    for text in (screen(FAILED, is_terminal=False), screen(FAILED, form="json")):
+        line = json.loads(text)
+        assert (line["message"], line["stack"]) == ("failed", "Traceback:\n  in send\x1b[2J")
+
+
+def test_success_is_a_line_of_text(screen):
+    text = screen(Event(kind=EventKind.SUCCEEDED, queue="emails", job="id", duration=1.0), NO_COLOR="1")
+    assert text[9:] == "succeeded queue=emails job=id duration=1.000\n"
+
+
+def test_text_has_the_process_id(screen, monkeypatch):
+    monkeypatch.setattr(log_module, "_of_each_line", {"pid": 7})
+    assert "pid=7" in screen(FAILED)
+
+
 def test_steps_are_logged_at_debug(lines):
     logger.setLevel(logging.INFO)
     for kind in EventKind:
@@ -123,6 +196,7 @@ def test_an_event_has_no_room_for_a_payload():
         "delay",
         "error",
         "reason",
+        "stack",
     }
     assert {each.name for each in fields(Event)} == reported
 

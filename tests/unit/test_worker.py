@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import functools
 import math
 import os
 import re
 import signal
+import sys
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,11 +20,12 @@ from dueline.core.overview import read_control
 from dueline.core.ports import BatchFailure
 from dueline.core.queue_settings import Rate
 from dueline.core.rows import slots_key
-from dueline.errors import QueueNotFound, Throttled
+from dueline.errors import InvalidSchedule, QueueNotFound, Throttled
 from dueline.operations.control import set_rate
 from dueline.testing import MemoryTable, VirtualClock
 from dueline.worker import worker as worker_module
 from dueline.worker.events import EventKind
+from dueline.worker.retries import Retries
 from dueline.worker.runner import Runner, Shutdown
 from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
@@ -443,6 +446,84 @@ def test_each_queue_has_one_handler():
         worker.job("emails")
     with pytest.raises(QueueNotFound, match="no queue is named 'E-mails'"):
         worker.job("E-mails")
+
+
+def no_argument(): ...
+def two_arguments(job, other): ...
+def one_argument(job, *, other=1): ...
+
+
+@pytest.mark.parametrize(
+    ("misuse", "error", "says"),
+    [
+        (lambda worker: worker.job(one_argument), TypeError, 'write @worker.job("emails")'),
+        (lambda worker: worker.schedule(one_argument), TypeError, 'write @worker.schedule("emails", "digest", "0 9'),
+        (lambda worker: worker.job("E-mails"), QueueNotFound, "E-mails"),
+        (lambda worker: worker.job("emails", kind="No Kind"), ValueError, "kind is 'No Kind'"),
+        (lambda worker: worker.job("emails")(no_argument), ValueError, "of the arguments ()"),
+        (lambda worker: worker.job("emails")(two_arguments), ValueError, "of the arguments (job, other)"),
+        (lambda worker: worker.job("emails")("text"), ValueError, "the handler of queue 'emails' is 'text'"),
+        (lambda worker: worker.schedule("emails", "digest", "0 99 * * *"), InvalidSchedule, "0 99"),
+        (lambda worker: worker.schedule("emails", "digest", "0 9 * * *")(no_argument), ValueError, "()"),
+    ],
+)
+def test_misused_decorator_points_at_the_users_line(misuse, error, says):
+    with pytest.raises(error, match=re.escape(says)) as raised:
+        misuse(Worker())
+    line = misuse.__code__.co_firstlineno
+    assert raised.value.__notes__ == [f"in {__file__}:{line}"]
+
+
+def test_handler_may_have_arguments_with_defaults():
+    worker = Worker()
+    for number, call in enumerate([one_argument, print, dict, functools.partial(two_arguments, other=1)]):
+        worker.job(f"queue-{number}")(call)
+
+
+def test_unknown_queue_names_the_line_of_its_handler(connected):
+    worker = Worker()
+    worker.job("invoices")(print)
+    line = sys._getframe().f_lineno - 1
+    with pytest.raises(QueueNotFound) as raised:
+        worker.run()
+    assert raised.value.__notes__ == [f"its handler is in {__file__}:{line}"]
+
+
+def test_making_a_worker_requests_nothing(connected):
+    with Worker("shop") as worker:
+        worker.job("emails")(print)
+        worker.schedule("emails", "digest", "0 9 * * *")
+    assert connected.names == []
+
+
+def test_leaving_the_block_ends_its_run(connected):
+    ended = []
+    with Worker() as worker:
+        worker.job("emails")(print)
+        thread = threading.Thread(target=lambda: ended.append(worker.run()), daemon=True)
+        thread.start()
+        wait_until(lambda: connected.events.of(EventKind.OPENED))
+    assert connected.closed == 1
+    thread.join(HANG_SECONDS)
+    assert ended == [True]
+
+
+def test_callbacks_of_a_worker_are_called(connected):
+    calls = []
+
+    def note(name):
+        return lambda job, error: calls.append((name, job.queue, str(error)))
+
+    worker = Worker(on_error=note("error"), on_dead=note("dead"))
+
+    @worker.job("emails", retry=Retries(attempts=1))
+    def fail(job):
+        worker.stop()
+        raise KeyError("name")
+
+    connected.send(due_now())
+    worker.run()
+    assert calls == [("error", "emails", "'name'"), ("dead", "emails", "'name'")]
 
 
 @pytest.mark.parametrize("concurrency", [0, 1001, 2.5, True, "8"])

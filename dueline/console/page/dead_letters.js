@@ -61,11 +61,12 @@ const columns = (chosen, setChosen, kinds) => [
 function Samples({ group: { error, kind, count, samples } }) {
   return html`<details class="panel"><summary><code>${error}</code>${kind && ` of kind ${kind}`}
       <span class="muted"> ${samples.length} of ${number(count)}</span></summary>
-    ${samples.map(({ id, reason, sent, attempts, key, tenant, trace, payload, cut }, index) => html`<article key=${index}>
+    ${samples.map(({ id, reason, sent, attempts, key, tenant, trace, payload, cut, stack }, index) => html`<article key=${index}>
       <p>${id && html`<${JobLink} id=${id} /> `}<strong>${reason}</strong>
         <span class="muted"> sent <${Instant} at=${sent} />${attempts && `, ${plural(attempts, "attempt")}`}${
           key && `, key ${key}`}${tenant && `, of ${tenant}`}${trace && `, trace ${trace}`}</span></p>
       <${Text} value=${payload + (cut ? " …" : "")} label=${`Payload ${index + 1} of ${nameOf({ error, kind })}`} />
+      ${stack && html`<${Text} value=${stack} label=${`Stack trace ${index + 1} of ${nameOf({ error, kind })}`} />`}
     </article>`)}</details>`;
 }
 

@@ -83,7 +83,7 @@ def add_dead_letter(emulator: Emulator, endpoints: Endpoints) -> Iterator[AddDea
 
     def put(queue: str, id: str, payload: str, *, error: str, reason: str) -> None:
         values = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": error}
-        values |= {"dueline-reason": reason, "dueline-attempts": "10"}
+        values |= {"dueline-reason": reason, "dueline-attempts": "10", "dueline-stack": f"in send\n{error}: {reason}"}
         attributes = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
         url = endpoints.dead_letter_queues[queue]
         sqs.send_message(QueueUrl=url, MessageBody=payload, MessageAttributes=attributes)

@@ -42,7 +42,7 @@ def test_dead_letters_are_read_on_a_click(page: Page, client: Client) -> None:
     page.see("DisclosureTriangle", re.compile("^KeyError 3 of 12"))
     if "no url" not in page.text:
         page.click("DisclosureTriangle", re.compile("^KeyError"))
-    page.says("no url", '"order":', "10 attempts")
+    page.says("no url", '"order":', "10 attempts", "in send")
     assert wait_until(lambda: depth(client) == (0, 14)), "they are shown to everyone again"
 
 

@@ -8,26 +8,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from bench.bill import (
-    CALL_JOBS,
-    CANCEL,
-    DYNEIN,
-    DYNEIN_BATCHED,
-    LINGERING,
-    PROVISIONED,
-    RATES,
-    Biller,
-    Costs,
-    Deployed,
-    Load,
-    Way,
-    billed_seconds,
-    calls,
-    named,
-    scheduler_bill,
-    total,
-    waited_seconds,
-)
+from bench import bill
+from bench.bill import Biller, Costs, Deployed, Load, Way, billed_seconds, calls, named, scheduler_bill, total
 from bench.counted import LOG_EVENT_BYTES, Exchange, Meter, NotAsCharged, Step, step_of
 from bench.dynein import job_row
 from bench.payloads import PARTITIONS, SIZES, USUAL, json_of, largest_row_bytes, table_job
@@ -108,16 +90,14 @@ def test_meter_counts_requests_and_bytes(monkeypatch):
 
 
 def test_the_state_table_is_always_on_demand():
-    billed = replace(BILLER, terms=PROVISIONED).requests(Step(jobs=1, writes=3, reads=2, state_writes=1, state_reads=1))
-    assert pytest.approx(0.00065 / (3600 * 0.7) * 1_000_000) == PROVISIONED.writes
-    assert billed["DynamoDB writes"] == pytest.approx(2 * PROVISIONED.writes + 0.625)
-    assert billed["DynamoDB reads"] == pytest.approx(PROVISIONED.reads + 0.125)
+    step = Step(jobs=1, writes=3, reads=2, state_writes=1, state_reads=1)
+    billed = replace(BILLER, terms=bill.PROVISIONED).requests(step)
+    assert pytest.approx(0.00065 / (3600 * 0.7) * 1_000_000) == bill.PROVISIONED.writes
+    assert billed["DynamoDB writes"] == pytest.approx(2 * bill.PROVISIONED.writes + 0.625)
+    assert billed["DynamoDB reads"] == pytest.approx(bill.PROVISIONED.reads + 0.125)
     fence = {"RequestItems": {"dueline-state": {"Keys": [{}], "ConsistentRead": True}}}
-    exchanges = [
-        an_exchange("BatchGetItem", fence, units=1.0),
-        an_exchange("UpdateItem", {"TableName": "jobs"}, units=1),
-    ]
-    step = step_of(exchanges, jobs=1)
+    update = an_exchange("UpdateItem", {"TableName": "jobs"}, units=1)
+    step = step_of([an_exchange("BatchGetItem", fence, units=1.0), update], jobs=1)
     assert (step.reads, step.state_reads, step.writes, step.state_writes) == (1, 1, 1, 0)
 
 
@@ -132,7 +112,7 @@ def test_invocation_pays_for_time_and_logs():
     assert billed["logs"] > quiet["logs"]
     assert billed_seconds(Step(jobs=1, cpu_seconds=0.0011), 1769) == 0.002
     assert billed_seconds(Step(jobs=1, cpu_seconds=0.010, calls={"SendMessageBatch": 1}), 512) == 0.055
-    assert waited_seconds({"BatchWriteItem": 20, "Query": 2}) == pytest.approx(0.04)
+    assert bill.waited_seconds({"BatchWriteItem": 20, "Query": 2}) == pytest.approx(0.04)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
@@ -147,15 +127,15 @@ def test_a_job_takes_as_many_units_with_dynein(size):
 @pytest.fixture
 def costs():
     """A bill of steps that are simple: one write a job, a fence read a call, a tick's send for ten."""
-    steps = {LINGERING: Step(jobs=8, calls={"POST": 2}), named("tick", 0, USUAL): Step(jobs=0, writes=1)}
-    for load in map(Load, RATES):
+    steps = {named("tick", 0, USUAL): Step(jobs=0, writes=1)}
+    for load in map(Load, bill.RATES):
         ticked = min(1200, load.ticked)
-        for which in (DYNEIN, DYNEIN_BATCHED):
+        for which in (bill.DYNEIN, bill.DYNEIN_BATCHED):
             steps[named(which, "in", USUAL)] = Step(jobs=10, writes=10, sent=30)
             steps[named(which, "out", load.polled, USUAL)] = Step(jobs=load.polled, writes=2 * load.polled)
         steps[named("tick", ticked, USUAL)] = Step(jobs=ticked, sent=ticked // 10)
-    for by in ("direct", "http", "buffered"):
-        for jobs in (1, 4, 10, CALL_JOBS):
+    for by in ("direct", "invoked", "http", "buffered"):
+        for jobs in (1, 10, bill.CALL_JOBS):
             steps[named(by, Route.TABLE, jobs, USUAL)] = Step(jobs=jobs, writes=jobs, reads=1, state_reads=1)
             steps[named(by, Route.DIRECT, jobs, USUAL)] = Step(jobs=jobs, sent=1, grouped=1)
     steps[named("ingest", 500, 20, USUAL)] = Step(jobs=500, writes=500)
@@ -171,17 +151,25 @@ def test_table_route_pays_for_storage(costs):
 
 
 def test_buffer_pays_for_sqs_and_ingest(costs):
-    straight, buffered = (costs.dueline(Way(by, 1)) for by in ("http", "buffered"))
+    straight, buffered = (costs.dueline(Way(by, 1)) for by in ("invoked", "buffered"))
     assert buffered["SQS requests"] - straight["SQS requests"] == pytest.approx(2 * 0.04)
     assert buffered["DynamoDB writes"] - straight["DynamoDB writes"] == pytest.approx(0.625)
 
 
+def test_invoked_call_pays_for_its_function_alone(costs):
+    invoked, http = (costs.dueline(Way(by, 1)) for by in ("invoked", "http"))
+    assert invoked["Lambda"] == http["Lambda"] > 0.20
+    assert total(http) - total(invoked) == pytest.approx(1.00 + BILLER.logs(274 + LOG_EVENT_BYTES))
+
+
 def test_calls_pay_for_requests_and_rows(costs):
     cancel = Step(jobs=1, calls={"PutItem": 1}, writes=1)
-    all_steps, row_bytes = {**costs.steps, CANCEL: cancel}, {**costs.row_bytes, CANCEL: 150}
-    schedule, cancelled = calls(replace(costs, steps=all_steps, row_bytes=row_bytes)).values()
+    all_steps = {**costs.steps, **{named(bill.CANCEL, by): cancel for by in ("direct", "invoked")}}
+    by_call = calls(replace(costs, steps=all_steps, row_bytes={**costs.row_bytes, bill.CANCEL: 150}))
+    schedule, cancelled = by_call["direct schedule"], by_call["direct cancel"]
     assert schedule["$ a million"] == pytest.approx(0.625 + 0.125)
     assert cancelled["$ a million"] == pytest.approx(0.625)
+    assert by_call["invoked cancel"]["$ a million"] == total(BILLER.invocation(cancel)) > 0.625 + 0.20
     # A cancellation outlives the longest retention, of 30 days, by 7.
     kept = [call["$ a million, of its row"] for call in (schedule, cancelled)]
     byte_days = [(1024 + 100) * (1 + 7 + 2), (150 + 100) * (1 + 37 + 2)]

@@ -2,14 +2,15 @@
 
 import pytest
 
+from bench.bill import OURS as TENS
 from bench.lateness import OURS, WORKER, figures_of, is_first_seen, targets
 from bench.load import FLOW, RUSH, Due, Ledger, Load, Schedule
 from bench.redis import Cache, bills, crossing, dueline_dollars
 
 BY_RATE = {"1": 4.0, "100": 1.5, "10000": 1.0}
 COST = {
-    "by_wait": {"1": {"Dueline, in tens": 1.0}, "30": {"Dueline, in tens": 1.58}},
-    "by_rate": {rate: {"Dueline, in tens": each} for rate, each in BY_RATE.items()},
+    "by_wait": {"1": {TENS: 1.0}, "30": {TENS: 1.58}},
+    "by_rate": {rate: {TENS: each} for rate, each in BY_RATE.items()},
 }
 CACHE = Cache(ecpus=5.0, job_bytes=1000.0)
 

@@ -4,7 +4,7 @@ import pytest
 
 from dueline.console import dead_letter_runs
 from dueline.core import instant
-from dueline.core.message import KIND, REASON, Message
+from dueline.core.message import KIND, REASON, STACK, Message
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
 from tests.unit.console.memory_console import Held, MemoryConsole, a_dead_letter
@@ -39,7 +39,7 @@ def test_look_counts_errors_with_samples():
 
 def test_sample_has_reason_and_cut_payload():
     job = a_job(tenant="acme", key="ann")
-    attributes = Message.of(job).attributes | {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+    attributes = Message.of(job).attributes | {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", STACK: "in send"}
     console = MemoryConsole(
         a_dead_letter("x" * 3000, **attributes), Message(body="anyone's", attributes={"dueline-attempts": "9" * 99})
     )
@@ -50,12 +50,14 @@ def test_sample_has_reason_and_cut_payload():
         "cut": True,
         "reason": f"why {'x' * 3000}",
         "attempts": 3,
+        "stack": "in send",
         "sent": instant.text(NOW),
         "key": "ann",
         "tenant": "acme",
         "trace": "a" * 32,
     }
-    assert (other["id"], other["payload"], other["cut"], other["attempts"]) == (None, "anyone's", False, None)
+    assert (other["payload"], other["cut"]) == ("anyone's", False)
+    assert (other["id"], other["attempts"], other["stack"]) == (None, None, None)
 
 
 @pytest.mark.parametrize(

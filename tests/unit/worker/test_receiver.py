@@ -195,9 +195,8 @@ def test_only_precise_queues_hold_jobs(later, seconds):
 
 
 def for_handler(received, *, now=NOW, payloads=None):
-    return received.for_handler(
-        lateness=Lateness.of(received.due, now=now, behind=0.5), read=(payloads or MemoryPayloads()).read
-    )
+    job = received.without_payload(lateness=Lateness.of(received.due, now=now, behind=0.5), max_attempts=10)
+    return replace(job, payload=received.payload((payloads or MemoryPayloads()).read))
 
 
 def test_a_handler_gets_what_was_scheduled():

@@ -1,0 +1,70 @@
+"""Schedules and their runs as JSON: what the HTTP API, and a deployment in memory, answer about them."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from dueline.core import instant
+from dueline.core.job import Job
+from dueline.schedules.head import Head
+from dueline.schedules.queries import RunRecord, ScheduleList
+from dueline.schedules.rule import Rule, shown_runs
+
+NEXT_RUNS = 5
+_OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner", "description")
+
+
+def schedule_fields(head: Head, *, now: datetime, changed: bool | None = None) -> dict[str, Any]:
+    definition = head.definition
+    fields = definition.to_dict()
+    return {
+        "queue": head.queue,
+        "schedule": head.name,
+        "generation": head.generation,
+        "effective_from": instant.text(head.start),
+        "paused": head.paused,
+        "deleted": head.deleted,
+        **{name: fields[name] for name in _OPTIONAL if name in fields},
+        "zone": definition.rule.zone,
+        "words": definition.rule.words,
+        "payload": json.loads(definition.payload),
+        "priority": definition.priority,
+        "jitter": int(definition.jitter.total_seconds()),
+        "catch_up": definition.catch_up.value,
+        "overlap": definition.overlap.value,
+        "planned_to": instant.text(head.planned_to),
+        "etag": head.etag,
+        "next": next_fields(definition.rule, after=max(now, head.start)) if head.is_live else [],
+        **({} if changed is None else {"changed": changed}),
+    }
+
+
+def next_fields(rule: Rule, *, after: datetime, limit: int = NEXT_RUNS) -> list[dict[str, Any]]:
+    """Return the next runs of a rule, in UTC and in its zone."""
+    return [dict(run.fields) for run in islice(shown_runs(rule, after=after), limit)]
+
+
+def page_fields(schedules: ScheduleList, *, now: datetime) -> dict[str, Any]:
+    page = {"schedules": [schedule_fields(head, now=now) for head in schedules.heads], "next": schedules.after}
+    return {**page, "unreadable": schedules.unreadable} if schedules.unreadable else page
+
+
+def submitted_fields(job: Job) -> dict[str, Any]:
+    return {"id": str(job.id), "scheduled_for": instant.text(job.scheduled_for or job.id.due)}
+
+
+def history_fields(runs: Sequence[RunRecord]) -> dict[str, Any]:
+    return {"runs": list(map(_run, runs))}
+
+
+def _run(run: RunRecord) -> dict[str, Any]:
+    return {
+        "id": str(run.id),
+        "scheduled_for": instant.text(run.scheduled_for),
+        "generation": run.generation,
+        "state": run.state.value,
+        **({} if run.outcome is None else run.outcome.fields),
+        **({} if run.lateness is None else {"lateness": run.lateness}),
+    }

@@ -1,0 +1,292 @@
+"""A deployment in memory: the core over ports in memory, and what its functions do when their time has come."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from threading import RLock
+from typing import Any, TypeVar, cast
+
+from dueline.aws.aws_deployment import new_uid
+from dueline.config.deployment import Deployment
+from dueline.config.environment import ApiSettings, longest_send
+from dueline.config.registry import Registry
+from dueline.core import instant, rows
+from dueline.core.clock import TimeBounds
+from dueline.core.core_deployment import CoreDeployment
+from dueline.core.dispatch import Dispatcher
+from dueline.core.job import Partition
+from dueline.core.message import BATCH_MESSAGES, DUE, Message
+from dueline.core.partitions import Lease, Periods
+from dueline.core.ports import BatchFailure, QueueMessage
+from dueline.core.queue_settings import PLANNER, QueueSettings
+from dueline.core.table_writer import TableWriter
+from dueline.core.tick import Tick
+from dueline.schedules.planner import Planner, PlanningMessage
+from dueline.testing import MemoryLocks, MemoryPayloads, MemoryTable, VirtualClock
+from dueline.testing.memory_queue import Delivery, MemoryQueue
+from dueline.worker.delivery import Interrupted
+from dueline.worker.queue_context import QueueContext
+
+_ROWS_LOOKED_AT = 100
+T = TypeVar("T")
+
+
+class MemoryClock(VirtualClock):
+    """A virtual clock as clients and workers on AWS have one: it also says how far it is off AWS's own, by nothing."""
+
+    def moment(self) -> TimeBounds:
+        return TimeBounds(earliest=self.now(), latest=self.now())
+
+    def move_to(self, at: datetime) -> None:
+        """Stand at an instant, unless that is past."""
+        self._elapsed = max(self._elapsed, (at - self._start).total_seconds())
+
+
+@dataclass(kw_only=True)
+class RecordedQueue(MemoryQueue):
+    """An SQS queue in memory that shows each job when it is due, and remembers each message that was ever sent to it.
+
+    SQS itself counts in whole seconds: on AWS, a job is visible up to a second later.
+    """
+
+    history: list[Delivery] = field(default_factory=list)
+
+    def send(self, messages: Sequence[Message]) -> list[BatchFailure]:
+        count = len(self.deliveries)
+        refusals = super().send(messages)
+        self.deliveries[count:] = sent = [_visible_when_due(each) for each in self.deliveries[count:]]
+        self.history += sent
+        return refusals
+
+
+def _visible_when_due(delivery: Delivery) -> Delivery:
+    if delivery.message.delay == 0:
+        return delivery
+    return replace(delivery, visible=min(delivery.visible, instant.parse(delivery.message.attributes[DUE])))
+
+
+class MemoryOnce:
+    """Remembers which jobs had their effect."""
+
+    def __init__(self) -> None:
+        self.done: dict[str, bool] = {}
+
+    def __call__(self, key: str, effect: Callable[[], None]) -> None:
+        if key in self.done:
+            if self.done[key]:
+                return
+            raise Interrupted("an earlier attempt began, and is not known to have ended")
+        self.done[key] = False
+        try:
+            effect()
+        except Exception:
+            del self.done[key]
+            raise
+        self.done[key] = True
+
+
+class _Atomic:
+    """A port whose calls are made one at a time: clients and handlers are in threads."""
+
+    def __init__(self, port: object, lock: RLock) -> None:
+        self._port, self._lock = port, lock
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._port, name)
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                return value(*args, **kwargs)
+
+        return call
+
+
+class MemoryDeployment(CoreDeployment):
+    """The deployment that `config` describes, in memory. Its time starts at `start`, and moves on demand.
+
+    It takes the place of what clients read of a deployment's settings, too.
+    """
+
+    clock: MemoryClock
+
+    def __init__(self, config: Deployment, *, start: datetime) -> None:
+        super().__init__(jitter=lambda: 0.5, new_uid=new_uid)
+        self.config, self.clock, self.spread = config, MemoryClock(start), map
+        self.registry = Registry({each.name: each for each in config.queue_settings()})
+        self._lock = RLock()
+        self._table, self._payloads = self._atomic(MemoryTable()), self._atomic(MemoryPayloads())
+        self._queues: dict[str, RecordedQueue] = {}
+        self._once: defaultdict[str, MemoryOnce] = defaultdict(MemoryOnce)
+        self._locks: defaultdict[str, MemoryLocks] = defaultdict(MemoryLocks)
+        self._first_received: dict[str, datetime] = {}
+        self._partitions = [*self.registry.partitions(), *PLANNER.all_partitions()]
+        self._tick_all()
+
+    @property
+    def table(self) -> MemoryTable:
+        return self._table
+
+    @property
+    def payloads(self) -> MemoryPayloads:
+        return self._payloads
+
+    @property
+    def inbound(self) -> RecordedQueue:
+        return self._queue(self.config.names.inbound)
+
+    @property
+    def parked(self) -> RecordedQueue:
+        return self._queue(self.config.names.dispatch_dlq)
+
+    def team_queue(self, queue: str, priority: int = 1) -> RecordedQueue:
+        levels = PLANNER.priorities if queue == PLANNER.name else self.registry.queues[queue].priorities
+        return self._queue(self.config.names.queue(queue, priority), gone=priority > levels)
+
+    def dead_letter_queue(self, queue: str) -> RecordedQueue:
+        return self._queue(self.config.names.queue_dlq(queue))
+
+    def levels(self, queue: str) -> list[RecordedQueue]:
+        """Return the SQS queues of a queue, the most urgent first. Raises QueueNotFound."""
+        return [self.team_queue(queue, level + 1) for level in range(self.queue(queue).priorities)]
+
+    # What a deployment publishes of its settings.
+    def queue(self, name: str) -> QueueSettings:
+        return self.registry.queue(name)
+
+    refresh = queue
+
+    def queues(self) -> list[QueueSettings]:
+        return sorted(self.registry.queues.values(), key=lambda each: each.name)
+
+    def settings(self) -> ApiSettings:
+        config = self.config
+        of: dict[str, Any] = {"direct_horizon": config.direct_horizon, "lookahead": config.lookahead}
+        return ApiSettings(deployment=config.name, queue_urls="memory://", payloads="payloads", **of)
+
+    def connect(self, queue: str) -> QueueContext:
+        """Return what a worker needs of a queue. Raises QueueNotFound."""
+        levels, dead_letters = self.levels(queue), self.dead_letter_queue(queue)
+        urls = [each.name for each in levels]
+        return QueueContext(
+            settings=self.config.work_settings(self.queue(queue), urls=urls, dead_letters=dead_letters.name),
+            levels=tuple(levels),
+            dead_letters=dead_letters,
+            table=self.table,
+            read_payload=self.payloads.read,
+            once=self._once[queue],
+            locks=self._locks[queue],
+            clock=self.clock,
+        )
+
+    def route(self) -> TableWriter:
+        return TableWriter(table=self.table, dispatcher=self._dispatcher, clock=self.clock)
+
+    def advance_to(self, end: datetime) -> None:
+        """Move time on, and do at each instant what the functions of a deployment do then."""
+        self.settle()
+        while (at := min(self.times_ahead(), default=end)) < end:
+            self.clock.move_to(at)
+            self.settle()
+        self.clock.move_to(end)
+        self._tick_all()
+        self.settle()
+
+    def settle(self) -> None:
+        """Do what the functions do at this instant: plan, and dispatch what is due within the lookahead.
+
+        Ingest has nothing to do: the table takes what is written, and nobody dies between two calls.
+        """
+        while self._plan():
+            pass
+        for partition in self._partitions:
+            due = self._next_due(partition)
+            if due is not None and due - self._lookahead <= self.clock.now():
+                self._tick(partition)
+        if self._visible(self._planning):
+            self.settle()
+
+    @cached_property
+    def _lookahead(self) -> timedelta:
+        return timedelta(seconds=self.config.lookahead)
+
+    @property
+    def _planning(self) -> RecordedQueue:
+        return self.team_queue(PLANNER.name)
+
+    def times_ahead(self) -> Iterator[datetime]:
+        """Yield when something is to be done next."""
+        now = self.clock.now()
+        times = [each.visible for each in self._planning.deliveries]
+        due = [due - self._lookahead for each in self._partitions if (due := self._next_due(each))]
+        yield from (at for at in (*times, *due) if at > now)
+
+    def _next_due(self, partition: Partition) -> datetime | None:
+        """Return when the first job is due that no tick has read."""
+        key = rows.state_key(partition)
+        after = rows.read_state(self.table.read([key]).rows.get(key)).cursor
+        while True:
+            page = self.table.page(partition, after=after, until="~", limit=_ROWS_LOOKED_AT)
+            for row in page.rows:
+                prefix, kind = rows.prefix_and_kind(str(row["sk"]))
+                if kind == rows.JOB:
+                    return instant.parse(prefix.partition("#")[0])
+            if not page.more:
+                return None
+            after = str(page.rows[-1]["sk"])
+
+    def _tick_all(self) -> None:
+        for partition in self._partitions:
+            self._tick(partition)
+
+    def _tick(self, partition: Partition) -> None:
+        config = self.config
+        periods = Periods(
+            # No time for sweeps, which wait for the clock: time stands still here, and queues show jobs when due.
+            period=timedelta(0),
+            lookahead=self._lookahead,
+            lease=timedelta(seconds=config.lease),
+            longest_send=longest_send(config.lease),
+        )
+        ports: dict[str, Any] = {"table": self.table, "clock": self.clock}
+        # Always the same owner: another one would wait for the lease of the tick before.
+        lease = Lease(partition, periods=periods, owner="memory", until=math.inf, **ports)
+        Tick(partition, lease=lease, dispatcher=self._dispatcher(partition.queue), **ports).run()
+
+    def _plan(self) -> bool:
+        arrivals, now = self._received(self._planning), self.clock.now()
+        first = self._first_received
+        batch = [
+            PlanningMessage(
+                message_id=each.message_id,
+                body=each.message.body,
+                first_received=first.setdefault(each.message_id, now),
+            )
+            for each in arrivals
+        ]
+        planner = Planner(table=self.table, route=self.route(), clock=self.clock, until=math.inf)
+        again = planner.run(batch).again if batch else frozenset()
+        self._planning.delete([each.receipt for each in arrivals if each.message_id not in again])
+        return bool(arrivals)
+
+    def _visible(self, queue: RecordedQueue) -> bool:
+        return any(each.visible <= self.clock.now() for each in queue.deliveries)
+
+    def _received(self, queue: RecordedQueue) -> list[QueueMessage]:
+        return queue.receive(most=BATCH_MESSAGES, wait=0)
+
+    def _dispatcher(self, queue: str) -> Dispatcher:
+        return self.dispatcher(queue, precise=self.registry.is_precise(queue))
+
+    def _queue(self, name: str, *, gone: bool = False) -> RecordedQueue:
+        with self._lock:
+            if name not in self._queues:
+                self._queues[name] = self._atomic(RecordedQueue(name=name, clock=self.clock, gone=gone))
+        return self._queues[name]
+
+    def _atomic(self, port: T) -> T:
+        return cast("T", _Atomic(port, self._lock))

@@ -1,0 +1,124 @@
+"""Jobs and events to call handlers with: what a worker, or AWS Lambda, would call them with."""
+
+import json
+import math
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dueline.client.models import NewJob
+from dueline.core.job import Job, JobId, Partition, Route, queue_name
+from dueline.core.message import Message
+from dueline.core.ports import Pointer, QueueMessage
+from dueline.core.queue_settings import RetryPolicy
+from dueline.errors import InvalidJob
+from dueline.worker.claims import Claim
+from dueline.worker.delivery import Lateness, ReceivedJob, ReceivedMessage
+
+_ACCOUNT = "123456789012"
+_KEPT = timedelta(days=7)
+
+
+def received_job(
+    payload: object = None,
+    *,
+    queue: str = "jobs",
+    attempt: int = 1,
+    max_attempts: int = RetryPolicy().attempts,
+    due: datetime | None = None,
+    lateness: float = 0.0,
+    key: str | None = None,
+    kind: str | None = None,
+    tenant: str | None = None,
+    priority: int = 1,
+    schedule: str | None = None,
+    scheduled_for: datetime | None = None,
+    id: str | None = None,
+) -> ReceivedJob:
+    """Return a job as a handler gets it, in the attempt of that number of `max_attempts`; by default it is due now.
+
+    The payload becomes JSON and back, as on its way through a queue: a tuple is a list then. A job of a `schedule` is
+    `scheduled_for` its due time unless that is given. Raises InvalidJob for what could not be scheduled.
+    """
+    at = due or datetime.now(UTC)
+    text = NewJob(payload=payload, at=at).checked(now=None).text or ""
+    of: dict[str, Any] = {"key": key, "kind": kind, "tenant": tenant, "priority": priority}
+    if schedule is not None:
+        of |= {"schedule": schedule, "scheduled_for": scheduled_for or at}
+    job = _job(text, queue=queue, due=at, id=id, **of)
+    received = ReceivedMessage.of(_claim(Message.of(job), attempt), queue=queue)
+    late = Lateness(at_least=lateness, at_most=lateness)
+    return replace(received.without_payload(lateness=late, max_attempts=max_attempts), payload=received.payload(_read))
+
+
+def sqs_event(payloads: Iterable[object], *, queue: str = "jobs", attempt: int = 1) -> dict[str, Any]:
+    """Return the event with which an SQS queue of Dueline invokes a Lambda function: a record for each payload.
+
+    A NewJob in place of a payload has a kind, a key, a tenant or a priority, too. The records' `messageId` are "1", "2"
+    and so on; `attempt` is how often each was received. Raises InvalidJob for what could not be scheduled.
+    """
+    jobs = [each if isinstance(each, NewJob) else NewJob(payload=each) for each in payloads]
+    messages = [_message(job, queue=queue) for job in jobs]
+    arrivals = [_arrival(message, number, attempt) for number, message in enumerate(messages, 1)]
+    return event_of(arrivals, name=f"dueline_{queue_name(queue)}")
+
+
+def event_of(arrivals: Iterable[QueueMessage], *, name: str) -> dict[str, Any]:
+    """Return the event of messages from the SQS queue of that name.
+
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html
+    """
+    return {"Records": [_record(each, f"arn:aws:sqs:us-east-1:{_ACCOUNT}:{name}") for each in arrivals]}
+
+
+def _record(arrival: QueueMessage, arn: str) -> dict[str, Any]:
+    sent = str(int(arrival.sent.timestamp() * 1000))
+    return {
+        "messageId": arrival.message_id,
+        "receiptHandle": arrival.receipt,
+        "body": arrival.message.body,
+        "attributes": {
+            "ApproximateReceiveCount": str(arrival.receives),
+            "ApproximateFirstReceiveTimestamp": sent,
+            "SentTimestamp": sent,
+            "SenderId": _ACCOUNT,
+        },
+        "messageAttributes": {
+            name: {"dataType": "String", "stringValue": text} for name, text in arrival.message.attributes.items()
+        },
+        "eventSource": "aws:sqs",
+        "eventSourceARN": arn,
+        "awsRegion": "us-east-1",
+    }
+
+
+def _message(job: NewJob, *, queue: str) -> Message:
+    now = datetime.now(UTC)
+    request = job.checked(now=now)
+    due = request.at or now + timedelta(seconds=request.delay or 0.0)
+    of: dict[str, Any] = {"key": job.key, "kind": job.kind, "tenant": job.tenant, "priority": job.priority}
+    return Message.of(_job(request.text or "", queue=queue, due=due, id=job.id, **of))
+
+
+def _job(text: str, *, queue: str, due: datetime, id: str | None, **of: Any) -> Job:
+    made = JobId(
+        partition=Partition(queue=queue_name(queue), number=0), route=Route.DIRECT, due=due, uid=str(uuid.uuid4())
+    )
+    return Job(id=JobId.parse(id) if id else made, payload=text, expires=due + _KEPT, **of)
+
+
+def _claim(message: Message, attempt: int) -> Claim:
+    return Claim(arrival=_arrival(message, 1, attempt), level=0, received=0.0, visible=math.inf)
+
+
+def _arrival(message: Message, number: int, attempt: int) -> QueueMessage:
+    if isinstance(attempt, bool) or not isinstance(attempt, int) or attempt < 1:
+        raise ValueError(f"attempt is {attempt!r}: it must be 1 or more, a whole number")
+    sent = datetime.now(UTC)
+    return QueueMessage(message=message, message_id=str(number), receipt=str(number), receives=attempt, sent=sent)
+
+
+def _read(pointer: Pointer) -> str:
+    raise InvalidJob(f"payload {json.dumps(pointer.key)} is kept nowhere")

@@ -1,0 +1,512 @@
+"""`dueline.testing`: a deployment in memory, and what handlers are called with."""
+
+import asyncio
+import re
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import dueline
+from dueline import Discard, InvalidJob, NewJob, QueueNotFound, Retry, ScheduleChanged, State, Worker
+from dueline.testing import Local, MemoryTable, received_job, sqs_event
+from tests.builders import NOW
+from tests.waiting import HANG_SECONDS
+
+ROOT = Path(__file__).parents[2]
+EMAILS = ["emails"]
+CALLBACKS = ("on_error", "on_dead")
+
+
+@pytest.fixture
+def local():
+    return Local(EMAILS, now=NOW)
+
+
+def payloads(jobs):
+    return [job.payload for job in jobs]
+
+
+def outcomes(attempts):
+    return [(each.outcome, each.attempt) for each in attempts]
+
+
+def a_worker(call, queue="emails", **options):
+    worker = Worker()
+    worker.job(queue, **options)(call)
+    return worker
+
+
+# Time
+
+
+@pytest.mark.parametrize(("seconds", "route"), [(60.4, "d"), (3 * 3600, "t"), (4e4 + 0.7, "t"), (400 * 86_400, "t")])
+def test_job_is_sent_when_it_is_due(local, seconds, route):
+    job = local.client.schedule("emails", {"to": "ann"}, delay=seconds)
+    assert job.route == route
+    local.advance(seconds=seconds - 1)
+    assert (payloads(local.scheduled("emails")), local.sent("emails")) == ([{"to": "ann"}], [])
+    local.advance(seconds=1)
+    assert (local.scheduled("emails"), payloads(local.sent("emails"))) == ([], [{"to": "ann"}])
+
+
+def test_what_ticks_send_takes_no_time(local):
+    """On AWS a tick waits for the fraction of the second at which its jobs are due."""
+    end = local.now + timedelta(hours=1)
+    for seconds in (1, 30.5, 240):
+        local.client.schedule("emails", seconds, at=end + timedelta(seconds=seconds))
+    assert local.advance(hours=1) == end
+    assert payloads(local.scheduled("emails")) == [1, 30.5, 240]
+    assert local.now == end
+
+
+def test_instants_of_the_machines_clock_come():
+    """Code under test computes them from a clock that shows other fractions of seconds than the deployment's."""
+    local = Local(EMAILS)
+    for number in range(20):
+        local.client.schedule("emails", number, at=datetime.now(UTC) + timedelta(hours=1))
+    local.client.schedule("emails", "now", at=datetime.now(UTC))
+    assert payloads(local.sent("emails")) == ["now"]
+    local.advance(hours=1)
+    assert sorted(payloads(local.sent("emails"))[1:]) == [*range(20)]
+
+
+def test_time_can_begin_anywhere_and_never_goes_back():
+    start = datetime(2030, 1, 1, 8, tzinfo=UTC)
+    local = Local(EMAILS, now=start)
+    assert local.advance(days=1, minutes=1) == local.now == start + timedelta(days=1, minutes=1)
+    with pytest.raises(ValueError, match="it never goes back"):
+        local.advance(hours=-1)
+    with pytest.raises(ValueError, match="must have a time zone"):
+        Local(EMAILS, now=datetime(2030, 1, 1))  # noqa: DTZ001
+
+
+# The same promises as deployed
+
+
+def test_key_names_one_job_to_move_and_cancel(local):
+    client = local.client
+    first = client.schedule("emails", 1, key="ann", delay=timedelta(days=1))
+    assert client.schedule("emails", 1, key="ann", delay=timedelta(days=1)).id == first.id
+    moved = client.reschedule(queue="emails", key="ann", delay=timedelta(days=2))
+    local.advance(days=1)
+    assert [job.id for job in local.scheduled("emails")] == [moved.id]
+    assert client.cancel(first.id) is State.CANCELLED
+    local.advance(days=2)
+    assert (local.scheduled("emails"), local.sent("emails")) == ([], [])
+
+
+def test_move_of_a_job_that_is_near_is_settled(local):
+    job = local.client.schedule("emails", 1, delay=timedelta(minutes=20))
+    local.advance(minutes=12)
+    local.client.reschedule(job.id, delay=timedelta(hours=2))
+    local.advance(hours=1)
+    assert local.sent("emails") == []
+    local.advance(hours=1)
+    assert payloads(local.sent("emails")) == [1]
+
+
+def test_cancelled_job_that_was_sent_is_not_run(local):
+    ran = []
+    job = local.client.schedule("emails", 1, delay=30)
+    assert local.client.cancel(job.id) is State.CANCEL_REQUESTED
+    assert local.scheduled("emails") == []
+    local.advance(seconds=30)
+    assert outcomes(local.run(a_worker(ran.append))) == [("cancelled", 1)]
+    assert ran == []
+
+
+def test_settings_are_those_of_queues_yaml(tmp_path):
+    path = tmp_path / "queues.yaml"
+    path.write_text("queues: {emails: {priorities: 2, partitions: 3, track: true, retry: {attempts: 2, delay: 7}}}")
+    local = Local(path)
+    for level in (2, 1):
+        local.client.schedule("emails", level, priority=level)
+    attempts = local.run(a_worker(lambda job: 1 / 0))
+    assert [each.attempt for each in attempts] == [1, 1, 2, 2]
+    assert (attempts[2].at - attempts[0].at).total_seconds() == 7
+    assert local.client.get(attempts[0].id).state is State.FAILED
+    assert local.client.queue("emails").dead == 2
+    assert Local({"emails": {"track": True}, "other": None}).client.queues()[0].track
+
+
+def test_unknown_queue_is_refused(local):
+    for call in (local.scheduled, local.sent, local.dead, lambda name: local.client.schedule(name, 1)):
+        with pytest.raises(QueueNotFound, match="there is no queue 'emial'"):
+            call("emial")
+
+
+def test_large_payload_is_there_whole(local):
+    text = "".join(map(chr, range(0x4E00, 0x9000))) * 20
+    local.client.schedule("emails", text, delay=3600)
+    assert payloads(local.scheduled("emails")) == [text]
+    local.advance(hours=1)
+    assert payloads(local.sent("emails")) == [text]
+
+
+def test_threads_may_share_it(local, monkeypatch):
+    put, together = MemoryTable._put, threading.Barrier(8)
+    # Between a condition and what it allows there is time for another thread.
+    monkeypatch.setattr(MemoryTable, "_put", lambda table, row: time.sleep(0.001) or put(table, row))
+
+    def schedule():
+        for number in range(5):
+            together.wait(HANG_SECONDS)
+            local.client.schedule("emails", number, delay=3600, key=str(number))
+
+    threads = [threading.Thread(target=schedule) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(payloads(local.scheduled("emails"))) == [*range(5)]
+
+
+def test_async_client_is_of_the_same_deployment(local):
+    asyncio.run(local.async_client.schedule("emails", 1, delay=3600))
+    assert payloads(local.scheduled("emails")) == [1]
+
+
+# Workers
+
+
+def test_retries_run_in_virtual_time(local):
+    began = local.now
+    local.client.schedule("emails", 1)
+
+    def call(job):
+        if job.attempt < 3:
+            raise Retry(job.attempt * 5)
+
+    attempts = local.run(a_worker(call))
+    assert outcomes(attempts) == [("retried", 1), ("retried", 2), ("succeeded", 3)]
+    assert [each.at - began for each in attempts] == [timedelta(seconds=seconds) for seconds in (0, 5, 15)]
+    assert local.now == began + timedelta(seconds=15)
+    assert outcomes(local.run(a_worker(call))) == []
+
+
+def test_jobs_between_two_attempts_run_on_time(local):
+    for payload, delay in (("retried", 0), ("soon", 60), ("later", 3600), ("after", 3 * 3600)):
+        local.client.schedule("emails", payload, delay=delay)
+    due = {job.payload: job.due for job in local.scheduled("emails")}
+
+    def call(job):
+        if job.payload == "retried" and job.attempt == 1:
+            raise Retry(timedelta(hours=2))
+
+    attempts = local.run(a_worker(call))
+    assert [each.at for each in attempts[1:]] == [due["soon"], due["later"], local.now]
+    assert payloads(local.scheduled("emails")) == ["after"]
+
+
+def test_dead_letters_say_why(local):
+    local.client.schedule("emails", {"to": "ann"}, key="ann", kind="welcome")
+
+    def call(job):
+        raise Discard("no such address")
+
+    attempts = local.run(a_worker(call))
+    assert [(each.outcome, each.error, each.kind) for each in attempts] == [("failed", "Discard", "welcome")]
+    [dead] = local.dead("emails")
+    assert (dead.payload, dead.key, dead.kind) == ({"to": "ann"}, "ann", "welcome")
+    assert (dead.error, dead.reason, dead.attempts) == ("Discard", "no such address", 1)
+    assert len(local.sent("emails")) == 1
+
+
+@pytest.mark.parametrize("decorate", [a_worker, dueline.lambda_handler])
+def test_fail_fast_raises_what_a_handler_raised(local, decorate):
+    def call(job):
+        raise Discard("why") if job.payload == 2 else KeyError("lost")
+
+    for payload in (2, 3):
+        local.client.schedule("emails", payload)
+    with pytest.raises(KeyError, match="lost"):
+        local.run(decorate(call), fail_fast=True)
+    assert payloads(local.dead("emails")) == [2]
+
+
+def test_interrupt_ends_a_run(local):
+    def call(job):
+        raise KeyboardInterrupt
+
+    local.client.schedule("emails", 1)
+    with pytest.raises(KeyboardInterrupt):
+        local.run(a_worker(call))
+
+
+def test_last_attempt_makes_a_dead_letter(local):
+    local.client.schedule("emails", 1)
+    attempts = local.run(a_worker(lambda job: 1 / 0))
+    assert outcomes(attempts)[-2:] == [("retried", 9), ("failed", 10)]
+    assert [(each.error, each.attempts) for each in local.dead("emails")] == [("ZeroDivisionError", 10)]
+
+
+@pytest.mark.parametrize("is_lambda", [False, True])
+def test_callbacks_are_called(local, is_lambda):
+    calls = []
+    of = {name: lambda job, error, name=name: calls.append((name, job.is_last_attempt)) for name in CALLBACKS}
+
+    def call(job):
+        raise ValueError if job.attempt < 10 else Discard
+
+    handler = dueline.lambda_handler(call, **of)
+    worker = Worker(**of)
+    worker.job("emails")(call)
+    local.client.schedule("emails", 1)
+    local.run(handler if is_lambda else worker)
+    assert calls == [("on_error", False)] * 9 + [("on_dead", True)]
+
+
+def test_payload_is_written_with_the_default():
+    local = Local(EMAILS, default=str)
+    local.client.schedule("emails", local.now)
+    assert payloads(local.sent("emails")) == [str(local.now)]
+
+
+def test_only_what_is_due_is_run(local):
+    ran = []
+    local.client.schedule("emails", 1)
+    local.client.schedule("emails", 2, delay=10)
+    worker = a_worker(lambda job: ran.append(job.payload))
+    assert len(local.run(worker)) == 1
+    local.advance(seconds=10)
+    assert len(local.run(worker)) == 1
+    assert ran == [1, 2]
+
+
+def test_handler_may_schedule_the_next_job(local):
+    def call(job):
+        if job.payload < 3:
+            local.client.schedule("emails", job.payload + 1)
+
+    local.client.schedule("emails", 1)
+    assert len(local.run(a_worker(call))) == 3
+
+
+def test_endless_chain_of_jobs_is_an_error(local, monkeypatch):
+    monkeypatch.setattr("dueline.testing.local._MOST_STEPS", 50)
+    local.client.schedule("emails", 1)
+    worker = a_worker(lambda job: local.client.schedule("emails", 1) and None)
+    with pytest.raises(RuntimeError, match="after 50 requests jobs are still due"):
+        local.run(worker)
+
+
+def test_coroutine_functions_run(local):
+    ran = []
+
+    async def call(job):
+        await local.async_client.schedule("emails", 2, kind="other")
+        ran.append(job.payload)
+
+    worker = a_worker(call, kind="first")
+    worker.job("emails", kind="other")(lambda job: ran.append(job.payload))
+    local.client.schedule("emails", 1, kind="first")
+
+    async def test():
+        return local.run(worker)
+
+    assert outcomes(asyncio.run(test())) == [("succeeded", 1)] * 2
+    assert ran == [1, 2]
+
+
+def test_once_runs_no_second_time_after_an_exit(local):
+    local.client.schedule("emails", 1)
+    ran = []
+
+    def call(job):
+        ran.append(job.attempt)
+        raise SystemExit
+
+    assert outcomes(local.run(a_worker(call, once=True)))[-1] == ("failed", 10)
+    assert ran == [1]
+
+
+def test_paused_queue_keeps_its_jobs(local):
+    local.client.schedule("emails", 1)
+    local.client.pause("emails")
+    worker = a_worker(lambda job: None)
+    assert local.run(worker) == []
+    local.client.resume("emails")
+    assert len(local.run(worker)) == 1
+
+
+def test_rate_spreads_jobs_over_virtual_time(local):
+    local.client.set_rate("emails", "60/m")
+    for number in range(10):
+        local.client.schedule("emails", number)
+    attempts = local.run(a_worker(lambda job: None))
+    assert len(attempts) == 10
+    assert attempts[-1].at - attempts[0].at >= timedelta(seconds=9)
+
+
+def test_job_of_a_precise_queue_is_held_until_it_is_due():
+    local = Local({"emails": {"precise": True}})
+    job = local.client.schedule("emails", 1, delay=0.75)
+    assert [each.at for each in local.run(a_worker(lambda job: None))] == [job.due]
+
+
+# Schedules
+
+
+def test_schedule_makes_its_runs(local):
+    schedules = local.client.schedules("emails")
+    made = schedules.put("digest", cron="0 8 * * *", zone="Europe/Berlin", payload={"to": "all"})
+    local.advance(days=3)
+    runs = local.sent("emails")
+    assert [run.scheduled_for for run in runs] == [each.scheduled_for for each in made.next[:3]]
+    assert {(run.schedule, run.payload["to"]) for run in runs} == {("digest", "all")}
+    assert [run.state for run in schedules.history("digest")] == ["dispatched"] * 3
+
+
+def test_schedules_can_be_changed(local):
+    schedules = local.client.schedules("emails")
+    first = schedules.put("digest", every=3600)
+    second = schedules.put("digest", every=7200)
+    assert (first.generation, second.generation) == (1, 2)
+    with pytest.raises(ScheduleChanged):
+        schedules.put("digest", every=60, if_match=first.etag)
+    with pytest.raises(ScheduleChanged):
+        schedules.put("digest", every=60, only_new=True)
+    assert schedules.pause("digest").paused
+    local.advance(hours=5)
+    assert local.sent("emails") == []
+    assert not schedules.resume("digest").paused
+    assert schedules.get("digest").every == timedelta(hours=2)
+    assert schedules.run("digest", payload="by hand").id == local.sent("emails")[0].id
+    local.advance(hours=4)
+    assert len(local.sent("emails")) == 3
+    past = local.now - timedelta(hours=4)
+    assert len(schedules.backfill("digest", start=past, end=local.now)) == 2
+    assert [each.name for each in schedules.list()] == ["digest"]
+    assert schedules.delete("digest").deleted
+    assert [*schedules.list()] == []
+    assert [each.scheduled_for.minute for each in schedules.preview(cron="5 * * * *", most=2)] == [5, 5]
+
+
+def test_worker_declares_its_schedules(local):
+    worker, ran = Worker(), []
+
+    @worker.schedule("emails", "digest", every=timedelta(hours=1), payload="all")
+    def digest(job):
+        ran.append((job.payload, job.schedule))
+
+    assert local.run(worker) == []
+    local.advance(hours=2)
+    assert outcomes(local.run(worker)) == [("succeeded", 1)] * 2
+    assert ran == [("all", "digest")] * 2
+
+
+# Lambda handlers
+
+
+def test_lambda_handler_gets_events(local):
+    got = []
+
+    @dueline.lambda_handler
+    def handler(job):
+        got.append((job.payload, job.kind, job.attempt))
+        if job.payload is None:
+            raise ValueError
+
+    event = sqs_event([{"to": "ann"}, None, NewJob(payload=3, kind="digest")], queue="emails", attempt=2)
+    assert local.invoke(handler, event) == {"batchItemFailures": [{"itemIdentifier": "2"}]}
+    assert got == [({"to": "ann"}, None, 2), (None, None, 2), (3, "digest", 2)]
+    assert handler.function(received_job(4)) is None
+    assert got[-1] == (4, None, 1)
+
+
+def test_lambda_handler_runs_what_is_due(local):
+    @dueline.lambda_handler
+    def handler(job):
+        if job.payload == "bad":
+            raise Discard("why")
+        if job.attempt < 2:
+            raise Retry(60)
+
+    for payload in ("good", "bad"):
+        local.client.schedule("emails", payload, delay=5)
+    local.advance(seconds=5)
+    assert outcomes(local.run(handler)) == [("retried", 1), ("failed", 1), ("succeeded", 2)]
+    assert payloads(local.dead("emails")) == ["bad"]
+    with pytest.raises(QueueNotFound, match="has 2 queues"):
+        Local(["a", "b"]).run(handler)
+
+
+def test_handler_of_several_kinds_has_no_one_function():
+    handler = dueline.lambda_handler({"a": len, "b": len})
+    with pytest.raises(AttributeError, match="it has 2 functions"):
+        _ = handler.function
+
+
+# Jobs to call handlers with
+
+
+def test_received_job_is_as_a_worker_gets_it():
+    job = received_job({"to": ("ann",)}, attempt=2, kind="welcome", queue="emails", schedule="digest", lateness=3.0)
+    assert (job.payload, job.attempt, job.kind, job.queue) == ({"to": ["ann"]}, 2, "welcome", "emails")
+    assert (job.schedule, job.scheduled_for, job.lateness) == ("digest", job.due, 3.0)
+    assert (job.max_attempts, job.is_last_attempt) == (10, False)
+    assert not job.is_claim_lost
+    assert received_job(attempt=3, max_attempts=3).is_last_attempt
+
+
+@pytest.mark.parametrize(
+    ("payload", "options", "error"),
+    [(object(), {}, InvalidJob), (1, {"kind": "No!"}, InvalidJob), (1, {"attempt": 0}, ValueError)],
+)
+def test_impossible_jobs_are_refused(payload, options, error):
+    with pytest.raises(error):
+        received_job(payload, **options)
+
+
+# The plugin
+
+
+A_TEST = """
+import dueline.testing
+
+def test_it(dueline):
+    dueline.client.schedule("emails", 1)
+    assert len(dueline.sent("emails")) == 1
+
+def test_another_has_its_own(dueline):
+    assert dueline.sent("emails") == []
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "outcome"),
+    [
+        ({"queues.yaml": "queues: {emails: {}}"}, "2 passed"),
+        ({"conftest.py": "import pytest\n@pytest.fixture\ndef dueline_queues():\n    return ['emails']"}, "2 passed"),
+        ({}, "queues.yaml does not exist: write a fixture dueline_queues"),
+    ],
+)
+def test_fixture_is_a_deployment_of_its_own(tmp_path, files, outcome):
+    for name, text in {"test_it.py": A_TEST, "pytest.ini": "[pytest]\n", **files}.items():
+        (tmp_path / name).write_text(text)
+    assert outcome in run_pytest(tmp_path)
+
+
+def run_pytest(folder):
+    """Run the tests of a folder in a process of its own, with this plugin alone; return what it printed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "dueline.testing.plugin", "-p", "no:cacheprovider", "."]
+    env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": f"{ROOT}:{folder}", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    return done.stdout + done.stderr
+
+
+def test_page_shows_tests_that_pass(tmp_path):
+    page = (ROOT / "docs" / "testing.md").read_text()
+    files = dict(re.findall(r'^```python title="(\S+)"\n(.*?)^```', page, re.DOTALL | re.MULTILINE))
+    assert len(files) == page.count("```python") == 6
+    (tmp_path / "queues.yaml").write_text("queues: {emails: {}}")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings =\n  error\n  ignore:Using `httpx`\n")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    shown = sum(text.count("\ndef test_") for text in files.values())
+    assert f"{shown} passed" in run_pytest(tmp_path)

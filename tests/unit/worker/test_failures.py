@@ -1,0 +1,297 @@
+"""What a failed attempt leaves: its stack in the log and in the dead letter, and calls of `on_error` and `on_dead`."""
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+
+from dueline.core.message import BATCH_BYTES, ID, STACK, TRACEPARENT, Message
+from dueline.core.text import stack_of
+from dueline.operations.dead_letters import to_its_queue
+from dueline.worker.delivery import DeadLetter, DeadLettered, Discard, Retry, RetryLater, with_failure
+from dueline.worker.events import EventKind
+from dueline.worker.execution import Callbacks, HandlerRunner
+from dueline.worker.handlers import Handler, Handlers
+from dueline.worker.retries import Retries
+from dueline.worker.runner import event_loop
+from dueline.worker.worker import Worker
+from tests.builders import a_job
+from tests.work import Events, SharedQueue, a_connection, a_received_message
+
+PRIVATE = "swordfish"
+
+
+def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, loop=None, handlers=None, timeout=None, **callbacks):
+    """Return the verdict on one job, its events, and its received message."""
+    events = Events()
+    handler = Handler(queue="emails", call=call, retry=retry or Retries(), timeout=timeout)
+    of = {"report": events, "trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0, "loop": loop}
+    of |= {"callbacks": Callbacks(**callbacks)}
+    runner = HandlerRunner(handlers or Handlers(queue="emails", by_kind={None: handler}), a_connection(), **of)
+    received = a_received_message(a_job(payload=payload), receives=receives)
+    return runner.run(received), events, received
+
+
+def broken(job):
+    password = job.payload
+    raise KeyError("name") if password else ValueError("none")
+
+
+def error_of(call):
+    try:
+        call()
+    except BaseException as error:
+        return error
+    raise AssertionError
+
+
+# The stack
+
+
+def test_retried_job_is_reported_with_its_stack():
+    _, events, _ = run(broken, payload=f'"{PRIVATE}"')
+    (retried,) = events.of(EventKind.RETRIED)
+    lines = retried.stack.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert "test_failures.py" in lines[1]
+    assert lines[1].endswith("in broken")
+    assert lines[-1] == "KeyError: 'name'"
+    assert PRIVATE not in retried.stack
+    assert "dueline/worker" not in retried.stack
+
+
+def test_stack_has_the_causes_and_no_local_values():
+    def fail():
+        payload = PRIVATE
+        try:
+            json.loads(payload)
+        except ValueError as error:
+            raise RuntimeError("bad order") from error
+
+    stack = stack_of(error_of(fail))
+    assert stack.index("JSONDecodeError: Expecting value") < stack.index("direct cause") < stack.index("bad order")
+    assert PRIVATE not in stack
+
+
+def test_source_that_a_syntax_error_quotes_is_left_out():
+    assert "SyntaxError: " in stack_of(error_of(lambda: compile(f"{PRIVATE} {PRIVATE}", "payload", "eval")))
+    assert PRIVATE not in stack_of(error_of(lambda: compile(f"{PRIVATE} {PRIVATE}", "payload", "eval")))
+
+
+def test_long_text_leaves_room_for_the_frames():
+    def fail():
+        raise ValueError("x" * 100_000)
+
+    stack = stack_of(error_of(fail))
+    assert "in fail" in stack
+    assert len(stack) < 2000
+
+
+def test_stack_of_a_group_has_each_error():
+    async def fail():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(0))
+            raise KeyError("inner")
+
+    assert "KeyError: 'inner'" in stack_of(error_of(lambda: asyncio.run(fail())))
+
+
+def test_error_that_cannot_be_shown_has_no_stack():
+    class Hostile(Exception):
+        @property
+        def __cause__(self):
+            raise SystemExit
+
+    def fail():
+        raise Hostile
+
+    assert stack_of(error_of(fail)) == ""
+
+
+def test_deliberate_retry_has_the_stack_of_its_cause_only():
+    def on_purpose(job):
+        raise Retry(5)
+
+    def caused(job):
+        try:
+            broken(job)
+        except KeyError:
+            raise Retry(5) from None
+
+    def explained(job):
+        try:
+            broken(job)
+        except KeyError as error:
+            raise Discard("no such name") from error
+
+    assert [run(call)[0].stack for call in (on_purpose, caused)] == ["", ""]
+    assert "in broken" in run(explained)[0].stack
+
+
+def test_timed_out_coroutine_shows_where_it_was():
+    async def slow(job):
+        await asyncio.Event().wait()
+
+    with event_loop() as loop:
+        verdict, _, _ = run(slow, loop=loop, timeout=0.01)
+    assert "in slow" in verdict.stack
+    assert verdict.stack.endswith("TimeoutError: it ran for over 0.01 s, its timeout")
+
+
+def test_job_without_a_handler_has_no_stack():
+    verdict, _, _ = run(broken, handlers=Handlers(queue="emails", by_kind={}))
+    assert (verdict.error, verdict.stack) == ("NoHandler", "")
+
+
+# The dead letter
+
+
+def test_dead_letter_keeps_its_stack():
+    verdict, _, received = run(broken, retry=Retries(attempts=1))
+    dead_letters = SharedQueue()
+    DeadLetter(received=received, dead=verdict).send(dead_letters)
+    (message,) = dead_letters.messages
+    assert "in broken" in message.attributes[STACK]
+    assert message.attributes[STACK].endswith("\nKeyError: 'name'")
+
+
+def test_last_4_kb_of_a_stack_are_kept_in_ascii():
+    long = "\n".join(f"ü\x1b line {number}" for number in range(1000))
+    stack = with_failure(a_message(), DeadLettered(error="E", stack=long), attempt=1).attributes[STACK]
+    assert len(stack) == 4096
+    assert stack.isascii()
+    assert stack.endswith("\n\\xfc\\x1b line 999")
+
+
+def test_full_message_has_as_much_of_the_stack_as_fits():
+    message = a_message()
+    room = BATCH_BYTES - with_failure(message, DeadLettered(error="E", reason="r"), attempt=1).sent_bytes
+    full = Message(body=message.body + " " * (room - 100), attributes=message.attributes)
+    dead = with_failure(full, DeadLettered(error="E", reason="r", stack="a" * 500 + "end"), attempt=1)
+    assert dead.sent_bytes == BATCH_BYTES
+    assert dead.attributes[STACK].endswith("aend")
+
+
+def test_stack_displaces_no_other_attribute():
+    message = Message(body="1", attributes={**a_message().attributes, TRACEPARENT: "00-trace"})
+    without = with_failure(message, DeadLettered(error="E", reason="r"), attempt=1)
+    full = Message(body="1" * (1 + BATCH_BYTES - without.sent_bytes), attributes=message.attributes)
+    dead = with_failure(full, DeadLettered(error="E", reason="r", stack="s" * 4096), attempt=1)
+    assert dead.attributes == without.attributes
+
+
+def test_redriven_job_loses_its_stack():
+    message = a_message()
+    dead = with_failure(message, DeadLettered(error="E", reason="r", stack="s"), attempt=1)
+    assert dead.attributes[STACK] == "s"
+    assert to_its_queue(dead, levels=1).message.attributes == message.attributes
+
+
+def a_message():
+    message = Message.of(a_job())
+    assert ID in message.attributes
+    return message
+
+
+# The callbacks
+
+
+def test_failed_attempt_calls_on_error():
+    errors, dead = [], []
+    verdict, _, _ = run(broken, on_error=lambda *each: errors.append(each), on_dead=lambda *each: dead.append(each))
+    assert isinstance(verdict, RetryLater)
+    ((job, error),) = errors
+    assert (job.payload, job.attempt, type(error)) == ({"to": "ada"}, 1, KeyError)
+    assert dead == []
+
+
+def test_last_attempt_calls_both():
+    calls = []
+    of = {name: lambda job, error, name=name: calls.append((name, str(error))) for name in ("on_error", "on_dead")}
+    run(broken, receives=3, retry=Retries(attempts=3), **of)
+    assert calls == [("on_error", "'name'"), ("on_dead", "'name'")]
+
+
+@pytest.mark.parametrize(("error", "dead"), [(Retry(5), []), (Discard("never"), ["never"])])
+def test_what_a_handler_raises_on_purpose_is_no_error(error, dead):
+    def call(job):
+        raise error
+
+    errors, died = [], []
+    run(call, on_error=lambda *each: errors.append(each), on_dead=lambda job, error: died.append(str(error)))
+    assert (errors, died) == ([], dead)
+
+
+def test_job_that_dies_before_its_handler_has_no_payload():
+    died = []
+    run(broken, payload="no JSON", on_dead=lambda *each: died.append(each))
+    run(
+        broken,
+        receives=99,
+        handlers=Handlers(queue="emails", by_kind={}),
+        on_dead=lambda *each: died.append(each),
+    )
+    assert [(job.payload, type(error).__name__) for job, error in died] == [(None, "Discard"), (None, "NoHandler")]
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("Sentry is down"), SystemExit(1)])
+def test_callback_that_raises_is_reported_and_harms_nothing(fault):
+    def callback(job, error):
+        raise fault
+
+    verdict, events, _ = run(broken, retry=Retries(attempts=1), on_error=callback, on_dead=callback)
+    assert isinstance(verdict, DeadLettered)
+    reasons = [event.reason for event in events.of(EventKind.TROUBLE)]
+    assert [reason.split(":")[0] for reason in reasons] == ["on_error raised", "on_dead raised"]
+    assert all("in callback" in event.stack for event in events.of(EventKind.TROUBLE))
+
+
+async def a_coroutine(job, error): ...
+
+
+@pytest.mark.parametrize("callback", ["text", a_coroutine])
+def test_callback_must_be_a_plain_function(callback):
+    with pytest.raises(ValueError, match=r"on_dead is .*: it must be a plain function"):
+        Worker(on_dead=callback)
+
+
+def test_sentry_gets_the_error_and_its_frames():
+    """The three lines of docs/worker.md, with Sentry's own SDK."""
+    sentry_sdk = pytest.importorskip("sentry_sdk")
+    sent = []
+
+    class Captured(sentry_sdk.transport.Transport):
+        def capture_envelope(self, envelope):
+            sent.append(envelope.get_event())
+
+    sentry_sdk.init(dsn="https://key@sentry.invalid/1", transport=Captured, include_local_variables=False)
+    try:
+        run(
+            broken,
+            payload=f'"{PRIVATE}"',
+            on_error=lambda job, error: sentry_sdk.capture_exception(error, tags={"queue": job.queue}),
+        )
+    finally:
+        sentry_sdk.get_client().close()
+        sentry_sdk.init()
+    (event,) = sent
+    (value,) = event["exception"]["values"]
+    assert (value["type"], value["value"], event["tags"]) == ("KeyError", "'name'", {"queue": "emails"})
+    assert value["stacktrace"]["frames"][-1]["function"] == "broken"
+    assert PRIVATE not in json.dumps(event, default=str)
+
+
+# Attempts
+
+
+def test_job_knows_its_last_attempt():
+    attempts = []
+
+    def call(job):
+        attempts.append((job.attempt, job.max_attempts, job.is_last_attempt))
+
+    for receives in (1, 3, 4):
+        run(call, receives=receives, retry=Retries(attempts=3))
+    run(call)
+    assert attempts == [(1, 3, False), (3, 3, True), (4, 3, True), (1, a_connection().settings.attempts, False)]
