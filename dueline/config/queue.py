@@ -59,7 +59,7 @@ class ScheduleConfig(BaseModel):
     )
     every: _Interval | None = Field(
         default=None,
-        description="Instead of `cron`: seconds between two runs, or such as 15m, 1h30m or 1w, from `start`, or 1970.",
+        description="Instead of `cron`: seconds between two runs, or such as 15m, from `start`, or 1970.",
     )
     zone: str = Field(default="UTC", description="The IANA time zone of `cron`, such as Europe/Berlin.")
     payload: Any = Field(default=None, description="The payload of each run, 8 KiB at most when compressed.")

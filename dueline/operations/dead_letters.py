@@ -211,7 +211,7 @@ def _sample(arrival: QueueMessage) -> QueueMessage:
 
 
 def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:
-    """Return a dead letter's job and why it failed, without its payload."""
+    """Return a dead letter's job, and why it failed and where, without its payload."""
     attributes = arrival.message.attributes
     trace = TraceContext.from_headers(attributes)
     return {

@@ -16,7 +16,7 @@ NEXT_RUNS = 5
 _OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner", "description")
 
 
-def schedule_fields(head: Head, *, now: datetime) -> dict[str, Any]:
+def schedule_fields(head: Head, *, now: datetime, changed: bool | None = None) -> dict[str, Any]:
     definition = head.definition
     fields = definition.to_dict()
     return {
@@ -37,6 +37,7 @@ def schedule_fields(head: Head, *, now: datetime) -> dict[str, Any]:
         "planned_to": instant.text(head.planned_to),
         "etag": head.etag,
         "next": next_fields(definition.rule, after=max(now, head.start)) if head.is_live else [],
+        **({} if changed is None else {"changed": changed}),
     }
 
 

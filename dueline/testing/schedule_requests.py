@@ -54,7 +54,7 @@ class ScheduleRequests:
             case [_, "queues", queue, "schedules", name, *what]:
                 changed = self._changed(what[0] if what else method, queue, name, fields, headers)
                 self._deployment.settle()
-                return {**self._fields(changed.head), "changed": changed.is_changed}
+                return self._fields(changed.head, changed=changed.is_changed)
         raise ValueError(f"there is no request {method} {path}")
 
     def _changed(self, what: str, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]) -> Changed:
@@ -113,5 +113,5 @@ class ScheduleRequests:
         )
         return answers.history_fields(runs)
 
-    def _fields(self, head: Head) -> dict[str, Any]:
-        return answers.schedule_fields(head, now=self._deployment.clock.now())
+    def _fields(self, head: Head, *, changed: bool | None = None) -> dict[str, Any]:
+        return answers.schedule_fields(head, now=self._deployment.clock.now(), changed=changed)

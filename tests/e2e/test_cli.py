@@ -98,6 +98,10 @@ def test_dead_letters_are_shown_and_redriven(
     assert (moved["moved"], moved["failed"]) == (25, [])
     assert wait_until(lambda: {each.payload for each in arrived.of(id)} == {str(number) for number in range(25)})
     assert json.loads(shell("dueline redrive reminders --json"))["found"] == 1
+    left = json.loads(shell("dueline dead reminders --payload --json"))
+    assert (left["error"], left["attempts"], left["payload_text"]) == ("TypeError", 3, "100")
+    assert json.loads(shell("dueline dead reminders --delete --yes --json"))["deleted"] == 1
+    assert json.loads(shell("dueline redrive reminders --json"))["found"] == 0
 
 
 def test_parked_jobs_are_put_back(shell: Shell, emulator: Emulator, endpoints: Endpoints, http: httpx.Client) -> None:
@@ -117,8 +121,4 @@ def test_parked_jobs_are_put_back(shell: Shell, emulator: Emulator, endpoints: E
 
 def test_what_is_not_there_exits_3(shell: Shell) -> None:
     shell("dueline queues nothing", code=3)
-    shell("DUELINE_URL= dueline --name nowhere redrive --parked", code=3)
-
-
-def test_name_that_is_not_the_urls_is_refused(shell: Shell) -> None:
-    shell("dueline --name nowhere redrive --parked", code=2)
+    shell("dueline --name nowhere redrive --parked", code=3)

@@ -73,18 +73,6 @@ def test_schedule_lives_and_is_deleted(api, schedules):
     assert list(schedules.list()) == []
 
 
-def test_cron_may_be_positional(api, schedules):
-    assert schedules.put("digest", "0 9 * * *").cron == "0 9 * * *"
-    assert [run.local.hour for run in schedules.preview("0 9 * * *", most=1)] == [9]
-
-
-def test_payloads_are_written_with_the_default(api, api_server):
-    schedules = Client.connect(url=api_server.url, default=str).schedules("emails")
-    assert schedules.put("digest", "0 9 * * *", payload={"on": START}).payload == {"on": str(START)}
-    schedules.run("digest", payload=[END])
-    assert api_server.requests[-1].json == {"payload": [str(END)]}
-
-
 def test_stale_etag_is_refused_though_nothing_would_change(api, schedules):
     stale = schedules.put("digest", every=600).etag
     paused = schedules.pause("digest")
@@ -111,6 +99,18 @@ def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
 
     api.respond = lose
     assert schedules.pause("digest", if_match=made.etag) == schedules.get("digest")
+
+
+def test_cron_may_be_positional(api, schedules):
+    assert schedules.put("digest", "0 9 * * *").cron == "0 9 * * *"
+    assert [run.local.hour for run in schedules.preview("0 9 * * *", most=1)] == [9]
+
+
+def test_payloads_are_written_with_the_default(api, api_server):
+    schedules = Client.connect(url=api_server.url, default=str).schedules("emails")
+    assert schedules.put("digest", "0 9 * * *", payload={"on": START}).payload == {"on": str(START)}
+    schedules.run("digest", payload=[END])
+    assert api_server.requests[-1].json == {"payload": [str(END)]}
 
 
 def test_another_kind_is_a_change(api, schedules):

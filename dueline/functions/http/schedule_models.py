@@ -268,8 +268,7 @@ class History(TypedDict):
 
 
 def schedule_answer(head: Head, *, now: datetime, changed: bool | None = None) -> ScheduleAnswer:
-    fields = answers.schedule_fields(head, now=now)
-    return cast("ScheduleAnswer", fields if changed is None else {**fields, "changed": changed})
+    return cast("ScheduleAnswer", answers.schedule_fields(head, now=now, changed=changed))
 
 
 def next_runs(rule: Rule, *, after: datetime, limit: int = answers.NEXT_RUNS) -> list[NextRun]:
