@@ -109,7 +109,7 @@ soak-short: ## The same in twenty minutes, with the same seeds and examples each
 	@$(MAKE) --no-print-directory soak SEEDS="--number 3000" EXAMPLES_ARE=repeated RESTORES=1000 MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" NETWORK_FAULTS="--jobs 150" WORKERS="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
 
 release: $(READY) ## Build the wheel and the source distribution into dist, and deploy an app into a local AWS with the wheel alone
-	@rm -rf dist
+	@rm -rf dist dueline.egg-info
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 	@DUELINE_DIST=dist $(BIN)/pytest -q tests/e2e/test_wheel.py
 

@@ -238,8 +238,9 @@ def test_shell_completes_commands_and_names_of_queues(api_server, monkeypatch):
     assert completed(f"dueline --url {api_server.url} pause e", monkeypatch) == ([], "")
 
 
-def test_shell_gets_a_script_of_completion():
-    result = typed("--show-completion", "bash")
+def test_shell_gets_a_script_of_completion(monkeypatch):
+    monkeypatch.setattr("shellingham.detect_shell", lambda *_: ("bash", "/bin/bash"))
+    result = typed("--show-completion")
     assert (result.exit_code, "_DUELINE_COMPLETE=complete_bash" in result.stdout) == (0, True)
 
 
