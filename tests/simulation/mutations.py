@@ -204,15 +204,14 @@ IN_TABLE_ROUTE = [
                 file="core/table_writer.py",
                 old="        cancelled, undone = self._cancelled_among(late, result)\n",
                 new="        at, clock = self._clock.now(), self._clock\n"
-                '        then = type("Then", (), {"now": lambda _: at, "monotonic": lambda _: clock.monotonic(),'
+                '        self._then = type("Then", (), {"now": lambda _: at, "monotonic": lambda _: clock.monotonic(),'
                 ' "sleep": lambda _, seconds: clock.sleep(seconds)})()\n'
                 "        cancelled, undone = self._cancelled_among(late, result)\n",
             ),
             Edit(
                 file="core/table_writer.py",
-                old="self._dispatcher(queue).dispatch(jobs, until=until)",
-                new='__import__("dataclasses").replace(self._dispatcher(queue), clock=then)'
-                ".dispatch(jobs, until=until)",
+                old="sent = dispatcher.dispatch(",
+                new='sent = __import__("dataclasses").replace(dispatcher, clock=self._then).dispatch(',
             ),
         ],
         # A job is ingested a second before its retention ends, and the process stands still before it reads.
