@@ -232,9 +232,9 @@ IN_TABLE_ROUTE = [
     mutation(
         "the note is written before the job is sent",
         "core/table_writer.py",
-        "            sent = self._dispatcher(queue).dispatch(jobs, until=until)\n",
+        "            sent = self._dispatch(queue, jobs, result, until)\n",
         "            self._note(DispatchResult(dispatched=tuple(jobs)), result)\n"
-        "            sent = self._dispatcher(queue).dispatch(jobs, until=until)\n",
+        "            sent = self._dispatch(queue, jobs, result, until)\n",
         LOST,
     ),
     mutation(
