@@ -50,6 +50,7 @@ def function(scope: Stack, **options: Any) -> Function:
 
 def test_stack_with_it_is_deployed_after_its_stacks(app: App, shop: Stack) -> None:
     jobs = Dueline(shop, "Jobs", **SETTINGS)
+    role(shop)
     artifacts = {each.stack_name: each for each in app.synth().stacks}
     names = {f"{jobs.name}-core", f"{jobs.name}-queue-emails", f"{jobs.name}-queue-invoices"}
     assert artifacts.keys() == {"Shop", *names}
@@ -65,7 +66,10 @@ def test_name_is_of_its_place_unless_given(app: App, shop: Stack) -> None:
 
 
 def test_two_stages_have_deployments_of_their_own(app: App) -> None:
-    names = {stage: Dueline(Stack(Stage(app, stage), "Shop"), "Jobs", **SETTINGS).name for stage in ("Test", "Live")}
+    shops = {stage: Stack(Stage(app, stage), "Shop") for stage in ("Test", "Live")}
+    names = {stage: Dueline(shop, "Jobs", **SETTINGS).name for stage, shop in shops.items()}
+    for shop in shops.values():
+        role(shop)
     for stage, name in names.items():
         stacks = {each.stack_name for each in app.synth().get_nested_assembly(f"assembly-{stage}").stacks}
         assert f"{name}-core" in stacks
