@@ -18,10 +18,11 @@ FLOORS = {name: least for name, _, least in (each.partition(">=") for each in RA
 TOOLS = ("hypothesis", "cryptography", "jsonschema")
 SDK = f"opentelemetry-sdk=={FLOORS['opentelemetry-api']}"
 
+# But the functions' modules, which are imported where a deployment has bundled them.
 EVERYTHING = """
 import importlib, pkgutil, dueline
 for each in pkgutil.walk_packages(dueline.__path__, "dueline."):
-    if not each.name.endswith("__main__"):
+    if not each.name.endswith("__main__") and not each.name.startswith("dueline.functions."):
         importlib.import_module(each.name)
 """
 # Each range is used by one of them. Of boto3: what it answers when AWS fails, by botocore and in its place.

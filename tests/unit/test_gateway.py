@@ -28,7 +28,6 @@ from dueline.errors import (
     Throttled,
     Unavailable,
 )
-from local.emulator import free_port
 from tests.fake_api_server import DROPPED, ApiRequest, Reply, default_reply, json_reply, problem_reply
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS
@@ -363,7 +362,7 @@ def test_preview_goes_by_the_alias_of_its_queue(api_server):
 
 def test_client_that_never_reached_lambda_uses_the_gateway(api_server, monkeypatch):
     requested = a_function(api_server)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1")
     client = Client.connect("sandbox", session=a_session())
     for key in ("1", "2"):
         client.schedule("emails", 1, key=key)
