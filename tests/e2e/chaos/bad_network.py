@@ -77,7 +77,7 @@ def _new(choices: random.Random, later: float) -> dict[str, Any]:
 
 
 # Ticks send jobs up to 21 s before they are due, and ingest takes its time before that.
-FIRST_DUE, SOONEST, SPREAD = timedelta(seconds=29), timedelta(seconds=25), timedelta(seconds=3)
+FIRST_DUE, SOONEST, SPREAD = timedelta(seconds=29), timedelta(seconds=28), timedelta(seconds=3)
 DIRECT_JOBS = 6
 
 
