@@ -277,18 +277,19 @@ class Tick:
 
     def _dispatch_all(self, entries: Sequence[Entry], *, more: bool) -> bool:
         """Dispatch a page in waves; return whether the tick may go on."""
-        waves = cut(entries, self._wave_jobs(entries, more=more))
-        return all(self._keep_lease(len(wave)) and self._dispatch(wave) for wave in waves)
-
-    def _wave_jobs(self, entries: Sequence[Entry], *, more: bool) -> int:
         self._is_herd = False
+        size = self._wave_jobs(entries, more=more)
+        self._is_herd = size is None
+        return all(self._keep_lease(len(wave)) and self._dispatch(wave) for wave in cut(entries, size or WAVE_JOBS))
+
+    def _wave_jobs(self, entries: Sequence[Entry], *, more: bool) -> int | None:
+        """Return how many jobs of a page go out together; None if it is too dense to be swept in time."""
         swept_from, last = self._swept_from(), rows.due_at(entries[-1].key) if entries else None
         if swept_from is None or last is None or last < swept_from:
             return WAVE_JOBS
         waiting = waiting_jobs([entry.key for entry in entries], until=self._goal if more else entries[-1].key)
         size = wave_jobs(waiting, seconds=self._sweeps_end - self._clock.monotonic())
-        self._is_herd = size is None
-        return ceil(len(entries) / ceil(len(entries) / (size or WAVE_JOBS)))
+        return size and ceil(len(entries) / ceil(len(entries) / size))
 
     def _swept_from(self) -> datetime | None:
         """Return from which due time on jobs wait for their fraction; None if all of a page are to be sent at once.

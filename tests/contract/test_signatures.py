@@ -12,7 +12,6 @@ from dueline.core import instant
 from dueline.errors import DuelineError, Unavailable
 from tests.builders import EMAILS, NOW
 from tests.contract.answers import answer, answering, error
-from tests.contract.engines import TABLES_WITH_TRANSACTIONS
 
 ROW = {"pk": "emails#0", "sk": "1"}
 TWICE = Config(retries={"total_max_attempts": 2, "mode": "standard"})
@@ -110,18 +109,12 @@ def test_botocore_corrects_no_skew(clock, code):
     assert set(clock.signed) == {stamp(NOW)}
 
 
-@pytest.mark.parametrize("engine", [*TABLES_WITH_TRANSACTIONS, "dynalite"], indirect=True)
-def test_row_is_put_when_signed_in_time(engine, clock):
-    table = engine.table()
-    assert table.add(ROW, signed_before=NOW) == ROW
-    assert table.add({**ROW, "exact": True}, signed_before=NOW) == ROW
-
-
 @pytest.mark.parametrize("engine", ["moto", "dynalite"], indirect=True)
 def test_nothing_is_put_when_signed_too_late(engine, clock):
     table = engine.table()
-    with pytest.raises(Unavailable, match="not sent"):
-        table.add(ROW, signed_before=NOW - A_MINUTE)
+    for put in (table.add, lambda row, **signed: table.write([row], **signed)):
+        with pytest.raises(Unavailable, match="not sent"):
+            put(ROW, signed_before=NOW - A_MINUTE)
     assert table.page(EMAILS, after="", until="~").rows == []
 
 

@@ -9,7 +9,7 @@ from dueline.core import partitions, rows
 from dueline.core.job import State
 from dueline.core.partitions import FAR, SIGNED_WITHIN, checked_lookahead
 from dueline.core.table_writer import TableWriter
-from dueline.errors import Throttled, Unavailable
+from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
 from tests.builders import NOW, a_job, an_id
 from tests.system import System
@@ -57,14 +57,14 @@ def test_fence_is_read_for_the_near_jobs_of_a_batch():
     assert (calls, result.written, result.far) == (["table.write", "table.read"], {near, far}, {far})
 
 
-def test_row_of_a_far_job_is_to_be_signed_while_it_is_far():
+def test_what_is_far_is_to_be_signed_while_it_is_far():
     system, days = System(), [a_job(due=due_in(86_400 * day)) for day in (1, 2)]
     signed = signed_before(system)
-    system.schedule(86_400)
+    system.cancel(system.schedule(86_400).id)
     write(system, a_job(due=due_in(1800)), *days)
     write(system, a_job(due=due_in(1800)))
     latest = due_in(86_400) - FAR + SIGNED_WITHIN
-    assert signed == [latest, latest, None, None, None]
+    assert signed == [latest, latest, latest, None, None, None]
 
 
 @pytest.mark.parametrize("call", ["table.add", "table.write"])
@@ -100,25 +100,12 @@ def test_job_without_a_row_is_never_sent(count):
     assert (system.arrived(), len(result.parked)) == ([], count)
 
 
-def test_far_job_is_cancelled_in_one_call():
-    system, id = System(), an_id(due=due_in(FAR_SECONDS + MILLISECOND))
+@pytest.mark.parametrize(("after", "is_far"), [(FAR_SECONDS, False), (FAR_SECONDS + MILLISECOND, True)])
+def test_far_job_is_cancelled_in_one_call(after, is_far):
+    system, id = System(), an_id(due=due_in(after))
     calls = calls_of(system)
     assert [system.cancel(id) for _ in range(2)] == [State.CANCELLED] * 2
-    assert calls == ["table.add"] * 2
-
-
-def test_near_job_is_promised_after_the_fence():
-    system, id = System(), an_id(due=due_in(FAR_SECONDS))
-    calls = calls_of(system)
-    assert system.cancel(id) is State.CANCELLED
-    assert calls == ["table.add", "table.read", "table.mark_exact"]
-
-
-def test_promise_of_a_far_job_is_to_be_signed_while_it_is_far():
-    system, id = System(), an_id(due=due_in(86_400))
-    signed = signed_before(system)
-    system.cancel(id)
-    assert signed == [id.due - FAR + SIGNED_WITHIN]
+    assert calls == (["table.add"] * 2 if is_far else ["table.add", "table.read", "table.mark_exact", "table.add"])
 
 
 def test_far_cancel_finds_one_without_a_promise():
@@ -128,27 +115,6 @@ def test_far_cancel_finds_one_without_a_promise():
     calls = calls_of(system)
     assert system.cancel(id) is State.CANCELLED
     assert calls == ["table.add", "table.read", "table.mark_exact"]
-
-
-def test_far_job_that_was_moved_is_cancelled_as_it_is_now():
-    system = System()
-    old = system.schedule(86_400).id
-    new = system.reschedule(old, delay=2 * 86_400)
-    calls = calls_of(system)
-    result = system.cancel_job(old)
-    assert (result.id, result.state, result.moved_from) == (new, State.CANCELLED, old)
-    assert calls == ["table.add"] * 2
-
-
-def test_far_cancel_that_fails_promises_nothing():
-    system, id = System(), an_id(due=due_in(86_400))
-
-    def throttle(call):
-        raise Throttled("slow down")
-
-    system.wire.around = on("table.add", throttle)
-    with pytest.raises(Throttled):
-        system.cancel(id)
 
 
 def test_far_is_beyond_what_signatures_and_fences_allow():

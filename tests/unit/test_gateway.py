@@ -89,6 +89,15 @@ def test_making_a_client_requests_nothing(api_server, options):
     assert api_server.requests == []
 
 
+def test_lookup_is_made_once_an_attempt(api_server, monkeypatch):
+    """Each is over after seconds: botocore would wait a minute for a connection, five times."""
+    monkeypatch.delenv("AWS_MAX_ATTEMPTS")
+    api_server.script = [DROPPED] * 9
+    with pytest.raises(Unavailable):
+        Client.connect("sandbox", session=a_session(), transport="http", patience=ONCE).schedule("emails", 1, key="1")
+    assert len(api_server.requests) == 1
+
+
 def test_deployment_is_found_once(api_server):
     api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
     client = Client.connect("sandbox", session=a_session(), transport="http")

@@ -5,6 +5,7 @@ import json
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from datetime import timedelta
 from functools import partial
 
@@ -241,6 +242,20 @@ def test_jobs_of_one_trace_travel_together(threads, monkeypatch):
     assert [batch for _, batch in carried] == [[10], [11, 12], [20], [21, 22]]
     assert [parent for parent, _ in carried] == [parents[n].parent for n in (1, 1, 2, 2)]
     assert waiting(client) == len(client._coalescers.schedule._pending()._by_key) == 0
+
+
+def test_tasks_requests_are_sent_in_their_context():
+    """Of it, whatever instruments requests makes their trace."""
+    trace, sent_in = ContextVar("trace", default="none"), []
+    api = HeldApi(holds=lambda *_: False)
+    api.answer = lambda request: (sent_in.append(trace.get()), default_reply(request))[1]
+
+    async def schedule():
+        trace.set("the task's")
+        await AsyncClient(a_client(api)).schedule("emails", 1)
+
+    asyncio.run(schedule())
+    assert sent_in == ["the task's"]
 
 
 def test_cancels_by_key_travel_apart_from_those_by_id(threads):

@@ -4,6 +4,7 @@ import math
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -38,6 +39,14 @@ def test_first_response_corrects_a_wrong_clock(sqs, ahead):
     sqs.list_queues()
     behind = datetime.now(UTC) - clock.now()
     assert timedelta() <= behind < timedelta(seconds=HANG_SECONDS)
+
+
+def test_request_that_is_not_sent_says_why(sqs):
+    """botocore calls who listens to answers all the same."""
+    ServiceClock().listen_to(sqs)
+    sqs.meta.events.register_first("before-send.sqs", Mock(side_effect=Unavailable("not sent")))
+    with pytest.raises(Unavailable, match="not sent"):
+        sqs.list_queues()
 
 
 def test_local_time_counts_before_any_response(sqs, api_server):

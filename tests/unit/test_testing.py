@@ -372,6 +372,8 @@ def test_schedules_can_be_changed(local):
     with pytest.raises(ScheduleChanged):
         schedules.put("digest", every=60, only_new=True)
     assert schedules.pause("digest").paused
+    with pytest.raises(ScheduleChanged):
+        schedules.pause("digest", if_match=first.etag)
     local.advance(hours=5)
     assert local.sent("emails") == []
     assert not schedules.resume("digest").paused

@@ -267,6 +267,14 @@ def test_tick_checkpoints_every_300_jobs(jobs, checkpoints):
     assert len(calls) == checkpoints
 
 
+def test_large_wave_needs_no_checkpoint_before_it():
+    system = System(page_rows=400)
+    system.put(*jobs_due(*(121 + n / 400 for n in range(401))))
+    calls = count(system, "table.checkpoint")
+    assert system.tick().dispatched == 401
+    assert len(calls) == 2
+
+
 def test_slow_tick_checkpoints_every_10_seconds():
     system = System()
     system.put(*jobs_due(*range(-500, 0)))
