@@ -17,7 +17,7 @@ from dueline.client.models import ScheduledJob
 from dueline.config.deployment import Deployment, load
 from dueline.core.cancel import cancelled_among
 from dueline.core.job import State
-from dueline.core.message import ATTEMPTS, REASON, Message
+from dueline.core.message import ATTEMPTS, REASON, STACK, Message
 from dueline.core.ports import Pointer
 from dueline.core.request import Default
 from dueline.operations.dead_letters import error_of
@@ -40,9 +40,13 @@ Queues = Sequence[str] | Mapping[str, Mapping[str, Any] | None] | Path
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeadJob(ScheduledJob):
-    """A job in its dead-letter queue: the name of its last `error`, the `reason`, and the number of `attempts`."""
+    """A job in its dead-letter queue: the name of its last `error`, the `reason`, the number of `attempts`, the `stack`.
+
+    `stack` is the end of the stack trace of what its handler raised, as the dead letter keeps it, or "".
+    """
 
     reason: str = ""
+    stack: str = ""
 
 
 class _LocalApi(DirectApi):
@@ -213,9 +217,9 @@ class Local:
     def _dead(self, message: Message) -> DeadJob:
         job = self._job_of(message, State.FAILED)
         fields = {name: getattr(job, name) for name in (each.name for each in dataclass_fields(ScheduledJob))}
-        attempts = int(message.attributes.get(ATTEMPTS, "0"))
-        fields |= {"error": error_of(message), "reason": message.attributes.get(REASON, ""), "attempts": attempts}
-        return DeadJob(**fields)
+        of = message.attributes
+        fields |= {"error": error_of(message), "attempts": int(of.get(ATTEMPTS, "0"))}
+        return DeadJob(**fields | {"reason": of.get(REASON, ""), "stack": of.get(STACK, "")})
 
 
 def _is_interrupt(error: BaseException) -> bool:

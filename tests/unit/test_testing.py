@@ -242,7 +242,9 @@ def test_last_attempt_makes_a_dead_letter(local):
     local.client.schedule("emails", 1)
     attempts = local.run(a_worker(lambda job: 1 / 0))
     assert outcomes(attempts)[-2:] == [("retried", 9), ("failed", 10)]
-    assert [(each.error, each.attempts) for each in local.dead("emails")] == [("ZeroDivisionError", 10)]
+    [dead] = local.dead("emails")
+    assert (dead.error, dead.attempts) == ("ZeroDivisionError", 10)
+    assert "lambda job: 1 / 0" in dead.stack
 
 
 @pytest.mark.parametrize("is_lambda", [False, True])
