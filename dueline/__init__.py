@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dueline.worker.retries import Retries
     from dueline.worker.worker import Worker
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = [
     "AlreadyFinished",
     "AsyncClient",
