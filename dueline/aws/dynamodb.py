@@ -12,7 +12,7 @@ from dueline.aws.botocore_errors import is_refused_setting, map_botocore_errors
 from dueline.aws.dynamodb_items import Items, Update, as_row, item, key_item, signed
 from dueline.core import rows
 from dueline.core.job import Partition, State
-from dueline.core.ports import BatchRead, KeyChange, MoveOutcome, Page
+from dueline.core.ports import BatchRead, KeyChange, MoveOutcome, Page, ScheduleChange
 from dueline.core.rows import Key, PartitionState, Row
 from dueline.errors import NotYet, Throttled, Unavailable
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from dueline.operations.ttl_guard import TtlStatus
-    from dueline.schedules.schedule_rows import Change
 
 TAKE = Update(
     expression="SET #owner = :owner, #lease = :lease, #fence = :fence",
@@ -194,7 +193,7 @@ class DynamoTable:
             return MoveOutcome.DONE
         return MoveOutcome.KEY_CHANGED if refused == {_KEY_ACTION} else MoveOutcome.REFUSED
 
-    def change(self, change: "Change") -> bool:
+    def change(self, change: ScheduleChange) -> bool:
         actions = _schedule_actions(change, jobs=self._name, state=self._state)
         with map_botocore_errors(f"changing schedule {rows.key(change.head)}"):
             if change.state is None:
@@ -284,13 +283,13 @@ def _limited(*limits: int | None) -> dict[str, Any]:
     return {"Limit": min(bounds)} if bounds else {}
 
 
-def _schedule_actions(change: "Change", *, jobs: str, state: str) -> list[Any]:
+def _schedule_actions(change: ScheduleChange, *, jobs: str, state: str) -> list[Any]:
     """Return the actions of a schedule's change, all but the check of the fence."""
     cancellations = [_cancel(row, table=jobs) for row in change.cancellations]
     return [_put_head(change, table=state), *_count_schedules(change, table=state), *cancellations]
 
 
-def _put_head(change: "Change", *, table: str) -> Any:
+def _put_head(change: ScheduleChange, *, table: str) -> Any:
     put = {"TableName": table, "Item": item(change.head)}
     if not change.generation:
         return {"Put": {**put, "ConditionExpression": _IS_NEW}}
@@ -298,7 +297,7 @@ def _put_head(change: "Change", *, table: str) -> Any:
     return {"Put": {**put, "ConditionExpression": _IS_AS_READ, **_named(as_read)}}
 
 
-def _count_schedules(change: "Change", *, table: str) -> list[Any]:
+def _count_schedules(change: ScheduleChange, *, table: str) -> list[Any]:
     if not change.counted:
         return []
     count = {"#count": "count"}, {":counted": change.counted}

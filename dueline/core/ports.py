@@ -9,15 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from dueline.core.job import Partition
 from dueline.core.message import Message
 from dueline.core.rows import Key, PartitionState, Row
 from dueline.errors import RETRYABLE, DuelineError
-
-if TYPE_CHECKING:
-    from dueline.schedules.schedule_rows import Change
 
 WRITE_ROWS = 25
 READ_KEYS = 100
@@ -135,6 +132,25 @@ class KeyChange:
     before: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScheduleChange:
+    """A new head of a schedule in place of the one of `generation` that was planned to `planned_to`.
+
+    Where `generation` is 0 there is none. With it go the cancellations of jobs of the partition whose state is the row
+    `state`, on condition that its fence is absent or below `fence_below`; without `state` no fence is checked. The
+    number `count` of the row `counter` grows by `counted`, up to the most a queue may have.
+    """
+
+    head: Row
+    generation: int
+    planned_to: str
+    state: Key | None = None
+    fence_below: str = ""
+    cancellations: Sequence[Row] = ()
+    counter: Key
+    counted: int = 0
+
+
 class Table(Protocol):
     """The table of jobs. A consistent read sees every write that was acknowledged before it began."""
 
@@ -208,7 +224,7 @@ class Table(Protocol):
         always is: fences only grow, and cancellations stay.
         """
 
-    def change(self, change: "Change") -> bool:
+    def change(self, change: ScheduleChange) -> bool:
         """Put a schedule's new head, its cancellations and its count, all or none; return whether they were put.
 
         A cancellation that is there already keeps what it holds, and is promised from then on. There are 95 at most.

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import NoReturn
 from uuid import UUID, uuid5
 
-from dueline import errors
 from dueline.core import instant, keys, rows
 from dueline.core.job import Job, JobId, Route
 from dueline.core.move import MOST_HOPS, Intent, Mover, Rows, read, too_many_hops
@@ -16,7 +15,7 @@ from dueline.core.ports import BatchRead, Clock, Payloads, Pointer, Queue, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
 from dueline.core.rows import Row, moved_to
-from dueline.errors import AlreadyFinished, InvalidJob, JobNotFound, NotYet, Unavailable
+from dueline.errors import AlreadyFinished, InvalidJob, JobNotFound, KeyReused, NotYet, RunOfSchedule, Unavailable
 
 # How often a move begins again because another call has moved the same job meanwhile.
 _ATTEMPTS = 5
@@ -26,7 +25,7 @@ def check_movable(job: Job) -> None:
     """Raise RunOfSchedule for a job that a schedule made: moved, a pause would not end it, nor a change replace it."""
     if job.schedule is not None:
         run = f"job {job.id} is a run of schedule {job.id.queue}/{job.schedule}"
-        raise errors.RunOfSchedule(f"{run}: it cannot be rescheduled; cancel it, or run the schedule now")
+        raise RunOfSchedule(f"{run}: it cannot be rescheduled; cancel it, or run the schedule now")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +102,7 @@ class Reschedule:
                 raise InvalidJob("id and key are both missing: give one of them")
             earlier = row.call_of(call) if row and call else None
             if row and call and (row.call == call or (earlier and not earlier.is_move)):
-                raise errors.KeyReused(f"idempotency_key is {call!r}: it was used to schedule a job under key {key!r}")
+                raise KeyReused(f"idempotency_key is {call!r}: it was used to schedule a job under key {key!r}")
             if earlier is not None:
                 return RescheduleResult(id=self._tail(earlier.id), moved_from=earlier.id, was_before=True)
             if (result := self._attempt(source, row, time)) is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Partition, checked_schedule_name
-from dueline.core.ports import WRITE_ROWS, Clock, Table
+from dueline.core.ports import WRITE_ROWS, Clock, ScheduleChange, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import MOVE_PENDING, move_row
 from dueline.core.table_writer import TableWriter
@@ -18,7 +18,7 @@ from dueline.schedules import head as heads
 from dueline.schedules.definition import SECOND, Definition, check_fires, check_of_queue
 from dueline.schedules.head import Generation, Head
 from dueline.schedules.planner import times_to_submit
-from dueline.schedules.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, count_key, head_key
+from dueline.schedules.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, count_key, head_key
 
 # Others may change the same schedule at once, and planners plan it.
 ATTEMPTS = 10
@@ -168,7 +168,7 @@ class Changes:
             retention=queue.retention,
         )
         self._submit_planning_job(head, now=now, until=until)
-        change = Change(
+        change = ScheduleChange(
             head=heads.head_row(head), generation=0, planned_to="", counter=count_key(queue.name), counted=1
         )
         return head if self._table.change(change) else None
@@ -203,7 +203,7 @@ class Changes:
         ended = cancelled_by(head, cutover, next_is_live=new.is_live)
         new = replace(new, used_to=max([id.due for id in ended] + [head.used_to or cutover]))
         self._require_read_barriers(ended, now=now)
-        change = Change(
+        change = ScheduleChange(
             head=heads.head_row(new),
             generation=head.generation,
             planned_to=instant.text(head.planned_to),

@@ -9,7 +9,6 @@
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dueline.core.rows import Key, Row, key, unpack
@@ -26,25 +25,6 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, Type
 COUNT = "!count"
 # Sorts after the count, and before each name.
 BEFORE_HEADS = "!~"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
-    """A new head of a schedule in place of the one of `generation` that was planned to `planned_to`.
-
-    Where `generation` is 0 there is none. With it go the cancellations of jobs of the partition whose state is the row
-    `state`, on condition that its fence is absent or below `fence_below`; without `state` no fence is checked. The
-    number `count` of the row `counter` grows by `counted`, up to MOST_SCHEDULES.
-    """
-
-    head: Row
-    generation: int
-    planned_to: str
-    state: Key | None = None
-    fence_below: str = ""
-    cancellations: Sequence[Row] = ()
-    counter: Key
-    counted: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -40,9 +40,9 @@ Queues = Sequence[str] | Mapping[str, Mapping[str, Any] | None] | Path
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeadJob(ScheduledJob):
-    """A job in its dead-letter queue: the name of its last `error`, the `reason`, the number of `attempts`, the `stack`.
+    """A job in its dead-letter queue: the name of its last `error`, the `reason`, and the number of `attempts`.
 
-    `stack` is the end of the stack trace of what its handler raised, as the dead letter keeps it, or "".
+    `stack` is the end of the stack trace of what its handler raised, or "" where nothing was raised.
     """
 
     reason: str = ""

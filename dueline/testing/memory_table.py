@@ -8,10 +8,10 @@ from threading import Lock
 
 from dueline.core import rows
 from dueline.core.job import Partition, State
-from dueline.core.ports import READ_KEYS, WRITE_ROWS, BatchRead, KeyChange, MoveOutcome, Page
+from dueline.core.ports import READ_KEYS, WRITE_ROWS, BatchRead, KeyChange, MoveOutcome, Page, ScheduleChange
 from dueline.core.rows import Key, PartitionState, Row
 from dueline.core.status import FINAL
-from dueline.schedules.schedule_rows import BEFORE_HEADS, CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, schedules_of
+from dueline.schedules.schedule_rows import BEFORE_HEADS, CHANGE_CANCELLATIONS, MOST_SCHEDULES, schedules_of
 from dueline.testing.memory_queue import at_most
 
 
@@ -137,7 +137,7 @@ class MemoryTable:
         self._put(job)
         return MoveOutcome.DONE
 
-    def change(self, change: Change) -> bool:
+    def change(self, change: ScheduleChange) -> bool:
         at_most(CHANGE_CANCELLATIONS, change.cancellations, "cancellations in one change")
         _distinct([rows.key(row) for row in change.cancellations])
         takes_effect = self._is_as_read(change) and self._has_room(change) and self._is_below(change)
@@ -162,21 +162,21 @@ class MemoryTable:
     def heads(self, queue: str, *, after: str, limit: int) -> Page:
         return self._page(schedules_of(queue), after=max(after, BEFORE_HEADS), until="~", limit=limit)
 
-    def _is_as_read(self, change: Change) -> bool:
+    def _is_as_read(self, change: ScheduleChange) -> bool:
         pk, sk = rows.key(change.head)
         head = self._rows[pk].get(sk)
         if head is None:
             return not change.generation
         return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)
 
-    def _has_room(self, change: Change) -> bool:
+    def _has_room(self, change: ScheduleChange) -> bool:
         return change.counted <= 0 or self._count(change) < MOST_SCHEDULES
 
-    def _count(self, change: Change) -> int:
+    def _count(self, change: ScheduleChange) -> int:
         pk, sk = change.counter
         return int(self._rows[pk].get(sk, {}).get("count", 0))
 
-    def _is_below(self, change: Change) -> bool:
+    def _is_below(self, change: ScheduleChange) -> bool:
         if change.state is None:
             return True
         pk, sk = change.state

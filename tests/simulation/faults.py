@@ -6,9 +6,8 @@ from enum import Enum
 from typing import Any
 
 from dueline.core.message import ID
-from dueline.core.ports import BatchRead
+from dueline.core.ports import BatchRead, ScheduleChange
 from dueline.errors import Throttled
-from dueline.schedules.schedule_rows import Change
 from tests.wire import Call, done_in_part, losing_the_answer, refusing, straight
 
 # The calls that write rows of jobs and schedules; states of partitions are in another table.
@@ -148,6 +147,6 @@ def _without(queue: str, call: Call) -> Any:
 
 def _is_of(queue: str, item: Any) -> bool:
     """Return whether a row, a key or a partition is of a queue."""
-    item = item.head if isinstance(item, Change) else item
+    item = item.head if isinstance(item, ScheduleChange) else item
     name = item["pk"] if isinstance(item, Mapping) else item[0] if isinstance(item, tuple) else str(item)
     return name.startswith(queue)

@@ -12,9 +12,8 @@ from typing import Any
 from dueline.core import rows
 from dueline.core.job import Job
 from dueline.core.message import Message
-from dueline.core.ports import BatchRead, Clock, KeyChange, MoveOutcome
+from dueline.core.ports import BatchRead, Clock, KeyChange, MoveOutcome, ScheduleChange
 from dueline.core.rows import Key, Row
-from dueline.schedules.schedule_rows import Change
 from dueline.testing import MemoryQueue, MemoryTable
 from tests.unseen import UnseenTable
 
@@ -101,7 +100,7 @@ class ReplicatedTable:
             self._hide()
         return outcome
 
-    def change(self, change: Change) -> bool:
+    def change(self, change: ScheduleChange) -> bool:
         head = rows.key(change.head)
         self._before.pop(head, None)
         before = self._leader.read([head]).rows.get(head)
