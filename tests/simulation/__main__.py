@@ -23,7 +23,7 @@ from tests.simulation.calls import (
     every_fault,
     every_interleaving,
 )
-from tests.simulation.mutation import ROOT, Caught, documented_seeds, prove, table_of
+from tests.simulation.mutation import CAUGHT, Caught, documented_seeds, prove, table_of
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.run import first_failure, report_of, run, shrunk
 from tests.simulation.schedule_history import has_schedules
@@ -106,12 +106,12 @@ def replay(seed: int, whole: Annotated[bool, typer.Option("--whole", help="Do no
 def mutations(
     only: Annotated[str, typer.Option(help="Only those whose name contains this.")] = "",
     number: Annotated[int, typer.Option(help="How many seeds each is given.", min=1)] = 20_000,
-    again: Annotated[bool, typer.Option("--again", help="First the seed in docs/reliability.md.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="First the seed in tests/simulation/caught.md.")] = False,
     jobs: Jobs = 2,
 ) -> None:
     """Break one rule of the protocol at a time, and show that the simulation catches it: a table in Markdown."""
     chosen = [mutation for mutation in MUTATIONS if only in mutation.name]
-    seeds = documented_seeds((ROOT / "docs" / "reliability.md").read_text()) if again else {}
+    seeds = documented_seeds(CAUGHT.read_text()) if again else {}
     with ProcessPoolExecutor(jobs) as pool, _progress() as progress:
         proofs = {pool.submit(prove, each, number, first=seeds.get(each.name)): each for each in chosen}
         results: dict[str, Caught | None] = {}

@@ -13,6 +13,8 @@ from pathlib import Path
 from tests.simulation.choices import Decided
 
 ROOT = Path(__file__).parents[2]
+# The table of the last proof of all mutations.
+CAUGHT = Path(__file__).parent / "caught.md"
 _ROW = re.compile(r"^\| (.+) \| .+ \| (\d+) \|$", re.MULTILINE)
 LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
 ONCE = "once by key"
@@ -92,9 +94,9 @@ def prove(mutation: Mutation, number: int, *, first: int | None = None) -> Caugh
     return Caught(**json.loads(done.stdout)) if done.returncode == 0 else None
 
 
-def documented_seeds(docs: str) -> dict[str, int]:
-    """Return the seed that caught each mutation, from the table of `table_of` on a page."""
-    return {name: int(runs) - 1 for name, runs in _ROW.findall(docs)}
+def documented_seeds(table: str) -> dict[str, int]:
+    """Return the seed that caught each mutation, from the table of `table_of`."""
+    return {name: int(runs) - 1 for name, runs in _ROW.findall(table)}
 
 
 def table_of(mutations: Sequence[Mutation], results: Mapping[str, Caught | None]) -> str:
