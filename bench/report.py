@@ -270,14 +270,13 @@ def _prices(heading: str, columns: Mapping[str, Mapping[str, float]]) -> str:
 
 def _calls(figures: Figures) -> str:
     rows = {
-        f"{engine}, {when}": {
+        engine: {
             "requests": len(each["requests"]),
             **{f"{who}, ms": ms for who, ms in each["p50_ms"].items()},
             "ratio": each["ratio"],
             **{f"{who}, CPU ms": ms for who, ms in each["cpu_ms"].items()},
         }
-        for engine, by in figures.items()
-        for when, each in by.items()
+        for engine, each in ((engine, by["now"]) for engine, by in figures.items())
     }
     return grid("a direct schedule", rows)
 
@@ -293,9 +292,8 @@ def _lateness(figures: Figures) -> str:
     killed = f" A tick was killed {figures['killed at']:g} s after the first one." if figures["killed at"] else ""
     late = "" if figures["in the table before the first tick"] else " Not all were in the table before the first tick."
     cancelled = (
-        f"Of Dueline's jobs, {cancels['200']} were cancelled with a promise (200), of which"
-        f" {whole['after a promised cancel']} came; {cancels['202']} without one (202), which may come or not."
-        f" {whole['on time']:.3%} of the others came within 60 s.{killed}{late}"
+        f"Of Dueline's jobs, {cancels['200']} were cancelled with a promise: {whole['after a promised cancel']} came;"
+        f" {cancels['202']} without. {whole['on time']:.3%} of the others came within 60 s.{killed}{late}"
     )
     return "\n\n".join([*sections, cancelled])
 
@@ -316,16 +314,15 @@ def _redis(figures: Figures) -> str:
         for rate, hours in price["crossing"].items()
     ]
     counted = (
-        f"A waiting job takes {price['job_bytes']:,.0f} B of memory, with a payload of {price['payload']} B, as"
-        f" {price['waiting']:,} wait, and {price['ecpus']:.2f} ECPUs in all."
-        f" Redis is more expensive {', '.join(crossings)}."
+        f"A waiting job takes {price['job_bytes']:,.0f} B, with a payload of {price['payload']} B, as"
+        f" {price['waiting']:,} wait, and {price['ecpus']:.2f} ECPUs. Redis is more expensive {', '.join(crossings)}."
     )
     bills = grid("$ a million jobs", rows)
     late = "; ".join(
         f"{kind}: p50 {each['p50']:.3f} s, p99 {each['p99']:.3f} s, {each['lost']} lost, {each['repeated']} repeated"
         for kind, each in figures["late"].items()
     )
-    return f"{bills}\n\n{counted} Its jobs are late by ({late})."
+    return f"{bills}\n\n{counted} Lateness: {late}."
 
 
 def _cpu(figures: Figures) -> str:
@@ -345,7 +342,7 @@ def _growth(figures: Figures) -> str:
         rows[step] = {
             "requests": requests,
             **pick(most, "bytes_out bytes_in read_units write_units"),
-            **{f"CPU ms, {int(size):,} waiting": by_size[size]["cpu_ms"] for size in sizes},
+            **{f"CPU ms, {int(size):,}": by_size[size]["cpu_ms"] for size in sizes},
             "most to none": most["cpu_ms"] / none["cpu_ms"],
         }
     return grid("step", rows)
@@ -380,7 +377,7 @@ def _outages(outages: Sequence[Figures]) -> str:
             "lost": sum(run["lost"] for run in runs),
             "repeated, at most": f"{max(run['repeats'] for run in runs):.1%}",
             "latest job": f"{max(run['max'] for run in runs) / 60:.0f} min",
-            **{f"on time, and all ingested, after, {run['share']:.0%} load": _minutes(run) for run in runs},
+            **{f"on time after, {run['share']:.0%} load": _minutes(run) for run in runs},
         }
         for name, runs in by_service.items()
     }
@@ -418,7 +415,7 @@ def _schedules(figures: Figures) -> str:
             **{f"Dueline {shape}, $": each[shape] for shape in ("alone", "among many")},
             "EventBridge Scheduler, $": each["scheduler"],
             "… within its free 14 million, $": each["free"],
-            "among many, to EventBridge Scheduler's": each["among many"] / each["scheduler"],
+            "ratio": each["among many"] / each["scheduler"],
         }
         for how, each in figures["months"].items()
     }
