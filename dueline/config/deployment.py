@@ -39,8 +39,8 @@ class Capacity(BaseModel):
 
     model_config = STRICT
 
-    min: int = Field(ge=1, le=MOST_UNITS, description="Units a second that are always there, and always paid for.")
-    max: int = Field(ge=1, le=MOST_UNITS, description="Units a second beyond which requests wait. At least min.")
+    min: int = Field(ge=1, le=MOST_UNITS, description="Units a second that are always paid for.")
+    max: int = Field(ge=1, le=MOST_UNITS, description="Units a second beyond which requests wait.")
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> Self:
@@ -83,7 +83,7 @@ Groups = Annotated[
     BeforeValidator(none_is_empty),
     Field(
         json_schema_extra={"additionalProperties": False},
-        description="Groups of queues, by name, each a list of queues: with one policy for all queues of a group.",
+        description="Lists of queues, each with one policy for all its queues.",
     ),
 ]
 
@@ -138,10 +138,12 @@ class Deployment(BaseModel):
         default=60,
         ge=1,
         le=60,
-        description="How often ticks fire: 60, as EventBridge Scheduler does, unless `local_run` is true.",
+        description="Seconds between ticks: 60, unless `local_run` is true.",
     )
-    local_run: bool = Field(default=False, description="Ticks are fired by a local run, not by EventBridge Scheduler.")
-    lease: int = Field(default=30, ge=12, le=120, description="How long a tick holds its partition without renewing.")
+    local_run: bool = Field(default=False, description="A local run fires ticks, not EventBridge Scheduler.")
+    lease: int = Field(
+        default=30, ge=12, le=120, description="Seconds that a tick holds its partition without renewing."
+    )
     lookahead: int = Field(
         default=240,
         ge=1,
@@ -152,83 +154,77 @@ class Deployment(BaseModel):
         default=890,
         ge=2,
         le=890,
-        description="Jobs due within this go straight to their queue. At least lookahead + tick_period.",
+        description="Jobs due within these seconds go straight to SQS. At least lookahead + tick_period.",
     )
     retention_days: int = Field(
         default=7,
         ge=1,
         le=MAX_RETENTION.days,
-        description="Days after its due time that a job is kept and may still be sent, unless its queue says so.",
+        description="Days after its due time that a job is kept and may still be sent, unless its queue differs.",
     )
-    ingest_max_concurrency: int = Field(
-        default=10, ge=2, le=1000, description="Most ingest functions at once: the rate limit of writes to the table."
-    )
-    api_rate: int = Field(default=500, ge=1, le=10_000, description="Requests a second that the HTTP API takes.")
-    api_burst: int = Field(default=200, ge=1, le=5_000, description="Requests that the HTTP API takes at once.")
+    ingest_max_concurrency: int = Field(default=10, ge=2, le=1000, description="Most ingest functions at once.")
+    api_rate: int = Field(default=500, ge=1, le=10_000, description="Requests a second that the HTTP API accepts.")
+    api_burst: int = Field(default=200, ge=1, le=5_000, description="Requests that it accepts at once.")
     tick_reserved_concurrency: int | None = Field(
         default=None,
         ge=1,
         le=MOST_RESERVED,
-        description="Of the account's concurrent executions, what is kept for ticks; so many run at once at most. One"
-        " for each partition is enough.",
+        description="Concurrent executions reserved for ticks, and their limit: one for each partition is enough.",
     )
     api_reserved_concurrency: int | None = Field(
-        default=None, ge=1, le=MOST_RESERVED, description="The same for the HTTP API, so that it cannot take all."
+        default=None, ge=1, le=MOST_RESERVED, description="The same for the HTTP API."
     )
     log_retention_days: int = Field(
         default=30, json_schema_extra={"enum": [*LOG_RETENTION_DAYS]}, description="Days that logs are kept."
     )
     system_log_level: Annotated[SystemLogLevel, Field(strict=False)] = Field(
         default=SystemLogLevel.WARN,
-        description="Which of Lambda's own lines the functions' logs keep: at `INFO` three for each invocation, whose"
-        " reports have the cold starts.",
+        description="Which of Lambda's own lines are logged: at `INFO` three for each invocation, with cold starts.",
     )
     domain_name: DomainName | None = Field(
         default=None,
-        description="Your own domain for the HTTP API, such as `jobs.example.com`; clients find the API there.",
+        description="Your own domain for the HTTP API, such as `jobs.example.com`.",
     )
     certificate_arn: CertificateArn | None = Field(
-        default=None, description="With `domain_name`: its certificate in ACM, in the region of the deployment."
+        default=None, description="With `domain_name`: its certificate in ACM, in the deployment's region."
     )
-    alarm_email: str | None = Field(
-        default=None, pattern=EMAIL, description="The e-mail address that gets alarms. Without it: nobody."
-    )
+    alarm_email: str | None = Field(default=None, pattern=EMAIL, description="Who gets alarms: by default nobody.")
     runbook_url: RunbookUrl = Field(
         default="docs/runbooks",
-        description="A link to your runbooks: each mail has it with `/{page}.md` behind it. Default: their path here.",
+        description="A link to your runbooks; mails add `/{page}.md`.",
     )
     dashboards: Annotated[Dashboards, Field(strict=False)] = Field(
         default=Dashboards.DEPLOYMENT,
-        description="CloudWatch dashboards, of which three of an account are free: `all` has one of each queue, too.",
+        description="CloudWatch dashboards: `all` has one for each queue too. An account's first three are free.",
     )
     tracing: bool = Field(default=False, description="Trace the functions with AWS X-Ray.")
     capacity: MaybeCapacity = Field(
         default=None,
         json_schema_extra={"default": ON_DEMAND},
-        description="How the jobs table is paid for: by request, or by units provisioned, of writes and of reads each.",
+        description="How the jobs table is paid for: by request, or by provisioned units, of writes and of reads each.",
     )
     warm_writes: int | None = Field(
         default=None,
         ge=NEW_TABLE_WRITES,
         le=MOST_UNITS,
-        description="Write units a second that the jobs table takes from the start, if it is paid by request. Raised"
-        f" for a price, and never lowered. Default: DynamoDB's, {NEW_TABLE_WRITES:,} for a new table.",
+        description="Write units a second that the jobs table accepts from the start, if paid by request. It costs, and"
+        f" is never lowered. Default: {NEW_TABLE_WRITES:,}, DynamoDB's own.",
     )
     storage: Annotated[Storage, Field(strict=False)] = Field(
-        default=Storage.STANDARD, description="The jobs table's class; `infrequent` is for jobs that wait for months."
+        default=Storage.STANDARD, description="The jobs table's class; `infrequent` for waits of months."
     )
     point_in_time_recovery: bool = Field(
         default=True, description="The jobs table can be restored to any second of the last 35 days."
     )
     kms_key_arn: KeyArn | None = Field(
         default=None,
-        description="Your own KMS key for queues, tables, logs, payloads and alarms. Without it: keys that AWS owns.",
+        description="Your own KMS key for queues, tables, logs, payloads and alarms.",
     )
     kms_data_key_reuse: int = Field(
         default=300,
         ge=60,
         le=86_400,
-        description="With `kms_key_arn`: seconds for which SQS reuses a data key before it calls KMS again.",
+        description="With `kms_key_arn`: seconds that SQS reuses a data key.",
     )
     permission_boundary: PolicyArn | None = Field(
         default=None, description="A managed policy that limits every role of the deployment."
@@ -237,10 +233,10 @@ class Deployment(BaseModel):
         default={},
         max_length=50,  # CloudFormation's, of a stack and of most resources
         json_schema_extra={"additionalProperties": False},
-        description="Tags of the stacks and of all in them that takes tags, each a name and a text.",
+        description="Tags of the stacks and their resources.",
     )
     termination_protection: bool = Field(
-        default=False, description="No stack can be deleted before this is `false` again and deployed."
+        default=False, description="No stack can be deleted until this is deployed as `false`."
     )
     queues: Annotated[dict[Annotated[QueueName, _IS_NOT_OUR_OWN], _MayBeBare], BeforeValidator(none_is_empty)] = Field(
         default={},

@@ -54,19 +54,17 @@ class ScheduleConfig(BaseModel):
         **STRICT, title="Schedule", json_schema_extra={"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
     )
 
-    cron: str | None = Field(
-        default=None, description="Five fields: minute, hour, day of month, month, day of week; or `@daily` and such."
-    )
+    cron: str | None = Field(default=None, description="A cron expression of five fields, or `@daily` and such.")
     every: _Interval | None = Field(
         default=None,
-        description="Instead of `cron`: seconds between two runs, or such as 15m, from `start`, or 1970.",
+        description="Instead of `cron`: seconds between runs, or such as 15m.",
     )
     zone: str = Field(default="UTC", description="The IANA time zone of `cron`, such as Europe/Berlin.")
     payload: Any = Field(default=None, description="The payload of each run, 8 KiB at most when compressed.")
     start: _Instant = Field(default=None, description="No run is before it: ISO 8601 with a zone, in whole seconds.")
     end: _Instant = Field(default=None, description="All runs are before it.")
-    count: int | None = Field(default=None, ge=1, le=1000, description="How many runs there are from `start` on.")
-    kind: str | None = Field(default=None, description="Which handler of the queue runs its jobs.")
+    count: int | None = Field(default=None, ge=1, le=1000, description="Runs from `start` on.")
+    kind: str | None = Field(default=None, description="Which handler runs its jobs.")
     tenant: str | None = Field(default=None, description="Whose jobs they are.")
     priority: int = Field(default=1, ge=1, le=MAX_PRIORITY, description="The priority of its jobs.")
     jitter: _Spread = Field(
@@ -114,13 +112,13 @@ class RetryConfig(BaseModel):
 
     backoff: Annotated[Backoff, Field(strict=False)] = Field(
         default=_POLICY.backoff,
-        description="How the delays between attempts grow; `linear-exponential` is linear for five, then doubles.",
+        description="How delays grow; `linear-exponential` is linear for five, then doubles.",
     )
     attempts: int = Field(
         default=_POLICY.attempts,
         ge=1,
         le=MOST_RECEIVES,
-        description="How often a job is tried before workers put it into the dead-letter queue, with the reason.",
+        description="Attempts before workers put a job into the dead-letter queue, with the reason.",
     )
     delay: int = Field(
         default=_POLICY.delay, ge=1, le=LONGEST_HIDDEN_SECONDS, description="Seconds before the second attempt."
@@ -159,30 +157,30 @@ class QueueConfig(BaseModel):
         default=1,
         ge=1,
         le=MOST_PARTITIONS,
-        description="Slices of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks.",
+        description="Parts of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks.",
     )
     expected_rate: int | None = Field(
         default=None,
         ge=1,
         le=MOST_PARTITIONS * JOBS_PER_PARTITION,
-        description="Jobs a second to expect at most. Changes nothing, but a deployment warns where there are too few"
-        f" partitions: each carries {JOBS_PER_PARTITION} with rows of up to 1 KB. Without it: no warning.",
+        description="Jobs a second to expect at most: deployments warn of too few partitions."
+        f" Each carries {JOBS_PER_PARTITION} with rows of up to 1 KB.",
     )
     visibility_timeout: int = Field(
-        default=30, ge=0, le=43_200, description="Seconds that a received message stays hidden from other workers."
+        default=30, ge=0, le=43_200, description="Seconds that a received message is hidden from other workers."
     )
     max_receives: int | None = Field(
         default=None,
         ge=1,
         le=MOST_RECEIVES,
-        description="Receives of a message before SQS moves it to the dead-letter queue. At least retry.attempts."
+        description="Receives before SQS moves a message to the dead-letter queue. At least retry.attempts."
         f" Default: retry.attempts + {RECEIVES_TO_SPARE}, at most {MOST_RECEIVES:,}.",
     )
     message_retention_days: int = Field(
         default=4,
         ge=1,
         json_schema_extra={"maximum": MOST_RETENTION_DAYS},
-        description="Days that SQS keeps a message that no worker deletes. A dead letter is kept for the rest of 14.",
+        description="Days that SQS keeps an undeleted message. A dead letter is kept for the rest of 14.",
     )
     retention_days: int | None = Field(
         default=None,
@@ -192,7 +190,7 @@ class QueueConfig(BaseModel):
     )
     precise: bool = Field(
         default=False,
-        description="Jobs come up to 1.25 s early: only for workers of Dueline's library, which wait that out.",
+        description="Jobs come up to 1.25 s early, for workers of this library, which wait that out.",
     )
     priorities: int = Field(
         default=1,
@@ -204,33 +202,31 @@ class QueueConfig(BaseModel):
         default=3600,
         ge=1,
         le=LONGEST_HIDDEN_SECONDS,
-        description="Seconds that a job may run at a worker, which hides its message again and again."
+        description="Seconds that a job may run at a worker, which keeps its message hidden."
         f" With retry.max_delay at most {LONGEST_HIDDEN_SECONDS:,}.",
     )
     track: bool = Field(
         default=False,
-        description="Workers of Dueline's library record outcomes of jobs for look-ups: two writes an attempt.",
+        description="Workers of this library record outcomes for look-ups: two writes an attempt.",
     )
     owner: Owner | None = Field(
         default=None,
-        description="Who gets this queue's alarms, besides the deployment's topics: an e-mail address, or the ARN"
-        " of an SNS topic.",
+        description="Who also gets this queue's alarms: an e-mail address, or the ARN of an SNS topic.",
     )
     metrics: Annotated[MetricsBy, Field(strict=False)] = Field(
         default=MetricsBy.DEPLOYMENT,
-        description="`queue`: this queue has CloudWatch metrics and alarms of its own, at a price.",
+        description="`queue`: CloudWatch metrics and alarms of its own, at a price.",
     )
     producers: list[Producer] = Field(
         default=[],
         # An alias's policy has 20 KB.
         max_length=20,
-        description="Other accounts, or roles in them, that may schedule jobs, each an ARN: they invoke the alias"
-        " `q-{queue}` of the API's function.",
+        description="ARNs of other accounts, or of roles in them, that may invoke the API for this queue.",
     )
     schedules: Annotated[dict[ScheduleName, ScheduleConfig], BeforeValidator(none_is_empty)] = Field(
         default={},
         json_schema_extra={"additionalProperties": False},
-        description="The queue's schedules, by name. `dueline schedules apply` puts them; `make deploy` runs it last.",
+        description="The queue's schedules, by name: `dueline schedules apply` puts them.",
     )
     retry: RetryConfig = Field(
         default=RetryConfig(), description="When workers of Dueline's library retry a failed job."

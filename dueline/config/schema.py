@@ -60,7 +60,9 @@ def _allowed(setting: Mapping[str, Any]) -> str:
     if "const" in allowed:
         return f"`{allowed['const']}`, or settings"
     if "enum" in allowed:
-        return ", ".join(map(str, allowed["enum"]))
+        several = [str(value) for value in allowed["enum"]]
+        # The editor lists all; CloudWatch has twenty-two retentions.
+        return ", ".join(several if len(several) < 10 else [*several[:3], "…", several[-1]])
     if "pattern" in allowed:
         return f"`{allowed['pattern']}`".replace("|", "\\|")
     if allowed["type"] == "boolean":
