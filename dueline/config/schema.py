@@ -49,7 +49,7 @@ def _settings(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Iterator[t
 def _default(setting: Mapping[str, Any]) -> str:
     if "default" not in setting:
         return "required"
-    return "none" if setting["default"] is None else f"`{json.dumps(setting['default']).strip(chr(34))}`"
+    return "" if setting["default"] is None else f"`{json.dumps(setting['default']).strip(chr(34))}`"
 
 
 def _allowed(setting: Mapping[str, Any]) -> str:
