@@ -284,16 +284,23 @@ def _calls(figures: Figures) -> str:
 def _lateness(figures: Figures) -> str:
     contenders, whole, cancels = figures["contenders"], figures["all"], figures["cancels"]
     kinds = dict.fromkeys(kind for by_kind in contenders.values() for kind in by_kind)
-    names = "jobs p50 p95 p99 max early lost repeated"
+    every = [each for by_kind in contenders.values() for each in by_kind.values()]
+    # A column of nothing but zeros is said in a sentence.
+    happened, never = (
+        [name for name in ("early", "lost", "repeated") if any(each[name] for each in every) == is_some]
+        for is_some in (True, False)
+    )
+    names = " ".join(["jobs p50 p95 p99 max", *happened])
     sections = [
         grid(f"{kind}, in seconds", {who: pick(by[kind], names) for who, by in contenders.items() if kind in by})
         for kind in kinds
     ]
+    none = f"None was {' or '.join(never)}. " if never else ""
     killed = f" A tick was killed {figures['killed at']:g} s after the first one." if figures["killed at"] else ""
     late = "" if figures["in the table before the first tick"] else " Not all were in the table before the first tick."
     cancelled = (
-        f"Of Dueline's jobs, {cancels['200']} were cancelled with a promise: {whole['after a promised cancel']} came;"
-        f" {cancels['202']} without. {whole['on time']:.3%} of the others came within 60 s.{killed}{late}"
+        f"{none}Of Dueline's jobs, {cancels['200']} were cancelled with a promise, of which"
+        f" {whole['after a promised cancel']} came, and {cancels['202']} without one. {whole['on time']:.3%} of the others came within 60 s.{killed}{late}"
     )
     return "\n\n".join([*sections, cancelled])
 
