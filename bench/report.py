@@ -300,7 +300,8 @@ def _lateness(figures: Figures) -> str:
     late = "" if figures["in the table before the first tick"] else " Not all were in the table before the first tick."
     cancelled = (
         f"{none}Of Dueline's jobs, {cancels['200']} were cancelled with a promise, of which"
-        f" {whole['after a promised cancel']} came, and {cancels['202']} without one. {whole['on time']:.3%} of the others came within 60 s.{killed}{late}"
+        f" {whole['after a promised cancel']} came, and {cancels['202']} without one."
+        f" {whole['on time']:.3%} of the others came within 60 s.{killed}{late}"
     )
     return "\n\n".join([*sections, cancelled])
 
