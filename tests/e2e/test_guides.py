@@ -5,8 +5,9 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -16,11 +17,16 @@ from typing import Any
 import httpx
 import pytest
 
-from dueline import Client, State
+from dueline import Client, Discard, ReceivedJob, State, Worker
+from dueline.config.names import Names
 from local.emulator import ACCOUNT, Emulator
-from tests.waiting import PATIENT
+from tests.e2e.ready import typed_in
+from tests.e2e.users import key_of
+from tests.e2e.working import working
+from tests.waiting import HANG_SECONDS, PATIENT, wait_until
 
 DOCS = Path(__file__).parents[2] / "docs"
+NAMES = Names("e2e")
 pytestmark = pytest.mark.usefixtures("credentials")
 
 
@@ -204,3 +210,105 @@ def test_group_is_moved_again_after_a_crash(client: Client, emulator: Emulator, 
     client.cancel(queue="archive", key="one-time")
     for each in list(schedules.list()):
         schedules.delete(each.name)
+
+
+# docs/troubleshooting.md
+
+TROUBLE = (DOCS / "troubleshooting.md").read_text()
+MESSAGES = re.findall(r"`([^`]*…|NoRegion[^`]*|finding queue[^`]*|the module[^`]*)`", TROUBLE)
+NO_KEY = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_EC2_METADATA_DISABLED": "true"}
+NO_REGION: dict[str, str | None] = {"AWS_DEFAULT_REGION": None}
+NOBODY_LISTENS = "http://127.0.0.1:9"
+Dueline = Callable[..., subprocess.CompletedProcess[str]]
+WORKER = 'import dueline\nworker = dueline.Worker("e2e")\n@worker.job("{}")\ndef send(job): ...\n'
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("commands")
+    with typed_in(folder):
+        yield folder
+
+
+@pytest.fixture
+def dueline(commands: Path, tmp_path: Path) -> Dueline:
+    """Runs the command in a folder with workers, with a changed environment."""
+    for module, queue in {"shop": "emails", "wrong": "emial"}.items():
+        (tmp_path / f"{module}.py").write_text(WORKER.format(queue))
+
+    def run(*args: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+        env = os.environ | {"HOME": str(tmp_path), "COLUMNS": "200"} | changes
+        command = [str(commands / "dueline"), *args]
+        env = {name: value for name, value in env.items() if value is not None}
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=HANG_SECONDS)
+
+    return run
+
+
+def is_of_the_page(printed: str) -> bool:
+    """Return whether the page has a message, with … for what varies."""
+    said = printed.replace("nothing", "shop").replace("deployment e2e", "deployment dueline")
+    patterns = [re.escape(each).replace("…", ".*") for each in MESSAGES]
+    return any(re.fullmatch(pattern, said, re.DOTALL) for pattern in patterns)
+
+
+@pytest.mark.parametrize(
+    ("args", "changes", "code"),
+    [
+        ("queues", NO_REGION, 3),
+        ("worker shop:worker", NO_REGION, 1),
+        ("queues", NO_KEY, 5),
+        ("worker shop:worker", NO_KEY, 5),
+        ("--name shop queues", {"DUELINE_NAME": None}, 3),
+        ("--name shop queues", {"DUELINE_URL": NOBODY_LISTENS}, 2),
+        ("queues", {"DUELINE_URL": NOBODY_LISTENS}, 1),
+        ("queues", {"AWS_ENDPOINT_URL": NOBODY_LISTENS}, 1),
+        ("worker wrong:worker", {}, 3),
+        ("worker nothing:worker", {}, 2),
+        ("worker shop:wroker", {}, 2),
+    ],
+)
+def test_page_has_what_failures_to_connect_print(
+    dueline: Dueline, args: str, changes: dict[str, str | None], code: int
+) -> None:
+    done = dueline(*args.split(), **changes)
+    printed = done.stderr.removeprefix("dueline: ").strip()
+    assert (done.returncode, is_of_the_page(printed)) == (code, True), printed
+
+
+def test_page_has_what_missing_rights_print(dueline: Dueline, emulator: Emulator) -> None:
+    id, secret = key_of("no-worker", NAMES.policy("emails", "producer"), emulator)
+    done = dueline("worker", "shop:worker", AWS_ACCESS_KEY_ID=id, AWS_SECRET_ACCESS_KEY=secret)
+    printed = done.stderr.removeprefix("dueline: ").strip()
+    assert (done.returncode, is_of_the_page(printed)) == (5, True), printed
+
+
+def as_shown(text: str) -> list[str]:
+    """Return the lines of an output without what differs each time, and the width of its columns."""
+    text = re.sub(r"[a-z]+\.\d\.[dt]\.\d+\.[0-9a-f-]+", "ID", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \([^)]+\)", "TIME", text)
+    text = re.sub(r"last tick .*", "last tick", text)
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_outputs_look_as_on_the_page(dueline: Dueline, client: Client) -> None:
+    worker, (paused, dead) = Worker("e2e"), re.findall(r"```console\n(.*?)```", TROUBLE, re.DOTALL)
+
+    @worker.job("archive")
+    def send(job: ReceivedJob) -> None:
+        raise Discard("no address")
+
+    client.pause("archive")
+    client.schedule("archive", {"to": "ann"})
+    try:
+        assert wait_until(lambda: client.queue("archive").depth.waiting == 1)
+        queue = dueline("queues", "archive").stdout
+    finally:
+        client.resume("archive")
+    with working(worker):
+        assert wait_until(lambda: client.queue("archive").dead == 1)
+    letters, redrive = dueline("dead", "archive").stdout, dueline("redrive", "archive").stdout
+    assert dueline("dead", "archive", "--delete", "--yes").returncode == 0
+    assert as_shown(paused) == as_shown(f"$ dueline queues emails\n{queue}".replace("archive", "emails"))
+    printed = f"$ dueline dead invoices\n{letters}$ dueline redrive invoices\n{redrive}"
+    assert as_shown(dead) == as_shown(printed.replace("archive", "invoices"))

@@ -8,6 +8,7 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -520,4 +521,5 @@ def test_page_shows_tests_that_pass(tmp_path, page, number):
 def files_of(page):
     """Return the files that a page shows, by name; what else it shows in Python has no title."""
     text = (ROOT / "docs" / f"{page}.md").read_text()
-    return dict(re.findall(r'^```python title="(\S+)"\n(.*?)^```', text, re.DOTALL | re.MULTILINE))
+    shown = re.findall(r'^( *)```python title="(\S+)"\n(.*?)^\1```', text, re.DOTALL | re.MULTILINE)
+    return {name: dedent(code) for _, name, code in shown}
