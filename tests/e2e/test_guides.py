@@ -285,7 +285,7 @@ def test_page_has_what_missing_rights_print(dueline: Dueline, emulator: Emulator
 
 def as_shown(text: str) -> list[str]:
     """Return the lines of an output without what differs each time, and the width of its columns."""
-    text = re.sub(r"[a-z]+\.\d\.[dt]\.\d+\.[0-9a-f-]+", "ID", text)
+    text = re.sub(r"[a-z]+\.\d\.[dt]\.\d+\.[0-9a-f…-]+", "ID", text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \([^)]+\)", "TIME", text)
     text = re.sub(r"last tick .*", "last tick", text)
     return [" ".join(line.split()) for line in text.splitlines()]
@@ -307,8 +307,8 @@ def test_outputs_look_as_on_the_page(dueline: Dueline, client: Client) -> None:
         client.resume("archive")
     with working(worker):
         assert wait_until(lambda: client.queue("archive").dead == 1)
-    letters, redrive = dueline("dead", "archive").stdout, dueline("redrive", "archive").stdout
+    dead_letters, redrive = dueline("dead", "archive").stdout, dueline("redrive", "archive").stdout
     assert dueline("dead", "archive", "--delete", "--yes").returncode == 0
     assert as_shown(paused) == as_shown(f"$ dueline queues emails\n{queue}".replace("archive", "emails"))
-    printed = f"$ dueline dead invoices\n{letters}$ dueline redrive invoices\n{redrive}"
+    printed = f"$ dueline dead invoices\n{dead_letters}$ dueline redrive invoices\n{redrive}"
     assert as_shown(dead) == as_shown(printed.replace("archive", "invoices"))
