@@ -6,6 +6,7 @@ import re
 import signal
 import sqlite3
 import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -312,3 +313,38 @@ def test_outputs_look_as_on_the_page(dueline: Dueline, client: Client) -> None:
     assert as_shown(paused) == as_shown(f"$ dueline queues emails\n{queue}".replace("archive", "emails"))
     printed = f"$ dueline dead invoices\n{dead_letters}$ dueline redrive invoices\n{redrive}"
     assert as_shown(dead) == as_shown(printed.replace("archive", "invoices"))
+
+
+# docs/django.md
+
+
+def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> None:
+    """By its command and from the shell, each a process."""
+    shown = files_of("django") | {f"shop/{folder}__init__.py": "" for folder in ("", "management/", "migrations/")}
+    shown |= {"shop/management/commands/__init__.py": ""}
+    for name, text in shown.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text.replace('"emails"', '"reminders"'))
+    with (tmp_path / "settings.py").open("a") as settings:
+        settings.write('DUELINE_NAME = "e2e"\nEMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"\n')
+    path = f"{DOCS.parent}:{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    env = os.environ | {"PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "settings"}
+
+    def done(*args: str) -> None:
+        subprocess.run([sys.executable, *args], cwd=tmp_path, env=env, check=True, timeout=HANG_SECONDS)
+
+    for command in ("makemigrations shop", "migrate"):
+        done("-m", "django", *command.split())
+    for number, worker in enumerate(("django work", "dueline worker shop.main:worker"), start=1):
+        key, address = f"remind-{number}", f"ann{number}@example.com"
+        done("-c", f"import shop.main, shop.jobs as jobs; jobs.place_order({address!r})")
+        client.run_now(queue="reminders", key=key)
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        with subprocess.Popen([sys.executable, "-m", *worker.split()], cwd=tmp_path, env=env, **pipes) as running:
+            try:
+                assert wait_until(lambda key=key: client.get(queue="reminders", key=key).state is State.SUCCEEDED)
+                running.terminate()
+                output = running.communicate(timeout=HANG_SECONDS)[0]
+            finally:
+                running.kill()
+        assert (running.returncode, f"To: {address}" in output) == (0, True), output
