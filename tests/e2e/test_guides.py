@@ -1,0 +1,350 @@
+"""What the guides of docs/ show works on a deployment, and what is killed there loses nothing and repeats nothing."""
+
+import asyncio
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from dueline import Client, Discard, ReceivedJob, State, Worker
+from dueline.config.names import Names
+from local.emulator import ACCOUNT, Emulator
+from tests.e2e.ready import typed_in
+from tests.e2e.users import key_of
+from tests.e2e.working import working
+from tests.waiting import HANG_SECONDS, PATIENT, wait_until
+
+DOCS = Path(__file__).parents[2] / "docs"
+NAMES = Names("e2e")
+pytestmark = pytest.mark.usefixtures("credentials")
+
+
+def files_of(page: str) -> dict[str, str]:
+    text = (DOCS / f"{page}.md").read_text()
+    return dict(re.findall(r'^```python title="(\S+)"\n(.*?)^```', text, re.DOTALL | re.MULTILINE))
+
+
+def module_of(page: str, file: str) -> SimpleNamespace:
+    """Run a file of a page in the deployment of the tests; return its names."""
+    names: dict[str, Any] = {"__name__": file}
+    exec(files_of(page)[file].replace(".connect()", '.connect("e2e")'), names)
+    return SimpleNamespace(**names)
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client.connect("e2e", patience=PATIENT)
+
+
+# docs/outbox.md
+
+
+class Killed:
+    """Kills its process at the step of that number: each statement of a database, and each call of a client, is one."""
+
+    def __init__(self, client: Client, *, at: int | None) -> None:
+        self._client, self._steps, self._at = client, count(), at
+
+    def step(self, *_: object) -> None:
+        if next(self._steps) == self._at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def __getattr__(self, name: str) -> Any:
+        self.step()
+        return getattr(self._client, name)
+
+
+def run_relay(orders: SimpleNamespace, path: Path, client: Client, *, killed_at: int | None) -> int:
+    """Run the relay in a fork; return its exit code, negative for a signal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            database, killed = sqlite3.connect(path), Killed(client, at=killed_at)
+            database.set_trace_callback(killed.step)
+            orders.relay(database, killed)
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_killed_relay_loses_and_repeats_nothing(client: Client, tmp_path: Path) -> None:
+    """After the death at each step, the next run leaves one job for an order that stays, none for one that does not."""
+    orders, path = module_of("outbox", "orders.py"), tmp_path / "orders.db"
+    database = orders.open_database(path)
+    began, kept = datetime.now(UTC), []
+    for step in count():
+        kept.append(orders.place_order(database, "ann@example.com"))
+        orders.withdraw_order(database, orders.place_order(database, "bob@example.com"))
+        code = run_relay(orders, path, client, killed_at=step)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        assert run_relay(orders, path, client, killed_at=None) == 0
+    assert step > 10
+    assert database.execute("SELECT * FROM outbox").fetchall() == []
+    there = [job.key for job in client.jobs("emails", start=began + timedelta(days=3)) if "order-" in (job.key or "")]
+    assert sorted(there) == sorted(f"order-{order}" for order in kept)
+    assert {client.cancel(queue="emails", key=key) for key in there if key} == {State.CANCELLED}
+
+
+# docs/fastapi.md
+
+
+def test_fastapi_service_starts_and_schedules(client: Client) -> None:
+    app = module_of("fastapi", "api.py").app
+    reminder = {"email": "ann@example.com", "at": (datetime.now(UTC) + timedelta(days=1)).isoformat()}
+
+    async def serve() -> tuple[int, State, str]:
+        transport = httpx.ASGITransport(app=app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://a") as http,
+        ):
+            scheduled = await http.put("/carts/7/reminder", json=reminder)
+            state = client.get(queue="emails", key="cart-7").state
+            return scheduled.status_code, state, (await http.delete("/carts/7/reminder")).json()["state"]
+
+    assert asyncio.run(serve()) == (202, State.SCHEDULED, "cancelled")
+
+
+# docs/from-eventbridge-scheduler.md
+
+AT = "at(2031-05-04T09:00:00)"
+EXPRESSIONS = {
+    "one-time": AT,
+    "past": "at(2020-05-04T09:00:00)",
+    "rate": "rate(5 minutes)",
+    "weekdays": "cron(0 9 ? * 2-6 *)",
+    "second-monday": "cron(0/30 9 ? * 2#2 *)",
+    "of-2031": "cron(0 9 1 * ? 2031)",
+    "nearest-weekday": "cron(0 9 1W * ? *)",
+    "text": AT,
+    "context": AT,
+}
+INPUTS = {"text": "no JSON", "context": '{"at": "<aws.scheduler.scheduled-time>"}'}
+
+
+@pytest.fixture
+def group(emulator: Emulator) -> Iterator[str]:
+    """A group of EventBridge Scheduler that calls a queue of others."""
+    scheduler, target = emulator.client("scheduler"), {"Arn": f"arn:aws:sqs:us-east-1:{ACCOUNT}:old"}
+    target["RoleArn"] = f"arn:aws:iam::{ACCOUNT}:role/old"
+    scheduler.create_schedule_group(Name="old")
+    for name, expression in EXPRESSIONS.items():
+        window: dict[str, Any] = (
+            {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 2} if name == "rate" else {"Mode": "OFF"}
+        )
+        scheduler.create_schedule(
+            GroupName="old",
+            Name=name,
+            ScheduleExpression=expression,
+            ScheduleExpressionTimezone="Europe/Berlin",
+            StartDate=datetime(2031, 1, 1, tzinfo=UTC),
+            FlexibleTimeWindow=window,
+            Target=target | {"Input": INPUTS.get(name, '{"to": "ann"}')},
+        )
+    yield "old"
+    for name in EXPRESSIONS:
+        scheduler.delete_schedule(GroupName="old", Name=name)
+    scheduler.delete_schedule_group(Name="old")
+
+
+def states(emulator: Emulator, group: str) -> dict[str, str]:
+    schedules = emulator.client("scheduler").list_schedules(GroupName=group)["Schedules"]
+    return {each["Name"]: each["State"] for each in schedules}
+
+
+def test_group_is_moved(client: Client, emulator: Emulator, group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    move, schedules = module_of("from-eventbridge-scheduler", "move.py").main, client.schedules("archive")
+    move(group, "archive")
+    assert set(states(emulator, group).values()) == {"ENABLED"}
+    assert list(schedules.list()) == []
+    capsys.readouterr()
+    move(group, "archive", "--apply")
+    by_hand = re.findall(r"^(\S+): left", capsys.readouterr().out, re.MULTILINE)
+    assert sorted(by_hand) == ["context", "nearest-weekday", "of-2031", "past", "text"]
+    assert states(emulator, group) == {name: "ENABLED" if name in by_hand else "DISABLED" for name in EXPRESSIONS}
+    assert {each.name: (each.cron, each.every) for each in schedules.list()} == {
+        "rate": (None, timedelta(minutes=5)),
+        "second-monday": ("0/30 9 * * 1#2", None),
+        "weekdays": ("0 9 * * 1-5", None),
+    }
+    assert schedules.get("weekdays").next[0].local.isoformat() == "2031-01-01T09:00:00+01:00"
+    assert schedules.get("rate").jitter == timedelta(minutes=2)
+
+
+def test_group_is_moved_again_after_a_crash(client: Client, emulator: Emulator, group: str) -> None:
+    """Before the old schedules were disabled, that is: they are enabled still."""
+    move, schedules, scheduler = (
+        module_of("from-eventbridge-scheduler", "move.py").main,
+        client.schedules("archive"),
+        emulator.client("scheduler"),
+    )
+    move(group, "archive", "--apply")
+    first = client.get(queue="archive", key="one-time"), [each.etag for each in schedules.list()]
+    for name, state in states(emulator, group).items():
+        if state == "DISABLED":
+            old = scheduler.get_schedule(GroupName=group, Name=name)
+            fields = ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target", "StartDate")
+            zone = {"ScheduleExpressionTimezone": "Europe/Berlin"}
+            scheduler.update_schedule(**{field: old[field] for field in fields}, **zone, State="ENABLED")
+    move(group, "archive", "--apply")
+    assert (client.get(queue="archive", key="one-time"), [each.etag for each in schedules.list()]) == first
+    assert first[0].due.isoformat() == "2031-05-04T07:00:00+00:00"
+    assert client.get(queue="archive", key="one-time", payload=True).payload == {"to": "ann"}
+    client.cancel(queue="archive", key="one-time")
+    for each in list(schedules.list()):
+        schedules.delete(each.name)
+
+
+# docs/troubleshooting.md
+
+TROUBLE = (DOCS / "troubleshooting.md").read_text()
+MESSAGES = re.findall(r"`([^`]*…|NoRegion[^`]*|finding queue[^`]*|the module[^`]*)`", TROUBLE)
+NO_KEY = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_EC2_METADATA_DISABLED": "true"}
+NO_REGION: dict[str, str | None] = {"AWS_DEFAULT_REGION": None}
+NOBODY_LISTENS = "http://127.0.0.1:9"
+Dueline = Callable[..., subprocess.CompletedProcess[str]]
+WORKER = 'import dueline\nworker = dueline.Worker("e2e")\n@worker.job("{}")\ndef send(job): ...\n'
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("commands")
+    with typed_in(folder):
+        yield folder
+
+
+@pytest.fixture
+def dueline(commands: Path, tmp_path: Path) -> Dueline:
+    """Runs the command in a folder with workers, with a changed environment."""
+    for module, queue in {"shop": "emails", "wrong": "emial"}.items():
+        (tmp_path / f"{module}.py").write_text(WORKER.format(queue))
+
+    def run(*args: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+        env = os.environ | {"HOME": str(tmp_path), "COLUMNS": "200"} | changes
+        command = [str(commands / "dueline"), *args]
+        env = {name: value for name, value in env.items() if value is not None}
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=HANG_SECONDS)
+
+    return run
+
+
+def is_of_the_page(printed: str) -> bool:
+    """Return whether the page has a message, with … for what varies."""
+    said = printed.replace("nothing", "shop").replace("deployment e2e", "deployment dueline")
+    patterns = [re.escape(each).replace("…", ".*") for each in MESSAGES]
+    return any(re.fullmatch(pattern, said, re.DOTALL) for pattern in patterns)
+
+
+@pytest.mark.parametrize(
+    ("args", "changes", "code"),
+    [
+        ("queues", NO_REGION, 3),
+        ("worker shop:worker", NO_REGION, 1),
+        ("queues", NO_KEY, 5),
+        ("worker shop:worker", NO_KEY, 5),
+        ("--name shop queues", {"DUELINE_NAME": None}, 3),
+        ("--name shop queues", {"DUELINE_URL": NOBODY_LISTENS}, 2),
+        ("queues", {"DUELINE_URL": NOBODY_LISTENS}, 1),
+        ("queues", {"AWS_ENDPOINT_URL": NOBODY_LISTENS}, 1),
+        ("worker wrong:worker", {}, 3),
+        ("worker nothing:worker", {}, 2),
+        ("worker shop:wroker", {}, 2),
+    ],
+)
+def test_page_has_what_failures_to_connect_print(
+    dueline: Dueline, args: str, changes: dict[str, str | None], code: int
+) -> None:
+    done = dueline(*args.split(), **changes)
+    printed = done.stderr.removeprefix("dueline: ").strip()
+    assert (done.returncode, is_of_the_page(printed)) == (code, True), printed
+
+
+def test_page_has_what_missing_rights_print(dueline: Dueline, emulator: Emulator) -> None:
+    id, secret = key_of("no-worker", NAMES.policy("emails", "producer"), emulator)
+    done = dueline("worker", "shop:worker", AWS_ACCESS_KEY_ID=id, AWS_SECRET_ACCESS_KEY=secret)
+    printed = done.stderr.removeprefix("dueline: ").strip()
+    assert (done.returncode, is_of_the_page(printed)) == (5, True), printed
+
+
+def as_shown(text: str) -> list[str]:
+    """Return the lines of an output without what differs each time, and the width of its columns."""
+    text = re.sub(r"[a-z]+\.\d\.[dt]\.\d+\.[0-9a-f…-]+", "ID", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \([^)]+\)", "TIME", text)
+    text = re.sub(r"last tick .*", "last tick", text)
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_outputs_look_as_on_the_page(dueline: Dueline, client: Client) -> None:
+    worker, (paused, dead) = Worker("e2e"), re.findall(r"```console\n(.*?)```", TROUBLE, re.DOTALL)
+
+    @worker.job("archive")
+    def send(job: ReceivedJob) -> None:
+        raise Discard("no address")
+
+    client.pause("archive")
+    client.schedule("archive", {"to": "ann"})
+    try:
+        assert wait_until(lambda: client.queue("archive").depth.waiting == 1)
+        queue = dueline("queues", "archive").stdout
+    finally:
+        client.resume("archive")
+    with working(worker):
+        assert wait_until(lambda: client.queue("archive").dead == 1)
+    dead_letters, redrive = dueline("dead", "archive").stdout, dueline("redrive", "archive").stdout
+    assert dueline("dead", "archive", "--delete", "--yes").returncode == 0
+    assert as_shown(paused) == as_shown(f"$ dueline queues emails\n{queue}".replace("archive", "emails"))
+    printed = f"$ dueline dead invoices\n{dead_letters}$ dueline redrive invoices\n{redrive}"
+    assert as_shown(dead) == as_shown(printed.replace("archive", "invoices"))
+
+
+# docs/django.md
+
+
+def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> None:
+    """By its command and from the shell, each a process."""
+    shown = files_of("django") | {f"shop/{folder}__init__.py": "" for folder in ("", "management/", "migrations/")}
+    shown |= {"shop/management/commands/__init__.py": ""}
+    for name, text in shown.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text.replace('"emails"', '"reminders"'))
+    with (tmp_path / "settings.py").open("a") as settings:
+        settings.write('DUELINE_NAME = "e2e"\nEMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"\n')
+    path = f"{DOCS.parent}:{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    env = os.environ | {"PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "settings"}
+
+    def done(*args: str) -> None:
+        subprocess.run([sys.executable, *args], cwd=tmp_path, env=env, check=True, timeout=HANG_SECONDS)
+
+    for command in ("makemigrations shop", "migrate"):
+        done("-m", "django", *command.split())
+    for number, worker in enumerate(("django work", "dueline worker shop.main:worker"), start=1):
+        key, address = f"remind-{number}", f"ann{number}@example.com"
+        done("-c", f"import shop.main, shop.jobs as jobs; jobs.place_order({address!r})")
+        client.run_now(queue="reminders", key=key)
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        with subprocess.Popen([sys.executable, "-m", *worker.split()], cwd=tmp_path, env=env, **pipes) as running:
+            try:
+                assert wait_until(lambda key=key: client.get(queue="reminders", key=key).state is State.SUCCEEDED)
+                running.terminate()
+                output = running.communicate(timeout=HANG_SECONDS)[0]
+            finally:
+                running.kill()
+        assert (running.returncode, f"To: {address}" in output) == (0, True), output
