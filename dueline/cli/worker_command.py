@@ -15,6 +15,7 @@ from dueline.worker.worker import GRACE_SECONDS, Worker, set_supervisor
 
 
 def worker(
+    context: typer.Context,
     target: Annotated[
         str,
         typer.Argument(metavar="MODULE:NAME", show_default=False, help="The Worker, in a module that can be imported."),
@@ -39,6 +40,7 @@ def worker(
 
     The Worker names its deployment. Several processes stop together, report together, and are restarted when they die.
     """
+    _refuse_options_of_clients(context)
     with missing_extras_named():
         from dueline.worker.log import write_as
     write_as(log)
@@ -57,6 +59,16 @@ def worker(
         worker.run(concurrency=concurrency, port=port, grace=grace, queues=queue or None)
     except ValueError as error:
         raise error if isinstance(error, DuelineError) else typer.BadParameter(_with_notes(error)) from None
+
+
+def _refuse_options_of_clients(context: typer.Context) -> None:
+    """Raise typer.BadParameter where an option before the command says which deployment a client is to connect to."""
+    main = context.parent or context
+    for name in ("name", "url", "transport", "profile", "region"):
+        source = main.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            instead = "the Worker names its deployment, AWS_PROFILE the profile and AWS_REGION the region"
+            raise typer.BadParameter(f"--{name} is {main.params[name]!r}, which says nothing to a worker: {instead}")
 
 
 def _label_process(link: SupervisorLink) -> None:

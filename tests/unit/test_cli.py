@@ -166,6 +166,14 @@ def test_worker_logs_in_the_form_of_its_option(options, is_text):
         log.write_as("json")
 
 
+@pytest.mark.parametrize("option", ["name", "url", "transport", "profile", "region"])
+def test_worker_refuses_options_of_clients(option):
+    value = {"url": "https://api.example.com", "transport": "http"}.get(option, "other")
+    refused = typed(f"--{option}", value, "worker", "theirs:worker")
+    assert refused.exit_code == 2
+    assert f"--{option} is '{value}'" in refused.output
+
+
 def use_function(api_server, stack, monkeypatch):
     """Have the API's own function answer, forward_to_api memory."""
     api = stack.enter_context(import_api(monkeypatch, a_queue(), a_queue(name="invoices")))
@@ -185,7 +193,9 @@ def run_step(step, api_server, monkeypatch):
     api_server.requests.clear()
     api_server.queues_reply = None if "GET /queues" in step.requests else json_reply({"queues": []})
     api_server.script = [Reply(status=int(each[:3]), body=each[4:].encode()) for each in step.answers]
-    result = typed("--url", api_server.url, *args, stdin="".join(f"{line}\n" for line in step.stdin))
+    # A worker's deployment is in its code.
+    options = [] if args[0] == "worker" else ["--url", api_server.url]
+    result = typed(*options, *args, stdin="".join(f"{line}\n" for line in step.stdin))
     check(step.stderr, result.stderr.replace(api_server.url, "http://api"), step.command)
     check(step.stdout, result.stdout.replace(api_server.url, "http://api"), step.command)
     if step.requests:
