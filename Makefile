@@ -37,7 +37,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: audit lock release help setup run up down console deploy verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema golden clean
+.PHONY: audit lock release help setup run up down env console deploy verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema golden clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -52,6 +52,9 @@ up: $(READY) ## Deploy into a local AWS and stay up (TICK=aws: with AWS's own sc
 
 down: $(READY) ## End what `make up` started
 	@$(BIN)/python -m local down
+
+env: $(READY) ## Print what makes a shell speak to what is up: eval "$$(make -s env)"
+	@$(BIN)/python -m local env
 
 console: $(READY) ## Open the console of what is up, after `make up`: a page in the browser; OPTIONS=--read-only
 	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
