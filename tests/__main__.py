@@ -34,7 +34,8 @@ WORKER = ("tests/unit/worker", "tests/unit/test_worker.py")
 FOLDERS = sorted({str(each.parent.relative_to(ROOT)) for each in ROOT.glob("tests/unit/*/test_*.py")})
 APART = [f"--ignore={part}" for part in (*WORKER, *FOLDERS)]
 ROOMS = [part for part in FOLDERS if part not in WORKER]
-OWN = [f"tests/e2e/{part}" for part in ("console", "chaos", "runbooks", "test_local_run.py")]
+LOCAL = ("tests/e2e/test_local_run.py", "tests/e2e/test_tutorial.py")
+OWN = [*(f"tests/e2e/{part}" for part in ("console", "chaos", "runbooks")), *LOCAL]
 IGNORING = [f"--ignore={part}" for part in OWN]
 # The longest come first; those that wait, wait beside those that compute.
 PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -45,7 +46,7 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "worker": ((*PYTEST, *WORKER),),
     "unit": ((*PYTEST, "tests/unit", *APART),),
     "simulation": ((*COMPUTING, "tests/simulation"),),
-    "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
+    "local": ((*PYTEST, *LOCAL),),
     "contract": ((*PYTEST, "tests/contract"),),
     "rooms": ((*COMPUTING, *ROOMS, "dueline", "local", "--ignore=dueline/cdk"),),
     "template": ((*SYNTHESIZING, "tests/template", "dueline/cdk"),),
@@ -55,7 +56,7 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("nice", *PYTHON, "mypy"),
         ("nice", IMPORTS, "--no-logo", "--no-cache"),
     ),
-    "docs": (("nice", *PYTHON, "docs.build"),),
+    "docs": ((*COMPUTING, "tests/docs"),),
 }
 # What they deploy: parts that deploy the same, and all others too, have it synthesized by one process.
 DEPLOYED = {part: f"tests/{part}/queues.yaml" for part in ("acceptance", "e2e")}

@@ -1,12 +1,27 @@
 """What a newcomer types."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from local.template import ROOT
+from tests.waiting import HANG_SECONDS, wait_until
+
+BLOCK = re.compile(r"^```(?P<language>\w+)(?: title=\"(?P<title>.+?)\")?\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+# What stays in its terminal until Ctrl-C.
+STAYING = ("make up", "make console", "dueline worker")
+# The environment is made already, and a failed command leaves its mark.
+PROMPT = """
+make() { command make -o .venv/ready "$@"; }
+trap 'echo "this was refused: $BASH_COMMAND"' ERR
+"""
+DONE = "this was typed, and is done"
 
 
 def local(command: str, home: Path) -> "subprocess.Popen[str]":
@@ -21,3 +36,115 @@ def at_a_terminal() -> None:
     """Handle Ctrl-C and a closed terminal, also where the tests run in the background, which ignores them."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """A block of code on a page: in `sh` what to type, in `text` what is printed, else a file and its name."""
+
+    language: str
+    title: str
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the blocks of a page that have a language."""
+    return [Block(**match.groupdict(default="")) for match in BLOCK.finditer(page)]
+
+
+class Reader:
+    """Does what a page says, each terminal by its title, with a home of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._terminals: dict[str, Terminal] = {}
+
+    def follow(self, page: Iterable[Block], *, folder: str) -> None:
+        """Type what is to be typed, save the files in a folder of the home, and wait for what is to be printed."""
+        for block in page:
+            if block.language == "sh":
+                self.terminal(block.title).type(block.text)
+            elif block.language == "text":
+                self.terminal(block.title).expect(block.text)
+            else:
+                (self._home / folder / block.title).write_text(block.text)
+
+    def terminal(self, title: str) -> "Terminal":
+        if title not in self._terminals:
+            self._terminals[title] = Terminal(self._home, title)
+        return self._terminals[title]
+
+    def leave(self) -> None:
+        """Press Ctrl-C, and close the terminals."""
+        for terminal in self._terminals.values():
+            terminal.close()
+
+
+@contextmanager
+def reader(home: Path) -> Iterator[Reader]:
+    someone = Reader(home)
+    try:
+        yield someone
+    finally:
+        someone.leave()
+
+
+class Terminal:
+    """A shell in the clone."""
+
+    def __init__(self, home: Path, title: str) -> None:
+        self._log = home / f"{title}.log"
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DUELINE_"))}
+        # No browser opens, and the library is that of this clone, whichever one the environment was made in.
+        env |= {"HOME": str(home), "DUELINE_HOME": str(home), "BROWSER": "true", "PYTHONPATH": str(ROOT)}
+        with self._log.open("w") as log:
+            self._shell = subprocess.Popen(
+                ["/bin/bash"],
+                cwd=ROOT,
+                env=env | {"COLUMNS": "200"},
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+                preexec_fn=at_a_terminal,
+            )
+        self._read = 0
+        self._send(PROMPT)
+
+    @property
+    def output(self) -> str:
+        return self._log.read_text()
+
+    def type(self, commands: str) -> None:
+        """Type commands, and wait until they are done, but for what stays."""
+        is_staying = commands.splitlines()[-1].startswith(STAYING)
+        times = self.output.count(DONE)
+        self._send(commands if is_staying else f"{commands}echo {DONE}\n")
+        assert is_staying or wait_until(lambda: self.output.count(DONE) > times), self.output
+        assert "this was refused: " not in self.output, self.output
+
+    def expect(self, text: str) -> None:
+        """Wait until each line was printed, in this order, after what was expected before. An ellipsis is anything."""
+        for line in text.splitlines():
+            pattern = re.compile(".*".join(map(re.escape, line.split("…"))))
+            assert wait_until(lambda pattern=pattern: bool(pattern.search(self.output, self._read))), (
+                f"{line!r} is not in {self.output[self._read :]}"
+            )
+            self._read = pattern.search(self.output, self._read).end()  # type: ignore[union-attr]
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._shell.pid, signal.SIGINT)
+        assert self._shell.stdin is not None
+        self._shell.stdin.close()
+        try:
+            self._shell.wait(HANG_SECONDS)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(self._shell.pid, signal.SIGKILL)
+
+    def _send(self, typed: str) -> None:
+        assert self._shell.stdin is not None
+        self._shell.stdin.write(typed)
+        self._shell.stdin.flush()

@@ -11,8 +11,8 @@ import pytest
 from tests.house import ROOT, files, pages
 
 
-def test_readme_has_at_most_180_lines():
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 180
+def test_readme_has_at_most_150_lines():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
 
 def test_decisions_have_at_most_300_words():
