@@ -2,21 +2,26 @@
 
 Pages lie in the site as they lie in the repository, so that the same links hold in both. What a page links to is shown
 too: a source file as a page of code, a folder as a list of its files. What Zensical does not check is checked here:
-links to what is no page, and the navigation.
+links to what is no page, and the navigation. The search finds pages first, then the reference, and no sources.
 """
 
+import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SETTINGS = DOCS / "zensical.toml"
+THEME = DOCS / "theme"
+REFERENCE = "docs/reference.html"
 AROUND = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 # Served as they are; any other file that is no page is shown as code.
 ASSETS = {".json", ".png", ".svg"}
@@ -33,12 +38,43 @@ def main(folder: Path) -> int:
     for page in [*AROUND, *sorted(DOCS.rglob("*.md"))]:
         pages.add(page)
     shutil.copy(SETTINGS, folder)
-    problems = [*pages.broken, *navigation_problems(tomllib.loads(SETTINGS.read_text())["project"]["nav"], pages.all)]
+    shutil.copytree(THEME, folder / THEME.name)
+    nav = tomllib.loads(SETTINGS.read_text())["project"]["nav"]
+    problems = [*pages.broken, *navigation_problems(nav, pages.all)]
     for problem in problems:
         print(problem, file=sys.stderr)
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(folder / SETTINGS.name)]
     built = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    if built.returncode == 0:
+        _rank(folder / "site", nav)
     return 1 if problems else built.returncode
+
+
+def _rank(site: Path, nav: list[dict[str, object]]) -> None:
+    """Order the index of a site's search: of what matches a query alike, the first in it is shown first."""
+    index = json.loads((site / "search.json").read_text())
+    index["items"] = ranked(index["items"], pages=[page.replace(".md", ".html") for page in _leaves(nav)])
+    text = json.dumps(index)
+    (site / "search.json").write_text(text)
+    # For a site that is opened from the disk.
+    (site / "search.js").write_text(f"var __index = {text}")
+
+
+def ranked(items: list[dict[str, Any]], *, pages: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what the search knows in the navigation's order, then other pages, and the reference last.
+
+    Before the order counts how early a title has the query: the reference's are full names, such as
+    `dueline.Client.cancel`, so that a section "Cancel" is shown before.
+    """
+    order = {page: number for number, page in enumerate(pages) if page != REFERENCE} | {REFERENCE: math.inf}
+
+    def place(item: dict[str, Any]) -> float:
+        page, _, name = item["location"].partition("#")
+        if page == REFERENCE and name.startswith("dueline."):
+            item["title"] = name
+        return order.get(page, len(pages))
+
+    return sorted(items, key=place)
 
 
 class Pages:
@@ -60,9 +96,9 @@ class Pages:
             if path.suffix in ASSETS:
                 shutil.copy(source, target)
             elif path.suffix == ".md" or source.is_dir():
-                target.write_text(self._linked(_text_of(source), path=path, page=page))
+                target.write_text(_meta(source) + self._linked(_text_of(source), path=path, page=page))
             else:
-                target.write_text(_code_of(source))
+                target.write_text(_meta(source) + _code_of(source))
         return page
 
     def _linked(self, text: str, *, path: Path, page: Path) -> str:
@@ -105,6 +141,15 @@ def _page_of(path: Path) -> Path:
     if (ROOT / path).is_dir():
         return path / "index.md"
     return path if path.suffix in ASSETS | {".md"} else path.with_name(f"{path.name}.md")
+
+
+def _meta(source: Path) -> str:
+    """Return what the site is to know of a page: which file one edits, and that no search finds sources."""
+    path = source.relative_to(ROOT)
+    lines = [f"source: {path}"] if source.is_file() else []
+    if source.suffix != ".md" or path.parts[0] not in ("docs", path.name):
+        lines.append("search: {exclude: true}")
+    return "\n".join(["---", *lines, "---", "", ""])
 
 
 def _text_of(source: Path) -> str:

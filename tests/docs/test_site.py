@@ -1,0 +1,131 @@
+"""The site, as its readers see it: `docs.build` builds it, and a browser opens it."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from docs import build
+from tests.e2e.console.chromium import TELEPHONE, WIDE, chromium, prefer, resize, skip_without_chromium
+from tests.waiting import wait_until
+
+EDIT = "https://example.com/edit/main/"
+# What a newcomer types, and the page that should come first.
+QUERIES = {
+    "pytest": "docs/testing.html",
+    "unit test": "docs/testing.html",
+    "idempotency key": "docs/names.html",
+    "retry": "docs/worker.html",
+    "Django": "docs/django.html",
+    "cancel": "docs/tutorial.html",
+    "cron": "docs/schedules.html",
+    "cost": "docs/cost.html",
+    "IAM": "docs/roles.html",
+    "dead letter": "docs/worker.html",
+}
+SEARCH = "return [...document.querySelectorAll('div')].find((each) => each.shadowRoot)"
+# Code whose lines end out of sight. Drawings scroll: wrapped, they would be none.
+CUT = """
+    return [...document.querySelectorAll("pre > code")]
+        .filter((code) => code.scrollWidth > code.clientWidth + 1)
+        .filter((code) => !code.closest(".language-text") || getComputedStyle(code).overflowX !== "auto")
+        .map((code) => code.innerText);
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The site, with an address where pages are edited."""
+    folder = tmp_path_factory.mktemp("docs")
+    settings = folder / build.SETTINGS.name
+    settings.write_text(build.SETTINGS.read_text().replace('edit_url = ""', f'edit_url = "{EDIT}"'))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "SETTINGS", settings)
+        assert build.main(folder / "built") == 0, "a link or a page does not exist: see what was printed"
+    yield folder / "built" / "site"
+
+
+@pytest.fixture(scope="module")
+def url(site: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    skip_without_chromium()
+    with chromium() as driver:
+        yield driver
+
+
+def test_search_finds_no_sources(site: Path) -> None:
+    pages = set(re.findall(r'"location": "([^"#]+)', (site / "search.json").read_text()))
+    assert len(pages) > 60
+    assert {page for page in pages if not page.startswith("docs/") and "/" in page} == set()
+
+
+def test_search_works_from_the_disk(site: Path) -> None:
+    assert (site / "search.js").read_text() == f"var __index = {(site / 'search.json').read_text()}"
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_search_shows_what_a_newcomer_wants_first(query: str, browser: webdriver.Chrome, url: str, site: Path) -> None:
+    page = QUERIES[query]
+    if not (build.ROOT / page.replace(".html", ".md")).exists():
+        pytest.skip(f"{page} is not written yet")
+    assert first_result(query, browser, url) == page
+
+
+def first_result(query: str, browser: webdriver.Chrome, url: str) -> str:
+    """Type a query into the search of the first page, and return the page of the first result."""
+    browser.get(f"{url}index.html")
+    browser.find_element(By.CSS_SELECTOR, ".md-search__button").click()
+    search = browser.execute_script(SEARCH).shadow_root
+    search.find_element(By.CSS_SELECTOR, "input").send_keys(query)
+
+    def first() -> SplitResult:
+        return urlsplit(browser.execute_script("return arguments[0].querySelector('a[href]')?.href ?? ''", search))
+
+    # The results are those of what is typed so far.
+    assert wait_until(lambda: parse_qs(first().query).get("h") == [query]), first()
+    return first().path.removeprefix("/")
+
+
+def test_pages_link_to_where_their_file_is_edited(browser: webdriver.Chrome, url: str) -> None:
+    pages = {"index.html": "README.md", "docs/worker.html": "docs/worker.md", "docs/decisions/index.html": None}
+    for page, file in pages.items():
+        browser.get(f"{url}{page}")
+        links = [each.get_attribute("href") for each in browser.find_elements(By.CSS_SELECTOR, "a[rel=edit]")]
+        assert links == ([f"{EDIT}{file}"] if file else [])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_are_those_of_the_system(scheme: str, browser: webdriver.Chrome, url: str) -> None:
+    prefer(browser, scheme)
+    browser.get(f"{url}docs/worker.html")
+    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    lightness = [int(part) for part in re.findall(r"\d+", background)[:3]]
+    assert min(lightness) > 200 if scheme == "light" else max(lightness) < 60
+
+
+@pytest.mark.parametrize("size", [WIDE, TELEPHONE])
+@pytest.mark.parametrize("page", ["index", "docs/tutorial", "docs/cli", "docs/worker", "docs/http", "docs/queues"])
+def test_no_code_is_cut(page: str, size: tuple[int, int], browser: webdriver.Chrome, url: str) -> None:
+    browser.get(f"{url}{page}.html")
+    resize(browser, size)
+    assert browser.find_elements(By.CSS_SELECTOR, "pre > code")
+    assert browser.execute_script(CUT) == []
