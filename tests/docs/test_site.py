@@ -41,7 +41,7 @@ CUT = """
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, with an address where pages are edited."""
     folder = tmp_path_factory.mktemp("docs")
     settings = folder / build.SETTINGS.name
@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "SETTINGS", settings)
         assert build.main(folder / "built") == 0, "a link or a page does not exist: see what was printed"
-    yield folder / "built" / "site"
+    return folder / "built" / "site"
 
 
 @pytest.fixture(scope="module")
