@@ -173,7 +173,7 @@ def _headline(results: Results) -> str:
             f"${scheduler:.2f} with EventBridge Scheduler",
         ),
         ("a month without a job, one queue", f"${month:.1f}", "nothing with EventBridge Scheduler"),
-        ("lateness, median and 95th percentile", *_punctuality(results["lateness"].figures)),
+        ("lateness, median and p95", *_punctuality(results["lateness"].figures)),
     ]
     return "\n\n".join([table(("", "Dueline", "compare"), rows), _HOW])
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from local.emulator import free_port
 from local.template import ROOT
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -57,6 +58,7 @@ class Reader:
 
     def __init__(self, home: Path) -> None:
         self._home = home
+        self._port = str(free_port())
         self._terminals: dict[str, Terminal] = {}
 
     def follow(self, page: Iterable[Block], *, folder: str) -> None:
@@ -65,13 +67,13 @@ class Reader:
             if block.language == "sh":
                 self.terminal(block.title).type(block.text)
             elif block.language == "text":
-                self.terminal(block.title).expect(block.text)
+                self.terminal(block.title.removesuffix(" shows")).expect(block.text)
             else:
                 (self._home / folder / block.title).write_text(block.text)
 
     def terminal(self, title: str) -> "Terminal":
         if title not in self._terminals:
-            self._terminals[title] = Terminal(self._home, title)
+            self._terminals[title] = Terminal(self._home, title, port=self._port)
         return self._terminals[title]
 
     def leave(self) -> None:
@@ -92,16 +94,17 @@ def reader(home: Path) -> Iterator[Reader]:
 class Terminal:
     """A shell in the clone."""
 
-    def __init__(self, home: Path, title: str) -> None:
+    def __init__(self, home: Path, title: str, *, port: str) -> None:
         self._log = home / f"{title}.log"
         env = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DUELINE_"))}
         # No browser opens, and the library is that of this clone, whichever one the environment was made in.
         env |= {"HOME": str(home), "DUELINE_HOME": str(home), "BROWSER": "true", "PYTHONPATH": str(ROOT)}
+        env |= {"COLUMNS": "200", "DUELINE_PORT": port}
         with self._log.open("w") as log:
             self._shell = subprocess.Popen(
                 ["/bin/bash"],
                 cwd=ROOT,
-                env=env | {"COLUMNS": "200"},
+                env=env,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
