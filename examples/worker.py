@@ -20,7 +20,7 @@ def welcome(job: ReceivedJob) -> None:
 
 @worker.job("emails", kind="receipt", retry=Retries(attempts=8, first=1, factor=2, most=600))
 def receipt(job: ReceivedJob) -> None:
-    """Tried for some minutes, each time after twice as long."""
+    """Tried for two minutes, each time after twice as long, with jitter."""
     send(job, text="Thank you for your order.")
 
 

@@ -134,9 +134,10 @@ def test_ports_are_fixed_and_kept_with_the_jobs(home: Path, monkeypatch: pytest.
     monkeypatch.setattr(main, "is_free", lambda _: True)
     assert main._first_port(None) == 4566
     assert main._first_port(7000) == 7000
-    assert main._first_port(None) == 4566  # no jobs were kept
+    assert main._first_port(None) == 4566  # no jobs are kept
+    assert main._first_port(7000) == 7000
     (home / "STATE").mkdir()
-    assert main._first_port(None) == 4566
+    assert main._first_port(None) == 7000
 
 
 def test_other_port_than_the_kept_jobs_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
