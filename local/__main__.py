@@ -166,10 +166,10 @@ It is good for about {MOST_WAITING:,} waiting jobs a partition: the local AWS re
 Jobs are kept over a restart, in {HOME}. `make down` or Ctrl-C ends it."""
 
 
-def _first_port(wanted: int | None) -> int:
+def _first_port(chosen: int | None) -> int:
     """Return the first of the ports: that of the last run, because the queues' URLs in the kept state name it."""
     kept = int(PORT.read_text()) if STATE.exists() and PORT.exists() else None
-    port = wanted or kept or FIRST_PORT
+    port = chosen or kept or FIRST_PORT
     if kept not in (None, port):
         _fail(f"DUELINE_PORT is {port}, but the jobs in {HOME} are kept for {kept}: set that, or remove {HOME}")
     kept_too = f" and remove {HOME}, whose jobs are kept for this port" if kept else ""
