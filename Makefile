@@ -37,27 +37,27 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: audit lock release help setup run up down env console deploy verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema golden clean
+.PHONY: audit lock release help setup run up env down console deploy verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema golden clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 setup: $(READY) ## Make the virtual environment and install what is pinned in requirements.txt, checked by its hashes
 
-run: $(READY) ## Deploy into a local AWS, watch it deliver a handful of jobs, and stop
+run: $(READY) ## Deploy into a local AWS, watch a worker process a handful of jobs, and stop
 	@$(BIN)/python -m local run
 
-up: $(READY) ## Deploy into a local AWS and stay up (TICK=aws: with AWS's own schedule, once a minute)
+up: $(READY) ## Deploy into a local AWS and stay up (TICK=aws: with AWS's own schedule, once a minute; DUELINE_PORT=14566: at other ports)
 	@$(BIN)/python -m local up --tick $(TICK)
+
+env: $(READY) ## Print what makes a shell use what is up: eval "$$(make -s env)"
+	@$(BIN)/python -m local env
 
 down: $(READY) ## End what `make up` started
 	@$(BIN)/python -m local down
 
-env: $(READY) ## Print what makes a shell speak to what is up: eval "$$(make -s env)"
-	@$(BIN)/python -m local env
-
 console: $(READY) ## Open the console of what is up, after `make up`: a page in the browser; OPTIONS=--read-only
-	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
+	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console --port $$DUELINE_CONSOLE_PORT $(OPTIONS)
 
 deploy: $(READY) ## Deploy queues.yaml into your AWS account, if nothing stands against it, and put its schedules: QUEUES=sandbox.yaml, CONCURRENCY=8 stacks at once, FORCE=1
 	@$(BIN)/dueline preflight $(QUEUES) || [ $$? -eq 6 ] || [ -n "$(FORCE)" ]

@@ -16,7 +16,7 @@ from bench.harness import chunks
 from dueline.core.job import Job, Partition
 from dueline.core.message import BATCH_MESSAGES, Message
 from dueline.core.ports import Queue
-from local.demonstration import percentile
+from tests.acceptance.inbox import percentile
 from tests.builders import a_job
 
 PLAIN = ("mails", "hooks", "reports")

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Literal, NoReturn
@@ -15,9 +16,10 @@ import typer
 from rich.console import Console
 
 from dueline.config import ConfigurationError
-from local.demonstration import Demonstration, summary_of
+from dueline.config.deployment import load
+from local.demonstration import QUEUE, WORKER, Demonstration, summary_of
 from local.deploy import DeploymentError
-from local.emulator import Emulator, free_port, is_free
+from local.emulator import Emulator, is_free
 from local.endpoints import Endpoints
 from local.running import HOME, LOG, AlreadyUp, pid_file, pid_of, running
 from local.template import ROOT, SynthesisError
@@ -26,6 +28,10 @@ ENDPOINTS = HOME / "endpoints.json"
 PID = HOME / "up.pid"
 PORT = HOME / "port"
 STATE = HOME / "state"
+# The local AWS has this port, the API the next one, and the console the one after that.
+FIRST_PORT = 4566
+# A Query of the emulator takes 0.3 s then, and longer with each job; one of DynamoDB does not.
+MOST_WAITING = 10_000
 # Only a hang takes so long: the emulator has its own time to write its state.
 _STOP_SECONDS = 300
 
@@ -34,33 +40,41 @@ console = Console()
 
 Queues = Annotated[Path, typer.Option(help="The deployment's settings and queues.", exists=True, dir_okay=False)]
 Tick = Annotated[Literal["fast", "aws"], typer.Option(help="Fire ticks every 2 seconds, or once a minute as AWS does.")]
+Port = Annotated[
+    int | None, typer.Option(envvar="DUELINE_PORT", min=1024, max=65533, help="The first of three free ports.")
+]
 
 
 @app.command()
 def run(queues: Queues = ROOT / "queues.yaml") -> None:
-    """Deploy Dueline into a local AWS, watch it deliver a handful of jobs, and stop.
+    """Deploy Dueline into a local AWS, watch a worker process a handful of jobs, and stop.
 
-    Exits 0 only if no job was lost, early, or delivered after it was cancelled.
+    Exits 0 only if no job was lost, early, started after it was cancelled, or ended in another way than it should.
     """
-    with _plain_errors(), running(queues, emulator=Emulator(log=LOG), step=_step) as deployment:
-        demonstration = Demonstration(deployment, say=_print)
-        demonstration.play()
-        summary = summary_of(demonstration.jobs)
-        _print(str(summary))
+    with _plain_errors():
+        if QUEUE not in load(queues).queues:
+            _fail(f"{queues} has no queue {QUEUE!r}, which {WORKER} processes: `make up` starts any deployment")
+        with running(queues, emulator=Emulator(log=LOG), step=_step) as deployment:
+            demonstration = Demonstration(deployment, say=_print)
+            demonstration.play()
+        summary, is_good = summary_of(list(demonstration.jobs.values()))
+        _print(summary)
         for fault in deployment.tick_faults:
             console.print(f"a tick failed: {fault}", style="red")
-    raise typer.Exit(0 if summary.is_good else 1)
+    raise typer.Exit(0 if is_good else 1)
 
 
 @app.command()
-def up(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast") -> None:
+def up(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast", port: Port = None) -> None:
     """Deploy Dueline into a local AWS and stay up until Ctrl-C or `down`. State survives a restart."""
     with _plain_errors(), pid_file(PID):
-        emulator = Emulator(log=LOG, state=STATE, port=_same_port())
-        with running(queues, emulator=emulator, step=_step, real_schedule=tick == "aws") as deployment:
-            deployment.endpoints.write(ENDPOINTS)
+        port = _first_port(port)
+        emulator, is_aws = Emulator(log=LOG, state=STATE, port=port), tick == "aws"
+        with running(queues, emulator=emulator, step=_step, real_schedule=is_aws, api_port=port + 1) as deployment:
+            endpoints = replace(deployment.endpoints, console_port=port + 2)
+            endpoints.write(ENDPOINTS)
             try:
-                _print(_addresses(deployment.endpoints))
+                _print(_next_steps(endpoints))
                 with suppress(KeyboardInterrupt):
                     while PID.exists():
                         time.sleep(0.1)
@@ -88,13 +102,15 @@ def down() -> None:
 
 @app.command()
 def env() -> None:
-    """Print what makes a shell speak to what is up: eval "$(python -m local env)"."""
+    """Print what makes a shell use what is up, and this project's programs: eval "$(make -s env)"."""
     try:
         endpoints = Endpoints.read(ENDPOINTS)
     except FileNotFoundError:
         _fail("it is not up: `make up` starts it")
     for name, value in endpoints.to_env().items():
         print(f"export {name}={shlex.quote(value)}")
+    print("unset AWS_PROFILE AWS_SESSION_TOKEN")
+    print(f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"')
 
 
 @contextmanager
@@ -133,22 +149,34 @@ def _step(what: str) -> Iterator[None]:
 
 
 def _print(line: str) -> None:
-    console.print(line, highlight=False, soft_wrap=True)
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _addresses(endpoints: Endpoints) -> str:
-    return (
-        f"up: {endpoints.api}\nits docs: {endpoints.docs}\nall endpoints: {ENDPOINTS}\n"
-        "its console: make console\n"
-        'for `dueline` and boto3: eval "$(.venv/bin/python -m local env)"\nCtrl-C or `make down` ends it'
-    )
+def _next_steps(endpoints: Endpoints) -> str:
+    return f"""up: the API {endpoints.api}, its documentation {endpoints.docs}, the local AWS {endpoints.aws}
+
+In another shell:
+    eval "$(make -s env)"                    # in each shell, once
+    dueline worker {WORKER}    # a worker; then, in a third shell:
+    dueline schedule emails '{{"to": "ann"}}' --kind welcome --delay 30s
+    dueline queues
+    make console                             # http://127.0.0.1:{endpoints.console_port}
+
+It is good for about {MOST_WAITING:,} waiting jobs a partition: the local AWS reads more slowly the more there are.
+Jobs are kept over a restart, in {HOME}. `make down` or Ctrl-C ends it."""
 
 
-def _same_port() -> int:
-    """Return the port of the last run, because the queues' URLs in the kept state name it, or a new one."""
-    port = int(PORT.read_text()) if PORT.exists() else free_port()
-    if not is_free(port):
-        _fail(f"port {port} is taken, and the state in {STATE} names it: end what listens there, or remove {HOME}")
+def _first_port(chosen: int | None) -> int:
+    """Return the first of the ports: that of the last run, because the queues' URLs in the kept state name it."""
+    kept = int(PORT.read_text()) if STATE.exists() and PORT.exists() else None
+    port = chosen or kept or FIRST_PORT
+    if kept not in (None, port):
+        _fail(f"DUELINE_PORT is {port}, but the jobs in {HOME} are kept for {kept}: set that, or remove {HOME}")
+    kept_too = f" and remove {HOME}, whose jobs are kept for this port" if kept else ""
+    for number, whose in ((port, "the local AWS"), (port + 1, "the API")):
+        if not is_free(number):
+            example = f"make up DUELINE_PORT={FIRST_PORT + 10_000}{kept_too}"
+            _fail(f"port {number}, of {whose}, is in use: end what listens there, or set three free ports: {example}")
     HOME.mkdir(exist_ok=True)
     PORT.write_text(str(port))
     return port

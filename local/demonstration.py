@@ -1,238 +1,195 @@
-"""The demonstration: schedule a handful of jobs over HTTP, take two back, and watch the others land."""
+"""The demonstration: schedule a handful of jobs, let examples/worker.py process them, and check how each ends."""
 
-import math
+import json
+import os
+import statistics
+import subprocess
+import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from queue import SimpleQueue
 from typing import Any
 
-import httpx
-
+from dueline import Client, State
 from dueline.core import instant
-from local.emulator import Emulator
+from local.deploy import DeploymentError
 from local.running import Running
+from local.template import ROOT
 
-_LONG_POLL_SECONDS = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Landed:
-    """A job that a consumer received, with its message group and its run of a schedule, if it has one."""
-
-    id: str
-    payload: str
-    due: datetime
-    at: datetime
-    group: str | None = None
-    run: str | None = None
-
-    @property
-    def lateness(self) -> float:
-        """Seconds from due to received."""
-        return (self.at - self.due).total_seconds()
-
-
-@contextmanager
-def consuming(emulator: Emulator, url: str, on_job: Callable[[Landed], None]) -> Iterator[None]:
-    """Receive and delete the messages of a queue in a thread, handing each to `on_job`, until the context ends."""
-    stop = threading.Event()
-    thread = threading.Thread(target=_consume, args=(emulator, url, on_job, stop), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-def _consume(emulator: Emulator, url: str, on_job: Callable[[Landed], None], stop: threading.Event) -> None:
-    sqs = emulator.client("sqs")
-    while not stop.is_set():
-        answer = sqs.receive_message(
-            QueueUrl=url,
-            MaxNumberOfMessages=10,
-            WaitTimeSeconds=_LONG_POLL_SECONDS,
-            MessageAttributeNames=["All"],
-            MessageSystemAttributeNames=["MessageGroupId"],
-        )
-        at = datetime.now(UTC)
-        for message in answer.get("Messages", []):
-            attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
-            due = datetime.fromisoformat(attributes["dueline-due"])
-            group = message.get("Attributes", {}).get("MessageGroupId")
-            run = attributes.get("dueline-schedule")
-            on_job(Landed(id=attributes["dueline-id"], payload=message["Body"], due=due, at=at, group=group, run=run))
-            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-
-
+QUEUE, SCHEDULE = "emails", "digest"
+WORKER = "examples.worker:worker"
 GRACE_SECONDS = 60.0
 REPEAT_SECONDS = 1.5
+SUCCEEDED, RETRIED, FAILED = "succeeded", "retried", "failed"
 
 
 @dataclass(kw_only=True, slots=True)
-class Scheduled:
-    """A job of the demonstration, and where it landed."""
+class Shown:
+    """A job of the demonstration: how it is to end, by which outcomes; its starts and outcomes so far."""
 
     what: str
-    queue: str
-    id: str
     due: datetime
-    route: str
-    cancelled: bool = False
-    landed: list[Landed] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        return f"{self.queue:<10} {self.what:<24} {self.route:<7}"
+    expected: tuple[str, ...] = (SUCCEEDED,)
+    starts: list[datetime] = field(default_factory=list)
+    outcomes: list[str] = field(default_factory=list)
+    is_cancelled: bool = False
 
     @property
-    def is_lost(self) -> bool:
-        return not self.cancelled and not self.landed
+    def lateness(self) -> float:
+        """Seconds from due to its first start, negative if that was early."""
+        return (self.starts[0] - self.due).total_seconds()
 
-    @property
-    def is_early(self) -> bool:
-        return any(landed.lateness < 0 for landed in self.landed)
-
-    @property
-    def came_after_cancel(self) -> bool:
-        return self.cancelled and bool(self.landed)
-
-
-def planned_jobs(queues: Sequence[str], *, horizon: float) -> list[tuple[str, str, float, bool]]:
-    """Return the jobs to show: what each is, its queue, its delay in seconds, and whether it is to be cancelled.
-
-    Both routes, two queues (the same one twice where there is but one), and two cancels.
-    """
-    one, two = queues[0], queues[min(1, len(queues) - 1)]
-    return [
-        ("now", one, 0, False),
-        ("in 3 s", two, 3, False),
-        ("in 6 s", one, 6, False),
-        ("by the table", one, horizon + 2, False),
-        ("by the table", two, horizon + 3.5, False),
-        ("by the table, cancelled", two, horizon + 4, True),
-        ("in 90 days, cancelled", one, 90 * 86_400, True),
-    ]
+    def faults(self) -> dict[str, bool]:
+        """Return each fault, and whether the job has it. A repeat after its end is none: delivery is at least once."""
+        has_succeeded = SUCCEEDED in self.outcomes
+        return {
+            "lost": SUCCEEDED in self.expected and not has_succeeded,
+            "early": any(start < self.due for start in self.starts),
+            "started after a cancel": self.is_cancelled and bool(self.starts),
+            "unexpected": has_succeeded and tuple(self.outcomes[: len(self.expected)]) != self.expected,
+        }
 
 
 class Demonstration:
-    """Schedules jobs in a running deployment and follows them; `say` gets a line for each event."""
+    """Schedules jobs in a running deployment, and follows them in the worker's log; `say` gets each line to show."""
 
     def __init__(self, run: Running, *, say: Callable[[str], None]) -> None:
-        self.jobs: list[Scheduled] = []
+        self.jobs: dict[str, Shown] = {}
         self._run, self._say = run, say
-        self._http = httpx.Client(base_url=run.endpoints.api, timeout=300)
-        self._lock = threading.Lock()
-        # By the jobs' ids: one may land before it is known that it is scheduled.
-        self._landed: dict[str, list[Landed]] = defaultdict(list)
-        self._reported: set[Landed] = set()
+        self._env = {**os.environ, **run.endpoints.to_env()}
+        self._client = Client.connect(run.endpoints.name, url=run.endpoints.api)
+        self._log = SimpleQueue[dict[str, Any]]()
+        self._works = False
 
     def play(self) -> None:
-        """Schedule, cancel, and wait until every job that should land has landed, or is given up as lost."""
-        with ExitStack() as stack:
-            stack.enter_context(self._http)
-            for url in self._run.endpoints.queues.values():
-                stack.enter_context(consuming(self._run.emulator, url, self._land))
-            queues = list(self._run.endpoints.queues)
-            for planned in planned_jobs(queues, horizon=self._run.deployment.direct_horizon):
-                self._schedule(*planned)
-            self._send_invalid_job(queues[0])
-            self._wait()
+        """Schedule, cancel, move and put back, until each job has succeeded that should, or is given up as lost."""
+        with self._client, self._working():
+            self._follow_until(lambda: self._works)
+            self._say("the first job, for which functions and worker start up:")
+            self._schedule("welcome ann", 0)
+            self._follow_until(self._all_succeeded)
+            self._say("the others:")
+            self._schedule_others(self._run.deployment.direct_horizon)
+            self._follow_until(lambda: any(FAILED in job.outcomes for job in self.jobs.values()))
+            self._redrive()
+            last = max(job.due for job in self.jobs.values())
+            self._follow_until(self._all_succeeded, due=last)
+            # By then a job that was cancelled would have come.
+            self._follow_until(lambda: datetime.now(UTC) > last + timedelta(seconds=REPEAT_SECONDS), due=last)
 
-    def _schedule(self, what: str, queue: str, delay: float, cancel: bool) -> None:
-        path = f"/queues/{queue}/jobs"
-        answer = self._answer("POST", path, {"payload": {"what": what}, "delay": delay})
-        id, due = answer["id"], datetime.fromisoformat(answer["due"])
-        with self._lock:
-            landed = self._landed[id]
-        job = Scheduled(what=what, queue=queue, id=id, due=due, route=answer["route"], landed=landed)
-        self.jobs.append(job)
-        self._say(f"scheduled  {job} due {instant.text(due)[:10] if cancel else instant.text(due)[11:-1]}")
-        if cancel:
-            job.cancelled = self._answer("DELETE", f"{path}/{id}")["state"] == "cancelled"
-            self._say(f"cancelled  {job}" if job.cancelled else f"too late to cancel  {job}")
-        self._report()
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Run the worker as a user does, and read its log, until the context ends."""
+        self._say(f"$ dueline worker {WORKER}")
+        command = [sys.executable, "-m", "dueline", "worker", WORKER, "--log", "json"]
+        env = {**self._env, "POWERTOOLS_LOG_LEVEL": "DEBUG"}  # which has the starts
+        with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as worker:
+            threading.Thread(target=self._read, args=(worker,), daemon=True).start()
+            try:
+                yield
+            finally:
+                worker.kill()  # SIGTERM would wait until its poll ends, and all ends here
 
-    def _send_invalid_job(self, queue: str) -> None:
-        answer = self._http.post(f"/queues/{queue}/jobs", json={"payload": 1, "at": "tomorrow"})
-        self._say(f"a malformed request was refused with {answer.status_code}: {answer.json()['detail']}")
+    def _read(self, worker: "subprocess.Popen[str]") -> None:
+        for line in worker.stdout or ():
+            if line.startswith("{"):  # other lines are what the e-mails say
+                self._log.put(json.loads(line))
+        self._log.put({"message": "ended"})
 
-    def _answer(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        answer = self._http.request(method, path, json=body)
-        answer.raise_for_status()
-        job: dict[str, Any] = answer.json()
-        return job
+    def _all_succeeded(self) -> bool:
+        return not any(job.faults()["lost"] for job in self.jobs.values())
 
-    def _land(self, landed: Landed) -> None:
-        with self._lock:
-            self._landed[landed.id].append(landed)
+    def _schedule_others(self, horizon: float) -> None:
+        """Schedule jobs by both routes: those due within the horizon go straight to SQS, the others by the table."""
+        self._schedule("welcome bob", 4)
+        self.jobs[self._schedule("receipt fay", 0, failures=2)].expected = (RETRIED, RETRIED, SUCCEEDED)
+        self.jobs[self._schedule("welcome gil", 0, failures=2)].expected = (RETRIED, FAILED, SUCCEEDED)
+        self._schedule("welcome cid", horizon + 1)
+        self._cancel(self._schedule("welcome dan", horizon + 2))
+        self._move(self._schedule("welcome eve", 90 * 86_400, key="eve"), key="eve")
+        if SCHEDULE in self._run.deployment.queues[QUEUE].schedules:
+            run = self._client.schedules(QUEUE).run(SCHEDULE)
+            self._add(run.id, Shown(what=SCHEDULE, due=run.scheduled_for), "run now", "a schedule of queues.yaml")
 
-    def _report(self) -> None:
-        """Say what has landed since the last time."""
-        for job in self.jobs:
-            for landed in [each for each in job.landed if each not in self._reported]:
-                self._reported.add(landed)
-                self._say(f"landed     {job} {landed.lateness * 1000:+5.0f} ms")
+    def _schedule(self, what: str, delay: float, *, failures: int = 0, key: str | None = None) -> str:
+        kind, name = what.split()
+        payload = {"to": f"{name}@example.com", "failures": failures}
+        job = self._client.schedule(QUEUE, payload, kind=kind, delay=delay, key=key)
+        self._add(job.id, Shown(what=what, due=job.due), "scheduled", f"route: {job.route.name.lower()}")
+        return job.id
 
-    def _wait(self) -> None:
-        """Wait until the last job to see is due, those that were cancelled included, and a little longer."""
-        last = max(job.due for job in self.jobs if job.due < datetime.now(UTC) + timedelta(minutes=5))
-        while datetime.now(UTC) < last + timedelta(seconds=GRACE_SECONDS):
-            self._report()
-            remaining = last + timedelta(seconds=REPEAT_SECONDS) - datetime.now(UTC)
-            if remaining <= timedelta(0) and not any(job.is_lost for job in self.jobs):
-                return
-            time.sleep(0.1)
+    def _cancel(self, id: str) -> None:
+        job = self.jobs[id]
+        job.is_cancelled, job.expected = self._client.cancel(id) == State.CANCELLED, ()
+        self._say(f"{'cancelled' if job.is_cancelled else 'too late to cancel':<11}{job.what}")
 
+    def _move(self, id: str, *, key: str) -> None:
+        """Move a job by its key. It has another id then."""
+        what = self.jobs.pop(id).what
+        job = self._client.reschedule(queue=QUEUE, key=key, delay=6)
+        self._add(job.id, Shown(what=what, due=job.due), "moved", "by its key")
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Summary:
-    """Counts of jobs, and lateness in seconds. `broken` is a 200 cancel whose job arrived all the same."""
+    def _add(self, id: str, job: Shown, deed: str, about: str) -> None:
+        self.jobs[id] = job
+        due, is_soon = instant.text(job.due), job.due < datetime.now(UTC) + timedelta(minutes=5)
+        self._say(f"{deed:<11}{job.what:<13}due {due[11:-1] if is_soon else due[:10]:<14}{about}")
 
-    scheduled: int
-    delivered: int
-    cancelled: int
-    lost: int
-    early: int
-    broken: int
-    p50: float
-    p95: float
-    longest: float
+    def _redrive(self) -> None:
+        typed = ["redrive", QUEUE, "--stacks", "--apply", "--yes"]
+        self._say(f"$ dueline {' '.join(typed)}")
+        command = [sys.executable, "-m", "dueline", *typed]
+        done = subprocess.run(command, env=self._env, capture_output=True, text=True, check=False)
+        for line in (done.stdout + done.stderr).splitlines():
+            self._say(f"    {line}".rstrip())
 
-    @property
-    def is_good(self) -> bool:
-        return not (self.lost or self.early or self.broken)
+    def _follow_until(self, is_so: Callable[[], bool], *, due: datetime | None = None) -> None:
+        """Follow the log until something is so, or a minute after it is due. Raises DeploymentError if it ends."""
+        latest = (due or datetime.now(UTC)) + timedelta(seconds=GRACE_SECONDS)
+        while not is_so() and datetime.now(UTC) < latest:
+            while not self._log.empty():
+                self._follow(self._log.get())
+            time.sleep(0.05)
 
-    def __str__(self) -> str:
-        return (
-            f"scheduled {self.scheduled}  delivered {self.delivered}  cancelled {self.cancelled}"
-            f"  lost {self.lost}  early {self.early}  delivered after a cancel {self.broken}\n"
-            f"lateness p50 {self.p50 * 1000:.0f} ms  p95 {self.p95 * 1000:.0f} ms  max {self.longest * 1000:.0f} ms"
-        )
-
-
-def summary_of(jobs: Sequence[Scheduled]) -> Summary:
-    lateness = sorted(job.landed[0].lateness for job in jobs if job.landed)
-    return Summary(
-        scheduled=len(jobs),
-        delivered=sum(bool(job.landed) for job in jobs),
-        cancelled=sum(job.cancelled for job in jobs),
-        lost=sum(job.is_lost for job in jobs),
-        early=sum(job.is_early for job in jobs),
-        broken=sum(job.came_after_cancel for job in jobs),
-        p50=percentile(lateness, 50),
-        p95=percentile(lateness, 95),
-        longest=percentile(lateness, 100),
-    )
+    def _follow(self, line: dict[str, Any]) -> None:
+        """Note what the worker logs of a job, and say it. The schedule may have runs of its own, which are not ours."""
+        event, job = line["message"], self.jobs.get(line.get("job", ""))
+        self._works |= event == "opened"
+        if event == "ended":
+            raise DeploymentError(f"the worker {WORKER} ended before its jobs did")
+        if job is None:
+            return
+        if event == "started":
+            job.starts.append(datetime.strptime(line["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z"))
+        elif event in (SUCCEEDED, RETRIED, FAILED):
+            job.outcomes.append(event)
+            self._say(f"{event:<11}{job.what:<13}{_how(line, job)}")
 
 
-def percentile(ordered: Sequence[float], percent: int) -> float:
-    """Return the least of the ordered values that so many percent of them do not exceed; NaN if there are none.
+def _how(line: dict[str, Any], job: Shown) -> str:
+    """Return how a job ended: its first attempt with its lateness, another with its number, a failed one with why."""
+    is_first = len(job.outcomes) == 1
+    how = f"{job.lateness * 1000:.0f} ms after it was due" if is_first else f"at attempt {line['attempt']}"
+    if line["message"] == SUCCEEDED:
+        return f"{how}, once it was put back" if FAILED in job.outcomes else how
+    after = f"again in {line['delay']} s" if line["message"] == RETRIED else "into the dead-letter queue"
+    return f"{how}: {line.get('error', '')}: {line.get('reason', '')}: {after}"
 
-    >>> percentile([1.0, 2.0, 3.0, 4.0], 50)
-    2.0
-    """
-    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] if ordered else math.nan
+
+def summary_of(jobs: Sequence[Shown]) -> tuple[str, bool]:
+    """Return the counts of jobs and their lateness as text, and whether none has a fault."""
+    counts = {
+        "scheduled": len(jobs),
+        "succeeded": sum(SUCCEEDED in job.outcomes for job in jobs),
+        "cancelled": sum(job.is_cancelled for job in jobs),
+        "retries": sum(job.outcomes.count(RETRIED) for job in jobs),
+        "dead letters": sum(job.outcomes.count(FAILED) for job in jobs),
+        **{fault: sum(job.faults()[fault] for job in jobs) for fault in Shown(what="", due=instant.EPOCH).faults()},
+    }
+    text = "  ".join(f"{name} {count}" for name, count in counts.items())
+    if late := [job.lateness * 1000 for job in jobs[1:] if job.starts]:
+        text += f"\nlateness, but for the first: median {statistics.median(late):.0f} ms, most {max(late):.0f} ms"
+    return text, not any(any(job.faults().values()) for job in jobs)

@@ -13,7 +13,7 @@ from local.emulator import CREDENTIALS, REGION, Emulator
 class Endpoints:
     """The URLs and names of a local deployment, `name` its own. `aws` is the endpoint of every AWS service in it.
 
-    `docs` is a page about the API, where a proxy serves one.
+    `docs` is a page about the API, where a proxy serves one; `console_port` is where `make console` serves the console.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Endpoints:
     queues: dict[str, str]
     dead_letter_queues: dict[str, str]
     docs: str = ""
+    console_port: int = 0
 
     def write(self, path: Path) -> None:
         """Write them as JSON, at once and whole."""
@@ -43,6 +44,7 @@ class Endpoints:
         return {
             "DUELINE_URL": self.api,
             "DUELINE_NAME": self.name,
+            "DUELINE_CONSOLE_PORT": str(self.console_port),
             "AWS_ENDPOINT_URL": self.aws,
             "AWS_DEFAULT_REGION": self.region,
             **{name.upper(): value for name, value in CREDENTIALS.items()},

@@ -47,11 +47,13 @@ def put_schedules(queues: Path, *, url: str) -> None:
 
 
 @contextmanager
-def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool = False) -> Iterator[Running]:
+def running(
+    queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool = False, api_port: int = 0
+) -> Iterator[Running]:
     """Run the deployment that the file `queues` describes. `step` shows that something is being done, and when it is.
 
     Ticks fire every 2 seconds, with a local run's periods. With `real_schedule` the deployed schedule alone fires them,
-    once a minute, and the periods stay as they are in `queues`.
+    once a minute, and the periods stay as they are in `queues`. `api_port` is the API's, 0 any that is free.
     """
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -65,7 +67,7 @@ def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool
             deploy(emulator, assembly)
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)
-        proxy = stack.enter_context(signing_proxy(endpoints.api))
+        proxy = stack.enter_context(signing_proxy(endpoints.api, port=api_port))
         endpoints = replace(endpoints, api=proxy, docs=f"{proxy}/docs")
         put_schedules(queues, url=proxy)
         faults: list[BaseException] = []

@@ -38,10 +38,10 @@ _READ_SECONDS = 60
 
 
 @contextmanager
-def signing_proxy(api: str, *, authority: Path | None = None) -> Iterator[str]:
+def signing_proxy(api: str, *, authority: Path | None = None, port: int = 0) -> Iterator[str]:
     """Run a proxy before the API at the URL `api` while the context is open; yield the proxy's own URL.
 
-    `authority` is the file of what TLS trusts.
+    `authority` is the file of what TLS trusts, `port` the proxy's, 0 any that is free.
     """
     keys = CREDENTIALS["aws_access_key_id"], CREDENTIALS["aws_secret_access_key"]
     signer = Signer(lambda: boto3.Session(*keys, region_name=REGION))
@@ -56,5 +56,5 @@ def signing_proxy(api: str, *, authority: Path | None = None) -> Iterator[str]:
         return forward(request, path, body, upstream=gateway)
 
     every = make_route("/{path:path}", ["DELETE", "GET", "OPTIONS", "PATCH", "POST", "PUT"], answer)
-    with serve(make_app([every]), listen()) as url:
+    with serve(make_app([every]), listen(port)) as url:
         yield url

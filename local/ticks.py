@@ -3,15 +3,13 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from local.emulator import Emulator
 
-# What a tick's fault says whose requests took too long: on a slow machine, no defect, and the next tick goes on.
-TOO_SLOW = ("timed out", "timeout", "Timeout")
 # A deployment may add schedules.
 _LOOK_SECONDS = 2.0
 
@@ -87,13 +85,3 @@ class _Firing:
         except Exception as fault:
             if not self.stop.is_set():
                 self.faults.append(fault)
-
-
-def not_slow(faults: Iterable[BaseException], *allowed: str) -> list[str]:
-    """Return what failed for another reason than a machine that is too slow, or than what is allowed besides.
-
-    >>> not_slow([RuntimeError("updating row: Read timeout on endpoint URL"), RuntimeError("no such table")])
-    ['no such table']
-    """
-    messages = map(str, faults)
-    return [fault for fault in messages if not any(reason in fault for reason in (*TOO_SLOW, *allowed))]

@@ -60,7 +60,8 @@ def serving(run: connect.CommandRun, *, port: int, read_only: bool) -> Iterator[
     try:
         listener = server.listen(port)
     except OSError as error:
-        raise typer.BadParameter(f"port {port} is not available: {error.strerror}") from None
+        message = f"port {port} is not available: {error.strerror}. --port sets another, 0 any that is free"
+        raise typer.BadParameter(message) from None
     app = application.console_app(
         [
             *api_proxy.api_routes(upstream),

@@ -1,6 +1,6 @@
 """A deployment in the emulator with IAM enforced, for the tests of one process."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from local.deploy import deploy
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints, find, publish
 from local.template import configure
-from local.ticks import fired_every, not_slow
+from local.ticks import fired_every
 from tests.acceptance.rights import SigV4
 from tests.e2e.assemblies import assembly_of
 from tests.e2e.emulated_iam import grant_what_the_emulator_needs
@@ -21,6 +21,8 @@ from tests.waiting import HANG_SECONDS
 
 # Within a lookahead of 21 s, what becomes due meets two ticks; there are ten partitions, and each tick costs.
 TICK_EVERY_SECONDS = 9.0
+# What a tick's fault says whose requests took too long: on a slow machine, no defect, and the next tick goes on.
+TOO_SLOW = ("timed out", "timeout", "Timeout")
 SIGNER = SigV4(boto3.Session(region_name=REGION, **CREDENTIALS))
 
 
@@ -52,3 +54,13 @@ def deployed_locally(emulator: Emulator, queues: Path, *, folder: Path) -> Itera
     with fired_every(TICK_EVERY_SECONDS, emulator, deployment.names.schedule_group) as faults:
         yield endpoints
     assert not not_slow(faults)
+
+
+def not_slow(faults: Iterable[BaseException], *allowed: str) -> list[str]:
+    """Return what failed for another reason than a machine that is too slow, or than what is allowed besides.
+
+    >>> not_slow([RuntimeError("updating row: Read timeout on endpoint URL"), RuntimeError("no such table")])
+    ['no such table']
+    """
+    messages = map(str, faults)
+    return [fault for fault in messages if not any(reason in fault for reason in (*TOO_SLOW, *allowed))]

@@ -25,9 +25,9 @@ trap 'echo "this was refused: $BASH_COMMAND"' ERR
 DONE = "this was typed, and is done"
 
 
-def local(command: str, home: Path) -> "subprocess.Popen[str]":
-    """Start `python -m local` with a home of its own, so that nobody's local run is disturbed."""
-    env = {**os.environ, "DUELINE_HOME": str(home)}
+def local(command: str, home: Path, *, port: int | None = None) -> "subprocess.Popen[str]":
+    """Start `python -m local` with a home and ports of its own, so that nobody's local run is disturbed."""
+    env = {**os.environ, "DUELINE_HOME": str(home)} | ({"DUELINE_PORT": str(port)} if port else {})
     typed = [sys.executable, "-m", "local", command]
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     return subprocess.Popen(typed, cwd=ROOT, env=env, preexec_fn=at_a_terminal, **pipe)

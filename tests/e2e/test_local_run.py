@@ -5,17 +5,17 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import httpx
 import pytest
 
-from local.emulator import CREDENTIALS
+from local.emulator import CREDENTIALS, free_port
 from local.template import ROOT
 from tests.e2e.chaos.bad_messages import carried, id_of
 from tests.e2e.newcomer import local
@@ -24,10 +24,10 @@ from tests.waiting import HANG_SECONDS, wait_until
 
 
 @contextmanager
-def up(home: Path, *, ending: str | signal.Signals) -> Iterator[dict[str, Any]]:
+def up(home: Path, *, ending: str | signal.Signals, port: int | None = None) -> Iterator[dict[str, Any]]:
     """Stay up while the context lasts; `down`, or a signal, must end it in order."""
     endpoints = home / "endpoints.json"
-    process = local("up", home)
+    process = local("up", home, port=port)
     try:
         assert wait_until(lambda: endpoints.exists() or process.poll() is not None)
         yield json.loads(endpoints.read_text())
@@ -50,13 +50,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_state_survives_a_restart(home: Path) -> None:
-    with up(home, ending="down") as endpoints:
+    port = free_port()
+    with up(home, ending="down", port=port) as endpoints:
+        assert _ports(endpoints) == [port, port + 1, port + 2]
         assert endpoints["docs"] == f"{endpoints['api']}/docs"
         assert "SwaggerUIBundle" in httpx.get(endpoints["docs"], timeout=HANG_SECONDS).text
-        assert _speaks_to_it(home)
+        assert "welcome-ann: cancelled\n" in _typed_after_make_env(home)
         before = _scheduled(endpoints)
     # A terminal that is closed.
     with up(home, ending=signal.SIGHUP) as endpoints:
+        assert _ports(endpoints) == [port, port + 1, port + 2]
         assert _state(endpoints, before) == "scheduled"
         _ingested(endpoints)
     assert local("env", home).communicate()[0] == "it is not up: `make up` starts it\n"
@@ -72,26 +75,57 @@ def test_ctrl_c_in_synthesis_leaves_nothing(tmp_path: Path) -> None:
     assert wait_until(lambda: not _running(tmp_path))
 
 
-def test_demonstration_keeps_its_promises(home: Path) -> None:
+def test_run_shows_the_worker_at_work(home: Path) -> None:
     demonstration = local("run", home)
     output, _ = demonstration.communicate(timeout=HANG_SECONDS)
     assert demonstration.returncode == 0, output
     # A cancel that comes too late, on a slow machine, is none.
     assert re.search(
-        r"scheduled 7  delivered [567]  cancelled [12]  lost 0  early 0  delivered after a cancel 0", output
-    )
-    assert "refused with 400" in output
+        r"scheduled 8  succeeded [78]  cancelled [01]  retries [3-9]  dead letters 1"
+        r"  lost 0  early 0  started after a cancel 0  unexpected 0\n",
+        output,
+    ), output
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    for shown in (
+        r"scheduled welcome bob due .* route: direct",
+        r"scheduled welcome cid due .* route: table",
+        r"moved welcome eve due .* by its key",
+        r"run now digest due .*",
+        r"failed welcome gil .*: into the dead-letter queue",
+        r"ConnectionError: the mail server does not answer",  # of the stack trace
+        r"1 of 1 dead letter of queue emails: 1 put back",
+        r"succeeded welcome gil at attempt 1, once it was put back",
+        r"succeeded receipt fay at attempt 3",
+        r"succeeded digest .*",
+    ):
+        assert any(re.fullmatch(shown, line) for line in lines), (shown, output)
 
 
-def _speaks_to_it(home: Path) -> bool:
-    """Type what `up` says about the command line, over HTTP and straight on SQS, which a redrive needs."""
-    typed = f'eval "$({sys.executable} -m local env)"; {sys.executable} -m dueline'
-    script = f"{typed} schedule emails 1 --delay 1h && {typed} redrive emails --json"
+def _ports(endpoints: dict[str, Any]) -> list[int | None]:
+    """Return the ports of the local AWS, the API and the console."""
+    return [urlsplit(endpoints["aws"]).port, urlsplit(endpoints["api"]).port, endpoints["console_port"]]
+
+
+def _typed_after_make_env(home: Path) -> str:
+    """Type what `up` says: the command line, over HTTP and straight on SQS, which a redrive needs, and Python."""
+    script = """
+        eval "$(make -s -o .venv/ready env)"
+        dueline schedule emails '{"to": "ann"}' --delay 1h
+        dueline redrive emails --json | grep '"found": 0'
+        python -c '
+import boto3, dueline
+assert boto3.client("sqs").list_queues(QueueNamePrefix="dueline_emails")["QueueUrls"]
+client = dueline.Client.connect()
+client.schedule("emails", {"to": "ann"}, delay=3600, key="welcome-ann")
+state = client.cancel(queue="emails", key="welcome-ann")
+print("welcome-ann:", state)'
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    env |= {"DUELINE_HOME": str(home)}
-    command = ["/bin/sh", "-ec", script]
+    env |= {"DUELINE_HOME": str(home), "AWS_PROFILE": "of no file"}
+    command = ["/bin/bash", "-ec", script]
     result = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=HANG_SECONDS)
-    return result.returncode == 0 and '"found": 0' in result.stdout
+    assert result.returncode == 0, result
+    return result.stdout
 
 
 def _scheduled(endpoints: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,13 +21,18 @@ from typer import Exit
 
 import local.__main__ as main
 from local.__main__ import _plain_errors
-from local.demonstration import Landed, Scheduled, Summary, summary_of
-from local.emulator import Emulator
+from local.demonstration import FAILED, RETRIED, SUCCEEDED, Shown, summary_of
+from local.emulator import Emulator, free_port
+from local.endpoints import Endpoints
 from local.running import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
 from local.template import configure
 from tests.fake_api_server import fake_api_server, json_reply
 from tests.waiting import HANG_SECONDS
+
+ENDPOINTS = Endpoints(
+    name="dueline", api="", aws="", region="", table="", inbound_url="", queues={}, dead_letter_queues={}
+)
 
 
 @pytest.fixture
@@ -108,6 +115,54 @@ def test_trailing_blank_of_a_header_is_dropped():
     assert api_server.requests[0].headers["if-match"] == '"1-2"'
 
 
+# Its ports
+
+
+def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
+        monkeypatch.setattr(main, name, home / name)
+    monkeypatch.setattr(main, "HOME", home)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    live_in(tmp_path, monkeypatch)
+    return tmp_path
+
+
+def test_ports_are_fixed_and_kept_with_the_jobs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "is_free", lambda _: True)
+    assert main._first_port(None) == 4566
+    assert main._first_port(7000) == 7000
+    assert main._first_port(None) == 4566  # no jobs are kept
+    assert main._first_port(7000) == 7000
+    (home / "STATE").mkdir()
+    assert main._first_port(None) == 7000
+
+
+def test_other_port_than_the_kept_jobs_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "STATE").mkdir()
+    (home / "PORT").write_text("4566")
+    with pytest.raises(Exit):
+        main._first_port(7000)
+    expected = f"DUELINE_PORT is 7000, but the jobs in {home} are kept for 4566: set that, or remove {home}\n"
+    assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize(("number", "whose"), [(0, "the local AWS"), (1, "the API")])
+def test_port_in_use_is_named(home: Path, capsys: pytest.CaptureFixture[str], number: int, whose: str) -> None:
+    with socket.socket() as other:
+        port = free_port()
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        with pytest.raises(Exit):
+            main._first_port(port - number)
+    error = capsys.readouterr().err
+    assert error.startswith(f"port {port}, of {whose}, is in use: end what listens there, or set three free ports: ")
+    assert error.endswith("make up DUELINE_PORT=14566\n")
+    assert not (home / "PORT").exists()
+
+
 # How it ends
 
 
@@ -132,13 +187,11 @@ def test_background_run_ends_on_a_signal(ending: signal.Signals) -> None:
 
 def test_removed_folder_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
-    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
-        monkeypatch.setattr(main, name, home / name)
-    monkeypatch.setattr(main, "HOME", home)
-    endpoints = SimpleNamespace(write=lambda _: shutil.rmtree(home), api="", docs="")
-    monkeypatch.setattr(main, "running", lambda *_, **__: nullcontext(SimpleNamespace(endpoints=endpoints)))
+    live_in(home, monkeypatch)
+    monkeypatch.setattr(Endpoints, "write", lambda _, __: shutil.rmtree(home))
+    monkeypatch.setattr(main, "running", lambda *_, **__: nullcontext(SimpleNamespace(endpoints=ENDPOINTS)))
     with pytest.raises(Exit) as ended:
-        main.up(tick="fast")
+        main.up(tick="fast", port=free_port())
     assert ended.value.exit_code == 1
 
 
@@ -171,22 +224,49 @@ def test_hangup_ends_it_but_not_under_nohup() -> None:
 DUE = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def scheduled(*lateness: float, cancelled: bool = False) -> Scheduled:
-    landed = [Landed(id="id", payload="1", due=DUE, at=DUE + timedelta(seconds=seconds)) for seconds in lateness]
-    return Scheduled(what="", queue="emails", id="id", due=DUE, route="table", cancelled=cancelled, landed=landed)
+def shown(*lateness: float, outcomes: tuple[str, ...] = (SUCCEEDED,), **overrides: Any) -> Shown:
+    starts = [DUE + timedelta(seconds=seconds) for seconds in lateness]
+    return Shown(what="welcome ann", due=DUE, starts=starts, outcomes=list(outcomes), **overrides)
 
 
-def test_run_without_a_broken_promise_is_good() -> None:
-    summary = summary_of([scheduled(0.1), scheduled(0.9), scheduled(cancelled=True)])
-    assert summary.is_good
-    assert (summary.scheduled, summary.delivered, summary.cancelled) == (3, 2, 1)
-    assert (summary.p50, summary.p95, summary.longest) == pytest.approx((0.1, 0.9, 0.9))
+def test_run_without_a_fault_is_good() -> None:
+    jobs = [
+        shown(2),
+        shown(0.1, 1, 2, outcomes=(RETRIED, RETRIED, SUCCEEDED), expected=(RETRIED, RETRIED, SUCCEEDED)),
+        shown(0.3, 0.4, outcomes=(SUCCEEDED, SUCCEEDED)),  # a repeat
+        shown(outcomes=(), expected=(), is_cancelled=True),
+    ]
+    text, is_good = summary_of(jobs)
+    assert is_good
+    assert text == (
+        "scheduled 4  succeeded 3  cancelled 1  retries 2  dead letters 0"
+        "  lost 0  early 0  started after a cancel 0  unexpected 0\n"
+        "lateness, but for the first: median 200 ms, most 300 ms"
+    )
 
 
 @pytest.mark.parametrize(
-    ("job", "named"), [(scheduled(), "lost"), (scheduled(-0.1), "early"), (scheduled(0.1, cancelled=True), "broken")]
+    ("job", "fault"),
+    [
+        (shown(0.1, outcomes=(RETRIED,)), "lost"),
+        (shown(-0.1), "early"),
+        (shown(0.1, expected=(), is_cancelled=True), "started after a cancel"),
+        (shown(0.1, outcomes=(RETRIED, SUCCEEDED)), "unexpected"),
+        (shown(0.1, expected=(RETRIED, FAILED, SUCCEEDED)), "unexpected"),
+    ],
 )
-def test_broken_promise_makes_a_run_bad(job: Scheduled, named: str) -> None:
-    summary: Summary = summary_of([scheduled(0.1), job])
-    assert not summary.is_good
-    assert getattr(summary, named) == 1
+def test_run_with_a_fault_exits_with_1(job: Shown, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = SimpleNamespace(play=lambda: None, jobs={"1": shown(0.1), "2": job})
+    monkeypatch.setattr(main, "running", lambda *_, **__: nullcontext(SimpleNamespace(tick_faults=[])))
+    monkeypatch.setattr(main, "Demonstration", lambda *_, **__: played)
+    with pytest.raises(Exit) as ended:
+        main.run()
+    assert ended.value.exit_code == 1
+    assert f"{fault} 1" in summary_of(list(played.jobs.values()))[0]
+
+
+def test_run_without_its_queue_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "queues.yaml").write_text("queues: {hooks: {}}")
+    with pytest.raises(Exit):
+        main.run(tmp_path / "queues.yaml")
+    assert "has no queue 'emails', which examples.worker:worker processes" in capsys.readouterr().err

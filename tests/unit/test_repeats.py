@@ -7,11 +7,11 @@ import pytest
 
 from dueline.core.job import JobId
 from dueline.core.rows import job_key
-from local.demonstration import Landed
 from tests.e2e.chaos import repeats
 from tests.e2e.chaos.kills import Kill
 from tests.e2e.chaos.ledger import Ledger
 from tests.e2e.chaos.proxy import Record, Sender, StateChange
+from tests.e2e.inbox import Landed
 
 ID = "emails.0.t.1795255290123.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
 UID = ID.rpartition(".")[2]

@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 
 from dueline.core import instant
-from local.ticks import not_slow
 from tests.e2e.chaos.bad_messages import id_of
 from tests.e2e.chaos.deployment import Deployment, reasons
 from tests.e2e.chaos.kills import API, INGEST
@@ -17,6 +16,7 @@ from tests.e2e.chaos.ledger import Ledger, Report
 from tests.e2e.chaos.network_faults import KINDS, RandomFaults, writes_of_jobs_throttled
 from tests.e2e.chaos.proxy import Record, straight
 from tests.e2e.chaos.repeats import Invocations
+from tests.e2e.deployed import not_slow
 from tests.waiting import wait_until
 
 QUEUES = ("emails", "invoices")

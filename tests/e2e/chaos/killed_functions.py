@@ -21,11 +21,11 @@ from dueline.core import instant
 from dueline.core.job import Partition
 from dueline.core.tick import CHECKPOINT_JOBS, MOST_SWEPT_JOBS
 from dueline.errors import RETRYABLE, DuelineError
-from local.ticks import not_slow
 from tests.e2e.chaos import names, repeats
 from tests.e2e.chaos.deployment import Deployment, reasons
 from tests.e2e.chaos.kills import TICK, Kill, Killer
 from tests.e2e.chaos.ledger import FAULTS, Ledger, Report
+from tests.e2e.deployed import not_slow
 from tests.waiting import wait_until
 
 QUEUES = ("emails", "invoices")

@@ -14,9 +14,9 @@ from uuid import UUID, uuid4, uuid5
 import httpx
 
 from dueline import Job
-from local.demonstration import Landed, consuming
 from tests.e2e.chaos.deployment import Deployment
 from tests.e2e.chaos.proxy import uid_of
+from tests.e2e.inbox import Landed, consuming
 
 FAULTS = {429, 500, 502, 503, 504}
 _BETWEEN_TRIES_SECONDS = 0.3

@@ -22,14 +22,14 @@ import httpx
 from dueline.aws.dynamodb import DynamoTable
 from dueline.core.queue_settings import PLANNER as PLANNER_QUEUE
 from dueline.schedules.head import Generation, Head, planning_job, read_head
-from local.demonstration import Landed
-from local.ticks import not_slow
 from tests.e2e.chaos import repeats
 from tests.e2e.chaos.deployment import Deployment, reasons
 from tests.e2e.chaos.kills import PLANNER, STEPS_OF_SCHEDULES, Killer
 from tests.e2e.chaos.ledger import FAULTS, Ledger, Report
 from tests.e2e.chaos.network_faults import LostMessages, ThrottledForAWhile
 from tests.e2e.chaos.proxy import straight
+from tests.e2e.deployed import not_slow
+from tests.e2e.inbox import Landed
 from tests.waiting import HANG_SECONDS, wait_until
 
 QUEUES = ("emails", "invoices")

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from dueline import Client, NewJob, State
-from local.demonstration import Landed
 from local.emulator import CREDENTIALS, REGION
 from local.template import ROOT
 from tests.e2e.chaos import worker_app
@@ -23,6 +22,7 @@ from tests.e2e.chaos.killed_functions import until_answered
 from tests.e2e.chaos.ledger import Ledger, Report
 from tests.e2e.chaos.worker_app import DISCARDED, DOOMED, FLAKY, OK, RETRIED, SLOW
 from tests.e2e.functions import deploy_consumer
+from tests.e2e.inbox import Landed
 from tests.waiting import HANG_SECONDS, wait_until
 
 AUDIT, *OF_WORKERS = QUEUES = ("audit", "letters", "hooks")
