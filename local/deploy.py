@@ -36,7 +36,8 @@ def deploy(emulator: Emulator, assembly: Path, *, after: Callable[[str], None] =
         _upload(emulator, assembly, json.loads((assembly / f"{name}.assets.json").read_text())["files"])
         # By the URL: a template in a request itself has 51,200 characters at most.
         place = _resolved(stacks[name]["properties"]["stackTemplateAssetObjectUrl"]).removeprefix("s3://")
-        _apply(emulator, name, f"{emulator.endpoint}/{place}")
+        if _apply(emulator, name, f"{emulator.endpoint}/{place}") == "create":
+            _enable_ttl(emulator, assembly / f"{name}.template.json")
         after(name)
 
 
@@ -78,7 +79,16 @@ def _resolved(text: str) -> str:
     return text
 
 
-def _apply(emulator: Emulator, name: str, url: str) -> None:
+def _enable_ttl(emulator: Emulator, template: Path) -> None:
+    """Enable TTL as a template has it: the emulator makes the tables without."""
+    for resource in json.loads(template.read_text())["Resources"].values():
+        table = resource.get("Properties", {})
+        if specification := table.get("TimeToLiveSpecification"):
+            request = {"TableName": table["TableName"], "TimeToLiveSpecification": specification}
+            emulator.client("dynamodb").update_time_to_live(**request)
+
+
+def _apply(emulator: Emulator, name: str, url: str) -> str:
     cloudformation = emulator.client("cloudformation")
     request = {"StackName": name, "TemplateURL": url, "Capabilities": ["CAPABILITY_NAMED_IAM"]}
     waiting = {"StackName": name, "WaiterConfig": {"Delay": _LOOK_SECONDS, "MaxAttempts": _LOOKS}}
@@ -91,6 +101,7 @@ def _apply(emulator: Emulator, name: str, url: str) -> None:
             raise DeploymentError(f"stack {name}: {error}") from error
     except Exception as error:
         raise DeploymentError(f"stack {name}: {_reasons(cloudformation, name) or error}") from error
+    return change
 
 
 def _exists(cloudformation: Any, name: str) -> bool:

@@ -12,7 +12,7 @@ from dueline import Client
 from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
 from tests.acceptance import sandbox
-from tests.acceptance.conftest import IS_AWS, Figure
+from tests.acceptance.conftest import Figure
 
 # The longest that SQS keeps a message: nobody who is on holiday loses one.
 DAYS_14 = 14 * 86_400
@@ -58,9 +58,8 @@ def test_dead_letters_are_kept_for_14_days(names: Names, client: Client, aws: Aw
 def test_table_expires_rows_and_is_protected(aws: Aws, table: str) -> None:
     dynamodb = aws("dynamodb")
     assert dynamodb.describe_table(TableName=table)["Table"].get("DeletionProtectionEnabled")
-    # The local AWS does not switch TTL on when a stack says so.
     ttl = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
-    assert not IS_AWS or ttl in ("ENABLED", "ENABLING")
+    assert ttl in ("ENABLED", "ENABLING")
 
 
 def alarms_of(names: Names, aws: Aws) -> Iterator[Any]:
