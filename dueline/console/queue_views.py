@@ -49,16 +49,16 @@ def queue_routes(about: Callable[[], dict[str, Any]], backend: Backend) -> Itera
         names = [queue["queue"] for queue in backend.get("/queues")["queues"]]
         return figures(names, timedelta(hours=1), backend=backend, names=AT_A_GLANCE)
 
-    first = Lock()
+    under_way = Lock()
 
     def overview_of_all(_: Request) -> dict[str, Any]:
-        # One beside another would start twice as many processes of the API's function.
-        is_first = first.acquire(timeout=_MOST_SECONDS)
+        # Beside another one, AWS would start the API's function twice as often: the first has it started.
+        is_alone = under_way.acquire(timeout=_MOST_SECONDS)
         try:
             return overview(backend)
         finally:
-            if is_first:
-                first.release()
+            if is_alone:
+                under_way.release()
 
     def figures_of_one(request: Request) -> dict[str, Any]:
         return figures([request.path_params["queue"]], _hours(request), backend=backend)
