@@ -13,7 +13,9 @@ const METRICS_SECONDS = 60;
 
 export function Queues() {
   const polled = usePolled(() => get("/console/overview"), SECONDS);
-  const metrics = usePolled(() => get("/console/figures"), METRICS_SECONDS);
+  // Not beside the first one, which would be slower: the table waits for no log.
+  const isShown = Boolean(polled.at || polled.error);
+  const metrics = usePolled(isShown ? () => get("/console/figures") : null, METRICS_SECONDS, `${isShown}`);
   const [dialog, open] = useDialog(polled.refresh);
   const recent = current(metrics);
   const ttlOff = recent?.ttl_off;
