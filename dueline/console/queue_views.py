@@ -96,15 +96,15 @@ def schedules(backend: Backend) -> dict[str, Any]:
     """Return the schedules of each queue, and whether it has more, or the error of that call."""
 
     def read(queue: str) -> dict[str, Any]:
-        params, found, unreadable = {"limit": _PAGE}, list[Any](), 0
+        params, listed, unreadable = {"limit": _PAGE}, list[Any](), 0
         for _ in range(_MOST_PAGES):
             page = backend.get(f"/queues/{queue}/schedules?{urlencode(params)}")
-            found += page["schedules"]
+            listed += page["schedules"]
             unreadable += page.get("unreadable", 0)
             if page["next"] is None:
-                return {"schedules": found, "more": False, "unreadable": unreadable}
+                return {"schedules": listed, "more": False, "unreadable": unreadable}
             params["next"] = page["next"]
-        return {"schedules": found, "more": True, "unreadable": unreadable}
+        return {"schedules": listed, "more": True, "unreadable": unreadable}
 
     return _of_each_queue(read, backend)
 
