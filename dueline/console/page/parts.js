@@ -62,8 +62,8 @@ export function NoAnswer({ queues }) {
   const failed = queues.filter(({ error }) => error);
   return failed.length > 0 && html`<div class="notice warn" role="status">
     <strong>${failed.length} of ${plural(queues.length, "queue")} did not answer:</strong>
-    <ul>${failed.map(({ queue, error }) => html`<li key=${queue}><a href=${queuePath(queue)}>${queue}</a>:
-      ${error.detail}</li>`)}</ul></div>`;
+    <ul>${failed.map(({ queue, error }) =>
+      html`<li key=${queue}><a href=${queuePath(queue)}>${queue}</a>: ${error.detail}</li>`)}</ul></div>`;
 }
 
 /** A link to a job, with the start of the last part of its id; the whole id is in the title. */
