@@ -22,8 +22,8 @@ export function AllSchedules() {
   const polled = usePolled(() => get("/console/schedules"), SCHEDULES_SECONDS);
   return html`<${View} title="Schedules" polled=${polled} seconds=${SCHEDULES_SECONDS} what="schedules">${
     ({ queues }) => html`<${NoAnswer} queues=${queues} /><${Unreadable} rows=${sum(answered(queues), "unreadable")} />
-      ${queues.map(({ queue, more }) => more && html`<p key=${queue} class="notice warn">There are more of
-        ${link(queue, ["schedules"], queue)} than are listed here.</p>`)}
+      ${queues.map(({ queue, more }) => more && html`<p key=${queue} class="notice warn">
+        There are more of ${link(queue, ["schedules"], queue)} than are listed here.</p>`)}
       <${Listed} caption="Schedules by next run" columns=${SCHEDULES} rows=${byNextRun(queues)}
         keyOf=${({ queue, schedule }) => `${queue} ${schedule}`} empty=${none(queues, "no schedules")} />`}<//>`;
 }
@@ -45,8 +45,8 @@ export function AllDeadLetters() {
     const known = answered(queues);
     const rows = known.filter(({ dead }) => dead).sort((a, b) => b.dead - a.dead);
     return html`<${NoAnswer} queues=${queues} />${known.length > 0 && html`
-      <p><strong>${plural(sum(rows, "dead"), "job")}</strong> in the dead-letter queues of
-        ${number(known.length)} of ${plural(queues.length, "queue")}, as SQS estimates.</p>
+      <p><strong>${plural(sum(rows, "dead"), "job")}</strong> in the dead-letter queues of ${number(known.length)} of${" "}
+        ${plural(queues.length, "queue")}, as SQS estimates.</p>
       <${Listed} caption="Dead letters by queue" columns=${DEAD} rows=${rows} keyOf=${({ queue }) => queue}
         empty=${none(queues, "no dead letters")} />`}`;
   }}<//>`;
