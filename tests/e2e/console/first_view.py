@@ -1,7 +1,7 @@
 """How soon the first view is shown, of twenty queues in a local run: `python -m tests.e2e.console.first_view`.
 
-It prints the milliseconds from the navigation to the table: of the first time, once the console and then the browser have
-started, and of ten more, with their median. A machine that has other things to do shows it later.
+It prints the milliseconds from the navigation to the table: of the first time, while all functions are still starting,
+and of ten more, with their median. A machine that has other things to do shows it later.
 """
 
 import json
