@@ -87,7 +87,7 @@ def read_route(path: str, read: Callable[[Request], dict[str, Any]]) -> Route:
 def overview(backend: Backend) -> dict[str, Any]:
     """Return what the API answers of each queue, or the error of that call.
 
-    Raises Throttled, Unavailable or Forbidden where the queues cannot be listed, as the next two do.
+    Raises Throttled, Unavailable or Forbidden where the queues cannot be entries, as the next two do.
     """
     return _of_each_queue(lambda queue: backend.get(f"/queues/{queue}"), backend)
 
@@ -96,15 +96,15 @@ def schedules(backend: Backend) -> dict[str, Any]:
     """Return the schedules of each queue, and whether it has more, or the error of that call."""
 
     def read(queue: str) -> dict[str, Any]:
-        params, listed, unreadable = {"limit": _PAGE}, list[Any](), 0
+        params, entries, unreadable = {"limit": _PAGE}, list[Any](), 0
         for _ in range(_MOST_PAGES):
             page = backend.get(f"/queues/{queue}/schedules?{urlencode(params)}")
-            listed += page["schedules"]
+            entries += page["schedules"]
             unreadable += page.get("unreadable", 0)
             if page["next"] is None:
-                return {"schedules": listed, "more": False, "unreadable": unreadable}
+                return {"schedules": entries, "more": False, "unreadable": unreadable}
             params["next"] = page["next"]
-        return {"schedules": listed, "more": True, "unreadable": unreadable}
+        return {"schedules": entries, "more": True, "unreadable": unreadable}
 
     return _of_each_queue(read, backend)
 

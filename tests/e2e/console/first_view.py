@@ -49,7 +49,7 @@ def _shown_after(page: Page) -> int:
     page.driver.get("about:blank")
     page.open()
     page.until(lambda: page.driver.execute_script("return window.shown !== undefined"), "the table")
-    return round(page.driver.execute_script("return window.shown"))
+    return int(page.driver.execute_script("return Math.round(window.shown)"))
 
 
 if __name__ == "__main__":
