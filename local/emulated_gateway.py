@@ -1,13 +1,20 @@
-"""The emulator of AWS, whose gateway invokes a function as AWS's does: by the alias in its integration's URI.
+"""The emulator of AWS, with two things as AWS has them.
 
-Its own invokes the version behind the alias, and the function's context has that version's ARN.
+Its gateway invokes a function by the alias in its integration's URI: its own invokes the version behind the alias, and
+the function's context has that version's ARN. And logs are filtered by fields: its own returns every line, minutes of
+which cost the console a second.
 """
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 from ministack.app import main
-from ministack.services import lambda_svc
+from ministack.services import cloudwatch_logs, lambda_svc
 
+_HAS_FIELD = r"\(\$\.(\w+) = \*\)"
+_HAS_ANY = re.compile(rf"\{{ {_HAS_FIELD}( \|\| {_HAS_FIELD})* \}}")
+_compile_pattern: Any = cloudwatch_logs._compile_filter_pattern
 _find: Any = lambda_svc._get_func_record_for_ref_in_scope
 
 
@@ -17,6 +24,20 @@ def _find_as_named(function: str, **scope: Any) -> tuple[Any, Any, str]:
     return record, {**config, "FunctionArn": function} if config and is_arn else config, name
 
 
+def compile_pattern(pattern: str) -> Callable[[str], bool]:
+    """Return what matches lines of JSON that have any of the fields of `{ ($.A = *) || ($.B = *) }`.
+
+    >>> [compile_pattern("{ ($.A = *) || ($.B = *) }")(line) for line in ('{"B": 0}', '{"C": "B"}', "START")]
+    [True, False, False]
+    """
+    if not _HAS_ANY.fullmatch(pattern):
+        matches: Callable[[str], bool] = _compile_pattern(pattern)
+        return matches
+    fields = [f'"{name}":' for name in re.findall(_HAS_FIELD, pattern)]
+    return lambda line: any(field in line for field in fields)
+
+
 if __name__ == "__main__":
+    cloudwatch_logs._compile_filter_pattern = compile_pattern
     lambda_svc._get_func_record_for_ref_in_scope = _find_as_named
     main()

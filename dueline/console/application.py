@@ -20,7 +20,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 # While the console runs: what it serves then does not change.
 _KEPT = {"cache-control": "private, max-age=86400"}
 _BELOW_QUEUE = ("", "/jobs", "/jobs/{id}", "/dead-letters", "/schedules", "/schedules/{schedule}")
-_VIEWS = ("/", *(f"/queues/{{queue}}{below}" for below in _BELOW_QUEUE))
+_VIEWS = ("/", "/schedules", "/dead-letters", "/search", *(f"/queues/{{queue}}{below}" for below in _BELOW_QUEUE))
 
 
 def console_app(routes: Iterable[Route], *, guard: Guard, read_only: bool = False) -> Starlette:
@@ -55,7 +55,12 @@ def page_routes() -> Iterator[Route]:
     into the browser's cache at this port is never used in their place.
     """
     folder = f"/{secrets.token_hex(16)}"
-    index = (PAGE / "index.html").read_text().replace("{folder}", folder)
+    # All at once: each would else be known only once the one that imports it is loaded.
+    modules = "".join(
+        f'<link rel="modulepreload" href="{folder}/{file.relative_to(PAGE).as_posix()}">'
+        for file in sorted([*PAGE.glob("*.js"), PAGE / "vendor" / "preact-htm.js"])
+    )
+    index = (PAGE / "index.html").read_text().replace("{modules}", modules).replace("{folder}", folder)
     for view in _VIEWS:
         yield make_route(view, ["GET"], lambda *_: HTMLResponse(index))
     # Only files that exist: no path of a request ever becomes a file's path.

@@ -56,19 +56,20 @@ const toError = ({ status, statusText }, content) =>
 /**
  * Load at once and every so many seconds (0: only once) while the tab is visible, never twice at a time.
  *
- * `key` names all that `load` depends on: another key drops the data. Returns {data, error, at, age, refresh}:
+ * `key` names all that `load` depends on: another key drops the data. Nothing loads while `load` is null. Returns {data, error, at, age, refresh}:
  * `data` stays when a later load fails, `at` (ms) and `age` (seconds) say when it came, `refresh()` loads now.
  */
 export function usePolled(load, seconds, key = "") {
   const [polled, setPolled] = useState({ key });
   const poll = useRef(null);
   useEffect(() => {
+    if (!load) return undefined;
     const update = (changes) => setPolled((old) => ({ ...(old.key === key ? old : {}), key, ...changes }));
     poll.current = polling(load, seconds, update);
     return poll.current.stop;
   }, [key, seconds]);
   const { data, error, at } = polled.key === key ? polled : {};
-  return { data, error, at, age: at && (Date.now() - at) / 1000, refresh: () => poll.current.now() };
+  return { data, error, at, age: at && (Date.now() - at) / 1000, refresh: () => poll.current?.now() };
 }
 
 /**

@@ -2,16 +2,20 @@
 
 import { html, render, useEffect, useErrorBoundary, useState } from "./vendor/preact-htm.js";
 import { get, storeToken, storedToken, takeTokenFromUrl } from "./api.js";
+import { AllDeadLetters, AllSchedules, Search } from "./all_queues.js";
 import { DeadLetters } from "./dead_letters.js";
 import { Job } from "./job.js";
 import { Jobs } from "./jobs.js";
+import { ZONE } from "./format.js";
 import { About, Button, Failure, Input, State } from "./parts.js";
 import { Queue } from "./queue.js";
 import { Queues } from "./queues.js";
 import { queuePath, useRoute } from "./route.js";
 import { Schedule, Schedules } from "./schedules.js";
 
-const VIEWS = { Queues, Queue, Jobs, Job, DeadLetters, Schedules, Schedule };
+const VIEWS = { Queues, AllSchedules, AllDeadLetters, Search, Queue, Jobs, Job, DeadLetters, Schedules, Schedule };
+const TOP = [["Queues", "/", "Queues"], ["Schedules", "/schedules", "AllSchedules"],
+  ["Dead letters", "/dead-letters", "AllDeadLetters"]];
 const TABS = [
   ["Overview", [], ["Queue"]],
   ["Jobs", ["jobs"], ["Jobs", "Job"]],
@@ -32,7 +36,7 @@ function App() {
   if (broken) return html`<main class="view"><${Failure} error=${broken} /><a href="/">Queues</a></main>`;
   if (!isOpen) return html`<${TokenForm} onOpen=${() => setOpen(true)} />`;
   return html`<${About.Provider} value=${about}>
-    <${Top} about=${about} />
+    <${Top} about=${about} route=${route} />
     ${route.queue && html`<${QueueBar} route=${route} />`}
     <${Failure} error=${about.error} />
     <main>${View ? html`<${View} ...${route} />`
@@ -40,10 +44,17 @@ function App() {
   <//>`;
 }
 
-function Top({ about }) {
+function Top({ about, route: { view, query } }) {
   return html`<header class="top">
     <a class="brand" href="/">Dueline</a>
     <span class="muted">${about.deployment}${about.region && ` · ${about.region}`}</span>
+    <nav class="tabs" aria-label="All queues"><ul>${TOP.map(([word, path, its]) => html`<li key=${word}>
+      <a href=${path} aria-current=${its === view ? "page" : undefined}>${word}</a></li>`)}</ul></nav>
+    <form class="row" role="search" aria-label="All queues" action="/search">
+      <input type="search" name="text" aria-label="Id or key of a job, in all queues" placeholder="Id or key of a job"
+        defaultValue=${query.text} required spellcheck="false" autocomplete="off" />
+      <${Button} type="submit">Search<//></form>
+    <small title="All times are the reader's own, and each has UTC in its tooltip">Times in ${ZONE}</small>
     ${about.read_only && html`<${State} word="read-only" tone="warn" />
       <span class="muted">started with <code>--read-only</code>: nothing can be changed</span>`}
     ${about.as && html`<small class="as" title=${about.as}>as ${about.as.split(":").slice(5).join(":")}</small>`}

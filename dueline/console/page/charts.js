@@ -1,16 +1,17 @@
 // What is due in a queue's next hours, and how its last hours were, as charts.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { clock, local, number, percent, plural, span } from "./format.js";
-import { Button, Loaded, Table } from "./parts.js";
+import { clock, inZone, number, percent, plural, span, ZONE } from "./format.js";
+import { Button, Instant, Loaded, Table } from "./parts.js";
 import { shareOf, total } from "./queue_state.js";
 import { queuePath } from "./route.js";
 
-const HEIGHT = 150;
+const HEIGHT = 190;
 const COUNTS = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
 const SPANS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
 
 const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
+const at = (seconds) => html`<${Instant} at=${seconds * 1000} short />`;
 const stepWords = (step) => (step === 60 ? "a minute" : span(step));
 const highest = (points) => points.reduce((most, point) => (point[1] > most[1] ? point : most), [0, -1]);
 
@@ -37,11 +38,10 @@ export function group(points, step) {
 
 export function dueWords({ counted, more, until, overdue }, points, step) {
   if (!counted && !more) return "Nothing is due.";
-  const [at, most] = highest(points);
-  const peak = points.length > 1 ? ` Most at ${clock(at * 1000)}: ${number(most)} in ${stepWords(step)}.` : "";
-  const late = overdue ? ` ${number(overdue)} overdue.` : "";
-  const end = more && `counting ended at ${local(until, Date.now())}, and the chart with it.`;
-  return `${more ? `${number(counted)} or more jobs: ${end}` : `${plural(counted, "job")}.`}${late}${peak}`;
+  const [peak, most] = highest(points);
+  return html`${more ? html`${number(counted)} or more jobs: counting ended at <${Instant} at=${until} />, and the chart
+    with it.` : `${plural(counted, "job")}.`}${overdue > 0 && ` ${number(overdue)} overdue.`}${points.length > 1 && html`
+    ${" "}Most at ${at(peak)}: ${number(most)} in ${stepWords(step)}.`}`;
 }
 
 export const History = ({ name, polled, hours }) => html`<${Loaded} polled=${polled} what="the last hours">
@@ -50,19 +50,19 @@ export const History = ({ name, polled, hours }) => html`<${Loaded} polled=${pol
     <${Throughput} series=${series[name]} ...${{ hours, from, to, step }} /></div>`}<//>`;
 
 function Lateness({ hours, points, ...range }) {
-  const [at, most] = highest(points);
-  const worst = most > 0 ? `At worst ${span(most)}, at ${clock(at * 1000)}.` : "No job was dispatched late.";
+  const [peak, most] = highest(points);
+  const worst = most > 0 ? html`At worst ${span(most)}, at ${at(peak)}.` : "No tick reported a late job.";
   return html`<${Chart} title=${`Lateness, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${span}
     unit="late" summary=${worst} ...${range} />`;
 }
 
 function Throughput({ hours, series: { throughput: points, on_time, delayed }, ...range }) {
-  const [at, most] = highest(points);
+  const [peak, most] = highest(points);
   const share = shareOf(on_time, delayed);
   const onTime = share === null ? "" : ` ${percent(share)} on time.`;
-  const peak = most > 0 ? `, at most ${number(most)} in ${stepWords(range.step)}, at ${clock(at * 1000)}` : "";
+  const highWords = most > 0 && html`, at most ${number(most)} in ${stepWords(range.step)}, at ${at(peak)}`;
   return html`<${Chart} title=${`Throughput, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${number}
-    unit="jobs" summary=${`${plural(total(points), "job")} dispatched${peak}.${onTime}`} ...${range} />`;
+    unit="jobs" summary=${html`${plural(total(points), "job")} dispatched${highWords}.${onTime}`} ...${range} />`;
 }
 
 /**
@@ -94,9 +94,9 @@ function Values({ title, points, format, unit, onPick }) {
 }
 
 function whenOf(at, onPick) {
-  const text = local(at * 1000, Date.now());
-  if (!onPick) return text;
-  return html`<${Button} kind="quiet" label=${`Jobs due at ${text}`} onClick=${() => onPick(at)}>${text}<//>`;
+  const text = html`<${Instant} at=${at * 1000} />`;
+  const label = `Jobs due at ${inZone(at * 1000)}`;
+  return onPick ? html`<${Button} kind="quiet" label=${label} onClick=${() => onPick(at)}>${text}<//>` : text;
 }
 
 /** Every step from `from` to `to`, with `gap` where there is no point: [times, values]. */
@@ -125,7 +125,8 @@ function draw(place, shown) {
 
 function options(place, { bars, from, to, step, format, unit }) {
   const colour = (name) => getComputedStyle(place).getPropertyValue(name);
-  const axis = { stroke: () => colour("--muted"), font: "12px system-ui", ticks: { show: false } };
+  const font = "12px system-ui";
+  const axis = { stroke: () => colour("--muted"), font, labelFont: font, labelSize: 18, ticks: { show: false } };
   const paths = bars ? uPlot.paths.bars({ size: [0.8, 40, 1], align: 1 }) : uPlot.paths.stepped({ align: 1 });
   const fill = () => colour(bars ? "--accent" : "--accent-soft");
   const widest = (_, labels) => 14 + 7 * Math.max(3, ...(labels ?? []).map((label) => label.length));
@@ -141,9 +142,11 @@ function options(place, { bars, from, to, step, format, unit }) {
       y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] },
     },
     axes: [
-      { ...axis, grid: { show: false }, values: (_, times) => times.map((at) => clock(at * 1000)), size: 26 },
+      { ...axis, grid: { show: false }, values: (_, times) => times.map((at) => clock(at * 1000)), size: 26,
+        label: `Time, ${ZONE}` },
       { ...axis, grid: { stroke: () => colour("--line"), width: 1 }, values: (_, values) => values.map(format),
-        incrs: unit === "jobs" ? COUNTS : SPANS, size: widest, space: 32 },
+        incrs: unit === "jobs" ? COUNTS : SPANS, size: widest, space: 32,
+        label: unit === "jobs" ? `Jobs ${step === 60 ? "" : "in "}${stepWords(step)}` : "Time past due" },
     ],
     series: [
       { label: "At", value: (_, at) => (at ? clock(at * 1000) : "") },

@@ -3,7 +3,10 @@
 
 const NUMBER = new Intl.NumberFormat("en");
 // Swedish writes a date as "2027-01-04 09:00:00".
-const STAMP = new Intl.DateTimeFormat("sv", { dateStyle: "short", timeStyle: "medium" });
+const stampIn = (timeZone) => new Intl.DateTimeFormat("sv", { dateStyle: "short", timeStyle: "medium", timeZone });
+const STAMP = stampIn();
+/** The reader's own time zone. */
+export const ZONE = STAMP.resolvedOptions().timeZone;
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 const RATE_UNITS = { s: "a second", m: "a minute", h: "an hour" };
 
@@ -42,6 +45,15 @@ export function local(at, now) {
 
 /** "14:32": hours and minutes of the reader's own time. */
 export const clock = (at) => STAMP.format(new Date(at)).slice(11, 16);
+
+/** "2027-01-04 09:00:00 Europe/Berlin"; a zone that the browser does not know is left to `utc`. */
+export function inZone(at, zone = ZONE) {
+  try {
+    return `${stampIn(zone).format(new Date(at))} ${zone}`;
+  } catch {
+    return utc(at);
+  }
+}
 
 /** "2027-01-04 08:00:00 UTC". */
 export const utc = (at) => `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;

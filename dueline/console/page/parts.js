@@ -2,7 +2,7 @@
 
 import { createContext, html, useContext, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { useNow } from "./api.js";
-import { local, plural, relative, span, utc } from "./format.js";
+import { clock, inZone, local, plural, relative, span, utc, ZONE } from "./format.js";
 import { queuePath } from "./route.js";
 
 /** What /console/about returns, such as `read_only`. */
@@ -29,7 +29,7 @@ export function Loaded({ polled: { data, error, at }, what, children }) {
 function Freshness({ polled: { at, error, refresh }, seconds }) {
   return html`<p class="fresh">
     ${at && html`<span class=${error ? "dot bad" : "dot ok"} aria-hidden="true" />As of <${Instant} at=${at} near />
-      <span class="wide">every ${span(seconds)}</span>`}
+      ${seconds > 0 && html`<span class="wide">every ${span(seconds)}</span>`}`}
     <${Button} kind="quiet" onClick=${refresh} label="Refresh now">Refresh<//>
   </p>`;
 }
@@ -45,13 +45,25 @@ export function Failure({ error, at, what }) {
   </div>`;
 }
 
-/** An instant in the reader's own time, with UTC in the title; with `near`, how far off it is. */
-export function Instant({ at, near = false }) {
+/**
+ * An instant in the reader's own time, with its zone and UTC in the title. `near`: how far off it is; `short`: hours and
+ * minutes. With `zone`, that of a schedule, the time there is beside it.
+ */
+export function Instant({ at, near = false, short = false, zone = ZONE }) {
   const now = useNow();
   if (!at) return html`<span class="none">none</span>`;
-  const iso = new Date(at).toISOString();
-  return html`<time datetime=${iso} title=${`${local(at, 0)} local, ${utc(at)}`}>
-    ${near ? relative(at, now) : local(at, now)}</time>`;
+  const text = near ? relative(at, now) : short ? clock(at) : local(at, now);
+  return html`<time datetime=${new Date(at).toISOString()} title=${`${inZone(at)}, ${utc(at)}`}>${text}</time>${
+    zone !== ZONE && html` <small>${inZone(at, zone)}</small>`}`;
+}
+
+/** Which of the queues did not answer, and why. */
+export function NoAnswer({ queues }) {
+  const failed = queues.filter(({ error }) => error);
+  return failed.length > 0 && html`<div class="notice warn" role="status">
+    <strong>${failed.length} of ${plural(queues.length, "queue")} did not answer:</strong>
+    <ul>${failed.map(({ queue, error }) =>
+      html`<li key=${queue}><a href=${queuePath(queue)}>${queue}</a>: ${error.detail}</li>`)}</ul></div>`;
 }
 
 /** A link to a job, with the start of the last part of its id; the whole id is in the title. */
@@ -87,7 +99,7 @@ export function Table({ caption, columns, rows, keyOf, stack = false, classOf = 
   return html`<div ...${box}><table>
     <caption class="hidden">${caption}</caption>
     <thead><tr>${columns.map(({ name, label, end, title }) =>
-      html`<th key=${name} scope="col" class=${end ? "end" : ""} title=${title}>${label}</th>`)}</tr></thead>
+      html`<th key=${name} scope="col" class=${`${name} ${end ? "end" : ""}`} title=${title}>${label}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${keyOf(row)} class=${classOf(row)}>
       ${columns.map((column) => html`<${Cell} key=${column.name} row=${row} ...${column} />`)}</tr>`)}</tbody>
   </table></div>`;
@@ -131,7 +143,8 @@ export const Field = ({ label, hint, children }) => html`<label class="field">
 export function Input({ form: [values, set], name, label, hint, ...more }) {
   const change = ({ target }) => set({ ...values, [name]: target.value });
   return html`<${Field} label=${label} hint=${hint}>
-    <input value=${values[name] ?? ""} onInput=${change} spellcheck="false" autocomplete="off" ...${more} /><//>`;
+    <input value=${values[name] ?? ""} onInput=${change} spellcheck="false" autocomplete="off" ...${more}
+      title=${more.type === "datetime-local" ? `Time in ${ZONE}` : undefined} /><//>`;
 }
 
 /** Return [dialog, open]: open(Dialog, props) sets `dialog`, which closes itself, with `onDone` if it did its work. */

@@ -29,7 +29,7 @@ export function Queue({ queue: name, query, path }) {
       <${Settings} queue=${queue} />${dialog}`}<//>`;
 }
 
-const HEALTHY = { word: "healthy", tone: "ok", why: "Jobs are dispatched on time, and none failed for good" };
+const HEALTHY = { word: "healthy", tone: "ok", why: "No job is late, and none failed for good" };
 
 function States({ queue }) {
   const states = statesOf(queue);
@@ -46,28 +46,30 @@ function tiles(queue) {
   const rate = queue.rate ?? "no limit";
   const isStale = fence === null || fence > STALE_SECONDS;
   return [
-    { label: "Late", value: span(lateness), tone: lateness > 60 && "bad", note: "oldest job" },
+    { label: "Late", value: lateness === undefined ? "–" : span(lateness), tone: lateness > 60 && "bad",
+      note: lateness === undefined ? "not known" : "oldest job" },
     { label: "On time", value: onTime == null ? "–" : percent(onTime), tone: isPoor(onTime) && "warn",
-      note: onTime === undefined ? "not known" : "of the last hour" },
+      note: { undefined: "not known", null: "no jobs in the last hour" }[onTime] ?? "of the last hour" },
     { label: "Dead", value: number(dead), tone: dead && "bad", note: "failed for good",
       href: queuePath(name, "dead-letters") },
     { label: "Waiting", value: number(queue.waiting), note: "for workers" },
-    { label: "In flight", value: number(queue.in_flight), note: "at workers" },
+    { label: "In flight", value: number(queue.in_flight), note: "or between attempts" },
     { label: "Delayed", value: number(queue.delayed), note: "due in a moment" },
     { label: "Scheduled", value: atLeast(queue.scheduled, queue.more_scheduled), note: "for later",
       href: queuePath(name, "jobs") },
     { label: "Next due", value: html`<${Instant} at=${next} near />`, note: next && html`<${Instant} at=${next} />` },
     { label: "Last tick", value: fence === null ? "never" : relative(-1000 * fence, 0), tone: isStale && "bad",
-      note: "one a minute" },
+      note: "of the slowest partition" },
     { label: "Rate", value: rate, tone: rate.startsWith("0/") && "warn", note: "all its workers" },
   ];
 }
 
 const levelWords = ({ waiting, in_flight, delayed }) =>
-  `${number(waiting)} waiting, ${number(in_flight)} in flight, ${number(delayed)} delayed`;
+  `${number(waiting)} waiting, ${number(in_flight)} in flight or between attempts, ${number(delayed)} delayed`;
 
-function Settings({ queue: { levels = [], partitions, taking = partitions, ...queue } }) {
-  const slices = `${number(partitions)}${taking === partitions ? "" : `, of which ${number(taking)} take jobs`}`;
+function Settings({ queue: { levels = [], partitions, taking, ...queue } }) {
+  const some = taking == null ? ", how many take jobs is not known" : `, of which ${number(taking)} take jobs`;
+  const slices = `${number(partitions)}${taking === partitions ? "" : some}`;
   const perLevel = levels.length > 1 ? levels : [];
   return html`<section class="panel"><h2>Settings</h2>
     <p class="muted">Set in <code>queues.yaml</code>, applied by the next deployment.</p>
@@ -106,7 +108,8 @@ const change = (queue, verb) => async () => {
 
 const Pause = ({ queue, onClose }) => html`<${Confirm} title=${`Pause ${queue.name}?`} verb="Pause"
     act=${change(queue, "pause")} onClose=${onClose}>
-    <p>Its workers finish the ${plural(queue.in_flight, "job")} in flight, and start no more. ${OTHERS}</p>
+    <p>Its workers finish the ${plural(queue.in_flight, "job")} in flight or between attempts,
+      and start no more. ${OTHERS}</p>
     <p>Jobs are still scheduled and dispatched: ${waiting(queue)} now. A pause lasts until it is resumed,
       and <strong>what waits longer than SQS keeps messages (<code>message_retention_days</code>) is lost</strong>.</p>
   <//>`;

@@ -20,7 +20,7 @@ const STATES = [
   ["no tick", "bad", ({ fence_age: age }) => age === null || age > STALE_SECONDS,
     ({ fence_age: age }) => (age === null
       ? "A partition has never had a tick: its jobs are not dispatched"
-      : `The last tick was ${span(age)} ago; one a minute is normal`), ({ fence_age: age }) => age ?? Infinity],
+      : `The last tick was ${span(age)} ago; at least one a minute is normal`), ({ fence_age: age }) => age ?? Infinity],
   ["dead letters", "bad", ({ dead }) => dead,
     ({ dead }) => `${plural(dead, "job")} failed for good`, ({ dead }) => dead],
   ["paused", "warn", ({ paused }) => paused, () => "Its workers start no jobs", ({ waiting }) => waiting],
@@ -60,16 +60,16 @@ export function sortWorstFirst(queues) {
 export const current = ({ data, error, age }) => (error || age > OLD_SECONDS ? undefined : data);
 
 /**
- * How late a queue is, by its overview and its figures: lateness, on_time, overdue. `on_time` is null where nothing was
- * dispatched, and undefined where that is not known.
+ * How late a queue is, by its overview and its figures: lateness, on_time, overdue. Both are undefined where they are not
+ * known; `on_time` is null where nothing was dispatched. A job that is overdue is late whatever the figures say.
  */
 export function lastHour({ data, at }, metrics, name) {
   const series = metrics?.series[name];
   const overdue = data.next_due ? Math.max(0, (at - Date.parse(data.next_due)) / 1000) : 0;
-  const since = (points, seconds) => (points ?? []).filter(([when]) => when >= at / 1000 - seconds);
-  const lateness = Math.max(overdue, ...since(series?.lateness, RECENT_SECONDS).map(([, value]) => value));
-  const on_time = series && shareOf(since(series.on_time, HOUR), since(series.delayed, HOUR));
-  return { lateness, overdue: overdue > 0, on_time };
+  if (!series) return { lateness: overdue || undefined, overdue: overdue > 0, on_time: undefined };
+  const since = (points, seconds) => points.filter(([when]) => when >= at / 1000 - seconds);
+  const lateness = Math.max(overdue, ...since(series.lateness, RECENT_SECONDS).map(([, value]) => value));
+  return { lateness, overdue: overdue > 0, on_time: shareOf(since(series.on_time, HOUR), since(series.delayed, HOUR)) };
 }
 
 export const total = (points) => points.reduce((sum, [, value]) => sum + value, 0);

@@ -13,7 +13,9 @@ const METRICS_SECONDS = 60;
 
 export function Queues() {
   const polled = usePolled(() => get("/console/overview"), SECONDS);
-  const metrics = usePolled(() => get("/console/figures"), METRICS_SECONDS);
+  // Not beside the first one, which would be slower: the table waits for no log.
+  const isShown = Boolean(polled.at || polled.error);
+  const metrics = usePolled(isShown ? () => get("/console/figures") : null, METRICS_SECONDS, `${isShown}`);
   const [dialog, open] = useDialog(polled.refresh);
   const recent = current(metrics);
   const ttlOff = recent?.ttl_off;
@@ -24,7 +26,7 @@ export function Queues() {
       <${Table} caption="Queues, worst first" stack columns=${columns(open)} rows=${sortWorstFirst(queues)}
         keyOf=${({ name }) => name} classOf=${toneOf} />
       ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
-      ${metrics.error && html`<p class="muted">On time is not known${
+      ${metrics.error && html`<p class="muted">Late and On time are not known${
         metrics.at && html` since <${Instant} at=${metrics.at} />`}: ${metrics.error.detail}</p>`}${dialog}`}<//>`;
 }
 
@@ -33,41 +35,53 @@ const TTL_OFF = html`<p class="notice bad">DynamoDB's TTL is off while jobs are 
 
 const toneOf = (queue) => (queue.error?.status === 403 ? "quiet" : statesOf(queue)[0]?.tone ?? "quiet");
 
-/** The tiles over all queues; those without an answer count as nothing. */
+const UNSURE = ["no access", "not known"];
+const worstOf = (queue) => statesOf(queue)[0] ?? {};
+const isKnown = (queue, field) => !queue.error && queue[field] != null;
+
+/** The tiles over all queues, each of those whose figure is known: of how many, if not of all; "–" if of none. */
 export function totals(queues) {
-  const sum = (field) => queues.reduce((all, queue) => all + (queue[field] ?? 0), 0);
-  const bad = queues.filter((queue) => statesOf(queue)[0]?.tone === "bad").length;
-  const paused = queues.filter((queue) => queue.paused).length;
-  const lateness = Math.max(0, ...queues.map((queue) => queue.lateness ?? 0));
-  const isMore = queues.some((queue) => queue.more_scheduled);
+  const all = plural(queues.length, "queue");
+  const tile = (label, known, note, value, tone) => ({ label, value: known.length || !queues.length ? value : "–",
+    tone, note: known.length < queues.length ? `${number(known.length)} of ${all}` : note });
+  const sum = (label, field, note, tone, show = number) => {
+    const known = queues.filter((queue) => isKnown(queue, field));
+    const value = known.reduce((total, queue) => total + queue[field], 0);
+    return tile(label, known, note, show(value, known), value > 0 && tone);
+  };
+  const rated = queues.filter((queue) => !UNSURE.includes(worstOf(queue).word));
+  const bad = rated.filter((queue) => worstOf(queue).tone === "bad").length;
+  const late = queues.filter((queue) => isKnown(queue, "lateness"));
+  const lateness = Math.max(0, ...late.map((queue) => queue.lateness));
   return [
-    { label: "Need attention", value: number(bad), tone: bad && "bad", note: `of ${plural(queues.length, "queue")}` },
-    { label: "Late", value: span(lateness), tone: lateness > 60 && "bad", note: "oldest job past due" },
-    { label: "Dead", value: number(sum("dead")), tone: sum("dead") && "bad", note: "failed for good" },
-    { label: "Paused", value: number(paused), tone: paused && "warn", note: "queues" },
-    { label: "Waiting", value: number(sum("waiting")), note: "for workers" },
-    { label: "In flight", value: number(sum("in_flight")), note: "at workers" },
-    { label: "Scheduled", value: atLeast(sum("scheduled"), isMore), note: "for later" },
+    tile("Need attention", rated, `of ${all}`, number(bad), bad && "bad"),
+    tile("Late", late, "oldest job past due", span(lateness), lateness > 60 && "bad"),
+    sum("Dead", "dead", "failed for good", "bad"), sum("Paused", "paused", "queues", "warn"),
+    sum("Waiting", "waiting", "for workers"), sum("In flight", "in_flight", "or between attempts"),
+    sum("Scheduled", "scheduled", "for later", "", (count, known) =>
+      atLeast(count, known.some((queue) => queue.more_scheduled))),
   ];
 }
 
 function States({ queue }) {
   const states = statesOf(queue);
+  if (queue.error) return html`<${State} ...${states[0]} /><small>${queue.error.detail}</small>`;
   if (!states.length) return html`<${State} word="healthy" tone="ok" />`;
   return states.map(({ word, tone, why }) => html`<${State} key=${word} word=${word} tone=${tone} title=${why} />`);
 }
 
 const UNKNOWN = html`<span class="none" title="Not known">–</span>`;
+const NO_JOBS = html`<span class="none" title="No jobs in the last hour">–</span>`;
 const NONE = html`<span class="none">none</span>`;
 const zero = (value) => (value ? number(value) : html`<span class="none">0</span>`);
 const link = (queue, below, text) => html`<a href=${queuePath(queue.name, below)}>${text}</a>`;
 
-const MAY_BE_NONE = ["next_due", "rate"];
+const MAY_BE_NONE = ["next_due", "rate", "on_time"];
 
 /** A column of figures that may not be known. */
 function figure(name, label, title, show) {
-  const isKnown = (queue) => !queue.error && (queue[name] != null || MAY_BE_NONE.includes(name));
-  return { name, label, title, end: true, cell: (queue) => (isKnown(queue) ? show(queue) : UNKNOWN) };
+  const isShown = (queue) => isKnown(queue, name) || (!queue.error && queue[name] === null && MAY_BE_NONE.includes(name));
+  return { name, label, title, end: true, cell: (queue) => (isShown(queue) ? show(queue) : UNKNOWN) };
 }
 
 const columns = (open) => [
@@ -75,9 +89,10 @@ const columns = (open) => [
   { name: "states", label: "State", cell: (queue) => html`<${States} queue=${queue} />` },
   figure("lateness", "Late", "How far the oldest job not yet dispatched is past due", ({ lateness }) => span(lateness)),
   figure("on_time", "On time", "Share of the last hour's jobs that were visible up to 60 s after their due time",
-    (queue) => percent(queue.on_time)),
+    ({ on_time }) => (on_time === null ? NO_JOBS : percent(on_time))),
   figure("waiting", "Waiting", "In the queue, for workers to receive", ({ waiting }) => zero(waiting)),
-  figure("in_flight", "In flight", "Received by workers, and not yet done", (queue) => zero(queue.in_flight)),
+  figure("in_flight", "In flight or between attempts",
+    "Received by workers and not done, or to be tried again: SQS counts both as in flight", (queue) => zero(queue.in_flight)),
   figure("dead", "Dead", "In the dead-letter queue",
     (queue) => (queue.dead ? link(queue, "dead-letters", number(queue.dead)) : zero(0))),
   figure("scheduled", "Scheduled", "In the table, for later; counted up to 1,000",

@@ -5,6 +5,9 @@ import { useEffect, useState } from "./vendor/preact-htm.js";
 // No name of a queue or a schedule and no id needs an escape.
 const VIEWS = {
   Queues: /^\/$/,
+  AllSchedules: /^\/schedules$/,
+  AllDeadLetters: /^\/dead-letters$/,
+  Search: /^\/search$/,
   Queue: /^\/queues\/(?<queue>[^/%]+)$/,
   Jobs: /^\/queues\/(?<queue>[^/%]+)\/jobs$/,
   Job: /^\/queues\/(?<queue>[^/%]+)\/jobs\/(?<id>[^/%]+)$/,

@@ -38,7 +38,7 @@ export function Schedules({ queue, query: { next = "" } }) {
     <${Button} kind="primary" writes onClick=${() => open(ScheduleForm, { queue })}>New schedule …<//></p>${dialog}`;
   return html`<${View} title="Schedules" above=${above} polled=${polled} seconds=${LIST_SECONDS} what="schedules">
     ${({ schedules, next: more, unreadable }) => html`<${Unreadable} rows=${unreadable} />${schedules.length
-      ? html`<${Table} caption=${`Schedules of ${queue}`} columns=${columns(queue)} rows=${schedules}
+      ? html`<${Table} caption=${`Schedules of ${queue}`} columns=${SCHEDULE_COLUMNS} rows=${schedules}
           keyOf=${(each) => each.schedule} stack />`
       : html`<${Empty}>${more || unreadable ? "No schedule to show up to here." : NONE}<//>`}
       ${more && html`<p><a href=${`?${new URLSearchParams({ next: more })}`}>The next ones</a></p>`}`}<//>`;
@@ -48,14 +48,14 @@ const NONE = "This queue has no schedules. A schedule creates jobs by a rule, su
 
 const RunState = ({ paused }) => html`<${State} word=${paused ? "paused" : "runs"} tone=${paused ? "warn" : "ok"} />`;
 
-const columns = (queue) => [
+/** The columns of a list of schedules, the name first. */
+export const SCHEDULE_COLUMNS = [
   { name: "name", label: "Schedule", head: true,
-    cell: ({ schedule }) => html`<a href=${queuePath(queue, "schedules", schedule)}>${schedule}</a>` },
+    cell: ({ queue, schedule }) => html`<a href=${queuePath(queue, "schedules", schedule)}>${schedule}</a>` },
   { name: "rule wrap", label: "Rule", cell: (each) => html`${ruleWords(each)}<br /><code>${ruleText(each)}</code>` },
   { name: "zone", label: "Zone", cell: ({ zone }) => zone },
-  { name: "next", label: "Next run", cell: ({ next: [run], paused }) => (run
-    ? html`<${Instant} at=${run.scheduled_for} />
-      <span class="muted"><${Instant} at=${run.scheduled_for} near /></span>`
+  { name: "next", label: "Next run", cell: ({ next: [run], paused, zone }) => (run
+    ? html`<${Instant} at=${run.scheduled_for} near /> <${Instant} at=${run.scheduled_for} zone=${zone} />`
     : html`<span class="none">${paused ? "paused" : "none any more"}</span>`) },
   { name: "states", label: "State", cell: RunState },
 ];
@@ -78,7 +78,7 @@ export function Schedule({ queue, name }) {
       ? html`<${NextRuns} ...${schedule} />`
       : html`<${Empty}>${schedule.paused ? "None while it is paused." : "None any more."}<//>`}</section>
     <section class="panel"><h2>Last runs</h2>${schedule.runs.length
-      ? html`<${Table} caption="Last runs" columns=${RUNS} rows=${schedule.runs} keyOf=${({ id }) => id} />`
+      ? html`<${Table} caption="Last runs" columns=${runColumns(schedule.zone)} rows=${schedule.runs} keyOf=${({ id }) => id} />`
       : html`<${Empty}>None yet. Manual runs and backfills are not listed here.<//>`}</section>
     <section class="panel"><h2>Settings</h2><${Facts} facts=${facts(schedule)} /><${Text} value=${schedule.payload} />
     </section>${dialog}`}<//>`;
@@ -90,8 +90,9 @@ function Verbs({ paused, open }) {
     html`<${Button} key=${word} writes onClick=${() => open(Dialog)}>${word} …<//>`)}</p>`;
 }
 
-const RUNS = [
-  { name: "name", label: "Scheduled for", head: true, cell: (run) => html`<${Instant} at=${run.scheduled_for} />` },
+const runColumns = (zone) => [
+  { name: "name", label: "Scheduled for", head: true,
+    cell: (run) => html`<${Instant} at=${run.scheduled_for} zone=${zone} />` },
   { name: "states", label: "State",
     cell: ({ state }) => html`<${State} word=${state} tone=${STATES[state][0]} title=${STATES[state][1]} />` },
   { name: "time", label: "On time", cell: ({ lateness }) => onTime(lateness) },
@@ -108,10 +109,10 @@ function onTime(lateness) {
   return html`<${State} word=${late ? "late" : "on time"} tone=${late ? "bad" : "ok"} /> ${span(lateness)}`;
 }
 
-const at = (when) => when && html`<${Instant} at=${when} />`;
+const at = (when, zone) => when && html`<${Instant} at=${when} zone=${zone} />`;
 
 const facts = ({ zone, start, end, count, kind, tenant, priority, jitter, owner, ...schedule }) => [
-  ["Time zone", zone], ["From", at(start)], ["To just before", at(end)], ["Runs from its start", count],
+  ["Time zone", zone], ["From", at(start, zone)], ["To just before", at(end, zone)], ["Runs from its start", count],
   ["Kind", kind], ["Tenant", tenant], ["Priority", priority], ["Jitter", span(jitter)], ["Owner", owner],
   ["Missed runs", schedule.catch_up, "Which get a job later"], ["Overlap", schedule.overlap, "Whether runs may"],
   ["Planned to", at(schedule.planned_to), "Runs up to here have their jobs"],
@@ -176,7 +177,7 @@ export function Backfill({ schedule, onClose }) {
       ${made.runs.slice(0, 3).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}`;
   };
   const tooMany = runs?.length > MOST_RUNS;
-  return html`<${Confirm} title=${`Backfill ${schedule.schedule}?`} verb=${`Create ${plural(runs?.length ?? 0, "job")}`}
+  return html`<${Confirm} title=${`Backfill ${schedule.schedule}?`} verb=${runs ? `Create ${plural(runs.length, "job")}` : "Create the jobs"}
     act=${act} onClose=${onClose} ready=${runs?.length > 0 && !tooMany}>
     <p>Creates a job, due now, for each run of the rule in a past span, whether or not that run had one.</p>
     <div class="filters">
@@ -187,8 +188,8 @@ export function Backfill({ schedule, onClose }) {
     <${Failure} error=${error} />
     ${runs && html`<p role="status"><strong>${tooMany ? `Over ${MOST_RUNS}` : plural(runs.length, "run")}</strong>${
       tooMany && `: ${MOST_RUNS} at a time are allowed.`}${runs.length > 0 && html`,
-      the first at <${Instant} at=${runs[0].scheduled_for} />,
-      the last at <${Instant} at=${runs.at(-1).scheduled_for} />`}</p>`}
+      the first at <${Instant} at=${runs[0].scheduled_for} zone=${schedule.zone} />,
+      the last at <${Instant} at=${runs.at(-1).scheduled_for} zone=${schedule.zone} />`}</p>`}
   <//>`;
 }
 

@@ -62,6 +62,9 @@ def shown(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> Iterato
     yield {
         "queues": view("/", "dead letters", last="/console/figures"),
         "a pause": dialog("Pause invoices", "start no more"),
+        "all schedules": view("/schedules", "yearly"),
+        "all dead letters": view("/dead-letters", "as SQS estimates"),
+        "a search": view("/search?text=none", "no such job"),
         "a queue": view("/queues/invoices", "Due in the next", last="/figures?hours=6"),
         "jobs": view("/queues/invoices/jobs", "acme"),
         "many cancelled": dialog(re.compile("^Cancel all that match"), "fetched"),

@@ -40,7 +40,7 @@ def test_files_of_the_page_are_loaded_once(page: Page) -> None:
 
 def test_lateness_and_throughput_are_drawn(page: Page, emulator: Emulator) -> None:
     page.open("/queues/webhooks")
-    page.says("No job was dispatched late.", "queues.yaml", "Retention", "7 d")
+    page.says("No tick reported a late job.", "queues.yaml", "Retention", "7 d")
     values = {metrics.LATENESS: 125.0, metrics.DISPATCHED: 40, metrics.ON_TIME: 39, metrics.DELAYED: 1}
     put_figures(emulator, "console", [(timedelta(minutes=20), {"queue": "webhooks", **values})])
     page.open("/queues/webhooks")

@@ -31,8 +31,16 @@ class Api:
         self.queues = {"emails": QUEUE}
         self.jobs = []
         self.pages = 0
+        # The answers to other paths.
+        self.answers = {}
+        self.gets = []
 
     def get(self, path):
+        self.gets.append(path)
+        if path in self.answers:
+            if isinstance(answer := self.answers[path], DuelineError):
+                raise answer
+            return answer
         path, _, query = path.partition("?")
         if path == "/queues":
             return {"queues": [{"queue": name, "partitions": 1} for name in self.queues]}

@@ -29,9 +29,10 @@ process.env.TZ = "Europe/Berlin";
 const PAGE = "../../../dueline/console/page";
 
 const { get, parseExact, parseResponse, polling, post } = await import(`${PAGE}/api.js`);
+const { byNextRun, theOnly } = await import(`${PAGE}/all_queues.js`);
 const { dueWords, fill: fillSteps, group } = await import(`${PAGE}/charts.js`);
 const { DeadLetters, Redrive } = await import(`${PAGE}/dead_letters.js`);
-const { fieldText, instant, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
+const { fieldText, instant, inZone, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
 const { STATES, timeline } = await import(`${PAGE}/job.js`);
 const { condition, countWords, fetchJobs, matcher, payloadText, unread } = await import(`${PAGE}/job_list.js`);
 const { CancelMany } = await import(`${PAGE}/jobs.js`);
@@ -66,9 +67,33 @@ test("a queue has all states that apply", () => {
   assert.deepEqual(words({ lateness: 60, fence_age: 150, waiting: 100, on_time: null }), []);
 });
 
-test("queues without an answer add nothing to the totals", () => {
-  const tiles = totals([aQueue("a", { dead: 2, lateness: 3 }), aQueue("b", { more_scheduled: true }), { name: "c", error: { detail: "may not" } }]);
-  assert.deepEqual(tiles.map(({ value }) => plain(value)), ["2", "3 s", "2", "0", "0", "0", "10+"]);
+test("tiles sum known figures only, and say of how many", () => {
+  const tilesOf = (...queues) => totals(queues).map(({ value, note }) => `${plain(value)} ${note}`);
+  const unanswered = { name: "c", error: { detail: "may not" }, lateness: 900 };
+  const unlogged = aQueue("d", { lateness: undefined, on_time: undefined, dead: 1 });
+  const tiles = tilesOf(aQueue("a", { dead: 2, lateness: 3 }), aQueue("b", { more_scheduled: true }), unanswered, unlogged);
+  assert.deepEqual(tiles, ["3 of 4 queues", "3 s 2 of 4 queues", "3 3 of 4 queues", "0 3 of 4 queues", "0 3 of 4 queues", "0 3 of 4 queues", "15+ 3 of 4 queues"]);
+  assert.deepEqual(tilesOf(aQueue("a")).slice(0, 3), ["0 of 1 queue", "0 s oldest job past due", "0 failed for good"]);
+  assert.deepEqual(tilesOf({ ...unanswered, error: { status: 403 } }), Array(7).fill("– 0 of 1 queue"));
+});
+
+test("schedules are sorted by next run, the paused last", () => {
+  const runs = (schedule, at) => ({ schedule, next: at ? [{ scheduled_for: at }] : [] });
+  const queues = [{ schedules: [runs("paused"), runs("second", "2027-01-04T09:00:00.000Z")] }, { error: {} },
+    { schedules: [runs("first", "2027-01-04T08:00:00.000Z")] }];
+  assert.deepEqual(byNextRun(queues).map(({ schedule }) => schedule), ["first", "second", "paused"]);
+});
+
+test("a search opens a job only if all queues answered", () => {
+  const [job, other] = [{ id: "a" }, { id: "b" }];
+  assert.equal(theOnly([{ job }, { job: null }]), job);
+  for (const queues of [[{ job }, { error: {} }], [{ job }, { job: other }], [{ job: null }]]) assert.equal(theOnly(queues), undefined);
+});
+
+test("a time is shown in any zone that the browser knows", () => {
+  const zones = ["America/New_York", undefined, "Mars/Olympus"];
+  assert.deepEqual(zones.map((zone) => inZone("2027-01-04T08:00:00Z", zone)),
+    ["2027-01-04 03:00:00 America/New_York", "2027-01-04 09:00:00 Europe/Berlin", "2027-01-04 08:00:00 UTC"]);
 });
 
 test("spans have two units, and shares are rounded down", () => {
@@ -91,6 +116,8 @@ test("lateness comes from the logs or an overdue job", () => {
   const overdue = { data: { next_due: new Date(at - 90000).toISOString() }, at };
   const idle = { lateness: [], on_time: [], delayed: [] };
   assert.deepEqual(lastHour(overdue, { period: 60, series: { emails: idle } }, "emails"), { lateness: 90, overdue: true, on_time: null });
+  assert.equal(lastHour(overdue, undefined, "emails").lateness, 90);
+  assert.equal(lastHour({ data: { next_due: null }, at }, undefined, "emails").lateness, undefined);
 });
 
 test("a queue is never healthy without current figures", () => {
@@ -111,7 +138,8 @@ test("a chart has every step of its span", () => {
   assert.deepEqual(fillSteps([[180, 7]], span), [[120, 180, 240], [0, 7, 0]]);
   assert.deepEqual(group([[600, 1], [660, 2], [1200, 4]], 600), [[600, 3], [1200, 4]]);
   const many = { counted: 1000, more: true, until: "2027-01-04T08:00:00Z", overdue: 2 };
-  assert.match(plain(dueWords(many, [[600, 3], [1200, 4]], 600)), /^1,000 or more jobs: counting ended at 2027-01-04 \d\d:\d\d:00, .* 2 overdue\. Most at \d\d:20: 4 in 10 min\.$/);
+  const words = plain(textOf(dueWords(many, [[600, 3], [1200, 4]], 600)));
+  assert.match(words, /^1,000 or more jobs: counting ended at <2027-01-04T08:00:00Z>, .* 2 overdue\.\s+Most at <1200000>: 4 in 10 min\.$/s);
   assert.equal(dueWords({ counted: 0, more: false, overdue: 0 }, [], 60), "Nothing is due.");
 });
 
@@ -344,7 +372,7 @@ test("a backfill is confirmed only with its own count", async () => {
   await settle();
   requests[0].answer({ next: [{ scheduled_for: "2026-11-01T23:00:00.000Z" }] });
   await settle();
-  assert.deepEqual([find("dialog").ready, find("dialog").verb], [false, "Create 0 jobs"]);
+  assert.deepEqual([find("dialog").ready, find("dialog").verb], [false, "Create the jobs"]);
   fill(find("from"), { to: "2026-11-02T01:00" });
   await settle();
   find("Count them").onClick();
@@ -393,8 +421,8 @@ test("chosen errors stay until new dead letters are read", async () => {
   assert.deepEqual(find("setChosen").chosen, []);
 });
 
-/** The text of what a component rendered. */
-const textOf = (node) => [node].flat(Infinity).map((each) => (each?.props
+/** The text of what a component rendered; an instant is <its value>. */
+const textOf = (node) => [node].flat(Infinity).map((each) => (each?.type?.name === "Instant" ? `<${each.props.at}>` : each?.props
   ? typeof each.type === "function" ? textOf(each.type(each.props)) : textOf(each.props.children)
   : ["string", "number"].includes(typeof each) ? each : "")).join("");
 
