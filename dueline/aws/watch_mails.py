@@ -23,12 +23,10 @@ _CLAIM_MAILS = Update(
     expression="SET #owner = :owner, #until = :until",
     condition="(attribute_not_exists(#until) OR #until < :now)"
     " AND (attribute_not_exists(#version) OR #version = :version)",
-    names=("owner", "until", "version"),
 )
 _SAVE_MAILS = Update(
     expression="SET #open = :open, #version = :owner REMOVE #owner, #until",
     condition="#owner = :owner",
-    names=("owner", "until", "version", "open"),
 )
 
 
