@@ -51,14 +51,9 @@ class DeploymentContext:
         """Returns the client of a service, the same for all threads."""
         return clients.Clients(self.session, longest=_LONGEST_REQUEST).of
 
-    def queue(self, name: str) -> str:
-        """Return the ARN of an SQS queue."""
+    def arn(self, service: str, name: str) -> str:
         region, account = self.region_and_account
-        return f"arn:aws:sqs:{region}:{account}:{name}"
-
-    def topic(self, name: str) -> str:
-        region, account = self.region_and_account
-        return f"arn:aws:sns:{region}:{account}:{name}"
+        return f"arn:aws:{service}:{region}:{account}:{name}"
 
 
 def _refuse(_queue: str, error: Unavailable) -> None:
@@ -129,17 +124,10 @@ def _queues(
         name = parameter.removeprefix(prefix)
         try:
             with reading(parameter):
-                queue = _queue(name, json.loads(values[parameter]))
+                content = json.loads(values[parameter])
+                deployed, settings = content.get("deployed", {}), QueueSettings.from_json(content, name=name)
+                version, expected_rate = deployed.get("version"), deployed.get("expected_rate")
         except Unavailable as error:
             on_unreadable(name, error)
         else:
-            yield queue
-
-
-def _queue(name: str, parameter: Mapping[str, Any]) -> DeployedQueue:
-    deployed = parameter.get("deployed", {})
-    return DeployedQueue(
-        settings=QueueSettings.from_json(parameter, name=name),
-        version=deployed.get("version"),
-        expected_rate=deployed.get("expected_rate"),
-    )
+            yield DeployedQueue(settings=settings, version=version, expected_rate=expected_rate)

@@ -25,7 +25,7 @@ from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock, Pointer
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import FURTHEST, Request
-from dueline.core.status import JobStatus, Status, moved_status, status_of, status_under, submitted_statuses
+from dueline.core.status import JobStatus, moved_status, status_of, status_under, submitted_statuses
 from dueline.core.submit import Submission, SubmitResult
 from dueline.core.threads import PerProcess
 from dueline.core.trace import TraceContext
@@ -128,8 +128,8 @@ class DirectApi:
 
             def find(queue: QueueSettings) -> Job:
                 if isinstance(ref, JobKey):
-                    return _job(*status_under(ref.key, queue=queue, table=table, now=now))
-                return _job(*status_of(ref, queue=queue, table=table, now=now))
+                    return Job.of_status(*status_under(ref.key, queue=queue, table=table, now=now))
+                return Job.of_status(*status_of(ref, queue=queue, table=table, now=now))
 
             return self._retry_with_new_settings(ref.queue, find)
 
@@ -159,7 +159,7 @@ class DirectApi:
                 moved = self._deployed.reschedule(queue).run(**named, at=request.at, delay=request.delay, call=call)
                 return moved_status(moved, queue=queue, table=self._deployed.table, now=self._deployed.clock.now())
 
-            return _job(*self._retry_with_new_settings(ref.queue, move))
+            return Job.of_status(*self._retry_with_new_settings(ref.queue, move))
 
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
@@ -251,10 +251,6 @@ class DirectApi:
 
     def _until(self) -> float:
         return self._deployed.clock.monotonic() + _LONGEST_CALL_SECONDS
-
-
-def _job(id: JobId, status: Status) -> Job:
-    return Job.of_status(id, status)
 
 
 def _scheduled(result: SubmitResult | DuelineError, status: JobStatus | DuelineError) -> Job | DuelineError:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from dueline.aws.botocore_errors import map_caller_errors
+from dueline.aws.botocore_errors import is_missing, map_caller_errors
 from dueline.aws.cloudwatch import figures, queue_figures
 from dueline.aws.deployment_context import DeploymentContext
 from dueline.aws.dynamodb_items import Items
+from dueline.aws.log_figures import parsed
 from dueline.aws.sqs import SqsQueue
 from dueline.config.names import runbook
 from dueline.core import rows
@@ -49,7 +50,6 @@ _WAITING, _IN_FLIGHT = "ApproximateNumberOfMessages", "ApproximateNumberOfMessag
 _RETENTION = "MessageRetentionPeriod"
 # Without a page size, SQS lists no more than so many, and does not say that there are others.
 _MOST_LISTED = 1000
-_GONE = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
 _PAGE = re.compile(r"Runbook: \S*?([a-z-]+)\.md$")
 # In its place, one that was not confirmed yet has PendingConfirmation, and one that was ended before that, Deleted.
 _CONFIRMED = "arn:"
@@ -77,7 +77,7 @@ def _states(place: DeploymentContext, **request: str) -> dict[str, str]:
         return {each["Name"]: each["State"] for page in pages for each in page["Schedules"]}
     except ClientError as error:
         # Its schedules were deleted with the group.
-        if error.response["Error"].get("Code") != "ResourceNotFoundException":
+        if not is_missing(error):
             raise
         return {}
 
@@ -136,7 +136,7 @@ def _depth(place: DeploymentContext, name: str) -> QueueDepth | None:
     try:
         attributes = place.client("sqs").get_queue_attributes(**request)["Attributes"]
     except ClientError as error:
-        if error.response["Error"].get("Code") in _GONE:
+        if is_missing(error):
             return None
         raise
     retention = timedelta(seconds=int(attributes[_RETENTION]))
@@ -165,11 +165,7 @@ def _left_out(function: str) -> Unchecked:
 
 def _lines(function: str, texts: Iterable[str]) -> Iterator[tuple[str, str, str, str | None]]:
     for text in texts:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and (parts := _line_of(line)):
+        if parts := _line_of(parsed(text)):
             yield function, *parts
 
 
@@ -206,7 +202,7 @@ class _Texts:
                 if self.are_cut:
                     return
         except ClientError as error:
-            if error.response["Error"].get("Code") != "ResourceNotFoundException":
+            if not is_missing(error):
                 raise
             self.are_gone = True
 
@@ -223,7 +219,9 @@ def sources(place: DeploymentContext) -> dict[str, Any]:
     """Return the states of the event source mappings of each function that reads a queue."""
     client, names = place.client("lambda"), place.names
     named = {"ingest": names.inbound, "planner": names.queue(PLANNER.name)}
-    request = {name: client.list_event_source_mappings(EventSourceArn=place.queue(named[name])) for name in SOURCES}
+    request = {
+        name: client.list_event_source_mappings(EventSourceArn=place.arn("sqs", named[name])) for name in SOURCES
+    }
     answers = {name: answer["EventSourceMappings"] for name, answer in request.items()}
     return {"sources": {name: [each["State"] for each in mappings] for name, mappings in answers.items()}}
 
@@ -257,8 +255,8 @@ def subscribers(place: DeploymentContext) -> dict[str, Any]:
     """Return how many have confirmed that they hear each topic of alarms."""
     actions = {action for alarm in _described(place) for action in alarm["AlarmActions"]}
     # The owner of a queue may have a topic elsewhere, which nobody here may look at.
-    topics = {topic for topic in actions if topic.startswith(place.topic(""))}
-    topics |= {place.topic(place.names.alarms), place.topic(place.names.tickets)}
+    topics = {topic for topic in actions if topic.startswith(place.arn("sns", ""))}
+    topics |= {place.arn("sns", place.names.alarms), place.arn("sns", place.names.tickets)}
     return {"subscribers": {topic.rpartition(":")[2]: _subscribers(place, topic) for topic in sorted(topics)}}
 
 
@@ -306,7 +304,9 @@ def policies(place: DeploymentContext) -> dict[str, Any]:
 def roles(place: DeploymentContext) -> dict[str, Any]:
     """Return, of each role that has a policy of the deployment, how many policies it has, of how many it may have."""
     iam, quota = place.client("iam"), _summary(place)["AttachedPoliciesPerRoleQuota"]
-    arns = [each["Arn"] for each in _attached(place) if _is_ours(each["PolicyName"], place)]
+    pages = iam.get_paginator("list_policies").paginate(Scope="Local", OnlyAttached=True)
+    policies = [each for page in pages for each in page["Policies"] if each["PolicyName"].endswith(_KINDS)]
+    arns = [each["Arn"] for each in policies if each["PolicyName"].startswith(place.names.queue_prefix)]
     names = {
         role["RoleName"]
         for arn in arns
@@ -314,15 +314,6 @@ def roles(place: DeploymentContext) -> dict[str, Any]:
         for role in page["PolicyRoles"]
     }
     return {"roles": {role: Share(used=_count(place, role), quota=quota) for role in sorted(names)}}
-
-
-def _is_ours(policy: str, place: DeploymentContext) -> bool:
-    return policy.startswith(place.names.queue_prefix) and policy.endswith(_KINDS)
-
-
-def _attached(place: DeploymentContext) -> list[Any]:
-    pages = place.client("iam").get_paginator("list_policies").paginate(Scope="Local", OnlyAttached=True)
-    return [each for page in pages for each in page["Policies"]]
 
 
 def _count(place: DeploymentContext, role: str) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dueline.aws.botocore_errors import map_botocore_errors
+from dueline.aws.botocore_errors import is_missing, map_botocore_errors
 from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
 from dueline.core.job import queue_name
@@ -120,7 +120,7 @@ class SettingsStore:
         try:
             answer = self._client.get_parameter(Name=self._names.queue_parameter(name))
         except ClientError as error:
-            if error.response["Error"].get("Code") == "ParameterNotFound":
+            if is_missing(error):
                 raise QueueNotFound(f"there is no queue {name!r}: it is not in queues.yaml") from None
             raise
         content: dict[str, Any] = json.loads(answer["Parameter"]["Value"])
