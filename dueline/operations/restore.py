@@ -35,7 +35,6 @@ A = TypeVar("A")
 SEGMENTS = 8
 
 
-# One restore of a backup at a time: of two, one could take a row of the other's for one that was seen to.
 class Retrying(Protocol):
     """Makes a call."""
 
@@ -43,7 +42,10 @@ class Retrying(Protocol):
 
 
 class RestoreLock:
-    """The lock of a backup, in the table of jobs. `owner` is unique to the run."""
+    """The lock of a backup, in the table of jobs. `owner` is unique to the run.
+
+    Of two restores at a time, one could take a row of the other's for one that was seen to.
+    """
 
     def __init__(self, backup: str, *, owner: str, table: Table, clock: Clock, retrying: Retrying) -> None:
         self._backup, self._owner = backup, owner
