@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from http import HTTPStatus
+from typing import cast
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
@@ -17,7 +18,7 @@ from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.functions.http import schedule_models as models
 from dueline.functions.http.request_log import record_runs, record_schedule
 from dueline.functions.http.requests import Form, body_of, read_json, validate
-from dueline.schedules import queries
+from dueline.schedules import answers, queries
 from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
@@ -56,7 +57,7 @@ class ScheduleRoutes:
         self._registry.queue(queue)
         query = self._query(models.SchedulesQuery)
         page = queries.page(queue, table=self._resources.table, after=query.after, limit=query.limit)
-        return models.page_of_schedules(page, now=self._resources.clock.now())
+        return cast("models.SchedulesPage", answers.page_fields(page, now=self._resources.clock.now()))
 
     def put_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
         """Create a schedule: 201, or change it: 200. An identical one changes nothing."""
@@ -98,7 +99,7 @@ class ScheduleRoutes:
         key, if_match = self._header("idempotency-key"), self._header("if-match")
         result = self._runs().run_now(queue, schedule, payload=payload, key=key, if_match=if_match)
         record_runs([result], deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
-        return models.submitted_run(result.job), HTTPStatus.CREATED
+        return cast("models.SubmittedRun", answers.submitted_fields(result.job)), HTTPStatus.CREATED
 
     def backfill_schedule(self, queue: str, schedule: str) -> models.Backfilled:
         """Run a schedule for what has passed."""
@@ -107,7 +108,7 @@ class ScheduleRoutes:
         key, if_match = self._header("idempotency-key"), self._header("if-match")
         results = self._runs().backfill(queue, schedule, start=span.start, end=span.end, key=key, if_match=if_match)
         record_runs(results, deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
-        return models.backfilled([each.job for each in results])
+        return {"runs": [cast("models.SubmittedRun", answers.submitted_fields(each.job)) for each in results]}
 
     def schedule_history(self, queue: str, schedule: str) -> models.History:
         """Return the last runs of a schedule."""
@@ -122,7 +123,7 @@ class ScheduleRoutes:
             before=query.before,
             spread=self._resources.spread,
         )
-        return models.history_answer(runs)
+        return cast("models.History", answers.history_fields(runs))
 
     def preview_schedule(self) -> models.Preview:
         """Return the next runs of a rule, without making a schedule of it."""
@@ -130,7 +131,8 @@ class ScheduleRoutes:
         fields = {name: getattr(body, name) for name in body.model_fields_set & models.RuleFields.model_fields.keys()}
         rule = Definition.from_dict(fields).rule
         after = body.since or self._resources.clock.now()
-        return {"words": rule.words, "next": models.next_runs(rule, after=after, limit=body.limit)}
+        following = answers.next_fields(rule, after=after, limit=body.limit)
+        return {"words": rule.words, "next": cast("list[models.NextRun]", following)}
 
     def _definition(self) -> Definition:
         body = self._body(models.ScheduleBody)
@@ -196,8 +198,9 @@ class ScheduleRoutes:
     def _schedule(
         self, head: Head, status: HTTPStatus = HTTPStatus.OK, *, changed: bool | None = None
     ) -> Response[models.ScheduleAnswer]:
-        answer = models.schedule_answer(head, now=self._resources.clock.now(), changed=changed)
-        return Response(status_code=status, content_type="application/json", body=answer, headers={"ETag": head.etag})
+        fields = answers.schedule_fields(head, now=self._resources.clock.now(), changed=changed)
+        answer, headers = cast("models.ScheduleAnswer", fields), {"ETag": head.etag}
+        return Response(status_code=status, content_type="application/json", body=answer, headers=headers)
 
 
 @contextmanager

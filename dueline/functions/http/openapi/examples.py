@@ -14,7 +14,8 @@ from dueline.core.payloads import StartedUpload, Upload
 from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.status import Outcome, Status
-from dueline.functions.http import answers, problems, schedule_models
+from dueline.functions.http import answers, problems
+from dueline.schedules import answers as schedule_answers
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
 from dueline.schedules.queries import RunRecord, RunState, ScheduleList
@@ -52,9 +53,9 @@ def scheduled(state: State, *, created: bool = True) -> Any:
     return {**job(state), "created": created}
 
 
-def scheduled_many(state: State) -> Any:
-    refused = {"error": problems.problem(errors.InvalidJob("payload is missing"))}
-    return {"jobs": [scheduled(state), refused]}
+def several(one: Any) -> Any:
+    """Return a job of several beside one that was refused."""
+    return {"jobs": [one, {"error": problems.problem(errors.InvalidJob("payload is missing"))}]}
 
 
 def replaced() -> Any:
@@ -91,17 +92,9 @@ def upload() -> Any:
     return answers.upload_answer(StartedUpload(upload=upload_, url=url, headers=headers, expires=_JOB.due))
 
 
-def results(state: State) -> Any:
-    return {"jobs": [job(state), {"error": problems.problem(errors.InvalidJob("payload is missing"))}]}
-
-
 def page() -> Any:
     scheduled = Job(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION)
     return answers.page_of_jobs(JobPage(jobs=(scheduled,), after="2027-01-04T08:00:00.000Z"))
-
-
-def last_page() -> Any:
-    return answers.page_of_jobs(JobPage(jobs=(), after=None))
 
 
 def queues() -> Any:
@@ -137,16 +130,16 @@ def posted() -> dict[str, Any]:
 def schedule(*, paused: bool = False, deleted: bool = False) -> Any:
     generation = 2 if paused or deleted else 1
     head = replace(_HEAD, paused=paused, deleted=deleted, generation=generation)
-    return schedule_models.schedule_answer(head, now=_NOW)
+    return schedule_answers.schedule_fields(head, now=_NOW)
 
 
 def schedules() -> Any:
-    return schedule_models.page_of_schedules(ScheduleList(heads=(_HEAD,), after="digest"), now=_NOW)
+    return schedule_answers.page_fields(ScheduleList(heads=(_HEAD,), after="digest"), now=_NOW)
 
 
 def preview() -> Any:
     rule = _HEAD.definition.rule
-    return {"words": rule.words, "next": schedule_models.next_runs(rule, after=_NOW)}
+    return {"words": rule.words, "next": schedule_answers.next_fields(rule, after=_NOW)}
 
 
 def run() -> Any:
@@ -159,7 +152,7 @@ def history() -> Any:
     succeeded = RunRecord(
         id=_JOB, scheduled_for=_JOB.due, generation=1, state=RunState.SUCCEEDED, outcome=done, lateness=0.417
     )
-    return schedule_models.history_answer([succeeded])
+    return schedule_answers.history_fields([succeeded])
 
 
 def refusals() -> list[problems.Problem]:
