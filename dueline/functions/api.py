@@ -233,12 +233,12 @@ def set_rate(queue: str) -> answers.ControlAnswer:
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
     request_log.record_refusals([error], deployment=SETTINGS.deployment)
-    return problems.response(error)
+    return problems.response(problems.problem(error))
 
 
 @app.not_found
 def no_route(_: NotFoundError) -> Response[str]:
-    return problems.no_route(app.current_event.path)
+    return problems.response(problems.route_problem(app.current_event.path))
 
 
 def _controlled(action: str, changed: Control, *, queue: str) -> answers.ControlAnswer:
