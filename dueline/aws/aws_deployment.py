@@ -69,7 +69,6 @@ class AwsDeployment(CoreDeployment):
         return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
 
     def url(self, name: str) -> str:
-        """Return the URL of an SQS queue."""
         return self._queue_urls + name
 
     @property

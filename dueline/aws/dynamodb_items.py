@@ -168,7 +168,6 @@ def patiently(request: Callable[[], Answer]) -> Answer:
 
 
 def conditional(on: str, values: Row) -> dict[str, Any]:
-    """Return the condition of a write."""
     return {"ConditionExpression": on, **attributes(on, values)}
 
 

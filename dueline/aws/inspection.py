@@ -227,7 +227,6 @@ def sources(place: DeploymentContext) -> dict[str, Any]:
 
 
 def concurrency(place: DeploymentContext) -> dict[str, Any]:
-    """Return how many functions of the account may run at once."""
     limit = place.client("lambda").get_account_settings()["AccountLimit"]
     return {"concurrency": limit["ConcurrentExecutions"]}
 
@@ -244,7 +243,6 @@ def stacks(place: DeploymentContext) -> dict[str, Any]:
 
 # Looks at alarms: which ring, and who hears them.
 def alarms(place: DeploymentContext) -> dict[str, Any]:
-    """Return the deployment's alarms."""
     described = list(_described(place))
     # A local AWS leaves all of them as they began.
     is_evaluated = any(each["StateValue"] != _NO_DATA for each in described)

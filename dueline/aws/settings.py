@@ -94,7 +94,6 @@ class SettingsStore:
         return settings
 
     def _deployment(self) -> dict[str, Any]:
-        """Return the settings and the schemas."""
         names = [self._names.settings_parameter, self._names.schema_parameter]
         values = {each["Name"]: each["Value"] for each in self._client.get_parameters(Names=names)["Parameters"]}
         if names[0] not in values:

@@ -240,7 +240,6 @@ def schedule(
 
 
 def show_job(run: connect.CommandRun, job: Job) -> None:
-    """Show one job."""
     run.screen.json(_json_of(job))
     run.screen.ids(job.id)
     fields = {"id": job.id, "moved from": job.moved_from, "queue": job.queue, "due": job.due, "state": job.state.value}

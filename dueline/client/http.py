@@ -285,7 +285,6 @@ class HttpApi:
         return self._request_each(_jobs_path(queue), body, count=len(drafts), headers=drafts[0].headers)
 
     def _upload(self, queue: str, request: Request) -> str:
-        """Upload a payload; return the id of the upload."""
         content = (request.text or "").encode()
         body = json.dumps({"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
         id, url, headers = upload_of(self._request("POST", f"/queues/{queue}/uploads", body))

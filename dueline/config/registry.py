@@ -43,7 +43,6 @@ class Registry:
         return partition.queue in self.queues and self.queues[partition.queue].declares(partition)
 
     def partitions(self) -> list[Partition]:
-        """Return all partitions that queues.yaml declares."""
         return [partition for queue in self.queues.values() for partition in queue.all_partitions()]
 
     def taking(self, name: str) -> QueueSettings:

@@ -1,7 +1,8 @@
 """The HTTP API, a function for each route: schedule, look up, list, reschedule and cancel (unschedule) jobs; show
 queues and control them. The routes about schedules are in `functions.http.schedules`.
 
-A route reads its request, makes one call to the core, records it, and answers.
+A route reads its request, makes one call to the core, records it, and answers; what it means for callers is in
+`functions.http.openapi.operations`.
 """
 
 import os
@@ -98,7 +99,6 @@ def with_schedules() -> Any:
 
 @app.post("/queues/<queue>/jobs")
 def schedule(queue: str) -> tuple[answers.ScheduledAnswer | answers.ScheduledResults, int]:
-    """Schedule one job, or up to 500 of them, each for itself."""
     settings, until = REGISTRY.taking(queue), _until()
     headers, text = app.current_event.headers, requests.body_of(app.current_event)
     jobs = requests.read_jobs(text, call=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
@@ -118,7 +118,6 @@ def schedule(queue: str) -> tuple[answers.ScheduledAnswer | answers.ScheduledRes
 
 @app.post("/queues/<queue>/uploads")
 def upload(queue: str) -> tuple[answers.UploadAnswer, int]:
-    """Begin the upload of a payload, to schedule a job with: this answer goes to nobody else."""
     REGISTRY.queue(queue)
     body = requests.read_body(requests.UploadBody, requests.body_of(app.current_event))
     payloads, clock = DEPLOYMENT.payloads, DEPLOYMENT.clock
@@ -129,7 +128,6 @@ def upload(queue: str) -> tuple[answers.UploadAnswer, int]:
 
 @app.get("/queues/<queue>/jobs")
 def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
-    """List the scheduled jobs, in due order, a page at a time, or return the job of a key."""
     settings, now, query = REGISTRY.queue(queue), DEPLOYMENT.clock.now(), app.current_event.query_string_parameters
     span = requests.validate(requests.JobsQuery, query).span(now=now)
     if "key" in query:
@@ -141,7 +139,6 @@ def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
 
 @app.get("/queues/<queue>/jobs/<id>")
 def look_up(queue: str, id: str) -> answers.JobWithPayload:
-    """Return a job's state, and its payload while it waits."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
     result = status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     return answers.look_up_answer(*result, payloads=DEPLOYMENT.payloads)
@@ -149,13 +146,11 @@ def look_up(queue: str, id: str) -> answers.JobWithPayload:
 
 @app.patch("/queues/<queue>/jobs/<id>")
 def reschedule(queue: str, id: str) -> answers.JobAnswer:
-    """Move a job to another time: 200 with the job as it is then, 409 when it had left."""
     return _reschedule(queue, id=_id_in(queue, id))
 
 
 @app.patch("/queues/<queue>/jobs")
 def reschedule_by_key(queue: str) -> answers.JobAnswer:
-    """Move the job of a key to another time."""
     return _reschedule(queue, key=_key_of_query())
 
 
@@ -170,19 +165,16 @@ def _reschedule(queue: str, *, id: JobId | None = None, key: str | None = None) 
 
 @app.delete("/queues/<queue>/jobs/<id>")
 def cancel(queue: str, id: str) -> tuple[answers.JobAnswer, int]:
-    """Take a job back: 200 is a promise, 202 a request."""
     return _cancelled(queue, _cancels(REGISTRY.queue(queue)).run([_id_in(queue, id)]))
 
 
 @app.delete("/queues/<queue>/jobs")
 def cancel_by_key(queue: str) -> tuple[answers.JobAnswer, int]:
-    """Take the job of a key back, as by its id."""
     return _cancelled(queue, _cancels(REGISTRY.queue(queue)).run_by_keys([_key_of_query()]))
 
 
 @app.post("/queues/<queue>/cancellations")
 def cancel_many(queue: str) -> answers.Results:
-    """Take up to 500 jobs back, by their ids or their keys, each for itself."""
     cancels = _cancels(REGISTRY.queue(queue))
     ids, keys = requests.read_cancellations(requests.body_of(app.current_event))
     results = cancels.run_by_keys(keys) if keys else cancels.run([_id_or_error(queue, id) for id in ids])
@@ -193,13 +185,11 @@ def cancel_many(queue: str) -> answers.Results:
 
 @app.get("/queues")
 def list_queues() -> answers.Queues:
-    """List the queues with their settings."""
     return answers.queues_answer(REGISTRY, direct_horizon=SETTINGS.direct_horizon)
 
 
 @app.get("/queues/<queue>")
 def get_queue(queue: str) -> answers.OverviewAnswer:
-    """Return a queue's settings and how it is doing."""
     settings, taking = REGISTRY.queue(queue), REGISTRY.taking_counts(queue).get(queue)
     overview = DEPLOYMENT.overview(settings, lookahead=timedelta(seconds=SETTINGS.lookahead))
     return answers.overview_answer(settings, overview, taking=taking, direct_horizon=SETTINGS.direct_horizon)
@@ -207,7 +197,6 @@ def get_queue(queue: str) -> answers.OverviewAnswer:
 
 @app.post("/queues/<queue>/pause")
 def pause(queue: str) -> answers.ControlAnswer:
-    """Pause a queue: its workers begin no more jobs."""
     REGISTRY.queue(queue)
     changed = control.pause(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     return _controlled("paused", changed, queue=queue)
@@ -215,7 +204,6 @@ def pause(queue: str) -> answers.ControlAnswer:
 
 @app.post("/queues/<queue>/resume")
 def resume(queue: str) -> answers.ControlAnswer:
-    """Resume a queue: its workers go on."""
     REGISTRY.queue(queue)
     changed = control.resume(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     return _controlled("resumed", changed, queue=queue)
@@ -223,7 +211,6 @@ def resume(queue: str) -> answers.ControlAnswer:
 
 @app.put("/queues/<queue>/rate")
 def set_rate(queue: str) -> answers.ControlAnswer:
-    """Limit how many jobs a queue's workers begin, or lift the limit."""
     REGISTRY.queue(queue)
     rate = requests.read_rate(requests.body_of(app.current_event))
     changed = control.set_rate(queue, rate, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())

@@ -59,7 +59,6 @@ class ObservedDeployment:
         return [self.names.queue(queue.name, priority) for priority in range(1, queue.settings.priorities + 1)]
 
     def sqs_queues(self) -> list[str]:
-        """Return the names of all SQS queues."""
         names = self.names
         of_queues = [name for each in self.queues for name in (*self.levels(each), names.queue_dlq(each.name))]
         own = [names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq]
@@ -237,5 +236,4 @@ def rule(
 
 
 def guide(heading: str) -> str:
-    """Return a section of the doctor's guide."""
     return f"{_GUIDE}#{heading}"

@@ -288,7 +288,6 @@ def after_mail(opened: Opened, mail: Mail) -> dict[Condition, Open]:
 
 
 def text_of(mail: Mail, *, deployment: str, runbook: str) -> tuple[str, str]:
-    """Return the subject and the text of a mail."""
     abouts = [state.about for state in mail.figures]
     begin = "OK" if mail.is_over else "page" if mail.kind.pages else "ticket"
     subject = f"[{begin}] {deployment}: {mail.kind.title}: {', '.join(abouts)}"

@@ -249,7 +249,6 @@ class ReceivedMessage:
         return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id, cancellation_read=cancellation_read)
 
     def event(self, kind: EventKind, *, error: str = "", reason: str = "") -> Event:
-        """Return the event to report when something happened to it."""
         about: dict[str, Any] = {"queue": self.queue, "job": self.id, "job_kind": self.kind or ""}
         return Event(kind=kind, attempt=self.attempt, error=error, reason=reason, **about)
 

@@ -53,14 +53,12 @@ class ScheduleRoutes:
         app.post("/schedules/preview")(self.preview_schedule)
 
     def list_schedules(self, queue: str) -> models.SchedulesPage:
-        """List a queue's schedules, by name, a page at a time."""
         self._registry.queue(queue)
         query = self._query(models.SchedulesQuery)
         page = queries.page(queue, table=self._resources.table, after=query.after, limit=query.limit)
         return cast("models.SchedulesPage", answers.page_fields(page, now=self._resources.clock.now()))
 
     def put_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Create a schedule: 201, or change it: 200. An identical one changes nothing."""
         settings, definition = self._registry.taking(queue), self._definition()
         only_new, if_match = self._only_new(), self._header("if-match")
         changed = self._changes().put(
@@ -69,30 +67,25 @@ class ScheduleRoutes:
         return self._changed("schedule put", changed)
 
     def get_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Return a schedule."""
         self._registry.queue(queue)
         return self._schedule(queries.get(queue, schedule, table=self._resources.table))
 
     def delete_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Delete a schedule: it makes no runs after `effective_from`."""
         self._registry.queue(queue)
         changed = self._changes().delete(queue, schedule, if_match=self._header("if-match"))
         return self._changed("schedule deleted", changed)
 
     def pause_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Pause a schedule: it makes no runs after `effective_from`, until it is resumed."""
         self._registry.queue(queue)
         changed = self._changes().pause(queue, schedule, if_match=self._header("if-match"))
         return self._changed("schedule paused", changed)
 
     def resume_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Resume a schedule; nothing is caught up."""
         settings = self._registry.taking(queue)
         changed = self._changes().resume(settings, schedule, if_match=self._header("if-match"))
         return self._changed("schedule resumed", changed)
 
     def run_schedule(self, queue: str, schedule: str) -> tuple[models.SubmittedRun, int]:
-        """Run a schedule now, paused or not."""
         self._registry.queue(queue)
         run = self._body(models.RunBody, may_be_empty=True)
         payload = _payload(run.payload) if run.model_fields_set else None
@@ -102,7 +95,6 @@ class ScheduleRoutes:
         return cast("models.SubmittedRun", answers.submitted_fields(result.job)), HTTPStatus.CREATED
 
     def backfill_schedule(self, queue: str, schedule: str) -> models.Backfilled:
-        """Run a schedule for what has passed."""
         self._registry.queue(queue)
         span = self._body(models.BackfillBody)
         key, if_match = self._header("idempotency-key"), self._header("if-match")
@@ -111,7 +103,6 @@ class ScheduleRoutes:
         return {"runs": [cast("models.SubmittedRun", answers.submitted_fields(each.job)) for each in results]}
 
     def schedule_history(self, queue: str, schedule: str) -> models.History:
-        """Return the last runs of a schedule."""
         query, clock = self._query(models.HistoryQuery), self._resources.clock
         runs = queries.history(
             self._registry.queue(queue),
@@ -126,7 +117,6 @@ class ScheduleRoutes:
         return cast("models.History", answers.history_fields(runs))
 
     def preview_schedule(self) -> models.Preview:
-        """Return the next runs of a rule, without making a schedule of it."""
         body = self._body(models.PreviewBody)
         fields = {name: getattr(body, name) for name in body.model_fields_set & models.RuleFields.model_fields.keys()}
         rule = Definition.from_dict(fields).rule
