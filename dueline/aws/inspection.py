@@ -43,6 +43,7 @@ _ERROR = "errorMessage"
 _PATTERN = " || ".join([*(f'($.message = "{message}")' for message in _MESSAGES), "($.errorType = *)"])
 # Of 1 MB each: no more of a log is read, and the report says so.
 _MOST_PAGES = 20
+_TOO_LONG = f"the log of the last hour is too long: of its pages, the first {_MOST_PAGES} were read"
 _MOST_CHARACTERS = 300
 # The fields in which functions log a reason, the plainest first.
 _REASONS = ("reason", "reasons", "steps", "queues")
@@ -150,17 +151,16 @@ def logs(place: DeploymentContext) -> dict[str, Any]:
     counted = Counter(line for function, its in texts.items() for line in _lines(function, its))
     return {
         "logs_gone": [function for function, its in texts.items() if its.are_gone],
-        PARTLY: [_left_out(function) for function, its in texts.items() if its.are_cut],
+        PARTLY: [
+            Unchecked(what=f"all of the log of the function {function}", needs="", reason=_TOO_LONG)
+            for function, its in texts.items()
+            if its.are_cut
+        ],
         "logged": [
             LogLine(function=function, message=message, reason=reason, queue=queue, count=count)
             for (function, message, reason, queue), count in counted.most_common()
         ],
     }
-
-
-def _left_out(function: str) -> Unchecked:
-    reason = f"the log of the last hour is too long: of its pages, the first {_MOST_PAGES} were read"
-    return Unchecked(what=f"all of the log of the function {function}", needs="", reason=reason)
 
 
 def _lines(function: str, texts: Iterable[str]) -> Iterator[tuple[str, str, str, str | None]]:

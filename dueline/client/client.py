@@ -260,7 +260,8 @@ class Client:
         if ids is not None and queue is None and keys is None:
             refs = (attempt(JobId.parse, id) for id in _several(ids, name="ids"))
         elif ids is None and queue is not None and keys is not None:
-            refs = (attempt(partial(_key_of, queue_name(queue)), key) for key in _several(keys, name="keys"))
+            of_key = partial(job_ref, None, queue=queue_name(queue))
+            refs = (attempt(lambda key: of_key(key=key), key) for key in _several(keys, name="keys"))
         else:
             raise InvalidJob("give ids, or a queue and keys")
         requests = _cut(refs, size=lambda _: 0)
@@ -360,10 +361,6 @@ def _several(items: Iterable[T], *, name: str) -> Iterable[T]:
         return items
     # It is not quoted: it may be a payload.
     raise InvalidJob(f"{name} is of type {type(items).__name__}: it must be a list, or another iterable, of {name}")
-
-
-def _key_of(queue: str, key: str) -> JobRef:
-    return job_ref(None, queue=queue, key=key)
 
 
 def _cut(items: Iterable[T], *, size: Callable[[T], int]) -> Iterator[list[T]]:

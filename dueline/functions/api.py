@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any
 
@@ -28,6 +28,7 @@ from dueline.core.overview import Control
 from dueline.core.partitions import all_tick
 from dueline.core.payloads import begin
 from dueline.core.queue_settings import QueueSettings
+from dueline.core.retry import attempt
 from dueline.core.status import moved_status, status_of, status_under, submitted_statuses
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
@@ -177,7 +178,11 @@ def cancel_by_key(queue: str) -> tuple[answers.JobAnswer, int]:
 def cancel_many(queue: str) -> answers.Results:
     cancels = _cancels(REGISTRY.queue(queue))
     ids, keys = requests.read_cancellations(requests.body_of(app.current_event))
-    results = cancels.run_by_keys(keys) if keys else cancels.run([_id_or_error(queue, id) for id in ids])
+    results = (
+        cancels.run_by_keys(keys)
+        if keys
+        else cancels.run([id if isinstance(id, DuelineError) else attempt(partial(_id_in, queue), id) for id in ids])
+    )
     request_log.record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     request_log.record_refusals(results, deployment=SETTINGS.deployment)
     return {"jobs": [answers.cancelled_or_refused(result) for result in results]}
@@ -260,13 +265,6 @@ def _id_in(queue: str, id: str) -> JobId:
     if job_id.queue != queue:
         raise JobNotFound(f"queue {queue!r} has no job {id!r}: it is of another queue")
     return job_id
-
-
-def _id_or_error(queue: str, id: str | DuelineError) -> JobId | DuelineError:
-    try:
-        return id if isinstance(id, DuelineError) else _id_in(queue, id)
-    except JobNotFound as error:
-        return error
 
 
 def _key_of_query() -> str:

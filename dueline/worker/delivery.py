@@ -16,7 +16,7 @@ from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECON
 from dueline.core.text import name_of, shown, text_of
 from dueline.errors import InvalidJob, Unavailable
 from dueline.worker.claims import Claim
-from dueline.worker.events import Event, EventKind
+from dueline.worker.events import Event, EventKind, error_event
 from dueline.worker.retries import BY_POLICY, Retries
 
 
@@ -252,6 +252,10 @@ class ReceivedMessage:
         about: dict[str, Any] = {"queue": self.queue, "job": self.id, "job_kind": self.kind or ""}
         return Event(kind=kind, attempt=self.attempt, error=error, reason=reason, **about)
 
+    def trouble(self, fault: BaseException, what: str) -> Event:
+        """Return the event that reports a fault about it."""
+        return error_event(fault, queue=self.queue, job=self.id, job_kind=self.kind or "", what=what)
+
     @property
     def job_id(self) -> JobId | None:
         return self.job.id if self.job else None
@@ -276,7 +280,8 @@ class ReceivedMessage:
 
     def without_payload(self, *, lateness: Lateness, max_attempts: int) -> ReceivedJob:
         """Return the job for its handler, but for its payload."""
-        job = self.job
+        names = ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")
+        of_job = {name: getattr(self.job, name) for name in names} if self.job else {"priority": self.claim.level + 1}
         return ReceivedJob(
             id=self.id,
             queue=self.queue,
@@ -286,13 +291,8 @@ class ReceivedMessage:
             max_attempts=max_attempts,
             lateness=lateness.at_least,
             lateness_at_most=lateness.at_most,
-            key=job.key if job else None,
-            kind=job.kind if job else None,
-            tenant=job.tenant if job else None,
-            priority=job.priority if job else self.claim.level + 1,
-            schedule=job.schedule if job else None,
-            scheduled_for=job.scheduled_for if job else None,
             claim=self.claim,
+            **of_job,
         )
 
     def payload(self, read: Callable[[Pointer], str]) -> Any:

@@ -292,17 +292,14 @@ def read_cancellations(text: str) -> tuple[list[str | DuelineError], list[object
     if fields == {"keys"}:
         return [], [*validate(KeysBody, body).keys]
     ids: Sequence[Any] = validate(IdsBody, body).ids
-    return [id if isinstance(id, str) else _not_a_text(id) for id in ids], []
+    must = "it must be a text, as in a job's answer"
+    return [id if isinstance(id, str) else InvalidJob(f"id is {_excerpt(id)}: {must}") for id in ids], []
 
 
 def read_rate(text: str) -> Rate | None:
     """Return the rate of a body, None for no limit. Raises InvalidJob."""
     rate = read_body(RateBody, text).rate
     return None if rate is None else Rate.parse(rate)
-
-
-def _not_a_text(value: Any) -> InvalidJob:
-    return InvalidJob(f"id is {_excerpt(value)}: it must be a text, as in a job's answer")
 
 
 def _request_or_error(body: Any, *, call: str | None, trace: TraceContext | None) -> Request | DuelineError:
