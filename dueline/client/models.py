@@ -224,11 +224,11 @@ class Job:
         """Return the job with that id and status."""
         names = () if status.outcome is None else _OUTCOME
         outcome = {name: getattr(status.outcome, name) for name in names}
-        known = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
-        known |= {"moved_from": status.moved_from and str(status.moved_from), "created": created}
+        values = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
+        values |= {"moved_from": status.moved_from and str(status.moved_from), "created": created}
         if status.job is not None:
-            return replace(ScheduledJob.of_job(status.job), **known)
-        return Job(**_in_id(id), **known, **outcome)
+            return replace(ScheduledJob.of_job(status.job), **values)
+        return Job(**_in_id(id), **values, **outcome)
 
     @classmethod
     def of_look_up(cls, response: Mapping[str, Any]) -> "Job":
