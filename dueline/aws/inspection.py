@@ -11,33 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from dueline.aws import cloudwatch, dynamodb_items, log_figures, sqs
 from dueline.aws.botocore_errors import is_missing, map_caller_errors
-from dueline.aws.cloudwatch import figures, queue_figures
 from dueline.aws.deployment_context import DeploymentContext
-from dueline.aws.dynamodb_items import Items
-from dueline.aws.log_figures import parsed
-from dueline.aws.sqs import SqsQueue
 from dueline.config.names import runbook
-from dueline.core import rows
-from dueline.core.clock import SystemClock
-from dueline.core.overview import Control
-from dueline.core.ports import READ_KEYS
-from dueline.core.queue_settings import PLANNER
-from dueline.core.retry import Calls, Patience
+from dueline.core import clock, overview, ports, queue_settings, retry, rows
 from dueline.core.rows import Key, Row, is_paused, paused_key, rate_key, read_rate
 from dueline.errors import Unavailable
-from dueline.operations.dead_letters import ErrorGroup
-from dueline.operations.doctor import PARTLY, Check
-from dueline.operations.doctor_functions import PAGES_OF_LINES, SOURCES
+from dueline.operations import dead_letters, doctor, doctor_functions, redrive
 from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, LogLine, QueueDepth, Share, Unchecked
-from dueline.operations.redrive import Redrive, RedriveQueues
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 _MOST_A_PAGE = 100
 # Besides those with a page of their own.
-_MESSAGES = (*PAGES_OF_LINES, "parked", "rejected")
+_MESSAGES = (*doctor_functions.PAGES_OF_LINES, "parked", "rejected")
 # An unhandled error, as Lambda itself logs it.
 _ERROR = "errorMessage"
 _PATTERN = " || ".join([*(f'($.message = "{message}")' for message in _MESSAGES), "($.errorType = *)"])
@@ -102,15 +91,15 @@ def states(place: DeploymentContext) -> dict[str, Any]:
     }
 
 
-def _control(paused: Row | None, limit: Row | None) -> Control:
+def _control(paused: Row | None, limit: Row | None) -> overview.Control:
     rate, rate_set = read_rate(limit)
-    return Control(paused=is_paused(paused), rate=rate, rate_set=rate_set)
+    return overview.Control(paused=is_paused(paused), rate=rate, rate_set=rate_set)
 
 
 def _read(place: DeploymentContext, keys: list[Key]) -> dict[Key, Row]:
-    table, by_key = Items(place.client("dynamodb")), dict[Key, Row]()
-    for start in range(0, len(keys), READ_KEYS):
-        reading = table.read({place.names.state: keys[start : start + READ_KEYS]}, consistent=True)
+    table, by_key = dynamodb_items.Items(place.client("dynamodb")), dict[Key, Row]()
+    for start in range(0, len(keys), ports.READ_KEYS):
+        reading = table.read({place.names.state: keys[start : start + ports.READ_KEYS]}, consistent=True)
         if reading.unread:
             raise Unavailable(f"{len(reading.unread)} rows of {place.names.state} were left unread: try again")
         by_key |= reading.rows
@@ -151,7 +140,7 @@ def logs(place: DeploymentContext) -> dict[str, Any]:
     counted = Counter(line for function, its in texts.items() for line in _lines(function, its))
     return {
         "logs_gone": [function for function, its in texts.items() if its.are_gone],
-        PARTLY: [
+        doctor.PARTLY: [
             Unchecked(what=f"all of the log of the function {function}", needs="", reason=_TOO_LONG)
             for function, its in texts.items()
             if its.are_cut
@@ -165,7 +154,7 @@ def logs(place: DeploymentContext) -> dict[str, Any]:
 
 def _lines(function: str, texts: Iterable[str]) -> Iterator[tuple[str, str, str, str | None]]:
     for text in texts:
-        if parts := _line_of(parsed(text)):
+        if parts := _line_of(log_figures.parsed(text)):
             yield function, *parts
 
 
@@ -218,9 +207,10 @@ def reserved(place: DeploymentContext) -> dict[str, Any]:
 def sources(place: DeploymentContext) -> dict[str, Any]:
     """Return the states of the event source mappings of each function that reads a queue."""
     client, names = place.client("lambda"), place.names
-    named = {"ingest": names.inbound, "planner": names.queue(PLANNER.name)}
+    named = {"ingest": names.inbound, "planner": names.queue(queue_settings.PLANNER.name)}
     request = {
-        name: client.list_event_source_mappings(EventSourceArn=place.arn("sqs", named[name])) for name in SOURCES
+        name: client.list_event_source_mappings(EventSourceArn=place.arn("sqs", named[name]))
+        for name in doctor_functions.SOURCES
     }
     answers = {name: answer["EventSourceMappings"] for name, answer in request.items()}
     return {"sources": {name: [each["State"] for each in mappings] for name, mappings in answers.items()}}
@@ -328,8 +318,8 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
     ("fences, pauses and rates", "dynamodb:BatchGetItem", states),
     ("depths of queues and dead-letter queues", "sqs:GetQueueAttributes", depths),
     ("SQS queues that were given up", "sqs:ListQueues, sqs:GetQueueAttributes", left),
-    ("figures of functions, tables and SQS queues", "cloudwatch:GetMetricData", figures),
-    ("lateness and throughput of queues", "logs:FilterLogEvents", queue_figures),
+    ("figures of functions, tables and SQS queues", "cloudwatch:GetMetricData", cloudwatch.figures),
+    ("lateness and throughput of queues", "logs:FilterLogEvents", cloudwatch.queue_figures),
     ("logs of functions", "logs:FilterLogEvents", logs),
     ("concurrency of functions", "lambda:GetFunctionConcurrency", reserved),
     ("event source mappings", "lambda:ListEventSourceMappings", sources),
@@ -347,12 +337,12 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
 SAMPLE = ("reasons of dead letters", "sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:GetQueueAttributes")
 
 
-def all_checks(place: DeploymentContext, *, sample: int = 0) -> list[Check]:
+def all_checks(place: DeploymentContext, *, sample: int = 0) -> list[doctor.Check]:
     """Return all looks; with a `sample` also that into so many messages of each dead-letter queue."""
     every = list(_ALL)
     if sample:
         every.append((*SAMPLE, partial(_dead_letters, most=sample)))
-    return [Check(what=what, needs=needs, look=partial(_look, look, place, what)) for what, needs, look in every]
+    return [doctor.Check(what=what, needs=needs, look=partial(_look, look, place, what)) for what, needs, look in every]
 
 
 def _look(look: Callable[[DeploymentContext], dict[str, Any]], place: DeploymentContext, what: str) -> dict[str, Any]:
@@ -367,10 +357,10 @@ def _dead_letters(place: DeploymentContext, *, most: int) -> dict[str, Any]:
     return {"error_groups": {name: _kinds(place, name, most=most) for name in places}}
 
 
-def _kinds(place: DeploymentContext, name: str, *, most: int) -> tuple[ErrorGroup, ...]:
+def _kinds(place: DeploymentContext, name: str, *, most: int) -> tuple[dead_letters.ErrorGroup, ...]:
     client: SQSClient = place.client("sqs")
-    ends = RedriveQueues(
-        dead_letters=SqsQueue(client, place.queue_urls + name, map_errors=map_caller_errors), queues=()
+    ends = redrive.RedriveQueues(
+        dead_letters=sqs.SqsQueue(client, place.queue_urls + name, map_errors=map_caller_errors), queues=()
     )
-    calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
-    return Redrive(ends, calls=calls, most=most).look().kinds
+    calls = retry.Calls(patience=retry.Patience(), clock=clock.SystemClock(), jitter=random.random)
+    return redrive.Redrive(ends, calls=calls, most=most).look().kinds
