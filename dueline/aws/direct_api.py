@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import boto3
@@ -184,17 +185,13 @@ class DirectApi:
             )
 
     def pause(self, queue: str) -> Control:
-        with map_caller_errors(f"pausing queue {queue}"):
-            return control.pause(self._existing(queue), table=self._deployed.table, now=self._deployed.clock.now())
+        return self._change(f"pausing queue {queue}", queue, control.pause)
 
     def resume(self, queue: str) -> Control:
-        with map_caller_errors(f"resuming queue {queue}"):
-            return control.resume(self._existing(queue), table=self._deployed.table, now=self._deployed.clock.now())
+        return self._change(f"resuming queue {queue}", queue, control.resume)
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
-        with map_caller_errors(f"setting the rate of queue {queue}"):
-            name, now = self._existing(queue), self._deployed.clock.now()
-            return control.set_rate(name, rate, table=self._deployed.table, now=now)
+        return self._change(f"setting the rate of queue {queue}", queue, partial(control.set_rate, rate=rate))
 
     def requester(self) -> Callable[..., dict[str, Any]]:
         raise Forbidden("a direct client has no rights on schedules: connect without direct=True")
@@ -214,9 +211,10 @@ class DirectApi:
         now = self._clock.now()
         return self._clock.moment() or TimeBounds(earliest=now, latest=now)
 
-    def _existing(self, queue: str) -> str:
-        """Return the name of a queue that exists. Raises QueueNotFound."""
-        return self._published.queue(queue).name
+    def _change(self, doing: str, queue: str, change: Callable[..., Control]) -> Control:
+        with map_caller_errors(doing):
+            name = self._published.queue(queue).name
+            return change(name, table=self._deployed.table, now=self._deployed.clock.now())
 
     def _cancelled(self, refs: Sequence[JobRef], *, queue: QueueSettings) -> Sequence[CancelResult | DuelineError]:
         table, clock, spread = self._deployed.table, self._deployed.clock, self._deployed.spread

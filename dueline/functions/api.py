@@ -202,24 +202,19 @@ def get_queue(queue: str) -> answers.OverviewAnswer:
 
 @app.post("/queues/<queue>/pause")
 def pause(queue: str) -> answers.ControlAnswer:
-    REGISTRY.queue(queue)
-    changed = control.pause(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return _controlled("paused", changed, queue=queue)
+    return _change("paused", queue, control.pause)
 
 
 @app.post("/queues/<queue>/resume")
 def resume(queue: str) -> answers.ControlAnswer:
-    REGISTRY.queue(queue)
-    changed = control.resume(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return _controlled("resumed", changed, queue=queue)
+    return _change("resumed", queue, control.resume)
 
 
 @app.put("/queues/<queue>/rate")
 def set_rate(queue: str) -> answers.ControlAnswer:
     REGISTRY.queue(queue)
     rate = requests.read_rate(requests.body_of(app.current_event))
-    changed = control.set_rate(queue, rate, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return _controlled("rate set", changed, queue=queue)
+    return _change("rate set", queue, partial(control.set_rate, rate=rate))
 
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
@@ -233,7 +228,9 @@ def no_route(_: NotFoundError) -> Response[str]:
     return problems.response(problems.route_problem(app.current_event.path))
 
 
-def _controlled(action: str, changed: Control, *, queue: str) -> answers.ControlAnswer:
+def _change(action: str, queue: str, change: Callable[..., Control]) -> answers.ControlAnswer:
+    REGISTRY.queue(queue)
+    changed = change(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     caller = app.current_event.request_context.authorizer.iam.user_arn
     request_log.record_control(action, changed, queue=queue, caller=caller)
     return answers.control_answer(queue, changed)

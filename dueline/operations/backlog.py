@@ -15,9 +15,7 @@ _ON_TIME_PERCENT = 99.9
 _LONG_KEPT = 0.5
 
 
-@rule(
-    "late_jobs", Severity.CRITICAL, page=runbook("late-jobs"), do="fix the cause: its ticks then catch up by themselves"
-)
+@rule("late_jobs", Severity.CRITICAL, do="fix the cause: its ticks then catch up by themselves")
 def late_jobs(observed: Observation) -> Iterator[Symptom]:
     for queue in observed.deployment.ticking():
         seconds = observed.figure(queue.name, "lateness")
@@ -29,7 +27,6 @@ def late_jobs(observed: Observation) -> Iterator[Symptom]:
 @rule(
     "jobs_not_on_time",
     Severity.WARNING,
-    page=runbook("jobs-not-on-time"),
     do="fix the other findings about this queue; without any, callers scheduled these jobs late",
 )
 def delayed_jobs(observed: Observation) -> Iterator[Symptom]:
@@ -45,7 +42,6 @@ def delayed_jobs(observed: Observation) -> Iterator[Symptom]:
 @rule(
     "inbound_backlog",
     Severity.CRITICAL,
-    page=runbook("inbound-backlog"),
     do="fix the cause; without one, raise ingest_max_concurrency in queues.yaml, then: make deploy",
 )
 def inbound_backlog(observed: Observation) -> Iterator[Symptom]:

@@ -103,12 +103,7 @@ def fences_still(observed: Observation) -> Iterator[Symptom]:
             yield Symptom(queue.name, f"no tick reads partitions {named(list(still))}: {since}")
 
 
-@rule(
-    "ttl_off",
-    Severity.WARNING,
-    page=runbook("ttl-off"),
-    do="fix what stops their ticks: TTL is switched on again once they have caught up",
-)
+@rule("ttl_off", Severity.WARNING, do="fix what stops their ticks: TTL is switched on again once they have caught up")
 def ttl_off(observed: Observation) -> Iterator[Symptom]:
     names = observed.deployment.names
     if observed.figure(names.deployment, "ttl_off"):

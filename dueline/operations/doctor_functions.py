@@ -36,7 +36,7 @@ def functions_stopped(observed: Observation) -> Iterator[Symptom]:
             yield Symptom(names.function(function), what, _MAP, runbook(_WAITS_FOR[function]))
 
 
-@rule("function_errors", Severity.WARNING, page=runbook("function-errors"), do="fix what its log names")
+@rule("function_errors", Severity.WARNING, do="fix what its log names")
 def functions_failing(observed: Observation) -> Iterator[Symptom]:
     for function in FUNCTIONS:
         if count := observed.figure(function, "errors"):
@@ -85,9 +85,7 @@ def lines_of_trouble(observed: Observation) -> Iterator[Finding]:
             )
 
 
-@rule(
-    "api_faults", Severity.WARNING, page=runbook("api-faults"), do="fix what AWS refused; clients retry by themselves"
-)
+@rule("api_faults", Severity.WARNING, do="fix what AWS refused; clients retry by themselves")
 def api_faults(observed: Observation) -> Iterator[Symptom]:
     names = observed.deployment.names
     if count := observed.figure(names.deployment, "api_faults"):

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import wraps
 from typing import NamedTuple, Protocol
 
-from dueline.config.names import Names
+from dueline.config.names import Names, runbook
 from dueline.core.job import Partition
 from dueline.core.overview import Control
 from dueline.core.queue_settings import PLANNER, QueueSettings
@@ -220,7 +220,8 @@ Rule = Callable[[Observation], Iterator[Finding]]
 def rule(
     code: str, severity: Severity, *, page: str = "", do: str = ""
 ) -> Callable[[Callable[[Observation], Iterable[Symptom]]], Rule]:
-    """Make findings of the symptoms that a function sees."""
+    """Make findings of the symptoms that a function sees. Their page, unless one is given, is the runbook of `code`."""
+    page = page or runbook(code.replace("_", "-"))
 
     def decorate(see: Callable[[Observation], Iterable[Symptom]]) -> Rule:
         @wraps(see)
