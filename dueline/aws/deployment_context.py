@@ -81,18 +81,15 @@ def find_deployment(
     with reading(names.settings_parameter):
         settings = json.loads(values[names.settings_parameter])
         lookahead, queue_urls = timedelta(seconds=settings["lookahead"]), settings["queue_urls"]
+    deployment = _deployment(names, values, lookahead=lookahead, on_unreadable=on_unreadable)
+    # By AWS's clock: a caller's may be hours off, and botocore makes up for it.
+    date = pages[0]["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
     return DeploymentContext(
-        deployment=_deployment(names, values, lookahead=lookahead, on_unreadable=on_unreadable),
+        deployment=deployment,
         session=session,
         queue_urls=queue_urls,
-        now=_time_of(pages[0]) or now,
+        now=parsedate_to_datetime(date) + _WHOLE_SECONDS if date else now,
     )
-
-
-def _time_of(answer: Mapping[str, Any]) -> datetime | None:
-    """Return the time of AWS's answer: a caller's clock may be hours off, and botocore makes up for it."""
-    date = answer["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
-    return parsedate_to_datetime(date) + _WHOLE_SECONDS if date else None
 
 
 def _deployment(

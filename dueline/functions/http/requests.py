@@ -312,8 +312,13 @@ def _request_or_error(body: Any, *, call: str | None, trace: TraceContext | None
 
 def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Request:
     job = validate(JobBody, body)
-    _check_payload(job.model_fields_set)
-    upload = job.upload if "upload" in job.model_fields_set else None
+    # A payload may be null: what counts is whether it is there.
+    present = job.model_fields_set & {"payload", "upload"}
+    if not present:
+        raise InvalidJob("payload is missing, and so is upload: give one of them")
+    if len(present) > 1:
+        raise InvalidJob("payload and upload are both given: give one of them")
+    upload = job.upload if "upload" in present else None
     request = Request(
         payload=job.payload,
         upload=upload,
@@ -330,15 +335,6 @@ def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Requ
     )
     check_alone(request)
     return request
-
-
-def _check_payload(fields: set[str]) -> None:
-    """A payload may be null: what counts is whether it is there."""
-    present = fields & {"payload", "upload"}
-    if not present:
-        raise InvalidJob("payload is missing, and so is upload: give one of them")
-    if len(present) > 1:
-        raise InvalidJob("payload and upload are both given: give one of them")
 
 
 def read_json(text: str) -> Any:
