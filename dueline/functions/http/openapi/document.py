@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 import dueline
 from dueline.core.job import MAX_KEY_CHARACTERS, QUEUE_NAME, SCHEDULE_NAME
 from dueline.functions.http import answers, problems, requests, schedule_models
-from dueline.functions.http.openapi.examples import ID, refusals
+from dueline.functions.http.openapi.examples import ID, REFUSALS
 from dueline.functions.http.openapi.operations import OPERATIONS, Body, Operation
 from dueline.functions.http.schedule_models import ScheduleAnswer
 
@@ -349,7 +349,7 @@ def _refusal(status: HTTPStatus, schemas: Schemas) -> Json:
     content: Json = {}
     if codes := problems.codes(status):
         narrowed = {"status": {"const": status.value}, "code": {"enum": codes}}
-        examples = {one["code"]: {"value": one} for one in refusals() if one["status"] == status}
+        examples = {one["code"]: {"value": one} for one in REFUSALS if one["status"] == status}
         schema = {**schemas[problems.Problem], "properties": narrowed}
         content["application/problem+json"] = {"schema": schema, "examples": examples}
     if message:

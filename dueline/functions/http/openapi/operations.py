@@ -78,7 +78,7 @@ _MOVED = _body(
     answers.JobAnswer,
     "The job as it is now: a promise that none with an earlier id of it ever comes.",
     leads_to=_JOB_OPERATIONS,
-    moved=examples.successor(),
+    moved=examples.SUCCESSOR,
 )
 OPERATIONS = (
     Operation(
@@ -87,7 +87,7 @@ OPERATIONS = (
         "This job, to that queue, at that time: it is handed over at that second, never early.",
         headers=("call", "traceparent", "tracestate"),
         body=_body(
-            requests.JobBody | requests.JobsBody, "A job, or up to 500 of them under `jobs`.", **examples.posted()
+            requests.JobBody | requests.JobsBody, "A job, or up to 500 of them under `jobs`.", **examples.POSTED
         ),
         answers={
             201: _body(
@@ -102,7 +102,7 @@ OPERATIONS = (
                 "The job that has the key already, or that an earlier attempt of the call made: nothing was sent. Or"
                 " the one that has replaced it. Or the results of many.",
                 repeat=examples.scheduled(State.SCHEDULED, created=False),
-                replaced=examples.replaced(),
+                replaced=examples.REPLACED,
                 many=examples.several(examples.scheduled(State.ACCEPTED)),
             ),
         },
@@ -117,7 +117,7 @@ OPERATIONS = (
             "What is to be uploaded: S3 takes exactly this.",
             upload={"bytes": 6_000_000, "sha256": examples.SHA256},
         ),
-        answers={201: _body(answers.UploadAnswer, "The upload, and how to send it.", upload=examples.upload())},
+        answers={201: _body(answers.UploadAnswer, "The upload, and how to send it.", upload=examples.UPLOAD)},
     ),
     Operation(
         "list_scheduled GET /queues/{queue}/jobs",
@@ -129,9 +129,9 @@ OPERATIONS = (
             200: _body(
                 answers.Page | answers.JobWithPayload,
                 "A page of jobs, or the job of the key.",
-                page=examples.page(),
+                page=examples.PAGE,
                 last={"jobs": [], "next": None},
-                key=examples.waiting(),
+                key=examples.WAITING,
             )
         },
     ),
@@ -145,9 +145,9 @@ OPERATIONS = (
                 answers.JobWithPayload,
                 "The job as it is now, and its attempts, if its queue tracks.",
                 leads_to=("reschedule", "cancel"),
-                scheduled=examples.waiting(),
-                moved=examples.moved(),
-                failed=examples.failed(),
+                scheduled=examples.WAITING,
+                moved=examples.MOVED_JOB,
+                failed=examples.FAILED,
             )
         },
     ),
@@ -210,7 +210,7 @@ OPERATIONS = (
         "List a queue's schedules",
         "The schedules of a queue, by name, each with its next runs.",
         query=schedule_models.SchedulesQuery,
-        answers={200: _body(schedule_models.SchedulesPage, "A page of schedules.", page=examples.schedules())},
+        answers={200: _body(schedule_models.SchedulesPage, "A page of schedules.", page=examples.SCHEDULES)},
     ),
     Operation(
         "put_schedule PUT /queues/{queue}/schedules/{schedule}",
@@ -271,7 +271,7 @@ OPERATIONS = (
             as_it_is={},
             payload={"payload": {"digest": "once more"}},
         ),
-        answers={201: _body(schedule_models.SubmittedRun, "The job.", run=examples.run())},
+        answers={201: _body(schedule_models.SubmittedRun, "The job.", run=examples.RUN)},
         refused=(422,),
     ),
     Operation(
@@ -286,7 +286,7 @@ OPERATIONS = (
             "From when to when.",
             week={"from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"},
         ),
-        answers={200: _body(schedule_models.Backfilled, "The jobs.", runs={"runs": [examples.run()]})},
+        answers={200: _body(schedule_models.Backfilled, "The jobs.", runs={"runs": [examples.RUN]})},
         refused=(422,),
     ),
     Operation(
@@ -295,7 +295,7 @@ OPERATIONS = (
         "What became of its last runs, those whose time has come, by its rules since its last 20 changes. Runs to"
         " come are `next` of the schedule.",
         query=schedule_models.HistoryQuery,
-        answers={200: _body(schedule_models.History, "The runs.", history=examples.history())},
+        answers={200: _body(schedule_models.History, "The runs.", history=examples.HISTORY)},
     ),
     Operation(
         "preview_schedule POST /schedules/preview",
@@ -306,19 +306,19 @@ OPERATIONS = (
             "The rule.",
             cron={"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin", "limit": 5},
         ),
-        answers={200: _body(schedule_models.Preview, "The next runs.", preview=examples.preview())},
+        answers={200: _body(schedule_models.Preview, "The next runs.", preview=examples.PREVIEW)},
     ),
     Operation(
         "list_queues GET /queues",
         "List the queues",
         "The queues of the deployment, with their settings, and what the ids of their jobs are made of.",
-        answers={200: _body(answers.Queues, "All queues.", queues=examples.queues())},
+        answers={200: _body(answers.Queues, "All queues.", queues=examples.QUEUES)},
     ),
     Operation(
         "get_queue GET /queues/{queue}",
         "Show how a queue is doing",
         "A queue's settings, and how many of its jobs are where, at a cost that does not grow with them.",
-        answers={200: _body(answers.OverviewAnswer, "The queue.", overview=examples.overview())},
+        answers={200: _body(answers.OverviewAnswer, "The queue.", overview=examples.OVERVIEW)},
     ),
     Operation(
         "pause POST /queues/{queue}/pause",
