@@ -12,7 +12,7 @@ from dueline.aws.aws_deployment import AwsDeployment, new_uid
 from dueline.aws.botocore_errors import as_caller_error, map_caller_errors
 from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
-from dueline.client.api import Draft, JobKey, JobRef
+from dueline.client.api import Draft, JobKey, JobRef, value_of
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
 from dueline.config.environment import ApiSettings
@@ -103,7 +103,7 @@ class DirectApi:
 
     def schedule(self, queue: str, draft: Draft) -> Job:
         (result,) = self.schedule_many(queue, [draft])
-        return _value_of(result)
+        return value_of(result)
 
     def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:
         with map_caller_errors(f"scheduling jobs of queue {queue}"):
@@ -140,7 +140,7 @@ class DirectApi:
 
     def cancel(self, ref: JobRef) -> State:
         (result,) = self.cancel_many(ref.queue, [ref])
-        return _value_of(result)
+        return value_of(result)
 
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         with map_caller_errors(f"cancelling jobs of queue {queue}"):
@@ -258,12 +258,6 @@ def _scheduled(result: SubmitResult | DuelineError, status: JobStatus | DuelineE
     if isinstance(result, DuelineError):
         return as_caller_error(result)
     return Job.of_status(*status, created=result.is_new and not result.is_repeat)
-
-
-def _value_of(result: T | DuelineError) -> T:
-    if isinstance(result, DuelineError):
-        raise result
-    return result
 
 
 def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:

@@ -59,19 +59,11 @@ class SettingsStore:
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings. Raises QueueNotFound."""
-        try:
-            return self._kept(name)()
-        except QueueNotFound:
-            self._queues.pop(name, None)
-            raise
+        return self._read(name, RefreshingValue.__call__)
 
     def refresh(self, name: str) -> QueueSettings:
         """Return a queue's settings as they are now. Raises QueueNotFound."""
-        try:
-            return self._kept(name).refresh()
-        except QueueNotFound:
-            self._queues.pop(name, None)
-            raise
+        return self._read(name, RefreshingValue.refresh)
 
     def work(self, name: str) -> WorkSettings:
         """Return a queue's settings for its workers, read again each time. Raises QueueNotFound."""
@@ -103,7 +95,7 @@ class SettingsStore:
             )
         return {**json.loads(values[names[0]]), **json.loads(values.get(names[1], "{}"))}
 
-    def _kept(self, name: str) -> RefreshingValue[QueueSettings]:
+    def _read(self, name: str, read: Callable[[RefreshingValue[QueueSettings]], QueueSettings]) -> QueueSettings:
         if name not in self._queues:
             value = RefreshingValue(
                 lambda: QueueSettings.from_json(self._parameter(queue_name(name)), name=name),
@@ -113,7 +105,11 @@ class SettingsStore:
                 faults=(BotoCoreError, ClientError),
             )
             self._queues.setdefault(name, value)
-        return self._queues[name]
+        try:
+            return read(self._queues[name])
+        except QueueNotFound:
+            self._queues.pop(name, None)
+            raise
 
     def _parameter(self, name: str) -> dict[str, Any]:
         try:

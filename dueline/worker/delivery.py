@@ -13,11 +13,11 @@ from dueline.core.job import JobId, State
 from dueline.core.message import AGAIN, ATTEMPTS, ERROR, ID, REASON, STACK, Message
 from dueline.core.ports import Pointer, Queue
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECONDS, RetryPolicy, WorkSettings
-from dueline.core.text import name_of, shown, text_of
+from dueline.core.text import name_of, text_of
 from dueline.errors import InvalidJob, Unavailable
 from dueline.worker.claims import Claim
 from dueline.worker.events import Event, EventKind, error_event
-from dueline.worker.retries import BY_POLICY, Retries
+from dueline.worker.retries import BY_POLICY, Retries, checked_seconds
 
 
 class Retry(Exception):
@@ -30,12 +30,8 @@ class Retry(Exception):
     """
 
     def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
-        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-        if seconds is not None and not (isinstance(seconds, int | float) and 0 <= seconds <= LONGEST_HIDDEN_SECONDS):
-            must = f"it must be from 0 to {LONGEST_HIDDEN_SECONDS} seconds, or a timedelta"
-            raise ValueError(f"delay is {shown(delay)}: {must}")
         super().__init__(reason or "the handler requested it")
-        self.delay = seconds
+        self.delay = None if delay is None else checked_seconds("delay", delay, least=0)
 
 
 class Discard(Exception):
