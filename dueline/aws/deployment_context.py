@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import boto3
 
 from dueline.aws import clients
 from dueline.aws.botocore_errors import map_caller_errors
@@ -16,9 +18,6 @@ from dueline.config.names import Names
 from dueline.core.queue_settings import QueueSettings
 from dueline.errors import DeploymentNotFound, Unavailable
 from dueline.operations.observation import DeployedQueue, ObservedDeployment
-
-if TYPE_CHECKING:
-    from boto3 import Session
 
 _LONGEST_REQUEST = timedelta(seconds=15)
 # Every other name is made of these two: https://sqs.{region}.{suffix}/{account}/
@@ -33,7 +32,7 @@ class DeploymentContext:
     """A deployment in an account and region, looked at from the instant `now`, by AWS's clock."""
 
     deployment: ObservedDeployment
-    session: "Session"
+    session: boto3.Session
     queue_urls: str
     now: datetime
 
@@ -61,7 +60,7 @@ def _refuse(_queue: str, error: Unavailable) -> None:
 
 
 def find_deployment(
-    name: str, *, session: "Session", now: datetime, on_unreadable: Callable[[str, Unavailable], None] = _refuse
+    name: str, *, session: boto3.Session, now: datetime, on_unreadable: Callable[[str, Unavailable], None] = _refuse
 ) -> DeploymentContext:
     """Return a deployment's place, from its SSM parameters.
 
