@@ -115,7 +115,8 @@ class DirectApi:
                 if isinstance(one, Submission) and draft.request.call is None:
                     draft.request = replace(draft.request, id=str(one.job.id))
             results = submit.send(made, until=until)
-            statuses = self._statuses(results, queue=settings, until=until)
+            table, clock, spread = self._deployed.table, self._deployed.clock, self._deployed.spread
+            statuses = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
             return list(map(_scheduled, results, statuses))
 
     def id_parameters(self, queue: str) -> IdParameters:
@@ -221,12 +222,6 @@ class DirectApi:
         cancels = CancelMany(queue=queue, table=table, clock=clock, until=self._until(), spread=spread)
         keys = [ref.key for ref in refs if isinstance(ref, JobKey)]
         return cancels.run_by_keys(keys) if keys else cancels.run([ref for ref in refs if isinstance(ref, JobId)])
-
-    def _statuses(
-        self, results: Sequence[SubmitResult | DuelineError], *, queue: QueueSettings, until: float
-    ) -> Sequence[JobStatus | DuelineError]:
-        of = self._deployed
-        return submitted_statuses(results, queue=queue, table=of.table, clock=of.clock, until=until, spread=of.spread)
 
     def _cancel_again(self, queue: str, refs: Sequence[JobRef]) -> Sequence[CancelResult | DuelineError]:
         """Cancel what was not found: its partition may be newer than what is known of its queue.

@@ -120,7 +120,7 @@ class DynamoTable:
     def claim(self, row: Row, *, now: datetime) -> Row:
         if self._put(row, on=f"{_IS_NEW} OR #ttl <= :now", values={"now": int(now.timestamp())}):
             return row
-        there = self._read_one(rows.key(row))
+        there = self._items.read_one(rows.key(row), table=self._of(rows.key(row)))
         if there is None:
             raise Unavailable(f"row {rows.key(row)} was deleted by its TTL meanwhile: try again")
         return there
@@ -168,7 +168,10 @@ class DynamoTable:
         return MoveOutcome.KEY_CHANGED if refused == {_KEY_ACTION} else MoveOutcome.REFUSED
 
     def change(self, change: ScheduleChange) -> bool:
-        actions = _schedule_actions(change, jobs=self._name, state=self._state)
+        actions = [_put_head(change, table=self._state), *_count_schedules(change, table=self._state)]
+        for row in change.cancellations:
+            values = {name: row[name] for name in ("at", "exact", "ttl")}
+            actions.append(_update(rows.key(row), _CANCEL, values, table=self._name))
         with map_botocore_errors(f"changing schedule {rows.key(change.head)}"):
             if change.state is None:
                 return not self._items.transact(actions)
@@ -237,9 +240,6 @@ class DynamoTable:
     def _of(self, key: Key) -> str:
         return self._state if rows.in_state_table(key) else self._name
 
-    def _read_one(self, key: Key) -> Row | None:
-        return self._items.read_one(key, table=self._of(key))
-
     def _put(self, row: Row, *, on: str, values: Row) -> bool:
         return self._items.put(row, table=self._of(rows.key(row)), on=on, values=values)
 
@@ -250,15 +250,6 @@ class DynamoTable:
 def _limited(*limits: int | None) -> dict[str, Any]:
     bounds = [limit for limit in limits if limit is not None]
     return {"Limit": min(bounds)} if bounds else {}
-
-
-def _schedule_actions(change: ScheduleChange, *, jobs: str, state: str) -> list[Any]:
-    """Return the actions of a schedule's change, all but the check of the fence."""
-    cancellations = [
-        _update(rows.key(row), _CANCEL, {name: row[name] for name in ("at", "exact", "ttl")}, table=jobs)
-        for row in change.cancellations
-    ]
-    return [_put_head(change, table=state), *_count_schedules(change, table=state), *cancellations]
 
 
 def _put_head(change: ScheduleChange, *, table: str) -> Any:

@@ -81,19 +81,11 @@ def states(place: DeploymentContext) -> dict[str, Any]:
         place, [*map(rows.state_key, partitions), *(key for each in controls for key in each), *rows.WATCH_NOTES]
     )
     fences = {each: rows.read_state(items.get(rows.state_key(each))).fence for each in partitions}
-    return {
-        "fences": fences,
-        "notes": rows.read_watch_notes(items),
-        "controls": {
-            queue.name: _control(items.get(paused), items.get(rate))
-            for queue, (paused, rate) in zip(deployment.queues, controls, strict=True)
-        },
-    }
-
-
-def _control(paused: Row | None, limit: Row | None) -> overview.Control:
-    rate, rate_set = read_rate(limit)
-    return overview.Control(paused=is_paused(paused), rate=rate, rate_set=rate_set)
+    by_queue = dict[str, overview.Control]()
+    for queue, (paused, limit) in zip(deployment.queues, controls, strict=True):
+        rate, rate_set = read_rate(items.get(limit))
+        by_queue[queue.name] = overview.Control(paused=is_paused(items.get(paused)), rate=rate, rate_set=rate_set)
+    return {"fences": fences, "notes": rows.read_watch_notes(items), "controls": by_queue}
 
 
 def _read(place: DeploymentContext, keys: list[Key]) -> dict[Key, Row]:
