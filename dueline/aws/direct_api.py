@@ -16,19 +16,15 @@ from dueline.client.api import Draft, JobKey, JobRef, value_of
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
 from dueline.config.environment import ApiSettings
-from dueline.core import instant
+from dueline.core import core_deployment, instant, listing, ports, threads
 from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.clock import TimeBounds
-from dueline.core.core_deployment import CoreDeployment
 from dueline.core.job import JobId, State
-from dueline.core.listing import FAR_END, MOST_JOBS, Span, list_jobs
 from dueline.core.overview import Control, Overview
-from dueline.core.ports import Clock, Pointer
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import FURTHEST, Request
 from dueline.core.status import JobStatus, moved_status, status_of, status_under, submitted_statuses
 from dueline.core.submit import Submission, SubmitResult
-from dueline.core.threads import PerProcess
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, Forbidden, JobNotFound
 from dueline.operations import control
@@ -55,7 +51,7 @@ class PublishedQueues(Protocol):
         """Return the settings that the HTTP API runs with."""
 
 
-class BoundedClock(Clock, Protocol):
+class BoundedClock(ports.Clock, Protocol):
     """The time by AWS's own clock."""
 
     def moment(self) -> TimeBounds | None:
@@ -72,7 +68,7 @@ class DirectApi:
     def __init__(
         self,
         published: Callable[[], PublishedQueues],
-        deployment: Callable[[], CoreDeployment],
+        deployment: Callable[[], core_deployment.CoreDeployment],
         *,
         settings: Callable[[], ApiSettings],
         clock: BoundedClock,
@@ -88,7 +84,7 @@ class DirectApi:
         return self._published_here()
 
     @property
-    def _deployed(self) -> CoreDeployment:
+    def _deployed(self) -> core_deployment.CoreDeployment:
         return self._deployment_here()
 
     @property
@@ -137,7 +133,7 @@ class DirectApi:
 
     def fetch(self, job: Job, place: PayloadPlace) -> str:
         with map_caller_errors(f"reading the payload of job {job.id}"):
-            return self._deployed.payloads.read(Pointer(bucket=place.bucket, key=place.key))
+            return self._deployed.payloads.read(ports.Pointer(bucket=place.bucket, key=place.key))
 
     def cancel(self, ref: JobRef) -> State:
         (result,) = self.cancel_many(ref.queue, [ref])
@@ -169,10 +165,10 @@ class DirectApi:
         now = self._deployed.clock.now()
         # What goes on begins behind `after`: the present has moved since.
         first = start or (instant.EPOCH if after else now)
-        span = Span(start=first, end=end or FAR_END, after=after, limit=MOST_JOBS, kind=kind)
+        span = listing.Span(start=first, end=end or listing.FAR_END, after=after, limit=listing.MOST_JOBS, kind=kind)
         with map_caller_errors(f"listing jobs of queue {queue}"):
             settings, table, spread = self._published.queue(queue), self._deployed.table, self._deployed.spread
-            page = list_jobs(span, queue=settings, table=table, now=now, spread=spread)
+            page = listing.list_jobs(span, queue=settings, table=table, now=now, spread=spread)
         return [ScheduledJob.of_job(job) for job in page.jobs], page.after or ""
 
     def queues(self) -> Sequence[QueueSettings]:
@@ -255,7 +251,7 @@ def _scheduled(result: SubmitResult | DuelineError, status: JobStatus | DuelineE
     return Job.of_status(*status, created=result.is_new and not result.is_repeat)
 
 
-def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:
+def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, ports.Clock]:
     """Return a deployment's API without HTTP, and the time by which it counts. It requests nothing yet.
 
     Its first call raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
@@ -274,8 +270,8 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clo
             store = made.settings_store()
             return made, store, store.settings()
 
-    connected = PerProcess(find)
-    deployment = PerProcess(lambda: build(connected()[2].queue_urls, connected()[2].payloads))
+    connected = threads.PerProcess(find)
+    deployment = threads.PerProcess(lambda: build(connected()[2].queue_urls, connected()[2].payloads))
 
     def close() -> None:
         for made in (*deployment.made, *(each[0] for each in connected.made)):
