@@ -74,8 +74,7 @@ def import_api(monkeypatch: pytest.MonkeyPatch, *queues: QueueSettings) -> Itera
     def queue(name: str) -> MemoryQueue:
         return made.setdefault(name, MemoryQueue(name=name, clock=api.DEPLOYMENT.clock))
 
-    # A property, of the class.
-    monkeypatch.setattr(type(api.DEPLOYMENT), "table", MemoryTable(), raising=False)
+    monkeypatch.setattr(api.DEPLOYMENT, "table", MemoryTable())
     monkeypatch.setattr(api.DEPLOYMENT, "queue", queue)
     yield api
 

@@ -6,7 +6,7 @@ What not all of them need is imported when it is built: the cold start of a func
 import random
 import uuid
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from dueline.aws.botocore_errors import map_botocore_errors
@@ -52,23 +52,23 @@ class AwsDeployment(CoreDeployment):
         self.spread = Threads(LANES).spread
         self.clients = Clients(session, longest=longest, service_clock=service_clock)
         self.queue = cache(self._queue)
-        self._one_table, self._one_payloads = cache(self._table), cache(self._payloads)
         self._queue_urls, self._bucket = queue_urls, bucket
 
     def make_clients(self) -> None:
         """Make the clients of the table and the queues now, and not in the first request that needs them."""
         _ = self.table, self.inbound
 
-    @property
+    @cached_property
     def table(self) -> DynamoTable:
-        return self._one_table()
+        return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)
 
-    @property
+    @cached_property
     def payloads(self) -> "S3Payloads":
-        return self._one_payloads()
+        from dueline.aws.s3 import S3Payloads
+
+        return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
 
     def url(self, name: str) -> str:
-        """Return the URL of an SQS queue."""
         return self._queue_urls + name
 
     @property
@@ -105,16 +105,8 @@ class AwsDeployment(CoreDeployment):
         names = [schedule["Name"].rpartition(".") for page in pages for schedule in page["Schedules"]]
         return [Partition(queue=queue, number=int(number)) for queue, _, number in names if number.isdigit()]
 
-    def _table(self) -> DynamoTable:
-        return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)
-
     def _queue(self, name: str) -> SqsQueue:
         return SqsQueue(self.clients.sqs(), self.url(name))
-
-    def _payloads(self) -> "S3Payloads":
-        from dueline.aws.s3 import S3Payloads
-
-        return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
 
 
 def new_uid() -> str:

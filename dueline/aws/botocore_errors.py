@@ -125,8 +125,8 @@ def is_refused(error: ClientError) -> bool:
 
 
 def is_missing(error: ClientError) -> bool:
-    """Return whether there is no such alias, or no such parameter."""
-    return _code(error) in ("ParameterNotFound", "ResourceNotFoundException")
+    """Return whether what a request names does not exist: an alias, a parameter, a table, a log, a queue."""
+    return _code(error) in ("ParameterNotFound", "ResourceNotFoundException", *_QUEUE_GONE)
 
 
 def is_refused_object(error: ClientError) -> bool:
@@ -142,11 +142,6 @@ def is_missing_object(error: ClientError) -> bool:
 def is_refused_setting(error: ClientError) -> bool:
     """Return whether DynamoDB refused a request as it is: of a change of TTL, because it was changed lately."""
     return _code(error) == "ValidationException"
-
-
-def is_missing_table(error: ClientError) -> bool:
-    """Return whether DynamoDB has no such table."""
-    return _code(error) == "ResourceNotFoundException"
 
 
 def is_conflict(error: ClientError) -> bool:

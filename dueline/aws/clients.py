@@ -88,7 +88,6 @@ class Clients:
         return made
 
     def of(self, service: str) -> Any:
-        """Return the client of a service."""
         with self._making:
             if service not in self._made:
                 made = client(service, self._session, longest=self._longest)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.log_figures import LogFigures
@@ -33,19 +33,24 @@ _LOGGED = {
 }
 
 
-class _Query(NamedTuple):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Metric:
+    """A metric and the figure that it is for: the sum of its values `back` from now, or their maximum."""
+
+    figure: Figure
     namespace: str
-    metric: str
+    name: str
     statistic: str
     dimensions: dict[str, str]
+    back: timedelta = LOOKED_BACK
 
     def as_request(self, id: str, *, period: int) -> dict[str, Any]:
         dimensions = [{"Name": name, "Value": value} for name, value in self.dimensions.items()]
-        metric = {"Namespace": self.namespace, "MetricName": self.metric, "Dimensions": dimensions}
+        metric = {"Namespace": self.namespace, "MetricName": self.name, "Dimensions": dimensions}
         return {"Id": id, "MetricStat": {"Metric": metric, "Period": period, "Stat": self.statistic}}
 
 
-def _points(client: Any, queries: Sequence[_Query], *, start: datetime, end: datetime, period: int) -> list[Points]:
+def _points(client: Any, queries: Sequence[_Metric], *, start: datetime, end: datetime, period: int) -> list[Points]:
     """Return the points of each query, in order of time. Raises Unavailable where CloudWatch withholds a result."""
     points: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
     requests = [each.as_request(f"m{index}", period=period) for index, each in enumerate(queries)]
@@ -62,26 +67,16 @@ def _points(client: Any, queries: Sequence[_Query], *, start: datetime, end: dat
     return [points[each["Id"]] for each in requests]
 
 
-@dataclass(frozen=True, slots=True)
-class _Metric:
-    """The figure that a query is for: its greatest value `back` from now, or the sum."""
-
-    figure: Figure
-    query: _Query
-    back: timedelta = LOOKED_BACK
-    sums: bool = False
-
-
 def figures(place: "DeploymentContext") -> dict[str, Any]:
     """Return what was measured in the last hour, by subject."""
     values_of: dict[Figure, float] = {}
     metrics = list(_metrics(place))
     client, start = place.client("cloudwatch"), place.now - LOOKED_BACK
-    points = _points(client, [each.query for each in metrics], start=start, end=place.now, period=_MINUTE)
+    points = _points(client, metrics, start=start, end=place.now, period=_MINUTE)
     for each, its in zip(metrics, points, strict=True):
         values = [value for at, value in its if at >= place.now - each.back]
         before = values_of.get(each.figure, 0.0)
-        values_of[each.figure] = sum(values, before) if each.sums else max(values, default=before)
+        values_of[each.figure] = sum(values, before) if each.statistic == "Sum" else max(values, default=before)
     return {"figures": values_of}
 
 
@@ -107,12 +102,17 @@ def queue_figures(place: "DeploymentContext") -> dict[str, Any]:
 
 
 def _metrics(place: "DeploymentContext") -> Iterator[_Metric]:
-    yield from _of_deployment(place)
-    names = place.names
+    names, api_id = place.names, place.deployment.api_id
+    own = names.deployment
+    yield _summed((own, "api_faults"), metrics.NAMESPACE, metrics.API_FAULTS, metrics.dimensions(own))
+    if api_id:
+        yield _summed((own, "api_5xx"), "AWS/ApiGateway", "5xx", {"ApiId": api_id})
     levels = [name for queue in place.deployment.queues for name in place.deployment.levels(queue)]
     for queue in (names.inbound, *levels):
-        of = {"QueueName": queue}
-        yield _greatest((queue, "age"), "AWS/SQS", "ApproximateAgeOfOldestMessage", of, back=_NOW)
+        age, of = "ApproximateAgeOfOldestMessage", {"QueueName": queue}
+        yield _Metric(
+            figure=(queue, "age"), namespace="AWS/SQS", name=age, statistic="Maximum", dimensions=of, back=_NOW
+        )
     for table in (names.table, names.state):
         for metric in ("ReadThrottleEvents", "WriteThrottleEvents"):
             yield _summed((table, "throttled"), "AWS/DynamoDB", metric, {"TableName": table})
@@ -120,22 +120,11 @@ def _metrics(place: "DeploymentContext") -> Iterator[_Metric]:
         of = {"FunctionName": names.function(function)}
         yield _summed((function, "errors"), "AWS/Lambda", "Errors", of)
         yield _summed((function, "throttles"), "AWS/Lambda", "Throttles", of)
-    yield _greatest(("account", "concurrency"), "AWS/Lambda", "ConcurrentExecutions", {})
+    figure = ("account", "concurrency")
+    yield _Metric(
+        figure=figure, namespace="AWS/Lambda", name="ConcurrentExecutions", statistic="Maximum", dimensions={}
+    )
 
 
-def _of_deployment(place: "DeploymentContext") -> Iterator[_Metric]:
-    name = place.names.deployment
-    of = metrics.dimensions(name)
-    yield _summed((name, "api_faults"), metrics.NAMESPACE, metrics.API_FAULTS, of)
-    if api_id := place.deployment.api_id:
-        yield _summed((name, "api_5xx"), "AWS/ApiGateway", "5xx", {"ApiId": api_id})
-
-
-def _summed(figure: Figure, namespace: str, metric: str, dimensions: dict[str, str]) -> _Metric:
-    return _Metric(figure, _Query(namespace, metric, "Sum", dimensions), sums=True)
-
-
-def _greatest(
-    figure: Figure, namespace: str, metric: str, dimensions: dict[str, str], *, back: timedelta = LOOKED_BACK
-) -> _Metric:
-    return _Metric(figure, _Query(namespace, metric, "Maximum", dimensions), back=back)
+def _summed(figure: Figure, namespace: str, name: str, dimensions: dict[str, str]) -> _Metric:
+    return _Metric(figure=figure, namespace=namespace, name=name, statistic="Sum", dimensions=dimensions)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import boto3
 
 from dueline.aws import clients
 from dueline.aws.botocore_errors import map_caller_errors
@@ -16,9 +18,6 @@ from dueline.config.names import Names
 from dueline.core.queue_settings import QueueSettings
 from dueline.errors import DeploymentNotFound, Unavailable
 from dueline.operations.observation import DeployedQueue, ObservedDeployment
-
-if TYPE_CHECKING:
-    from boto3 import Session
 
 _LONGEST_REQUEST = timedelta(seconds=15)
 # Every other name is made of these two: https://sqs.{region}.{suffix}/{account}/
@@ -33,7 +32,7 @@ class DeploymentContext:
     """A deployment in an account and region, looked at from the instant `now`, by AWS's clock."""
 
     deployment: ObservedDeployment
-    session: "Session"
+    session: boto3.Session
     queue_urls: str
     now: datetime
 
@@ -51,14 +50,9 @@ class DeploymentContext:
         """Returns the client of a service, the same for all threads."""
         return clients.Clients(self.session, longest=_LONGEST_REQUEST).of
 
-    def queue(self, name: str) -> str:
-        """Return the ARN of an SQS queue."""
+    def arn(self, service: str, name: str) -> str:
         region, account = self.region_and_account
-        return f"arn:aws:sqs:{region}:{account}:{name}"
-
-    def topic(self, name: str) -> str:
-        region, account = self.region_and_account
-        return f"arn:aws:sns:{region}:{account}:{name}"
+        return f"arn:aws:{service}:{region}:{account}:{name}"
 
 
 def _refuse(_queue: str, error: Unavailable) -> None:
@@ -66,7 +60,7 @@ def _refuse(_queue: str, error: Unavailable) -> None:
 
 
 def find_deployment(
-    name: str, *, session: "Session", now: datetime, on_unreadable: Callable[[str, Unavailable], None] = _refuse
+    name: str, *, session: boto3.Session, now: datetime, on_unreadable: Callable[[str, Unavailable], None] = _refuse
 ) -> DeploymentContext:
     """Return a deployment's place, from its SSM parameters.
 
@@ -86,18 +80,15 @@ def find_deployment(
     with reading(names.settings_parameter):
         settings = json.loads(values[names.settings_parameter])
         lookahead, queue_urls = timedelta(seconds=settings["lookahead"]), settings["queue_urls"]
+    deployment = _deployment(names, values, lookahead=lookahead, on_unreadable=on_unreadable)
+    # By AWS's clock: a caller's may be hours off, and botocore makes up for it.
+    date = pages[0]["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
     return DeploymentContext(
-        deployment=_deployment(names, values, lookahead=lookahead, on_unreadable=on_unreadable),
+        deployment=deployment,
         session=session,
         queue_urls=queue_urls,
-        now=_time_of(pages[0]) or now,
+        now=parsedate_to_datetime(date) + _WHOLE_SECONDS if date else now,
     )
-
-
-def _time_of(answer: Mapping[str, Any]) -> datetime | None:
-    """Return the time of AWS's answer: a caller's clock may be hours off, and botocore makes up for it."""
-    date = answer["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
-    return parsedate_to_datetime(date) + _WHOLE_SECONDS if date else None
 
 
 def _deployment(
@@ -129,17 +120,10 @@ def _queues(
         name = parameter.removeprefix(prefix)
         try:
             with reading(parameter):
-                queue = _queue(name, json.loads(values[parameter]))
+                content = json.loads(values[parameter])
+                deployed, settings = content.get("deployed", {}), QueueSettings.from_json(content, name=name)
+                version, expected_rate = deployed.get("version"), deployed.get("expected_rate")
         except Unavailable as error:
             on_unreadable(name, error)
         else:
-            yield queue
-
-
-def _queue(name: str, parameter: Mapping[str, Any]) -> DeployedQueue:
-    deployed = parameter.get("deployed", {})
-    return DeployedQueue(
-        settings=QueueSettings.from_json(parameter, name=name),
-        version=deployed.get("version"),
-        expected_rate=deployed.get("expected_rate"),
-    )
+            yield DeployedQueue(settings=settings, version=version, expected_rate=expected_rate)

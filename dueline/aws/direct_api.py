@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import boto3
@@ -11,23 +12,19 @@ from dueline.aws.aws_deployment import AwsDeployment, new_uid
 from dueline.aws.botocore_errors import as_caller_error, map_caller_errors
 from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
-from dueline.client.api import Draft, JobKey, JobRef
+from dueline.client.api import Draft, JobKey, JobRef, value_of
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
 from dueline.config.environment import ApiSettings
-from dueline.core import instant
+from dueline.core import core_deployment, instant, listing, ports, threads
 from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.clock import TimeBounds
-from dueline.core.core_deployment import CoreDeployment
 from dueline.core.job import JobId, State
-from dueline.core.listing import FAR_END, MOST_JOBS, Span, list_jobs
 from dueline.core.overview import Control, Overview
-from dueline.core.ports import Clock, Pointer
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import FURTHEST, Request
-from dueline.core.status import JobStatus, Status, moved_status, status_of, status_under, submitted_statuses
+from dueline.core.status import JobStatus, moved_status, status_of, status_under, submitted_statuses
 from dueline.core.submit import Submission, SubmitResult
-from dueline.core.threads import PerProcess
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, Forbidden, JobNotFound
 from dueline.operations import control
@@ -54,7 +51,7 @@ class PublishedQueues(Protocol):
         """Return the settings that the HTTP API runs with."""
 
 
-class BoundedClock(Clock, Protocol):
+class BoundedClock(ports.Clock, Protocol):
     """The time by AWS's own clock."""
 
     def moment(self) -> TimeBounds | None:
@@ -71,7 +68,7 @@ class DirectApi:
     def __init__(
         self,
         published: Callable[[], PublishedQueues],
-        deployment: Callable[[], CoreDeployment],
+        deployment: Callable[[], core_deployment.CoreDeployment],
         *,
         settings: Callable[[], ApiSettings],
         clock: BoundedClock,
@@ -87,7 +84,7 @@ class DirectApi:
         return self._published_here()
 
     @property
-    def _deployed(self) -> CoreDeployment:
+    def _deployed(self) -> core_deployment.CoreDeployment:
         return self._deployment_here()
 
     @property
@@ -102,7 +99,7 @@ class DirectApi:
 
     def schedule(self, queue: str, draft: Draft) -> Job:
         (result,) = self.schedule_many(queue, [draft])
-        return _value_of(result)
+        return value_of(result)
 
     def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:
         with map_caller_errors(f"scheduling jobs of queue {queue}"):
@@ -114,7 +111,8 @@ class DirectApi:
                 if isinstance(one, Submission) and draft.request.call is None:
                     draft.request = replace(draft.request, id=str(one.job.id))
             results = submit.send(made, until=until)
-            statuses = self._statuses(results, queue=settings, until=until)
+            table, clock, spread = self._deployed.table, self._deployed.clock, self._deployed.spread
+            statuses = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
             return list(map(_scheduled, results, statuses))
 
     def id_parameters(self, queue: str) -> IdParameters:
@@ -128,18 +126,18 @@ class DirectApi:
 
             def find(queue: QueueSettings) -> Job:
                 if isinstance(ref, JobKey):
-                    return _job(*status_under(ref.key, queue=queue, table=table, now=now))
-                return _job(*status_of(ref, queue=queue, table=table, now=now))
+                    return Job.of_status(*status_under(ref.key, queue=queue, table=table, now=now))
+                return Job.of_status(*status_of(ref, queue=queue, table=table, now=now))
 
             return self._retry_with_new_settings(ref.queue, find)
 
     def fetch(self, job: Job, place: PayloadPlace) -> str:
         with map_caller_errors(f"reading the payload of job {job.id}"):
-            return self._deployed.payloads.read(Pointer(bucket=place.bucket, key=place.key))
+            return self._deployed.payloads.read(ports.Pointer(bucket=place.bucket, key=place.key))
 
     def cancel(self, ref: JobRef) -> State:
         (result,) = self.cancel_many(ref.queue, [ref])
-        return _value_of(result)
+        return value_of(result)
 
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         with map_caller_errors(f"cancelling jobs of queue {queue}"):
@@ -159,7 +157,7 @@ class DirectApi:
                 moved = self._deployed.reschedule(queue).run(**named, at=request.at, delay=request.delay, call=call)
                 return moved_status(moved, queue=queue, table=self._deployed.table, now=self._deployed.clock.now())
 
-            return _job(*self._retry_with_new_settings(ref.queue, move))
+            return Job.of_status(*self._retry_with_new_settings(ref.queue, move))
 
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
@@ -167,10 +165,10 @@ class DirectApi:
         now = self._deployed.clock.now()
         # What goes on begins behind `after`: the present has moved since.
         first = start or (instant.EPOCH if after else now)
-        span = Span(start=first, end=end or FAR_END, after=after, limit=MOST_JOBS, kind=kind)
+        span = listing.Span(start=first, end=end or listing.FAR_END, after=after, limit=listing.MOST_JOBS, kind=kind)
         with map_caller_errors(f"listing jobs of queue {queue}"):
             settings, table, spread = self._published.queue(queue), self._deployed.table, self._deployed.spread
-            page = list_jobs(span, queue=settings, table=table, now=now, spread=spread)
+            page = listing.list_jobs(span, queue=settings, table=table, now=now, spread=spread)
         return [ScheduledJob.of_job(job) for job in page.jobs], page.after or ""
 
     def queues(self) -> Sequence[QueueSettings]:
@@ -184,17 +182,13 @@ class DirectApi:
             )
 
     def pause(self, queue: str) -> Control:
-        with map_caller_errors(f"pausing queue {queue}"):
-            return control.pause(self._existing(queue), table=self._deployed.table, now=self._deployed.clock.now())
+        return self._change(f"pausing queue {queue}", queue, control.pause)
 
     def resume(self, queue: str) -> Control:
-        with map_caller_errors(f"resuming queue {queue}"):
-            return control.resume(self._existing(queue), table=self._deployed.table, now=self._deployed.clock.now())
+        return self._change(f"resuming queue {queue}", queue, control.resume)
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
-        with map_caller_errors(f"setting the rate of queue {queue}"):
-            name, now = self._existing(queue), self._deployed.clock.now()
-            return control.set_rate(name, rate, table=self._deployed.table, now=now)
+        return self._change(f"setting the rate of queue {queue}", queue, partial(control.set_rate, rate=rate))
 
     def requester(self) -> Callable[..., dict[str, Any]]:
         raise Forbidden("a direct client has no rights on schedules: connect without direct=True")
@@ -214,21 +208,16 @@ class DirectApi:
         now = self._clock.now()
         return self._clock.moment() or TimeBounds(earliest=now, latest=now)
 
-    def _existing(self, queue: str) -> str:
-        """Return the name of a queue that exists. Raises QueueNotFound."""
-        return self._published.queue(queue).name
+    def _change(self, doing: str, queue: str, change: Callable[..., Control]) -> Control:
+        with map_caller_errors(doing):
+            name = self._published.queue(queue).name
+            return change(name, table=self._deployed.table, now=self._deployed.clock.now())
 
     def _cancelled(self, refs: Sequence[JobRef], *, queue: QueueSettings) -> Sequence[CancelResult | DuelineError]:
         table, clock, spread = self._deployed.table, self._deployed.clock, self._deployed.spread
         cancels = CancelMany(queue=queue, table=table, clock=clock, until=self._until(), spread=spread)
         keys = [ref.key for ref in refs if isinstance(ref, JobKey)]
         return cancels.run_by_keys(keys) if keys else cancels.run([ref for ref in refs if isinstance(ref, JobId)])
-
-    def _statuses(
-        self, results: Sequence[SubmitResult | DuelineError], *, queue: QueueSettings, until: float
-    ) -> Sequence[JobStatus | DuelineError]:
-        of = self._deployed
-        return submitted_statuses(results, queue=queue, table=of.table, clock=of.clock, until=until, spread=of.spread)
 
     def _cancel_again(self, queue: str, refs: Sequence[JobRef]) -> Sequence[CancelResult | DuelineError]:
         """Cancel what was not found: its partition may be newer than what is known of its queue.
@@ -253,10 +242,6 @@ class DirectApi:
         return self._deployed.clock.monotonic() + _LONGEST_CALL_SECONDS
 
 
-def _job(id: JobId, status: Status) -> Job:
-    return Job.of_status(id, status)
-
-
 def _scheduled(result: SubmitResult | DuelineError, status: JobStatus | DuelineError) -> Job | DuelineError:
     """Return a job that was scheduled, or the error of one that was not."""
     if isinstance(status, DuelineError):
@@ -266,13 +251,7 @@ def _scheduled(result: SubmitResult | DuelineError, status: JobStatus | DuelineE
     return Job.of_status(*status, created=result.is_new and not result.is_repeat)
 
 
-def _value_of(result: T | DuelineError) -> T:
-    if isinstance(result, DuelineError):
-        raise result
-    return result
-
-
-def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:
+def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, ports.Clock]:
     """Return a deployment's API without HTTP, and the time by which it counts. It requests nothing yet.
 
     Its first call raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
@@ -291,8 +270,8 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clo
             store = made.settings_store()
             return made, store, store.settings()
 
-    connected = PerProcess(find)
-    deployment = PerProcess(lambda: build(connected()[2].queue_urls, connected()[2].payloads))
+    connected = threads.PerProcess(find)
+    deployment = threads.PerProcess(lambda: build(connected()[2].queue_urls, connected()[2].payloads))
 
     def close() -> None:
         for made in (*deployment.made, *(each[0] for each in connected.made)):

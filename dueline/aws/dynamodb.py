@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from dueline.aws.botocore_errors import is_refused_setting, map_botocore_errors
-from dueline.aws.dynamodb_items import Items, Update, as_row, item, key_item, signed
+from dueline.aws.dynamodb_items import Items, Update, as_row, attributes, conditional, item, key_item, signed
 from dueline.core import rows
 from dueline.core.job import Partition, State
 from dueline.core.ports import BatchRead, KeyChange, MoveOutcome, Page, ScheduleChange
@@ -25,49 +25,31 @@ TAKE = Update(
     expression="SET #owner = :owner, #lease = :lease, #fence = :fence",
     condition="(attribute_not_exists(#owner) OR #owner = :owner OR #lease <= :now)"
     " AND (attribute_not_exists(#fence) OR #fence <= :fence)",
-    names=("owner", "lease", "fence"),
 )
 _HELD = "#owner = :owner AND (attribute_not_exists(#cursor) OR #cursor <= :cursor) AND #fence <= :fence"
-RENEW = Update(
-    expression="SET #cursor = :cursor, #fence = :fence, #lease = :lease",
-    condition=_HELD,
-    names=("owner", "cursor", "fence", "lease"),
-)
-RELEASE = Update(
-    expression="SET #cursor = :cursor, #fence = :fence REMOVE #owner, #lease",
-    condition=_HELD,
-    names=("owner", "cursor", "fence", "lease"),
-)
+RENEW = Update(expression="SET #cursor = :cursor, #fence = :fence, #lease = :lease", condition=_HELD)
+RELEASE = Update(expression="SET #cursor = :cursor, #fence = :fence REMOVE #owner, #lease", condition=_HELD)
 # It changes nothing, and is refused while a transaction has the row in hand, as every write is.
-TOUCH = Update(expression="SET #ttl = #ttl", condition="#ttl > :none", names=("ttl",))
-MARK_EXACT = Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)", names=("exact",))
-MARK_DONE = Update(expression="SET #done = :done", condition="#id = :id", names=("done", "id"))
+TOUCH = Update(expression="SET #ttl = #ttl", condition="#ttl > :none")
+MARK_EXACT = Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)")
+MARK_DONE = Update(expression="SET #done = :done", condition="#id = :id")
 # What of a key's row is as it was read when another job takes it over.
 _AS_READ = ("id", "done", "calls")
 _AS_BEFORE, _WITHOUT_CALLS = "#calls = :before", "attribute_not_exists(#calls)"
-CHANGE_CALLS = Update(expression="SET #calls = :after", condition=_AS_BEFORE, names=("calls",))
-SHARE = Update(
-    expression="SET #shared = :shared",
-    condition="#id = :id AND attribute_not_exists(#released)",
-    names=("shared", "id", "released"),
-)
+CHANGE_CALLS = Update(expression="SET #calls = :after", condition=_AS_BEFORE)
+SHARE = Update(expression="SET #shared = :shared", condition="#id = :id AND attribute_not_exists(#released)")
 RELEASE_KEY = Update(
     expression="SET #released = :released, #ttl = :ttl",
     condition="#id = :id AND #done = :false AND attribute_not_exists(#shared)",
-    names=("released", "ttl", "id", "done", "shared"),
 )
-ADVANCE = Update(
-    expression="SET #until = #until + :amount, #ttl = :ttl", condition="#until >= :now", names=("until", "ttl")
-)
+ADVANCE = Update(expression="SET #until = #until + :amount, #ttl = :ttl", condition="#until >= :now")
 BEGIN = Update(
     expression="SET #until = :begin, #ttl = :ttl",
     condition="attribute_not_exists(#until) OR #until < :now",
-    names=("until", "ttl"),
 )
 PLAN = Update(
     expression="SET #planned_to = :to",
     condition="#generation = :generation AND #planned_to = :planned_to",
-    names=("generation", "planned_to"),
 )
 # Another may begin between the first two: the third succeeds, unless TTL has collected the row meanwhile.
 RESERVE_ATTEMPTS = 4
@@ -136,11 +118,9 @@ class DynamoTable:
             return self._items.add(row, table=self._of(rows.key(row)), on=_IS_NEW)
 
     def claim(self, row: Row, *, now: datetime) -> Row:
-        values = item({":now": int(now.timestamp())})
-        condition = {"ExpressionAttributeNames": {"#ttl": "ttl"}, "ExpressionAttributeValues": values}
-        if self._put(row, on=f"{_IS_NEW} OR #ttl <= :now", **condition):
+        if self._put(row, on=f"{_IS_NEW} OR #ttl <= :now", values={"now": int(now.timestamp())}):
             return row
-        there = self._read_one(rows.key(row))
+        there = self._items.read_one(rows.key(row), table=self._of(rows.key(row)))
         if there is None:
             raise Unavailable(f"row {rows.key(row)} was deleted by its TTL meanwhile: try again")
         return there
@@ -149,19 +129,13 @@ class DynamoTable:
         condition = " AND ".join(
             f"#{name} = :{name}" if name in there else f"attribute_not_exists(#{name})" for name in _AS_READ
         )
-        return self._put(
-            row,
-            on=condition,
-            ExpressionAttributeNames={f"#{name}": name for name in _AS_READ},
-            ExpressionAttributeValues=item({f":{name}": there[name] for name in _AS_READ if name in there}),
-        )
+        return self._put(row, on=condition, values={name: there[name] for name in _AS_READ if name in there})
 
     def record(self, row: Row) -> bool:
-        values = {":attempts": row["attempts"], ":started": row["started"]}
-        values |= {f":{state}": state.value for state in (State.SUCCEEDED, State.FAILED, State.SKIPPED)}
-        names = {f"#{name}": name for name in ("attempts", "state", "started")}
+        values = {"attempts": row["attempts"], "started": row["started"]}
+        values |= {str(state): state.value for state in (State.SUCCEEDED, State.FAILED, State.SKIPPED)}
         on = _IS_NEWS_OF_A_SKIP if row["state"] == State.SKIPPED else _IS_NEWS
-        return self._put(row, on=on, ExpressionAttributeNames=names, ExpressionAttributeValues=item(values))
+        return self._put(row, on=on, values=values)
 
     def share(self, key: Key, *, id: str) -> bool:
         return self._update(key, SHARE, {"shared": True, "id": id}) is not None
@@ -194,7 +168,10 @@ class DynamoTable:
         return MoveOutcome.KEY_CHANGED if refused == {_KEY_ACTION} else MoveOutcome.REFUSED
 
     def change(self, change: ScheduleChange) -> bool:
-        actions = _schedule_actions(change, jobs=self._name, state=self._state)
+        actions = [_put_head(change, table=self._state), *_count_schedules(change, table=self._state)]
+        for row in change.cancellations:
+            values = {name: row[name] for name in ("at", "exact", "ttl")}
+            actions.append(_update(rows.key(row), _CANCEL, values, table=self._name))
         with map_botocore_errors(f"changing schedule {rows.key(change.head)}"):
             if change.state is None:
                 return not self._items.transact(actions)
@@ -256,23 +233,15 @@ class DynamoTable:
 
     def _transact_below(self, actions: Sequence[Any], *, state: Key, fence_below: str) -> set[int]:
         """Do all actions or none, if a fence is absent or below; return which conditions refused, 0 is the fence's."""
-        is_below = {
-            "TableName": self._state,
-            "Key": key_item(state),
-            "ConditionExpression": "attribute_not_exists(#fence) OR #fence < :fence",
-            "ExpressionAttributeNames": {"#fence": "fence"},
-            "ExpressionAttributeValues": item({":fence": fence_below}),
-        }
-        return self._items.transact([{"ConditionCheck": is_below}, *actions])
+        is_below = conditional("attribute_not_exists(#fence) OR #fence < :fence", {"fence": fence_below})
+        check = {"TableName": self._state, "Key": key_item(state), **is_below}
+        return self._items.transact([{"ConditionCheck": check}, *actions])
 
     def _of(self, key: Key) -> str:
         return self._state if rows.in_state_table(key) else self._name
 
-    def _read_one(self, key: Key) -> Row | None:
-        return self._items.read_one(key, table=self._of(key))
-
-    def _put(self, row: Row, *, on: str, **condition: Any) -> bool:
-        return self._items.put(row, table=self._of(rows.key(row)), on=on, **condition)
+    def _put(self, row: Row, *, on: str, values: Row) -> bool:
+        return self._items.put(row, table=self._of(rows.key(row)), on=on, values=values)
 
     def _update(self, key: Key, update: Update, values: Row) -> Row | None:
         return self._items.update(key, update, values, table=self._of(key))
@@ -283,68 +252,39 @@ def _limited(*limits: int | None) -> dict[str, Any]:
     return {"Limit": min(bounds)} if bounds else {}
 
 
-def _schedule_actions(change: ScheduleChange, *, jobs: str, state: str) -> list[Any]:
-    """Return the actions of a schedule's change, all but the check of the fence."""
-    cancellations = [_cancel(row, table=jobs) for row in change.cancellations]
-    return [_put_head(change, table=state), *_count_schedules(change, table=state), *cancellations]
-
-
 def _put_head(change: ScheduleChange, *, table: str) -> Any:
     put = {"TableName": table, "Item": item(change.head)}
     if not change.generation:
         return {"Put": {**put, "ConditionExpression": _IS_NEW}}
     as_read: Row = {"generation": change.generation, "planned_to": change.planned_to}
-    return {"Put": {**put, "ConditionExpression": _IS_AS_READ, **_named(as_read)}}
+    return {"Put": {**put, **conditional(_IS_AS_READ, as_read)}}
 
 
 def _count_schedules(change: ScheduleChange, *, table: str) -> list[Any]:
     if not change.counted:
         return []
-    count = {"#count": "count"}, {":counted": change.counted}
-    update = _update(change.counter, "ADD #count :counted", table=table, names=count[0], values=count[1])
-    if change.counted > 0:
-        from dueline.schedules.schedule_rows import MOST_SCHEDULES  # what ticks and ingest do not load
+    if change.counted < 0:
+        return [_update(change.counter, "ADD #count :counted", {"counted": change.counted}, table=table)]
+    from dueline.schedules.schedule_rows import MOST_SCHEDULES  # what ticks and ingest do not load
 
-        update["ConditionExpression"] = _HAS_ROOM
-        update["ExpressionAttributeValues"] |= item({":most": MOST_SCHEDULES})
-    return [{"Update": update}]
-
-
-def _cancel(row: Row, *, table: str) -> Any:
-    values = {name: row[name] for name in ("at", "exact", "ttl")}
-    names = {f"#{name}": name for name in values}
-    parameters: Row = {f":{name}": value for name, value in values.items()}
-    return {"Update": _update(rows.key(row), _CANCEL, table=table, names=names, values=parameters)}
+    values: Row = {"counted": change.counted, "most": MOST_SCHEDULES}
+    return [_update(change.counter, "ADD #count :counted", values, table=table, on=_HAS_ROOM)]
 
 
 def _change_key(change: KeyChange, *, table: str) -> Any:
     """Return the action that changes the row of a key, if it has the id and the calls that are expected."""
-    values = {name: value for name, value in change.row.items() if name not in ("pk", "sk")}
-    names = {f"#{name}": name for name in (*values, "shared", "released")}
-    before: Row = {":before": change.before} if "calls" in values and change.before else {}
-    parameters: Row = {f":{name}": value for name, value in values.items()}
-    parameters = {**parameters, **before, ":expected": change.expected}
-    on_calls = f" AND {_AS_BEFORE if before else _WITHOUT_CALLS}" if "calls" in values else ""
+    values: Row = {name: value for name, value in change.row.items() if name not in ("pk", "sk")}
     expression = f"SET {', '.join(f'#{name} = :{name}' for name in values)} REMOVE #shared, #released"
-    update = _update(rows.key(change.row), expression, table=table, names=names, values=parameters)
-    return {"Update": {**update, "ConditionExpression": f"#id = :expected{on_calls}"}}
+    before: Row = {"before": change.before} if "calls" in values and change.before else {}
+    on_calls = f" AND {_AS_BEFORE if before else _WITHOUT_CALLS}" if "calls" in values else ""
+    values = {**values, **before, "expected": change.expected}
+    return _update(rows.key(change.row), expression, values, table=table, on=f"#id = :expected{on_calls}")
 
 
-def _update(key: Key, expression: str, *, table: str, names: dict[str, str], values: Row) -> dict[str, Any]:
-    return {
-        "TableName": table,
-        "Key": key_item(key),
-        "UpdateExpression": expression,
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": item(values),
-    }
-
-
-def _named(values: Row) -> dict[str, Any]:
-    return {
-        "ExpressionAttributeNames": {f"#{name}": name for name in values},
-        "ExpressionAttributeValues": item({f":{name}": value for name, value in values.items()}),
-    }
+def _update(key: Key, expression: str, values: Row, *, table: str, on: str = "") -> Any:
+    condition = {"ConditionExpression": on} if on else {}
+    update = {"TableName": table, "Key": key_item(key), "UpdateExpression": expression}
+    return {"Update": {**update, **condition, **attributes(f"{expression} {on}", values)}}
 
 
 class DynamoTimeToLive:

@@ -1,5 +1,6 @@
 """Items of DynamoDB's tables as rows, the requests for them, and by which time those must be signed."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,11 +34,10 @@ _SET_BACK = timedelta(minutes=1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Update:
-    """A conditional update; `names` are the attributes that it names, some of them words reserved by DynamoDB."""
+    """A conditional update."""
 
     expression: str
     condition: str
-    names: tuple[str, ...]
 
 
 _SIGNED: ContextVar[tuple[str, datetime | None]] = ContextVar("signed", default=("", None))
@@ -114,13 +114,11 @@ class Items:
                 return as_row(there) if there else self.read_one(rows.key(row), table=table) or row
         return row
 
-    def put(self, row: Row, *, table: str, on: str, **condition: Any) -> bool:
+    def put(self, row: Row, *, table: str, on: str, values: Row) -> bool:
         """Put an item on a condition; return whether it was put."""
         with map_botocore_errors("adding a row"):
             try:
-                patiently(
-                    lambda: self._client.put_item(TableName=table, Item=item(row), ConditionExpression=on, **condition)
-                )
+                patiently(lambda: self._client.put_item(TableName=table, Item=item(row), **conditional(on, values)))
             except ClientError as error:
                 if is_failed_condition(error):
                     return False
@@ -137,9 +135,8 @@ class Items:
                         Key=key_item(key),
                         UpdateExpression=update.expression,
                         ConditionExpression=update.condition,
-                        ExpressionAttributeNames={f"#{name}": name for name in update.names},
-                        ExpressionAttributeValues=item({f":{name}": value for name, value in values.items()}),
                         ReturnValues="ALL_NEW",
+                        **attributes(f"{update.expression} {update.condition}", values),
                     )
                 )
             except ClientError as error:
@@ -168,6 +165,18 @@ def patiently(request: Callable[[], Answer]) -> Answer:
             if not is_conflict(error):
                 raise
     return request()
+
+
+def conditional(on: str, values: Row) -> dict[str, Any]:
+    return {"ConditionExpression": on, **attributes(on, values)}
+
+
+def attributes(expressions: str, values: Row) -> dict[str, Any]:
+    """Return the attributes that expressions name, `#name` as some are words reserved by DynamoDB, and the values."""
+    return {
+        "ExpressionAttributeNames": {name: name[1:] for name in re.findall(r"#\w+", expressions)},
+        "ExpressionAttributeValues": item({f":{name}": value for name, value in values.items()}),
+    }
 
 
 def item(row: Row) -> dict[str, Any]:

@@ -11,37 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from dueline.aws.botocore_errors import map_caller_errors
-from dueline.aws.cloudwatch import figures, queue_figures
+from dueline.aws import cloudwatch, dynamodb_items, log_figures, sqs
+from dueline.aws.botocore_errors import is_missing, map_caller_errors
 from dueline.aws.deployment_context import DeploymentContext
-from dueline.aws.dynamodb_items import Items
-from dueline.aws.sqs import SqsQueue
 from dueline.config.names import runbook
-from dueline.core import rows
-from dueline.core.clock import SystemClock
-from dueline.core.overview import Control
-from dueline.core.ports import READ_KEYS
-from dueline.core.queue_settings import PLANNER
-from dueline.core.retry import Calls, Patience
+from dueline.core import clock, overview, ports, queue_settings, retry, rows
 from dueline.core.rows import Key, Row, is_paused, paused_key, rate_key, read_rate
 from dueline.errors import Unavailable
-from dueline.operations.dead_letters import ErrorGroup
-from dueline.operations.doctor import PARTLY, Check
-from dueline.operations.doctor_functions import PAGES_OF_LINES, SOURCES
+from dueline.operations import dead_letters, doctor, doctor_functions, redrive
 from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, LogLine, QueueDepth, Share, Unchecked
-from dueline.operations.redrive import Redrive, RedriveQueues
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 _MOST_A_PAGE = 100
 # Besides those with a page of their own.
-_MESSAGES = (*PAGES_OF_LINES, "parked", "rejected")
+_MESSAGES = (*doctor_functions.PAGES_OF_LINES, "parked", "rejected")
 # An unhandled error, as Lambda itself logs it.
 _ERROR = "errorMessage"
 _PATTERN = " || ".join([*(f'($.message = "{message}")' for message in _MESSAGES), "($.errorType = *)"])
 # Of 1 MB each: no more of a log is read, and the report says so.
 _MOST_PAGES = 20
+_TOO_LONG = f"the log of the last hour is too long: of its pages, the first {_MOST_PAGES} were read"
 _MOST_CHARACTERS = 300
 # The fields in which functions log a reason, the plainest first.
 _REASONS = ("reason", "reasons", "steps", "queues")
@@ -49,7 +40,6 @@ _WAITING, _IN_FLIGHT = "ApproximateNumberOfMessages", "ApproximateNumberOfMessag
 _RETENTION = "MessageRetentionPeriod"
 # Without a page size, SQS lists no more than so many, and does not say that there are others.
 _MOST_LISTED = 1000
-_GONE = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
 _PAGE = re.compile(r"Runbook: \S*?([a-z-]+)\.md$")
 # In its place, one that was not confirmed yet has PendingConfirmation, and one that was ended before that, Deleted.
 _CONFIRMED = "arn:"
@@ -77,7 +67,7 @@ def _states(place: DeploymentContext, **request: str) -> dict[str, str]:
         return {each["Name"]: each["State"] for page in pages for each in page["Schedules"]}
     except ClientError as error:
         # Its schedules were deleted with the group.
-        if error.response["Error"].get("Code") != "ResourceNotFoundException":
+        if not is_missing(error):
             raise
         return {}
 
@@ -91,25 +81,17 @@ def states(place: DeploymentContext) -> dict[str, Any]:
         place, [*map(rows.state_key, partitions), *(key for each in controls for key in each), *rows.WATCH_NOTES]
     )
     fences = {each: rows.read_state(items.get(rows.state_key(each))).fence for each in partitions}
-    return {
-        "fences": fences,
-        "notes": rows.read_watch_notes(items),
-        "controls": {
-            queue.name: _control(items.get(paused), items.get(rate))
-            for queue, (paused, rate) in zip(deployment.queues, controls, strict=True)
-        },
-    }
-
-
-def _control(paused: Row | None, limit: Row | None) -> Control:
-    rate, rate_set = read_rate(limit)
-    return Control(paused=is_paused(paused), rate=rate, rate_set=rate_set)
+    by_queue = dict[str, overview.Control]()
+    for queue, (paused, limit) in zip(deployment.queues, controls, strict=True):
+        rate, rate_set = read_rate(items.get(limit))
+        by_queue[queue.name] = overview.Control(paused=is_paused(items.get(paused)), rate=rate, rate_set=rate_set)
+    return {"fences": fences, "notes": rows.read_watch_notes(items), "controls": by_queue}
 
 
 def _read(place: DeploymentContext, keys: list[Key]) -> dict[Key, Row]:
-    table, by_key = Items(place.client("dynamodb")), dict[Key, Row]()
-    for start in range(0, len(keys), READ_KEYS):
-        reading = table.read({place.names.state: keys[start : start + READ_KEYS]}, consistent=True)
+    table, by_key = dynamodb_items.Items(place.client("dynamodb")), dict[Key, Row]()
+    for start in range(0, len(keys), ports.READ_KEYS):
+        reading = table.read({place.names.state: keys[start : start + ports.READ_KEYS]}, consistent=True)
         if reading.unread:
             raise Unavailable(f"{len(reading.unread)} rows of {place.names.state} were left unread: try again")
         by_key |= reading.rows
@@ -136,7 +118,7 @@ def _depth(place: DeploymentContext, name: str) -> QueueDepth | None:
     try:
         attributes = place.client("sqs").get_queue_attributes(**request)["Attributes"]
     except ClientError as error:
-        if error.response["Error"].get("Code") in _GONE:
+        if is_missing(error):
             return None
         raise
     retention = timedelta(seconds=int(attributes[_RETENTION]))
@@ -150,7 +132,11 @@ def logs(place: DeploymentContext) -> dict[str, Any]:
     counted = Counter(line for function, its in texts.items() for line in _lines(function, its))
     return {
         "logs_gone": [function for function, its in texts.items() if its.are_gone],
-        PARTLY: [_left_out(function) for function, its in texts.items() if its.are_cut],
+        doctor.PARTLY: [
+            Unchecked(what=f"all of the log of the function {function}", needs="", reason=_TOO_LONG)
+            for function, its in texts.items()
+            if its.are_cut
+        ],
         "logged": [
             LogLine(function=function, message=message, reason=reason, queue=queue, count=count)
             for (function, message, reason, queue), count in counted.most_common()
@@ -158,18 +144,9 @@ def logs(place: DeploymentContext) -> dict[str, Any]:
     }
 
 
-def _left_out(function: str) -> Unchecked:
-    reason = f"the log of the last hour is too long: of its pages, the first {_MOST_PAGES} were read"
-    return Unchecked(what=f"all of the log of the function {function}", needs="", reason=reason)
-
-
 def _lines(function: str, texts: Iterable[str]) -> Iterator[tuple[str, str, str, str | None]]:
     for text in texts:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and (parts := _line_of(line)):
+        if parts := _line_of(log_figures.parsed(text)):
             yield function, *parts
 
 
@@ -206,7 +183,7 @@ class _Texts:
                 if self.are_cut:
                     return
         except ClientError as error:
-            if error.response["Error"].get("Code") != "ResourceNotFoundException":
+            if not is_missing(error):
                 raise
             self.are_gone = True
 
@@ -222,14 +199,16 @@ def reserved(place: DeploymentContext) -> dict[str, Any]:
 def sources(place: DeploymentContext) -> dict[str, Any]:
     """Return the states of the event source mappings of each function that reads a queue."""
     client, names = place.client("lambda"), place.names
-    named = {"ingest": names.inbound, "planner": names.queue(PLANNER.name)}
-    request = {name: client.list_event_source_mappings(EventSourceArn=place.queue(named[name])) for name in SOURCES}
+    named = {"ingest": names.inbound, "planner": names.queue(queue_settings.PLANNER.name)}
+    request = {
+        name: client.list_event_source_mappings(EventSourceArn=place.arn("sqs", named[name]))
+        for name in doctor_functions.SOURCES
+    }
     answers = {name: answer["EventSourceMappings"] for name, answer in request.items()}
     return {"sources": {name: [each["State"] for each in mappings] for name, mappings in answers.items()}}
 
 
 def concurrency(place: DeploymentContext) -> dict[str, Any]:
-    """Return how many functions of the account may run at once."""
     limit = place.client("lambda").get_account_settings()["AccountLimit"]
     return {"concurrency": limit["ConcurrentExecutions"]}
 
@@ -246,7 +225,6 @@ def stacks(place: DeploymentContext) -> dict[str, Any]:
 
 # Looks at alarms: which ring, and who hears them.
 def alarms(place: DeploymentContext) -> dict[str, Any]:
-    """Return the deployment's alarms."""
     described = list(_described(place))
     # A local AWS leaves all of them as they began.
     is_evaluated = any(each["StateValue"] != _NO_DATA for each in described)
@@ -257,8 +235,8 @@ def subscribers(place: DeploymentContext) -> dict[str, Any]:
     """Return how many have confirmed that they hear each topic of alarms."""
     actions = {action for alarm in _described(place) for action in alarm["AlarmActions"]}
     # The owner of a queue may have a topic elsewhere, which nobody here may look at.
-    topics = {topic for topic in actions if topic.startswith(place.topic(""))}
-    topics |= {place.topic(place.names.alarms), place.topic(place.names.tickets)}
+    topics = {topic for topic in actions if topic.startswith(place.arn("sns", ""))}
+    topics |= {place.arn("sns", place.names.alarms), place.arn("sns", place.names.tickets)}
     return {"subscribers": {topic.rpartition(":")[2]: _subscribers(place, topic) for topic in sorted(topics)}}
 
 
@@ -306,7 +284,9 @@ def policies(place: DeploymentContext) -> dict[str, Any]:
 def roles(place: DeploymentContext) -> dict[str, Any]:
     """Return, of each role that has a policy of the deployment, how many policies it has, of how many it may have."""
     iam, quota = place.client("iam"), _summary(place)["AttachedPoliciesPerRoleQuota"]
-    arns = [each["Arn"] for each in _attached(place) if _is_ours(each["PolicyName"], place)]
+    pages = iam.get_paginator("list_policies").paginate(Scope="Local", OnlyAttached=True)
+    policies = [each for page in pages for each in page["Policies"] if each["PolicyName"].endswith(_KINDS)]
+    arns = [each["Arn"] for each in policies if each["PolicyName"].startswith(place.names.queue_prefix)]
     names = {
         role["RoleName"]
         for arn in arns
@@ -314,15 +294,6 @@ def roles(place: DeploymentContext) -> dict[str, Any]:
         for role in page["PolicyRoles"]
     }
     return {"roles": {role: Share(used=_count(place, role), quota=quota) for role in sorted(names)}}
-
-
-def _is_ours(policy: str, place: DeploymentContext) -> bool:
-    return policy.startswith(place.names.queue_prefix) and policy.endswith(_KINDS)
-
-
-def _attached(place: DeploymentContext) -> list[Any]:
-    pages = place.client("iam").get_paginator("list_policies").paginate(Scope="Local", OnlyAttached=True)
-    return [each for page in pages for each in page["Policies"]]
 
 
 def _count(place: DeploymentContext, role: str) -> int:
@@ -339,8 +310,8 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
     ("fences, pauses and rates", "dynamodb:BatchGetItem", states),
     ("depths of queues and dead-letter queues", "sqs:GetQueueAttributes", depths),
     ("SQS queues that were given up", "sqs:ListQueues, sqs:GetQueueAttributes", left),
-    ("figures of functions, tables and SQS queues", "cloudwatch:GetMetricData", figures),
-    ("lateness and throughput of queues", "logs:FilterLogEvents", queue_figures),
+    ("figures of functions, tables and SQS queues", "cloudwatch:GetMetricData", cloudwatch.figures),
+    ("lateness and throughput of queues", "logs:FilterLogEvents", cloudwatch.queue_figures),
     ("logs of functions", "logs:FilterLogEvents", logs),
     ("concurrency of functions", "lambda:GetFunctionConcurrency", reserved),
     ("event source mappings", "lambda:ListEventSourceMappings", sources),
@@ -358,12 +329,12 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
 SAMPLE = ("reasons of dead letters", "sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:GetQueueAttributes")
 
 
-def all_checks(place: DeploymentContext, *, sample: int = 0) -> list[Check]:
+def all_checks(place: DeploymentContext, *, sample: int = 0) -> list[doctor.Check]:
     """Return all looks; with a `sample` also that into so many messages of each dead-letter queue."""
     every = list(_ALL)
     if sample:
         every.append((*SAMPLE, partial(_dead_letters, most=sample)))
-    return [Check(what=what, needs=needs, look=partial(_look, look, place, what)) for what, needs, look in every]
+    return [doctor.Check(what=what, needs=needs, look=partial(_look, look, place, what)) for what, needs, look in every]
 
 
 def _look(look: Callable[[DeploymentContext], dict[str, Any]], place: DeploymentContext, what: str) -> dict[str, Any]:
@@ -378,10 +349,10 @@ def _dead_letters(place: DeploymentContext, *, most: int) -> dict[str, Any]:
     return {"error_groups": {name: _kinds(place, name, most=most) for name in places}}
 
 
-def _kinds(place: DeploymentContext, name: str, *, most: int) -> tuple[ErrorGroup, ...]:
+def _kinds(place: DeploymentContext, name: str, *, most: int) -> tuple[dead_letters.ErrorGroup, ...]:
     client: SQSClient = place.client("sqs")
-    ends = RedriveQueues(
-        dead_letters=SqsQueue(client, place.queue_urls + name, map_errors=map_caller_errors), queues=()
+    ends = redrive.RedriveQueues(
+        dead_letters=sqs.SqsQueue(client, place.queue_urls + name, map_errors=map_caller_errors), queues=()
     )
-    calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
-    return Redrive(ends, calls=calls, most=most).look().kinds
+    calls = retry.Calls(patience=retry.Patience(), clock=clock.SystemClock(), jitter=random.random)
+    return redrive.Redrive(ends, calls=calls, most=most).look().kinds

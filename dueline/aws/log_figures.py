@@ -78,7 +78,7 @@ class LogFigures:
         lines = list[tuple[datetime, Mapping[str, Any]]]()
         with self._map_errors(f"reading the log {group}"):
             for event in self._events(group, f"{{ {pattern} }}", start=start, end=end):
-                line = _parsed(event["message"])
+                line = parsed(event["message"])
                 if fields & line.keys():
                     lines.append((instant.from_epoch_ms(event["timestamp"]), line))
         return lines
@@ -104,7 +104,7 @@ class LogFigures:
             yield from self._events(group, pattern, start=begin, end=end)
 
 
-def _parsed(text: str) -> Mapping[str, Any]:
+def parsed(text: str) -> Mapping[str, Any]:
     """Return a line, or nothing of one that is not of ours, as Lambda's own."""
     try:
         line = json.loads(text)

@@ -37,21 +37,6 @@ class _NoEffect(Exception):
     """What Powertools hears of an effect that raised: it gives errors of its own types a meaning."""
 
 
-class _Effect:
-    """An effect, and what it raised."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call = call
-        self.error: Exception | None = None
-
-    def have(self, *, key: str) -> None:
-        try:
-            self._call()
-        except Exception as error:
-            self.error = error
-            raise _NoEffect from None
-
-
 class DynamoOnce:
     """The notes on one queue's jobs, under keys that begin with `{queue}#`. Threads may share it.
 
@@ -70,19 +55,28 @@ class DynamoOnce:
         self._notes.configure(self._config, key_prefix=queue)
 
     def __call__(self, key: str, effect: Callable[[], None]) -> None:
-        tried = _Effect(effect)
-        fault = self._try(key, tried)
-        # What a discarded job left in the table keeps nothing back: it does not come again by itself.
-        if tried.error is not None and (fault is None or isinstance(tried.error, Discard)):
-            # Outside of any `except`, which would be noted as what it happened in.
-            raise tried.error
-        if fault is not None:
-            _raise(fault, key, tried.error)
+        raised: Exception | None = None
 
-    def _try(self, key: str, effect: _Effect) -> Exception | None:
+        def have(*, key: str) -> None:
+            nonlocal raised
+            try:
+                effect()
+            except Exception as error:
+                raised = error
+                raise _NoEffect from None
+
+        fault = self._try(key, have)
+        # What a discarded job left in the table keeps nothing back: it does not come again by itself.
+        if raised is not None and (fault is None or isinstance(raised, Discard)):
+            # Outside of any `except`, which would be noted as what it happened in.
+            raise raised
+        if fault is not None:
+            _raise(fault, key, raised)
+
+    def _try(self, key: str, effect: Callable[..., None]) -> Exception | None:
         """Run an effect unless it was run before; return the error if a note could not be read or written."""
         once = idempotent_function(
-            effect.have,
+            effect,
             data_keyword_argument="key",
             persistence_store=self._notes,
             config=self._config,

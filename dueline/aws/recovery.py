@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from dueline.aws import clients
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.botocore_errors import is_missing_table, map_botocore_errors, map_caller_errors
+from dueline.aws.botocore_errors import is_missing, map_botocore_errors, map_caller_errors
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.dynamodb_items import as_row, key_item
 from dueline.aws.s3 import S3Payloads
@@ -83,7 +83,7 @@ class DynamoBackup:
             try:
                 return self._client.describe_table(TableName=table)["Table"]
             except ClientError as error:
-                if is_missing_table(error):
+                if is_missing(error):
                     raise DeploymentNotFound(f"there is no table {table!r} in this account and region") from None
                 raise
 
@@ -110,6 +110,11 @@ def restore(
         deployed = AwsDeployment(name, queue_urls=settings.queue_urls, longest=_LONGEST_REQUEST, session=session)
         backup = DynamoBackup(deployed.clients.dynamodb(), jobs=jobs, state=state)
         has_tick = frozenset(deployed.ticked_partitions()).__contains__
+    calls = Calls(patience=Patience(), clock=deployed.clock, jitter=random.random)
+
+    def retrying(call: Callable[[], A], /) -> A:
+        return calls.run(map_caller_errors("restoring")(call))
+
     parts = Parts(
         backup,
         table=deployed.table,
@@ -127,24 +132,10 @@ def restore(
         table=deployed.table,
         clock=deployed.clock,
         owner=str(uuid.uuid4()),
-        retrying=_RetryingCalls(deployed),
+        retrying=retrying,
         spread=in_lanes,
         on_progress=on_progress,
     )
-
-
-class _RetryingCalls:
-    """Makes a call with a caller's credentials, and repeats it while AWS or the network fails."""
-
-    def __init__(self, deployed: AwsDeployment) -> None:
-        self._calls = Calls(patience=Patience(), clock=deployed.clock, jitter=random.random)
-
-    def __call__(self, call: Callable[[], A], /) -> A:
-        def as_a_caller() -> A:
-            with map_caller_errors("restoring"):
-                return call()
-
-        return self._calls.run(as_a_caller)
 
 
 def dead_letters(name: str, queue: str | None, *, session: "Session") -> RedriveQueues:
@@ -160,7 +151,7 @@ def dead_letters(name: str, queue: str | None, *, session: "Session") -> Redrive
         try:
             content = own.of("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
         except ClientError as error:
-            if queue is not None and error.response["Error"].get("Code") == "ParameterNotFound":
+            if queue is not None and is_missing(error):
                 raise QueueNotFound(f"there is no queue {queue!r} in the deployment {name!r}") from None
             raise
         sqs = own.of("sqs")

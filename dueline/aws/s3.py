@@ -73,9 +73,9 @@ class S3Payloads:
                 if is_missing_object(error):
                     return None
                 raise
-        return StoredPayload(
-            pointer=self._pointer(key), bytes=head["ContentLength"], sha256=_hex(head.get("ChecksumSHA256"))
-        )
+        checksum = head.get("ChecksumSHA256")
+        sha256 = None if checksum is None else base64.b64decode(checksum).hex()
+        return StoredPayload(pointer=self._pointer(key), bytes=head["ContentLength"], sha256=sha256)
 
     def download_url(self, pointer: Pointer, *, lasts: timedelta) -> str | None:
         if pointer.bucket != self._bucket:
@@ -99,7 +99,3 @@ class S3Payloads:
 
     def _pointer(self, key: str) -> Pointer:
         return Pointer(bucket=self._bucket, key=key)
-
-
-def _hex(checksum: str | None) -> str | None:
-    return None if checksum is None else base64.b64decode(checksum).hex()

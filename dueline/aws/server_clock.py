@@ -52,7 +52,6 @@ class ServiceClock(SystemClock):
         threading.Thread(target=self._keep_exact, args=(request,), name="clock", daemon=True).start()
 
     def close(self) -> None:
-        """Stop the thread."""
         self._closed.set()
 
     def _keep_exact(self, request: Callable[[], object]) -> None:

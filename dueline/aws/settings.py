@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dueline.aws.botocore_errors import map_botocore_errors
+from dueline.aws.botocore_errors import is_missing, map_botocore_errors
 from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
 from dueline.core.job import queue_name
@@ -59,19 +59,11 @@ class SettingsStore:
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings. Raises QueueNotFound."""
-        try:
-            return self._kept(name)()
-        except QueueNotFound:
-            self._queues.pop(name, None)
-            raise
+        return self._read(name, RefreshingValue.__call__)
 
     def refresh(self, name: str) -> QueueSettings:
         """Return a queue's settings as they are now. Raises QueueNotFound."""
-        try:
-            return self._kept(name).refresh()
-        except QueueNotFound:
-            self._queues.pop(name, None)
-            raise
+        return self._read(name, RefreshingValue.refresh)
 
     def work(self, name: str) -> WorkSettings:
         """Return a queue's settings for its workers, read again each time. Raises QueueNotFound."""
@@ -94,7 +86,6 @@ class SettingsStore:
         return settings
 
     def _deployment(self) -> dict[str, Any]:
-        """Return the settings and the schemas."""
         names = [self._names.settings_parameter, self._names.schema_parameter]
         values = {each["Name"]: each["Value"] for each in self._client.get_parameters(Names=names)["Parameters"]}
         if names[0] not in values:
@@ -104,7 +95,7 @@ class SettingsStore:
             )
         return {**json.loads(values[names[0]]), **json.loads(values.get(names[1], "{}"))}
 
-    def _kept(self, name: str) -> RefreshingValue[QueueSettings]:
+    def _read(self, name: str, read: Callable[[RefreshingValue[QueueSettings]], QueueSettings]) -> QueueSettings:
         if name not in self._queues:
             value = RefreshingValue(
                 lambda: QueueSettings.from_json(self._parameter(queue_name(name)), name=name),
@@ -114,13 +105,17 @@ class SettingsStore:
                 faults=(BotoCoreError, ClientError),
             )
             self._queues.setdefault(name, value)
-        return self._queues[name]
+        try:
+            return read(self._queues[name])
+        except QueueNotFound:
+            self._queues.pop(name, None)
+            raise
 
     def _parameter(self, name: str) -> dict[str, Any]:
         try:
             answer = self._client.get_parameter(Name=self._names.queue_parameter(name))
         except ClientError as error:
-            if error.response["Error"].get("Code") == "ParameterNotFound":
+            if is_missing(error):
                 raise QueueNotFound(f"there is no queue {name!r}: it is not in queues.yaml") from None
             raise
         content: dict[str, Any] = json.loads(answer["Parameter"]["Value"])

@@ -23,12 +23,10 @@ _CLAIM_MAILS = Update(
     expression="SET #owner = :owner, #until = :until",
     condition="(attribute_not_exists(#until) OR #until < :now)"
     " AND (attribute_not_exists(#version) OR #version = :version)",
-    names=("owner", "until", "version"),
 )
 _SAVE_MAILS = Update(
     expression="SET #open = :open, #version = :owner REMOVE #owner, #until",
     condition="#owner = :owner",
-    names=("owner", "until", "version", "open"),
 )
 
 
@@ -76,7 +74,9 @@ class Mailer:
     def run(self, sighting: Sighting, *, now: datetime) -> list[DuelineError]:
         """Publish what is due, and return what failed of it. Raises Throttled or Unavailable where nothing is known."""
         row = self.sent.row()
-        before, owner = _opened(row), self.new_owner()
+        content: list[Any] = json.loads(str(row.get("open", "[]")))
+        before = {Condition(*state): Open(since=since, is_mailed=mailed) for *state, since, mailed in content}
+        owner = self.new_owner()
         opened = continued(before, sighting, now=now)
         mails = mails_of(opened, sighting, now=now)
         if opened == before and not mails:
@@ -98,8 +98,3 @@ class Mailer:
         topic, (subject, text) = self.topic_of(mail), self.text_of(mail)
         with map_botocore_errors(f"publishing to {topic}"):
             self.client.publish(TopicArn=topic, Subject=subject, Message=text)
-
-
-def _opened(row: Row) -> dict[Condition, Open]:
-    content: list[Any] = json.loads(str(row.get("open", "[]")))
-    return {Condition(*state): Open(since=since, is_mailed=mailed) for *state, since, mailed in content}

@@ -11,7 +11,7 @@ from dueline.errors import Unavailable
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_PUT = Update(expression="SET #at = :at, #count = :count", condition="NOT #at > :at", names=("at", "count"))
+_PUT = Update(expression="SET #at = :at, #count = :count", condition="NOT #at > :at")
 
 
 class WatchNotes:

@@ -25,15 +25,13 @@ _LONGEST_REQUEST = timedelta(seconds=5)
 _LONGEST_POLL = timedelta(seconds=60)
 
 # Updates alone: that is all that workers need a right to. A lock that is free keeps its row, until its TTL.
-_NAMES = ("job", "until", "ttl")
 TAKE = Update(
     expression="SET #job = :job, #until = :until, #ttl = :ttl",
     condition="attribute_not_exists(#job) OR #job = :job OR #until <= :now",
-    names=_NAMES,
 )
 # A renewal that arrives after its lock was freed does not take it again.
-RENEW = Update(expression=TAKE.expression, condition="#job = :job", names=_NAMES)
-FREE = Update(expression="REMOVE #job, #until", condition="#job = :job", names=("job", "until"))
+RENEW = Update(expression=TAKE.expression, condition="#job = :job")
+FREE = Update(expression="REMOVE #job, #until", condition="#job = :job")
 
 
 class WorkerDeployment:

@@ -151,25 +151,11 @@ def doctor(target: Target, *, now: datetime, sample: int) -> "tuple[Sequence[Che
     return inspection.all_checks(there, sample=sample), partial(Observation, deployment=there.deployment, now=there.now)
 
 
-def restore(
-    target: Target,
-    *,
-    jobs: str,
-    state: str,
-    hand_over_from: datetime | None,
-    on_progress: Callable[[int, int], None],
-) -> "Restore":
+def restore(target: Target, **options: Any) -> "Restore":
     """Return what lets a deployment take over restored tables. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.aws import recovery
 
-    return recovery.restore(
-        target.name,
-        jobs=jobs,
-        state=state,
-        hand_over_from=hand_over_from,
-        session=session(target),
-        on_progress=on_progress,
-    )
+    return recovery.restore(target.name, session=session(target), **options)
 
 
 def preflight(target: Target, *, declared: "Deployment", queues: Path, now: datetime) -> "Preflight":

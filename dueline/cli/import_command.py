@@ -158,7 +158,6 @@ class ImportIds:
         return f"{self.number}.{self.partitions}.{self.route}.{instant.epoch_ms(self.due)}"
 
     def id(self, queue: str, line: int) -> JobId:
-        """Return the id of a line's job."""
         first = self._uid(line - line % request.JOBS_TO_A_PARTITION)
         partition = Partition(queue=queue, number=request.partition_of(first, self.partitions))
         return JobId(partition=partition, route=self.route, due=self.due, uid=self._uid(line))

@@ -79,10 +79,7 @@ LeftFile = Annotated[
 def get(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
     """Look jobs up, by their ids, or by a queue and keys."""
     run = connect.run_of(ctx)
-    if keys:
-        queue = _queue_of(ids)
-        return _show_each(run, keys, lambda key: run.client.get(queue=queue, key=key), by="key")
-    return _show_each(run, ids, run.client.get)
+    _show_each(run, ids, keys, run.client.get)
 
 
 def cancel(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
@@ -136,10 +133,7 @@ def run_now(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
     Exits 4 when one has left already.
     """
     run = connect.run_of(ctx)
-    if keys:
-        queue = _queue_of(ids)
-        return _show_each(run, keys, lambda key: run.client.run_now(queue=queue, key=key), by="key")
-    return _show_each(run, ids, run.client.run_now)
+    _show_each(run, ids, keys, run.client.run_now)
 
 
 def jobs(
@@ -166,8 +160,15 @@ def jobs(
         run.screen.line(f"the first {limit:,}: --limit shows more, --from continues")
 
 
-def _show_each(run: connect.CommandRun, names: Sequence[str], call: Callable[[str], Job], *, by: str = "id") -> None:
-    results = list(in_lanes(partial(attempt, call), names))
+def _show_each(
+    run: connect.CommandRun, ids: Sequence[str], keys: Sequence[str] | None, call: Callable[..., Job]
+) -> None:
+    """Show the job that a call returns for each id, or for each key of a queue."""
+    if keys:
+        queue, by, names = _queue_of(ids), "key", keys
+        results = list(in_lanes(partial(attempt, lambda key: call(queue=queue, key=key)), keys))
+    else:
+        by, names, results = "id", ids, list(in_lanes(partial(attempt, call), ids))
     jobs = [each for each in results if isinstance(each, Job)]
     if len(jobs) == 1 or not run.screen.shows_text:
         for job in jobs:
@@ -177,7 +178,7 @@ def _show_each(run: connect.CommandRun, names: Sequence[str], call: Callable[[st
     screen.end_with(_codes(run, names, results, by=by))
 
 
-def _codes(run: connect.CommandRun, names: Iterable[str], results: Iterable[object], *, by: str = "id") -> list[int]:
+def _codes(run: connect.CommandRun, names: Iterable[str], results: Iterable[object], *, by: str) -> list[int]:
     """Report the errors among the results, each with the id or the key of its job; return the exit codes of all."""
     return [
         run.screen.error(result, **{by: name}) if isinstance(result, DuelineError) else screen.DONE
@@ -239,7 +240,6 @@ def schedule(
 
 
 def show_job(run: connect.CommandRun, job: Job) -> None:
-    """Show one job."""
     run.screen.json(_json_of(job))
     run.screen.ids(job.id)
     fields = {"id": job.id, "moved from": job.moved_from, "queue": job.queue, "due": job.due, "state": job.state.value}

@@ -21,7 +21,7 @@ from dueline.core.ports import QueueMessage
 from dueline.errors import DuelineError, InvalidJob
 from dueline.operations import dead_letters, observation, restore_part
 from dueline.operations.doctor import examine
-from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveResult
+from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
 from dueline.operations.restore import RestoreResult
 
 # Exit codes of doctor and preflight.
@@ -52,6 +52,26 @@ OfKind = Annotated[
     list[str] | None, typer.Option("--kind", metavar="KIND", help='Of this kind, "" for none; can be repeated.')
 ]
 OfReason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="With this in the reason.", show_default=False)]
+OfId = Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; can be repeated.")]
+
+
+def _filter(ctx: typer.Context, *, queue: str | None = None) -> dead_letters.DeadLetterFilter:
+    """Return what selects dead letters as a command's options say."""
+    chosen, now = ctx.params, connect.run_of(ctx).screen.now
+    return dead_letters.DeadLetterFilter(
+        errors=frozenset(chosen["error"] or ()),
+        kinds=frozenset(chosen["kind"] or ()),
+        reason=chosen["reason"],
+        ids=frozenset(chosen["id"] or ()),
+        queue=queue,
+        sent_before=options.before(now, chosen["older_than"], "--older-than"),
+        sent_after=options.before(now, chosen["younger_than"], "--younger-than"),
+    )
+
+
+def _redrive(ends: RedriveQueues, bar: Callable[[int, int], None], **options: Any) -> Redrive:
+    calls = connect.retrying(retry.Patience())
+    return Redrive(ends, calls=calls, spread=retry.in_lanes, on_progress=bar, **options)
 
 
 def dead(
@@ -67,7 +87,7 @@ def dead(
     kind: OfKind = None,
     reason: OfReason = "",
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
-    id: Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; can be repeated.")] = None,
+    id: OfId = None,
 ) -> None:
     """List a queue's dead letters, retry or delete them.
 
@@ -76,23 +96,13 @@ def dead(
     run, messages = connect.run_of(ctx), list[QueueMessage]()
     if retry_ and delete:
         raise typer.BadParameter("--retry and --delete are both given: give one of them")
-    selected = dead_letters.DeadLetterFilter(
-        errors=frozenset(error or ()),
-        kinds=frozenset(kind or ()),
-        reason=reason,
-        ids=frozenset(id or ()),
-        sent_before=options.before(run.screen.now, older_than, "--older-than"),
-        sent_after=options.before(run.screen.now, younger_than, "--younger-than"),
-    )
-    ends = connect.dead_letters(run.target, queue)
+    selected, ends = _filter(ctx), connect.dead_letters(run.target, queue)
     # Of what is only listed or deleted, nothing has to fit the queue.
     rule: dict[str, Any] = {"rule": partial(dead_letters.to_its_queue, levels=len(ends.queues))} if retry_ else {}
 
     def run_once(act: Callable[[Redrive], RedriveResult], **more: Any) -> RedriveResult:
         with run.screen.progress(f"reading the dead letters of {queue}") as bar:
-            calls = connect.retrying(retry.Patience())
-            redrive = Redrive(ends, limit=limit, calls=calls, spread=retry.in_lanes, on_progress=bar, **rule, **more)
-            return act(redrive)
+            return act(_redrive(ends, bar, limit=limit, **rule, **more))
 
     def look() -> bool:
         result = run_once(Redrive.look, selection=selected, on_selected=messages.append)
@@ -179,7 +189,7 @@ def redrive(
     kind: OfKind = None,
     reason: OfReason = "",
     limit: options.Limit = None,
-    id: Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; can be repeated.")] = None,
+    id: OfId = None,
     stacks: Annotated[bool, typer.Option("--stacks", help="Also show a stack trace of each error.")] = False,
 ) -> None:
     """Show a queue's dead letters, or put them back into the queue.
@@ -192,29 +202,16 @@ def redrive(
         raise typer.BadParameter("give a QUEUE or --parked, and not both")
     if not parked and (of_queue or past_retention):
         raise typer.BadParameter("--queue and --past-retention go with --parked")
-    now = run.screen.now
-    selected = dead_letters.DeadLetterFilter(
-        errors=frozenset(error or ()),
-        kinds=frozenset(kind or ()),
-        reason=reason,
-        ids=frozenset(id or ()),
-        queue=of_queue,
-        sent_before=options.before(now, older_than, "--older-than"),
-        sent_after=options.before(now, younger_than, "--younger-than"),
-    )
-    ends = connect.dead_letters(run.target, queue)
+    selected, ends = _filter(ctx, queue=of_queue), connect.dead_letters(run.target, queue)
     if queue:
         rule = partial(dead_letters.to_its_queue, levels=len(ends.queues))
     else:
-        rule = partial(dead_letters.to_inbound, now=now, past_retention=past_retention)
+        rule = partial(dead_letters.to_inbound, now=run.screen.now, past_retention=past_retention)
     source = f"queue {queue}" if queue else "parked jobs"
 
     def run_once(*, apply: bool) -> RedriveResult:
         with run.screen.progress(f"redriving {source}") as bar:
-            calls = connect.retrying(retry.Patience())
-            redrive = Redrive(
-                ends, rule=rule, selection=selected, limit=limit, calls=calls, spread=retry.in_lanes, on_progress=bar
-            )
+            redrive = _redrive(ends, bar, rule=rule, selection=selected, limit=limit)
             result = redrive.apply() if apply else redrive.look()
         _show_redriven(run.screen, queue, source, result, applied=apply, stacks=stacks)
         return result

@@ -20,7 +20,6 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def span(text: str) -> timedelta:
-    """Return the span of time that a text names."""
     try:
         return instant.parse_span(text)
     except ValueError as error:
@@ -40,7 +39,6 @@ def span_text(span: timedelta) -> str:
 
 
 def before(now: datetime, ago: timedelta | None, option: str) -> datetime | None:
-    """Return the instant so long ago."""
     if ago is None:
         return None
     try:
@@ -139,7 +137,6 @@ def time_option(help: str, *names: str, parser: Callable[[str], datetime] = mome
 
 
 def span_option(help: str, *names: str) -> Any:
-    """Return an option that is a span of time."""
     return typer.Option(*names, parser=span, metavar="SPAN", help=help, show_default=False)
 
 

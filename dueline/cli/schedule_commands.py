@@ -140,7 +140,6 @@ def _show_submitted(run: connect.CommandRun, submitted: Sequence[SubmittedRun]) 
 
 
 def show_schedule(run: connect.CommandRun, schedule: Schedule) -> None:
-    """Show one schedule, and when it runs next."""
     run.screen.json(schedule_fields(schedule))
     own = {"schedule": f"{schedule.queue}/{schedule.name}", "runs": rule_of(schedule), "state": state_of(schedule)}
     effect = {"generation": schedule.generation, "effective from": schedule.effective_from}
@@ -164,7 +163,6 @@ def schedule_fields(schedule: Schedule) -> dict[str, Any]:
 
 
 def rule_of(schedule: Schedule) -> str:
-    """Return when a schedule runs, in a few words."""
     if schedule.every is None:
         return f"{schedule.cron} {schedule.zone}"
     return f"every {options.span_text(schedule.every)}"

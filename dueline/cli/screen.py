@@ -93,7 +93,6 @@ class Screen:
             typer.echo(printable(id))
 
     def line(self, text: str) -> None:
-        """Write one line."""
         if self.shows_text:
             typer.echo(printable(text))
 
@@ -123,7 +122,6 @@ class Screen:
         Console(width=width, markup=False, emoji=False, highlight=False).print(table)
 
     def clear(self) -> None:
-        """Clear a terminal."""
         if self.shows_text:
             Console().clear()
 

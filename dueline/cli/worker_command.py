@@ -51,14 +51,21 @@ def worker(
         # The same command, with Python's own options.
         raise typer.Exit(supervise([sys.executable, *sys.orig_argv[1:]], processes=processes, port=port))
     if link is not None:
-        _label_process(link)
+        # Before the worker's module is imported, which may have metrics.
+        from dueline.worker import prometheus
+        from dueline.worker.log import log_process_id
+
+        log_process_id()
+        if prometheus.SHARED in os.environ:
+            prometheus.count_on_as(f"{os.getppid()}-{link.number}")
     worker = worker_of(target)
     if link is not None:
         set_supervisor(worker, link)
     try:
         worker.run(concurrency=concurrency, port=port, grace=grace, queues=queue or None)
     except ValueError as error:
-        raise error if isinstance(error, DuelineError) else typer.BadParameter(_with_notes(error)) from None
+        notes = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        raise error if isinstance(error, DuelineError) else typer.BadParameter(notes) from None
 
 
 def _refuse_options_of_clients(context: typer.Context) -> None:
@@ -69,15 +76,6 @@ def _refuse_options_of_clients(context: typer.Context) -> None:
         if source is not None and source.name == "COMMANDLINE":
             instead = "the Worker names its deployment, AWS_PROFILE the profile and AWS_REGION the region"
             raise typer.BadParameter(f"--{name} is {main.params[name]!r}, which says nothing to a worker: {instead}")
-
-
-def _label_process(link: SupervisorLink) -> None:
-    """Label this process in the log and the metrics, before the worker's module is imported, which may have metrics."""
-    from dueline.worker import log, prometheus
-
-    log.log_process_id()
-    if prometheus.SHARED in os.environ:
-        prometheus.count_on_as(f"{os.getppid()}-{link.number}")
 
 
 def worker_of(target: str) -> Worker:
@@ -109,7 +107,3 @@ def _module(name: str) -> Any:
         lines = [f"{each.filename}:{each.lineno}" for each in traceback.extract_tb(error.__traceback__)]
         place = next((each for each in reversed(lines) if not each.startswith((PACKAGE, "<"))), lines[-1])
         raise typer.BadParameter(f"importing {name!r} failed: {type(error).__name__}: {error} ({place})") from None
-
-
-def _with_notes(error: Exception) -> str:
-    return "; ".join([str(error), *getattr(error, "__notes__", ())])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
@@ -17,6 +17,8 @@ from dueline.errors import RETRYABLE, DuelineError, InvalidJob, NotYet
 # The most jobs, and the most bytes, of one request: a Lambda function's event has 6 MB, the rest of it included.
 MOST_AT_ONCE = 500
 MOST_BYTES = 5_000_000
+
+A = TypeVar("A")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -76,6 +78,13 @@ def job_ref(id: object, *, queue: object, key: object) -> JobRef:
     arguments = {"id": id, "queue": queue, "key": key}
     names = [name for name, value in arguments.items() if value is not None]
     raise InvalidJob(f"{' and '.join(names) or 'nothing'} given: give an id, or a queue and a key")
+
+
+def value_of(result: A | DuelineError) -> A:
+    """Return a result of several, or raise its error."""
+    if isinstance(result, DuelineError):
+        raise result
+    return result
 
 
 class Api(Protocol):

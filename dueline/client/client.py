@@ -260,7 +260,8 @@ class Client:
         if ids is not None and queue is None and keys is None:
             refs = (attempt(JobId.parse, id) for id in _several(ids, name="ids"))
         elif ids is None and queue is not None and keys is not None:
-            refs = (attempt(partial(_key_of, queue_name(queue)), key) for key in _several(keys, name="keys"))
+            of_key = partial(job_ref, None, queue=queue_name(queue))
+            refs = (attempt(lambda key: of_key(key=key), key) for key in _several(keys, name="keys"))
         else:
             raise InvalidJob("give ids, or a queue and keys")
         requests = _cut(refs, size=lambda _: 0)
@@ -272,21 +273,18 @@ class Client:
 
     def queue(self, name: str) -> Overview:
         """Return how a queue is doing: what is scheduled, waiting and dead. Raises QueueNotFound."""
-        checked = queue_name(name)
-        return self._calls.run(lambda: self._api.overview(checked))
+        return self._calls.run(partial(self._api.overview, queue_name(name)))
 
     def pause(self, queue: str) -> Control:
         """Pause a queue: within 5 s its workers start no more jobs, until it is resumed. Return its pause and rate.
 
         Jobs that have started run to their end. Jobs are still scheduled and sent to the queue. Raises QueueNotFound.
         """
-        checked = queue_name(queue)
-        return self._calls.run(lambda: self._api.pause(checked))
+        return self._calls.run(partial(self._api.pause, queue_name(queue)))
 
     def resume(self, queue: str) -> Control:
         """Resume a paused queue, as fast as its rate allows. Return its pause and rate. Raises QueueNotFound."""
-        checked = queue_name(queue)
-        return self._calls.run(lambda: self._api.resume(checked))
+        return self._calls.run(partial(self._api.resume, queue_name(queue)))
 
     def set_rate(self, queue: str, rate: Rate | str | None) -> Control:
         """Limit how many jobs all workers of a queue together start, such as "50/s"; None lifts the limit.
@@ -294,8 +292,7 @@ class Client:
         Workers follow it within 5 s; a rate of 0 stops them. Returns the queue's pause and rate. Raises QueueNotFound,
         or InvalidJob, before any request, for a malformed rate.
         """
-        checked, limit = queue_name(queue), rate_of(rate)
-        return self._calls.run(lambda: self._api.set_rate(checked, limit))
+        return self._calls.run(partial(self._api.set_rate, queue_name(queue), rate_of(rate)))
 
     def schedules(self, queue: str) -> Schedules:
         """Return the schedules of a queue, which make jobs by a rule. It makes no request yet.
@@ -360,10 +357,6 @@ def _several(items: Iterable[T], *, name: str) -> Iterable[T]:
         return items
     # It is not quoted: it may be a payload.
     raise InvalidJob(f"{name} is of type {type(items).__name__}: it must be a list, or another iterable, of {name}")
-
-
-def _key_of(queue: str, key: str) -> JobRef:
-    return job_ref(None, queue=queue, key=key)
 
 
 def _cut(items: Iterable[T], *, size: Callable[[T], int]) -> Iterator[list[T]]:

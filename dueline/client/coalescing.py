@@ -13,7 +13,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from dueline.client.api import MOST_AT_ONCE, MOST_BYTES
+from dueline.client.api import MOST_AT_ONCE, MOST_BYTES, value_of
 from dueline.core.message import batches
 from dueline.core.threads import PerProcess, in_pool, unavailable_without_threads
 from dueline.errors import DuelineError, InvalidJob, Unavailable
@@ -201,7 +201,7 @@ class RequestCoalescer(Generic[A, B]):
         finally:
             pending.end(call)
         result = call.result.result()
-        return self._send_alone(queue, item) if result is None else _value_of(result)
+        return self._send_alone(queue, item) if result is None else value_of(result)
 
     async def send_in_loop(self, queue: str, item: A) -> B:
         """Send an item as `send` does, while the event loop goes on."""
@@ -228,7 +228,7 @@ class RequestCoalescer(Generic[A, B]):
         result = call.result.result()
         if result is None:
             return await in_pool(pending.senders, partial(copy_context().run, self._send_alone, queue, item))
-        return _value_of(result)
+        return value_of(result)
 
     def _call(self, queue: str, item: A, *, can_send_others: bool) -> PendingCall[A, B]:
         key = (queue, self._group(item))
@@ -256,13 +256,7 @@ class RequestCoalescer(Generic[A, B]):
 
     def _send_alone(self, queue: str, item: A) -> B:
         (result,) = self._send(queue, [item])
-        return _value_of(result)
-
-
-def _value_of(result: B | DuelineError) -> B:
-    if isinstance(result, DuelineError):
-        raise result
-    return result
+        return value_of(result)
 
 
 async def _until(future: "Future[Any]", seconds: float | None = None) -> None:

@@ -166,7 +166,9 @@ class HttpApi:
         # A request has one trace, in its headers.
         if request.key is not None and request.call is None:
             request = replace(request, call=self._new_uuid())
-        return Draft(request=request, size=_size_of(request), group=trace)
+        # Of a function's event, in which a request's body is a JSON string, escaped.
+        size = len(json.dumps(request.text)) + _MOST_BYTES_OF_FIELDS
+        return Draft(request=request, size=size, group=trace)
 
     def schedule(self, queue: str, draft: Draft) -> Job:
         has_new_id = bool(self._give_ids(queue, [draft]))
@@ -285,7 +287,6 @@ class HttpApi:
         return self._request_each(_jobs_path(queue), body, count=len(drafts), headers=drafts[0].headers)
 
     def _upload(self, queue: str, request: Request) -> str:
-        """Upload a payload; return the id of the upload."""
         content = (request.text or "").encode()
         body = json.dumps({"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
         id, url, headers = upload_of(self._request("POST", f"/queues/{queue}/uploads", body))
@@ -320,11 +321,6 @@ class HttpApi:
 
 # What the other fields of a job take of a request at most: an id, or a time and a key, a kind and a tenant.
 _MOST_BYTES_OF_FIELDS = 2_000
-
-
-def _size_of(request: Request) -> int:
-    """Return the bytes that a job takes of a function's event, in which a request's body is a JSON string, escaped."""
-    return len(json.dumps(request.text)) + _MOST_BYTES_OF_FIELDS
 
 
 def _json_of(request: Request, *, upload: str | None = None) -> str:

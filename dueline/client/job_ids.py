@@ -66,7 +66,6 @@ class JobIdFactory:
         *,
         clock: Clock,
         new_uid: Callable[[], str],
-        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._read_queues = read_queues
         self._moment = moment
@@ -76,7 +75,7 @@ class JobIdFactory:
         # That of the last call, whichever of several threads made it: the caller has rights on each.
         self._queue = ""
         self._queues: RefreshingValue[_Queues] = RefreshingValue(
-            lambda: self._read(else_=self._queues.last or {}), seconds=CACHE_SECONDS, clock=clock, jitter=jitter
+            lambda: self._read(else_=self._queues.last or {}), seconds=CACHE_SECONDS, clock=clock, jitter=random.random
         )
 
     def ids(self, queue: str, requests: Sequence[Request]) -> list[JobId] | None:

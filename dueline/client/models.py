@@ -2,11 +2,12 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
-from functools import wraps
-from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
+from functools import cache, wraps
+from types import NoneType
+from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from dueline.core import idempotency, instant, keys
 from dueline.core import job as core
@@ -148,16 +149,42 @@ def number_of(value: object) -> int:
     return value
 
 
-# The names of fields, and what reads each.
-Fields: TypeAlias = dict[str, Callable[[Any], Any]]
+# What reads a field in a response, by the field's type. One of another type is as it is there.
+_READERS: Mapping[Any, Callable[[Any], Any]] = {
+    str: text_of,
+    int: number_of,
+    float: float,
+    bool: bool,
+    datetime: instant.parse,
+    State: State,
+    timedelta: lambda seconds: timedelta(seconds=number_of(seconds)),
+    Route: lambda name: Route[text_of(name).upper()],
+}
+
+
+def _reader_of(hint: Any) -> Callable[[Any], Any]:
+    kind: Any = next((each for each in get_args(hint) if each is not NoneType), hint)
+    if get_origin(hint) is tuple:
+        return lambda parts: tuple(map(kind.of, parts))
+    is_part = is_dataclass(kind)
+    return _READERS.get(kind, (lambda part: kind(**part)) if is_part else lambda value: value)
+
+
+@cache
+def _readers_of(kind: type[Any]) -> Sequence[tuple[str, bool, Callable[[Any], Any]]]:
+    hints = get_type_hints(kind)
+    return [(each.name, each.default is MISSING, _reader_of(hints[each.name])) for each in fields(kind)]
+
+
+def read_fields(kind: type[A], response: Mapping[str, Any], **others: Any) -> A:
+    """Return an object of the fields in a response: those that have a default may be missing. `others` are its rest."""
+    of: Any = kind
+    own = [(name, read) for name, is_needed, read in _readers_of(of) if is_needed or name in response]
+    return kind(**{name: read(response[name]) for name, read in own if name not in others}, **others)
+
 
 # Of a job's last attempt, in a queue that is set to `track`.
-OUTCOME: Fields = {"attempts": number_of, "started": instant.parse, "ended": instant.parse, "error": text_of}
-
-
-def read_optional(response: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
-    """Return those of the fields that a response has."""
-    return {name: read(response[name]) for name, read in fields.items() if name in response}
+_OUTCOME = ("attempts", "started", "ended", "error", "kind")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,38 +213,22 @@ class Job:
     schedule: str | None = None
     scheduled_for: datetime | None = None
 
-    _OPTIONAL: ClassVar[Fields] = {
-        **OUTCOME,
-        "created": bool,
-        "moved_from": text_of,
-        "kind": text_of,
-        "schedule": text_of,
-        "scheduled_for": instant.parse,
-    }
-
     @classmethod
     @reader("job")
     def of(cls, response: Mapping[str, Any]) -> Self:
         """Return the job in a response. Raises Unavailable when it holds none."""
-        return cls(
-            id=text_of(response["id"]),
-            queue=text_of(response["queue"]),
-            due=instant.parse(response["due"]),
-            route=Route[text_of(response["route"]).upper()],
-            state=State(response["state"]),
-            **read_optional(response, cls._OPTIONAL),
-        )
+        return read_fields(cls, response)
 
     @classmethod
     def of_status(cls, id: JobId, status: Status, *, created: bool | None = None) -> "Job":
         """Return the job with that id and status."""
-        names = () if status.outcome is None else (*OUTCOME, "kind")
+        names = () if status.outcome is None else _OUTCOME
         outcome = {name: getattr(status.outcome, name) for name in names}
-        fields = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
-        fields |= {"moved_from": status.moved_from and str(status.moved_from), "created": created}
+        values = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
+        values |= {"moved_from": status.moved_from and str(status.moved_from), "created": created}
         if status.job is not None:
-            return replace(ScheduledJob.of_job(status.job), **fields)
-        return Job(**_in_id(id), **fields, **outcome)
+            return replace(ScheduledJob.of_job(status.job), **values)
+        return Job(**_in_id(id), **values, **outcome)
 
     @classmethod
     def of_look_up(cls, response: Mapping[str, Any]) -> "Job":
@@ -298,21 +309,12 @@ class ScheduledJob(Job):
     priority: int = 1
     traceparent: str | None = None
 
-    _OPTIONAL: ClassVar[Fields] = {
-        **Job._OPTIONAL,
-        "payload": lambda value: value,
-        "payload_text": text_of,
-        "payload_at": lambda place: PayloadPlace(**place),
-        "key": text_of,
-        "tenant": text_of,
-        "priority": number_of,
-        "traceparent": text_of,
-    }
-
     @classmethod
     def of_job(cls, job: core.Job) -> "ScheduledJob":
         """Return a job that waits in the table, as the client returns it."""
-        payload = read_optional(payload_fields(job), cls._OPTIONAL)
+        payload = payload_fields(job)
+        if place := payload.get("payload_at"):
+            payload["payload_at"] = PayloadPlace(**place)
         return cls(**_in_id(job.id), state=State.SCHEDULED, **attributes(job), **payload)
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import urlencode
 
-from dueline.client.models import OUTCOME, Fields, number_of, read_optional, reader, text_of, warn_of_unreadable
+from dueline.client.models import read_fields, reader, text_of, warn_of_unreadable
 from dueline.core import instant
 from dueline.core.job import checked_schedule_name
 from dueline.core.keys import checked_call
@@ -37,9 +37,7 @@ class NextRun:
     @classmethod
     def of(cls, response: Mapping[str, Any]) -> Self:
         """Return the next run in a part of a response."""
-        clock = text_of(response["clock"]) if "clock" in response else None
-        scheduled_for, local = instant.parse(response["scheduled_for"]), datetime.fromisoformat(response["local"])
-        return cls(scheduled_for=scheduled_for, local=local, clock=clock)
+        return read_fields(cls, response, local=datetime.fromisoformat(response["local"]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,9 +80,7 @@ class Schedule:
     @reader("schedule")
     def of(cls, response: Mapping[str, Any]) -> Self:
         """Return the schedule in a response. Raises Unavailable when it holds none."""
-        fields = {name: read(response[name]) for name, read in _FIELDS.items()}
-        fields |= read_optional(response, _OPTIONAL_FIELDS)
-        return cls(name=text_of(response["schedule"]), payload=response["payload"], **fields)
+        return read_fields(cls, response, name=text_of(response["schedule"]), payload=response["payload"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +94,7 @@ class SubmittedRun:
     @reader("run")
     def of(cls, response: Mapping[str, Any]) -> Self:
         """Return the run in a response. Raises Unavailable when it holds none."""
-        return cls(id=text_of(response["id"]), scheduled_for=instant.parse(response["scheduled_for"]))
+        return read_fields(cls, response)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,13 +119,7 @@ class Run:
     @classmethod
     def of(cls, response: Mapping[str, Any]) -> Self:
         """Return the run in a part of a response."""
-        return cls(
-            id=text_of(response["id"]),
-            scheduled_for=instant.parse(response["scheduled_for"]),
-            generation=number_of(response["generation"]),
-            state=text_of(response["state"]),
-            **read_optional(response, OUTCOME | {"lateness": float}),
-        )
+        return read_fields(cls, response)
 
 
 @reader("schedules")
@@ -147,38 +137,6 @@ _read_submitted = _list_reader("runs", "runs", SubmittedRun.of)
 _read_history = _list_reader("runs", "runs", Run.of)
 _read_next = _list_reader("next runs", "next", NextRun.of)
 
-
-def _seconds_of(seconds: object) -> timedelta:
-    return timedelta(seconds=number_of(seconds))
-
-
-_FIELDS: Fields = {
-    "queue": text_of,
-    "zone": text_of,
-    "priority": number_of,
-    "jitter": _seconds_of,
-    "catch_up": text_of,
-    "overlap": text_of,
-    "generation": number_of,
-    "effective_from": instant.parse,
-    "paused": bool,
-    "deleted": bool,
-    "planned_to": instant.parse,
-    "next": lambda runs: tuple(map(NextRun.of, runs)),
-    "etag": text_of,
-}
-_OPTIONAL_FIELDS: Fields = {
-    "cron": text_of,
-    "every": _seconds_of,
-    "start": instant.parse,
-    "end": instant.parse,
-    "count": number_of,
-    "kind": text_of,
-    "tenant": text_of,
-    "owner": text_of,
-    "description": text_of,
-    "words": text_of,
-}
 
 _PAGE_SIZE = 100
 _ETAG = r"[!-~]{1,200}"

@@ -39,8 +39,10 @@ class Capacity(BaseModel):
 
     model_config = STRICT
 
-    min: int = Field(ge=1, le=MOST_UNITS, description="Units a second that are always paid for.")
-    max: int = Field(ge=1, le=MOST_UNITS, description="Units a second beyond which requests wait.")
+    min: int = Field(ge=1, le=MOST_UNITS)
+    """Units a second that are always paid for."""
+    max: int = Field(ge=1, le=MOST_UNITS)
+    """Units a second beyond which requests wait."""
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> Self:
@@ -132,77 +134,48 @@ class Deployment(BaseModel):
         default="dueline",
         pattern=r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$",
         json_schema_extra={"not": {"pattern": _OF_A_QUEUES_STACK}},
-        description="Prefix of the names of everything deployed. Must not end in `-queue` or contain `-queue-`.",
     )
-    tick_period: int = Field(
-        default=60,
-        ge=1,
-        le=60,
-        description="Seconds between ticks: 60, unless `local_run` is true.",
-    )
-    local_run: bool = Field(default=False, description="A local run fires ticks, not EventBridge Scheduler.")
-    lease: int = Field(
-        default=30, ge=12, le=120, description="Seconds that a tick holds its partition without renewing."
-    )
-    lookahead: int = Field(
-        default=240,
-        ge=1,
-        le=880,
-        description="How far ahead a tick sends jobs to SQS. At least max(3 tick_period, 2 tick_period + lease) + 5.",
-    )
-    direct_horizon: int = Field(
-        default=890,
-        ge=2,
-        le=890,
-        description="Jobs due within these seconds go straight to SQS. At least lookahead + tick_period.",
-    )
-    retention_days: int = Field(
-        default=7,
-        ge=1,
-        le=MAX_RETENTION.days,
-        description="Days after its due time that a job is kept and may still be sent, unless its queue differs.",
-    )
-    ingest_max_concurrency: int = Field(default=10, ge=2, le=1000, description="Most ingest functions at once.")
-    api_rate: int = Field(default=500, ge=1, le=10_000, description="Requests a second that the HTTP API accepts.")
-    api_burst: int = Field(default=200, ge=1, le=5_000, description="Requests that it accepts at once.")
-    tick_reserved_concurrency: int | None = Field(
-        default=None,
-        ge=1,
-        le=MOST_RESERVED,
-        description="Concurrent executions reserved for ticks, and their limit: one for each partition is enough.",
-    )
-    api_reserved_concurrency: int | None = Field(
-        default=None, ge=1, le=MOST_RESERVED, description="The same for the HTTP API."
-    )
-    log_retention_days: int = Field(
-        default=30, json_schema_extra={"enum": [*LOG_RETENTION_DAYS]}, description="Days that logs are kept."
-    )
-    system_log_level: Annotated[SystemLogLevel, Field(strict=False)] = Field(
-        default=SystemLogLevel.WARN,
-        description="Which of Lambda's own lines are logged: at `INFO` three for each invocation, with cold starts.",
-    )
-    domain_name: DomainName | None = Field(
-        default=None,
-        description="Your own domain for the HTTP API, such as `jobs.example.com`.",
-    )
-    certificate_arn: CertificateArn | None = Field(
-        default=None, description="With `domain_name`: its certificate in ACM, in the deployment's region."
-    )
-    alarm_email: str | None = Field(default=None, pattern=EMAIL, description="Who gets alarms: by default nobody.")
-    runbook_url: RunbookUrl = Field(
-        default="docs/runbooks",
-        description="A link to your runbooks; mails add `/{page}.md`.",
-    )
-    dashboards: Annotated[Dashboards, Field(strict=False)] = Field(
-        default=Dashboards.DEPLOYMENT,
-        description="CloudWatch dashboards: `all` has one for each queue too. An account's first three are free.",
-    )
-    tracing: bool = Field(default=False, description="Trace the functions with AWS X-Ray.")
-    capacity: MaybeCapacity = Field(
-        default=None,
-        json_schema_extra={"default": ON_DEMAND},
-        description="How the jobs table is paid for: by request, or by provisioned units, of writes and of reads each.",
-    )
+    """Prefix of the names of everything deployed. Must not end in `-queue` or contain `-queue-`."""
+    tick_period: int = Field(default=60, ge=1, le=60)
+    """Seconds between ticks: 60, unless `local_run` is true."""
+    local_run: bool = False
+    """A local run fires ticks, not EventBridge Scheduler."""
+    lease: int = Field(default=30, ge=12, le=120)
+    """Seconds that a tick holds its partition without renewing."""
+    lookahead: int = Field(default=240, ge=1, le=880)
+    """How far ahead a tick sends jobs to SQS. At least max(3 tick_period, 2 tick_period + lease) + 5."""
+    direct_horizon: int = Field(default=890, ge=2, le=890)
+    """Jobs due within these seconds go straight to SQS. At least lookahead + tick_period."""
+    retention_days: int = Field(default=7, ge=1, le=MAX_RETENTION.days)
+    """Days after its due time that a job is kept and may still be sent, unless its queue differs."""
+    ingest_max_concurrency: int = Field(default=10, ge=2, le=1000)
+    """Most ingest functions at once."""
+    api_rate: int = Field(default=500, ge=1, le=10_000)
+    """Requests a second that the HTTP API accepts."""
+    api_burst: int = Field(default=200, ge=1, le=5_000)
+    """Requests that it accepts at once."""
+    tick_reserved_concurrency: int | None = Field(default=None, ge=1, le=MOST_RESERVED)
+    """Concurrent executions reserved for ticks, and their limit: one for each partition is enough."""
+    api_reserved_concurrency: int | None = Field(default=None, ge=1, le=MOST_RESERVED)
+    """The same for the HTTP API."""
+    log_retention_days: int = Field(default=30, json_schema_extra={"enum": [*LOG_RETENTION_DAYS]})
+    """Days that logs are kept."""
+    system_log_level: Annotated[SystemLogLevel, Field(strict=False)] = SystemLogLevel.WARN
+    """Which of Lambda's own lines are logged: at `INFO` three for each invocation, with cold starts."""
+    domain_name: DomainName | None = None
+    """Your own domain for the HTTP API, such as `jobs.example.com`."""
+    certificate_arn: CertificateArn | None = None
+    """With `domain_name`: its certificate in ACM, in the deployment's region."""
+    alarm_email: str | None = Field(default=None, pattern=EMAIL)
+    """Who gets alarms: by default nobody."""
+    runbook_url: RunbookUrl = "docs/runbooks"
+    """A link to your runbooks; mails add `/{page}.md`."""
+    dashboards: Annotated[Dashboards, Field(strict=False)] = Dashboards.DEPLOYMENT
+    """CloudWatch dashboards: `all` has one for each queue too. An account's first three are free."""
+    tracing: bool = False
+    """Trace the functions with AWS X-Ray."""
+    capacity: MaybeCapacity = Field(default=None, json_schema_extra={"default": ON_DEMAND})
+    """How the jobs table is paid for: by request, or by provisioned units, of writes and of reads each."""
     warm_writes: int | None = Field(
         default=None,
         ge=NEW_TABLE_WRITES,
@@ -210,34 +183,24 @@ class Deployment(BaseModel):
         description="Write units a second that the jobs table accepts from the start, if paid by request. It costs, and"
         f" is never lowered. Default: {NEW_TABLE_WRITES:,}, DynamoDB's own.",
     )
-    storage: Annotated[Storage, Field(strict=False)] = Field(
-        default=Storage.STANDARD, description="The jobs table's class; `infrequent` for waits of months."
-    )
-    point_in_time_recovery: bool = Field(
-        default=True, description="The jobs table can be restored to any second of the last 35 days."
-    )
-    kms_key_arn: KeyArn | None = Field(
-        default=None,
-        description="Your own KMS key for queues, tables, logs, payloads and alarms.",
-    )
-    kms_data_key_reuse: int = Field(
-        default=300,
-        ge=60,
-        le=86_400,
-        description="With `kms_key_arn`: seconds that SQS reuses a data key.",
-    )
-    permission_boundary: PolicyArn | None = Field(
-        default=None, description="A managed policy that limits every role of the deployment."
-    )
+    storage: Annotated[Storage, Field(strict=False)] = Storage.STANDARD
+    """The jobs table's class; `infrequent` for waits of months."""
+    point_in_time_recovery: bool = True
+    """The jobs table can be restored to any second of the last 35 days."""
+    kms_key_arn: KeyArn | None = None
+    """Your own KMS key for queues, tables, logs, payloads and alarms."""
+    kms_data_key_reuse: int = Field(default=300, ge=60, le=86_400)
+    """With `kms_key_arn`: seconds that SQS reuses a data key."""
+    permission_boundary: PolicyArn | None = None
+    """A managed policy that limits every role of the deployment."""
     tags: Annotated[dict[TagKey, TagValue], BeforeValidator(none_is_empty)] = Field(
         default={},
         max_length=50,  # CloudFormation's, of a stack and of most resources
         json_schema_extra={"additionalProperties": False},
         description="Tags of the stacks and their resources.",
     )
-    termination_protection: bool = Field(
-        default=False, description="No stack can be deleted until this is deployed as `false`."
-    )
+    termination_protection: bool = False
+    """No stack can be deleted until this is deployed as `false`."""
     queues: Annotated[dict[Annotated[QueueName, _IS_NOT_OUR_OWN], _MayBeBare], BeforeValidator(none_is_empty)] = Field(
         default={},
         json_schema_extra={"additionalProperties": False, "propertyNames": {"not": {"const": PLANNER.name}}},

@@ -30,7 +30,7 @@ _TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$"
 MOST_RETENTION_DAYS = 13
 # Crashes and stops of workers are receives too: SQS, which gives no reason, comes after the workers.
 RECEIVES_TO_SPARE = 5
-STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 _POLICY = RetryPolicy()
 
 
@@ -54,29 +54,34 @@ class ScheduleConfig(BaseModel):
         **STRICT, title="Schedule", json_schema_extra={"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
     )
 
-    cron: str | None = Field(default=None, description="A cron expression of five fields, or `@daily` and such.")
-    every: _Interval | None = Field(
-        default=None,
-        description="Instead of `cron`: seconds between runs, or such as 15m.",
-    )
-    zone: str = Field(default="UTC", description="The IANA time zone of `cron`, such as Europe/Berlin.")
-    payload: Any = Field(default=None, description="The payload of each run, 8 KiB at most when compressed.")
-    start: _Instant = Field(default=None, description="No run is before it: ISO 8601 with a zone, in whole seconds.")
-    end: _Instant = Field(default=None, description="All runs are before it.")
-    count: int | None = Field(default=None, ge=1, le=1000, description="Runs from `start` on.")
-    kind: str | None = Field(default=None, description="Which handler runs its jobs.")
-    tenant: str | None = Field(default=None, description="Whose jobs they are.")
-    priority: int = Field(default=1, ge=1, le=MAX_PRIORITY, description="The priority of its jobs.")
-    jitter: _Spread = Field(
-        default=0, description="Seconds over which the runs of schedules are spread, or such as 5m."
-    )
-    catch_up: Annotated[CatchUp, Field(strict=False)] = Field(
-        default=CatchUp.LATEST, description="Which missed runs are made."
-    )
-    overlap: Annotated[Overlap, Field(strict=False)] = Field(
-        default=Overlap.ALLOW, description="`skip`: no run starts while another one is running."
-    )
-    description: str | None = Field(default=None, description="What it is for.")
+    cron: str | None = None
+    """A cron expression of five fields, or `@daily` and such."""
+    every: _Interval | None = None
+    """Instead of `cron`: seconds between runs, or such as 15m."""
+    zone: str = "UTC"
+    """The IANA time zone of `cron`, such as Europe/Berlin."""
+    payload: Any = None
+    """The payload of each run, 8 KiB at most when compressed."""
+    start: _Instant = None
+    """No run is before it: ISO 8601 with a zone, in whole seconds."""
+    end: _Instant = None
+    """All runs are before it."""
+    count: int | None = Field(default=None, ge=1, le=1000)
+    """Runs from `start` on."""
+    kind: str | None = None
+    """Which handler runs its jobs."""
+    tenant: str | None = None
+    """Whose jobs they are."""
+    priority: int = Field(default=1, ge=1, le=MAX_PRIORITY)
+    """The priority of its jobs."""
+    jitter: _Spread = 0
+    """Seconds over which the runs of schedules are spread, or such as 5m."""
+    catch_up: Annotated[CatchUp, Field(strict=False)] = CatchUp.LATEST
+    """Which missed runs are made."""
+    overlap: Annotated[Overlap, Field(strict=False)] = Overlap.ALLOW
+    """`skip`: no run starts while another one is running."""
+    description: str | None = None
+    """What it is for."""
 
     @model_validator(mode="after")
     def _is_one_that_runs(self) -> Self:
@@ -110,25 +115,14 @@ class RetryConfig(BaseModel):
 
     model_config = ConfigDict(**STRICT, title="Retry")
 
-    backoff: Annotated[Backoff, Field(strict=False)] = Field(
-        default=_POLICY.backoff,
-        description="How delays grow; `linear-exponential` is linear for five, then doubles.",
-    )
-    attempts: int = Field(
-        default=_POLICY.attempts,
-        ge=1,
-        le=MOST_RECEIVES,
-        description="Attempts before workers put a job into the dead-letter queue, with the reason.",
-    )
-    delay: int = Field(
-        default=_POLICY.delay, ge=1, le=LONGEST_HIDDEN_SECONDS, description="Seconds before the second attempt."
-    )
-    max_delay: int = Field(
-        default=_POLICY.max_delay,
-        ge=1,
-        le=LONGEST_HIDDEN_SECONDS,
-        description="Most seconds between two attempts. At least delay.",
-    )
+    backoff: Annotated[Backoff, Field(strict=False)] = _POLICY.backoff
+    """How delays grow; `linear-exponential` is linear for five, then doubles."""
+    attempts: int = Field(default=_POLICY.attempts, ge=1, le=MOST_RECEIVES)
+    """Attempts before workers put a job into the dead-letter queue, with the reason."""
+    delay: int = Field(default=_POLICY.delay, ge=1, le=LONGEST_HIDDEN_SECONDS)
+    """Seconds before the second attempt."""
+    max_delay: int = Field(default=_POLICY.max_delay, ge=1, le=LONGEST_HIDDEN_SECONDS)
+    """Most seconds between two attempts. At least delay."""
 
     @model_validator(mode="after")
     def _delays_fit(self) -> Self:
@@ -153,12 +147,8 @@ class QueueConfig(BaseModel):
 
     model_config = ConfigDict(**STRICT, title="Queue")
 
-    partitions: int = Field(
-        default=1,
-        ge=1,
-        le=MOST_PARTITIONS,
-        description="Parts of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks.",
-    )
+    partitions: int = Field(default=1, ge=1, le=MOST_PARTITIONS)
+    """Parts of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks."""
     expected_rate: int | None = Field(
         default=None,
         ge=1,
@@ -166,9 +156,8 @@ class QueueConfig(BaseModel):
         description="Jobs a second to expect at most: deployments warn of too few partitions."
         f" Each carries {JOBS_PER_PARTITION} with rows of up to 1 KB.",
     )
-    visibility_timeout: int = Field(
-        default=30, ge=0, le=43_200, description="Seconds that a received message is hidden from other workers."
-    )
+    visibility_timeout: int = Field(default=30, ge=0, le=43_200)
+    """Seconds that a received message is hidden from other workers."""
     max_receives: int | None = Field(
         default=None,
         ge=1,
@@ -176,28 +165,14 @@ class QueueConfig(BaseModel):
         description="Receives before SQS moves a message to the dead-letter queue. At least retry.attempts."
         f" Default: retry.attempts + {RECEIVES_TO_SPARE}, at most {MOST_RECEIVES:,}.",
     )
-    message_retention_days: int = Field(
-        default=4,
-        ge=1,
-        json_schema_extra={"maximum": MOST_RETENTION_DAYS},
-        description="Days that SQS keeps an undeleted message. A dead letter is kept for the rest of 14.",
-    )
-    retention_days: int | None = Field(
-        default=None,
-        ge=1,
-        le=MAX_RETENTION.days,
-        description="Days after its due time that a job is kept and may still be sent. Default: the deployment's.",
-    )
-    precise: bool = Field(
-        default=False,
-        description="Jobs come up to 1.25 s early, for workers of this library, which wait that out.",
-    )
-    priorities: int = Field(
-        default=1,
-        ge=1,
-        le=MAX_PRIORITY,
-        description="Levels of urgency, 1 the most urgent, each an SQS queue. A lower count keeps the old SQS queues.",
-    )
+    message_retention_days: int = Field(default=4, ge=1, json_schema_extra={"maximum": MOST_RETENTION_DAYS})
+    """Days that SQS keeps an undeleted message. A dead letter is kept for the rest of 14."""
+    retention_days: int | None = Field(default=None, ge=1, le=MAX_RETENTION.days)
+    """Days after its due time that a job is kept and may still be sent. Default: the deployment's."""
+    precise: bool = False
+    """Jobs come up to 1.25 s early, for workers of this library, which wait that out."""
+    priorities: int = Field(default=1, ge=1, le=MAX_PRIORITY)
+    """Levels of urgency, 1 the most urgent, each an SQS queue. A lower count keeps the old SQS queues."""
     longest_run: int = Field(
         default=3600,
         ge=1,
@@ -205,18 +180,12 @@ class QueueConfig(BaseModel):
         description="Seconds that a job may run at a worker, which keeps its message hidden."
         f" With retry.max_delay at most {LONGEST_HIDDEN_SECONDS:,}.",
     )
-    track: bool = Field(
-        default=False,
-        description="Workers of this library record outcomes for look-ups: two writes an attempt.",
-    )
-    owner: Owner | None = Field(
-        default=None,
-        description="Who also gets this queue's alarms: an e-mail address, or the ARN of an SNS topic.",
-    )
-    metrics: Annotated[MetricsBy, Field(strict=False)] = Field(
-        default=MetricsBy.DEPLOYMENT,
-        description="`queue`: CloudWatch metrics and alarms of its own, at a price.",
-    )
+    track: bool = False
+    """Workers of this library record outcomes for look-ups: two writes an attempt."""
+    owner: Owner | None = None
+    """Who also gets this queue's alarms: an e-mail address, or the ARN of an SNS topic."""
+    metrics: Annotated[MetricsBy, Field(strict=False)] = MetricsBy.DEPLOYMENT
+    """`queue`: CloudWatch metrics and alarms of its own, at a price."""
     producers: list[Producer] = Field(
         default=[],
         # An alias's policy has 20 KB.
@@ -224,13 +193,11 @@ class QueueConfig(BaseModel):
         description="ARNs of other accounts, or of roles in them, that may invoke the API for this queue.",
     )
     schedules: Annotated[dict[ScheduleName, ScheduleConfig], BeforeValidator(none_is_empty)] = Field(
-        default={},
-        json_schema_extra={"additionalProperties": False},
-        description="The queue's schedules, by name: `dueline schedules apply` puts them.",
+        default={}, json_schema_extra={"additionalProperties": False}
     )
-    retry: RetryConfig = Field(
-        default=RetryConfig(), description="When workers of Dueline's library retry a failed job."
-    )
+    """The queue's schedules, by name: `dueline schedules apply` puts them."""
+    retry: RetryConfig = RetryConfig()
+    """When workers of Dueline's library retry a failed job."""
 
     @field_validator("message_retention_days")
     @classmethod

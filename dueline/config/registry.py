@@ -14,11 +14,6 @@ from dueline.core.queue_settings import QueueSettings, WorkSettings
 from dueline.errors import RETRYABLE, NotYet, QueueNotFound
 
 
-def partitions_by_name(queues: Iterable[QueueSettings]) -> dict[str, int]:
-    """Return how many partitions are declared of each queue."""
-    return {queue.name: queue.partitions for queue in queues}
-
-
 @dataclass(frozen=True, slots=True)
 class Registry:
     """The queues of a deployment, by name, as queues.yaml declares them.
@@ -30,7 +25,9 @@ class Registry:
 
     queues: Mapping[str, QueueSettings]
     active_partitions: Callable[[QueueSettings], int] = attrgetter("partitions")
-    active_partition_counts: Callable[[Iterable[QueueSettings]], Mapping[str, int]] = partitions_by_name
+    active_partition_counts: Callable[[Iterable[QueueSettings]], Mapping[str, int]] = lambda queues: {
+        queue.name: queue.partitions for queue in queues
+    }
     owners: Mapping[str, str] = field(default_factory=dict)
     measured: frozenset[str] = frozenset()
 
@@ -46,7 +43,6 @@ class Registry:
         return partition.queue in self.queues and self.queues[partition.queue].declares(partition)
 
     def partitions(self) -> list[Partition]:
-        """Return all partitions that queues.yaml declares."""
         return [partition for queue in self.queues.values() for partition in queue.all_partitions()]
 
     def taking(self, name: str) -> QueueSettings:

@@ -1,14 +1,15 @@
 """The HTTP API, a function for each route: schedule, look up, list, reschedule and cancel (unschedule) jobs; show
 queues and control them. The routes about schedules are in `functions.http.schedules`.
 
-A route reads its request, makes one call to the core, records it, and answers.
+A route reads its request, makes one call to the core, records it, and answers; what it means for callers is in
+`functions.http.openapi.operations`.
 """
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any
 
@@ -27,6 +28,7 @@ from dueline.core.overview import Control
 from dueline.core.partitions import all_tick
 from dueline.core.payloads import begin
 from dueline.core.queue_settings import QueueSettings
+from dueline.core.retry import attempt
 from dueline.core.status import moved_status, status_of, status_under, submitted_statuses
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
@@ -98,7 +100,6 @@ def with_schedules() -> Any:
 
 @app.post("/queues/<queue>/jobs")
 def schedule(queue: str) -> tuple[answers.ScheduledAnswer | answers.ScheduledResults, int]:
-    """Schedule one job, or up to 500 of them, each for itself."""
     settings, until = REGISTRY.taking(queue), _until()
     headers, text = app.current_event.headers, requests.body_of(app.current_event)
     jobs = requests.read_jobs(text, call=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
@@ -118,7 +119,6 @@ def schedule(queue: str) -> tuple[answers.ScheduledAnswer | answers.ScheduledRes
 
 @app.post("/queues/<queue>/uploads")
 def upload(queue: str) -> tuple[answers.UploadAnswer, int]:
-    """Begin the upload of a payload, to schedule a job with: this answer goes to nobody else."""
     REGISTRY.queue(queue)
     body = requests.read_body(requests.UploadBody, requests.body_of(app.current_event))
     payloads, clock = DEPLOYMENT.payloads, DEPLOYMENT.clock
@@ -129,7 +129,6 @@ def upload(queue: str) -> tuple[answers.UploadAnswer, int]:
 
 @app.get("/queues/<queue>/jobs")
 def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
-    """List the scheduled jobs, in due order, a page at a time, or return the job of a key."""
     settings, now, query = REGISTRY.queue(queue), DEPLOYMENT.clock.now(), app.current_event.query_string_parameters
     span = requests.validate(requests.JobsQuery, query).span(now=now)
     if "key" in query:
@@ -141,7 +140,6 @@ def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
 
 @app.get("/queues/<queue>/jobs/<id>")
 def look_up(queue: str, id: str) -> answers.JobWithPayload:
-    """Return a job's state, and its payload while it waits."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
     result = status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     return answers.look_up_answer(*result, payloads=DEPLOYMENT.payloads)
@@ -149,13 +147,11 @@ def look_up(queue: str, id: str) -> answers.JobWithPayload:
 
 @app.patch("/queues/<queue>/jobs/<id>")
 def reschedule(queue: str, id: str) -> answers.JobAnswer:
-    """Move a job to another time: 200 with the job as it is then, 409 when it had left."""
     return _reschedule(queue, id=_id_in(queue, id))
 
 
 @app.patch("/queues/<queue>/jobs")
 def reschedule_by_key(queue: str) -> answers.JobAnswer:
-    """Move the job of a key to another time."""
     return _reschedule(queue, key=_key_of_query())
 
 
@@ -170,22 +166,23 @@ def _reschedule(queue: str, *, id: JobId | None = None, key: str | None = None) 
 
 @app.delete("/queues/<queue>/jobs/<id>")
 def cancel(queue: str, id: str) -> tuple[answers.JobAnswer, int]:
-    """Take a job back: 200 is a promise, 202 a request."""
     return _cancelled(queue, _cancels(REGISTRY.queue(queue)).run([_id_in(queue, id)]))
 
 
 @app.delete("/queues/<queue>/jobs")
 def cancel_by_key(queue: str) -> tuple[answers.JobAnswer, int]:
-    """Take the job of a key back, as by its id."""
     return _cancelled(queue, _cancels(REGISTRY.queue(queue)).run_by_keys([_key_of_query()]))
 
 
 @app.post("/queues/<queue>/cancellations")
 def cancel_many(queue: str) -> answers.Results:
-    """Take up to 500 jobs back, by their ids or their keys, each for itself."""
     cancels = _cancels(REGISTRY.queue(queue))
     ids, keys = requests.read_cancellations(requests.body_of(app.current_event))
-    results = cancels.run_by_keys(keys) if keys else cancels.run([_id_or_error(queue, id) for id in ids])
+    results = (
+        cancels.run_by_keys(keys)
+        if keys
+        else cancels.run([id if isinstance(id, DuelineError) else attempt(partial(_id_in, queue), id) for id in ids])
+    )
     request_log.record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     request_log.record_refusals(results, deployment=SETTINGS.deployment)
     return {"jobs": [answers.cancelled_or_refused(result) for result in results]}
@@ -193,13 +190,11 @@ def cancel_many(queue: str) -> answers.Results:
 
 @app.get("/queues")
 def list_queues() -> answers.Queues:
-    """List the queues with their settings."""
     return answers.queues_answer(REGISTRY, direct_horizon=SETTINGS.direct_horizon)
 
 
 @app.get("/queues/<queue>")
 def get_queue(queue: str) -> answers.OverviewAnswer:
-    """Return a queue's settings and how it is doing."""
     settings, taking = REGISTRY.queue(queue), REGISTRY.taking_counts(queue).get(queue)
     overview = DEPLOYMENT.overview(settings, lookahead=timedelta(seconds=SETTINGS.lookahead))
     return answers.overview_answer(settings, overview, taking=taking, direct_horizon=SETTINGS.direct_horizon)
@@ -207,41 +202,35 @@ def get_queue(queue: str) -> answers.OverviewAnswer:
 
 @app.post("/queues/<queue>/pause")
 def pause(queue: str) -> answers.ControlAnswer:
-    """Pause a queue: its workers begin no more jobs."""
-    REGISTRY.queue(queue)
-    changed = control.pause(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return _controlled("paused", changed, queue=queue)
+    return _change("paused", queue, control.pause)
 
 
 @app.post("/queues/<queue>/resume")
 def resume(queue: str) -> answers.ControlAnswer:
-    """Resume a queue: its workers go on."""
-    REGISTRY.queue(queue)
-    changed = control.resume(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return _controlled("resumed", changed, queue=queue)
+    return _change("resumed", queue, control.resume)
 
 
 @app.put("/queues/<queue>/rate")
 def set_rate(queue: str) -> answers.ControlAnswer:
-    """Limit how many jobs a queue's workers begin, or lift the limit."""
     REGISTRY.queue(queue)
     rate = requests.read_rate(requests.body_of(app.current_event))
-    changed = control.set_rate(queue, rate, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return _controlled("rate set", changed, queue=queue)
+    return _change("rate set", queue, partial(control.set_rate, rate=rate))
 
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
     request_log.record_refusals([error], deployment=SETTINGS.deployment)
-    return problems.response(error)
+    return problems.response(problems.problem(error))
 
 
 @app.not_found
 def no_route(_: NotFoundError) -> Response[str]:
-    return problems.no_route(app.current_event.path)
+    return problems.response(problems.route_problem(app.current_event.path))
 
 
-def _controlled(action: str, changed: Control, *, queue: str) -> answers.ControlAnswer:
+def _change(action: str, queue: str, change: Callable[..., Control]) -> answers.ControlAnswer:
+    REGISTRY.queue(queue)
+    changed = change(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     caller = app.current_event.request_context.authorizer.iam.user_arn
     request_log.record_control(action, changed, queue=queue, caller=caller)
     return answers.control_answer(queue, changed)
@@ -273,13 +262,6 @@ def _id_in(queue: str, id: str) -> JobId:
     if job_id.queue != queue:
         raise JobNotFound(f"queue {queue!r} has no job {id!r}: it is of another queue")
     return job_id
-
-
-def _id_or_error(queue: str, id: str | DuelineError) -> JobId | DuelineError:
-    try:
-        return id if isinstance(id, DuelineError) else _id_in(queue, id)
-    except JobNotFound as error:
-        return error
 
 
 def _key_of_query() -> str:

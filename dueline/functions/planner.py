@@ -124,13 +124,8 @@ def _record(done: Planned) -> None:
     if done.missed:
         logger.warning("runs were missed", extra={"queues": dict(done.missed)})
     logger.debug("planned", extra={"queues": dict(done.submitted), "again": len(done.again)})
-    dropped, of_queues = {metrics.PLANS_DROPPED: done.dropped}, _of_queues(done)
-    report(dropped, deployment=SETTINGS.deployment, of_queues=of_queues, measured=DECLARED.measured)
-
-
-def _of_queues(done: Planned) -> dict[str, dict[str, int]]:
     dispatched = DISPATCHED.flush()
-    return {
+    of_queues = {
         queue: {
             metrics.PLANNED: done.submitted[queue],
             metrics.MISSED: done.missed[queue],
@@ -138,3 +133,5 @@ def _of_queues(done: Planned) -> dict[str, dict[str, int]]:
         }
         for queue in done.submitted.keys() | done.missed.keys() | dispatched.keys()
     }
+    dropped = {metrics.PLANS_DROPPED: done.dropped}
+    report(dropped, deployment=SETTINGS.deployment, of_queues=of_queues, measured=DECLARED.measured)

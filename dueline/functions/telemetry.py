@@ -95,7 +95,6 @@ class DispatchMetrics:
         self._counts: list[Counter[tuple[str, str]]] = []
 
     def record(self, jobs: Sequence[Job], *, now: datetime) -> None:
-        """Count jobs that were sent just now."""
         latest = now - ON_TIME
         self._counts.append(
             Counter((job.id.queue, metrics.ON_TIME if job.id.due >= latest else metrics.DELAYED) for job in jobs)

@@ -21,7 +21,7 @@ from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.functions.declared_queues import DECLARED
 from dueline.functions.telemetry import log, report
-from dueline.operations.ttl_guard import LATE, GuardResult, LatePartition, TtlGuard
+from dueline.operations.ttl_guard import LATE, LatePartition, TtlGuard
 from dueline.operations.watch import (
     Condition,
     Mail,
@@ -149,10 +149,7 @@ def _text_of(mail: Mail) -> tuple[str, str]:
 def _guard(partitions: Sequence[Partition], *, are_all: bool) -> None:
     table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
     guard = TtlGuard(table=table, time_to_live=TIME_TO_LIVE, clock=clock, settle=SETTLE, spread=spread)
-    _record(guard.run(partitions, are_all=are_all))
-
-
-def _record(done: GuardResult) -> None:
+    done = guard.run(partitions, are_all=are_all)
     behind = {"partitions": [_describe(each) for each in done.behind[:_MOST_NAMED]]}
     if done.switched is False:
         logger.error("ttl switched off", extra=behind)

@@ -15,11 +15,8 @@ _ON_TIME_PERCENT = 99.9
 _LONG_KEPT = 0.5
 
 
-@rule(
-    "late_jobs", Severity.CRITICAL, page=runbook("late-jobs"), do="fix the cause: its ticks then catch up by themselves"
-)
+@rule("late_jobs", Severity.CRITICAL, do="fix the cause: its ticks then catch up by themselves")
 def late_jobs(observed: Observation) -> Iterator[Symptom]:
-    """Report queues whose jobs are past due and not sent to workers."""
     for queue in observed.deployment.ticking():
         seconds = observed.figure(queue.name, "lateness")
         if seconds >= LATE_SECONDS:
@@ -30,7 +27,6 @@ def late_jobs(observed: Observation) -> Iterator[Symptom]:
 @rule(
     "jobs_not_on_time",
     Severity.WARNING,
-    page=runbook("jobs-not-on-time"),
     do="fix the other findings about this queue; without any, callers scheduled these jobs late",
 )
 def delayed_jobs(observed: Observation) -> Iterator[Symptom]:
@@ -46,11 +42,9 @@ def delayed_jobs(observed: Observation) -> Iterator[Symptom]:
 @rule(
     "inbound_backlog",
     Severity.CRITICAL,
-    page=runbook("inbound-backlog"),
     do="fix the cause; without one, raise ingest_max_concurrency in queues.yaml, then: make deploy",
 )
 def inbound_backlog(observed: Observation) -> Iterator[Symptom]:
-    """Report jobs that wait for ingest."""
     inbound = observed.deployment.names.inbound
     depth = (observed.depths or {}).get(inbound)
     waiting = depth.waiting if depth else 0
@@ -96,7 +90,6 @@ def _throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:
     do="raise capacity in queues.yaml, or the partitions of the queue that writes most, then: make deploy",
 )
 def tables_throttled(observed: Observation) -> Iterator[Symptom]:
-    """Report tables that DynamoDB throttled."""
     for table, count in _throttled_tables(observed):
         yield Symptom(table, f"DynamoDB refused {count:,.0f} requests of the last hour")
 
@@ -108,7 +101,6 @@ def tables_throttled(observed: Observation) -> Iterator[Symptom]:
     do="create it again as its stack's template has it, then: dueline redrive --parked --apply",
 )
 def queues_gone(observed: Observation) -> Iterator[Symptom]:
-    """Report SQS queues of the deployment that were deleted."""
     for name, depth in (observed.depths or {}).items():
         if depth is None:
             yield Symptom(name, "this SQS queue does not exist: its jobs are parked or refused")
@@ -147,7 +139,6 @@ def messages_kept_long(observed: Observation) -> Iterator[Symptom]:
 
 @rule("queue_stopped", Severity.NOTE, page="docs/operations.md#pausing-a-queue-and-limiting-its-rate")
 def queues_stopped(observed: Observation) -> Iterator[Symptom]:
-    """Report queues whose jobs wait because somebody paused them or set their rate to 0."""
     for queue in observed.deployment.queues:
         depths = [(observed.depths or {}).get(name) for name in observed.deployment.levels(queue)]
         waiting, stopped = sum(depth.waiting for depth in depths if depth), _stopped(observed, queue.name)

@@ -67,7 +67,6 @@ class DeadLetterFilter:
     sent_after: datetime | None = None
 
     def has(self, arrival: QueueMessage) -> bool:
-        """Return whether a message is selected."""
         attributes, (error, kind) = arrival.message.attributes, group_of(arrival.message)
         return (
             (not self.errors or error in self.errors)

@@ -45,7 +45,6 @@ _WATCHED = timedelta(minutes=15)
     do="create them again: ticks then catch up by themselves",
 )
 def schedules_missing(observed: Observation) -> Iterator[Symptom]:
-    """Report partitions whose tick has no schedule."""
     for queue in observed.deployment.ticking() if observed.schedules is not None else ():
         names = [observed.deployment.names.schedule(queue.name, number) for number in range(queue.partitions)]
         if missing := [name for name in names if name not in (observed.schedules or {})]:
@@ -104,14 +103,8 @@ def fences_still(observed: Observation) -> Iterator[Symptom]:
             yield Symptom(queue.name, f"no tick reads partitions {named(list(still))}: {since}")
 
 
-@rule(
-    "ttl_off",
-    Severity.WARNING,
-    page=runbook("ttl-off"),
-    do="fix what stops their ticks: TTL is switched on again once they have caught up",
-)
+@rule("ttl_off", Severity.WARNING, do="fix what stops their ticks: TTL is switched on again once they have caught up")
 def ttl_off(observed: Observation) -> Iterator[Symptom]:
-    """Report that DynamoDB's TTL is off, because jobs are hours late."""
     names = observed.deployment.names
     if observed.figure(names.deployment, "ttl_off"):
         off = "DynamoDB's TTL is switched off, or should be and cannot, because jobs are over six hours late"
@@ -120,7 +113,6 @@ def ttl_off(observed: Observation) -> Iterator[Symptom]:
 
 @rule("partitions_too_few", Severity.WARNING, page=guide("too-few-partitions"))
 def partitions_too_few(observed: Observation) -> Iterator[Symptom]:
-    """Report queues whose partitions carry less than the expected or the measured rate."""
     for queue in observed.deployment.queues:
         count = queue.settings.partitions
         carried, sent = JOBS_PER_PARTITION * count, observed.figure(queue.name, "rate")
@@ -143,7 +135,6 @@ def named(names: Sequence[str]) -> str:
 
 @rule("quota_near", Severity.WARNING, page=guide("quotas"), do=f"{_RAISE}, or use less")
 def quotas_near(observed: Observation) -> Iterator[Symptom]:
-    """Report quotas of the account that are used by four fifths."""
     if observed.concurrency is not None:
         used = int(observed.figure("account", "concurrency"))
         yield from _near("Lambda functions at once, in the last hour", Share(used=used, quota=observed.concurrency))
@@ -167,7 +158,6 @@ def _near(what: str, share: Share, *, do: str = "") -> Iterator[Symptom]:
     do="fix what its events name (aws cloudformation describe-stack-events), then: make deploy",
 )
 def stacks_failed(observed: Observation) -> Iterator[Symptom]:
-    """Report stacks whose last deployment failed."""
     for name, status in sorted((observed.stacks or {}).items()):
         if "FAILED" in status or "ROLLBACK" in status:
             yield Symptom(name, f"its last deployment failed: its stack is {status}")
@@ -175,7 +165,6 @@ def stacks_failed(observed: Observation) -> Iterator[Symptom]:
 
 @rule("versions_differ", Severity.WARNING, page=guide("stacks"), do="deploy all stacks with one version: make deploy")
 def versions_differ(observed: Observation) -> Iterator[Symptom]:
-    """Report queues whose stack is of another version than the core stack."""
     deployment = observed.deployment
     others: dict[str, list[str]] = defaultdict(list)
     for queue in deployment.queues:
@@ -288,7 +277,6 @@ def _reasons(observed: Observation, name: str, kind: _Kind) -> str:
 # Alarms: those that ring, and those that nobody hears.
 @rule("alarm", Severity.WARNING, page="docs/operations.md#alarms", do="follow its runbook")
 def alarms_ringing(observed: Observation) -> Iterator[Symptom]:
-    """Report alarms that ring, and those whose metric reports no data any more."""
     for alarm in observed.alarms or ():
         if alarm.is_ringing or alarm.is_silent:
             what = f"{'no data arrives for it' if alarm.is_silent else 'it is in ALARM'}: {alarm.description}"
@@ -302,7 +290,6 @@ def alarms_ringing(observed: Observation) -> Iterator[Symptom]:
     do="create its alarms again as its template has them",
 )
 def alarms_gone(observed: Observation) -> Iterator[Symptom]:
-    """Report that the core stack has no alarm."""
     stack = observed.deployment.names.core_stack
     if observed.alarms is not None and not any(alarm.name.startswith(f"{stack}-") for alarm in observed.alarms):
         yield Symptom(stack, "all alarms of this stack were deleted: nobody is notified of its faults")
@@ -315,7 +302,6 @@ def alarms_gone(observed: Observation) -> Iterator[Symptom]:
     do="set alarm_email in queues.yaml, make deploy, and confirm the mail; or subscribe your pager",
 )
 def alarms_unheard(observed: Observation) -> Iterator[Symptom]:
-    """Report alarms that notify nobody, and topics without a subscriber."""
     if silent := [alarm.name for alarm in observed.alarms or () if not alarm.notifies]:
         yield Symptom("alarms", f"these alarms notify no topic, or their actions are off: {named(silent)}")
     for topic, count in (observed.subscribers or {}).items():

@@ -36,9 +36,8 @@ def functions_stopped(observed: Observation) -> Iterator[Symptom]:
             yield Symptom(names.function(function), what, _MAP, runbook(_WAITS_FOR[function]))
 
 
-@rule("function_errors", Severity.WARNING, page=runbook("function-errors"), do="fix what its log names")
+@rule("function_errors", Severity.WARNING, do="fix what its log names")
 def functions_failing(observed: Observation) -> Iterator[Symptom]:
-    """Report functions that failed, with what they logged."""
     for function in FUNCTIONS:
         if count := observed.figure(function, "errors"):
             reasons = [
@@ -65,7 +64,6 @@ def logs_gone(observed: Observation) -> Iterator[Symptom]:
     do="raise the account's quota of concurrent executions, or the function's reserved concurrency",
 )
 def functions_throttled(observed: Observation) -> Iterator[Symptom]:
-    """Report functions that Lambda throttled."""
     for function in FUNCTIONS:
         if count := observed.figure(function, "throttles"):
             what = f"Lambda throttled it {count:,.0f} times in the last hour: its concurrency was used up"
@@ -87,11 +85,8 @@ def lines_of_trouble(observed: Observation) -> Iterator[Finding]:
             )
 
 
-@rule(
-    "api_faults", Severity.WARNING, page=runbook("api-faults"), do="fix what AWS refused; clients retry by themselves"
-)
+@rule("api_faults", Severity.WARNING, do="fix what AWS refused; clients retry by themselves")
 def api_faults(observed: Observation) -> Iterator[Symptom]:
-    """Report API requests that failed because AWS did."""
     names = observed.deployment.names
     if count := observed.figure(names.deployment, "api_faults"):
         reasons = [line.reason for line in observed.logged if line.message == "refused"]
@@ -116,7 +111,6 @@ def api_unreached(observed: Observation) -> Iterator[Symptom]:
     do="fix what stopped them: it is in the planner's log",
 )
 def schedules_stood_still(observed: Observation) -> Iterator[Symptom]:
-    """Report schedules whose runs were not planned."""
     names = observed.deployment.names
     note = (observed.notes or {}).get("schedules")
     if note and note.count:

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import wraps
 from typing import NamedTuple, Protocol
 
-from dueline.config.names import Names
+from dueline.config.names import Names, runbook
 from dueline.core.job import Partition
 from dueline.core.overview import Control
 from dueline.core.queue_settings import PLANNER, QueueSettings
@@ -59,7 +59,6 @@ class ObservedDeployment:
         return [self.names.queue(queue.name, priority) for priority in range(1, queue.settings.priorities + 1)]
 
     def sqs_queues(self) -> list[str]:
-        """Return the names of all SQS queues."""
         names = self.names
         of_queues = [name for each in self.queues for name in (*self.levels(each), names.queue_dlq(each.name))]
         own = [names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq]
@@ -221,7 +220,8 @@ Rule = Callable[[Observation], Iterator[Finding]]
 def rule(
     code: str, severity: Severity, *, page: str = "", do: str = ""
 ) -> Callable[[Callable[[Observation], Iterable[Symptom]]], Rule]:
-    """Make findings of the symptoms that a function sees."""
+    """Make findings of the symptoms that a function sees. Their page, unless one is given, is the runbook of `code`."""
+    page = page or runbook(code.replace("_", "-"))
 
     def decorate(see: Callable[[Observation], Iterable[Symptom]]) -> Rule:
         @wraps(see)
@@ -237,5 +237,4 @@ def rule(
 
 
 def guide(heading: str) -> str:
-    """Return a section of the doctor's guide."""
     return f"{_GUIDE}#{heading}"

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
-from typing import Protocol
+from operator import attrgetter
+from typing import NamedTuple, Protocol
 
 from dueline.core.message import BATCH_MESSAGES, Message, batches
 from dueline.core.ports import BatchFailure, Depth, ParallelMap, Payloads, Queue, QueueMessage, QueueReader
@@ -66,19 +67,13 @@ class RedriveResult:
         return sum(kind.count for kind in self.kinds)
 
 
-@dataclass(frozen=True, slots=True)
-class _DeadLetter:
+class _Chosen(NamedTuple):
     arrival: QueueMessage
     back: RedriveMessage
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _PutBack:
-    """How many of a batch were put back, and why the others stay or SQS refused them."""
-
-    moved: int
-    stay: Counter[str]
-    failed: Counter[str]
+# How many of a batch were put back, and why the others stay or SQS refused them.
+_PutBack = tuple[int, Counter[str], Counter[str]]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -98,10 +93,6 @@ class _Progress:
     failed: Counter[str] = field(default_factory=Counter)
 
 
-def _as_it_is(message: Message) -> RedriveMessage:
-    return RedriveMessage(message=message)
-
-
 class Redrive:
     """One run over a dead-letter queue. It ends after as many messages as were there when it began.
 
@@ -116,7 +107,7 @@ class Redrive:
         self,
         ends: RedriveQueues,
         *,
-        rule: Rule = _as_it_is,
+        rule: Rule = lambda message: RedriveMessage(message=message),
         calls: Calls,
         selection: DeadLetterFilter | None = None,
         limit: int | None = None,
@@ -149,7 +140,7 @@ class Redrive:
         failed = Counter(self._progress.kept.values())
         return replace(done, moved=done.moved - failed.total(), failed=failed)
 
-    def _run(self, act: Callable[[Sequence[_DeadLetter]], None]) -> RedriveResult:
+    def _run(self, act: Callable[[Sequence[_Chosen]], None]) -> RedriveResult:
         depth = self._calls.run(self._dead_letters.depth)
         empty = 0
         try:
@@ -160,7 +151,16 @@ class Redrive:
                 self._on_progress(len(self._progress.received), depth.waiting)
         finally:
             self._let_go()
-        return self._redriven(depth)
+        progress = self._progress
+        return RedriveResult(
+            received=len(progress.received),
+            there=depth.waiting,
+            hidden=depth.in_flight,
+            kinds=progress.selected.by_frequency(),
+            moved=progress.moved,
+            stay=progress.stay,
+            failed=progress.failed,
+        )
 
     def _receive_sizes(self, there: int) -> list[int]:
         """Return how many messages to request in each receive of the next round."""
@@ -187,7 +187,7 @@ class Redrive:
         self._progress.received.update(new)
         return list(new.values())
 
-    def _chosen(self, arrivals: Sequence[QueueMessage]) -> list[_DeadLetter]:
+    def _chosen(self, arrivals: Sequence[QueueMessage]) -> list[_Chosen]:
         """Return what is to be put back of these, and note what is selected and stays."""
         chosen = []
         for arrival in arrivals:
@@ -196,24 +196,33 @@ class Redrive:
             self._progress.selected.add(arrival)
             self._on_selected(arrival)
             try:
-                chosen.append(_DeadLetter(arrival, self._rule(arrival.message)))
+                chosen.append(_Chosen(arrival, self._rule(arrival.message)))
             except InvalidJob as error:
                 self._progress.stay[str(error)] += 1
         return chosen
 
-    def _move(self, chosen: Sequence[_DeadLetter]) -> None:
-        levels = groupby(sorted(chosen, key=_level), key=_level)
-        cut = chain.from_iterable(batches(level, size=_bytes) for _, level in levels)
-        for done in self._spread(self._put_back, cut):
-            self._progress.moved += done.moved
-            self._progress.stay.update(done.stay)
-            self._progress.failed.update(done.failed)
+    def _move(self, chosen: Sequence[_Chosen]) -> None:
+        level = attrgetter("back.level")
+        levels = groupby(sorted(chosen, key=level), key=level)
+        cut = chain.from_iterable(batches(its, size=attrgetter("back.message.sent_bytes")) for _, its in levels)
+        for moved, stay, failed in self._spread(self._put_back, cut):
+            self._progress.moved += moved
+            self._progress.stay.update(stay)
+            self._progress.failed.update(failed)
 
-    def _put_back(self, batch: Sequence[_DeadLetter]) -> _PutBack:
+    def _put_back(self, batch: Sequence[_Chosen]) -> _PutBack:
         """Send a batch to its queue, then delete it."""
         stay = Counter[str]()
         batch = [each for each in batch if self._is_payload_kept(each.back.message, stay)]
-        return self._send(batch, stay) if batch else _PutBack(moved=0, stay=stay, failed=Counter())
+        if not batch:
+            return 0, stay, Counter()
+        queue = self._queues[batch[0].back.level - 1]
+        refusals = self._calls.run(lambda: queue.send([each.back.message for each in batch]))
+        refused = {refusal.index for refusal in refusals}
+        ids = [each.arrival.message_id for index, each in enumerate(batch) if index not in refused]
+        self._progress.sent.update(ids)
+        self._delete(ids)
+        return len(ids), stay, Counter(refusal.reason for refusal in refusals)
 
     def _is_payload_kept(self, message: Message, stay: Counter[str]) -> bool:
         """Have a payload in S3 kept for as long as the message that is put back may need it."""
@@ -228,16 +237,7 @@ class Redrive:
             return False
         return True
 
-    def _send(self, batch: Sequence[_DeadLetter], stay: Counter[str]) -> _PutBack:
-        queue = self._queues[batch[0].back.level - 1]
-        refusals = self._calls.run(lambda: queue.send([each.back.message for each in batch]))
-        refused = {refusal.index for refusal in refusals}
-        ids = [each.arrival.message_id for index, each in enumerate(batch) if index not in refused]
-        self._progress.sent.update(ids)
-        self._delete(ids)
-        return _PutBack(moved=len(ids), stay=stay, failed=Counter(refusal.reason for refusal in refusals))
-
-    def _delete_all(self, chosen: Sequence[_DeadLetter]) -> None:
+    def _delete_all(self, chosen: Sequence[_Chosen]) -> None:
         cut = list(batches([each.arrival.message_id for each in chosen], size=lambda _: 0))
         for ids in cut:
             self._progress.sent.update(ids)
@@ -271,23 +271,3 @@ class Redrive:
         return attempt(
             lambda shown: self._calls.run(lambda: self._dead_letters.hide(shown, [0] * len(shown))), receipts
         )
-
-    def _redriven(self, depth: Depth) -> RedriveResult:
-        progress = self._progress
-        return RedriveResult(
-            received=len(progress.received),
-            there=depth.waiting,
-            hidden=depth.in_flight,
-            kinds=progress.selected.by_frequency(),
-            moved=progress.moved,
-            stay=progress.stay,
-            failed=progress.failed,
-        )
-
-
-def _level(dead_letter: _DeadLetter) -> int:
-    return dead_letter.back.level
-
-
-def _bytes(dead_letter: _DeadLetter) -> int:
-    return dead_letter.back.message.sent_bytes

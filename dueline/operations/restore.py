@@ -16,18 +16,8 @@ from dueline.core import instant, rows
 from dueline.core.ports import Clock, ParallelMap, Table
 from dueline.core.rows import Key, Row, key
 from dueline.errors import InvalidJob, NotYet, Unavailable
-from dueline.operations.restore_part import (
-    Backup,
-    Counts,
-    Part,
-    Parts,
-    Progress,
-    lock_row,
-    progress_key,
-    progress_row,
-    read_progress,
-    read_whole,
-)
+from dueline.operations import restore_part
+from dueline.operations.restore_part import Backup, Counts, Part, Parts, Progress
 
 # Longer than a step takes that waits for a tick. A run that is killed keeps others out for so long.
 LASTS = timedelta(minutes=10)
@@ -35,7 +25,6 @@ A = TypeVar("A")
 SEGMENTS = 8
 
 
-# One restore of a backup at a time: of two, one could take a row of the other's for one that was seen to.
 class Retrying(Protocol):
     """Makes a call."""
 
@@ -43,7 +32,10 @@ class Retrying(Protocol):
 
 
 class RestoreLock:
-    """The lock of a backup, in the table of jobs. `owner` is unique to the run."""
+    """The lock of a backup, in the table of jobs. `owner` is unique to the run.
+
+    Of two restores at a time, one could take a row of the other's for one that was seen to.
+    """
 
     def __init__(self, backup: str, *, owner: str, table: Table, clock: Clock, retrying: Retrying) -> None:
         self._backup, self._owner = backup, owner
@@ -66,7 +58,7 @@ class RestoreLock:
 
     def _read(self) -> Row:
         own = self._row(LASTS)
-        return self._retrying(lambda: read_whole(self._table, [key(own)])).rows.get(key(own), own)
+        return self._retrying(lambda: restore_part.read_whole(self._table, [key(own)])).rows.get(key(own), own)
 
     def _check(self, there: Row) -> None:
         if there["owner"] != self._owner:
@@ -74,7 +66,7 @@ class RestoreLock:
             raise NotYet(f"another run takes over {self._backup}, or was killed: try again from {until} on")
 
     def _row(self, lasts: timedelta) -> Row:
-        return lock_row(self._backup, owner=self._owner, until=self._clock.now() + lasts)
+        return restore_part.lock_row(self._backup, owner=self._owner, until=self._clock.now() + lasts)
 
     def _write(self, lasts: timedelta) -> None:
         self._retrying(partial(_write_row, self._table, self._row(lasts)))
@@ -197,8 +189,8 @@ class Restore:
     def _saved_progress(self, segment: int) -> Progress:
         """Return how far a segment is. A run by another bound would leave out what neither bound hands over."""
         key, own = self._key(segment), self._parts.hand_over_from
-        row = self._retrying(lambda: read_whole(self._table, [key])).rows.get(key)
-        progress = read_progress(row)
+        row = self._retrying(lambda: restore_part.read_whole(self._table, [key])).rows.get(key)
+        progress = restore_part.read_progress(row)
         if progress.hand_over_from is None:
             return progress
         self._with_jobs.add(segment)
@@ -214,11 +206,11 @@ class Restore:
     def _put(self, segment: int, progress: Progress) -> None:
         bound = self._parts.hand_over_from if segment in self._with_jobs else None
         progress = replace(progress, hand_over_from=bound)
-        row = progress_row(self._key(segment), progress, now=self._clock.now())
+        row = restore_part.progress_row(self._key(segment), progress, now=self._clock.now())
         self._retrying(partial(_write_row, self._table, row))
 
     def _key(self, segment: int) -> Key:
-        return progress_key(self._backup.name, segment, of=SEGMENTS)
+        return restore_part.progress_key(self._backup.name, segment, of=SEGMENTS)
 
     def _note(self, part: Part) -> None:
         self._rows += len(part.rows)

@@ -50,10 +50,6 @@ def lock_row(backup: str, *, owner: str, until: datetime) -> Row:
     return {"pk": f"{_BEFORE_ALL}{backup}", "sk": "run", "owner": owner, "ttl": int(until.timestamp())}
 
 
-def is_progress(key: Key) -> bool:
-    return key[0].startswith(_BEFORE_ALL)
-
-
 def progress_row(key: Key, progress: Progress, *, now: datetime) -> Row:
     pk, sk = key
     after = {"after": json.dumps(progress.after)} if progress.after else {}
@@ -100,28 +96,7 @@ class Backup(Protocol):
         """Return about how many rows there are."""
 
 
-class Readable(Protocol):
-    """What rows are read from: a table, or a backup."""
-
-    def read(self, keys: Sequence[Key]) -> BatchRead: ...
-
-
-def cursor_in(backup: Readable, partition: Partition) -> str:
-    """Return how far a partition had been handed over when a backup was made.
-
-    Raises InvalidJob where that is not known: to begin with the first job would send all of them again.
-    """
-    key = rows.state_key(partition)
-    state = read_whole(backup, [key]).rows.get(key)
-    if state is None:
-        raise InvalidJob(
-            f"the backup has jobs of partition {partition} and no state of it, which says what was handed over: is its"
-            " table of states that of the same deployment? If so, say from when on: --hand-over-from"
-        )
-    return rows.read_state(state).cursor
-
-
-def read_whole(table: Readable, keys: Iterable[Key], spread: ParallelMap = map) -> BatchRead:
+def read_whole(table: Table | Backup, keys: Iterable[Key], spread: ParallelMap = map) -> BatchRead:
     """Read any number of keys, all of them. Raises Throttled or Unavailable."""
     each = sorted(set(keys))
     cut = [each[start : start + READ_KEYS] for start in range(0, len(each), READ_KEYS)]
@@ -225,9 +200,8 @@ class Parts:
 
     def _there_of(self, jobs: Sequence[Job]) -> set[Job]:
         """Write the rows of jobs that have none; return the others."""
-        written = [rows.job_row(job) for job in jobs]
-        stored = self._spread(self._table.add, written)
-        return {job for job, row, its in zip(jobs, written, stored, strict=True) if its is not row}
+        written = list(map(rows.job_row, jobs))
+        return {job for job, row, its in zip(jobs, written, self._add(written), strict=True) if its is not row}
 
     def _sorted(self, part: Sequence[Row], bound_of: Callable[[Partition], str]) -> Sorted:
         """Sort the rows of a part that are not past their TTL, but of jobs that are to be handed over all."""
@@ -235,7 +209,7 @@ class Parts:
         for row in part:
             pk, sk = rows.key(row)
             prefix, kind = rows.prefix_and_kind(sk)
-            if is_progress((pk, sk)) or self._is_forgotten(row, kind):
+            if pk.startswith(_BEFORE_ALL) or self._is_forgotten(row, kind):
                 continue
             if sk.startswith("!") or kind != rows.JOB:
                 sorted_rows.beside += [row] if _is_kept(row, now) else []
@@ -268,10 +242,20 @@ class Parts:
         return bool(self.hand_over_from) and is_sent and str(row["sk"]) > self.hand_over_from
 
     def _bound_of(self, partition: Partition) -> str:
-        """Return the sort key up to which all jobs of the backup count as handed over."""
+        """Return the sort key up to which all jobs of the backup count as handed over.
+
+        Raises InvalidJob where that is not known: to begin with the first job would send all of them again.
+        """
         if self.hand_over_from:
             return self.hand_over_from
-        return cursor_in(self._backup, partition)
+        key = rows.state_key(partition)
+        state = read_whole(self._backup, [key]).rows.get(key)
+        if state is None:
+            raise InvalidJob(
+                f"the backup has jobs of partition {partition} and no state of it, which says what was handed over: is"
+                " its table of states that of the same deployment? If so, say from when on: --hand-over-from"
+            )
+        return rows.read_state(state).cursor
 
     def _check_tick(self, partition: Partition) -> None:
         if not self._has_tick(partition):
@@ -336,8 +320,8 @@ class Parts:
         if refusals:
             raise Unavailable(f"{len(refusals)} of {len(batch)} jobs were not sent: {refusals[0].reason}")
 
-    def _add(self, written: Iterable[Row]) -> None:
-        list(self._spread(self._table.add, written))
+    def _add(self, written: Iterable[Row]) -> list[Row]:
+        return list(self._spread(self._table.add, written))
 
 
 def periods_of_a_restore(lookahead: timedelta) -> Periods:

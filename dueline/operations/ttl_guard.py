@@ -85,12 +85,6 @@ class GuardResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Partitions:
-    behind: tuple[LatePartition, ...]
-    unknown: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class TtlGuard:
     """Looks at all partitions once, and switches TTL as they need it.
 
@@ -111,14 +105,14 @@ class TtlGuard:
 
         Raises Throttled or Unavailable where nothing could be read.
         """
-        state = self._look(partitions)
-        if self._are_late(state):
+        behind, unread = self._look(partitions)
+        if self._are_late(behind):
             self.clock.sleep(self.settle.total_seconds())
-            state = self._look(partitions)
-        unknown = state.unknown + (not are_all)
+            behind, unread = self._look(partitions)
+        unknown = unread + (not are_all)
         was = self.time_to_live.status()
-        switch_on = not self._are_late(state) if was.is_on else not (state.behind or unknown)
-        return self._switch(GuardResult(was=was, behind=state.behind, unknown=unknown), switch_on=switch_on)
+        switch_on = not self._are_late(behind) if was.is_on else not (behind or unknown)
+        return self._switch(GuardResult(was=was, behind=behind, unknown=unknown), switch_on=switch_on)
 
     def _switch(self, result: GuardResult, *, switch_on: bool) -> GuardResult:
         if switch_on == result.was.is_on:
@@ -132,11 +126,12 @@ class TtlGuard:
         behind = result.behind if switch_on else tuple(self.spread(self._with_expired, result.behind))
         return replace(result, behind=behind, switched=switched, fault=fault)
 
-    def _are_late(self, state: _Partitions) -> bool:
+    def _are_late(self, behind: Sequence[LatePartition]) -> bool:
         latest = self.clock.now() - self.late
-        return any(each.due <= latest for each in state.behind)
+        return any(each.due <= latest for each in behind)
 
-    def _look(self, partitions: Collection[Partition]) -> _Partitions:
+    def _look(self, partitions: Collection[Partition]) -> tuple[tuple[LatePartition, ...], int]:
+        """Return the partitions that are behind, and of how many nothing is known."""
         states = states_of(partitions, table=self.table, spread=self.spread)
         readable = [each for each in partitions if rows.state_key(each) not in states.unread]
         read = {each: rows.read_state(states.rows.get(rows.state_key(each))) for each in readable}
@@ -144,7 +139,7 @@ class TtlGuard:
         answers = list(self.spread(partial(self._first_of, states=read, until=until), readable))
         faults = sum(isinstance(each, DuelineError) for each in answers)
         behind = tuple(each for each in answers if isinstance(each, LatePartition))
-        return _Partitions(behind=behind, unknown=faults + len(partitions) - len(readable))
+        return behind, faults + len(partitions) - len(readable)
 
     def _first_of(
         self, partition: Partition, *, states: dict[Partition, rows.PartitionState], until: str
@@ -161,7 +156,8 @@ class TtlGuard:
             return None
         # A tick parks a row whose key has no due time. Jobs may wait behind it.
         due = rows.due_at(str(page.rows[0]["sk"])) or instant.EPOCH
-        return LatePartition(partition=partition, due=due, fence=_instant(state.fence))
+        fence = instant.parse(state.fence) if state.fence else None
+        return LatePartition(partition=partition, due=due, fence=fence)
 
     def _with_expired(self, behind: LatePartition) -> LatePartition:
         """Count the jobs that TTL may collect at any moment, or has started to."""
@@ -171,13 +167,5 @@ class TtlGuard:
             page = self.table.page(behind.partition, after=after, until=until, limit=MOST_EXPIRED)
         except RETRYABLE:
             return behind
-        return replace(behind, expired=_expired(page.rows, now=now))
-
-
-def _expired(page_rows: Sequence[rows.Row], *, now: datetime) -> int:
-    jobs = (row for row in page_rows if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB)
-    return sum(not rows.is_live(row, now=now) for row in jobs)
-
-
-def _instant(text: str) -> datetime | None:
-    return instant.parse(text) if text else None
+        jobs = [row for row in page.rows if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB]
+        return replace(behind, expired=sum(not rows.is_live(row, now=now) for row in jobs))

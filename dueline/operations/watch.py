@@ -256,12 +256,9 @@ Opened = Mapping[Condition, Open]
 def continued(opened: Opened, sighting: Sighting, *, now: datetime) -> dict[Condition, Open]:
     """Return the states that last, or are new, or whose end is to be mailed."""
     new = {state: opened.get(state, Open(since=instant.text(now))) for state in sighting.states}
-    left = {state: open for state, open in opened.items() if state in sighting.unknown or _mails_its_end(state, open)}
-    return left | new
-
-
-def _mails_its_end(state: Condition, open: Open) -> bool:
-    return open.is_mailed and state.kind in KINDS and KINDS[state.kind].pages
+    mailed = {state for state, open in opened.items() if open.is_mailed and state.kind in KINDS}
+    kept = sighting.unknown | {state for state in mailed if KINDS[state.kind].pages}
+    return {state: open for state, open in opened.items() if state in kept} | new
 
 
 def mails_of(opened: Opened, sighting: Sighting, *, now: datetime) -> list[Mail]:
@@ -288,7 +285,6 @@ def after_mail(opened: Opened, mail: Mail) -> dict[Condition, Open]:
 
 
 def text_of(mail: Mail, *, deployment: str, runbook: str) -> tuple[str, str]:
-    """Return the subject and the text of a mail."""
     abouts = [state.about for state in mail.figures]
     begin = "OK" if mail.is_over else "page" if mail.kind.pages else "ticket"
     subject = f"[{begin}] {deployment}: {mail.kind.title}: {', '.join(abouts)}"

@@ -13,11 +13,11 @@ from dueline.core.job import JobId, State
 from dueline.core.message import AGAIN, ATTEMPTS, ERROR, ID, REASON, STACK, Message
 from dueline.core.ports import Pointer, Queue
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECONDS, RetryPolicy, WorkSettings
-from dueline.core.text import name_of, shown, text_of
+from dueline.core.text import name_of, text_of
 from dueline.errors import InvalidJob, Unavailable
 from dueline.worker.claims import Claim
-from dueline.worker.events import Event, EventKind
-from dueline.worker.retries import BY_POLICY, Retries
+from dueline.worker.events import Event, EventKind, error_event
+from dueline.worker.retries import BY_POLICY, Retries, checked_seconds
 
 
 class Retry(Exception):
@@ -30,12 +30,8 @@ class Retry(Exception):
     """
 
     def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
-        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-        if seconds is not None and not (isinstance(seconds, int | float) and 0 <= seconds <= LONGEST_HIDDEN_SECONDS):
-            must = f"it must be from 0 to {LONGEST_HIDDEN_SECONDS} seconds, or a timedelta"
-            raise ValueError(f"delay is {shown(delay)}: {must}")
         super().__init__(reason or "the handler requested it")
-        self.delay = seconds
+        self.delay = None if delay is None else checked_seconds("delay", delay, least=0)
 
 
 class Discard(Exception):
@@ -249,9 +245,12 @@ class ReceivedMessage:
         return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id, cancellation_read=cancellation_read)
 
     def event(self, kind: EventKind, *, error: str = "", reason: str = "") -> Event:
-        """Return the event to report when something happened to it."""
         about: dict[str, Any] = {"queue": self.queue, "job": self.id, "job_kind": self.kind or ""}
         return Event(kind=kind, attempt=self.attempt, error=error, reason=reason, **about)
+
+    def trouble(self, fault: BaseException, what: str) -> Event:
+        """Return the event that reports a fault about it."""
+        return error_event(fault, queue=self.queue, job=self.id, job_kind=self.kind or "", what=what)
 
     @property
     def job_id(self) -> JobId | None:
@@ -277,7 +276,8 @@ class ReceivedMessage:
 
     def without_payload(self, *, lateness: Lateness, max_attempts: int) -> ReceivedJob:
         """Return the job for its handler, but for its payload."""
-        job = self.job
+        names = ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")
+        of_job = {name: getattr(self.job, name) for name in names} if self.job else {"priority": self.claim.level + 1}
         return ReceivedJob(
             id=self.id,
             queue=self.queue,
@@ -287,13 +287,8 @@ class ReceivedMessage:
             max_attempts=max_attempts,
             lateness=lateness.at_least,
             lateness_at_most=lateness.at_most,
-            key=job.key if job else None,
-            kind=job.kind if job else None,
-            tenant=job.tenant if job else None,
-            priority=job.priority if job else self.claim.level + 1,
-            schedule=job.schedule if job else None,
-            scheduled_for=job.scheduled_for if job else None,
             claim=self.claim,
+            **of_job,
         )
 
     def payload(self, read: Callable[[Pointer], str]) -> Any:

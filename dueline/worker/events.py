@@ -9,35 +9,25 @@ from dueline.errors import DuelineError
 
 
 class EventKind(StrEnum):
-    """What happened.
+    """What happened: to a queue in this process, to a message, or to the schedules in the code."""
 
-    OPENED, CLOSED: this process begins to process the queue, and has ended. RECEIVED: a message was received. STARTED:
-    its handler begins. SUCCEEDED. RETRIED: it goes back into its queue. UNHANDLED: it does, as no handler here takes
-    it. NO_HANDLER: there are such jobs, reported once a minute for each kind. FAILED: it goes to the dead-letter queue.
-    SKIPPED: it was cancelled. OVERLAPPED: another job of its schedule has not ended, so it is skipped. RETURNED: it was
-    put back before its handler ran. LOST: the claim was lost, so its message was not acknowledged. TROUBLE: AWS failed;
-    it will be tried again. CHANGED: the queue's published settings have changed, and this process uses the new ones.
-    DECLARED: schedules in the code were declared. UNDECLARED: one that its owner declared before is no more in the
-    code.
-    """
-
-    OPENED = "opened"
-    CLOSED = "closed"
+    OPENED = "opened"  # this process begins to process the queue
+    CLOSED = "closed"  # it has ended
     RECEIVED = "received"
-    STARTED = "started"
+    STARTED = "started"  # its handler begins
     SUCCEEDED = "succeeded"
-    RETRIED = "retried"
-    UNHANDLED = "unhandled"
-    NO_HANDLER = "no handler"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    OVERLAPPED = "overlapped"
-    RETURNED = "returned"
-    LOST = "lost"
-    TROUBLE = "trouble"
-    CHANGED = "changed"
+    RETRIED = "retried"  # it goes back into its queue
+    UNHANDLED = "unhandled"  # the same, as no handler here takes it
+    NO_HANDLER = "no handler"  # there are such jobs: once a minute for each kind
+    FAILED = "failed"  # it goes to the dead-letter queue
+    SKIPPED = "skipped"  # it was cancelled
+    OVERLAPPED = "overlapped"  # it is skipped: another job of its schedule has not ended
+    RETURNED = "returned"  # it was put back before its handler ran
+    LOST = "lost"  # the claim was lost, so its message was not acknowledged
+    TROUBLE = "trouble"  # AWS failed: it will be tried again
+    CHANGED = "changed"  # the queue's published settings have changed, and are used from now on
     DECLARED = "declared"
-    UNDECLARED = "undeclared"
+    UNDECLARED = "undeclared"  # one that its owner declared before is no more in the code
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -362,8 +362,7 @@ class HandlerRunner:
         try:
             note_outcome(received.job.id, outcome, expires=received.job.expires, table=self._context.table)
         except RETRYABLE as fault:
-            about: dict[str, Any] = {"queue": received.queue, "job": received.id, "job_kind": received.kind or ""}
-            self._report(error_event(fault, **about, what="its outcome was not noted"))
+            self._report(received.trouble(fault, "its outcome was not noted"))
 
 
 def _is_unfinished(error: BaseException) -> bool:

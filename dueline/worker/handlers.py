@@ -72,7 +72,6 @@ class Handlers:
 
     @property
     def places(self) -> list[str]:
-        """The lines that declare them."""
         return sorted({each.place for each in (*self.by_kind.values(), *self.by_schedule.values()) if each.place})
 
     @property

@@ -171,8 +171,7 @@ class _EventBatch:
             if refusals[0].final:
                 break
         what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
-        about: dict[str, Any] = {"queue": received.queue, "job": received.id, "job_kind": received.kind or ""}
-        self._report(error_event(fault, **about, what=what))
+        self._report(received.trouble(fault, what))
 
     def _bury(self, dead_letter: DeadLetter) -> None:
         """Report and bury what no handler was called with, of which its runner has reported nothing."""

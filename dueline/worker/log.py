@@ -45,7 +45,6 @@ class TextFormatter(logging.Formatter):
         self._has_colours = has_colours
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as text."""
         extra = {**_of_each_line, **record.__dict__}
         fields = {name: value for name in _FIELDS if (value := extra.get(name)) not in (None, "")}
         stack, reason = str(fields.pop("stack", "")), str(fields.pop("reason", ""))

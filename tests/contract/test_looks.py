@@ -164,8 +164,8 @@ def test_5xx_metric_uses_the_api_id(session):
     there = DeploymentContext(
         deployment=replace(DEPLOYMENT, api_id="a1"), session=session, queue_urls=QUEUE_URLS, now=NOW
     )
-    [query] = [each.query for each in cloudwatch._metrics(there) if each.figure == ("shop", "api_5xx")]
-    assert query == ("AWS/ApiGateway", "5xx", "Sum", {"ApiId": "a1"})
+    [metric] = [each for each in cloudwatch._metrics(there) if each.figure == ("shop", "api_5xx")]
+    assert (metric.namespace, metric.name, metric.dimensions) == ("AWS/ApiGateway", "5xx", {"ApiId": "a1"})
 
 
 def test_partly_read_log_is_reported(look, monkeypatch):

@@ -57,5 +57,5 @@ def test_a_client_raises_what_the_api_answered(kind):
 
 
 def test_unknown_route_has_its_own_code():
-    answer = json.loads(problems.no_route("/nothing").body)
+    answer = json.loads(problems.response(problems.route_problem("/nothing")).body)
     assert (answer["status"], answer["code"]) == (404, "route_not_found")

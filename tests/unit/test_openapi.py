@@ -170,9 +170,9 @@ def test_posted_body_is_a_job_or_many(body, may_be):
     ("form", "operation"),
     [
         (answers.JobAnswer, answers.job_answer(an_id(), State.CANCELLED, moved_from=an_id())),
-        (answers.JobAnswer, examples.failed()),
-        (answers.Page, examples.page()),
-        (answers.OverviewAnswer, examples.overview()),
+        (answers.JobAnswer, examples.FAILED),
+        (answers.Page, examples.PAGE),
+        (answers.OverviewAnswer, examples.OVERVIEW),
         (answers.QueueAnswer, answers.queue_answer(a_queue(), taking=1, direct_horizon=890)),
         (answers.ControlAnswer, examples.control(rate="50/s")),
     ],

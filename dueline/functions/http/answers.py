@@ -290,10 +290,6 @@ def cancel_answer(result: CancelResult) -> JobAnswer:
     return job_answer(result.id, result.state, moved_from=result.moved_from)
 
 
-def status_or_refused(result: JobStatus | DuelineError) -> JobAnswer | Refused:
-    return {"error": problem(result)} if isinstance(result, DuelineError) else status_answer(*result)
-
-
 def cancelled_or_refused(result: CancelResult | DuelineError) -> JobAnswer | Refused:
     return {"error": problem(result)} if isinstance(result, DuelineError) else cancel_answer(result)
 
@@ -312,14 +308,10 @@ def upload_answer(started: StartedUpload) -> UploadAnswer:
 def page_of_jobs(page: JobPage) -> Page:
     """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
     answer: Page = {
-        "jobs": [_job_with_payload(job) for job in page.jobs],
+        "jobs": [cast("JobWithPayload", {**job_answer(job.id, State.SCHEDULED), **_content(job)}) for job in page.jobs],
         "next": None if page.after is None else place_text(page.after),
     }
     return {**answer, "unreadable": page.unreadable} if page.unreadable else answer
-
-
-def _job_with_payload(job: Job) -> JobWithPayload:
-    return cast("JobWithPayload", {**job_answer(job.id, State.SCHEDULED), **_content(job)})
 
 
 def _content(job: Job) -> dict[str, Any]:

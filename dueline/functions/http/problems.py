@@ -63,27 +63,17 @@ def problem(error: DuelineError) -> Problem:
     return problem if error.job_id is None else {**problem, "id": error.job_id}
 
 
-def response(error: DuelineError) -> Response[str]:
-    """Return the answer to a request that failed."""
-    return _response(problem(error))
-
-
 def refused_event(error: DuelineError) -> dict[str, Any]:
     """Return the answer to an event that is no request, as the function returns it."""
-    refused = response(error)
+    refused = response(problem(error))
     headers = {"Content-Type": refused.content_type}
     return {"statusCode": refused.status_code, "headers": headers, "body": refused.body, "isBase64Encoded": False}
-
-
-def no_route(path: str) -> Response[str]:
-    """Return the answer to a request for which there is no route."""
-    return _response(route_problem(path))
 
 
 def no_route_of_lines(app: APIGatewayHttpResolver, call: Callable[..., Any]) -> Any:
     """Let a request through to its route unless its path has a line feed: a route matches without one at the end."""
     path = app.current_event.path
-    return no_route(path) if "\n" in path else call(app)
+    return response(route_problem(path)) if "\n" in path else call(app)
 
 
 def route_problem(path: str) -> Problem:
@@ -94,7 +84,8 @@ def _problem(status: HTTPStatus, code: str, detail: str) -> Problem:
     return {"type": "about:blank", "title": title(status), "status": status.value, "code": code, "detail": detail}
 
 
-def _response(problem: Problem) -> Response[str]:
+def response(problem: Problem) -> Response[str]:
+    """Return the answer to a request that failed."""
     status = problem["status"]
     retry = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
     return Response(

@@ -292,17 +292,14 @@ def read_cancellations(text: str) -> tuple[list[str | DuelineError], list[object
     if fields == {"keys"}:
         return [], [*validate(KeysBody, body).keys]
     ids: Sequence[Any] = validate(IdsBody, body).ids
-    return [id if isinstance(id, str) else _not_a_text(id) for id in ids], []
+    must = "it must be a text, as in a job's answer"
+    return [id if isinstance(id, str) else InvalidJob(f"id is {_excerpt(id)}: {must}") for id in ids], []
 
 
 def read_rate(text: str) -> Rate | None:
     """Return the rate of a body, None for no limit. Raises InvalidJob."""
     rate = read_body(RateBody, text).rate
     return None if rate is None else Rate.parse(rate)
-
-
-def _not_a_text(value: Any) -> InvalidJob:
-    return InvalidJob(f"id is {_excerpt(value)}: it must be a text, as in a job's answer")
 
 
 def _request_or_error(body: Any, *, call: str | None, trace: TraceContext | None) -> Request | DuelineError:
@@ -315,8 +312,13 @@ def _request_or_error(body: Any, *, call: str | None, trace: TraceContext | None
 
 def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Request:
     job = validate(JobBody, body)
-    _check_payload(job.model_fields_set)
-    upload = job.upload if "upload" in job.model_fields_set else None
+    # A payload may be null: what counts is whether it is there.
+    present = job.model_fields_set & {"payload", "upload"}
+    if not present:
+        raise InvalidJob("payload is missing, and so is upload: give one of them")
+    if len(present) > 1:
+        raise InvalidJob("payload and upload are both given: give one of them")
+    upload = job.upload if "upload" in present else None
     request = Request(
         payload=job.payload,
         upload=upload,
@@ -333,15 +335,6 @@ def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Requ
     )
     check_alone(request)
     return request
-
-
-def _check_payload(fields: set[str]) -> None:
-    """A payload may be null: what counts is whether it is there."""
-    present = fields & {"payload", "upload"}
-    if not present:
-        raise InvalidJob("payload is missing, and so is upload: give one of them")
-    if len(present) > 1:
-        raise InvalidJob("payload and upload are both given: give one of them")
 
 
 def read_json(text: str) -> Any:

@@ -3,9 +3,7 @@
 docs/openapi.json is written from the types: the string below a field is its description there.
 """
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Annotated, Any, NotRequired, TypeAlias, cast
+from typing import Annotated, Any, NotRequired, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
@@ -13,15 +11,12 @@ from pydantic.config import JsonDict
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.core.job import SCHEDULE_NAME, Job
+from dueline.core.job import SCHEDULE_NAME
 from dueline.core.request import FURTHEST
 from dueline.functions.http.answers import Instant, OutcomeAnswer, Positive, PriorityLevel
 from dueline.functions.http.requests import STRICT, At, Duration, Integer, Kind, Priority, Tenant, whole_number
-from dueline.schedules import answers
 from dueline.schedules.definition import MAX_LABEL_CHARACTERS, CatchUp, Overlap
-from dueline.schedules.head import Head
-from dueline.schedules.queries import MOST_HEADS, MOST_RUNS, RunRecord, RunState, ScheduleList
-from dueline.schedules.rule import Rule
+from dueline.schedules.queries import MOST_HEADS, MOST_RUNS, RunState
 
 _ONE_OF: JsonDict = {"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
 _WITH_START: JsonDict = {"dependentRequired": {"count": ["start"]}}
@@ -265,28 +260,3 @@ class History(TypedDict):
 
     runs: list[RunAnswer]
     """The latest first."""
-
-
-def schedule_answer(head: Head, *, now: datetime, changed: bool | None = None) -> ScheduleAnswer:
-    return cast("ScheduleAnswer", answers.schedule_fields(head, now=now, changed=changed))
-
-
-def next_runs(rule: Rule, *, after: datetime, limit: int = answers.NEXT_RUNS) -> list[NextRun]:
-    """Return the next runs of a rule, in UTC and in its zone."""
-    return cast("list[NextRun]", answers.next_fields(rule, after=after, limit=limit))
-
-
-def page_of_schedules(schedules: ScheduleList, *, now: datetime) -> SchedulesPage:
-    return cast("SchedulesPage", answers.page_fields(schedules, now=now))
-
-
-def submitted_run(job: Job) -> SubmittedRun:
-    return cast("SubmittedRun", answers.submitted_fields(job))
-
-
-def backfilled(jobs: Iterable[Job]) -> Backfilled:
-    return {"runs": list(map(submitted_run, jobs))}
-
-
-def history_answer(runs: Sequence[RunRecord]) -> History:
-    return cast("History", answers.history_fields(runs))

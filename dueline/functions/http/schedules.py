@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from http import HTTPStatus
+from typing import cast
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
@@ -17,7 +18,7 @@ from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.functions.http import schedule_models as models
 from dueline.functions.http.request_log import record_runs, record_schedule
 from dueline.functions.http.requests import Form, body_of, read_json, validate
-from dueline.schedules import queries
+from dueline.schedules import answers, queries
 from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
@@ -52,14 +53,12 @@ class ScheduleRoutes:
         app.post("/schedules/preview")(self.preview_schedule)
 
     def list_schedules(self, queue: str) -> models.SchedulesPage:
-        """List a queue's schedules, by name, a page at a time."""
         self._registry.queue(queue)
         query = self._query(models.SchedulesQuery)
         page = queries.page(queue, table=self._resources.table, after=query.after, limit=query.limit)
-        return models.page_of_schedules(page, now=self._resources.clock.now())
+        return cast("models.SchedulesPage", answers.page_fields(page, now=self._resources.clock.now()))
 
     def put_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Create a schedule: 201, or change it: 200. An identical one changes nothing."""
         settings, definition = self._registry.taking(queue), self._definition()
         only_new, if_match = self._only_new(), self._header("if-match")
         changed = self._changes().put(
@@ -68,49 +67,42 @@ class ScheduleRoutes:
         return self._changed("schedule put", changed)
 
     def get_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Return a schedule."""
         self._registry.queue(queue)
         return self._schedule(queries.get(queue, schedule, table=self._resources.table))
 
     def delete_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Delete a schedule: it makes no runs after `effective_from`."""
         self._registry.queue(queue)
         changed = self._changes().delete(queue, schedule, if_match=self._header("if-match"))
         return self._changed("schedule deleted", changed)
 
     def pause_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Pause a schedule: it makes no runs after `effective_from`, until it is resumed."""
         self._registry.queue(queue)
         changed = self._changes().pause(queue, schedule, if_match=self._header("if-match"))
         return self._changed("schedule paused", changed)
 
     def resume_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        """Resume a schedule; nothing is caught up."""
         settings = self._registry.taking(queue)
         changed = self._changes().resume(settings, schedule, if_match=self._header("if-match"))
         return self._changed("schedule resumed", changed)
 
     def run_schedule(self, queue: str, schedule: str) -> tuple[models.SubmittedRun, int]:
-        """Run a schedule now, paused or not."""
         self._registry.queue(queue)
         run = self._body(models.RunBody, may_be_empty=True)
         payload = _payload(run.payload) if run.model_fields_set else None
         key, if_match = self._header("idempotency-key"), self._header("if-match")
         result = self._runs().run_now(queue, schedule, payload=payload, key=key, if_match=if_match)
         record_runs([result], deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
-        return models.submitted_run(result.job), HTTPStatus.CREATED
+        return cast("models.SubmittedRun", answers.submitted_fields(result.job)), HTTPStatus.CREATED
 
     def backfill_schedule(self, queue: str, schedule: str) -> models.Backfilled:
-        """Run a schedule for what has passed."""
         self._registry.queue(queue)
         span = self._body(models.BackfillBody)
         key, if_match = self._header("idempotency-key"), self._header("if-match")
         results = self._runs().backfill(queue, schedule, start=span.start, end=span.end, key=key, if_match=if_match)
         record_runs(results, deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
-        return models.backfilled([each.job for each in results])
+        return {"runs": [cast("models.SubmittedRun", answers.submitted_fields(each.job)) for each in results]}
 
     def schedule_history(self, queue: str, schedule: str) -> models.History:
-        """Return the last runs of a schedule."""
         query, clock = self._query(models.HistoryQuery), self._resources.clock
         runs = queries.history(
             self._registry.queue(queue),
@@ -122,15 +114,15 @@ class ScheduleRoutes:
             before=query.before,
             spread=self._resources.spread,
         )
-        return models.history_answer(runs)
+        return cast("models.History", answers.history_fields(runs))
 
     def preview_schedule(self) -> models.Preview:
-        """Return the next runs of a rule, without making a schedule of it."""
         body = self._body(models.PreviewBody)
         fields = {name: getattr(body, name) for name in body.model_fields_set & models.RuleFields.model_fields.keys()}
         rule = Definition.from_dict(fields).rule
         after = body.since or self._resources.clock.now()
-        return {"words": rule.words, "next": models.next_runs(rule, after=after, limit=body.limit)}
+        following = answers.next_fields(rule, after=after, limit=body.limit)
+        return {"words": rule.words, "next": cast("list[models.NextRun]", following)}
 
     def _definition(self) -> Definition:
         body = self._body(models.ScheduleBody)
@@ -196,8 +188,9 @@ class ScheduleRoutes:
     def _schedule(
         self, head: Head, status: HTTPStatus = HTTPStatus.OK, *, changed: bool | None = None
     ) -> Response[models.ScheduleAnswer]:
-        answer = models.schedule_answer(head, now=self._resources.clock.now(), changed=changed)
-        return Response(status_code=status, content_type="application/json", body=answer, headers={"ETag": head.etag})
+        fields = answers.schedule_fields(head, now=self._resources.clock.now(), changed=changed)
+        answer, headers = cast("models.ScheduleAnswer", fields), {"ETag": head.etag}
+        return Response(status_code=status, content_type="application/json", body=answer, headers=headers)
 
 
 @contextmanager

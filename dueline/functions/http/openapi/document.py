@@ -17,8 +17,9 @@ from typing_extensions import TypedDict
 import dueline
 from dueline.core.job import MAX_KEY_CHARACTERS, QUEUE_NAME, SCHEDULE_NAME
 from dueline.functions.http import answers, problems, requests, schedule_models
-from dueline.functions.http.openapi.examples import ID, refusals
+from dueline.functions.http.openapi.examples import ID, REFUSALS
 from dueline.functions.http.openapi.operations import OPERATIONS, Body, Operation
+from dueline.functions.http.schedule_models import ScheduleAnswer
 
 _TEMPLATE = "#/components/schemas/{model}"
 Json = dict[str, Any]
@@ -265,8 +266,7 @@ def document() -> Json:
 
 def _operation(operation: Operation, schemas: Schemas) -> Json:
     id, _, path = operation.route.split()
-    tagged = {"headers": {"ETag": {"$ref": "#/components/headers/ETag"}}} if operation.tagged else {}
-    responses = {str(status): _answer(body, schemas) | tagged for status, body in operation.answers.items()}
+    responses = {str(status): _answer(body, schemas) for status, body in operation.answers.items()}
     refused = {str(status.value): {"$ref": f"#/components/responses/{_name(status)}"} for status in _refused(operation)}
     body = {} if operation.body is None else {"requestBody": _body(operation.body, schemas)}
     return {
@@ -312,7 +312,8 @@ def _answer(answer: Body, schemas: Schemas) -> Json:
     parameters = {"queue": "$response.body#/queue", "id": "$response.body#/id"}
     links = {operation: {"operationId": operation, "parameters": parameters} for operation in answer.leads_to}
     content = {"description": answer.description, "content": _content(answer, schemas)}
-    return {**content, "links": links} if links else content
+    tag = {"headers": {"ETag": {"$ref": "#/components/headers/ETag"}}} if answer.form is ScheduleAnswer else {}
+    return {**content, **({"links": links} if links else {}), **tag}
 
 
 def _content(body: Body, schemas: Schemas) -> Json:
@@ -328,7 +329,14 @@ def _tag(path: str) -> str:
 
 
 def _refused(operation: Operation) -> list[HTTPStatus]:
-    return sorted({*map(HTTPStatus, operation.refused), *_EVERYWHERE})
+    implied = {
+        HTTPStatus.BAD_REQUEST: operation.body or operation.query or "{schedule}" in operation.route,
+        HTTPStatus.NOT_FOUND: "{queue}" in operation.route,
+        HTTPStatus.PRECONDITION_FAILED: "if-match" in operation.headers,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE: operation.body,
+    }
+    statuses = [status for status, is_implied in implied.items() if is_implied]
+    return sorted({*statuses, *map(HTTPStatus, operation.refused), *_EVERYWHERE})
 
 
 def _name(status: HTTPStatus) -> str:
@@ -341,7 +349,7 @@ def _refusal(status: HTTPStatus, schemas: Schemas) -> Json:
     content: Json = {}
     if codes := problems.codes(status):
         narrowed = {"status": {"const": status.value}, "code": {"enum": codes}}
-        examples = {one["code"]: {"value": one} for one in refusals() if one["status"] == status}
+        examples = {one["code"]: {"value": one} for one in REFUSALS if one["status"] == status}
         schema = {**schemas[problems.Problem], "properties": narrowed}
         content["application/problem+json"] = {"schema": schema, "examples": examples}
     if message:

@@ -11,8 +11,6 @@ from dueline.functions.http import answers, requests, schedule_models
 from dueline.functions.http.openapi import examples
 
 _JOB_OPERATIONS = ("look_up", "reschedule", "cancel")
-_CHANGE = (400, 404, 412)
-_RUN = (400, 404, 412, 413, 422)
 _PROMISE = " Up to `effective_from` the schedule before serves, after it the new one: never both, never neither."
 
 
@@ -35,8 +33,7 @@ class Body:
 class Operation:
     """An operation of the API: its `route` is the name of its function, a method and a path.
 
-    `refused` are statuses that only this operation and some others have; `headers` are its parameters in headers;
-    `tagged` is one that answers with an entity tag.
+    `headers` are its parameters in headers; `refused` are statuses that its route, body and headers do not imply.
     """
 
     route: str
@@ -48,7 +45,6 @@ class Operation:
     query: type[BaseModel] | None = None
     headers: tuple[str, ...] = ()
     refused: tuple[int, ...] = ()
-    tagged: bool = False
 
 
 def _body(
@@ -82,7 +78,7 @@ _MOVED = _body(
     answers.JobAnswer,
     "The job as it is now: a promise that none with an earlier id of it ever comes.",
     leads_to=_JOB_OPERATIONS,
-    moved=examples.successor(),
+    moved=examples.SUCCESSOR,
 )
 OPERATIONS = (
     Operation(
@@ -91,7 +87,7 @@ OPERATIONS = (
         "This job, to that queue, at that time: it is handed over at that second, never early.",
         headers=("call", "traceparent", "tracestate"),
         body=_body(
-            requests.JobBody | requests.JobsBody, "A job, or up to 500 of them under `jobs`.", **examples.posted()
+            requests.JobBody | requests.JobsBody, "A job, or up to 500 of them under `jobs`.", **examples.POSTED
         ),
         answers={
             201: _body(
@@ -106,11 +102,11 @@ OPERATIONS = (
                 "The job that has the key already, or that an earlier attempt of the call made: nothing was sent. Or"
                 " the one that has replaced it. Or the results of many.",
                 repeat=examples.scheduled(State.SCHEDULED, created=False),
-                replaced=examples.replaced(),
-                many=examples.scheduled_many(State.ACCEPTED),
+                replaced=examples.REPLACED,
+                many=examples.several(examples.scheduled(State.ACCEPTED)),
             ),
         },
-        refused=(400, 404, 409, 413, 422),
+        refused=(409, 422),
     ),
     Operation(
         "upload POST /queues/{queue}/uploads",
@@ -121,8 +117,7 @@ OPERATIONS = (
             "What is to be uploaded: S3 takes exactly this.",
             upload={"bytes": 6_000_000, "sha256": examples.SHA256},
         ),
-        answers={201: _body(answers.UploadAnswer, "The upload, and how to send it.", upload=examples.upload())},
-        refused=(400, 404, 413),
+        answers={201: _body(answers.UploadAnswer, "The upload, and how to send it.", upload=examples.UPLOAD)},
     ),
     Operation(
         "list_scheduled GET /queues/{queue}/jobs",
@@ -134,12 +129,11 @@ OPERATIONS = (
             200: _body(
                 answers.Page | answers.JobWithPayload,
                 "A page of jobs, or the job of the key.",
-                page=examples.page(),
-                last=examples.last_page(),
-                key=examples.waiting(),
+                page=examples.PAGE,
+                last={"jobs": [], "next": None},
+                key=examples.WAITING,
             )
         },
-        refused=(400, 404),
     ),
     Operation(
         "look_up GET /queues/{queue}/jobs/{id}",
@@ -151,12 +145,11 @@ OPERATIONS = (
                 answers.JobWithPayload,
                 "The job as it is now, and its attempts, if its queue tracks.",
                 leads_to=("reschedule", "cancel"),
-                scheduled=examples.waiting(),
-                moved=examples.moved(),
-                failed=examples.failed(),
+                scheduled=examples.WAITING,
+                moved=examples.MOVED_JOB,
+                failed=examples.FAILED,
             )
         },
-        refused=(404,),
     ),
     Operation(
         "reschedule PATCH /queues/{queue}/jobs/{id}",
@@ -167,7 +160,7 @@ OPERATIONS = (
         headers=("call",),
         body=_NEW_TIME,
         answers={200: _MOVED},
-        refused=(400, 404, 409, 413),
+        refused=(409,),
     ),
     Operation(
         "reschedule_by_key PATCH /queues/{queue}/jobs",
@@ -177,7 +170,7 @@ OPERATIONS = (
         headers=("call",),
         body=_NEW_TIME,
         answers={200: _MOVED},
-        refused=(400, 404, 409, 413, 422),
+        refused=(409, 422),
     ),
     Operation(
         "cancel DELETE /queues/{queue}/jobs/{id}",
@@ -186,7 +179,6 @@ OPERATIONS = (
         " or not: a cancel that overtakes its job holds. 404 where no job can be: in a partition that the queue never"
         " had.",
         answers={200: _CANCELLED, 202: _REQUESTED},
-        refused=(404,),
     ),
     Operation(
         "cancel_by_key DELETE /queues/{queue}/jobs",
@@ -194,7 +186,6 @@ OPERATIONS = (
         "Take the job back that was scheduled under a key, as by its id. 404 where there is none.",
         query=requests.KeyQuery,
         answers={200: _CANCELLED, 202: _REQUESTED},
-        refused=(400, 404),
     ),
     Operation(
         "cancel_many POST /queues/{queue}/cancellations",
@@ -210,18 +201,16 @@ OPERATIONS = (
             200: _body(
                 answers.Results,
                 "For each, in order, the job with its state, or what is wrong.",
-                cancelled=examples.results(State.CANCELLED),
+                cancelled=examples.several(examples.job(State.CANCELLED)),
             )
         },
-        refused=(400, 404, 413),
     ),
     Operation(
         "list_schedules GET /queues/{queue}/schedules",
         "List a queue's schedules",
         "The schedules of a queue, by name, each with its next runs.",
         query=schedule_models.SchedulesQuery,
-        answers={200: _body(schedule_models.SchedulesPage, "A page of schedules.", page=examples.schedules())},
-        refused=(400, 404),
+        answers={200: _body(schedule_models.SchedulesPage, "A page of schedules.", page=examples.SCHEDULES)},
     ),
     Operation(
         "put_schedule PUT /queues/{queue}/schedules/{schedule}",
@@ -230,7 +219,6 @@ OPERATIONS = (
         " default. An identical one changes nothing, so any number of instances may declare theirs; one that is paused"
         " stays paused. A change after which no run is to come is refused." + _PROMISE,
         headers=("if-match", "if-none-match"),
-        tagged=True,
         body=_body(
             schedule_models.ScheduleBody,
             "The schedule, whole.",
@@ -241,42 +229,34 @@ OPERATIONS = (
             201: _schedule("There was none: it is created.", created=examples.schedule()),
             200: _schedule("It is as in the request: changed, or it was so before.", changed=examples.schedule()),
         },
-        refused=(400, 404, 409, 412, 413),
+        refused=(409,),
     ),
     Operation(
         "get_schedule GET /queues/{queue}/schedules/{schedule}",
         "Show a schedule",
         "A schedule as it is now, and its next runs.",
-        tagged=True,
         answers={200: _schedule("The schedule.", schedule=examples.schedule())},
-        refused=(400, 404),
     ),
     Operation(
         "delete_schedule DELETE /queues/{queue}/schedules/{schedule}",
         "Delete a schedule",
         "Let it make no more runs: none after `effective_from`.",
         headers=("if-match",),
-        tagged=True,
         answers={200: _schedule("It is deleted.", deleted=examples.schedule(deleted=True))},
-        refused=_CHANGE,
     ),
     Operation(
         "pause_schedule POST /queues/{queue}/schedules/{schedule}/pause",
         "Pause a schedule",
         "Let it make no runs after `effective_from`, until it is resumed.",
         headers=("if-match",),
-        tagged=True,
         answers={200: _schedule("It is paused.", paused=examples.schedule(paused=True))},
-        refused=_CHANGE,
     ),
     Operation(
         "resume_schedule POST /queues/{queue}/schedules/{schedule}/resume",
         "Resume a schedule",
         "Let it make runs again, those after `effective_from`. Nothing is caught up.",
         headers=("if-match",),
-        tagged=True,
         answers={200: _schedule("It goes on.", resumed=examples.schedule())},
-        refused=_CHANGE,
     ),
     Operation(
         "run_schedule POST /queues/{queue}/schedules/{schedule}/run",
@@ -291,8 +271,8 @@ OPERATIONS = (
             as_it_is={},
             payload={"payload": {"digest": "once more"}},
         ),
-        answers={201: _body(schedule_models.SubmittedRun, "The job.", run=examples.run())},
-        refused=_RUN,
+        answers={201: _body(schedule_models.SubmittedRun, "The job.", run=examples.RUN)},
+        refused=(422,),
     ),
     Operation(
         "backfill_schedule POST /queues/{queue}/schedules/{schedule}/backfill",
@@ -306,8 +286,8 @@ OPERATIONS = (
             "From when to when.",
             week={"from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"},
         ),
-        answers={200: _body(schedule_models.Backfilled, "The jobs.", runs={"runs": [examples.run()]})},
-        refused=_RUN,
+        answers={200: _body(schedule_models.Backfilled, "The jobs.", runs={"runs": [examples.RUN]})},
+        refused=(422,),
     ),
     Operation(
         "schedule_history GET /queues/{queue}/schedules/{schedule}/history",
@@ -315,8 +295,7 @@ OPERATIONS = (
         "What became of its last runs, those whose time has come, by its rules since its last 20 changes. Runs to"
         " come are `next` of the schedule.",
         query=schedule_models.HistoryQuery,
-        answers={200: _body(schedule_models.History, "The runs.", history=examples.history())},
-        refused=(400, 404),
+        answers={200: _body(schedule_models.History, "The runs.", history=examples.HISTORY)},
     ),
     Operation(
         "preview_schedule POST /schedules/preview",
@@ -327,21 +306,19 @@ OPERATIONS = (
             "The rule.",
             cron={"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin", "limit": 5},
         ),
-        answers={200: _body(schedule_models.Preview, "The next runs.", preview=examples.preview())},
-        refused=(400, 413),
+        answers={200: _body(schedule_models.Preview, "The next runs.", preview=examples.PREVIEW)},
     ),
     Operation(
         "list_queues GET /queues",
         "List the queues",
         "The queues of the deployment, with their settings, and what the ids of their jobs are made of.",
-        answers={200: _body(answers.Queues, "All queues.", queues=examples.queues())},
+        answers={200: _body(answers.Queues, "All queues.", queues=examples.QUEUES)},
     ),
     Operation(
         "get_queue GET /queues/{queue}",
         "Show how a queue is doing",
         "A queue's settings, and how many of its jobs are where, at a cost that does not grow with them.",
-        answers={200: _body(answers.OverviewAnswer, "The queue.", overview=examples.overview())},
-        refused=(404,),
+        answers={200: _body(answers.OverviewAnswer, "The queue.", overview=examples.OVERVIEW)},
     ),
     Operation(
         "pause POST /queues/{queue}/pause",
@@ -349,14 +326,12 @@ OPERATIONS = (
         "Let its workers, those that use the library, begin no more jobs: they notice it within 5 seconds."
         " Jobs go on being scheduled and handed to the queue.",
         answers={200: _controls(paused=examples.control(paused=True))},
-        refused=(404,),
     ),
     Operation(
         "resume POST /queues/{queue}/resume",
         "Resume a queue",
         "Let its workers go on, as fast as its rate allows.",
         answers={200: _controls(resumed=examples.control(), limited=examples.control(rate="50/s"))},
-        refused=(404,),
     ),
     Operation(
         "set_rate PUT /queues/{queue}/rate",
@@ -365,6 +340,5 @@ OPERATIONS = (
         " the limit: they notice it within 5 seconds.",
         body=_body(requests.RateBody, "The rate.", limit={"rate": "50/s"}, none={"rate": None}, stop={"rate": "0/s"}),
         answers={200: _controls(limited=examples.control(rate="50/s"), lifted=examples.control())},
-        refused=(400, 404, 413),
     ),
 )
