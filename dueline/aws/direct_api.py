@@ -20,7 +20,7 @@ from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.clock import TimeBounds
 from dueline.core.core_deployment import CoreDeployment
 from dueline.core.job import JobId, State
-from dueline.core.listing import FAR_END, MOST_JOBS, Span, list_jobs
+from dueline.core.listing import FAR_END, MOST_JOBS, Span, list_jobs, list_tracked
 from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock, Pointer
 from dueline.core.queue_settings import QueueSettings, Rate
@@ -172,6 +172,23 @@ class DirectApi:
             settings, table, spread = self._published.queue(queue), self._deployed.table, self._deployed.spread
             page = list_jobs(span, queue=settings, table=table, now=now, spread=spread)
         return [ScheduledJob.of_job(job) for job in page.jobs], page.after or ""
+
+    def tracked_page(
+        self,
+        queue: str,
+        *,
+        state: State | None,
+        start: datetime | None,
+        end: datetime | None,
+        kind: str | None,
+        after: str,
+    ) -> tuple[Sequence[Job], str]:
+        span = Span(start=start or instant.EPOCH, end=end or FAR_END, after=after, limit=MOST_JOBS, kind=kind)
+        with map_caller_errors(f"listing jobs of queue {queue}"):
+            settings, table, spread = self._published.queue(queue), self._deployed.table, self._deployed.spread
+            now = self._deployed.clock.now()
+            page = list_tracked(span, state=state, queue=settings, table=table, now=now, spread=spread)
+        return [Job.of_status(*each) for each in page.jobs], page.before or ""
 
     def queues(self) -> Sequence[QueueSettings]:
         with map_caller_errors("reading the queues"):

@@ -8,12 +8,12 @@ from typing import Any
 from dueline import errors
 from dueline.core import instant
 from dueline.core.job import Job, JobId, Route, State
-from dueline.core.listing import JobPage
+from dueline.core.listing import JobPage, TrackedPage
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import StartedUpload, Upload
 from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.status import Outcome, Status
+from dueline.core.status import JobStatus, Outcome, Status
 from dueline.functions.http import answers, problems, schedule_models
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
@@ -76,12 +76,16 @@ def waiting() -> Any:
 
 def failed() -> Any:
     """Return a job of a queue that tracks."""
+    return answers.status_answer(*_failed())
+
+
+def _failed() -> JobStatus:
     started = instant.parse("2027-01-04T09:22:30.417Z")
     ended = started + timedelta(seconds=1)
     outcome = Outcome(
         state=State.FAILED, attempts=10, started=started, ended=ended, error="TimeoutError", kind="welcome"
     )
-    return answers.job_answer(_JOB, outcome.state, outcome=outcome)
+    return _JOB, Status(state=outcome.state, outcome=outcome)
 
 
 def upload() -> Any:
@@ -98,6 +102,10 @@ def results(state: State) -> Any:
 def page() -> Any:
     scheduled = Job(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION)
     return answers.page_of_jobs(JobPage(jobs=(scheduled,), after="2027-01-04T08:00:00.000Z"))
+
+
+def tracked_page() -> Any:
+    return answers.page_of_tracked(TrackedPage(jobs=(_failed(),), before="2027-01-04T08:00:00.000Z"))
 
 
 def last_page() -> Any:

@@ -126,9 +126,9 @@ OPERATIONS = (
     ),
     Operation(
         "list_scheduled GET /queues/{queue}/jobs",
-        "List what is scheduled",
-        "The jobs of a queue that are in the table, in due order, with their payloads; or the job of a key, as a"
-        " look-up by its id returns it.",
+        "List jobs",
+        "The jobs of a queue that are in the table, in due order, with their payloads; with a `state`, those that its"
+        " workers received, if it tracks its jobs; or the job of a key, as a look-up by its id returns it.",
         query=requests.JobsQuery,
         answers={
             200: _body(
@@ -136,6 +136,7 @@ OPERATIONS = (
                 "A page of jobs, or the job of the key.",
                 page=examples.page(),
                 last=examples.last_page(),
+                tracked=examples.tracked_page(),
                 key=examples.waiting(),
             )
         },
