@@ -63,7 +63,7 @@ class BackgroundRun:
     of: int | None = None
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
-    letters: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    dead_letters: list[dict[str, Any]] = field(default_factory=list, repr=False)
     thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class BackgroundRuns:
             if any(each.queue == queue for id, each in self._runs.items() if id not in ended):
                 detail = f"a run over the dead letters of queue {queue!r} is under way: wait for its end"
                 raise Refused(HTTPStatus.CONFLICT, detail, code="busy")
-            looks = [id for id in ended if self._runs[id].letters]
+            looks = [id for id in ended if self._runs[id].dead_letters]
             for id in {*ended[: 1 - _MOST_KEPT_RUNS], *looks[: 1 - _MOST_KEPT_LOOKS]}:
                 del self._runs[id]
             # Where no thread can be started, there is no run, and the queue is free for the next one.
@@ -117,7 +117,7 @@ class BackgroundRuns:
 
         try:
             result = work(progress)
-            run.letters = result.pop("letters", [])
+            run.dead_letters = result.pop("dead_letters", [])
             run.result = result
         except Exception as error:
             run.error = to_problem(error)
@@ -143,7 +143,7 @@ def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route
     yield start_route("redrive", _redrive, changes=False)
     yield start_route("delete", _delete, changes=True)
     yield read_route("/console/runs/{id}", lambda request: runs.find(request.path_params["id"]).as_json())
-    yield read_route("/console/runs/{id}/letters", lambda request: _page(request, runs))
+    yield read_route("/console/runs/{id}/dead-letters", lambda request: _page(request, runs))
 
 
 def _page(request: Request, runs: BackgroundRuns) -> dict[str, Any]:
@@ -153,9 +153,9 @@ def _page(request: Request, runs: BackgroundRuns) -> dict[str, Any]:
     chosen = {
         (groups[at]["error"], groups[at]["kind"]) for at in map(number, params.getlist("group")) if at < len(groups)
     }
-    letters = [each for each in run.letters if not chosen or (each["error"], each["kind"]) in chosen]
+    dead_letters = [each for each in run.dead_letters if not chosen or (each["error"], each["kind"]) in chosen]
     start = number(params.get("from"))
-    return {"letters": letters[start : start + _PAGE], "count": len(letters)}
+    return {"dead_letters": dead_letters[start : start + _PAGE], "count": len(dead_letters)}
 
 
 def _redrive_of(
@@ -177,12 +177,14 @@ def _look(_: Request, body: Body) -> Work:
     selection = DeadLetterFilter(ids=_texts(body, "ids"))
 
     def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
-        letters = list[dict[str, Any]]()
-        run = redrive(selection=selection, most=MOST_RECEIVED, on_selected=lambda each: letters.append(_letter(each)))
+        dead_letters = list[dict[str, Any]]()
+        run = redrive(
+            selection=selection, most=MOST_RECEIVED, on_selected=lambda each: dead_letters.append(_dead_letter(each))
+        )
         done = run.look()
-        letters.sort(key=lambda each: str(each["sent"]), reverse=True)
+        dead_letters.sort(key=lambda each: str(each["sent"]), reverse=True)
         counts = {"received": done.received, "total": done.there, "hidden": done.hidden}
-        return {**counts, "groups": error_groups_json(done.kinds), "letters": letters}
+        return {**counts, "groups": error_groups_json(done.kinds), "dead_letters": dead_letters}
 
     return work
 
@@ -226,19 +228,19 @@ def _counts(done: RedriveResult, selection: DeadLetterFilter) -> dict[str, Any]:
     return {**counts, "groups": error_groups_json(done.kinds), "failed": reasons_json(done.failed)}
 
 
-def _letter(received: QueueMessage) -> dict[str, Any]:
+def _dead_letter(received: QueueMessage) -> dict[str, Any]:
     """Return a dead letter: its message and job, why it failed and where, when it died, and its payload.
 
     SQS does not say when it moved a message itself, which then has no reason: `died` is None.
     """
     message, (error, kind) = received.message, group_of(received.message)
-    letter = dead_letter_json(received) | {"message": received.message_id, "error": error, "kind": kind or None}
-    letter["died"] = letter["sent"] if REASON in message.attributes else None
+    dead_letter = dead_letter_json(received) | {"message": received.message_id, "error": error, "kind": kind or None}
+    dead_letter["died"] = dead_letter["sent"] if REASON in message.attributes else None
     if (place := own_pointer(message)) is not None:
         bytes = number(message.attributes.get(OFFLOADED_BYTES))
-        return letter | {"payload_at": {"bucket": place.bucket, "key": place.key, "bytes": bytes}}
+        return dead_letter | {"payload_at": {"bucket": place.bucket, "key": place.key, "bytes": bytes}}
     cut = {"cut": True} if len(message.body) > _MOST_CHARACTERS else {}
-    return letter | {"payload_text": message.body[:_MOST_CHARACTERS], **cut}
+    return dead_letter | {"payload_text": message.body[:_MOST_CHARACTERS], **cut}
 
 
 def _limit(body: Body) -> int | None:

@@ -70,7 +70,7 @@ const columns = ({ groups }, choose, kinds) => [
   { name: "last", label: "Last", cell: ({ newest }) => html`<${Instant} at=${newest} />` },
 ];
 
-const lettersPath = (run, start, groups = []) => `/console/runs/${run}/letters?${new URLSearchParams(
+const lettersPath = (run, start, groups = []) => `/console/runs/${run}/dead-letters?${new URLSearchParams(
   [["from", start], ...groups.map((group) => ["group", group])])}`;
 
 /** A page of the dead letters that a look read, where single ones can be chosen. */
@@ -78,9 +78,9 @@ function Letters({ data, chosen: { messages, only, start }, choose }) {
   const path = lettersPath(data.run, start, only.map((group) => data.groups.indexOf(group)));
   const polled = usePolled(() => get(path), 0, path);
   const pick = (messages) => choose({ messages, groups: [] });
-  return html`<h2>One by one</h2><${Loaded} polled=${polled} what="dead letters">${({ letters, count }) => html`
-    <div class="row"><span role="status">${number(start + 1)} to ${number(start + letters.length)} of
-        ${plural(count, "dead letter")} read${only.length > 0 && `, ${groupWords(only)}`}, the last sent first.</span>
+  return html`<h2>One by one</h2><${Loaded} polled=${polled} what="dead letters">${({ dead_letters: letters, count }) => html`
+    <div class="row"><span role="status">${number(start + 1)} to ${number(start + letters.length)}
+        ${" "}of ${plural(count, "dead letter")} read${only.length > 0 && `, ${groupWords(only)}`}, the last sent first.</span>
       <${Button} onClick=${() => choose({ start: start - PAGE })} why=${start === 0 && "This is the first page"}>Previous<//>
       <${Button} onClick=${() => choose({ start: start + PAGE })}
         why=${start + PAGE >= count && "This is the last page"}>Next<//>
@@ -132,7 +132,7 @@ export function DeadLetterOf({ job: { id, queue, state }, refresh }) {
   const retry = (letters) => open(Redrive, { queue, messages: letters.map(({ message }) => message) });
   const read = (then) => look.start(async (report) => {
     const result = await run(queue, "look", { ids: [id] }, report);
-    const { letters } = await get(lettersPath(result.run, 0));
+    const { dead_letters: letters } = await get(lettersPath(result.run, 0));
     if (letters.length) then?.(letters);
     return { ...result, letters };
   });

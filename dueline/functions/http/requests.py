@@ -42,7 +42,7 @@ MOST_SHOWN_ERRORS = 3
 MOST_FIELDS = 1000
 # The states of jobs that can be listed; ATTEMPTED is any of those that workers record.
 ATTEMPTED = "attempted"
-LISTED_STATES = (State.SCHEDULED.value, ATTEMPTED, *(state.value for state in OF_WORKERS))
+STATES_TO_LIST = (State.SCHEDULED.value, ATTEMPTED, *(state.value for state in OF_WORKERS))
 STRICT = ConfigDict(extra="forbid", strict=True)
 _LOST_PLUS = re.compile(r"T\S+ [0-9]{2}:?[0-9]{2}$")
 _NAMES = re.compile(r'"([^"\\]+)"\s*:')
@@ -71,9 +71,9 @@ def _exists_rule(rule: Any) -> str:
     return str(rule)
 
 
-def _listed_state(state: Any) -> str:
-    if state not in LISTED_STATES:
-        raise ValueError(f"must be one of {', '.join(LISTED_STATES)}")
+def _state_to_list(state: Any) -> str:
+    if state not in STATES_TO_LIST:
+        raise ValueError(f"must be one of {', '.join(STATES_TO_LIST)}")
     return str(state)
 
 
@@ -107,7 +107,7 @@ Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_KEY_CH
 Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
 Kind = Annotated[str, Field(json_schema_extra={"pattern": f"^{KIND}$"})]
 ExistsRule = Annotated[str, BeforeValidator(_exists_rule), Field(json_schema_extra={"enum": [*IfExists]})]
-ListedState = Annotated[str, BeforeValidator(_listed_state), Field(json_schema_extra={"enum": [*LISTED_STATES]})]
+StateToList = Annotated[str, BeforeValidator(_state_to_list), Field(json_schema_extra={"enum": [*STATES_TO_LIST]})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(_integral)]
 _SPAN = Annotated[str, Field(json_schema_extra={"pattern": instant.SPAN_PATTERN})]
@@ -236,7 +236,7 @@ class JobsQuery(BaseModel):
 
     kind: Kind | None = Field(default=None, examples=["welcome"])
     """Only the jobs of this kind. Without it: all."""
-    state: ListedState = Field(default=State.SCHEDULED.value, examples=["failed"])
+    state: StateToList = Field(default=State.SCHEDULED.value, examples=["failed"])
     """`scheduled`: in due order. Of a queue that tracks its jobs: those that workers received, the last due first,
     `attempted` for all. `dispatched`: between two attempts; `running`: also where the worker has died since."""
 

@@ -29,15 +29,15 @@ def a_group(error, kind=None):
 KEY_ERROR, TYPE_ERROR = a_group("KeyError"), a_group("TypeError")
 
 
-def letters(console, run, query=""):
+def dead_letters(console, run, query=""):
     """Return a page of the dead letters that a look read, and how many there are."""
-    status, page = console.get(f"/console/runs/{run['run']}/letters?{query}")
+    status, page = console.get(f"/console/runs/{run['run']}/dead-letters?{query}")
     assert status == 200
-    return page["letters"], page["count"]
+    return page["dead_letters"], page["count"]
 
 
 def payloads(console, run, query=""):
-    return [each["payload_text"] for each in letters(console, run, query)[0]]
+    return [each["payload_text"] for each in dead_letters(console, run, query)[0]]
 
 
 def test_look_counts_errors():
@@ -51,14 +51,14 @@ def test_look_counts_errors():
 def test_pages_of_a_look_show_each_dead_letter_once():
     console = MemoryConsole(*numbered(30), *numbered(15, error="TypeError"))
     run = console.run("look", {})
-    pages = [letters(console, run, f"from={start}") for start in (0, 20, 40, 60)]
+    pages = [dead_letters(console, run, f"from={start}") for start in (0, 20, 40, 60)]
     assert [(len(page), count) for page, count in pages] == [(20, 45), (20, 45), (5, 45), (0, 45)]
     assert len({each["message"] for page, _ in pages for each in page}) == 45
-    (group, *_), _ = letters(console, run, "group=1")
-    assert (group["error"], letters(console, run, "group=1")[1], letters(console, run, "group=0")[1]) == (
+    (group, *_), _ = dead_letters(console, run, "group=1")
+    assert (group["error"], dead_letters(console, run, "group=1")[1], dead_letters(console, run, "group=0")[1]) == (
         ("TypeError", 15, 30)
     )
-    assert letters(console, run, "group=0&group=1&from=x")[1] == 45
+    assert dead_letters(console, run, "group=0&group=1&from=x")[1] == 45
 
 
 def test_look_finds_the_dead_letters_of_a_job():
@@ -78,7 +78,7 @@ def test_dead_letter_has_its_reason_job_and_payload():
             Pointer(bucket="b", key="7/emails/k").text, **Message.of(job).attributes, **{OFFLOADED_BYTES: "50"}
         ),
     )
-    by_reason = {each["reason"]: each for each in letters(console, console.run("look", {}))[0]}
+    by_reason = {each["reason"]: each for each in dead_letters(console, console.run("look", {}))[0]}
     own, other = by_reason[f"why {'x' * 30_000}"], by_reason[None]
     assert own == {
         "id": str(job.id),
@@ -104,7 +104,7 @@ def test_dead_letter_has_its_reason_job_and_payload():
 @pytest.mark.parametrize(("action", "counted"), [("redrive", "moved"), ("delete", "deleted")])
 def test_chosen_dead_letters_alone_are_changed(action, counted):
     console = MemoryConsole(*numbered(30))
-    chosen = letters(console, console.run("look", {}))[0][3:6]
+    chosen = dead_letters(console, console.run("look", {}))[0][3:6]
     messages = [each["message"] for each in chosen]
     more = {"apply": True} if action == "redrive" else {"confirm": "emails"}
     result = console.run(action, {"messages": [*messages, "gone"], **more})["result"]
@@ -115,8 +115,8 @@ def test_chosen_dead_letters_alone_are_changed(action, counted):
 
 def test_dead_letter_of_a_level_that_is_gone_stays_or_is_deleted():
     console = MemoryConsole(a_dead_letter(**{PRIORITY: "3"}))
-    [letter], _ = letters(console, console.run("look", {}))
-    chosen = {"messages": [letter["message"]]}
+    [dead_letter], _ = dead_letters(console, console.run("look", {}))
+    chosen = {"messages": [dead_letter["message"]]}
     result = console.run("redrive", chosen | {"apply": True})["result"]
     assert (result["moved"], result["stay"]) == (0, [{"reason": "the queue has no level 3: it has 1", "count": 1}])
     assert console.run("delete", chosen | {"confirm": "emails"})["result"]["deleted"] == 1
@@ -258,8 +258,8 @@ def test_failed_run_shows_no_secrets():
 def test_dead_letters_of_old_looks_are_forgotten():
     console = MemoryConsole(*numbered(3))
     first, *_, last = [console.run("look", {}) for _ in range(4)]
-    assert letters(console, last)[1] == 3
-    assert console.get(f"/console/runs/{first['run']}/letters")[0] == 404
+    assert dead_letters(console, last)[1] == 3
+    assert console.get(f"/console/runs/{first['run']}/dead-letters")[0] == 404
 
 
 def test_old_runs_are_forgotten():
