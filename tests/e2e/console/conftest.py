@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from dueline import Client, Discard, Job, ReceivedJob, State, Worker
+from dueline import Client, Job, ReceivedJob, Retries, State, Worker
 from dueline.config.names import Names
 from local.emulator import Emulator
 from local.endpoints import Endpoints
@@ -80,9 +80,9 @@ def dead_job(client: Client) -> Job:
     """A job of a queue that tracks, which its worker has given up."""
     worker = Worker("console")
 
-    @worker.job("reminders")
+    @worker.job("reminders", retry=Retries(attempts=1))
     def give_up(_: ReceivedJob) -> None:
-        raise Discard("no such mailbox")
+        raise LookupError("no such mailbox")
 
     job = client.schedule("reminders", {"to": "nobody"})
     with working(worker):

@@ -73,7 +73,7 @@ def shown(
         "jobs": view("/queues/invoices/jobs", "acme"),
         "many cancelled": dialog(re.compile("^Cancel all that match"), "fetched"),
         "a job": view(f"/queues/invoices/jobs/{job.id}", "Timeline"),
-        "recorded jobs": view("/queues/reminders/jobs?state=failed", "Discard"),
+        "recorded jobs": view("/queues/reminders/jobs?state=failed", "LookupError"),
         "a dead job": dead,
         "a retry": dialog("Retry …", "At least once"),
         "dead letters": look,

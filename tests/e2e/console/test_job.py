@@ -86,7 +86,7 @@ def test_cancel_follows_a_move_meanwhile(page: Page, client: Client, job: Job) -
 
 def test_dead_job_is_retried_from_its_page(page: Page, client: Client, dead_job: Job) -> None:
     open_job(page, dead_job)
-    page.says("attempt 1", "Discard", "Its attempts are used up.", "It has why the job died.")
+    page.says("attempt 1", "LookupError", "Its attempts are used up.", "It has why the job died.")
     page.click("button", "Find it")
     page.says("no such mailbox", "Attempts\n1", '"to": "nobody"', "in give_up")
     page.click("button", "Retry …")
