@@ -171,7 +171,7 @@ def _recorded(
 ) -> tuple[list[Row], str]:
     """Return rows of outcomes over all partitions, the last first, and the sort key that they reach: "" for the end."""
     partitions = queue.all_partitions()
-    most = _FILTERED_ROWS if is_filtered else 2 * -(-span.limit // len(partitions)) + 2
+    most = _FILTERED_ROWS if is_filtered else _share(span.limit, partitions)
     start, end = (instant.text(instant.round_up(at)) for at in (span.start, span.end))
     until = span.after or end
     pages = list(spread(lambda each: table.outcomes(each, after=start, until=until, limit=most), partitions))
@@ -189,7 +189,7 @@ def _tracked(row: Row) -> tuple[JobId, Outcome]:
 
 
 def _with_routes(tracked: Sequence[tuple[JobId, Outcome]], *, table: Table, spread: ParallelMap) -> list[JobStatus]:
-    """Return jobs with their routes and statuses: by the table's, a job has a row there, if it was parked of that."""
+    """Return jobs with their routes and statuses. By the table's route, a job has its row there, or was parked."""
     keys = {key for id, _ in tracked for key in (rows.job_key(id), rows.parked_key(id))}
     reading = read_all(keys, table=table, spread=spread)
     if reading.unread:
@@ -216,8 +216,7 @@ def scan(span: Span, *, snapshot: Snapshot, spread: ParallelMap = map) -> Scanne
     """Return the first scheduled jobs of a span, up to its limit, as far as a bounded number of reads finds."""
     slices = _slices(span, snapshot)
     until = instant.text(instant.round_up(span.end))
-    # One job and one row more than the share: they show whether there is more.
-    share = min(span.limit, 2 * -(-span.limit // len(slices))) + 2
+    share = _share(span.limit, slices)
     for round in range(_ROUNDS):
         behind = _behind(slices, span.limit, until)
         if not behind:
@@ -230,6 +229,11 @@ def scan(span: Span, *, snapshot: Snapshot, spread: ParallelMap = map) -> Scanne
     unreadable = (row for slice in slices for row in slice.unreadable if _sort_key(row) <= reached)
     after = reached if reached < until else None
     return Scanned(rows=tuple(existing[: span.limit]), after=after, unreadable=tuple(unreadable))
+
+
+def _share(limit: int, slices: Sequence[object]) -> int:
+    """Return how many rows to read of each slice: one job and one row more than its share show if there is more."""
+    return min(limit, 2 * -(-limit // len(slices))) + 2
 
 
 def place_text(after: str) -> str:
