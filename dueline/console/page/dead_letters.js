@@ -91,6 +91,7 @@ function Letters({ data, chosen: { messages, only, start }, choose }) {
       <input type="checkbox" aria-label=${`Choose dead letter ${shortOf(letter)}`}
         checked=${messages.includes(letter.message)} onChange=${() => pick(toggle(messages, letter.message))} />
       <details class="panel"><summary><code>${letter.error}</code>${letter.kind && ` of ${letter.kind}`}
+        ${letter.reason && ` ${letter.reason.slice(0, 100)}`}
         <span class="muted"> ${shortOf(letter)}, <${Instant} at=${letter.sent} near /></span></summary>
         <${Letter} letter=${letter} /></details></li>`)}</ul>`}<//>`;
 }

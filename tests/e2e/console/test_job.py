@@ -113,9 +113,8 @@ def test_markup_in_a_payload_is_shown_as_text(page: Page, client: Client, add_de
     page.open("/queues/webhooks/dead-letters")
     page.click("button", "Inspect")
     page.see("heading", "One by one")
-    if EVIL not in page.text:
-        page.click("DisclosureTriangle", re.compile("^<script>"))
-    page.says(EVIL)
+    page.click("DisclosureTriangle", re.compile("^<script>"))
+    page.says(f"{EVIL}\n\nJob\n")
     page.open("/queues/webhooks/jobs?tenant=%3Cscript%3Ewindow.evil%20%3D%201%3C%2Fscript%3E")
     page.says("None of them matches.")
     assert page.driver.execute_script("return [window.evil, document.images.length]") == [None, 0]
