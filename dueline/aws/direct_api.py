@@ -171,6 +171,24 @@ class DirectApi:
             page = listing.list_jobs(span, queue=settings, table=table, now=now, spread=spread)
         return [ScheduledJob.of_job(job) for job in page.jobs], page.after or ""
 
+    def tracked_page(
+        self,
+        queue: str,
+        *,
+        state: State | None,
+        start: datetime | None,
+        end: datetime | None,
+        kind: str | None,
+        after: str,
+    ) -> tuple[Sequence[Job], str]:
+        first, end = start or instant.EPOCH, end or listing.FAR_END
+        span = listing.Span(start=first, end=end, after=after, limit=listing.MOST_JOBS, kind=kind)
+        with map_caller_errors(f"listing jobs of queue {queue}"):
+            settings, table, spread = self._published.queue(queue), self._deployed.table, self._deployed.spread
+            now = self._deployed.clock.now()
+            page = listing.list_tracked(span, state=state, queue=settings, table=table, now=now, spread=spread)
+        return [Job.of_status(*each) for each in page.jobs], page.before or ""
+
     def queues(self) -> Sequence[QueueSettings]:
         with map_caller_errors("reading the queues"):
             return self._published.queues()

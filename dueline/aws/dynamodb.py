@@ -101,6 +101,10 @@ class DynamoTable:
     ) -> Page:
         return self._query(self._name, str(partition), after, until, consistent=consistent, limit=limit)
 
+    def outcomes(self, partition: Partition, *, after: str, until: str, limit: int) -> Page:
+        pk = rows.outcomes_of(partition)
+        return self._query(self._name, pk, after, until, consistent=False, limit=limit, last_first=True)
+
     def last(self, partition: Partition) -> Row | None:
         with map_botocore_errors(f"reading the end of partition {partition}"):
             answer = self._client.query(
@@ -213,7 +217,17 @@ class DynamoTable:
                 return int(row["until"])
         raise Throttled(f"row {key} was changed by others at each of {RESERVE_ATTEMPTS} tries: try again")
 
-    def _query(self, table: str, pk: str, after: str, until: str, *, consistent: bool, limit: int | None) -> Page:
+    def _query(
+        self,
+        table: str,
+        pk: str,
+        after: str,
+        until: str,
+        *,
+        consistent: bool,
+        limit: int | None,
+        last_first: bool = False,
+    ) -> Page:
         if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
             return Page(rows=[], more=False)
         # BETWEEN includes both ends: the least key above `after` has one NUL more, if that may be a key.
@@ -226,6 +240,7 @@ class DynamoTable:
                 KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
                 ExpressionAttributeValues=bounds,
                 ConsistentRead=consistent,
+                ScanIndexForward=not last_first,
                 **_limited(self._page_rows, limit),
                 **start,
             )

@@ -134,6 +134,18 @@ class Api(Protocol):
         That is "" after the last.
         """
 
+    def tracked_page(
+        self,
+        queue: str,
+        *,
+        state: State | None,
+        start: datetime | None,
+        end: datetime | None,
+        kind: str | None,
+        after: str,
+    ) -> tuple[Sequence[Job], str]:
+        """Return a page of the jobs that workers recorded, the last due first, and the `after` of the next page."""
+
     def queues(self) -> Sequence[QueueSettings]:
         """Return the settings of all queues."""
 

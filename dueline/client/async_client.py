@@ -194,3 +194,16 @@ class AsyncClient:
         """Yield the scheduled jobs, as Client.jobs does."""
         async for job in in_portions(self.client.jobs(queue, start=start, end=end, kind=kind)):
             yield job
+
+    async def tracked_jobs(
+        self,
+        queue: str,
+        *,
+        state: State | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        kind: str | None = None,
+    ) -> AsyncIterator[Job]:
+        """Yield the jobs that workers received, as Client.tracked_jobs does."""
+        async for job in in_portions(self.client.tracked_jobs(queue, state=state, start=start, end=end, kind=kind)):
+            yield job

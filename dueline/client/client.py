@@ -25,6 +25,7 @@ from dueline.core.ports import Clock
 from dueline.core.queue_settings import QueueSettings, Rate, rate_of
 from dueline.core.request import Default
 from dueline.core.retry import CALL_ITEMS, LANES, BatchSize, Calls, Patience, attempt, in_lanes
+from dueline.core.status import OF_WORKERS
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
 
@@ -204,6 +205,28 @@ class Client:
         first, last = checked_bound(start, name="start"), checked_bound(end, name="end")
         check_kind(kind)
         page = partial(self._api.page, queue_name(queue), start=first, end=last, kind=kind)
+        return paginate(lambda after: self._calls.run(partial(page, after=after)))
+
+    def tracked_jobs(
+        self,
+        queue: str,
+        *,
+        state: State | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        kind: str | None = None,
+    ) -> Iterator[Job]:
+        """Yield the jobs that workers of a queue with `track: true` have received, the last due first.
+
+        All, or those in one of the states that they record: RUNNING (also where the worker has died since), DISPATCHED
+        (between two attempts), SUCCEEDED, FAILED or SKIPPED. Pages, times and errors are as of `jobs`; a queue that
+        does not track its jobs raises InvalidJob.
+        """
+        if state is not None and state not in OF_WORKERS:
+            raise InvalidJob(f"state is {state}: it must be one of {', '.join(OF_WORKERS)}")
+        first, last = checked_bound(start, name="start"), checked_bound(end, name="end")
+        check_kind(kind)
+        page = partial(self._api.tracked_page, queue_name(queue), state=state, start=first, end=last, kind=kind)
         return paginate(lambda after: self._calls.run(partial(page, after=after)))
 
     def reschedule(

@@ -22,6 +22,7 @@ from dueline.client.models import (
     overview_of,
     page_of,
     queues_of,
+    tracked_page_of,
     upload_of,
 )
 from dueline.core import instant
@@ -235,10 +236,25 @@ class HttpApi:
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
     ) -> tuple[Sequence[ScheduledJob], str]:
+        return page_of(self._list(queue, start, end, kind=kind, next=after))
+
+    def tracked_page(
+        self,
+        queue: str,
+        *,
+        state: State | None,
+        start: datetime | None,
+        end: datetime | None,
+        kind: str | None,
+        after: str,
+    ) -> tuple[Sequence[Job], str]:
+        return tracked_page_of(self._list(queue, start, end, state=state or "attempted", kind=kind, next=after))
+
+    def _list(self, queue: str, start: datetime | None, end: datetime | None, **more: str | None) -> dict[str, Any]:
         times = {"from": start, "to": end}
         query = {name: instant.text(instant.round_up(at)) for name, at in times.items() if at is not None}
-        query |= {"limit": str(MOST_JOBS)} | ({"next": after} if after else {}) | ({"kind": kind} if kind else {})
-        return page_of(self._request("GET", f"{_jobs_path(queue)}?{urlencode(query)}"))
+        query |= {"limit": str(MOST_JOBS), **{name: value for name, value in more.items() if value}}
+        return self._request("GET", f"{_jobs_path(queue)}?{urlencode(query)}")
 
     def queues(self) -> Sequence[QueueSettings]:
         return queues_of(self._request("GET", "/queues"))

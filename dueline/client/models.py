@@ -325,6 +325,13 @@ def page_of(response: Mapping[str, Any]) -> tuple[list[ScheduledJob], str]:
     return [ScheduledJob.of(job) for job in response["jobs"]], response["next"] or ""
 
 
+@reader("jobs")
+def tracked_page_of(response: Mapping[str, Any]) -> tuple[list[Job], str]:
+    """Return the jobs of a page of those that workers recorded, as `page_of` returns scheduled ones."""
+    warn_of_unreadable(response)
+    return [Job.of(job) for job in response["jobs"]], response["next"] or ""
+
+
 def _in_id(id: JobId) -> dict[str, Any]:
     return {"id": str(id), "queue": id.queue, "route": id.route, "due": id.due}
 

@@ -16,15 +16,18 @@ from starlette.routing import Route
 from dueline.console.backend import Backend
 from dueline.console.queue_views import read_route
 from dueline.console.routing import Refused, make_route, parse_object, refuse_if_read_only, to_problem
+from dueline.core.message import OFFLOADED_BYTES, REASON
 from dueline.core.ports import QueueMessage
 from dueline.core.retry import Calls, Patience
 from dueline.core.text import shown
 from dueline.errors import InvalidJob
 from dueline.operations.dead_letters import (
-    SAMPLE_CHARACTERS,
     DeadLetterFilter,
     dead_letter_json,
     error_groups_json,
+    group_of,
+    number,
+    own_pointer,
     reasons_json,
     to_its_queue,
 )
@@ -33,6 +36,10 @@ from dueline.operations.redrive import Redrive, RedriveResult
 # Receiving more dead letters would take minutes, in which they are hidden from everyone else.
 MOST_RECEIVED = 10_000
 _MOST_KEPT_RUNS = 50
+# Of the latest looks alone: 10,000 dead letters, with payloads and stack traces, may have 100 MB.
+_MOST_KEPT_LOOKS = 3
+_MOST_CHARACTERS = 20_000
+_PAGE = 20
 # As long as it takes to make a few thousand messages visible again.
 _CLOSING_SECONDS = 20.0
 
@@ -44,7 +51,10 @@ Work = Callable[[Callable[..., Redrive]], dict[str, Any]]
 
 @dataclass(kw_only=True)
 class BackgroundRun:
-    """A run over the dead letters of a queue, and how far it is: `done` of so many messages, None at first."""
+    """A run over the dead letters of a queue, and how far it is: `done` of so many messages, None at first.
+
+    A look keeps the dead letters that it read, the last sent first: so each is on one page of them.
+    """
 
     id: str
     queue: str
@@ -53,6 +63,7 @@ class BackgroundRun:
     of: int | None = None
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
+    dead_letters: list[dict[str, Any]] = field(default_factory=list, repr=False)
     thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -76,7 +87,8 @@ class BackgroundRuns:
             if any(each.queue == queue for id, each in self._runs.items() if id not in ended):
                 detail = f"a run over the dead letters of queue {queue!r} is under way: wait for its end"
                 raise Refused(HTTPStatus.CONFLICT, detail, code="busy")
-            for id in ended[: 1 - _MOST_KEPT_RUNS]:
+            looks = [id for id in ended if self._runs[id].dead_letters]
+            for id in {*ended[: 1 - _MOST_KEPT_RUNS], *looks[: 1 - _MOST_KEPT_LOOKS]}:
                 del self._runs[id]
             # Where no thread can be started, there is no run, and the queue is free for the next one.
             run.thread.start()
@@ -104,7 +116,9 @@ class BackgroundRuns:
                 raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the console was ended", code="console_ended")
 
         try:
-            run.result = work(progress)
+            result = work(progress)
+            run.dead_letters = result.pop("dead_letters", [])
+            run.result = result
         except Exception as error:
             run.error = to_problem(error)
         # Last: a reader of the state goes on to the rest.
@@ -129,24 +143,48 @@ def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route
     yield start_route("redrive", _redrive, changes=False)
     yield start_route("delete", _delete, changes=True)
     yield read_route("/console/runs/{id}", lambda request: runs.find(request.path_params["id"]).as_json())
+    yield read_route("/console/runs/{id}/dead-letters", lambda request: _page(request, runs))
 
 
-def _redrive_of(backend: Backend, queue: str, progress: Progress, **filters: Any) -> Redrive:
+def _page(request: Request, runs: BackgroundRuns) -> dict[str, Any]:
+    """Return the dead letters of a look from a place on, all or those of some of its groups, and how many there are."""
+    run, params = runs.find(request.path_params["id"]), request.query_params
+    groups = (run.result or {}).get("groups", [])
+    chosen = {
+        (groups[at]["error"], groups[at]["kind"]) for at in map(number, params.getlist("group")) if at < len(groups)
+    }
+    dead_letters = [each for each in run.dead_letters if not chosen or (each["error"], each["kind"]) in chosen]
+    start = number(params.get("from"))
+    return {"dead_letters": dead_letters[start : start + _PAGE], "count": len(dead_letters)}
+
+
+def _redrive_of(
+    backend: Backend, queue: str, progress: Progress, *, puts_back: bool = False, **filters: Any
+) -> Redrive:
     queues = backend.dead_letters(queue)
-    rule = partial(to_its_queue, levels=len(queues.queues))
+    if puts_back:  # of what is only listed or deleted, nothing has to fit the queue
+        filters["rule"] = partial(to_its_queue, levels=len(queues.queues))
     calls = Calls(patience=Patience(), clock=backend.clock, jitter=random.random)
-    return Redrive(queues, rule=rule, calls=calls, spread=backend.parallel_map, on_progress=progress, **filters)
+    return Redrive(queues, calls=calls, spread=backend.parallel_map, on_progress=progress, **filters)
 
 
 def _look(_: Request, body: Body) -> Work:
-    """Count dead letters by their error and kind, with samples. After it all are as before, and visible to others."""
-    _check_fields(body)
+    """Read dead letters, all or those of some jobs, and count them by their error and kind.
+
+    After it all are as before, and visible to others.
+    """
+    _check_fields(body, "ids")
+    selection = DeadLetterFilter(ids=_texts(body, "ids"))
 
     def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
-        done = redrive(most=MOST_RECEIVED).look()
-        pairs = zip(error_groups_json(done.kinds), done.kinds, strict=True)
-        groups = [group | {"samples": list(map(_sample, each.samples))} for group, each in pairs]
-        return {"received": done.received, "total": done.there, "hidden": done.hidden, "groups": groups}
+        dead_letters = list[dict[str, Any]]()
+        run = redrive(
+            selection=selection, most=MOST_RECEIVED, on_selected=lambda each: dead_letters.append(_dead_letter(each))
+        )
+        done = run.look()
+        dead_letters.sort(key=lambda each: str(each["sent"]), reverse=True)
+        counts = {"received": done.received, "total": done.there, "hidden": done.hidden}
+        return {**counts, "groups": error_groups_json(done.kinds), "dead_letters": dead_letters}
 
     return work
 
@@ -155,43 +193,54 @@ def _redrive(request: Request, body: Body) -> Work:
     """Put dead letters back, or with `apply` false, which a read-only console allows, count those that would be."""
     if body.get("apply") is not False:
         refuse_if_read_only(request)
-    _check_fields(body, "groups", "limit", "apply")
-    selection, limit, apply = DeadLetterFilter(groups=_groups(body)), _limit(body), body.get("apply", False)
+    _check_fields(body, "groups", "messages", "limit", "apply")
+    selection, limit, apply = _selection(body), _limit(body), body.get("apply", False)
     if not isinstance(apply, bool):
         raise InvalidJob(f"apply is {shown(apply)}: it must be true or false")
 
     def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
-        run = redrive(selection=selection, limit=limit)
+        run = redrive(selection=selection, limit=limit or len(selection.messages) or None, puts_back=True)
         done = run.apply() if apply else run.look()
-        return _counts(done) | {"applied": apply, "moved": done.moved, "stay": reasons_json(done.stay)}
+        return _counts(done, selection) | {"applied": apply, "moved": done.moved, "stay": reasons_json(done.stay)}
 
     return work
 
 
 def _delete(request: Request, body: Body) -> Work:
     """Delete dead letters for good, once `confirm` is the queue's name: of no more than a look receives."""
-    _check_fields(body, "confirm", "groups")
+    _check_fields(body, "confirm", "groups", "messages")
     if body.get("confirm") != (queue := request.path_params["queue"]):
         raise InvalidJob(f"confirm is {shown(body.get('confirm'))}: it must be the queue's name, {queue!r}")
-    selection = DeadLetterFilter(groups=_groups(body))
+    selection = _selection(body)
 
     def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
-        done = redrive(selection=selection, most=MOST_RECEIVED).delete()
-        return _counts(done) | {"deleted": done.moved}
+        limit = len(selection.messages) or None
+        done = redrive(selection=selection, limit=limit, most=MOST_RECEIVED).delete()
+        return _counts(done, selection) | {"deleted": done.moved}
 
     return work
 
 
-def _counts(done: RedriveResult) -> dict[str, Any]:
+def _counts(done: RedriveResult, selection: DeadLetterFilter) -> dict[str, Any]:
     counts = {"received": done.received, "wanted": done.selected, "hidden": done.hidden}
+    # With a limit, more of them may be there.
+    counts["missing"] = max(0, len(selection.messages) - done.selected)
     return {**counts, "groups": error_groups_json(done.kinds), "failed": reasons_json(done.failed)}
 
 
-def _sample(received: QueueMessage) -> dict[str, Any]:
-    """Return a dead letter's job, why it failed and where, and the beginning of its payload."""
-    body = received.message.body
-    payload = {"payload": body[:SAMPLE_CHARACTERS], "cut": len(body) > SAMPLE_CHARACTERS}
-    return dead_letter_json(received) | payload
+def _dead_letter(received: QueueMessage) -> dict[str, Any]:
+    """Return a dead letter: its message and job, why it failed and where, when it died, and its payload.
+
+    SQS does not say when it moved a message itself, which then has no reason: `died` is None.
+    """
+    message, (error, kind) = received.message, group_of(received.message)
+    dead_letter = dead_letter_json(received) | {"message": received.message_id, "error": error, "kind": kind or None}
+    dead_letter["died"] = dead_letter["sent"] if REASON in message.attributes else None
+    if (place := own_pointer(message)) is not None:
+        bytes = number(message.attributes.get(OFFLOADED_BYTES))
+        return dead_letter | {"payload_at": {"bucket": place.bucket, "key": place.key, "bytes": bytes}}
+    cut = {"cut": True} if len(message.body) > _MOST_CHARACTERS else {}
+    return dead_letter | {"payload_text": message.body[:_MOST_CHARACTERS], **cut}
 
 
 def _limit(body: Body) -> int | None:
@@ -200,6 +249,19 @@ def _limit(body: Body) -> int | None:
     if value is not None and (type(value) is not int or value < 1):
         raise InvalidJob(f"limit is {shown(value)}: it must be a whole number from 1, or null")
     return value
+
+
+def _selection(body: Body) -> DeadLetterFilter:
+    """Return which dead letters a body chooses, by groups, by messages, or all of them."""
+    return DeadLetterFilter(groups=_groups(body), messages=_texts(body, "messages"))
+
+
+def _texts(body: Body, name: str) -> frozenset[str]:
+    """Return the ids in a field of a body; none are all."""
+    value = body.get(name, [])
+    if not isinstance(value, list) or len(value) > MOST_RECEIVED or not all(isinstance(id, str) and id for id in value):
+        raise InvalidJob(f"{name} is {shown(value)}: it must be a list of up to {MOST_RECEIVED} ids, or empty for all")
+    return frozenset(value)
 
 
 def _groups(body: Body) -> frozenset[tuple[str, str]]:

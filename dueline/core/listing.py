@@ -2,31 +2,34 @@
 
 Each partition is read from where the page begins, a few rows more than its share of the page, all of them at once;
 one whose rows do not reach as far as the page does is read on. So a page costs what it holds, however many jobs wait
-later, on other queues, or are handed over already.
+later, on other queues, or are handed over already. Of a queue that tracks its jobs, those that workers recorded are
+listed too, the last due first.
 """
 
 import base64
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, Partition, State, check_kind
+from dueline.core.job import Job, JobId, Partition, Route, State, check_kind
 from dueline.core.partitions import states_of
-from dueline.core.ports import ParallelMap, Table
+from dueline.core.ports import ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import Key, Row
-from dueline.core.status import state_of
-from dueline.errors import InvalidJob, Unavailable
+from dueline.core.status import JobStatus, Outcome, Status, origin_of, read_outcome, state_of
+from dueline.errors import InvalidJob, JobNotFound, Unavailable
 
 MOST_JOBS = 100
 # However JSON is escaped on its way, these and the ids beside them stay under the 6 MB that Lambda may answer.
 MOST_BYTES = 1024 * 1024
 FAR_END = datetime(9999, 1, 1, tzinfo=UTC)
+# Of rows of some 200 bytes, of which a filter may pick none.
+_FILTERED_ROWS = 500
 # Each reads four times as many rows as the one before, up to a page of 1 MB: at most 8 MB a partition.
 _ROUNDS = 8
 _PLACE_CHARACTERS = 200
@@ -56,6 +59,15 @@ class JobPage:
 
     jobs: tuple[Job, ...]
     after: str | None
+    unreadable: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrackedPage:
+    """Jobs as workers recorded them, the last due first; `before` is the sort key before which the next page begins."""
+
+    jobs: tuple[JobStatus, ...]
+    before: str | None
     unreadable: int = 0
 
 
@@ -101,15 +113,95 @@ def list_jobs(span: Span, *, queue: QueueSettings, table: Table, now: datetime, 
     and logged.
     Raises InvalidJob when `limit` is not from 1 to 100 or `kind` cannot be one, Throttled or Unavailable.
     """
-    if not 1 <= span.limit <= MOST_JOBS:
-        raise InvalidJob(f"limit is {span.limit}: it must be from 1 to {MOST_JOBS}")
-    check_kind(span.kind)
+    _check(span)
     states = read_states(queue, table=table, spread=spread)
     scanned = scan(span, snapshot=Snapshot(queue=queue, table=table, states=states, now=now), spread=spread)
     jobs = _fitting(scanned.rows)
     after = scanned.after if len(jobs) == len(scanned.rows) else rows.job_key(jobs[-1].id)[1]
     unreadable = [row for row in scanned.unreadable if after is None or _sort_key(row) <= after]
     return JobPage(jobs=tuple(jobs), after=after, unreadable=rows.log_unreadable(unreadable))
+
+
+def _check(span: Span) -> None:
+    if not 1 <= span.limit <= MOST_JOBS:
+        raise InvalidJob(f"limit is {span.limit}: it must be from 1 to {MOST_JOBS}")
+    check_kind(span.kind)
+
+
+def list_tracked(
+    span: Span,
+    *,
+    state: State | None = None,
+    queue: QueueSettings,
+    table: Table,
+    now: datetime,
+    spread: ParallelMap = map,
+) -> TrackedPage:
+    """List jobs of which workers recorded an attempt, all or those in one state, the last due first.
+
+    `after` of the span is the `before` of an earlier page. Each is as its last attempt left it: what no worker has
+    received is not among them, and a job whose worker died stays RUNNING. A page costs a request a partition and two
+    rows a job, however many there are. So with a filter it may hold fewer than there are, even none: the end is where
+    `before` is None. Partitions are as of `list_jobs`.
+    Raises InvalidJob as that does, and for a queue that does not track its jobs; Throttled or Unavailable.
+    """
+    _check(span)
+    if not queue.track:
+        raise InvalidJob(f"track of queue {queue.name} is false: it must be true for its workers to record jobs")
+    recorded, reached = _recorded(span, is_filtered=bool(state or span.kind), queue=queue, table=table, spread=spread)
+    jobs, unreadable, last = list[tuple[JobId, Outcome]](), list[Row](), ""
+    for row in recorded:
+        if len(jobs) == span.limit:
+            reached = last
+            break
+        last = _sort_key(row)
+        try:
+            id, outcome = _tracked(row)
+        except (ValueError, JobNotFound):
+            unreadable.append(row)
+            continue
+        if rows.is_live(row, now=now) and state in (None, outcome.state) and span.kind in (None, outcome.kind):
+            jobs.append((id, outcome))
+    statuses = _with_routes(jobs, table=table, spread=spread)
+    return TrackedPage(jobs=tuple(statuses), before=reached or None, unreadable=rows.log_unreadable(unreadable))
+
+
+def _recorded(
+    span: Span, *, is_filtered: bool, queue: QueueSettings, table: Table, spread: ParallelMap
+) -> tuple[list[Row], str]:
+    """Return rows of outcomes over all partitions, the last first, and the sort key that they reach: "" for the end."""
+    partitions = queue.all_partitions()
+    most = _FILTERED_ROWS if is_filtered else _share(span.limit, partitions)
+    start, end = (instant.text(instant.round_up(at)) for at in (span.start, span.end))
+    until = span.after or end
+    pages = list(spread(lambda each: table.outcomes(each, after=start, until=until, limit=most), partitions))
+    # Before the last row of a page that has more, others may have rows that come later on.
+    reached = max((_sort_key(page.rows[-1]) for page in pages if page.more), default="")
+    recorded = [row for page in pages for row in page.rows if reached <= _sort_key(row) < until]
+    return sorted(recorded, key=_sort_key, reverse=True), reached
+
+
+def _tracked(row: Row) -> tuple[JobId, Outcome]:
+    """Return the job in a row of an outcome, whose key has no route. Raises ValueError or JobNotFound."""
+    (queue, _, number), (due, uid) = (part.split("#") for part in rows.key(row))
+    id = JobId.parse(f"{queue}.{number}.{Route.TABLE}.{instant.epoch_ms(instant.parse(due))}.{uid}")
+    return id, read_outcome(row)
+
+
+def _with_routes(tracked: Sequence[tuple[JobId, Outcome]], *, table: Table, spread: ParallelMap) -> list[JobStatus]:
+    """Return jobs with their routes and statuses. By the table's route, a job has its row there, or was parked."""
+    keys = {key for id, _ in tracked for key in (rows.job_key(id), rows.parked_key(id))}
+    reading = read_all(keys, table=table, spread=spread)
+    if reading.unread:
+        raise Unavailable(f"{len(reading.unread)} rows of jobs could not be read: try again")
+    statuses = []
+    for id, outcome in tracked:
+        row = reading.rows.get(rows.job_key(id))
+        route = Route.TABLE if row or rows.parked_key(id) in reading.rows else Route.DIRECT
+        schedule, at = origin_of(row)
+        status = Status(state=outcome.state, outcome=outcome, schedule=schedule, scheduled_for=at)
+        statuses.append((replace(id, route=route), status))
+    return statuses
 
 
 def read_states(queue: QueueSettings, *, table: Table, spread: ParallelMap = map) -> Mapping[Key, Row]:
@@ -124,8 +216,7 @@ def scan(span: Span, *, snapshot: Snapshot, spread: ParallelMap = map) -> Scanne
     """Return the first scheduled jobs of a span, up to its limit, as far as a bounded number of reads finds."""
     slices = _slices(span, snapshot)
     until = instant.text(instant.round_up(span.end))
-    # One job and one row more than the share: they show whether there is more.
-    share = min(span.limit, 2 * -(-span.limit // len(slices))) + 2
+    share = _share(span.limit, slices)
     for round in range(_ROUNDS):
         behind = _behind(slices, span.limit, until)
         if not behind:
@@ -138,6 +229,11 @@ def scan(span: Span, *, snapshot: Snapshot, spread: ParallelMap = map) -> Scanne
     unreadable = (row for slice in slices for row in slice.unreadable if _sort_key(row) <= reached)
     after = reached if reached < until else None
     return Scanned(rows=tuple(existing[: span.limit]), after=after, unreadable=tuple(unreadable))
+
+
+def _share(limit: int, slices: Sequence[object]) -> int:
+    """Return how many rows to read of each slice: one job and one row more than its share show if there is more."""
+    return min(limit, 2 * -(-limit // len(slices))) + 2
 
 
 def place_text(after: str) -> str:

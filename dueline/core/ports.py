@@ -168,6 +168,9 @@ class Table(Protocol):
     ) -> Page:
         """Read rows with `after` < sort key <= `until` in order, as many as a request returns, `limit` at most."""
 
+    def outcomes(self, partition: Partition, *, after: str, until: str, limit: int) -> Page:
+        """Read rows of outcomes as `page` reads those of jobs, the last first, perhaps a second old."""
+
     def last(self, partition: Partition) -> Row | None:
         """Read the row with the highest sort key, consistently."""
 

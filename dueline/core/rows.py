@@ -92,7 +92,11 @@ def parked_key(id: JobId) -> Key:
 
 
 def outcome_key(id: JobId) -> Key:
-    return f"{id.queue}#outcome#{id.partition.number}", f"{instant.text(id.due)}#{id.uid}"
+    return outcomes_of(id.partition), f"{instant.text(id.due)}#{id.uid}"
+
+
+def outcomes_of(partition: Partition) -> str:
+    return f"{partition.queue}#outcome#{partition.number}"
 
 
 def idempotency_key(queue: str, key: str) -> Key:

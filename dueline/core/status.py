@@ -209,7 +209,7 @@ def _status(original: JobId, its_rows: _JobRows, *, queue: QueueSettings, now: d
         raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
     outcome = _outcome_of(id, existing, now=now)
     state = outcome.state if outcome else state_of(id, existing, queue=queue, now=now)
-    schedule, planned_for = _origin_of(existing.get(rows.job_key(id)))
+    schedule, planned_for = origin_of(existing.get(rows.job_key(id)))
     moved = None if id == original else original
     return id, Status(state=state, moved_from=moved, outcome=outcome, schedule=schedule, scheduled_for=planned_for)
 
@@ -248,7 +248,7 @@ def _keys(id: JobId) -> list[Key]:
     return [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
 
 
-def _origin_of(row: Row | None) -> tuple[str | None, datetime | None]:
+def origin_of(row: Row | None) -> tuple[str | None, datetime | None]:
     """Return which schedule made a job, and for when, as far as its row says."""
     try:
         origin = origin_fields((row or {}).get("schedule"))

@@ -23,7 +23,7 @@ from dueline.aws.settings import TicksFirst
 from dueline.config.environment import ApiSettings
 from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.job import JobId, State
-from dueline.core.listing import list_jobs
+from dueline.core.listing import list_jobs, list_tracked
 from dueline.core.overview import Control
 from dueline.core.partitions import all_tick
 from dueline.core.payloads import begin
@@ -130,12 +130,15 @@ def upload(queue: str) -> tuple[answers.UploadAnswer, int]:
 @app.get("/queues/<queue>/jobs")
 def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
     settings, now, query = REGISTRY.queue(queue), DEPLOYMENT.clock.now(), app.current_event.query_string_parameters
-    span = requests.validate(requests.JobsQuery, query).span(now=now)
+    listing = requests.validate(requests.JobsQuery, query)
+    span, table, spread = listing.span(now=now), DEPLOYMENT.table, DEPLOYMENT.spread
     if "key" in query:
         status = status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now)
         return answers.look_up_answer(*status, payloads=DEPLOYMENT.payloads)
-    page = list_jobs(span, queue=settings, table=DEPLOYMENT.table, now=now, spread=DEPLOYMENT.spread)
-    return answers.page_of_jobs(page)
+    if listing.is_tracked:
+        page = list_tracked(span, state=listing.only, queue=settings, table=table, now=now, spread=spread)
+        return answers.page_of_tracked(page)
+    return answers.page_of_jobs(list_jobs(span, queue=settings, table=table, now=now, spread=spread))
 
 
 @app.get("/queues/<queue>/jobs/<id>")

@@ -44,15 +44,18 @@ class MemoryTable:
     ) -> Page:
         return self._page(str(partition), after=after, until=until, limit=limit)
 
+    def outcomes(self, partition: Partition, *, after: str, until: str, limit: int) -> Page:
+        return self._page(rows.outcomes_of(partition), after=after, until=until, limit=limit, last_first=True)
+
     def last(self, partition: Partition) -> Row | None:
         order = self._order_of(str(partition))
         return self._rows[str(partition)][order[-1]] if order else None
 
-    def _page(self, pk: str, *, after: str, until: str, limit: int | None) -> Page:
+    def _page(self, pk: str, *, after: str, until: str, limit: int | None, last_first: bool = False) -> Page:
         items, order = self._rows[pk], self._order_of(pk)
         start, end = bisect_right(order, after), bisect_right(order, until)
         most = self._page_rows if limit is None else min(self._page_rows, limit)
-        chosen = order[start : min(end, start + most)]
+        chosen = order[max(start, end - most) : end][::-1] if last_first else order[start : min(end, start + most)]
         return Page(rows=[items[key] for key in chosen], more=end - start > most)
 
     def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:

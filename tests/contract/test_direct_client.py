@@ -213,6 +213,8 @@ def test_tracked_job_shows_its_attempts(client, session):
         assert client.get(str(id)).state is state
     job = client.schedule("emails", 1, key="order 5")
     note_outcome(JobId.parse(job.id), outcome, expires=job.due + DAY, table=table)
+    assert client.get(job.id) in client.tracked_jobs("emails", state=State.FAILED, end=job.due + HOUR)
+    assert [*client.tracked_jobs("emails", state=State.RUNNING)] == []
     repeat = client.schedule("emails", 1, key="order 5")
     assert repeat == replace(job, state=State.FAILED, attempts=2, started=began, created=False, **ended)
 

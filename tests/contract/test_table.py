@@ -11,7 +11,7 @@ from dueline.core import instant, rows
 from dueline.core.job import Partition, State
 from dueline.core.ports import BatchRead, KeyChange, MoveOutcome
 from dueline.core.rows import PartitionState, moved_to, slots_key
-from dueline.core.status import FINAL, OF_WORKERS, Outcome, outcome_row
+from dueline.core.status import FINAL, OF_WORKERS, Outcome, outcome_row, read_outcome
 from dueline.errors import DuelineError
 from tests.builders import EMAILS, NOW, a_job, an_id
 from tests.contract.engines import TABLES, TABLES_WITH_TRANSACTIONS
@@ -321,6 +321,20 @@ def test_outcome_is_read_as_it_was_put(table):
         row = an_outcome(3, state, uid=state)
         assert table.record(row), state
         assert (noted(table, row), noted(table, other)) == (row, other)
+
+
+@ON_ALL
+@pytest.mark.parametrize("page_rows", [3, None])
+def test_outcomes_are_read_the_last_first(engine, page_rows):
+    table = engine.table(page_rows=page_rows)
+    for uid in "abcd":
+        table.record(an_outcome(1, State.FAILED, uid=uid))
+    table.record(outcome_row(an_id(partition=OTHER, due=NOW), read_outcome(an_outcome(1, State.FAILED)), expires=NOW))
+    first, last = (rows.outcome_key(an_id(due=NOW, uid=uid))[1] for uid in "ac")
+    page = table.outcomes(EMAILS, after=first, until=last, limit=100)
+    assert (keys(page), page.more) == ([last, last[:-1] + "b"], False)
+    page = table.outcomes(EMAILS, after="0", until=last, limit=2)
+    assert (keys(page), page.more) == ([last, last[:-1] + "b"], True)
 
 
 def is_later(there, state):

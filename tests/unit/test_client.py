@@ -263,6 +263,23 @@ def test_get_returns_attempts_of_tracked_jobs(client, api_server):
     assert running == dataclasses.replace(failed, state=State.RUNNING, ended=None, error=None, kind=None)
 
 
+def test_tracked_jobs_are_listed_by_state(client, api_server):
+    ids = [an_id(), an_id()]
+    api_server.script = [
+        json_reply({"jobs": [job_json(ids[0], "failed") | ENDED], "next": "p-2"}),
+        json_reply({"jobs": [], "next": None, "unreadable": 1}),
+        json_reply({"jobs": [job_json(ids[1], "running") | ATTEMPTS], "next": None}),
+    ]
+    failed = client.tracked_jobs("emails", state=State.FAILED, kind="welcome", start=NOW)
+    assert [(job.id, job.attempts, job.error) for job in failed] == [(str(ids[0]), 2, "TimeoutError")]
+    assert [job.state for job in client.tracked_jobs("emails")] == [State.RUNNING]
+    queries = [parse_qs(request.path.partition("?")[2]) for request in api_server.requests]
+    first = {"limit": ["100"], "state": ["failed"], "kind": ["welcome"], "from": ["2026-11-21T07:05:00.000Z"]}
+    assert queries == [first, first | {"next": ["p-2"]}, {"limit": ["100"], "state": ["attempted"]}]
+    with pytest.raises(InvalidJob, match="state is scheduled: it must be one of running, dispatched"):
+        client.tracked_jobs("emails", state=State.SCHEDULED)
+
+
 @pytest.mark.parametrize("id", ["", "emails", "emails.0.t.1.nothing", f"{an_id()}/../x", f"{an_id()}\n"])
 def test_invalid_id_never_becomes_a_path(client, api_server, id):
     for call in (client.get, client.cancel):

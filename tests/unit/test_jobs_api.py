@@ -17,8 +17,9 @@ from dueline.aws.sqs import SqsQueue
 from dueline.config import metrics
 from dueline.config.registry import Registry
 from dueline.core import instant, rows
-from dueline.core.job import Job, JobId, Partition
+from dueline.core.job import Job, JobId, Partition, State
 from dueline.core.ports import Pointer
+from dueline.core.status import Outcome, note_outcome
 from dueline.errors import InvalidJob, Throttled, Unavailable
 from dueline.testing import MemoryTable, VirtualClock
 from tests.api_harness import CONTEXT, call_api, forward_to_api, import_api
@@ -264,6 +265,32 @@ def test_jobs_of_a_kind_are_scheduled_and_listed(api):
     assert (status, [job["kind"] for job in page["jobs"]]) == (200, ["welcome"])
     _, page = call_api(api, "GET", "/queues/emails/jobs")
     assert {job.get("kind") for job in page["jobs"]} == {*kinds}
+
+
+def test_jobs_that_workers_recorded_are_listed_by_state(monkeypatch):
+    with import_api(monkeypatch, a_queue(track=True), a_queue(name="invoices")) as api:
+        ids = [an_id(due=NOW + timedelta(seconds=at)) for at in range(3)]
+        for id, state in zip(ids, (State.FAILED, State.SUCCEEDED, State.FAILED), strict=True):
+            outcome = Outcome(state=state, attempts=3, started=NOW, ended=NOW, error="KeyError", kind="welcome")
+            note_outcome(
+                id, outcome, expires=api.DEPLOYMENT.clock.now() + timedelta(days=1), table=api.DEPLOYMENT.table
+            )
+        query = {"state": "failed", "kind": "welcome", "limit": "1"}
+        status, page = call_api(api, "GET", "/queues/emails/jobs", query=query)
+        [job] = page["jobs"]
+        assert (status, job["state"], job["due"], job["attempts"], job["error"]) == (
+            (200, "failed", instant.text(ids[2].due), 3, "KeyError")
+        )
+        _, rest = call_api(api, "GET", "/queues/emails/jobs", query=query | {"next": page["next"]})
+        assert [job["due"] for job in rest["jobs"]] == [instant.text(ids[0].due)]
+        _, every = call_api(api, "GET", "/queues/emails/jobs", query={"state": "attempted"})
+        assert [job["state"] for job in every["jobs"]] == ["failed", "succeeded", "failed"]
+        for queue, state, wrong in (
+            ("emails", "parked", 'state is "parked": must be one of scheduled, attempted, running'),
+            ("invoices", "failed", "track of queue invoices is false: it must be true"),
+        ):
+            status, reply = call_api(api, "GET", f"/queues/{queue}/jobs", query={"state": state})
+            assert (status, wrong in reply["detail"]) == (400, True), reply["detail"]
 
 
 @pytest.mark.parametrize(("kind", "written"), [("Welcome", "'Welcome'"), ("", "''"), ("a" * 65, "'aaaa")])

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.core import rows
-from dueline.core.job import Partition, State
-from dueline.core.listing import MOST_BYTES, place_text, read_place
+from dueline.core import listing, rows
+from dueline.core.job import Partition, Route, State
+from dueline.core.listing import MOST_BYTES, Span, list_tracked, place_text, read_place
 from dueline.core.overview import Control
 from dueline.core.ports import Depth
 from dueline.core.queue_settings import Rate
 from dueline.core.request import Request
+from dueline.core.status import Outcome, outcome_row
 from dueline.errors import InvalidJob, QueueNotFound, Throttled, Unavailable
 from dueline.operations.control import pause, set_rate
 from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
@@ -324,3 +325,93 @@ def test_queue_that_is_not_on_sqs_is_not_found(name):
     {**system.queues, "dead_letters": system.dead_letters}[name].gone = True
     with pytest.raises(QueueNotFound, match="'emails' has no SQS queue: it is not deployed yet, or was deleted"):
         system.overview()
+
+
+TRACKED = a_queue(partitions=3, track=True)
+
+
+def record(
+    system, seconds, *, partition=0, state=State.FAILED, kind=None, route=Route.TABLE, expires=NOW + timedelta(days=1)
+):
+    """Note the outcome of a job, as its worker does; return its id."""
+    job = due_in(seconds, partition=partition, route=route)
+    if route is Route.TABLE:
+        system.put(job)
+    ended = None if state is State.RUNNING else NOW
+    outcome = Outcome(state=state, attempts=2, started=NOW, ended=ended, kind=kind)
+    system.table.record(outcome_row(job.id, outcome, expires=expires))
+    return job.id
+
+
+def tracked_pages(system, *, state=None, queue=TRACKED, **span):
+    """Return all pages of what workers recorded, one after another."""
+    fixed = {"state": state, "queue": queue, "table": system.table, "now": NOW}
+    result = [list_tracked(Span(**span), **fixed)]
+    while result[-1].before is not None:
+        span["after"] = read_place(place_text(result[-1].before))
+        result.append(list_tracked(Span(**span), **fixed))
+    return result
+
+
+def tracked_ids(system, **span):
+    return [id for page in tracked_pages(system, **span) for id, _ in page.jobs]
+
+
+@pytest.mark.parametrize("page_rows", [3, 1000])
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_tracked_jobs_are_paged_the_last_due_first(limit, page_rows):
+    system = System(TRACKED, page_rows=page_rows)
+    ids = [
+        record(system, at, partition=at % 3 if at < 20 else 0, route=Route.TABLE if at % 2 else Route.DIRECT)
+        for at in range(30)
+    ]
+    record(system, 5, expires=NOW)
+    assert tracked_ids(system, limit=limit) == ids[::-1]
+    span = {"start": NOW + timedelta(seconds=5), "end": NOW + timedelta(seconds=15)}
+    assert tracked_ids(system, limit=limit, **span) == ids[14:4:-1]
+
+
+def test_tracked_jobs_are_filtered_by_state_and_kind(monkeypatch):
+    monkeypatch.setattr(listing, "_FILTERED_ROWS", 4)
+    system = System(TRACKED)
+    states = [State.SUCCEEDED] * 8 + [State.RUNNING, State.DISPATCHED, State.FAILED]
+    ids = [record(system, at, state=state, kind="welcome" if at % 2 else None) for at, state in enumerate(states)]
+    assert [tracked_ids(system, state=state) for state in states[8:]] == [[id] for id in ids[8:]]
+    assert tracked_ids(system, kind="welcome") == ids[1::2][::-1]
+    assert [len(page.jobs) for page in tracked_pages(system, state=State.SUCCEEDED)] == [1, 3, 3, 1]
+
+
+def test_page_of_tracked_jobs_reads_no_more_rows_with_more_jobs():
+    system = System(TRACKED)
+    for at in range(300):
+        record(system, at, partition=at % 3)
+    counted = count(system)
+    page = list_tracked(Span(limit=10), queue=TRACKED, table=system.table, now=NOW)
+    assert (len(page.jobs), counted) == (10, {"table.outcomes": 3, "table.read": 1, "rows": 30 + 10})
+
+
+def test_outcome_that_cannot_be_read_is_counted_once():
+    system = System(TRACKED)
+    ids = [record(system, at) for at in range(5)]
+    row = outcome_row(
+        ids[2], Outcome(state=State.FAILED, attempts=1, started=NOW, ended=NOW), expires=NOW + timedelta(days=1)
+    )
+    system.table.write([row | {"state": "odd"}, row | {"sk": f"{row['sk']}#more"}])
+    pages = tracked_pages(system, limit=2)
+    assert [id for page in pages for id, _ in page.jobs] == [ids[4], ids[3], ids[1], ids[0]]
+    assert sum(page.unreadable for page in pages) == 2
+
+
+def test_parked_job_past_its_retention_keeps_its_route():
+    """It was put back for another day: its row may be gone before its outcome."""
+    system = System(TRACKED)
+    job = due_in(0)
+    system.table.write([rows.parked_row(rows.job_key(job.id), reason="gone", at=NOW)])
+    outcome = Outcome(state=State.SUCCEEDED, attempts=1, started=NOW, ended=NOW)
+    system.table.record(outcome_row(job.id, outcome, expires=NOW + timedelta(days=1)))
+    assert tracked_ids(system) == [job.id]
+
+
+def test_queue_that_does_not_track_has_no_recorded_jobs():
+    with pytest.raises(InvalidJob, match="track of queue emails is false: it must be true"):
+        tracked_pages(a_system(), queue=a_queue())

@@ -1,44 +1,53 @@
-// The dead letters of a queue, by error and kind. They are read only on a click: reading hides them from others for a moment.
+// The dead letters of a queue, by error and kind, and one by one. They are read only on a click: reading hides them
+// from others for a moment.
 
 import { html, useState } from "./vendor/preact-htm.js";
-import { ApiError, get, post, useResult, usePolled } from "./api.js";
+import { ApiError, get, parseExact, post, useResult, usePolled } from "./api.js";
 import { number, plural } from "./format.js";
-import { Button, Confirm, Empty, Failure, Input, Instant, JobLink, Progress } from "./parts.js";
+import { payloadText } from "./job_list.js";
+import { Button, Confirm, Empty, Facts, Failure, Input, Instant, JobLink, Loaded, Progress } from "./parts.js";
 import { Table, Text, useDialog, View } from "./parts.js";
 
 const SECONDS = 10;
 const POLL_MS = 200;
+const PAGE = 20;
+// Chosen are groups or single messages, never both; `only` are the groups that are listed, all if there are none.
+const NONE = { groups: [], messages: [], only: [], start: 0 };
 
 export function DeadLetters({ queue }) {
   const polled = usePolled(() => get(`/api/queues/${queue}`), SECONDS, queue);
   const look = useRun(queue, "look", {});
   // The choice belongs to the result that it was made on.
-  const [{ of, groups }, setChoice] = useState({});
-  const chosen = (of === look.data && groups) || [];
+  const [{ of, choice }, setChoice] = useState({});
+  const chosen = (of === look.data && choice) || NONE;
+  const choose = (changes) => setChoice({ of: look.data, choice: { ...chosen, ...changes } });
   const [dialog, open] = useDialog(() => [polled.refresh, look.start].forEach((each) => each()));
-  const props = { queue, groups: chosen, look: look.data };
+  const props = { queue, ...chosen, look: look.data };
   return html`<${View} title="Dead letters" polled=${polled} seconds=${SECONDS} what="the queue">${({ dead }) => html`
     <p><strong>${plural(dead, "job")}</strong> in the dead-letter queue, as SQS estimates.</p>
     <p><${Button} kind="primary" busy=${look.busy} onClick=${look.start}>${look.data ? "Inspect again" : "Inspect"}<//>
       <span class="muted"> Reading hides messages from everyone else for a moment, so it needs a click.</span></p>
     ${look.shown}
-    ${look.data && html`<${Groups} look=${look} chosen=${chosen} open=${(Dialog) => open(Dialog, props)}
-      setChosen=${(groups) => setChoice({ of: look.data, groups })} />`}
+    ${look.data && html`<${Groups} look=${look} chosen=${chosen} choose=${choose}
+      open=${(Dialog) => open(Dialog, props)} />`}
     ${dialog}`}<//>`;
 }
 
-function Groups({ look: { data: { groups, received, total, hidden }, at }, chosen, setChosen, open }) {
-  const words = chosen.length ? "those chosen" : "all";
+function Groups({ look: { data, at }, chosen, choose, open }) {
+  const { groups, received, total, hidden } = data;
+  const count = chosen.messages.length;
+  const words = count ? `the ${number(count)} chosen` : chosen.groups.length ? "those chosen" : "all";
   const kinds = groups.some(({ kind }) => kind);
   return html`<h2>${kinds ? "By error and kind" : "By error"}</h2>
     <p role="status">${plural(received, "dead letter")} read <${Instant} at=${at} near />${
-      received < total && `, of ${number(total)}`}. ${hidden > 0 && html`<${Hidden} count=${hidden} />`}</p>
+      received < total && `, of about ${number(total)}: redrive or delete some to read the others`}. ${
+      hidden > 0 && html`<${Hidden} count=${hidden} />`}</p>
     ${groups.length === 0 && html`<${Empty}>No dead letters were received.<//>`}
-    ${groups.length > 0 && html`<${Table} caption="Dead letters by error" columns=${columns(chosen, setChosen, kinds)}
+    ${groups.length > 0 && html`<${Table} caption="Dead letters by error" columns=${columns(chosen, choose, kinds)}
         rows=${groups} keyOf=${nameOf} stack />
       <p class="row"><${Button} kind="primary" onClick=${() => open(Redrive)}>Redrive ${words} …<//>
         <${Button} writes onClick=${() => open(Delete)}>Delete ${words} …<//></p>
-      <h2>Samples</h2>${groups.map((group) => html`<${Samples} key=${nameOf(group)} group=${group} />`)}`}`;
+      <${Letters} data=${data} chosen=${chosen} choose=${choose} />`}`;
 }
 
 const Hidden = ({ count }) => html`${plural(count, "more is", "more are")} being read by someone else, and
@@ -48,9 +57,12 @@ const toggle = (all, one) => (all.includes(one) ? all.filter((each) => each !== 
 
 const nameOf = ({ error, kind }) => (kind ? `${error} of ${kind}` : error);
 
-const columns = (chosen, setChosen, kinds) => [
+const columns = ({ groups }, choose, kinds) => [
   { name: "pick", label: "Choose", cell: (group) => html`<input type="checkbox" aria-label=${`Choose ${nameOf(group)}`}
-    checked=${chosen.includes(group)} onChange=${() => setChosen(toggle(chosen, group))} />` },
+    checked=${groups.includes(group)} onChange=${() => {
+      const chosen = toggle(groups, group);
+      choose({ ...NONE, groups: chosen, only: chosen });
+    }} />` },
   { name: "name wrap", label: "Error", head: true, cell: ({ error }) => html`<code>${error}</code>` },
   ...(kinds ? [{ name: "kind wrap", label: "Kind", cell: ({ kind }) => kind ?? "" }] : []),
   { name: "count", label: "Jobs", end: true, cell: ({ count }) => number(count) },
@@ -58,79 +70,155 @@ const columns = (chosen, setChosen, kinds) => [
   { name: "last", label: "Last", cell: ({ newest }) => html`<${Instant} at=${newest} />` },
 ];
 
-function Samples({ group: { error, kind, count, samples } }) {
-  return html`<details class="panel"><summary><code>${error}</code>${kind && ` of kind ${kind}`}
-      <span class="muted"> ${samples.length} of ${number(count)}</span></summary>
-    ${samples.map(({ id, reason, sent, attempts, key, tenant, trace, payload, cut, stack }, index) => html`<article key=${index}>
-      <p>${id && html`<${JobLink} id=${id} /> `}<strong>${reason}</strong>
-        <span class="muted"> sent <${Instant} at=${sent} />${attempts && `, ${plural(attempts, "attempt")}`}${
-          key && `, key ${key}`}${tenant && `, of ${tenant}`}${trace && `, trace ${trace}`}</span></p>
-      <${Text} value=${payload + (cut ? " …" : "")} label=${`Payload ${index + 1} of ${nameOf({ error, kind })}`} />
-      ${stack && html`<${Text} value=${stack} label=${`Stack trace ${index + 1} of ${nameOf({ error, kind })}`} />`}
-    </article>`)}</details>`;
+const lettersPath = (run, start, groups = []) => `/console/runs/${run}/dead-letters?${new URLSearchParams(
+  [["from", start], ...groups.map((group) => ["group", group])])}`;
+
+/** A page of the dead letters that a look read, where single ones can be chosen. */
+function Letters({ data, chosen: { messages, only, start }, choose }) {
+  const path = lettersPath(data.run, start, only.map((group) => data.groups.indexOf(group)));
+  const polled = usePolled(() => get(path), 0, path);
+  const pick = (messages) => choose({ messages, groups: [] });
+  return html`<h2>One by one</h2><${Loaded} polled=${polled} what="dead letters">${({ dead_letters: letters, count }) => html`
+    <div class="row"><span role="status">${number(start + 1)} to ${number(start + letters.length)}
+        ${" "}of ${plural(count, "dead letter")} read${only.length > 0 && `, ${groupWords(only)}`}, the last sent first.</span>
+      <${Button} onClick=${() => choose({ start: start - PAGE })} why=${start === 0 && "This is the first page"}>Previous<//>
+      <${Button} onClick=${() => choose({ start: start + PAGE })}
+        why=${start + PAGE >= count && "This is the last page"}>Next<//>
+      <${Button} onClick=${() => pick([...new Set([...messages, ...letters.map(({ message }) => message)])])}
+        >Choose these ${letters.length}<//>
+      ${messages.length + only.length > 0 && html`<${Button} onClick=${() => choose(NONE)}>Choose none<//>`}</div>
+    <ul class="letters">${letters.map((letter) => html`<li key=${letter.message}>
+      <input type="checkbox" aria-label=${`Choose dead letter ${shortOf(letter)}`}
+        checked=${messages.includes(letter.message)} onChange=${() => pick(toggle(messages, letter.message))} />
+      <details class="panel"><summary><code>${letter.error}</code>${letter.kind && ` of ${letter.kind}`}
+        ${letter.reason && ` ${letter.reason.slice(0, 100)}`}
+        <span class="muted"> ${shortOf(letter)}, <${Instant} at=${letter.sent} near /></span></summary>
+        <${Letter} letter=${letter} /></details></li>`)}</ul>`}<//>`;
+}
+
+/** The beginning of the last part of a job's id, or of the message's without one. */
+const shortOf = ({ id, message }) => (id?.split(".").at(-1) ?? message).slice(0, 8);
+
+const BY_SQS = "SQS moved it, after the last receive that it allows: no worker said why.";
+
+function Letter({ letter: { stack, reason, cut, ...letter } }) {
+  const { id, died, sent, attempts, kind, key, tenant, trace, message } = letter;
+  const facts = [
+    ["Job", id ? html`<${JobLink} id=${id} />` : "of none"],
+    ["Died", died ? html`<${Instant} at=${died} />` : html`not known, sent <${Instant} at=${sent} />`],
+    ["Attempts", attempts ?? "not recorded"], ["Kind", kind ?? undefined], ["Key", key ?? undefined],
+    ["Tenant", tenant ?? undefined], ["Trace", trace ? html`<code>${trace}</code>` : undefined],
+    ["Message", html`<code>${message}</code>`],
+  ];
+  return html`<article><p><strong>${reason ?? BY_SQS}</strong></p><${Facts} facts=${facts} />
+    ${stack ? html`<${Text} value=${stack} label=${`Stack trace of ${shortOf(letter)}, its last 4 KB at most`} />`
+      : html`<p class="muted">It has no stack trace.</p>`}
+    <${Text} value=${readable(letter)} label=${`Payload of ${shortOf(letter)}`} />
+    ${cut && html`<p class="muted">The beginning of a payload: dueline dead --payload shows all of it.</p>`}</article>`;
+}
+
+/** A dead letter's payload: JSON with indents, other text as it is, or where it is in S3. */
+export function readable(letter) {
+  try {
+    return JSON.stringify(parseExact(letter.payload_text), null, 2);
+  } catch {
+    return payloadText(letter);
+  }
+}
+
+/** The dead letter of one job, looked for on a click, with its retry. `refresh` loads the job again. */
+export function DeadLetterOf({ job: { id, queue, state }, refresh }) {
+  const look = useResult(id);
+  const [dialog, open] = useDialog(() => [refresh, read].forEach((each) => each()));
+  const retry = (letters) => open(Redrive, { queue, messages: letters.map(({ message }) => message) });
+  const read = (then) => look.start(async (report) => {
+    const result = await run(queue, "look", { ids: [id] }, report);
+    const { dead_letters: letters } = await get(lettersPath(result.run, 0));
+    if (letters.length) then?.(letters);
+    return { ...result, letters };
+  });
+  const { received, letters = [] } = look.data ?? {};
+  return html`<section class="panel"><h2>Dead letter</h2>
+    <p class="muted">${state === "failed" ? "It has why the job died." : "If the job died, it has why."} To find it, the
+      dead letters of the queue are read, which hides them from everyone else for a moment.</p>
+    <p class="row"><${Button} busy=${look.busy} onClick=${() => read()}>Find it<//>
+      <${Button} kind="primary" writes busy=${look.busy} onClick=${() => read(retry)}>Retry …<//></p>
+    ${look.progress}<${Failure} error=${look.error} />
+    ${look.data && !letters.length && html`<p role="status">None of the ${plural(received, "dead letter")} read is this
+      job's: it was put back, deleted or kept too long, or someone else is reading it.</p>`}
+    ${letters.map((letter) => html`<${Letter} key=${letter.message} letter=${letter} />`)}${dialog}</section>`;
 }
 
 const sum = (counts) => counts.reduce((total, { count }) => total + count, 0);
 const groupWords = (groups) =>
   groups.length ? `those of ${groups.map(nameOf).join(", ")}` : html`<strong>all of them</strong>`;
 const asSelected = (groups) => groups.map(({ error, kind = null }) => ({ error, kind }));
+const messageWords = (messages) => (messages.length === 1 ? html`the message <code>${messages[0]}</code>`
+  : `the ${number(messages.length)} chosen messages`);
 
-/** A dialog that puts dead letters back, once a dry run has counted them. */
-export function Redrive({ queue, groups, onClose }) {
+/** A dialog that puts dead letters back: single messages, or groups once a dry run has counted them. */
+export function Redrive({ queue, groups = [], messages = [], onClose }) {
   const form = useState({ limit: "" });
-  const body = { groups: asSelected(groups), limit: form[0].limit ? Number(form[0].limit) : null };
+  const body = messages.length ? { messages }
+    : { groups: asSelected(groups), limit: form[0].limit ? Number(form[0].limit) : null };
   const dry = useRun(queue, "redrive", { ...body, apply: false });
   const act = async (report) => {
     const result = await run(queue, "redrive", { ...body, apply: true }, report);
     return html`<${Counts} ...${result} done="put back into the queue" count=${result.moved} />`;
   };
-  const { wanted = 0, stay } = dry.data ?? {};
+  const { wanted = messages.length, stay } = dry.data ?? {};
   return html`<${Confirm} title=${`Redrive dead letters of ${queue}?`} verb=${`Redrive ${plural(wanted, "job")}`}
     act=${act} onClose=${onClose} ready=${wanted > 0}>
-    <p>Puts ${groupWords(groups)} back into the queue, where workers try them again. Count them first.</p>
-    <${Input} form=${form} name="limit" label="At most" type="number" min="1"
-      hint="A few first, to see whether they succeed now; empty: no limit" />
-    <p><${Button} onClick=${dry.start} busy=${dry.busy}>Dry run<//></p>
-    ${dry.shown}
-    ${dry.data && html`<${Counts} ...${dry.data} done="would be put back" count=${wanted - sum(stay)} />`}
+    <p>Puts ${messages.length ? messageWords(messages) : groupWords(groups)} back into the queue, where workers try
+      again from attempt 1. <strong>At least once</strong>: each is sent first and deleted after, so an end in between leaves
+      both.${!messages.length && " Count them first."}</p>
+    ${!messages.length && html`<${Input} form=${form} name="limit" label="At most" type="number" min="1"
+        hint="A few first, to see whether they succeed now; empty: no limit" />
+      <p><${Button} onClick=${dry.start} busy=${dry.busy}>Dry run<//></p>
+      ${dry.shown}
+      ${dry.data && html`<${Counts} ...${dry.data} done="would be put back" count=${wanted - sum(stay)} />`}`}
   <//>`;
 }
 
-/** A dialog that deletes dead letters, only of the errors and kinds that were shown. */
-function Delete({ queue, groups, look: { groups: shown, received, total }, onClose }) {
+/** A dialog that deletes dead letters: single messages, or those of the errors and kinds that were shown. */
+function Delete({ queue, groups, messages, look: { groups: shown, received, total }, onClose }) {
   const chosen = groups.length ? groups : shown;
   const act = async (report) => {
-    const body = { confirm: queue, groups: asSelected(chosen) };
+    const body = { confirm: queue, ...(messages.length ? { messages } : { groups: asSelected(chosen) }) };
     const result = await run(queue, "delete", body, report);
     return html`<${Counts} ...${result} done="deleted for good" count=${result.deleted} />`;
   };
   return html`<${Confirm} title=${`Delete dead letters of ${queue}?`} verb="Delete for good" danger typed=${queue}
     act=${act} onClose=${onClose}>
-    <p>Deletes ${groupWords(groups)}: <strong>${plural(sum(chosen), "job")}</strong> as inspected, and those of the
-      same ${shown.some(({ kind }) => kind) ? "errors and kinds" : "errors"} that have come since. They cannot be brought back, and their payloads are gone.</p>
-    ${received < total && html`<p class="warn">${number(received)} of ${number(total)} dead letters were inspected.
-      Deleting reads as many at most, and leaves other errors: inspect again for the rest.</p>`}
+    ${messages.length ? html`<p>Deletes ${messageWords(messages)}, and nothing else. They cannot be brought back.</p>`
+      : html`<p>Deletes ${groupWords(groups)}: <strong>${plural(sum(chosen), "job")}</strong> as inspected, and those of
+        the same ${shown.some(({ kind }) => kind) ? "errors and kinds" : "errors"} that have come since. They cannot be
+        brought back, and their payloads are gone.</p>`}
+    ${received < total && !messages.length && html`<p class="warn">${number(received)} of ${number(total)} dead letters
+      were inspected. Deleting reads as many at most, and leaves other errors: inspect again for the rest.</p>`}
   <//>`;
 }
 
-function Counts({ received, hidden, stay = [], failed = [], done, count: all }) {
+function Counts({ received, hidden, missing, stay = [], failed = [], done, count: all }) {
   return html`<ul role="status">
     <li><strong>${plural(all, "job")}</strong> ${done}, of ${number(received)} read.</li>
     ${stay.map(({ reason, count }) => html`<li key=${reason} class="warn">
       <strong>${number(count)} stay</strong>: ${reason}</li>`)}
     ${failed.map(({ reason, count }) => html`<li key=${reason} class="bad">
       <strong>${number(count)} failed</strong> this time, try again: ${reason}</li>`)}
+    ${missing > 0 && html`<li class="warn"><strong>${number(missing)} not found</strong>: put back, deleted or kept too
+      long, or being read by someone else.</li>`}
     ${hidden > 0 && html`<li><${Hidden} count=${hidden} /></li>`}
   </ul>`;
 }
 
-/** Start a run and poll it. Return its result, or throw ApiError; `report` gets how far it is. */
+/** Start a run and poll it. Return its result with its id, `run`, or throw ApiError; `report` gets how far it is. */
 async function run(queue, action, body, report) {
   report(html`<${Progress} what="dead letter" />`);
   const started = await post(`/console/queues/${queue}/dead-letters/${action}`, body);
   for (;;) {
     const { state, result, error, done, of } = await get(`/console/runs/${started.run}`);
-    if (state === "done") return result;
+    if (state === "done") return { ...result, run: started.run };
     if (state === "failed") throw new ApiError({ title: "The run failed", ...error });
     report(html`<${Progress} done=${done} of=${of} what="dead letter" />`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

@@ -2,6 +2,7 @@
 
 import { html, useRef } from "./vendor/preact-htm.js";
 import { get, remove, usePolled } from "./api.js";
+import { DeadLetterOf } from "./dead_letters.js";
 import { span } from "./format.js";
 import { JobForm, MoveForm } from "./job_form.js";
 import { payloadText } from "./job_list.js";
@@ -10,6 +11,8 @@ import { queuePath } from "./route.js";
 
 const SECONDS = 5;
 const ENDED = ["succeeded", "failed", "skipped", "cancelled"];
+// A job that a worker does not track, or whose worker died, is in one of these too when it has died.
+const MAY_BE_DEAD = ["failed", "dispatched", "running", "unrecorded", "cancel_requested"];
 const LEFT = "It has left the table: it is in its queue, or on its way there";
 const OF_SCHEDULE = "A run of a schedule cannot be moved: run the schedule, or cancel this job and schedule a copy";
 const NO_COPY = "The API returns a payload only while the job is in the table, and only JSON";
@@ -32,6 +35,7 @@ export function Job({ queue, id }) {
     <p>${STATES[state][1]}</p>
     <${Verbs} job=${job} open=${open} />
     <section class="panel"><h2>Timeline</h2><${Timeline} job=${job} /></section>
+    ${MAY_BE_DEAD.includes(state) && html`<${DeadLetterOf} job=${job} refresh=${polled.refresh} />`}
     <section class="panel"><h2>Attributes</h2><${Facts} facts=${facts(job)} /></section>
     <section class="panel"><h2>Payload</h2><${Payload} job=${job} /></section>${dialog}`}<//>`;
 }

@@ -10,14 +10,15 @@ const SPARE_PAGES = 20;
 const EARLIEST = "1970-01-01T00:00:00Z";
 
 /**
- * Fetch at least `most` jobs of a span {from, to}, of one `kind` or of all, if there are. Return {jobs, more, unreadable}, where `unreadable` is
+ * Fetch at least `most` jobs of a span {from, to}, of one `kind` or of all, if there are: scheduled ones, or those that
+ * workers recorded in a `state`. Return {jobs, more, unreadable}, where `unreadable` is
  * how many rows cannot be read. `report` gets the first two after each page, and ends it by returning false.
  */
-export async function fetchJobs(queue, { from, to, kind }, most, report = () => {}) {
+export async function fetchJobs(queue, { from, to, kind, state }, most, report = () => {}) {
   const jobs = [];
   let [next, unreadable] = ["", 0];
   for (let left = most / PAGE + SPARE_PAGES; left > 0 && jobs.length < most; left -= 1) {
-    const chosen = { ...(to && { to }), ...(kind && { kind }), ...(next && { next }) };
+    const chosen = { ...(to && { to }), ...(kind && { kind }), ...(state && { state }), ...(next && { next }) };
     const params = { from: from || EARLIEST, limit: PAGE, ...chosen };
     const page = await get(`/api/queues/${queue}/jobs?${new URLSearchParams(params)}`);
     jobs.push(...page.jobs);

@@ -3,10 +3,11 @@
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
 import { get, post, usePolled } from "./api.js";
 import { fieldText, instant, number, plural } from "./format.js";
+import { STATES } from "./job.js";
 import { JobForm } from "./job_form.js";
 import { fetchJobs, countWords, matcher, payloadText, unread, unreadWords } from "./job_list.js";
 import { Button, Confirm, Empty, Failure, Field, Input, Instant, JobLink, Progress, Table } from "./parts.js";
-import { Unreadable, useDialog, View } from "./parts.js";
+import { State, Unreadable, useDialog, View } from "./parts.js";
 import { queuePath, setQuery } from "./route.js";
 
 const SECONDS = 30;
@@ -20,7 +21,7 @@ const UNSURE = "not known: look again";
 
 export function Jobs({ queue, query }) {
   const most = useRef(STEP);
-  const key = JSON.stringify([queue, query.from, query.to, query.kind]);
+  const key = JSON.stringify([queue, query.from, query.to, query.kind, query.state]);
   const polled = usePolled(() => fetchJobs(queue, query, most.current), SECONDS, key);
   const [dialog, open] = useDialog(polled.refresh);
   const more = () => {
@@ -29,7 +30,8 @@ export function Jobs({ queue, query }) {
   };
   const above = html`<div class="row">
       <${Button} kind="primary" writes onClick=${() => open(JobForm, { queue })}>Schedule a job …<//>
-      <${Button} writes onClick=${() => open(CancelMany, { queue, query })}>Cancel all that match …<//>
+      <${Button} writes why=${query.state && "Only what is scheduled can be cancelled together"}
+        onClick=${() => open(CancelMany, { queue, query })}>Cancel all that match …<//>
       <${Find} queue=${queue} />
     </div>
     <${Filters} query=${query} />${dialog}`;
@@ -67,26 +69,42 @@ function Filters({ query }) {
       value=${fieldText(query[name])} onChange=${set} /><//>`;
   };
   return html`<div class="filters" role="group" aria-label="Filters">
-    ${time("from", "Due from")}${time("to", "Due before")}
-    ${text("kind", "Kind", "all")}${text("tenant", "Tenant", "all")}${text("text", "Text in the payload", "any")}
-    ${text("field", "Field of the payload", "campaign = 42")}
+    <${Field} label="State"><select value=${query.state ?? ""}
+      onChange=${({ target }) => setQuery({ state: target.value })}>${Object.entries(LISTED).map(([state, word]) =>
+        html`<option key=${state} value=${state}>${word}</option>`)}</select><//>
+    ${time("from", "Due from")}${time("to", "Due before")}${text("kind", "Kind", "all")}
+    ${!query.state && html`${text("tenant", "Tenant", "all")}${text("text", "Text in the payload", "any")}
+      ${text("field", "Field of the payload", "campaign = 42")}`}
   </div>`;
 }
 
+const LISTED = {
+  "": "scheduled", attempted: "all that workers received", running: "running", dispatched: "between attempts",
+  failed: "failed", succeeded: "succeeded", skipped: "skipped",
+};
+
+const RECORDED = html`<p class="muted">As workers recorded them, the last due first. What no worker has received is not
+  among them; of a worker that died, a job stays running.</p>`;
+
 function List({ queue, query, fetched, more }) {
-  const { jobs, wrong } = useMemo(() => filterJobs(fetched.jobs, query), [fetched, JSON.stringify(query)]);
+  const filters = query.state ? {} : query;
+  const { jobs, wrong } = useMemo(() => filterJobs(fetched.jobs, filters), [fetched, JSON.stringify(query)]);
   if (wrong) return html`<${Empty}>${wrong}<//>`;
   const why = fetched.jobs.length >= MOST_SHOWN && `${MOST_SHOWN} are shown at most: narrow the time span`;
-  const unmatched = unread(fetched.jobs, query);
-  return html`<p role="status">${countWords(jobs.length, fetched)} ${fetched.more ? "fetched" : "scheduled"}.
+  const unmatched = unread(fetched.jobs, filters);
+  const words = fetched.more ? "fetched" : query.state ? "recorded" : "scheduled";
+  return html`${query.state && RECORDED}<p role="status">${countWords(jobs.length, fetched)} ${words}.
       ${unmatched > 0 && unreadWords(unmatched)}</p><${Unreadable} rows=${fetched.unreadable} />
     ${jobs.length
-      ? html`<${Table} caption="Scheduled jobs" columns=${columns(queue, jobs)} rows=${jobs} keyOf=${({ id }) => id} stack />`
-      : html`<${Empty}>${fetched.jobs.length ? "None of them matches." : NONE}<//>`}
+      ? html`<${Table} caption=${query.state ? "Recorded jobs" : "Scheduled jobs"}
+        columns=${(query.state ? recordedColumns : columns)(queue, jobs)} rows=${jobs} keyOf=${({ id }) => id} stack />`
+      : html`<${Empty}>${fetched.jobs.length ? "None of them matches." : query.state ? NONE_RECORDED : NONE}<//>`}
     ${fetched.more && html`<p><${Button} onClick=${more} why=${why}>Fetch ${STEP} more<//></p>`}`;
 }
 
 const NONE = "Nothing is scheduled in this time span. Find a dispatched job by its id.";
+
+const NONE_RECORDED = "Workers recorded no such job in this time span.";
 
 function filterJobs(jobs, query) {
   try {
@@ -95,6 +113,18 @@ function filterJobs(jobs, query) {
     return { wrong: error.message };
   }
 }
+
+const recordedColumns = () => [
+  { name: "name", label: "Due", head: true, cell: ({ due }) => html`<${Instant} at=${due} />` },
+  { name: "state", label: "State", cell: ({ state }) =>
+    html`<${State} word=${LISTED[state]} tone=${state === "dispatched" ? "warn" : STATES[state][0]} />` },
+  { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
+  { name: "kind", label: "Kind", cell: ({ kind }) => kind ?? "" },
+  { name: "count", label: "Attempts", end: true, cell: ({ attempts }) => number(attempts) },
+  { name: "started", label: "Last began", cell: ({ started }) => html`<${Instant} at=${started} />` },
+  { name: "ended", label: "Ended", cell: ({ ended }) => (ended ? html`<${Instant} at=${ended} />` : "not recorded") },
+  { name: "error wrap", label: "Error", cell: ({ error }) => error && html`<code>${error}</code>` },
+];
 
 /** The columns of jobs: those of kinds and keys only if one has any. */
 const columns = (queue, jobs) => [

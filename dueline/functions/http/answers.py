@@ -16,7 +16,7 @@ from dueline.config.registry import Registry
 from dueline.core import instant
 from dueline.core.cancel import CancelResult
 from dueline.core.job import MAX_PRIORITY, Job, JobId, Route, State
-from dueline.core.listing import JobPage, place_text
+from dueline.core.listing import JobPage, TrackedPage, place_text
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import METHOD, StartedUpload, download_url
 from dueline.core.ports import Depth, Payloads
@@ -154,7 +154,7 @@ class JobWithPayload(JobAnswer):
 
 
 class Page(TypedDict):
-    """A page of what is scheduled, in due order. It may hold fewer jobs than `limit`, even none: `next` goes on."""
+    """A page of jobs, in order. It may hold fewer than `limit`, even none: `next` goes on."""
 
     jobs: list[JobWithPayload]
     """The jobs of this page."""
@@ -307,11 +307,18 @@ def upload_answer(started: StartedUpload) -> UploadAnswer:
 
 def page_of_jobs(page: JobPage) -> Page:
     """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
-    answer: Page = {
-        "jobs": [cast("JobWithPayload", {**job_answer(job.id, State.SCHEDULED), **_content(job)}) for job in page.jobs],
-        "next": None if page.after is None else place_text(page.after),
-    }
-    return {**answer, "unreadable": page.unreadable} if page.unreadable else answer
+    jobs = [cast("JobWithPayload", {**job_answer(job.id, State.SCHEDULED), **_content(job)}) for job in page.jobs]
+    return _page(jobs, page.after, page.unreadable)
+
+
+def page_of_tracked(page: TrackedPage) -> Page:
+    """Return a page of jobs as workers recorded them, and where the next one begins."""
+    return _page([cast("JobWithPayload", status_answer(*each)) for each in page.jobs], page.before, page.unreadable)
+
+
+def _page(jobs: list[JobWithPayload], place: str | None, unreadable: int) -> Page:
+    answer: Page = {"jobs": jobs, "next": None if place is None else place_text(place)}
+    return {**answer, "unreadable": unreadable} if unreadable else answer
 
 
 def _content(job: Job) -> dict[str, Any]:

@@ -26,11 +26,13 @@ from dueline.core.job import (
     MAX_OFFLOADED_BYTES,
     MAX_PRIORITY,
     MAX_TENANT_CHARACTERS,
+    State,
     check_kind,
 )
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.core.queue_settings import Rate
 from dueline.core.request import FURTHEST, IfExists, Request
+from dueline.core.status import OF_WORKERS
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
 
@@ -38,6 +40,9 @@ MAX_JOBS = 500
 MOST_SHOWN = 100
 MOST_SHOWN_ERRORS = 3
 MOST_FIELDS = 1000
+# The states of jobs that can be listed; ATTEMPTED is any of those that workers record.
+ATTEMPTED = "attempted"
+STATES_TO_LIST = (State.SCHEDULED.value, ATTEMPTED, *(state.value for state in OF_WORKERS))
 STRICT = ConfigDict(extra="forbid", strict=True)
 _LOST_PLUS = re.compile(r"T\S+ [0-9]{2}:?[0-9]{2}$")
 _NAMES = re.compile(r'"([^"\\]+)"\s*:')
@@ -64,6 +69,12 @@ def _exists_rule(rule: Any) -> str:
     if rule not in [*IfExists]:
         raise ValueError(f"must be one of {', '.join(IfExists)}")
     return str(rule)
+
+
+def _state_to_list(state: Any) -> str:
+    if state not in STATES_TO_LIST:
+        raise ValueError(f"must be one of {', '.join(STATES_TO_LIST)}")
+    return str(state)
 
 
 def _integral(number: Any) -> Any:
@@ -96,6 +107,7 @@ Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_KEY_CH
 Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
 Kind = Annotated[str, Field(json_schema_extra={"pattern": f"^{KIND}$"})]
 ExistsRule = Annotated[str, BeforeValidator(_exists_rule), Field(json_schema_extra={"enum": [*IfExists]})]
+StateToList = Annotated[str, BeforeValidator(_state_to_list), Field(json_schema_extra={"enum": [*STATES_TO_LIST]})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(_integral)]
 _SPAN = Annotated[str, Field(json_schema_extra={"pattern": instant.SPAN_PATTERN})]
@@ -210,7 +222,7 @@ class JobsQuery(BaseModel):
     model_config = STRICT
 
     start: At | None = Field(default=None, alias="from", examples=["2027-01-04T00:00:00Z"])
-    """Jobs due at this instant or later, with a zone. Without it: from now on."""
+    """Jobs due at this instant or later, with a zone. Without it: from now on if they are scheduled, else all."""
     end: At = Field(default=FAR_END, alias="to", examples=["2027-01-05T00:00:00Z"])
     """Jobs due before this instant, with a zone. Without it: all."""
     limit: Annotated[int, whole_number(most=MOST_JOBS)] = Field(default=20, ge=1, le=MOST_JOBS, examples=[50])
@@ -224,6 +236,19 @@ class JobsQuery(BaseModel):
 
     kind: Kind | None = Field(default=None, examples=["welcome"])
     """Only the jobs of this kind. Without it: all."""
+    state: StateToList = Field(default=State.SCHEDULED.value, examples=["failed"])
+    """`scheduled`: in due order. Of a queue that tracks its jobs: those that workers received, the last due first,
+    `attempted` for all. `dispatched`: between two attempts; `running`: also where the worker has died since."""
+
+    @property
+    def is_tracked(self) -> bool:
+        """Whether it lists what workers recorded."""
+        return self.state != State.SCHEDULED
+
+    @property
+    def only(self) -> State | None:
+        """The one state to list of these."""
+        return None if self.state == ATTEMPTED else State(self.state)
 
     def span(self, *, now: datetime) -> Span:
         """Return which jobs to list. Raises InvalidJob, naming the field, its value and what is allowed."""
@@ -232,7 +257,7 @@ class JobsQuery(BaseModel):
             names = ", ".join(sorted(type(self).model_fields[name].alias or name for name in others))
             raise InvalidJob(f"key and {names} are both given: give key for one job, or {names} for a page of them")
         # What goes on begins behind `next`: the present has moved since.
-        start = self.start or (instant.EPOCH if self.after else now)
+        start = self.start or (instant.EPOCH if self.after or self.is_tracked else now)
         for name, at in (("from", start), ("to", self.end)):
             if not instant.EPOCH <= at <= FAR_END:
                 allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(FAR_END)}"

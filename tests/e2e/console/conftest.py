@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from dueline import Client
+from dueline import Client, Job, ReceivedJob, Retries, State, Worker
 from dueline.config.names import Names
 from local.emulator import Emulator
 from local.endpoints import Endpoints
@@ -15,6 +15,8 @@ from tests.e2e.console.page import Page
 from tests.e2e.console.serving import Served, administrator, serving_all
 from tests.e2e.environment import environment_of
 from tests.e2e.users import key_of
+from tests.e2e.working import working
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -71,6 +73,21 @@ def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
         rule = {"cron": "0 9 1 1 *", "zone": "Europe/Berlin"}
         client.schedules("reminders").put("yearly", **rule, payload={"to": "all"}, owner="queues.yaml")
         yield client
+
+
+@pytest.fixture
+def dead_job(client: Client) -> Job:
+    """A job of a queue that tracks, which its worker has given up."""
+    worker = Worker("console")
+
+    @worker.job("reminders", retry=Retries(attempts=1))
+    def give_up(_: ReceivedJob) -> None:
+        raise LookupError("no such mailbox")
+
+    job = client.schedule("reminders", {"to": "nobody"})
+    with working(worker):
+        assert wait_until(lambda: client.get(job.id).state is State.FAILED)
+    return job
 
 
 AddDeadLetter = Callable[..., None]

@@ -10,7 +10,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
-from dueline import Client
+from dueline import Client, Job
 from tests.e2e.console.chromium import TELEPHONE, WIDE, prefer, resize
 from tests.e2e.console.conftest import AddDeadLetter
 from tests.e2e.console.page import Page
@@ -33,7 +33,9 @@ def _as_before(browser: webdriver.Chrome) -> Iterator[None]:
 
 
 @pytest.fixture
-def shown(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> Iterator[dict[str, Callable[[], object]]]:
+def shown(
+    page: Page, client: Client, add_dead_letter: AddDeadLetter, dead_job: Job
+) -> Iterator[dict[str, Callable[[], object]]]:
     """What opens each view, with something in it; a dialog opens over the view before it."""
     job = client.schedule("invoices", {"to": "ann", "text": "long " * 40}, delay=timedelta(hours=2), tenant="acme")
     add_dead_letter("webhooks", job.id, '{"order": 1}', error="KeyError", reason="no url")
@@ -42,6 +44,11 @@ def shown(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> Iterato
         page.open("/queues/webhooks/dead-letters")
         page.click("button", "Inspect")
         page.click("DisclosureTriangle", re.compile("KeyError"))
+
+    def dead() -> None:
+        page.open(f"/queues/reminders/jobs/{dead_job.id}")
+        page.click("button", "Find it")
+        page.says("no such mailbox")
 
     def dialog(button: str | re.Pattern[str], text: str) -> Callable[[], None]:
         def open() -> None:
@@ -69,6 +76,9 @@ def shown(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> Iterato
         "jobs": view("/queues/invoices/jobs", "acme"),
         "many cancelled": dialog(re.compile("^Cancel all that match"), "fetched"),
         "a job": view(f"/queues/invoices/jobs/{job.id}", "Timeline"),
+        "recorded jobs": view("/queues/reminders/jobs?state=failed", "LookupError"),
+        "a dead job": dead,
+        "a retry": dialog("Retry …", "At least once"),
         "dead letters": look,
         "schedules": view("/queues/reminders/schedules", "yearly"),
         "a new schedule": dialog("New schedule …", " UTC"),

@@ -39,10 +39,11 @@ def test_dead_letters_are_read_on_a_click(page: Page, client: Client) -> None:
     page.click("button", "Inspect")
     page.see("row", re.compile("KeyError 12 "))
     page.see("row", re.compile("ReadTimeout 2 "))
-    page.see("DisclosureTriangle", re.compile("^KeyError 3 of 12"))
-    if "no url" not in page.text:
-        page.click("DisclosureTriangle", re.compile("^KeyError"))
-    page.says("no url", '"order":', "10 attempts", "in send")
+    page.says("1 to 14 of 14 dead letters read")
+    page.click("checkbox", "Choose KeyError")
+    page.says("1 to 12 of 12 dead letters read, those of KeyError")
+    page.click("DisclosureTriangle", re.compile("^KeyError"))
+    page.says("no url", '"order":', "Attempts\n10", "in send", "Died\n")
     assert wait_until(lambda: depth(client) == (0, 14)), "they are shown to everyone again"
 
 
@@ -62,6 +63,39 @@ def test_redrive_follows_a_dry_run(page: Page, client: Client) -> None:
     assert wait_until(lambda: depth(client) == (5, 9))
     page.click("button", "Close")
     page.see("row", re.compile("KeyError 7 "))
+
+
+def chosen(page: Page) -> set[str]:
+    return {node.name for node in page.all("checkbox", re.compile("^Choose dead letter"))}
+
+
+def test_single_dead_letters_are_chosen_over_pages(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> None:
+    for number in range(14, 24):
+        add_dead_letter("webhooks", f"webhooks.0.d.1795255290123.{number}", "{}", error="KeyError", reason="no url")
+    page.click("button", "Inspect")
+    page.says("1 to 20 of 24 dead letters read")
+    first = chosen(page)
+    page.click("button", "Next")
+    page.says("21 to 24 of 24 dead letters read")
+    second = chosen(page)
+    assert (len(first), len(second), first & second) == (20, 4, set())
+    page.click("checkbox", min(second))
+    page.click("button", "Previous")
+    page.says("1 to 20 of 24 dead letters read")
+    page.click("checkbox", min(first))
+    page.click("button", "Redrive the 2 chosen …")
+    page.says("Puts the 2 chosen messages back into the queue", "At least once")
+    page.click("button", "Redrive 2 jobs")
+    page.says("2 jobs put back into the queue")
+    assert wait_until(lambda: depth(client) == (2, 22))
+    page.click("button", "Close")
+    page.says("1 to 20 of 22 dead letters read")
+    page.click("checkbox", min(chosen(page)))
+    page.click("button", "Delete the 1 chosen …")
+    page.fill(re.compile("^Type webhooks"), "webhooks")
+    page.click("button", "Delete for good")
+    page.says("1 job deleted for good")
+    assert wait_until(lambda: depth(client) == (2, 21))
 
 
 def test_delete_spares_errors_not_shown(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> None:

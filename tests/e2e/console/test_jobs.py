@@ -6,9 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
 
-from dueline import Client, Job, NewJob, State
+from dueline import Client, Job, NewJob, State, Worker
 from tests.e2e.console.page import Page
+from tests.e2e.working import working
+from tests.waiting import wait_until
 
 FIND = "Find a job by its id or key"
 
@@ -98,3 +101,28 @@ def test_many_jobs_are_counted_then_cancelled(page: Page, client: Client, schedu
     page.says("2 cancelled (200): none will be delivered")
     states = [client.get(job.id).state for job in scheduled]
     assert states == [State.CANCELLED] * 2 + [State.SCHEDULED] * 2
+
+
+def test_recorded_jobs_are_listed_by_state_and_kind(page: Page, client: Client, dead_job: Job) -> None:
+    worker = Worker("console")
+    worker.job("reminders", kind="welcome")(lambda _: None)
+    done = client.schedule("reminders", {"to": "ann"}, kind="welcome")
+    with working(worker):
+        assert wait_until(lambda: client.get(done.id).state is State.SUCCEEDED)
+    page.open("/queues/reminders/jobs")
+    Select(page.see("combobox", "State")).select_by_visible_text("failed")
+    page.see("row", re.compile(f"failed {uid(dead_job)} 1 .* LookupError$"))
+    assert (page.path, page.all("row", re.compile(uid(done)))) == ("/queues/reminders/jobs?state=failed", [])
+    assert page.is_off("Cancel all that match …")
+    Select(page.see("combobox", "State")).select_by_visible_text("all that workers received")
+    page.see("row", re.compile(f"failed {uid(dead_job)} 1 "))
+    page.see("row", re.compile(f"succeeded {uid(done)} welcome 1 "))
+    page.fill(re.compile("^Kind"), "welcome", role="searchbox")
+    page.until(lambda: not page.all("row", re.compile(uid(dead_job))), "those of the kind alone")
+    page.see("row", re.compile(f"succeeded {uid(done)} welcome 1 "))
+    page.open("/queues/invoices/jobs?state=failed")
+    page.says("track of queue invoices is false: it must be true")
+
+
+def uid(job: Job) -> str:
+    return job.id.rpartition(".")[2][:8]

@@ -111,7 +111,7 @@ class MemoryConsole:
         status, started = self.post(f"/console/queues/{queue}/dead-letters/{action}", body)
         assert status == 202, started
         self.runs.find(started["run"]).thread.join(HANG_SECONDS)
-        return self.get(f"/console/runs/{started['run']}")[1]
+        return {**self.get(f"/console/runs/{started['run']}")[1], **started}
 
     def left(self):
         return sorted(each.message.body for each in self.dead.deliveries if each.visible <= self.clock.now())

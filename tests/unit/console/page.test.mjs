@@ -31,7 +31,7 @@ const PAGE = "../../../dueline/console/page";
 const { get, parseExact, parseResponse, polling, post } = await import(`${PAGE}/api.js`);
 const { byNextRun, theOnly } = await import(`${PAGE}/all_queues.js`);
 const { dueWords, fill: fillSteps, group } = await import(`${PAGE}/charts.js`);
-const { DeadLetters, Redrive } = await import(`${PAGE}/dead_letters.js`);
+const { DeadLetters, readable, Redrive } = await import(`${PAGE}/dead_letters.js`);
 const { fieldText, instant, inZone, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
 const { STATES, timeline } = await import(`${PAGE}/job.js`);
 const { condition, countWords, fetchJobs, matcher, payloadText, unread } = await import(`${PAGE}/job_list.js`);
@@ -223,11 +223,12 @@ test("a filter never matches a payload not fetched", () => {
   assert.deepEqual([{ tenant: "a" }, { tenant: "b", text: "x" }].map((query) => unread([inS3], query)), [0, 0]);
 });
 
-test("the API picks the jobs of a kind", async () => {
+test("the API picks the jobs of a kind and a state", async () => {
   const urls = [];
   globalThis.fetch = async (url) => Response.json((urls.push(new URL(url, "http://x")), { jobs: [], next: urls[1] ? null : "b" }));
-  await fetchJobs("emails", { kind: "welcome" }, 100);
-  assert.deepEqual(urls.map(({ searchParams }) => searchParams.get("kind")), ["welcome", "welcome"]);
+  await fetchJobs("emails", { kind: "welcome", state: "failed" }, 100);
+  const picked = urls.map(({ searchParams }) => [searchParams.get("kind"), searchParams.get("state")]);
+  assert.deepEqual(picked, [["welcome", "failed"], ["welcome", "failed"]]);
 });
 
 test("unreadable rows are counted over all pages", async () => {
@@ -413,12 +414,29 @@ test("chosen errors stay until new dead letters are read", async () => {
   const groups = [{ error: "ReadTimeout", kind: null, count: 12, samples: [] }];
   const seen = { state: "done", result: { groups, received: 12, total: 12, hidden: 0 } };
   await look("Inspect", seen);
-  find("setChosen").setChosen(seen.result.groups);
+  find("choose").choose({ groups: seen.result.groups });
   await settle();
   await look("Inspect again", { state: "failed", error: { detail: "ExpiredToken" } });
-  assert.deepEqual(find("setChosen").chosen, groups);
+  assert.deepEqual(find("choose").chosen.groups, groups);
   await look("Inspect again", seen);
-  assert.deepEqual(find("setChosen").chosen, []);
+  assert.deepEqual(find("choose").chosen.groups, []);
+});
+
+test("chosen dead letters are put back by their messages alone", async () => {
+  const requests = holdRequests();
+  const find = mount(Redrive, { queue: "emails", groups: [], messages: ["m-1", "m-2"] });
+  assert.deepEqual([find("dialog").ready, find("dialog").verb, find("Dry run")], [true, "Redrive 2 jobs", undefined]);
+  const done = find("dialog").act(() => {});
+  await settle();
+  assert.equal(requests[0].body, '{"messages":["m-1","m-2"],"apply":true}');
+  const result = { received: 9, moved: 1, missing: 1, hidden: 0, failed: [] };
+  await endRun(requests, { state: "done", result });
+  assert.match(plain(textOf(await done)), /1 job put back into the queue, of 9 read\..*1 not found: put back, deleted/s);
+});
+
+test("a payload is shown as JSON exactly, as text, or where it is", () => {
+  const payloads = [{ payload_text: '{"n":1.0}' }, { payload_text: "<xml>" }, { payload_at: { bytes: 5000, bucket: "b", key: "k" } }];
+  assert.deepEqual(payloads.map(readable), ['{\n  "n": 1.0\n}', "<xml>", "5,000 bytes in S3, s3://b/k"]);
 });
 
 /** The text of what a component rendered; an instant is <its value>. */

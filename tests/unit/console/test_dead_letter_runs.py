@@ -4,7 +4,8 @@ import pytest
 
 from dueline.console import dead_letter_runs
 from dueline.core import instant
-from dueline.core.message import KIND, REASON, STACK, Message
+from dueline.core.message import ID, KIND, OFFLOADED_BYTES, PRIORITY, REASON, STACK, Message
+from dueline.core.ports import Pointer
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
 from tests.unit.console.memory_console import Held, MemoryConsole, a_dead_letter
@@ -28,36 +29,97 @@ def a_group(error, kind=None):
 KEY_ERROR, TYPE_ERROR = a_group("KeyError"), a_group("TypeError")
 
 
-def test_look_counts_errors_with_samples():
+def dead_letters(console, run, query=""):
+    """Return a page of the dead letters that a look read, and how many there are."""
+    status, page = console.get(f"/console/runs/{run['run']}/dead-letters?{query}")
+    assert status == 200
+    return page["dead_letters"], page["count"]
+
+
+def payloads(console, run, query=""):
+    return [each["payload_text"] for each in dead_letters(console, run, query)[0]]
+
+
+def test_look_counts_errors():
     console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
     run = console.run("look", {})
     assert (run["state"], run["done"], run["of"], run["error"]) == ("done", 14, 14, None)
     assert counts(run) == {"KeyError": 12, "TypeError": 2}
-    assert [len(group["samples"]) for group in run["result"]["groups"]] == [3, 2]
     assert len(console.left()) == 14
 
 
-def test_sample_has_reason_and_cut_payload():
-    job = a_job(tenant="acme", key="ann")
+def test_pages_of_a_look_show_each_dead_letter_once():
+    console = MemoryConsole(*numbered(30), *numbered(15, error="TypeError"))
+    run = console.run("look", {})
+    pages = [dead_letters(console, run, f"from={start}") for start in (0, 20, 40, 60)]
+    assert [(len(page), count) for page, count in pages] == [(20, 45), (20, 45), (5, 45), (0, 45)]
+    assert len({each["message"] for page, _ in pages for each in page}) == 45
+    (group, *_), _ = dead_letters(console, run, "group=1")
+    assert (group["error"], dead_letters(console, run, "group=1")[1], dead_letters(console, run, "group=0")[1]) == (
+        ("TypeError", 15, 30)
+    )
+    assert dead_letters(console, run, "group=0&group=1&from=x")[1] == 45
+
+
+def test_look_finds_the_dead_letters_of_a_job():
+    dead = a_dead_letter("mine")
+    console = MemoryConsole(*numbered(12), dead, *numbered(12))
+    run = console.run("look", {"ids": [dead.attributes[ID]]})
+    assert (payloads(console, run), run["result"]["received"], len(console.left())) == (["mine"], 25, 25)
+
+
+def test_dead_letter_has_its_reason_job_and_payload():
+    job = a_job(tenant="acme", key="ann", kind="welcome")
     attributes = Message.of(job).attributes | {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", STACK: "in send"}
     console = MemoryConsole(
-        a_dead_letter("x" * 3000, **attributes), Message(body="anyone's", attributes={"dueline-attempts": "9" * 99})
+        a_dead_letter("x" * 30_000, **attributes),
+        Message(body="anyone's", attributes={"dueline-attempts": "9" * 99}),
+        a_dead_letter(
+            Pointer(bucket="b", key="7/emails/k").text, **Message.of(job).attributes, **{OFFLOADED_BYTES: "50"}
+        ),
     )
-    (own,), (other,) = (group["samples"] for group in console.run("look", {})["result"]["groups"])
+    by_reason = {each["reason"]: each for each in dead_letters(console, console.run("look", {}))[0]}
+    own, other = by_reason[f"why {'x' * 30_000}"], by_reason[None]
     assert own == {
         "id": str(job.id),
-        "payload": "x" * 2000,
+        "message": own["message"],
+        "error": "KeyError",
+        "kind": "welcome",
+        "payload_text": "x" * 20_000,
         "cut": True,
-        "reason": f"why {'x' * 3000}",
+        "reason": f"why {'x' * 30_000}",
         "attempts": 3,
         "stack": "in send",
         "sent": instant.text(NOW),
+        "died": instant.text(NOW),
         "key": "ann",
         "tenant": "acme",
         "trace": "a" * 32,
     }
-    assert (other["payload"], other["cut"]) == ("anyone's", False)
-    assert (other["id"], other["attempts"], other["stack"]) == (None, None, None)
+    assert (other["payload_text"], other["died"], other["id"], other["attempts"]) == ("anyone's", None, None, None)
+    [offloaded] = [each for each in by_reason.values() if "payload_at" in each]
+    assert offloaded["payload_at"] == {"bucket": "b", "key": "7/emails/k", "bytes": 50}
+
+
+@pytest.mark.parametrize(("action", "counted"), [("redrive", "moved"), ("delete", "deleted")])
+def test_chosen_dead_letters_alone_are_changed(action, counted):
+    console = MemoryConsole(*numbered(30))
+    chosen = dead_letters(console, console.run("look", {}))[0][3:6]
+    messages = [each["message"] for each in chosen]
+    more = {"apply": True} if action == "redrive" else {"confirm": "emails"}
+    result = console.run(action, {"messages": [*messages, "gone"], **more})["result"]
+    assert (result[counted], result["wanted"], result["missing"]) == (3, 3, 1)
+    assert {each["payload_text"] for each in chosen}.isdisjoint(console.left())
+    assert (len(console.left()), len(console.queue.deliveries)) == (27, 3 if action == "redrive" else 0)
+
+
+def test_dead_letter_of_a_level_that_is_gone_stays_or_is_deleted():
+    console = MemoryConsole(a_dead_letter(**{PRIORITY: "3"}))
+    [dead_letter], _ = dead_letters(console, console.run("look", {}))
+    chosen = {"messages": [dead_letter["message"]]}
+    result = console.run("redrive", chosen | {"apply": True})["result"]
+    assert (result["moved"], result["stay"]) == (0, [{"reason": "the queue has no level 3: it has 1", "count": 1}])
+    assert console.run("delete", chosen | {"confirm": "emails"})["result"]["deleted"] == 1
 
 
 @pytest.mark.parametrize(
@@ -118,7 +180,11 @@ def test_runs_select_an_error_with_its_kind_alone():
     [
         (DELETE, {}, "confirm is None: it must be the queue's name, 'emails'"),
         (DELETE, {"confirm": "email"}, "confirm is 'email'"),
-        (DELETE, {"confirm": "emails", "errors": ["KeyError"]}, "'errors' is no field: there is confirm, groups"),
+        (
+            DELETE,
+            {"confirm": "emails", "errors": ["KeyError"]},
+            "'errors' is no field: there is confirm, groups, messages",
+        ),
         (REDRIVE, {"groups": "KeyError", "apply": True}, "groups is 'KeyError': it must be a list"),
         (REDRIVE, {"groups": [{"error": "", "kind": None}], "apply": True}, "groups is [{'error': ''"),
         (REDRIVE, {"groups": [{"error": "KeyError"}], "apply": True}, "groups is [{'error': 'KeyError'}]"),
@@ -126,7 +192,9 @@ def test_runs_select_an_error_with_its_kind_alone():
         (REDRIVE, {"apply": "no"}, "apply is 'no': it must be true or false"),
         (REDRIVE, {"limit": 0, "apply": True}, "limit is 0: it must be a whole number"),
         (REDRIVE, {"limit": True, "apply": True}, "limit is True"),
-        (LOOK, {"limit": 100}, "'limit' is no field: there is none"),
+        (LOOK, {"limit": 100}, "'limit' is no field: there is ids"),
+        (LOOK, {"ids": "x"}, "ids is 'x': it must be a list of up to 10000 ids"),
+        (DELETE, {"confirm": "emails", "messages": [""]}, "messages is ['']: it must be a list"),
     ],
 )
 def test_wrong_field_starts_no_run(path, body, wrong):
@@ -185,6 +253,13 @@ def test_failed_run_shows_no_secrets():
     assert (run["state"], run["result"], run["error"]["detail"]) == ("failed", None, "receiving: AccessDenied")
     console.wire.around = on("dead.receive", failing(ZeroDivisionError("secret")))
     assert console.run("look", {})["error"]["detail"] == "the console failed: ZeroDivisionError"
+
+
+def test_dead_letters_of_old_looks_are_forgotten():
+    console = MemoryConsole(*numbered(3))
+    first, *_, last = [console.run("look", {}) for _ in range(4)]
+    assert dead_letters(console, last)[1] == 3
+    assert console.get(f"/console/runs/{first['run']}/dead-letters")[0] == 404
 
 
 def test_old_runs_are_forgotten():

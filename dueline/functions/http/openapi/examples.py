@@ -8,7 +8,7 @@ from typing import Any
 from dueline import errors
 from dueline.core import instant
 from dueline.core.job import Job, JobId, Route, State
-from dueline.core.listing import JobPage
+from dueline.core.listing import JobPage, TrackedPage
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import StartedUpload, Upload
 from dueline.core.ports import Depth
@@ -98,7 +98,9 @@ _OUTCOME = Outcome(
     error="TimeoutError",
     kind="welcome",
 )
-FAILED = answers.job_answer(_JOB, _OUTCOME.state, outcome=_OUTCOME)
+_TRACKED = _JOB, Status(state=_OUTCOME.state, outcome=_OUTCOME)
+FAILED = answers.status_answer(*_TRACKED)
+TRACKED_PAGE = answers.page_of_tracked(TrackedPage(jobs=(_TRACKED,), before="2027-01-04T08:00:00.000Z"))
 UPLOAD = answers.upload_answer(
     StartedUpload(
         upload=_UPLOAD,

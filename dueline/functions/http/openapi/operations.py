@@ -121,9 +121,9 @@ OPERATIONS = (
     ),
     Operation(
         "list_scheduled GET /queues/{queue}/jobs",
-        "List what is scheduled",
-        "The jobs of a queue that are in the table, in due order, with their payloads; or the job of a key, as a"
-        " look-up by its id returns it.",
+        "List jobs",
+        "The jobs of a queue that are in the table, in due order, with their payloads; with a `state`, those that its"
+        " workers received, if it tracks its jobs; or the job of a key, as a look-up by its id returns it.",
         query=requests.JobsQuery,
         answers={
             200: _body(
@@ -131,6 +131,7 @@ OPERATIONS = (
                 "A page of jobs, or the job of the key.",
                 page=examples.PAGE,
                 last={"jobs": [], "next": None},
+                tracked=examples.TRACKED_PAGE,
                 key=examples.WAITING,
             )
         },
