@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.vocabulary import dialect_of
+from tests.vocabulary import dialect_of, nodes_of
 
 ROOT = Path(__file__).parents[1]
 HELD = Path(__file__).with_suffix(".json")
@@ -73,11 +73,6 @@ def text_of(path: Path) -> str:
     return path.read_text()
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(text_of(path))
-
-
 def files(folder: str, *suffixes: str) -> list[Path]:
     """Return the files of a folder with these suffixes that are ours."""
     others = {"vendor", "node_modules", "__pycache__"}
@@ -111,7 +106,7 @@ def _lines() -> Iterator[Figure]:
 def _files() -> Iterator[Figure]:
     python = library(".py")
     names = Counter(path.name for path in library(".py", ".js", ".css") if not path.name.startswith("__"))
-    nodes = (node for path in python for node in ast.walk(tree_of(path)))
+    nodes = (node for path in python for node in nodes_of(path))
     classes = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     yield Figure("files of dueline", len(library(".py", ".js", ".css")), 170)
     yield Figure("imports of dueline, % of lines", round(100 * _import_lines(python) / lines(python), 1), 6)
@@ -121,7 +116,7 @@ def _files() -> Iterator[Figure]:
 
 
 def _import_lines(paths: Iterable[Path]) -> int:
-    nodes = (node for path in paths for node in ast.walk(tree_of(path)))
+    nodes = (node for path in paths for node in nodes_of(path))
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in imports)
 
@@ -132,7 +127,7 @@ def short_files_with_one_importer() -> list[str]:
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
     importers: dict[str, set[str]] = {module: set() for module in modules}
     for importer, path in modules.items():
-        for imported in _imported(tree_of(path)):
+        for imported in _imported(path):
             name = imported if imported in modules else imported.rpartition(".")[0]
             if name in modules and name != importer:
                 importers[name].add(importer)
@@ -140,8 +135,8 @@ def short_files_with_one_importer() -> list[str]:
     return [name for name in short if len(importers[name]) == 1]
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _imported(path: Path) -> Iterator[str]:
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -149,7 +144,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def _test_names() -> Iterator[Figure]:
-    nodes = (node for path in files("tests", ".py") for node in ast.walk(tree_of(path)))
+    nodes = (node for path in files("tests", ".py") for node in nodes_of(path))
     names = [node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     lengths = [len(name) for name in names]
     yield Figure("test names: mean of characters", round(sum(lengths) / len(lengths), 1), 40)

@@ -6,6 +6,8 @@ nothing in the name of a function, a class or a variable.
 
 import ast
 import re
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 NOWHERE = {
@@ -76,26 +78,32 @@ _WORDS = re.compile(rf"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?i:{_PHRASES})(?![a
 _PART = re.compile(r"[A-Z]?[a-z]+")
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return all of a module's syntax tree, which is walked once."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def dialect_of(path: Path) -> list[str]:
     """Return what a file says that is said otherwise, each as `line: word`."""
     text = path.read_text()
     found = [f"{text.count(chr(10), 0, match.start()) + 1}: {match[0]}" for match in _WORDS.finditer(text)]
-    return found + (dialect_of_names(text) if path.suffix == ".py" else [])
+    return found + (dialect_of_names(nodes_of(path)) if path.suffix == ".py" else [])
 
 
-def dialect_of_names(source: str) -> list[str]:
+def dialect_of_names(nodes: Iterable[ast.AST]) -> list[str]:
     """Return the names that a module gives which have a word of `NOT_IN_NAMES`, each as `line: name`."""
     return [
         f"{line}: {name}"
-        for line, name in names_given(ast.parse(source))
+        for line, name in names_given(nodes)
         if {part.lower() for part in _PART.findall(_ALLOWED.sub("", name))} & NOT_IN_NAMES.keys()
     ]
 
 
-def names_given(tree: ast.AST) -> list[tuple[int, str]]:
+def names_given(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
     """Return the names of functions, classes, parameters and variables, each with its line."""
     names = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.append((node.lineno, node.name))
         elif isinstance(node, ast.arg):

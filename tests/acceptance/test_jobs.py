@@ -46,7 +46,6 @@ def test_past_time_is_now(http: httpx.Client) -> None:
     assert (job["route"], job["state"]) == ("direct", "dispatched")
 
 
-@each_way
 @pytest.mark.parametrize(
     ("body", "named"),
     [

@@ -83,7 +83,6 @@ def test_key_of_a_job_is_kept_replaced_or_refused(client: Client, key: str, has_
     assert client.get(queue="plain", key=key).id == second.id
 
 
-@each_way
 @pytest.mark.parametrize(
     ("fields", "named"),
     [

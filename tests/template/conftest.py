@@ -46,13 +46,6 @@ def one_more(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 
 @pytest.fixture(scope="session")
-def fifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Fifty queues as they are by default."""
-    queues = {f"queue-{number}": {} for number in range(50)}
-    return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("fifty"))
-
-
-@pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """A queue with metrics of its own, and one without, whose owners are mailed to; and the team's own runbooks."""
     owners = {"measured": {"metrics": "queue", "owner": "mail-team@example.com"}, "plain": {"owner": PAGER}}

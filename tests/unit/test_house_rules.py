@@ -3,10 +3,10 @@
 import ast
 import sys
 import tomllib
-from functools import cache
 from pathlib import Path
 
 from tests import house
+from tests.vocabulary import nodes_of
 
 ROOT = Path(__file__).parents[2]
 HOUSES = ("bench", "dueline", "local")
@@ -58,11 +58,6 @@ MAY_NOT_IMPORT = {
 
 def module_of(path):
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-@cache
-def nodes_of(path):
-    return list(ast.walk(ast.parse(path.read_text())))
 
 
 def imports_of(path):
