@@ -22,7 +22,7 @@ from botocore.utils import get_environ_proxies
 
 from dueline import __version__
 from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors
-from dueline.aws.clients import session_per_process
+from dueline.aws.clients import NO_REGION, session_per_process
 from dueline.client.http import HttpResponse
 from dueline.config.names import Names
 from dueline.config.routes import aliases_for
@@ -219,7 +219,7 @@ class Signer:
     def __init__(self, session: Callable[[], boto3.Session]) -> None:
         region = session().region_name
         if region is None:
-            raise DeploymentNotFound("no AWS region is set: set AWS_DEFAULT_REGION, or pass a session that has one")
+            raise DeploymentNotFound(NO_REGION)
         self._region = region
         self._credentials = PerProcess(lambda: _credentials_of(session()))
         self._credentials()

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import NoRegionError
 
 from dueline import __version__
 from dueline.aws.botocore_errors import map_caller_errors
 from dueline.core.threads import PerProcess
-from dueline.errors import DuelineError, Unavailable
+from dueline.errors import DeploymentNotFound, DuelineError, Unavailable
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -108,12 +109,15 @@ def session(*, profile: str | None, region: str | None) -> "Session":
     return boto3.Session(profile_name=profile, region_name=region)
 
 
+NO_REGION = "no AWS region is set: set AWS_DEFAULT_REGION, or pass a session that has one"
+
+
 def client(service: str, session: "Session | None" = None, *, longest: timedelta) -> Any:
     """Return a client of a service whose requests end within `longest`: a caller's, or without a session a function's.
 
     SQS's messages begin a new chain for Lambda's recursive loop detection, which would otherwise stop the sixteenth job
     in a row that schedules the next one. S3's URLs name the region: for hours, its global endpoint redirects requests
-    to a new bucket, which breaks presigned URLs.
+    to a new bucket, which breaks presigned URLs. Raises DeploymentNotFound where no region is set.
     """
     make: Any = (session or boto3).client
     attempt = (longest.total_seconds() - _BACKOFF_SECONDS) / ATTEMPTS
@@ -129,7 +133,10 @@ def client(service: str, session: "Session | None" = None, *, longest: timedelta
     )
     if service == "s3":
         config = config.merge(Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
-    made = make(service, config=config)
+    try:
+        made = make(service, config=config)
+    except NoRegionError:
+        raise DeploymentNotFound(NO_REGION) from None
     if session is None:
         _close_idle(made)
         made.meta.events.register_first("before-call", lambda **_: DEADLINE.check(longest))

@@ -216,7 +216,7 @@ def test_group_is_moved_again_after_a_crash(client: Client, emulator: Emulator, 
 # docs/troubleshooting.md
 
 TROUBLE = (DOCS / "troubleshooting.md").read_text()
-MESSAGES = re.findall(r"`([^`]*…|NoRegion[^`]*|finding queue[^`]*|the module[^`]*)`", TROUBLE)
+MESSAGES = re.findall(r"`([^`]*…|finding queue[^`]*|the module[^`]*)`", TROUBLE)
 NO_KEY = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_EC2_METADATA_DISABLED": "true"}
 NO_REGION: dict[str, str | None] = {"AWS_DEFAULT_REGION": None}
 NOBODY_LISTENS = "http://127.0.0.1:9"
@@ -257,7 +257,7 @@ def is_of_the_page(printed: str) -> bool:
     ("args", "changes", "code"),
     [
         ("queues", NO_REGION, 3),
-        ("worker shop:worker", NO_REGION, 1),
+        ("worker shop:worker", NO_REGION, 3),
         ("queues", NO_KEY, 5),
         ("worker shop:worker", NO_KEY, 5),
         ("--name shop queues", {"DUELINE_NAME": None}, 3),

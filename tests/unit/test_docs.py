@@ -43,8 +43,8 @@ def _acknowledged() -> Iterator[str]:
 
 
 def test_page_lists_acknowledged_cdk_nag_findings():
-    [listed] = re.findall(r"acknowledged finding of cdk-nag \(([^)]*)\)", " ".join(PAGE.split()))
-    assert sorted(listed.split(", ")) == sorted(set(_acknowledged()))
+    [findings] = re.findall(r"acknowledged finding of cdk-nag \(([^)]*)\)", " ".join(PAGE.split()))
+    assert sorted(findings.split(", ")) == sorted(set(_acknowledged()))
 
 
 def test_skipped_checkov_findings_are_answered():
