@@ -17,11 +17,10 @@ from local.emulator import Emulator
 from local.endpoints import Endpoints, find, publish
 from local.signing_proxy import signing_proxy
 from local.template import PERIODS, ROOT, configure, synthesize
-from local.ticks import fired_every
+from local.ticks import TICK_SECONDS, fired_every
 
 HOME = Path(os.environ.get("DUELINE_HOME", ROOT / ".local"))
 LOG = HOME / "emulator.log"
-TICK_SECONDS = 2.0
 
 Step = Callable[[str], AbstractContextManager[object]]
 

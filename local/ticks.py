@@ -10,6 +10,8 @@ from typing import Any
 
 from local.emulator import Emulator
 
+# The `tick_period` of periods.yaml.
+TICK_SECONDS = 2.0
 # A deployment may add schedules.
 _LOOK_SECONDS = 2.0
 

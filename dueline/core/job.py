@@ -12,6 +12,7 @@ from dueline.core.text import shown
 from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob, InvalidSchedule, JobNotFound, PayloadTooLarge, QueueNotFound
 
+# These are checked of rows too, when they are read: a lower one would refuse what is stored.
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_OFFLOADED_BYTES = 10 * 1024 * 1024
 # The days that an offloaded payload may be kept, up to 10 years and what comes on top: powers of two.

@@ -25,7 +25,7 @@ from dueline.schedules.queries import get
 from dueline.schedules.schedule_rows import MOST_HEAD_BYTES, UNREADABLE
 
 # The schedule and the scheduled time are part of the idempotency key as well.
-MAX_KEY_CHARACTERS = 128
+MAX_RUN_KEY_CHARACTERS = 128
 # Jobs' keys are printable, so none has it.
 _SEPARATOR = "\x1f"
 
@@ -34,8 +34,8 @@ def key_of(run: str, key: str | None) -> str | None:
     """Return the idempotency key of a run. Raises InvalidJob unless `key` has 1 to 128 printable ASCII characters."""
     if key is None:
         return None
-    if not (isinstance(key, str) and 1 <= len(key) <= MAX_KEY_CHARACTERS and key.isascii() and key.isprintable()):
-        raise InvalidJob(f"key is {shown(key)}: it must have 1 to {MAX_KEY_CHARACTERS} printable ASCII characters")
+    if not (isinstance(key, str) and 1 <= len(key) <= MAX_RUN_KEY_CHARACTERS and key.isascii() and key.isprintable()):
+        raise InvalidJob(f"key is {shown(key)}: it must have 1 to {MAX_RUN_KEY_CHARACTERS} printable ASCII characters")
     return f"{run}{_SEPARATOR}{key}"
 
 

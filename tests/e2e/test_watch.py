@@ -9,7 +9,7 @@ from local.endpoints import Endpoints
 NAMES = Names("e2e")
 
 
-def test_watch_mails_a_dead_letter_once(emulator: Emulator, endpoints: Endpoints) -> None:
+def test_sent_mails_a_dead_letter_once(emulator: Emulator, endpoints: Endpoints) -> None:
     sns, sqs, functions = (emulator.client(service) for service in ("sns", "sqs", "lambda"))
     url = sqs.create_queue(QueueName="mails")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from moto import mock_aws
 
-from dueline.aws.watch_mails import Mailer, SentMails
+from dueline.aws.sent_mails import Mailer, SentMails
 from dueline.aws.watch_notes import WatchNotes
 from dueline.core.rows import SCHEDULES, TICKS, WatchNote
 from dueline.operations.watch import Condition, Sighting
