@@ -600,7 +600,7 @@ IN_TTL = [
     mutation(
         "TTL is switched on while jobs wait",
         "operations/ttl_guard.py",
-        "else not (state.behind or unknown)\n",
+        "else not (behind or unknown)\n",
         "else True\n",
         LOST,
     ),

@@ -25,6 +25,7 @@ _BEYOND_SCHEMAS = re.compile(
     r"|(jitter|end|count|start) is .*: it must (be whole seconds|be after|come with start|name one|have an instant)"
     r"|(every|jitter) is .*: ('.*' is no span of time|it must be from)"
     r"|schedule \S+ is there already"
+    r"|track of queue \S+ is false"
     r"|id is .*: (it is of queue|it belongs to|partition \d+ takes no jobs|its job (is|was) due)",
     re.DOTALL,
 )
