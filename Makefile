@@ -47,8 +47,8 @@ setup: $(READY) ## Make the virtual environment and install what is pinned in re
 run: $(READY) ## Deploy into a local AWS, watch a worker process a handful of jobs, and stop
 	@$(BIN)/python -m local run
 
-up: $(READY) ## Deploy into a local AWS and stay up (TICK=aws: with AWS's own schedule, once a minute; DUELINE_PORT=14566: at other ports)
-	@$(BIN)/python -m local up --tick $(TICK)
+up: $(READY) ## Deploy into a local AWS and stay up (QUEUES=your/queues.yaml; TICK=aws: with AWS's own schedule, once a minute; DUELINE_PORT=14566: at other ports)
+	@$(BIN)/python -m local up --queues $(QUEUES) --tick $(TICK)
 
 env: $(READY) ## Print what makes a shell use what is up: eval "$$(make -s env)"
 	@$(BIN)/python -m local env
@@ -170,7 +170,7 @@ $(READY): requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/uv.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements.lock || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
 	@touch $@
 
 # Else processes of tests would each compile what they import. Of the CDK, by far the largest, a sixth is imported,

@@ -46,7 +46,9 @@ def main(folder: Path) -> int:
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(folder / SETTINGS.name)]
     built = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)})
     if built.returncode == 0:
-        _rank(folder / "site", nav)
+        site = folder / "site"
+        _rank(site, nav)
+        print(f"the site: {site}/index.html; with search: {sys.executable} -m http.server --directory {site}")
     return 1 if problems else built.returncode
 
 

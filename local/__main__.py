@@ -110,7 +110,8 @@ def env() -> None:
     for name, value in endpoints.to_env().items():
         print(f"export {name}={shlex.quote(value)}")
     print("unset AWS_PROFILE AWS_SESSION_TOKEN")
-    print(f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"')
+    # A virtual environment that is active has its own.
+    print(f'[ -n "${{VIRTUAL_ENV:-}}" ] || export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"')
 
 
 @contextmanager
@@ -153,12 +154,14 @@ def _print(line: str) -> None:
 
 
 def _next_steps(endpoints: Endpoints) -> str:
+    queue = QUEUE if QUEUE in endpoints.queues else next(iter(endpoints.queues), QUEUE)
+    worker = WORKER if queue == QUEUE else "YOUR_MODULE:worker"
     return f"""up: the API {endpoints.api}, its documentation {endpoints.docs}, the local AWS {endpoints.aws}
 
 In another shell:
     eval "$(make -s env)"                    # in each shell, once
-    dueline worker {WORKER}    # a worker; then, in a third shell:
-    dueline schedule emails '{{"to": "ann"}}' --kind welcome --delay 30s
+    dueline worker {worker}    # a worker; then, in a third shell:
+    dueline schedule {queue} '{{"to": "ann"}}' --delay 30s
     dueline queues
     make console                             # http://127.0.0.1:{endpoints.console_port}
 

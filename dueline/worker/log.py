@@ -13,7 +13,8 @@ from aws_lambda_powertools import Logger
 from dueline.core.text import printable
 from dueline.worker.events import Event, EventKind, ProcessEvent, ProcessKind
 
-logger = Logger(service="worker")
+# Where in this module a line is written says nothing.
+logger = Logger(service="worker", location=None)
 _json_formatter = logger.registered_formatter
 _of_each_line: dict[str, int] = {}
 _QUIET = frozenset({EventKind.RECEIVED, EventKind.STARTED, EventKind.SKIPPED, EventKind.RETURNED, EventKind.UNHANDLED})
