@@ -173,7 +173,7 @@ def _recorded(
     partitions = queue.all_partitions()
     most = _FILTERED_ROWS if is_filtered else _share(span.limit, partitions)
     start, end = (instant.text(instant.round_up(at)) for at in (span.start, span.end))
-    until = span.after or end
+    until = min(span.after or end, end)
     pages = list(spread(lambda each: table.outcomes(each, after=start, until=until, limit=most), partitions))
     # Before the last row of a page that has more, others may have rows that come later on.
     reached = max((_sort_key(page.rows[-1]) for page in pages if page.more), default="")

@@ -17,6 +17,7 @@ from dueline.core import instant, rows
 from dueline.core.clock import TimeBounds
 from dueline.core.core_deployment import CoreDeployment
 from dueline.core.dispatch import Dispatcher
+from dueline.core.ingest import InboundMessage, Ingest
 from dueline.core.job import Partition
 from dueline.core.message import BATCH_MESSAGES, DUE, Message
 from dueline.core.partitions import Lease, Periods
@@ -197,18 +198,26 @@ class MemoryDeployment(CoreDeployment):
         self.settle()
 
     def settle(self) -> None:
-        """Do what the functions do at this instant: plan, and dispatch what is due within the lookahead.
-
-        Ingest has nothing to do: the table takes what is written, and nobody dies between two calls.
-        """
-        while self._plan():
+        """Do what the functions do at this instant: ingest, plan, and dispatch what is due within the lookahead."""
+        while self._ingest() or self._plan():
             pass
         for partition in self._partitions:
             due = self._next_due(partition)
             if due is not None and due - self._lookahead <= self.clock.now():
                 self._tick(partition)
-        if self._visible(self._planning):
+        if any(each.visible <= self.clock.now() for each in self._planning.deliveries):
             self.settle()
+
+    @cached_property
+    def _ingestion(self) -> Ingest:
+        return Ingest(
+            table=self.table,
+            dispatcher=self._dispatcher,
+            rejects=lambda: self._queue(self.config.names.inbound_dlq),
+            is_declared=self._partitions.__contains__,
+            clock=self.clock,
+            jitter=lambda: 0.5,
+        )
 
     @cached_property
     def _lookahead(self) -> timedelta:
@@ -273,8 +282,14 @@ class MemoryDeployment(CoreDeployment):
         self._planning.delete([each.receipt for each in arrivals if each.message_id not in again])
         return bool(arrivals)
 
-    def _visible(self, queue: RecordedQueue) -> bool:
-        return any(each.visible <= self.clock.now() for each in queue.deliveries)
+    def _ingest(self) -> bool:
+        """Ingest what is inbound: moves to within the lookahead, as the table takes all that is written."""
+        arrivals = self._received(self.inbound)
+        batch = [InboundMessage(message_id=each.message_id, message=each.message) for each in arrivals]
+        if batch:
+            self._ingestion.run(batch, until=math.inf)
+            self.inbound.delete([each.receipt for each in arrivals])
+        return bool(arrivals)
 
     def _received(self, queue: RecordedQueue) -> list[QueueMessage]:
         return queue.receive(most=BATCH_MESSAGES, wait=0)

@@ -369,6 +369,8 @@ def test_tracked_jobs_are_paged_the_last_due_first(limit, page_rows):
     assert tracked_ids(system, limit=limit) == ids[::-1]
     span = {"start": NOW + timedelta(seconds=5), "end": NOW + timedelta(seconds=15)}
     assert tracked_ids(system, limit=limit, **span) == ids[14:4:-1]
+    # A place in another list never leads out of the span.
+    assert tracked_ids(system, limit=limit, after="9", **span) == ids[14:4:-1]
 
 
 def test_tracked_jobs_are_filtered_by_state_and_kind(monkeypatch):

@@ -523,3 +523,15 @@ def files_of(page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     shown = re.findall(r'^( *)```python title="(\S+)"\n(.*?)^\1```', text, re.DOTALL | re.MULTILINE)
     return {name: dedent(code) for _, name, code in shown}
+
+
+def test_job_moved_to_the_near_future_comes(local):
+    """Its partition's tick has passed that time: ingest sends it."""
+    local.client.schedule("emails", "by key", key="a", delay=3600)
+    local.client.reschedule(queue="emails", key="a", delay=0)
+    local.client.schedule("emails", "old", key="b", delay=3600)
+    local.client.schedule("emails", "replaced", key="b", delay=3, if_exists="replace")
+    local.client.reschedule(local.client.schedule("emails", "by id", delay=7200).id, delay=2)
+    assert payloads(local.scheduled("emails")) == ["by id", "replaced"]
+    local.advance(seconds=3)
+    assert payloads(local.sent("emails")) == ["by key", "by id", "replaced"]
