@@ -26,6 +26,7 @@ from local.template import ROOT, SynthesisError
 
 ENDPOINTS = HOME / "endpoints.json"
 PID = HOME / "up.pid"
+EMULATOR = HOME / "emulator.pid"
 PORT = HOME / "port"
 STATE = HOME / "state"
 # The local AWS has this port, the API the next one, and the console the one after that.
@@ -72,6 +73,7 @@ def up(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast", port: Port = 
         emulator, is_aws = Emulator(log=LOG, state=STATE, port=port), tick == "aws"
         with running(queues, emulator=emulator, step=_step, real_schedule=is_aws, api_port=port + 1) as deployment:
             endpoints = replace(deployment.endpoints, console_port=port + 2)
+            EMULATOR.write_text(str(emulator.pid))
             endpoints.write(ENDPOINTS)
             try:
                 _print(_next_steps(endpoints))
@@ -81,6 +83,7 @@ def up(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast", port: Port = 
                     _fail(f"{PID} is gone, and the state with it: this run ends")
             finally:
                 ENDPOINTS.unlink(missing_ok=True)
+                EMULATOR.unlink(missing_ok=True)
 
 
 @app.command()
@@ -175,6 +178,9 @@ def _first_port(chosen: int | None) -> int:
     port = chosen or kept or FIRST_PORT
     if kept not in (None, port):
         _fail(f"DUELINE_PORT is {port}, but the jobs in {HOME} are kept for {kept}: set that, or remove {HOME}")
+    if kept and EMULATOR.exists() and not is_free(kept):
+        pid = EMULATOR.read_text()
+        _fail(f"port {kept} is in use: the run before was killed, its local AWS, process {pid}, goes on: kill {pid}")
     kept_too = f" and remove {HOME}, whose jobs are kept for this port" if kept else ""
     for number, whose in ((port, "the local AWS"), (port + 1, "the API")):
         if not is_free(number):

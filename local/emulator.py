@@ -80,6 +80,10 @@ class Emulator:
         self.stop()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
+    @property
+    def pid(self) -> int | None:
+        return self._process and self._process.pid
+
     def client(self, service: str) -> Any:
         """Return a boto3 client of the emulator, as its administrator."""
         make: Any = boto3.client

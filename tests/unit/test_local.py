@@ -119,7 +119,7 @@ def test_trailing_blank_of_a_header_is_dropped():
 
 
 def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
+    for name in ("PID", "ENDPOINTS", "EMULATOR", "PORT", "STATE"):
         monkeypatch.setattr(main, name, home / name)
     monkeypatch.setattr(main, "HOME", home)
 
@@ -161,6 +161,18 @@ def test_port_in_use_is_named(home: Path, capsys: pytest.CaptureFixture[str], nu
     assert error.startswith(f"port {port}, of {whose}, is in use: end what listens there, or set three free ports: ")
     assert error.endswith("make up DUELINE_PORT=14566\n")
     assert not (home / "PORT").exists()
+
+
+def test_local_aws_of_a_killed_run_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "STATE").mkdir()
+    (home / "EMULATOR").write_text("123")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port := free_port()))
+        other.listen()
+        (home / "PORT").write_text(str(port))
+        with pytest.raises(Exit):
+            main._first_port(None)
+    assert "the run before was killed, its local AWS, process 123, goes on: kill 123" in capsys.readouterr().err
 
 
 # How it ends
