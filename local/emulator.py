@@ -82,7 +82,7 @@ class Emulator:
 
     @property
     def pid(self) -> int | None:
-        return self._process and self._process.pid
+        return self._process.pid if self._process else None
 
     def client(self, service: str) -> Any:
         """Return a boto3 client of the emulator, as its administrator."""
