@@ -34,17 +34,17 @@ def console(
         if not no_browser:
             webbrowser.open(url)
         # In another thread, and never waited for: the browser starts meanwhile.
-        Thread(target=_read_first_view, args=(url,), daemon=True).start()
+        Thread(target=_read_queues, args=(url,), daemon=True).start()
         Event().wait()
 
 
-def _read_first_view(url: str) -> None:
-    """Read what the first view shows, so that AWS starts the API's function while the browser starts."""
+def _read_queues(url: str) -> None:
+    """Read the names of the queues, so that AWS starts the API's function while the browser starts."""
     from dueline.console.guard import TOKEN_HEADER
 
     host, _, token = url.removeprefix("http://").partition("/#token=")
     with suppress(OSError, HTTPException), closing(HTTPConnection(host)) as connection:
-        connection.request("GET", "/console/overview", headers={TOKEN_HEADER: token})
+        connection.request("GET", "/api/queues", headers={TOKEN_HEADER: token})
         connection.getresponse().read()
 
 

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import partial
-from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,13 +12,11 @@ from starlette.routing import Route
 
 from dueline.config import metrics
 from dueline.console.backend import Backend
-from dueline.console.routing import make_route, to_problem
+from dueline.console.routing import make_route
 from dueline.core import instant
-from dueline.core.job import JobId
 from dueline.core.listing import MOST_JOBS
-from dueline.core.retry import attempt
 from dueline.core.text import shown
-from dueline.errors import DuelineError, InvalidJob, JobNotFound
+from dueline.errors import InvalidJob
 from dueline.operations.observation import Series
 
 # The figures that the page draws, each with its statistic.
@@ -38,8 +34,6 @@ _MINUTE, _FIVE_MINUTES, _LONGEST_BY_MINUTE = 60, 300, timedelta(hours=6)
 MOST_COUNTED = 1000
 # Large payloads make small pages: counting ends after so long, with what it has.
 _MOST_SECONDS, _MOST_HOURS, _OVERDUE = 3, 24, -1
-# Of 50 schedules each: what is behind them is in the queue's own list.
-_MOST_PAGES, _PAGE = 10, "50"
 
 
 def queue_routes(about: Callable[[], dict[str, Any]], backend: Backend) -> Iterator[Route]:
@@ -49,24 +43,10 @@ def queue_routes(about: Callable[[], dict[str, Any]], backend: Backend) -> Itera
         names = [queue["queue"] for queue in backend.get("/queues")["queues"]]
         return figures(names, timedelta(hours=1), backend=backend, names=AT_A_GLANCE)
 
-    under_way = Lock()
-
-    def overview_of_all(_: Request) -> dict[str, Any]:
-        # Beside another one, AWS would start the API's function twice as often: the first has it started.
-        is_alone = under_way.acquire(timeout=_MOST_SECONDS)
-        try:
-            return overview(backend)
-        finally:
-            if is_alone:
-                under_way.release()
-
     def figures_of_one(request: Request) -> dict[str, Any]:
         return figures([request.path_params["queue"]], _hours(request), backend=backend)
 
     yield read_route("/console/about", lambda _: about())
-    yield read_route("/console/overview", overview_of_all)
-    yield read_route("/console/schedules", lambda _: schedules(backend))
-    yield read_route("/console/search", lambda request: search(request.query_params.get("text", ""), backend=backend))
     yield read_route("/console/figures", figures_of_all)
     yield read_route("/console/queues/{queue}/figures", figures_of_one)
     yield read_route(
@@ -82,62 +62,6 @@ def read_route(path: str, read: Callable[[Request], dict[str, Any]]) -> Route:
         return JSONResponse(read(request))
 
     return make_route(path, ["GET"], handler)
-
-
-def overview(backend: Backend) -> dict[str, Any]:
-    """Return what the API answers of each queue, or the error of that call.
-
-    Raises Throttled, Unavailable or Forbidden where the queues cannot be entries, as the next two do.
-    """
-    return _of_each_queue(lambda queue: backend.get(f"/queues/{queue}"), backend)
-
-
-def schedules(backend: Backend) -> dict[str, Any]:
-    """Return the schedules of each queue, and whether it has more, or the error of that call."""
-
-    def read(queue: str) -> dict[str, Any]:
-        params, entries, unreadable = {"limit": _PAGE}, list[Any](), 0
-        for _ in range(_MOST_PAGES):
-            page = backend.get(f"/queues/{queue}/schedules?{urlencode(params)}")
-            entries += page["schedules"]
-            unreadable += page.get("unreadable", 0)
-            if page["next"] is None:
-                return {"schedules": entries, "more": False, "unreadable": unreadable}
-            params["next"] = page["next"]
-        return {"schedules": entries, "more": True, "unreadable": unreadable}
-
-    return _of_each_queue(read, backend)
-
-
-def search(text: str, *, backend: Backend) -> dict[str, Any]:
-    """Return for each queue the job with an id or a key, None where it has none, or the error of that call.
-
-    Raises InvalidJob for an empty text, too.
-    """
-    if not text:
-        raise InvalidJob("text is empty: it must be the id or the key of a job")
-
-    id = attempt(JobId.parse, text)
-    of, path, key = getattr(id, "queue", None), f"/{text}", f"?{urlencode({'key': text})}"
-
-    def look_up(queue: str) -> dict[str, Any]:
-        try:
-            return {"job": backend.get(f"/queues/{queue}/jobs{path if queue == of else key}")}
-        except JobNotFound:
-            return {"job": None}
-
-    return _of_each_queue(look_up, backend)
-
-
-def _of_each_queue(read: Callable[[str], dict[str, Any]], backend: Backend) -> dict[str, Any]:
-    """Return the queues, each with what `read` returns for its name, or with the error that it raises."""
-    queues = backend.get("/queues")["queues"]
-    answers = backend.parallel_map(partial(attempt, read), [queue["queue"] for queue in queues])
-    rows = [
-        {"error": to_problem(answer)} if isinstance(answer, DuelineError) else answer | {"error": None}
-        for answer in answers
-    ]
-    return {"queues": [queue | row for queue, row in zip(queues, rows, strict=True)]}
 
 
 def figures(

@@ -1,31 +1,44 @@
 // What is looked at over all queues at once: their schedules, their dead letters, and a job that may be in any of them.
 
 import { html, useEffect } from "./vendor/preact-htm.js";
-import { get, usePolled } from "./api.js";
+import { get, readEach, usePolled } from "./api.js";
 import { number, plural } from "./format.js";
 import { STATES } from "./job.js";
 import { Empty, Instant, JobLink, NoAnswer, State, Table, Unreadable, View } from "./parts.js";
+import { QUEUES_SECONDS, usePolledQueues } from "./queues.js";
 import { queuePath } from "./route.js";
-import { SCHEDULE_COLUMNS } from "./schedules.js";
+import { fetchSchedules, SCHEDULE_COLUMNS } from "./schedules.js";
 
 const SCHEDULES_SECONDS = 60;
-const SECONDS = 10;
+// Of 50 each: what is behind them is in the queue's own list.
+const MOST_PAGES = 10;
 
 const link = (queue, below, text) => html`<a href=${queuePath(queue, ...below)}>${text}</a>`;
-const answered = (queues) => queues.filter(({ error }) => !error);
+const answered = (queues) => queues.filter(({ error, reading }) => !error && !reading);
 const sum = (queues, field) => queues.reduce((total, queue) => total + queue[field], 0);
-/** What there is none of: only among the queues that answered, if not all did. */
-const none = (queues, what) =>
-  html`<${Empty}>The queues ${answered(queues).length < queues.length && "that answered "}have ${what}.<//>`;
+/** What there is none of, once all queues were read: only among those that answered, if not all did. */
+const none = (queues, what) => !queues.some(({ reading }) => reading)
+  && html`<${Empty}>The queues ${answered(queues).length < queues.length && "that answered "}have ${what}.<//>`;
 
 export function AllSchedules() {
-  const polled = usePolled(() => get("/console/schedules"), SCHEDULES_SECONDS);
+  const polled = usePolled((report) => readEach(allSchedules, report), SCHEDULES_SECONDS);
   return html`<${View} title="Schedules" polled=${polled} seconds=${SCHEDULES_SECONDS} what="schedules">${
     ({ queues }) => html`<${NoAnswer} queues=${queues} /><${Unreadable} rows=${sum(answered(queues), "unreadable")} />
-      ${queues.map(({ queue, more }) => more && html`<p key=${queue} class="notice warn">
+      ${queues.map(({ queue, next }) => next && html`<p key=${queue} class="notice warn">
         There are more of ${link(queue, ["schedules"], queue)} than are listed here.</p>`)}
       <${Listed} caption="Schedules by next run" columns=${SCHEDULES} rows=${byNextRun(queues)}
         keyOf=${({ queue, schedule }) => `${queue} ${schedule}`} empty=${none(queues, "no schedules")} />`}<//>`;
+}
+
+/** The schedules of a queue, and with `next` where there are more. */
+async function allSchedules(queue) {
+  const all = { schedules: [], unreadable: 0, next: "" };
+  for (let left = MOST_PAGES; left > 0 && all.next !== null; left -= 1) {
+    const { schedules, unreadable = 0, next } = await fetchSchedules(queue, all.next);
+    all.schedules.push(...schedules);
+    Object.assign(all, { unreadable: all.unreadable + unreadable, next });
+  }
+  return all;
 }
 
 const Listed = ({ empty, ...table }) => (table.rows.length ? html`<${Table} stack ...${table} />` : empty);
@@ -40,8 +53,8 @@ const [SCHEDULE, ...OTHERS] = SCHEDULE_COLUMNS;
 const SCHEDULES = [SCHEDULE, QUEUE, ...OTHERS];
 
 export function AllDeadLetters() {
-  const polled = usePolled(() => get("/console/overview"), SECONDS);
-  return html`<${View} title="Dead letters" polled=${polled} seconds=${SECONDS} what="the queues">${({ queues }) => {
+  const polled = usePolledQueues();
+  return html`<${View} title="Dead letters" polled=${polled} seconds=${QUEUES_SECONDS} what="the queues">${({ queues }) => {
     const known = answered(queues);
     const rows = known.filter(({ dead }) => dead).sort((a, b) => b.dead - a.dead);
     return html`<${NoAnswer} queues=${queues} />${known.length > 0 && html`
@@ -59,7 +72,7 @@ const DEAD = [
 
 export function Search({ query }) {
   const text = (query.text ?? "").trim();
-  const polled = usePolled(() => get(`/console/search?${new URLSearchParams({ text })}`), 0, text);
+  const polled = usePolled((report) => readEach(jobOf(text), report), 0, text);
   const only = polled.data && theOnly(polled.data.queues);
   useEffect(() => only && location.replace(queuePath(only.queue, "jobs", only.id)), [only]);
   return html`<${View} title="Search" polled=${polled} seconds=${0} what="the job">${({ queues }) => html`
@@ -67,6 +80,19 @@ export function Search({ query }) {
     <${Listed} caption="Jobs with this id or key" columns=${JOBS} rows=${found(queues)} keyOf=${({ id }) => id}
       empty=${none(queues, "no such job")} />`}<//>`;
 }
+
+const ID = /^([a-z0-9-]{1,60})\.\d{1,3}\.[dt]\.\d{1,13}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Return a function that reads the job with an id or a key of a queue: {job}, null where it has none. */
+export const jobOf = (text) => async (queue) => {
+  const of = ID.exec(text)?.[1] === queue ? `/${text}` : `?${new URLSearchParams({ key: text })}`;
+  try {
+    return { job: await get(`/api${queuePath(queue, "jobs")}${of}`) };
+  } catch (error) {
+    if (error.code === "job_not_found") return { job: null };
+    throw error;
+  }
+};
 
 const found = (queues) => queues.flatMap(({ job }) => job ?? []);
 

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "./vendor/preact-htm.js";
 
 const TOKEN_KEY = "dueline-console-token";
 const TIMEOUT_MS = 30000;
+const AT_ONCE = 4;
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const NO_CONSOLE = {
   title: "The console does not answer",
@@ -54,10 +55,33 @@ const toError = ({ status, statusText }, content) =>
   new ApiError({ title: statusText, detail: content?.message ?? "", ...content, status });
 
 /**
+ * Read something of each queue with `read(queue)`: {queues}, each with the answer, or with its `error`.
+ *
+ * `report` gets the same at once and after each answer: a queue that has not answered yet has `reading`. Few are read
+ * at once: AWS starts a process of the API's function for each, and the first one that runs answers the most.
+ */
+export async function readEach(read, report) {
+  const all = (await get("/api/queues")).queues;
+  let queues = all.map((queue) => ({ ...queue, reading: true }));
+  const next = all.entries();
+  const readOn = async () => {
+    for (const [index, queue] of next) {
+      const answer = await read(queue.queue).catch((error) => ({ error }));
+      queues = queues.with(index, { ...queue, ...answer });
+      report({ queues });
+    }
+  };
+  report({ queues });
+  await Promise.all(Array.from({ length: AT_ONCE }, readOn));
+  return { queues };
+}
+
+/**
  * Load at once and every so many seconds (0: only once) while the tab is visible, never twice at a time.
  *
- * `key` names all that `load` depends on: another key drops the data. Nothing loads while `load` is null. Returns {data, error, at, age, refresh}:
- * `data` stays when a later load fails, `at` (ms) and `age` (seconds) say when it came, `refresh()` loads now.
+ * `key` names all that `load` depends on: another key drops the data. Nothing loads while `load` is null. The first
+ * load(report) may report(data) that is not complete. Returns {data, error, at, age, refresh}: `data` stays when a
+ * later load fails, `at` (ms) and `age` (seconds) say when it was complete, `refresh()` loads now.
  */
 export function usePolled(load, seconds, key = "") {
   const [polled, setPolled] = useState({ key });
@@ -95,13 +119,16 @@ export function polling(load, seconds, update) {
   let busy = false;
   let wanted = false;
   let stopped = false;
+  let isComplete = false;
+  const report = (data) => stopped || isComplete || update({ data });
   async function now() {
     wanted = busy;
     if (busy || stopped) return;
     clearTimeout(timer);
     busy = true;
-    const changes = await load().then((data) => ({ data, error: undefined, at: Date.now() }), (error) => ({ error }));
+    const changes = await load(report).then((data) => ({ data, error: undefined, at: Date.now() }), (error) => ({ error }));
     busy = false;
+    isComplete ||= "data" in changes;
     if (stopped) return;
     update(changes);
     if (wanted) now();

@@ -166,8 +166,8 @@ export function Redrive({ queue, groups = [], messages = [], onClose }) {
     const result = await run(queue, "redrive", { ...body, apply: true }, report);
     return html`<${Counts} ...${result} done="put back into the queue" count=${result.moved} />`;
   };
-  const { wanted = messages.length, stay } = dry.data ?? {};
-  return html`<${Confirm} title=${`Redrive dead letters of ${queue}?`} verb=${`Redrive ${plural(wanted, "job")}`}
+  const { wanted = messages.length || undefined, stay } = dry.data ?? {};
+  return html`<${Confirm} title=${`Redrive dead letters of ${queue}?`} verb=${`Redrive ${wanted === undefined ? "the jobs" : plural(wanted, "job")}`}
     act=${act} onClose=${onClose} ready=${wanted > 0}>
     <p>Puts ${messages.length ? messageWords(messages) : groupWords(groups)} back into the queue, where workers try
       again from attempt 1. <strong>At least once</strong>: each is sent first and deleted after, so an end in between leaves

@@ -1,8 +1,8 @@
 // The scheduled jobs of a queue, in due order, and the dialog that cancels many. The filters are in the address.
 
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
-import { get, post, usePolled } from "./api.js";
-import { fieldText, instant, number, plural } from "./format.js";
+import { post, usePolled } from "./api.js";
+import { fieldText, instant, number, plural, ZONE } from "./format.js";
 import { STATES } from "./job.js";
 import { JobForm } from "./job_form.js";
 import { fetchJobs, countWords, matcher, payloadText, unread, unreadWords } from "./job_list.js";
@@ -32,32 +32,10 @@ export function Jobs({ queue, query }) {
       <${Button} kind="primary" writes onClick=${() => open(JobForm, { queue })}>Schedule a job …<//>
       <${Button} writes why=${query.state && "Only what is scheduled can be cancelled together"}
         onClick=${() => open(CancelMany, { queue, query })}>Cancel all that match …<//>
-      <${Find} queue=${queue} />
     </div>
     <${Filters} query=${query} />${dialog}`;
   return html`<${View} title="Jobs" above=${above} polled=${polled} seconds=${SECONDS} what="jobs">
     ${(fetched) => html`<${List} queue=${queue} query=${query} fetched=${fetched} more=${more} />`}<//>`;
-}
-
-/** Go to the job with an id, of any queue, or with an idempotency key of this queue. */
-function Find({ queue }) {
-  const form = useState({ text: "" });
-  const [error, setError] = useState(null);
-  const go = async (event) => {
-    event.preventDefault();
-    const text = form[0].text.trim();
-    const id = ID.test(text) ? text : await idOf(queue, text).catch(setError);
-    if (id) location.assign(queuePath(ID.exec(id)[1], "jobs", id));
-  };
-  return html`<form class="row" role="search" onSubmit=${go}>
-    <${Input} form=${form} name="text" label="Find a job by its id or key" type="search" required />
-    <${Button} type="submit">Open<//></form><${Failure} error=${error} what="the job" />`;
-}
-
-const ID = /^([a-z0-9-]{1,60})\.\d{1,3}\.[dt]\.\d{1,13}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-async function idOf(queue, key) {
-  return (await get(`/api/queues/${queue}/jobs?${new URLSearchParams({ key })}`)).id;
 }
 
 function Filters({ query }) {
@@ -65,7 +43,7 @@ function Filters({ query }) {
     html`<${Input} form=${[query, setQuery]} name=${name} label=${label} placeholder=${placeholder} type="search" />`;
   const time = (name, label) => {
     const set = ({ target }) => setQuery({ [name]: target.value && instant(target.value) });
-    return html`<${Field} label=${label}><input type="datetime-local" step="1"
+    return html`<${Field} label=${label}><input type="datetime-local" step="1" title=${`Time in ${ZONE}`}
       value=${fieldText(query[name])} onChange=${set} /><//>`;
   };
   return html`<div class="filters" role="group" aria-label="Filters">
@@ -102,7 +80,7 @@ function List({ queue, query, fetched, more }) {
     ${fetched.more && html`<p><${Button} onClick=${more} why=${why}>Fetch ${STEP} more<//></p>`}`;
 }
 
-const NONE = "Nothing is scheduled in this time span. Find a dispatched job by its id.";
+const NONE = "Nothing is scheduled in this time span. The search above finds dispatched jobs, by id or key.";
 
 const NONE_RECORDED = "Workers recorded no such job in this time span.";
 
@@ -143,16 +121,16 @@ const cut = (text) => (text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_C
 
 /** A dialog that counts the jobs that filters pick, and cancels them. */
 export function CancelMany({ queue, query, onClose }) {
-  const [{ fetched = 0, unmatched, jobs, more, error }, setPreview] = useState({});
+  const [{ fetched, unmatched, jobs, more, error }, setPreview] = useState({});
   useEffect(() => {
     let closed = false;
     const report = ({ jobs }) => !closed && setPreview({ fetched: jobs.length });
     countMatching(queue, query, report).then(setPreview, (error) => setPreview({ error }));
     return () => { closed = true; };
   }, []);
-  const count = jobs?.length ?? 0;
-  return html`<${Confirm} title=${`Cancel many jobs of ${queue}?`} verb=${`Cancel ${plural(count, "job")}`} danger
-    act=${(report) => cancelAll(queue, jobs, report)} onClose=${onClose} ready=${count > 0} back="Keep them">
+  return html`<${Confirm} title=${`Cancel many jobs of ${queue}?`} danger back="Keep them" onClose=${onClose}
+    verb=${`Cancel ${jobs ? plural(jobs.length, "job") : "the jobs"}`} ready=${jobs?.length > 0}
+    act=${(report) => cancelAll(queue, jobs, report)}>
     <p>Of the scheduled jobs, ${filterWords(query)}:</p>
     ${!jobs && !error && html`<${Progress} done=${fetched} />`}
     <${Failure} error=${error} />

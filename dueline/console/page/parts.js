@@ -57,13 +57,19 @@ export function Instant({ at, near = false, short = false, zone = ZONE }) {
     zone !== ZONE && html` <small>${inZone(at, zone)}</small>`}`;
 }
 
-/** Which of the queues did not answer, and why. */
+/** How many of the queues have not answered yet. */
+export function Reading({ queues }) {
+  const left = queues.filter(({ reading }) => reading).length;
+  return left > 0 && html`<p class="muted" role="status">Reading ${left} of ${plural(queues.length, "queue")} …</p>`;
+}
+
+/** Which of the queues did not answer, and why, or have not yet. */
 export function NoAnswer({ queues }) {
   const failed = queues.filter(({ error }) => error);
-  return failed.length > 0 && html`<div class="notice warn" role="status">
+  return html`<${Reading} queues=${queues} />${failed.length > 0 && html`<div class="notice warn" role="status">
     <strong>${failed.length} of ${plural(queues.length, "queue")} did not answer:</strong>
     <ul>${failed.map(({ queue, error }) =>
-      html`<li key=${queue}><a href=${queuePath(queue)}>${queue}</a>: ${error.detail}</li>`)}</ul></div>`;
+      html`<li key=${queue}><a href=${queuePath(queue)}>${queue}</a>: ${error.detail}</li>`)}</ul></div>`}`;
 }
 
 /** A link to a job, with the start of the last part of its id; the whole id is in the title. */
@@ -128,9 +134,9 @@ export function Text({ value, label = "Payload" }) {
   return html`<pre class="text" tabindex="0" aria-label=${label} role="region">${shown}</pre>`;
 }
 
-/** How far something is; with `of` null, the end is not known. */
-export function Progress({ done = 0, of = null, what = "job" }) {
-  const text = of == null ? `${plural(done, what)} so far` : `${done} of ${plural(of, what)}`;
+/** How far something is; without `of`, the end is not known, and without `done`, nothing yet. */
+export function Progress({ done, of, what = "job" }) {
+  const text = done == null ? "Starting …" : of == null ? `${plural(done, what)} so far` : `${done} of ${plural(of, what)}`;
   return html`<div class="row" role="status"><progress max=${of ?? 1} value=${of == null ? undefined : done}
     aria-label="Progress" /><span>${text}</span></div>`;
 }

@@ -89,7 +89,7 @@ const OTHERS = "Lambda consumers, and consumers that do not use the library, ign
 
 /** The buttons of a queue; `open` is that of a useDialog. The dialog stays when its row in a table moves. */
 export function Controls({ queue, open }) {
-  const why = queue.error && "The queue did not answer";
+  const why = (queue.error && "The queue did not answer") || (queue.reading && "The queue has not answered yet");
   const button = (verb, Dialog, label) =>
     html`<${Button} writes why=${why} onClick=${() => open(Dialog, { queue })} label=${label}>${verb}<//>`;
   return html`<span class="row">

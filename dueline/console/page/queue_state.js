@@ -38,10 +38,13 @@ const STATES = [
 const NO_ANSWER = -1;
 const HEALTHY = STATES.length;
 const NO_ACCESS = HEALTHY + 1;
+const NOT_READ = NO_ACCESS + 1;
+export const READING = "reading …";
 
 /** The states of a queue, the worst first: [{word, tone, why, rank, size}]; the last two order queues. */
 export function statesOf(queue) {
   const { status, detail: why } = queue.error ?? {};
+  if (queue.reading) return [{ word: READING, tone: "idle", why: "It has not answered yet", rank: NOT_READ, size: 0 }];
   if (status === 403) return [{ word: "no access", tone: "idle", why, rank: NO_ACCESS, size: 0 }];
   if (queue.error) return [{ word: "no answer", tone: "bad", why, rank: NO_ANSWER, size: 0 }];
   return STATES.flatMap(([word, tone, applies, why, size], rank) =>

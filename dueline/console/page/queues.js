@@ -1,18 +1,21 @@
 // The first view: all queues, worst first.
 
 import { html } from "./vendor/preact-htm.js";
-import { get, usePolled } from "./api.js";
+import { get, readEach, usePolled } from "./api.js";
 import { atLeast, number, percent, plural, span } from "./format.js";
-import { Empty, Instant, State, Table, Tiles, useDialog, View } from "./parts.js";
+import { Empty, Instant, Reading, State, Table, Tiles, useDialog, View } from "./parts.js";
 import { Controls } from "./queue.js";
-import { current, lastHour, statesOf, sortWorstFirst } from "./queue_state.js";
+import { current, lastHour, READING, statesOf, sortWorstFirst } from "./queue_state.js";
 import { queuePath } from "./route.js";
 
-const SECONDS = 10;
+export const QUEUES_SECONDS = 10;
 const METRICS_SECONDS = 60;
 
+export const usePolledQueues = () =>
+  usePolled((report) => readEach((queue) => get(`/api${queuePath(queue)}`), report), QUEUES_SECONDS);
+
 export function Queues() {
-  const polled = usePolled(() => get("/console/overview"), SECONDS);
+  const polled = usePolledQueues();
   // Not beside the first one, which would be slower: the table waits for no log.
   const isShown = Boolean(polled.at || polled.error);
   const metrics = usePolled(isShown ? () => get("/console/figures") : null, METRICS_SECONDS, `${isShown}`);
@@ -20,9 +23,9 @@ export function Queues() {
   const recent = current(metrics);
   const ttlOff = recent?.ttl_off;
   const queues = polled.data?.queues.map(({ queue: name, ...queue }) =>
-    ({ ...queue, name, ...lastHour({ data: queue, at: polled.at }, recent, name) }));
-  return html`<${View} title="Queues" polled=${polled} seconds=${SECONDS} what="the queues">
-    ${() => html`${ttlOff && TTL_OFF}<${Tiles} tiles=${totals(queues)} />
+    ({ ...queue, name, ...lastHour({ data: queue, at: polled.at ?? Date.now() }, recent, name) }));
+  return html`<${View} title="Queues" polled=${polled} seconds=${QUEUES_SECONDS} what="the queues">
+    ${() => html`${ttlOff && TTL_OFF}<${Reading} queues=${queues} /><${Tiles} tiles=${totals(queues)} />
       <${Table} caption="Queues, worst first" stack columns=${columns(open)} rows=${sortWorstFirst(queues)}
         keyOf=${({ name }) => name} classOf=${toneOf} />
       ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
@@ -33,9 +36,9 @@ export function Queues() {
 const TTL_OFF = html`<p class="notice bad">DynamoDB's TTL is off while jobs are hours late: no row is deleted until
   every partition has caught up.</p>`;
 
-const toneOf = (queue) => (queue.error?.status === 403 ? "quiet" : statesOf(queue)[0]?.tone ?? "quiet");
+const toneOf = (queue) => (queue.reading || queue.error?.status === 403 ? "quiet" : statesOf(queue)[0]?.tone ?? "quiet");
 
-const UNSURE = ["no access", "not known"];
+const UNSURE = ["no access", "not known", READING];
 const worstOf = (queue) => statesOf(queue)[0] ?? {};
 const isKnown = (queue, field) => !queue.error && queue[field] != null;
 

@@ -58,8 +58,8 @@ def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
 # An answer that no view can show.
 BROKEN = """
     const {fetch} = window;
-    const broken = () => new Response('{"queues": [null]}', {headers: {"content-type": "application/json"}});
-    window.fetch = async (path, options) => (path === "/console/overview" ? broken() : fetch(path, options));
+    const broken = () => new Response('{"rate": 5}', {headers: {"content-type": "application/json"}});
+    window.fetch = async (path, options) => (path === "/api/queues/emails" ? broken() : fetch(path, options));
 """
 
 
@@ -67,7 +67,7 @@ def test_broken_view_shows_its_error(page: Page) -> None:
     page.driver.execute_script(BROKEN)
     page.click("button", "Refresh now")
     page.see("alert")
-    page.says("This went wrong", "null")
+    page.says("This went wrong", "startsWith is not a function")
     page.click("link", "Queues")
     page.see("rowheader", "emails")
 

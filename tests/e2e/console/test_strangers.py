@@ -23,8 +23,8 @@ TRY = """
 const [url, token, done] = arguments;
 const pause = `${url}/api/queues/invoices/pause`;
 const tries = [
-    [`${url}/console/overview`, {}],
-    [`${url}/console/overview`, {headers: {"X-Dueline-Console": token}}],
+    [`${url}/api/queues`, {}],
+    [`${url}/api/queues`, {headers: {"X-Dueline-Console": token}}],
     [pause, {method: "POST", body: "{}", headers: {"content-type": "application/json", "X-Dueline-Console": token}}],
     [pause, {method: "POST", body: "{}", headers: {"content-type": "text/plain"}}],
 ];

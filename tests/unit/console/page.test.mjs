@@ -28,8 +28,8 @@ globalThis.cancelAnimationFrame = () => {};
 process.env.TZ = "Europe/Berlin";
 const PAGE = "../../../dueline/console/page";
 
-const { get, parseExact, parseResponse, polling, post } = await import(`${PAGE}/api.js`);
-const { byNextRun, theOnly } = await import(`${PAGE}/all_queues.js`);
+const { get, parseExact, parseResponse, polling, post, readEach } = await import(`${PAGE}/api.js`);
+const { byNextRun, jobOf, theOnly } = await import(`${PAGE}/all_queues.js`);
 const { dueWords, fill: fillSteps, group } = await import(`${PAGE}/charts.js`);
 const { DeadLetters, readable, Redrive } = await import(`${PAGE}/dead_letters.js`);
 const { fieldText, instant, inZone, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
@@ -88,6 +88,45 @@ test("a search opens a job only if all queues answered", () => {
   const [job, other] = [{ id: "a" }, { id: "b" }];
   assert.equal(theOnly([{ job }, { job: null }]), job);
   for (const queues of [[{ job }, { error: {} }], [{ job }, { job: other }], [{ job: null }]]) assert.equal(theOnly(queues), undefined);
+});
+
+test("queues are listed at once, each with its figures as it answers", async () => {
+  const names = ["a", "b", "c", "d", "e", "f"];
+  const shown = [];
+  const held = new Map();
+  globalThis.fetch = async () => Response.json({ queues: names.map((queue) => ({ queue })) });
+  const read = (queue) => new Promise((resolve, reject) => held.set(queue, { resolve, reject }));
+  const all = readEach(read, ({ queues }) => shown.push(Array.from(queues, ({ dead, error, reading }) => (reading ? "reading" : error ?? dead))));
+  await settle(0);
+  assert.deepEqual([shown, [...held.keys()]], [[Array(6).fill("reading")], ["a", "b", "c", "d"]]);
+  held.get("c").resolve({ dead: 0 });
+  held.get("d").reject("no answer");
+  await settle(0);
+  assert.deepEqual([shown.at(-1), held.size], [["reading", "reading", 0, "no answer", "reading", "reading"], 6]);
+  for (const { resolve } of held.values()) resolve({ dead: 1 });
+  assert.equal((await all).queues.map(({ dead }) => dead).join(), "1,1,0,,1,1");
+});
+
+test("a queue that has not answered has no figures and no state", () => {
+  const queues = [{ name: "a", reading: true }, { name: "b", reading: true }, aQueue("c", { dead: 2 })];
+  assert.deepEqual(statesOf(queues[0]).map(({ word }) => word), ["reading …"]);
+  assert.deepEqual(totals(queues.slice(0, 2)).map(({ value, note }) => `${value} ${note}`), Array(7).fill("– 0 of 2 queues"));
+  assert.deepEqual(totals(queues).map(({ note }) => note), Array(7).fill("1 of 3 queues"));
+  assert.deepEqual(sortWorstFirst(queues).map(({ name }) => name), ["c", "a", "b"]);
+});
+
+test("a job is looked for by its id in its queue, by its key in others", async () => {
+  const id = "emails.0.t.1767225600000.0190a1b2-c3d4-7abc-8def-0123456789ab";
+  const paths = [];
+  globalThis.fetch = async (path) => {
+    paths.push(path);
+    return path.includes("/b/") ? Response.json({ code: "unavailable" }, { status: 503 })
+      : path.includes("key=") ? Response.json({ code: "job_not_found" }, { status: 404 }) : Response.json({ id });
+  };
+  assert.equal((await jobOf(id)("emails")).job.id, id);
+  assert.deepEqual(await jobOf("order 5/7")("a"), { job: null });
+  await assert.rejects(jobOf("order")("b"), { status: 503 });
+  assert.deepEqual(paths, [`/api/queues/emails/jobs/${id}`, "/api/queues/a/jobs?key=order+5%2F7", "/api/queues/b/jobs?key=order"]);
 });
 
 test("a time is shown in any zone that the browser knows", () => {
@@ -352,7 +391,7 @@ test("a redrive is confirmed only after its own dry run", async () => {
   fill(find("limit"), { limit: "" });
   await settle();
   await endRun(requests, { state: "done", result: { wanted: 1, stay: [] } });
-  assert.deepEqual([find("dialog").ready, find("dialog").verb], [false, "Redrive 0 jobs"]);
+  assert.deepEqual([find("dialog").ready, find("dialog").verb], [false, "Redrive the jobs"]);
   find("Dry run").onClick();
   await settle();
   await endRun(requests, { state: "done", result: { wanted: 60, stay: [] } });

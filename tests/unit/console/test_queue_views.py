@@ -1,88 +1,19 @@
 """What the page shows of queues, in memory."""
 
-import threading
 from datetime import timedelta
 
 import pytest
 
 from dueline.config import metrics
 from dueline.core import instant
-from dueline.core.retry import LANES
-from dueline.errors import Forbidden, JobNotFound, Unavailable
-from tests.builders import NOW, an_id
+from dueline.errors import Forbidden
+from tests.builders import NOW
 from tests.unit.console.memory_console import QUEUE, MemoryConsole, due_in
-from tests.waiting import HANG_SECONDS
 
 MINUTE = instant.epoch_ms(NOW) // 1000
-OVERVIEW = "/console/overview"
 FIGURES = "/console/queues/emails/figures"
 AT_A_GLANCE = "/console/figures"
 DUE = "/console/queues/emails/due"
-
-
-def test_overview_has_each_queue_or_its_error():
-    console = MemoryConsole()
-    console.api.queues = {"emails": Unavailable("no answer"), "invoices": QUEUE}
-    failed, other = console.get(OVERVIEW)[1]["queues"]
-    assert (failed["queue"], failed["error"]["status"], failed["error"]["detail"]) == ("emails", 503, "no answer")
-    assert other == {"queue": "invoices", "partitions": 1, **QUEUE, "error": None}
-
-
-def test_first_view_reads_each_queue_once_in_parallel():
-    """What the first view's time depends on: one request a queue, eight of them under way at once."""
-    console, names = MemoryConsole(), [f"queue-{number}" for number in range(20)]
-    console.api.queues = dict.fromkeys(names, QUEUE)
-    get, together = console.api.get, threading.Barrier(LANES)
-
-    def get_together(path):
-        if path in [f"/queues/{name}" for name in names[:LANES]]:
-            together.wait(HANG_SECONDS)
-        return get(path)
-
-    console.api.get = get_together
-    assert [queue["error"] for queue in console.get(OVERVIEW)[1]["queues"]] == [None] * 20
-    assert sorted(console.api.gets) == sorted(["/queues", *(f"/queues/{name}" for name in names)])
-
-
-def test_schedules_of_all_queues_or_their_errors():
-    console = MemoryConsole()
-    console.api.queues = dict.fromkeys(("emails", "invoices", "webhooks"), QUEUE)
-    first = {"schedules": [{"schedule": "a"}], "next": "a", "unreadable": 1}
-    console.api.answers = {
-        "/queues/emails/schedules?limit=50": first,
-        "/queues/emails/schedules?limit=50&next=a": {"schedules": [{"schedule": "b"}], "next": None},
-        "/queues/invoices/schedules?limit=50": Unavailable("no answer"),
-        "/queues/webhooks/schedules?limit=50": first,
-        "/queues/webhooks/schedules?limit=50&next=a": first,
-    }
-    emails, invoices, webhooks = console.get("/console/schedules")[1]["queues"]
-    assert ([each["schedule"] for each in emails["schedules"]], emails["more"], emails["unreadable"]) == (
-        ["a", "b"],
-        False,
-        1,
-    )
-    assert (invoices["error"]["detail"], "schedules" in invoices) == ("no answer", False)
-    assert (len(webhooks["schedules"]), webhooks["more"]) == (10, True)
-
-
-def test_search_looks_into_each_queue():
-    console, id = MemoryConsole(), str(an_id())
-    queue, job = id.partition(".")[0], {"id": id, "state": "scheduled"}
-    console.api.queues = dict.fromkeys((queue, "a", "b"), QUEUE)
-    console.api.answers = {
-        f"/queues/{queue}/jobs/{id}": job,
-        f"/queues/a/jobs?key={id}": JobNotFound("no job"),
-        f"/queues/b/jobs?key={id}": Unavailable("no answer"),
-        **{f"/queues/{each}/jobs?key=order+5%2F7": job for each in (queue, "a", "b")},
-    }
-    by_id = console.get(f"/console/search?text={id}")[1]["queues"]
-    assert [(each.get("job"), (each["error"] or {}).get("detail")) for each in by_id] == [
-        (job, None),
-        (None, None),
-        (None, "no answer"),
-    ]
-    assert [each["job"] for each in console.get("/console/search?text=order%205%2F7")[1]["queues"]] == [job] * 3
-    assert console.get("/console/search")[0] == 400
 
 
 def test_figures_of_all_queues_are_read_at_once():
@@ -104,13 +35,12 @@ def test_ttl_off_is_the_last_report_of_its_guard(points, ttl_off):
     assert console.get(AT_A_GLANCE)[1]["ttl_off"] is ttl_off
 
 
-def test_overview_works_without_metrics():
+def test_figures_that_may_not_be_read_are_an_error():
     console = MemoryConsole()
     console.metrics.fault = Forbidden("reading the log: AccessDenied")
     for path in (AT_A_GLANCE, f"{FIGURES}?hours=3"):
         status, problem = console.get(path)
         assert (status, problem["detail"]) == (403, "reading the log: AccessDenied")
-    assert console.get(OVERVIEW)[1]["queues"][0]["error"] is None
 
 
 def test_figures_of_one_queue_have_throughput():
