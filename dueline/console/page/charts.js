@@ -12,6 +12,7 @@ const SPANS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 4320
 
 const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
 const at = (seconds) => html`<${Instant} at=${seconds * 1000} short />`;
+const hourWords = (hours) => (hours === 1 ? "hour" : `${hours} hours`);
 const stepWords = (step) => (step === 60 ? "a minute" : span(step));
 const highest = (points) => points.reduce((most, point) => (point[1] > most[1] ? point : most), [0, -1]);
 
@@ -21,7 +22,7 @@ export function DueChart({ name, polled, hours }) {
     location.assign(`${queuePath(name, "jobs")}?${new URLSearchParams({ from: iso(from), to: iso(from + step) })}`);
   return html`<${Loaded} polled=${polled} what="what is due">${(data) => {
     const points = group(data.minutes, step);
-    return html`<${Chart} title=${`Due in the next ${plural(hours, "hour")}`} summary=${dueWords(data, points, step)}
+    return html`<${Chart} title=${`Due in the next ${hourWords(hours)}`} summary=${dueWords(data, points, step)}
       points=${points} step=${step} from=${data.from} to=${data.until} bars gap=${0} unit="jobs" format=${number}
       onPick=${pick} />`;
   }}<//>`;
@@ -46,13 +47,21 @@ export function dueWords({ counted, more, until, overdue }, points, step) {
 
 export const History = ({ name, polled, hours }) => html`<${Loaded} polled=${polled} what="the last hours">
   ${({ series, from, to, period: step }) => html`<div class="charts">
-    <${Lateness} points=${series[name].lateness} ...${{ hours, from, to, step }} />
+    <${Lateness} series=${series[name]} ...${{ hours, from, to, step }} />
     <${Throughput} series=${series[name]} ...${{ hours, from, to, step }} /></div>`}<//>`;
 
-function Lateness({ hours, points, ...range }) {
+/** The lateness that ticks reported, and 0, which they do not log, where all that they dispatched was on time. */
+export function latenessPoints({ lateness, on_time, delayed }) {
+  const known = new Map([...on_time.map(([at]) => [at, 0]), ...lateness]);
+  for (const [at, count] of delayed) if (count && !known.get(at)) known.delete(at);
+  return [...known].sort(([a], [b]) => a - b);
+}
+
+function Lateness({ hours, series, ...range }) {
+  const points = latenessPoints(series);
   const [peak, most] = highest(points);
   const worst = most > 0 ? html`At worst ${span(most)}, at ${at(peak)}.` : "No tick reported a late job.";
-  return html`<${Chart} title=${`Lateness, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${span}
+  return html`<${Chart} title=${`Lateness, last ${hourWords(hours)}`} points=${points} format=${span}
     unit="late" summary=${worst} ...${range} />`;
 }
 
@@ -61,14 +70,14 @@ function Throughput({ hours, series: { throughput: points, on_time, delayed }, .
   const share = shareOf(on_time, delayed);
   const onTime = share === null ? "" : ` ${percent(share)} on time.`;
   const highWords = most > 0 && html`, at most ${number(most)} in ${stepWords(range.step)}, at ${at(peak)}`;
-  return html`<${Chart} title=${`Throughput, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${number}
+  return html`<${Chart} title=${`Throughput, last ${hourWords(hours)}`} gap=${0} points=${points} format=${number}
     unit="jobs" summary=${html`${plural(total(points), "job")} dispatched${highWords}.${onTime}`} ...${range} />`;
 }
 
 /**
  * A chart, its summary in words, and its values as a table. `points`: [[epoch seconds, value]], sparse;
- * `from` and `to`: ISO; `step`: seconds of a point. `bars`: as bars, else in steps. `gap`: what no point means, 0
- * or null. `onPick` (epoch seconds): a point was chosen.
+ * `from` and `to`: ISO; `step`: seconds of a point. `bars`: as bars, else in steps. `gap`: what no point means, if
+ * that is known. `onPick` (epoch seconds): a point was chosen.
  */
 function Chart({ title, summary, ...shown }) {
   const { points, from, to, onPick } = shown;
@@ -123,7 +132,7 @@ function draw(place, shown) {
   };
 }
 
-function options(place, { bars, from, to, step, format, unit }) {
+function options(place, { bars, gap, from, to, step, format, unit }) {
   const colour = (name) => getComputedStyle(place).getPropertyValue(name);
   const font = "12px system-ui";
   const axis = { stroke: () => colour("--muted"), font, labelFont: font, labelSize: 18, ticks: { show: false } };
@@ -151,7 +160,7 @@ function options(place, { bars, from, to, step, format, unit }) {
     series: [
       { label: "At", value: (_, at) => (at ? clock(at * 1000) : "") },
       { label: unit, value: (_, value) => (value == null ? "" : format(value)), paths, fill, width: bars ? 0 : 1.5,
-        stroke: () => colour("--accent"), points: { show: false } },
+        stroke: () => colour("--accent"), points: { show: !bars && gap === undefined, size: 5, fill: () => colour("--accent") } },
     ],
   };
 }

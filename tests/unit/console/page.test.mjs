@@ -30,7 +30,7 @@ const PAGE = "../../../dueline/console/page";
 
 const { get, parseExact, parseResponse, polling, post, readEach } = await import(`${PAGE}/api.js`);
 const { byNextRun, jobOf, theOnly } = await import(`${PAGE}/all_queues.js`);
-const { dueWords, fill: fillSteps, group } = await import(`${PAGE}/charts.js`);
+const { dueWords, fill: fillSteps, group, latenessPoints } = await import(`${PAGE}/charts.js`);
 const { DeadLetters, readable, Redrive } = await import(`${PAGE}/dead_letters.js`);
 const { fieldText, instant, inZone, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
 const { STATES, timeline } = await import(`${PAGE}/job.js`);
@@ -180,6 +180,11 @@ test("a chart has every step of its span", () => {
   const words = plain(textOf(dueWords(many, [[600, 3], [1200, 4]], 600)));
   assert.match(words, /^1,000 or more jobs: counting ended at <2027-01-04T08:00:00Z>, .* 2 overdue\.\s+Most at <1200000>: 4 in 10 min\.$/s);
   assert.equal(dueWords({ counted: 0, more: false, overdue: 0 }, [], 60), "Nothing is due.");
+});
+
+test("lateness is 0 only where all that was dispatched was on time", () => {
+  const series = { on_time: [[60, 5], [120, 2], [180, 1], [240, 3]], delayed: [[60, 0], [120, 4], [300, 1]], lateness: [[180, 30]] };
+  assert.deepEqual(latenessPoints(series), [[60, 0], [180, 30], [240, 0]]);
 });
 
 test("polling waits for answers and pauses in a hidden tab", async () => {
