@@ -3,8 +3,8 @@
 import { html, useEffect } from "./vendor/preact-htm.js";
 import { get, readEach, usePolled } from "./api.js";
 import { number, plural } from "./format.js";
-import { STATES } from "./job.js";
-import { Empty, Instant, JobLink, NoAnswer, State, Table, Unreadable, View } from "./parts.js";
+import { JobState } from "./job.js";
+import { Empty, Instant, JobLink, NoAnswer, Table, Unreadable, View } from "./parts.js";
 import { QUEUES_SECONDS, usePolledQueues } from "./queues.js";
 import { queuePath } from "./route.js";
 import { fetchSchedules, SCHEDULE_COLUMNS } from "./schedules.js";
@@ -105,7 +105,6 @@ export function theOnly(queues) {
 const JOBS = [
   { name: "name", label: "Job", head: true, cell: ({ id }) => html`<${JobLink} id=${id} />` },
   QUEUE,
-  { name: "states", label: "State", cell: ({ state }) => html`<${State} word=${state.replace("_", " ")}
-    tone=${STATES[state][0]} title=${STATES[state][1]} />` },
+  { name: "states", label: "State", cell: ({ state }) => html`<${JobState} state=${state} />` },
   { name: "due", label: "Due", cell: ({ due }) => html`<${Instant} at=${due} />` },
 ];

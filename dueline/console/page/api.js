@@ -51,13 +51,17 @@ async function send(method, path, body, more) {
   }
 }
 
+/** Whether an error says that nothing was done, and that the same request would fail again. */
+export const isRefusal = ({ status }) => status >= 400 && status < 500 && status !== 429;
+
 const toError = ({ status, statusText }, content) =>
   new ApiError({ title: statusText, detail: content?.message ?? "", ...content, status });
 
 /**
  * Read something of each queue with `read(queue)`: {queues}, each with the answer, or with its `error`.
  *
- * `report` gets the same at once and after each answer: a queue that has not answered yet has `reading`. Few are read
+ * What fails otherwise than by a refusal is read once more. `report` gets the same at once and after each answer: a
+ * queue that has not answered yet has `reading`. Few are read
  * at once: AWS starts a process of the API's function for each, and the first one that runs answers the most.
  */
 export async function readEach(read, report) {
@@ -66,7 +70,8 @@ export async function readEach(read, report) {
   const next = all.entries();
   const readOn = async () => {
     for (const [index, queue] of next) {
-      const answer = await read(queue.queue).catch((error) => ({ error }));
+      const again = (error) => (isRefusal(error) ? Promise.reject(error) : read(queue.queue));
+      const answer = await read(queue.queue).catch(again).catch((error) => ({ error }));
       queues = queues.with(index, { ...queue, ...answer });
       report({ queues });
     }

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { clock, inZone, number, percent, plural, span, ZONE } from "./format.js";
+import { group } from "./job_list.js";
 import { Button, Instant, Loaded, Table } from "./parts.js";
 import { shareOf, total } from "./queue_state.js";
 import { queuePath } from "./route.js";
@@ -26,15 +27,6 @@ export function DueChart({ name, polled, hours }) {
       points=${points} step=${step} from=${data.from} to=${data.until} bars gap=${0} unit="jobs" format=${number}
       onPick=${pick} />`;
   }}<//>`;
-}
-
-export function group(points, step) {
-  const totals = new Map();
-  for (const [at, count] of points) {
-    const from = at - (at % step);
-    totals.set(from, (totals.get(from) ?? 0) + count);
-  }
-  return [...totals];
 }
 
 export function dueWords({ counted, more, until, overdue }, points, step) {
@@ -132,7 +124,11 @@ function draw(place, shown) {
   };
 }
 
-function options(place, { bars, gap, from, to, step, format, unit }) {
+/** The points without another beside them: no line is drawn to or from them. */
+const alone = ({ data }, series) => data[series].flatMap((value, index, all) =>
+  (value != null && all[index - 1] == null && all[index + 1] == null ? [index] : []));
+
+function options(place, { bars, from, to, step, format, unit }) {
   const colour = (name) => getComputedStyle(place).getPropertyValue(name);
   const font = "12px system-ui";
   const axis = { stroke: () => colour("--muted"), font, labelFont: font, labelSize: 18, ticks: { show: false } };
@@ -160,7 +156,8 @@ function options(place, { bars, gap, from, to, step, format, unit }) {
     series: [
       { label: "At", value: (_, at) => (at ? clock(at * 1000) : "") },
       { label: unit, value: (_, value) => (value == null ? "" : format(value)), paths, fill, width: bars ? 0 : 1.5,
-        stroke: () => colour("--accent"), points: { show: !bars && gap === undefined, size: 5, fill: () => colour("--accent") } },
+        stroke: () => colour("--accent"),
+        points: { show: !bars, size: 5, fill: () => colour("--accent"), filter: alone } },
     ],
   };
 }

@@ -29,7 +29,7 @@ export function Job({ queue, id }) {
   const [dialog, open] = useDialog(polled.refresh);
   const state = polled.data?.state;
   const title = html`Job <code>${id.split(".").at(-1).slice(0, 8)}</code>
-    ${state && html` <${State} word=${state.replace("_", " ")} tone=${STATES[state][0]} />`}`;
+    ${state && html` <${JobState} state=${state} />`}`;
   return html`<${View} title=${title} polled=${polled} seconds=${SECONDS} what="the job">${(job) => html`
     ${job.moved_from && html`<p role="status"><strong>Moved.</strong> It is now <${JobLink} id=${job.id} />.</p>`}
     <p>${STATES[state][1]}</p>
@@ -95,6 +95,9 @@ function Cancel({ job, onClose }) {
     <p>It is due <${Instant} at=${job.due} />. A cancelled job cannot be brought back.</p>
   <//>`;
 }
+
+export const JobState = ({ state, word = state.replace("_", " ") }) =>
+  html`<${State} word=${word} tone=${STATES[state][0]} title=${STATES[state][1]} />`;
 
 /** The tone and the meaning of each state. */
 export const STATES = {

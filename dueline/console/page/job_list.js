@@ -2,10 +2,13 @@
 
 import { parseExact, get, plainText } from "./api.js";
 import { number, plural } from "./format.js";
+import { total } from "./queue_state.js";
 
 const PAGE = 100;
 // Behind many cancelled jobs, pages may be empty: so many more are fetched, then the reader decides.
 const SPARE_PAGES = 20;
+const MOST_COUNTED = 1000;
+const MOST_COUNTING_MS = 3000;
 // By default the API begins at the present, and leaves out what is overdue.
 const EARLIEST = "1970-01-01T00:00:00Z";
 
@@ -27,6 +30,28 @@ export async function fetchJobs(queue, { from, to, kind, state }, most, report =
     if (!next || report({ jobs, more: true }) === false) break;
   }
   return { jobs, more: Boolean(next), unreadable };
+}
+
+/** Points [epoch seconds, value], with the values of each step added up. */
+export function group(points, step) {
+  const totals = new Map();
+  for (const [at, count] of points) {
+    const from = at - (at % step);
+    totals.set(from, (totals.get(from) ?? 0) + count);
+  }
+  return [...totals];
+}
+
+/** What is due in the next hours, of up to 1,000 jobs: {from, until, minutes: [[epoch seconds, jobs]], overdue, …}. */
+export async function fetchDue(queue, hours) {
+  const now = Date.now();
+  const to = new Date(now + hours * 3600000).toISOString();
+  // Large payloads make small pages.
+  const { jobs, more } = await fetchJobs(queue, { to }, MOST_COUNTED, () => Date.now() < now + MOST_COUNTING_MS);
+  const minutes = group(jobs.map(({ due }) => [Date.parse(due) / 1000, 1]).filter(([at]) => at * 1000 >= now), 60);
+  const until = more && jobs.length ? jobs.at(-1).due : to;
+  const overdue = jobs.length - total(minutes);
+  return { from: new Date(now).toISOString(), until, minutes, overdue, counted: jobs.length, more };
 }
 
 /** A payload as text; `indent` is that of JSON. */

@@ -1,7 +1,7 @@
 // The scheduled jobs of a queue, in due order, and the dialog that cancels many. The filters are in the address.
 
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
-import { post, usePolled } from "./api.js";
+import { isRefusal, post, usePolled } from "./api.js";
 import { fieldText, instant, number, plural, ZONE } from "./format.js";
 import { STATES } from "./job.js";
 import { JobForm } from "./job_form.js";
@@ -181,8 +181,6 @@ async function cancelAll(queue, jobs, report) {
 /** Cancel jobs, once more if that fails, which is safe: {jobs} or {error, unsure: how many may be cancelled anyway}. */
 const cancelBatch = (queue, ids, before) => post(`/api/queues/${queue}/cancellations`, { ids }).catch((error) =>
   before ? { error, unsure: isRefusal(before) && isRefusal(error) ? 0 : ids.length } : cancelBatch(queue, ids, error));
-
-const isRefusal = ({ status }) => status >= 400 && status < 500 && status !== 429;
 
 function Result({ answers, left, error, unsure = 0 }) {
   const requested = answers.filter(({ state }) => state === "cancel_requested");

@@ -4,6 +4,7 @@ import { html, useState } from "./vendor/preact-htm.js";
 import { get, post, put, usePolled } from "./api.js";
 import { DueChart, History } from "./charts.js";
 import { atLeast, number, percent, plural, rateWords, relative, span } from "./format.js";
+import { fetchDue } from "./job_list.js";
 import { Button, Confirm, Facts, Input, Instant, State, Tiles, useDialog, View } from "./parts.js";
 import { current, isPoor, lastHour, STALE_SECONDS, statesOf } from "./queue_state.js";
 import { queuePath } from "./route.js";
@@ -14,10 +15,9 @@ const SPANS = [1, 3, 6, 24];
 
 export function Queue({ queue: name, query, path }) {
   const hours = SPANS.includes(Number(query.hours)) ? Number(query.hours) : 6;
-  const calls = `/console${queuePath(name)}`;
   const polled = usePolled(() => get(`/api${queuePath(name)}`), SECONDS, name);
-  const due = usePolled(() => get(`${calls}/due?hours=${hours}`), SECONDS * 3, `${name} ${hours}`);
-  const metrics = usePolled(() => get(`${calls}/figures?hours=${hours}`), METRICS_SECONDS, `${name} ${hours}`);
+  const due = usePolled(() => fetchDue(name, hours), SECONDS * 3, `${name} ${hours}`);
+  const metrics = usePolled(() => get(`/console${queuePath(name)}/figures?hours=${hours}`), METRICS_SECONDS, `${name} ${hours}`);
   const queue = polled.data && { ...polled.data, name, ...lastHour(polled, current(metrics), name) };
   const [dialog, open] = useDialog(() => [polled, due].forEach((each) => each.refresh()));
   return html`<${View} title=${name} polled=${polled} seconds=${SECONDS} what="the queue"

@@ -3,7 +3,7 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { get, post, remove, useResult, usePolled } from "./api.js";
 import { instant, plural, span } from "./format.js";
-import { STATES } from "./job.js";
+import { JobState } from "./job.js";
 import { JsonField, readJson, useKey } from "./job_form.js";
 import { Button, Confirm, Empty, Facts, Failure, Input, Instant, JobLink, State } from "./parts.js";
 import { Table, Text, Unreadable, useDialog, View } from "./parts.js";
@@ -93,8 +93,7 @@ function Verbs({ paused, open }) {
 const runColumns = (zone) => [
   { name: "name", label: "Scheduled for", head: true,
     cell: (run) => html`<${Instant} at=${run.scheduled_for} zone=${zone} />` },
-  { name: "states", label: "State",
-    cell: ({ state }) => html`<${State} word=${state} tone=${STATES[state][0]} title=${STATES[state][1]} />` },
+  { name: "states", label: "State", cell: ({ state }) => html`<${JobState} state=${state} />` },
   { name: "time", label: "On time", cell: ({ lateness }) => onTime(lateness) },
   { name: "took", label: "Took", end: true,
     cell: ({ started, ended }) => ended && span((Date.parse(ended) - Date.parse(started)) / 1000) },

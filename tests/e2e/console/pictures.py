@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from selenium import webdriver
@@ -44,11 +45,11 @@ class Picture:
 
 
 def album(happened: story.Story) -> tuple[Picture, ...]:
-    first = {"path": "/", "until": ("dead letters", "paused", "late", "%")}
+    first = partial(Picture, path="/", until=("dead letters", "paused", "late", "%"))
     return (
-        Picture(name="queues", **first),
-        Picture(name="queues-dark", **first, scheme="dark"),
-        Picture(name="telephone", **first, width=TELEPHONE[0]),
+        first(name="queues"),
+        first(name="queues-dark", scheme="dark"),
+        first(name="telephone", width=TELEPHONE[0]),
         Picture(name="queue", path="/queues/campaigns?hours=3", until=("late", "counting ended", "dispatched")),
         Picture(name="jobs", path="/queues/campaigns/jobs?tenant=globex", until=("black-friday",), height=LOW),
         Picture(
@@ -58,8 +59,9 @@ def album(happened: story.Story) -> tuple[Picture, ...]:
             act=_count_the_wrong,
             height=LOW,
         ),
+        Picture(name="recorded", path="/queues/emails/jobs?state=attempted", until=("Last began",), height=LOW),
         Picture(name="job", path=f"/queues/emails/jobs/{happened.retried}", until=("succeeded", "attempt")),
-        Picture(name="dead-letters", path="/queues/webhooks/dead-letters", until=("KeyError", "order"), act=_look),
+        Picture(name="dead-letters", path="/queues/webhooks/dead-letters", until=("KeyError", "in deliver"), act=_look),
         Picture(name="schedule", path="/queues/reminders/schedules/carts", until=("succeeded", "Next runs")),
     )
 
@@ -74,7 +76,8 @@ def _count_the_wrong(page: Page) -> None:
 
 def _look(page: Page) -> None:
     page.click("button", "Inspect")
-    page.see("row", re.compile("KeyError"))
+    page.click("checkbox", "Choose KeyError")
+    page.says("those of KeyError")
     page.click("DisclosureTriangle", re.compile("^KeyError"))
 
 
@@ -105,6 +108,7 @@ def _take(page: Page, picture: Picture) -> bytes:
 
 def _shot(browser: webdriver.Chrome, picture: Picture) -> bytes:
     """Return what is shown as a PNG, no higher than the page is."""
+    browser.execute_script("scrollTo(0, 0)")
     height = browser.execute_script("return Math.ceil(document.body.getBoundingClientRect().bottom)")
     clip = {"x": 0, "y": 0, "width": picture.width, "height": min(height, picture.height), "scale": 1}
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})

@@ -86,23 +86,26 @@ def _someone(number: int) -> str:
     return f"{NAMES[number % len(NAMES)]}{number}@example.com"
 
 
-FAILURES: tuple[tuple[str, str, int], ...] = (
-    ("KeyError", "'delivery_address'", 37),
-    ("ReadTimeout", "hooks.globex.example did not answer within 10 s", 12),
-    ("Discard", "the receiver answered 410", 3),
+# Each with the line of the handler that raised it.
+FAILURES: tuple[tuple[str, str, str, int], ...] = (
+    ("KeyError", "'delivery_address'", 'address = order["delivery_address"]', 37),
+    ("ReadTimeout", "hooks.globex.example did not answer within 10 s", "response = post(order, timeout=10)", 12),
+    ("Discard", "the receiver answered 410", 'raise Discard("the receiver answered 410")', 3),
 )
 
 
 def _bury(emulator: Emulator, endpoints: Endpoints, client: Client) -> None:
     """Put jobs into the dead-letter queue of webhooks, as workers do after the last attempt."""
     sqs, url = emulator.client("sqs"), endpoints.dead_letter_queues["webhooks"]
-    for error, reason, count in FAILURES:
+    for error, reason, line, count in FAILURES:
+        stack = f'File "/app/shop/webhooks.py", line 41, in deliver\n    {line}\n{error}: {reason}'
         for number in range(count):
             job = client.schedule("webhooks", 1, delay=timedelta(days=30))
             client.cancel(job.id)
             due = (datetime.now(UTC) - timedelta(minutes=number + 3)).isoformat(timespec="milliseconds")
             values = {"dueline-id": job.id, "dueline-due": due.replace("+00:00", "Z"), "dueline-error": error}
             values |= {"dueline-reason": reason, "dueline-attempts": "10", "dueline-tenant": TENANTS[number % 4]}
+            values["dueline-stack"] = stack
             body = f'{{"order": {81000 + number}, "url": "https://hooks.globex.example/orders", "event": "shipped"}}'
             attributes = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
             sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from datetime import timedelta
-from urllib.parse import parse_qsl
 
 import httpx
 
@@ -11,10 +10,9 @@ from dueline.console.application import make_app
 from dueline.console.backend import Backend
 from dueline.console.dead_letter_runs import BackgroundRuns, dead_letter_routes
 from dueline.console.queue_views import queue_routes
-from dueline.core import instant
 from dueline.core.message import ATTEMPTS, ERROR, ID, REASON, Message
 from dueline.core.retry import in_lanes
-from dueline.errors import DuelineError, QueueNotFound
+from dueline.errors import QueueNotFound
 from dueline.operations.redrive import RedriveQueues
 from dueline.testing import MemoryQueue, VirtualClock
 from tests.builders import NOW, an_id
@@ -25,37 +23,14 @@ QUEUE = {"scheduled": 5, "dead": 0, "rate": None}
 
 
 class Api:
-    """An API that answers from lists. The answer for a queue may be an error."""
+    """An API that answers which queues there are."""
 
     def __init__(self):
         self.queues = {"emails": QUEUE}
-        self.jobs = []
-        self.pages = 0
-        # The answers to other paths.
-        self.answers = {}
-        self.gets = []
 
     def get(self, path):
-        self.gets.append(path)
-        if path in self.answers:
-            if isinstance(answer := self.answers[path], DuelineError):
-                raise answer
-            return answer
-        path, _, query = path.partition("?")
-        if path == "/queues":
-            return {"queues": [{"queue": name, "partitions": 1} for name in self.queues]}
-        if path.endswith("/jobs"):
-            return self.page(dict(parse_qsl(query)))
-        if isinstance(answer := self.queues[path.removeprefix("/queues/")], DuelineError):
-            raise answer
-        return {"queue": path.removeprefix("/queues/"), **answer}
-
-    def page(self, query):
-        self.pages += 1
-        jobs = sorted(at for at in map(instant.text, self.jobs) if query["from"] <= at < query["to"])
-        first, most = int(query.get("next", 0)), int(query["limit"])
-        more = str(first + most) if len(jobs) > first + most else None
-        return {"jobs": [{"due": at} for at in jobs[first : first + most]], "next": more}
+        assert path == "/queues"
+        return {"queues": [{"queue": name, "partitions": 1} for name in self.queues]}
 
 
 class Metrics:
@@ -145,7 +120,3 @@ class Held:
 def a_dead_letter(body="1", *, error="KeyError", **more):
     attributes = {ID: str(an_id()), REASON: f"why {body}", ATTEMPTS: "3"} | more
     return Message(body=body, attributes=attributes | ({ERROR: error} if error else {}))
-
-
-def due_in(seconds):
-    return NOW + timedelta(seconds=seconds)

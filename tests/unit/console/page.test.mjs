@@ -30,11 +30,11 @@ const PAGE = "../../../dueline/console/page";
 
 const { get, parseExact, parseResponse, polling, post, readEach } = await import(`${PAGE}/api.js`);
 const { byNextRun, jobOf, theOnly } = await import(`${PAGE}/all_queues.js`);
-const { dueWords, fill: fillSteps, group, latenessPoints } = await import(`${PAGE}/charts.js`);
+const { dueWords, fill: fillSteps, latenessPoints } = await import(`${PAGE}/charts.js`);
 const { DeadLetters, readable, Redrive } = await import(`${PAGE}/dead_letters.js`);
 const { fieldText, instant, inZone, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
 const { STATES, timeline } = await import(`${PAGE}/job.js`);
-const { condition, countWords, fetchJobs, matcher, payloadText, unread } = await import(`${PAGE}/job_list.js`);
+const { condition, countWords, fetchDue, fetchJobs, group, matcher, payloadText, unread } = await import(`${PAGE}/job_list.js`);
 const { CancelMany } = await import(`${PAGE}/jobs.js`);
 const { current, lastHour, sortWorstFirst, statesOf } = await import(`${PAGE}/queue_state.js`);
 const { totals } = await import(`${PAGE}/queues.js`);
@@ -100,6 +100,8 @@ test("queues are listed at once, each with its figures as it answers", async () 
   await settle(0);
   assert.deepEqual([shown, [...held.keys()]], [[Array(6).fill("reading")], ["a", "b", "c", "d"]]);
   held.get("c").resolve({ dead: 0 });
+  held.get("d").reject({ status: 503 });
+  await settle(0);
   held.get("d").reject("no answer");
   await settle(0);
   assert.deepEqual([shown.at(-1), held.size], [["reading", "reading", 0, "no answer", "reading", "reading"], 6]);
@@ -273,6 +275,20 @@ test("the API picks the jobs of a kind and a state", async () => {
   await fetchJobs("emails", { kind: "welcome", state: "failed" }, 100);
   const picked = urls.map(({ searchParams }) => [searchParams.get("kind"), searchParams.get("state")]);
   assert.deepEqual(picked, [["welcome", "failed"], ["welcome", "failed"]]);
+});
+
+test("due jobs are counted by minute, up to a thousand", async () => {
+  const now = Date.now();
+  const minute = Math.ceil(now / 60000) * 60;
+  const jobsAt = (...seconds) => seconds.map((at) => ({ due: new Date(at * 1000).toISOString() }));
+  const page = (jobs, next) => { globalThis.fetch = async () => Response.json({ jobs, next }); };
+  page(jobsAt(minute - 7200, minute - 120, minute, minute + 59, minute + 60), null);
+  const { from, until, ...all } = await fetchDue("emails", 1);
+  assert.equal(JSON.stringify(all), JSON.stringify({ minutes: [[minute, 2], [minute + 60, 1]], overdue: 2, counted: 5, more: false }));
+  assert.equal(Date.parse(until) - Date.parse(from), 3600000);
+  page(jobsAt(...Array.from({ length: 100 }, (_, at) => minute + at)), "more");
+  const many = await fetchDue("emails", 1);
+  assert.deepEqual([many.counted, many.more, Date.parse(many.until)], [1000, true, (minute + 99) * 1000]);
 });
 
 test("unreadable rows are counted over all pages", async () => {

@@ -1,19 +1,16 @@
 """What the page shows of queues, in memory."""
 
-from datetime import timedelta
-
 import pytest
 
 from dueline.config import metrics
 from dueline.core import instant
 from dueline.errors import Forbidden
 from tests.builders import NOW
-from tests.unit.console.memory_console import QUEUE, MemoryConsole, due_in
+from tests.unit.console.memory_console import QUEUE, MemoryConsole
 
 MINUTE = instant.epoch_ms(NOW) // 1000
 FIGURES = "/console/queues/emails/figures"
 AT_A_GLANCE = "/console/figures"
-DUE = "/console/queues/emails/due"
 
 
 def test_figures_of_all_queues_are_read_at_once():
@@ -59,44 +56,6 @@ def test_a_longer_span_has_longer_periods(hours, period):
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "25", "03", "3.5", "", "x", "9" * 5000, "\u0663"])
-@pytest.mark.parametrize("path", [FIGURES, DUE])
-def test_wrong_hours_are_refused(path, hours):
-    status, problem = MemoryConsole().get(f"{path}?hours={hours}")
+def test_wrong_hours_are_refused(hours):
+    status, problem = MemoryConsole().get(f"{FIGURES}?hours={hours}")
     assert (status, "it must be a whole number from 1 to 24" in problem["detail"]) == (400, True)
-
-
-def test_due_jobs_are_counted_by_minute():
-    console = MemoryConsole()
-    console.api.jobs = [due_in(seconds) for seconds in (-600, -1, 0, 59, 60, 3599, 3600)]
-    answer = console.get(f"{DUE}?hours=1")[1]
-    assert answer == {
-        "from": "2026-11-21T07:05:00.000Z",
-        "to": "2026-11-21T08:05:00.000Z",
-        "minutes": [[MINUTE, 2], [MINUTE + 60, 1], [MINUTE + 3540, 1]],
-        "overdue": 2,
-        "counted": 6,
-        "more": False,
-        "until": "2026-11-21T08:05:00.000Z",
-    }
-
-
-@pytest.mark.parametrize(("there", "more"), [(1000, False), (1001, True), (5000, True)])
-def test_a_thousand_due_jobs_are_counted_at_most(there, more):
-    console = MemoryConsole()
-    console.api.jobs = [due_in(number) for number in range(there)]
-    answer = console.get(f"{DUE}?hours=6")[1]
-    assert (answer["counted"], answer["more"], console.api.pages) == (1000, more, 11 if more else 10)
-    assert answer["until"] == (instant.text(NOW + timedelta(seconds=999)) if more else answer["to"])
-
-
-def test_counting_ends_after_three_seconds():
-    console = MemoryConsole()
-    console.api.jobs, page = [due_in(number) for number in range(500)], console.api.page
-
-    def slow(query):
-        console.clock.sleep(2)
-        return page(query)
-
-    console.api.page = slow
-    answer = console.get(f"{DUE}?hours=6")[1]
-    assert (answer["counted"], answer["more"], console.api.pages) == (100, True, 2)
