@@ -4,7 +4,7 @@ import { html, useEffect } from "./vendor/preact-htm.js";
 import { get, readEach, usePolled } from "./api.js";
 import { number, plural } from "./format.js";
 import { JobState } from "./job.js";
-import { Empty, Instant, JobLink, NoAnswer, Table, Unreadable, View } from "./parts.js";
+import { Instant, JobLink, NoAnswer, Table, Unreadable, View } from "./parts.js";
 import { QUEUES_SECONDS, usePolledQueues } from "./queues.js";
 import { queuePath } from "./route.js";
 import { fetchSchedules, SCHEDULE_COLUMNS } from "./schedules.js";
@@ -18,7 +18,7 @@ const answered = (queues) => queues.filter(({ error, reading }) => !error && !re
 const sum = (queues, field) => queues.reduce((total, queue) => total + queue[field], 0);
 /** What there is none of, once all queues were read: only among those that answered, if not all did. */
 const none = (queues, what) => !queues.some(({ reading }) => reading)
-  && html`<${Empty}>The queues ${answered(queues).length < queues.length && "that answered "}have ${what}.<//>`;
+  && html`The queues ${answered(queues).length < queues.length && "that answered "}have ${what}.`;
 
 export function AllSchedules() {
   const polled = usePolled((report) => readEach(allSchedules, report), SCHEDULES_SECONDS);
@@ -26,7 +26,7 @@ export function AllSchedules() {
     ({ queues }) => html`<${NoAnswer} queues=${queues} /><${Unreadable} rows=${sum(answered(queues), "unreadable")} />
       ${queues.map(({ queue, next }) => next && html`<p key=${queue} class="notice warn">
         There are more of ${link(queue, ["schedules"], queue)} than are listed here.</p>`)}
-      <${Listed} caption="Schedules by next run" columns=${SCHEDULES} rows=${byNextRun(queues)}
+      <${Table} stack caption="Schedules by next run" columns=${SCHEDULES} rows=${byNextRun(queues)}
         keyOf=${({ queue, schedule }) => `${queue} ${schedule}`} empty=${none(queues, "no schedules")} />`}<//>`;
 }
 
@@ -40,8 +40,6 @@ async function allSchedules(queue) {
   }
   return all;
 }
-
-const Listed = ({ empty, ...table }) => (table.rows.length ? html`<${Table} stack ...${table} />` : empty);
 
 /** The schedules of all queues by next run; those that have none come last. */
 export const byNextRun = (queues) => queues.flatMap(({ schedules }) => schedules ?? [])
@@ -60,7 +58,7 @@ export function AllDeadLetters() {
     return html`<${NoAnswer} queues=${queues} />${known.length > 0 && html`
       <p><strong>${plural(sum(rows, "dead"), "job")}</strong> in the dead-letter queues of ${number(known.length)} of${" "}
         ${plural(queues.length, "queue")}, as SQS estimates.</p>
-      <${Listed} caption="Dead letters by queue" columns=${DEAD} rows=${rows} keyOf=${({ queue }) => queue}
+      <${Table} stack caption="Dead letters by queue" columns=${DEAD} rows=${rows} keyOf=${({ queue }) => queue}
         empty=${none(queues, "no dead letters")} />`}`;
   }}<//>`;
 }
@@ -77,7 +75,7 @@ export function Search({ query }) {
   useEffect(() => only && location.replace(queuePath(only.queue, "jobs", only.id)), [only]);
   return html`<${View} title="Search" polled=${polled} seconds=${0} what="the job">${({ queues }) => html`
     <p>Jobs with the id or key <code>${text}</code>:</p><${NoAnswer} queues=${queues} />
-    <${Listed} caption="Jobs with this id or key" columns=${JOBS} rows=${found(queues)} keyOf=${({ id }) => id}
+    <${Table} stack caption="Jobs with this id or key" columns=${JOBS} rows=${found(queues)} keyOf=${({ id }) => id}
       empty=${none(queues, "no such job")} />`}<//>`;
 }
 

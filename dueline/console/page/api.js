@@ -89,16 +89,23 @@ export async function readEach(read, report) {
  * later load fails, `at` (ms) and `age` (seconds) say when it was complete, `refresh()` loads now.
  */
 export function usePolled(load, seconds, key = "") {
-  const [polled, setPolled] = useState({ key });
+  const [{ data, error, at }, update] = useKeyed(key);
   const poll = useRef(null);
   useEffect(() => {
     if (!load) return undefined;
-    const update = (changes) => setPolled((old) => ({ ...(old.key === key ? old : {}), key, ...changes }));
     poll.current = polling(load, seconds, update);
     return poll.current.stop;
   }, [key, seconds]);
-  const { data, error, at } = polled.key === key ? polled : {};
   return { data, error, at, age: at && (Date.now() - at) / 1000, refresh: () => poll.current?.now() };
+}
+
+/** Return [state, update] of what belongs to `key`: the state of another key is never shown or updated. */
+function useKeyed(key) {
+  const [held, setHeld] = useState({ key });
+  const latest = useRef();
+  latest.current = key;
+  const update = (changes) => latest.current === key && setHeld((old) => ({ ...(old.key === key && old), ...changes, key }));
+  return [held.key === key ? held : {}, update];
 }
 
 /**
@@ -108,15 +115,14 @@ export function usePolled(load, seconds, key = "") {
  * stay while the same is loaded again, also if that fails. A result that belongs to another key is never shown.
  */
 export function useResult(key) {
-  const [result, setResult] = useState({ key });
+  const [result, update] = useKeyed(key);
+  const end = (changes) => update({ error: undefined, progress: undefined, busy: false, ...changes });
   const start = (load) => {
-    const update = (changes) => setResult((old) => (old.key === key ? { ...old, ...changes } : old));
-    const end = (changes) => update({ error: undefined, progress: undefined, busy: false, ...changes });
-    setResult((old) => ({ ...(old.key === key && old), key, busy: true }));
+    update({ busy: true });
     return load((progress) => update({ progress }))
       .then((data) => end({ data, at: Date.now() }), (error) => end({ error }));
   };
-  return { ...(result.key === key && result), start };
+  return { ...result, start };
 }
 
 export function polling(load, seconds, update) {

@@ -5,7 +5,7 @@ import { html, useState } from "./vendor/preact-htm.js";
 import { ApiError, get, parseExact, post, useResult, usePolled } from "./api.js";
 import { number, plural } from "./format.js";
 import { payloadText } from "./job_list.js";
-import { Button, Confirm, Empty, Facts, Failure, Input, Instant, JobLink, Loaded, Progress } from "./parts.js";
+import { Button, Confirm, Facts, Failure, Input, Instant, JobLink, Loaded, Progress } from "./parts.js";
 import { Table, Text, useDialog, View } from "./parts.js";
 
 const SECONDS = 10;
@@ -42,10 +42,9 @@ function Groups({ look: { data, at }, chosen, choose, open }) {
     <p role="status">${plural(received, "dead letter")} read <${Instant} at=${at} near />${
       received < total && `, of about ${number(total)}: redrive or delete some to read the others`}. ${
       hidden > 0 && html`<${Hidden} count=${hidden} />`}</p>
-    ${groups.length === 0 && html`<${Empty}>No dead letters were received.<//>`}
-    ${groups.length > 0 && html`<${Table} caption="Dead letters by error" columns=${columns(chosen, choose, kinds)}
-        rows=${groups} keyOf=${nameOf} stack />
-      <p class="row"><${Button} kind="primary" onClick=${() => open(Redrive)}>Redrive ${words} …<//>
+    <${Table} caption="Dead letters by error" columns=${columns(chosen, choose, kinds)} rows=${groups} keyOf=${nameOf}
+      stack empty="No dead letters were received." />
+    ${groups.length > 0 && html`<p class="row"><${Button} kind="primary" onClick=${() => open(Redrive)}>Redrive ${words} …<//>
         <${Button} writes onClick=${() => open(Delete)}>Delete ${words} …<//></p>
       <${Letters} data=${data} chosen=${chosen} choose=${choose} />`}`;
 }

@@ -6,7 +6,7 @@ import { fieldText, instant, number, plural, ZONE } from "./format.js";
 import { STATES } from "./job.js";
 import { JobForm } from "./job_form.js";
 import { fetchJobs, countWords, matcher, payloadText, unread, unreadWords } from "./job_list.js";
-import { Button, Confirm, Empty, Failure, Field, Input, Instant, JobLink, Progress, Table } from "./parts.js";
+import { Button, Confirm, Failure, Field, Input, Instant, JobLink, Progress, Table } from "./parts.js";
 import { State, Unreadable, useDialog, View } from "./parts.js";
 import { queuePath, setQuery } from "./route.js";
 
@@ -67,21 +67,19 @@ const RECORDED = html`<p class="muted">As workers recorded them, the last due fi
 function List({ queue, query, fetched, more }) {
   const filters = query.state ? {} : query;
   const { jobs, wrong } = useMemo(() => filterJobs(fetched.jobs, filters), [fetched, JSON.stringify(query)]);
-  if (wrong) return html`<${Empty}>${wrong}<//>`;
+  if (wrong) return html`<p class="empty">${wrong}</p>`;
   const why = fetched.jobs.length >= MOST_SHOWN && `${MOST_SHOWN} are shown at most: narrow the time span`;
   const unmatched = unread(fetched.jobs, filters);
   const words = fetched.more ? "fetched" : query.state ? "recorded" : "scheduled";
   return html`${query.state && RECORDED}<p role="status">${countWords(jobs.length, fetched)} ${words}.
       ${unmatched > 0 && unreadWords(unmatched)}</p><${Unreadable} rows=${fetched.unreadable} />
-    ${jobs.length
-      ? html`<${Table} caption=${query.state ? "Recorded jobs" : "Scheduled jobs"}
-        columns=${(query.state ? recordedColumns : columns)(queue, jobs)} rows=${jobs} keyOf=${({ id }) => id} stack />`
-      : html`<${Empty}>${fetched.jobs.length ? "None of them matches." : query.state ? NONE_RECORDED : NONE}<//>`}
+    <${Table} caption=${query.state ? "Recorded jobs" : "Scheduled jobs"} rows=${jobs} keyOf=${({ id }) => id} stack
+      columns=${(query.state ? recordedColumns : columns)(queue, jobs)}
+      empty=${fetched.jobs.length ? "None of them matches." : query.state ? NONE_RECORDED : NONE} />
     ${fetched.more && html`<p><${Button} onClick=${more} why=${why}>Fetch ${STEP} more<//></p>`}`;
 }
 
 const NONE = "Nothing is scheduled in this time span. The search above finds dispatched jobs, by id or key.";
-
 const NONE_RECORDED = "Workers recorded no such job in this time span.";
 
 function filterJobs(jobs, query) {
@@ -94,7 +92,7 @@ function filterJobs(jobs, query) {
 
 const recordedColumns = () => [
   { name: "name", label: "Due", head: true, cell: ({ due }) => html`<${Instant} at=${due} />` },
-  { name: "state", label: "State", cell: ({ state }) =>
+  { name: "states", label: "State", cell: ({ state }) =>
     html`<${State} word=${LISTED[state]} tone=${state === "dispatched" ? "warn" : STATES[state][0]} />` },
   { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
   { name: "kind", label: "Kind", cell: ({ kind }) => kind ?? "" },

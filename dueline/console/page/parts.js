@@ -78,8 +78,6 @@ export function JobLink({ id }) {
   return html`<a href=${queuePath(queue, "jobs", id)} title=${id}>${uid?.slice(0, 8) ?? id}</a>`;
 }
 
-export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
-
 /** A state, in a word and a colour. `tone`: "bad", "warn", "ok" or "idle". */
 export const State = ({ word, tone = "idle", title }) =>
   html`<span class=${`state ${tone}`} title=${title}>${word}</span>`;
@@ -98,9 +96,10 @@ export function Button({ children, onClick, kind = "plain", type = "button", wri
 
 /**
  * `columns`: [{name, label, cell: (row) => …, end: numbers, head: names the row, title}]. `keyOf(row)` is unique.
- * `stack`: rows become cards on a telephone, in place of a box to scroll.
+ * `stack`: rows become cards on a telephone, in place of a box to scroll. `empty` is shown where there are no rows.
  */
-export function Table({ caption, columns, rows, keyOf, stack = false, classOf = () => "" }) {
+export function Table({ caption, columns, rows, keyOf, empty, stack = false, classOf = () => "" }) {
+  if (!rows.length) return html`<p class="empty">${empty}</p>`;
   const box = stack ? { class: "stack" } : { class: "scroll", tabindex: 0, role: "region", "aria-label": caption };
   return html`<div ...${box}><table>
     <caption class="hidden">${caption}</caption>

@@ -3,7 +3,7 @@
 import { html } from "./vendor/preact-htm.js";
 import { get, readEach, usePolled } from "./api.js";
 import { atLeast, number, percent, plural, span } from "./format.js";
-import { Empty, Instant, Reading, State, Table, Tiles, useDialog, View } from "./parts.js";
+import { Instant, Reading, State, Table, Tiles, useDialog, View } from "./parts.js";
 import { Controls } from "./queue.js";
 import { current, lastHour, READING, statesOf, sortWorstFirst } from "./queue_state.js";
 import { queuePath } from "./route.js";
@@ -27,12 +27,12 @@ export function Queues() {
   return html`<${View} title="Queues" polled=${polled} seconds=${QUEUES_SECONDS} what="the queues">
     ${() => html`${ttlOff && TTL_OFF}<${Reading} queues=${queues} /><${Tiles} tiles=${totals(queues)} />
       <${Table} caption="Queues, worst first" stack columns=${columns(open)} rows=${sortWorstFirst(queues)}
-        keyOf=${({ name }) => name} classOf=${toneOf} />
-      ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
+        keyOf=${({ name }) => name} classOf=${toneOf} empty=${NO_QUEUE} />
       ${metrics.error && html`<p class="muted">Late and On time are not known${
         metrics.at && html` since <${Instant} at=${metrics.at} />`}: ${metrics.error.detail}</p>`}${dialog}`}<//>`;
 }
 
+const NO_QUEUE = html`No queue is deployed yet: <code>queues.yaml</code> declares them.`;
 const TTL_OFF = html`<p class="notice bad">DynamoDB's TTL is off while jobs are hours late: no row is deleted until
   every partition has caught up.</p>`;
 

@@ -119,7 +119,7 @@ function Preview({ error, next, ...rule }) {
 }
 
 /** The next runs: by the reader's clock, in the schedule's zone and in UTC, with the changes of the clock. */
-export function NextRuns({ next, zone }) {
+export function NextRuns({ next, zone, empty }) {
   const columns = [
     { name: "name", label: "Your time", head: true, cell: (run) => html`<${Instant} at=${run.scheduled_for} />` },
     { name: "near", label: "In", cell: (run) => html`<${Instant} at=${run.scheduled_for} near />` },
@@ -127,5 +127,6 @@ export function NextRuns({ next, zone }) {
     { name: "utc", label: "UTC", cell: (run) => utc(run.scheduled_for) },
     { name: "clock wrap", label: "Clock", cell: ({ clock }) => clock && html`<strong>${clock}</strong>` },
   ].filter(({ label }, index, all) => label !== all[index + 1]?.label);
-  return html`<${Table} caption="Next runs" columns=${columns} rows=${next} keyOf=${(run) => run.scheduled_for} />`;
+  return html`<${Table} caption="Next runs" columns=${columns} rows=${next} empty=${empty}
+    keyOf=${(run) => run.scheduled_for} />`;
 }

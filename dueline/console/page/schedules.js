@@ -5,7 +5,7 @@ import { get, post, remove, useResult, usePolled } from "./api.js";
 import { instant, plural, span } from "./format.js";
 import { JobState } from "./job.js";
 import { JsonField, readJson, useKey } from "./job_form.js";
-import { Button, Confirm, Empty, Facts, Failure, Input, Instant, JobLink, State } from "./parts.js";
+import { Button, Confirm, Facts, Failure, Input, Instant, JobLink, State } from "./parts.js";
 import { Table, Text, Unreadable, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
 import { explainConflict, NextRuns, ruleFields, ruleText, ruleWords } from "./schedule_form.js";
@@ -37,10 +37,9 @@ export function Schedules({ queue, query: { next = "" } }) {
   const above = html`<p class="row">
     <${Button} kind="primary" writes onClick=${() => open(ScheduleForm, { queue })}>New schedule …<//></p>${dialog}`;
   return html`<${View} title="Schedules" above=${above} polled=${polled} seconds=${LIST_SECONDS} what="schedules">
-    ${({ schedules, next: more, unreadable }) => html`<${Unreadable} rows=${unreadable} />${schedules.length
-      ? html`<${Table} caption=${`Schedules of ${queue}`} columns=${SCHEDULE_COLUMNS} rows=${schedules}
-          keyOf=${(each) => each.schedule} stack />`
-      : html`<${Empty}>${more || unreadable ? "No schedule to show up to here." : NONE}<//>`}
+    ${({ schedules, next: more, unreadable }) => html`<${Unreadable} rows=${unreadable} />
+      <${Table} caption=${`Schedules of ${queue}`} columns=${SCHEDULE_COLUMNS} rows=${schedules} stack
+        keyOf=${(each) => each.schedule} empty=${more || unreadable ? "No schedule to show up to here." : NONE} />
       ${more && html`<p><a href=${`?${new URLSearchParams({ next: more })}`}>The next ones</a></p>`}`}<//>`;
 }
 
@@ -74,12 +73,11 @@ export function Schedule({ queue, name }) {
     seconds=${SECONDS} what="the schedule">${(schedule) => html`
     <p><strong>${ruleWords(schedule)}</strong> <code>${ruleText(schedule)}</code> ${schedule.description}</p>
     <${Verbs} paused=${schedule.paused} open=${(Dialog) => open(Dialog, { queue, schedule })} />
-    <section class="panel"><h2>Next runs</h2>${schedule.next.length
-      ? html`<${NextRuns} ...${schedule} />`
-      : html`<${Empty}>${schedule.paused ? "None while it is paused." : "None any more."}<//>`}</section>
-    <section class="panel"><h2>Last runs</h2>${schedule.runs.length
-      ? html`<${Table} caption="Last runs" columns=${runColumns(schedule.zone)} rows=${schedule.runs} keyOf=${({ id }) => id} />`
-      : html`<${Empty}>None yet. Manual runs and backfills are not listed here.<//>`}</section>
+    <section class="panel"><h2>Next runs</h2>
+      <${NextRuns} ...${schedule} empty=${schedule.paused ? "None while it is paused." : "None any more."} /></section>
+    <section class="panel"><h2>Last runs</h2>
+      <${Table} caption="Last runs" columns=${runColumns(schedule.zone)} rows=${schedule.runs} keyOf=${({ id }) => id}
+        empty="None yet. Manual runs and backfills are not listed here." /></section>
     <section class="panel"><h2>Settings</h2><${Facts} facts=${facts(schedule)} /><${Text} value=${schedule.payload} />
     </section>${dialog}`}<//>`;
 }

@@ -138,7 +138,7 @@ test("a time is shown in any zone that the browser knows", () => {
 });
 
 test("spans have two units, and shares are rounded down", () => {
-  assert.deepEqual([0, 0.35, 9.97, 59.6, 3661, 604800].map(span).map(plain), ["0 s", "0.3 s", "10 s", "1 min", "1 h 1 min", "7 d"]);
+  assert.deepEqual([0, 0.02, 0.35, 9.97, 59.6, 3661, 604800].map(span).map(plain), ["0 s", "under 0.1 s", "0.3 s", "10 s", "1 min", "1 h 1 min", "7 d"]);
   assert.deepEqual([1, 0.99999, 0.9995, 0].map(percent).map(plain), ["100 %", "99.99 %", "99.95 %", "0.00 %"]);
   assert.deepEqual([relative(0, 95000), relative(200000, 0), relative(0, 0)].map(plain), ["1 min 35 s ago", "in 3 min 20 s", "now"]);
   assert.deepEqual(["1000/m", null].map(rateWords), ["1,000 a minute", "no limit"]);
