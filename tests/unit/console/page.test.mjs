@@ -90,7 +90,7 @@ test("a search opens a job only if all queues answered", () => {
   for (const queues of [[{ job }, { error: {} }], [{ job }, { job: other }], [{ job: null }]]) assert.equal(theOnly(queues), undefined);
 });
 
-test("queues are listed at once, each with its figures as it answers", async () => {
+test("queues are listed at once, and filled as they answer", async () => {
   const names = ["a", "b", "c", "d", "e", "f"];
   const shown = [];
   const held = new Map();
@@ -117,7 +117,7 @@ test("a queue that has not answered has no figures and no state", () => {
   assert.deepEqual(sortWorstFirst(queues).map(({ name }) => name), ["c", "a", "b"]);
 });
 
-test("a job is looked for by its id in its queue, by its key in others", async () => {
+test("a job is searched by its id in its queue, else by key", async () => {
   const id = "emails.0.t.1767225600000.0190a1b2-c3d4-7abc-8def-0123456789ab";
   const paths = [];
   globalThis.fetch = async (path) => {
@@ -184,7 +184,7 @@ test("a chart has every step of its span", () => {
   assert.equal(dueWords({ counted: 0, more: false, overdue: 0 }, [], 60), "Nothing is due.");
 });
 
-test("lateness is 0 only where all that was dispatched was on time", () => {
+test("lateness is 0 only where all dispatched was on time", () => {
   const series = { on_time: [[60, 5], [120, 2], [180, 1], [240, 3]], delayed: [[60, 0], [120, 4], [300, 1]], lateness: [[180, 30]] };
   assert.deepEqual(latenessPoints(series), [[60, 0], [180, 30], [240, 0]]);
 });
