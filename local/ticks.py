@@ -50,9 +50,6 @@ class _Firing:
     def begin(self) -> None:
         """Fire each schedule that is not fired yet. One that goes and comes back is fired by the thread that it had."""
         new = [name for name in self._names() if name not in self.started]
-        if new and not self.started:
-            # Its process is then there for the others, which would each have started one, of a second of CPU.
-            self._noting(lambda: self._fire_once(new[0]))
         for number, name in enumerate(new):
             # One after another: all at once would each start a process of the function.
             threading.Thread(target=self._fire, args=(name, self.seconds * number / len(new)), daemon=True).start()
