@@ -158,9 +158,9 @@ def messages_not_received(observed: Observation) -> Iterator[Symptom]:
             continue
         age = max((observed.figures[name, "age"] for name in names if (name, "age") in observed.figures), default=None)
         if age is None or age >= LATE_SECONDS:
-            known = "since when is not known" if age is None else f"the oldest for {age:,.0f} s"
+            since = "since when is not known" if age is None else f"the oldest for {age:,.0f} s"
             jobs = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
-            yield Symptom(queue.name, f"about {jobs}, {known}, and none is being processed: is a worker running?")
+            yield Symptom(queue.name, f"about {jobs}, {since}, and none is being processed: is a worker running?")
 
 
 @rule("queue_stopped", Severity.NOTE, page="docs/operations.md#pausing-a-queue-and-limiting-its-rate")

@@ -143,7 +143,7 @@ WRONG = [
         filled("shop_emails") | {"controls": {"emails": Control(rate=Rate.parse("0/s"))}},
         *("queue_stopped", "emails", NOTE, "its rate is 0"),
     ),
-    (filled("shop_emails"), "not_received", "emails", WARNING, "about 3 jobs wait, since when is not known, and none is"),
+    (filled("shop_emails"), "not_received", "emails", WARNING, "3 jobs wait, since when is not known, and none is"),
     (
         filled("shop_emails", count=1) | measured(shop_emails__age=60),
         *("not_received", "emails", WARNING, "about 1 job waits, the oldest for 60 s"),
@@ -312,6 +312,11 @@ def test_denied_check_names_its_right(monkeypatch):
         "docs/doctor.md#stacks",
     )
     assert (unseen["code"], unseen["needs"]) == ("not_looked_at", "cloudwatch:DescribeAlarms")
+
+
+def test_findings_are_counted_by_severity(monkeypatch):
+    look = a_look(alarms=[*QUIET, RINGING], subscribers={"shop-alarms": 0}, **filled("shop_emails_dlq"), schedules={})
+    assert typed(monkeypatch, [look]).stdout.splitlines()[-1].startswith("2 critical findings, 3 warnings; checked")
 
 
 def test_partial_look_is_no_all_clear(monkeypatch):
