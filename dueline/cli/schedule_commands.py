@@ -236,8 +236,6 @@ def preview(
 # `apply`: the schedules of a file.
 # Shown by its name alone: a log may keep what is shown.
 _PAYLOAD = "payload"
-
-
 Action = Literal["create", "change", "delete", "leave", "same"]
 # How several schedules are made as the file has them.
 _ACTIONS: Mapping[Action, str] = {
