@@ -59,7 +59,7 @@ down: $(READY) ## End what `make up` started
 console: $(READY) ## Open the console of what is up, after `make up`: a page in the browser; OPTIONS=--read-only
 	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console --port $$DUELINE_CONSOLE_PORT $(OPTIONS)
 
-deploy: $(READY) ## Deploy queues.yaml into your AWS account, if nothing stands against it, and put its schedules: QUEUES=sandbox.yaml, CONCURRENCY=8 stacks at once, FORCE=1
+deploy: $(READY) ## Deploy queues.yaml into your AWS account, if `dueline preflight` has no problem with it, and put its schedules: QUEUES=sandbox.yaml, CONCURRENCY=8 stacks at once, FORCE=1
 	@$(BIN)/dueline preflight $(QUEUES) || [ $$? -eq 6 ] || [ -n "$(FORCE)" ]
 	$(CDK) deploy --all --app "$(BIN)/python app.py" --context queues=$(QUEUES) --concurrency $(CONCURRENCY) --require-approval $(APPROVAL)
 	@$(BIN)/dueline schedules apply $(QUEUES)

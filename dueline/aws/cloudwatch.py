@@ -75,8 +75,10 @@ def figures(place: "DeploymentContext") -> dict[str, Any]:
     points = _points(client, metrics, start=start, end=place.now, period=_MINUTE)
     for each, its in zip(metrics, points, strict=True):
         values = [value for at, value in its if at >= place.now - each.back]
-        before = values_of.get(each.figure, 0.0)
-        values_of[each.figure] = sum(values, before) if each.statistic == "Sum" else max(values, default=before)
+        # No value is not 0: SQS reports nothing of an idle queue.
+        if values:
+            before = values_of.get(each.figure, 0.0)
+            values_of[each.figure] = sum(values, before) if each.statistic == "Sum" else max(values)
     return {"figures": values_of}
 
 

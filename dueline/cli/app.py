@@ -170,7 +170,9 @@ def start(
     if as_json and quiet:
         raise typer.BadParameter("--json and --quiet are both given: give one of them")
     target = connect.Target(name=name, url=options.url(url), transport=transport, profile=profile, region=region)
-    _check_same_deployment(ctx, target)
+    if ctx.invoked_subcommand != "worker":
+        # A worker refuses --name itself, and does not use the URL.
+        _check_same_deployment(ctx, target)
     screen = Screen(as_json=as_json, now=SystemClock().now(), quiet=quiet)
     logging.getLogger("dueline").handlers = [ScreenLog(screen)]
     ctx.obj = connect.CommandRun(target=target, screen=screen)

@@ -302,12 +302,7 @@ class Import:
 
     def _command(self, source: str) -> str:
         of_run = {name: getattr(self._run.target, name) for name in ("name", "url", "profile", "region")}
-        of_jobs = {
-            **self._same_jobs(),
-            "kind": self._job.kind,
-            "tenant": self._job.tenant,
-            "priority": self._job.priority,
-        }
+        of_jobs = {**self._same_jobs(), **{name: getattr(self._job, name) for name in ("kind", "tenant", "priority")}}
         before, after = _typed(of_run, connect.Target()), _typed(of_jobs, models.NewJob(payload=None))
         # What begins with a dash is no option behind `--`.
         what = ["--lines", *after, "--", self._queue, source] if self._queue.startswith("-") else None

@@ -155,7 +155,7 @@ def jobs(
     run.screen.ids(*(job.id for job in jobs))
     columns = [(field, title) for field, title in _OPTIONAL_COLUMNS.items() if any(getattr(job, field) for job in jobs)]
     rows = ((job.id, job.due, *(getattr(job, field) for field, _ in columns), _shown(job)) for job in jobs)
-    run.screen.table(["id", "due", *(title for _, title in columns), "payload"], rows)
+    run.screen.table(["id", "due", *(title for _, title in columns), "payload"], rows, empty="no job is scheduled then")
     if len(jobs) == limit:
         run.screen.line(f"the first {limit:,}: --limit shows more, --from continues")
 
@@ -243,10 +243,10 @@ def show_job(run: connect.CommandRun, job: Job) -> None:
     run.screen.json(_json_of(job))
     run.screen.ids(job.id)
     fields = {"id": job.id, "moved from": job.moved_from, "queue": job.queue, "due": job.due, "state": job.state.value}
-    content: dict[str, object] = {}
-    if isinstance(job, ScheduledJob):
-        content = {name: getattr(job, name) for name in ("key", "kind", "tenant")} | {"payload": _shown(job)}
-    run.screen.record({**fields, "schedule": job.schedule, "for": job.scheduled_for, **content})
+    outcome = {name: getattr(job, name) for name in ("attempts", "started", "ended", "error", "schedule")}
+    content = {name: getattr(job, name, None) for name in ("key", "kind", "tenant")}
+    content |= {"payload": _shown(job)} if isinstance(job, ScheduledJob) else {}
+    run.screen.record({**fields, **outcome, "for": job.scheduled_for, **content})
 
 
 def _json_of(job: Job) -> dict[str, object]:

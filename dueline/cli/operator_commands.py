@@ -20,7 +20,7 @@ from dueline.core.message import Message
 from dueline.core.ports import QueueMessage
 from dueline.errors import DuelineError, InvalidJob
 from dueline.operations import dead_letters, observation, restore_part
-from dueline.operations.doctor import examine
+from dueline.operations.doctor import examine, named
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
 from dueline.operations.restore import RestoreResult
 
@@ -107,6 +107,7 @@ def dead(
     def look() -> bool:
         result = run_once(Redrive.look, selection=selected, on_selected=messages.append)
         _show_dead(run.screen, queue, messages, result, payload=payload)
+        _show_none(run.screen, result, error)
         return bool(messages)
 
     what, option = ("Put them back?", "--retry") if retry_ else ("Delete them for good?", "--delete")
@@ -165,6 +166,17 @@ def _show_staying(screen: Screen, result: RedriveResult) -> None:
         screen.line(f"{count:,} stay{'s' if count == 1 else ''}: {reason}")
 
 
+def _show_none(screen: Screen, result: RedriveResult, errors: Sequence[str] | None) -> None:
+    """Show which errors the dead letters have, where none of them was selected."""
+    counts = Counter[str]()
+    for each in result.others:
+        counts[each.error] += each.count
+    if counts and not result.selected:
+        has_none = errors and not counts.keys() & set(errors)
+        none = f"none has the error {' or '.join(errors or ())}" if has_none else "none matches the options"
+        screen.line(f"{none}; there are {named([f'{count:,} of {error}' for error, count in counts.most_common()])}")
+
+
 def _show_hidden(screen: Screen, result: RedriveResult) -> None:
     if result.hidden:
         more = f"{result.hidden:,} more {'is' if result.hidden == 1 else 'are'} in flight"
@@ -214,6 +226,7 @@ def redrive(
             redrive = _redrive(ends, bar, rule=rule, selection=selected, limit=limit)
             result = redrive.apply() if apply else redrive.look()
         _show_redriven(run.screen, queue, source, result, applied=apply, stacks=stacks)
+        _show_none(run.screen, result, error)
         return result
 
     if _is_confirmed(run.screen, lambda: run_once(apply=False).selected > 0, "Put them back?", apply=apply, yes=yes):
@@ -244,7 +257,8 @@ def _show_redriven(
         for line in each.stack.splitlines():
             screen.line(f"    {line}")
     selected = f"{result.selected:,} of {plural(result.received, 'dead letter')} of {source}"
-    screen.line(f"{selected}: {result.moved:,} put back" if applied else f"{selected}: --apply puts them back")
+    done = f": {result.moved:,} put back" if applied else ": --apply puts them back"
+    screen.line(f"{selected}{done if result.selected else ''}")
     _show_staying(screen, result)
     _show_hidden(screen, result)
 
@@ -327,7 +341,7 @@ def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> N
     return screen.line(f"rows: {result.rows:,}; " + ("taken over" if applied else "--apply takes them over"))
 
 
-# What is wrong with a deployment, and what stands against the next.
+# What is wrong with a deployment, and what prevents the next.
 def doctor(
     ctx: typer.Context,
     sample: Annotated[
@@ -366,7 +380,8 @@ def _show_findings(screen: Screen, report: observation.DoctorReport, *, checks: 
     _show_unchecked(screen, report.unseen)
     counts = Counter(finding.severity for finding in report.findings)
     nothing = "nothing is known to be wrong" if report.unseen else "nothing is wrong"
-    totals = ", ".join(f"{counts[each]} {each.value}" for each in observation.Severity if counts[each]) or nothing
+    nouns = {each: each.value for each in observation.Severity} | {observation.Severity.CRITICAL: "critical finding"}
+    totals = ", ".join(plural(counts[each], noun) for each, noun in nouns.items() if counts[each]) or nothing
     checked = checks - sum(bool(each.needs) for each in report.unseen)
     screen.line(f"{totals}; checked {checked} of {plural(checks, 'thing')}")
 
@@ -384,11 +399,11 @@ def preflight(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What you are about to deploy.")] = Path("queues.yaml"),
 ) -> None:
-    """Report what stands against deploying FILE.
+    """Check whether FILE can be deployed safely, and report what prevents it.
 
     That is jobs that it would strand, and what the account lacks. It changes nothing. Exit codes: 0 everything was
-    checked and is well; 1 something stands against it, or it is unknown whether jobs would be stranded; 6 nothing is
-    known to stand against it, but not everything could be checked.
+    checked, no problem; 1 a problem, or it is unknown whether jobs would be stranded; 6 no known problem, but not
+    everything could be checked.
     """
     # It imports pydantic, which few commands need.
     from dueline.config.deployment import load
@@ -403,9 +418,9 @@ def preflight(
         run.screen.line(f"PROBLEM   {problem.about}: {problem.what}. Do: {problem.do}")
     _show_unchecked(run.screen, report.unseen)
     if report.problems:
-        run.screen.line(f"{plural(len(report.problems), 'problem')} against deploying {file}")
+        run.screen.line(f"{plural(len(report.problems), 'problem')} with deploying {file}")
     elif report.unseen:
-        run.screen.line(f"nothing is known against deploying {file}, but not everything could be checked")
+        run.screen.line(f"no known problem with deploying {file}, but not everything could be checked")
     else:
-        run.screen.line(f"everything was checked, and nothing stands against deploying {file}")
+        run.screen.line(f"everything was checked: no problem with deploying {file}")
     end_with([PROBLEM if report.problems else NOT_CHECKED if report.unseen else HEALTHY])

@@ -3,8 +3,8 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ import typer
 from dueline.cli import connect
 from dueline.core import instant
 from dueline.core.clock import SystemClock
-from dueline.core.request import json_text
+from dueline.core.request import FURTHEST, json_text
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -24,6 +24,15 @@ def span(text: str) -> timedelta:
         return instant.parse_span(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def delay(text: str) -> timedelta:
+    """Return how long until a job is due."""
+    with suppress(ValueError):
+        if (span := instant.parse_span(text)) <= FURTHEST:
+            return span
+    allowed = f"seconds, or numbers with the units w, d, h, m and s, such as 90, 1h30m or 3d, up to {FURTHEST.days}d"
+    raise typer.BadParameter(f"{text[:100]!r} is not allowed: it must be {allowed} (10 years)")
 
 
 def span_text(span: timedelta) -> str:
@@ -61,17 +70,19 @@ def url(text: str | None) -> str | None:
     return text
 
 
-def moment(text: str) -> datetime:
-    """Return the instant that a text names in ISO 8601."""
+def moment(text: str, *, zone: tzinfo | None = None, option: str | None = None) -> datetime:
+    """Return the instant that a text names in ISO 8601; `zone` is that of a time without one."""
     try:
-        return instant.parse(text)
+        local = datetime.fromisoformat(text)
+        return instant.parse(local.replace(tzinfo=local.tzinfo or zone).isoformat())
     except ValueError as error:
-        raise typer.BadParameter(f"{error}; it must be such as 2027-01-04T09:00:00+01:00") from None
+        such = f"{error}; it must be such as 2027-01-04T09:00:00+01:00"
+        raise typer.BadParameter(such, param_hint=option) from None
 
 
-def ahead(text: str) -> datetime:
-    """Return the instant that a text names, or that is a span such as 1d ahead."""
-    return _moment(text, 1)
+def ahead(text: str, **more: Any) -> datetime:
+    """Return the instant that a text names, as `moment` does, or that is a span such as 1d ahead."""
+    return _moment(text, 1, **more)
 
 
 def ago(text: str) -> datetime:
@@ -79,9 +90,9 @@ def ago(text: str) -> datetime:
     return _moment(text, -1)
 
 
-def _moment(text: str, sign: int) -> datetime:
+def _moment(text: str, sign: int, **more: Any) -> datetime:
     if not text.endswith(tuple("wdhms")):
-        return moment(text)
+        return moment(text, **more)
     try:
         return SystemClock().now() + sign * span(text)
     except OverflowError:
@@ -120,28 +131,28 @@ def json_value(content: bytes, what: str) -> object:
         value = json.loads(content.decode())
         json_text(value)
     except UnicodeDecodeError:
-        raise typer.BadParameter(f"{what} is no text in UTF-8") from None
+        raise typer.BadParameter(f"{what} is not text in UTF-8") from None
     except json.JSONDecodeError as error:
-        raise typer.BadParameter(f"{what} is no JSON: {error.msg} at character {error.pos + 1}") from None
+        raise typer.BadParameter(f"{what} is not JSON: {error.msg} at character {error.pos + 1}") from None
     except ValueError as error:
-        raise typer.BadParameter(f"{what} is no JSON that can be sent: {error}") from None
+        raise typer.BadParameter(f"{what} cannot be sent as JSON: {error}") from None
     except RecursionError:
-        raise typer.BadParameter(f"{what} is no JSON that can be read: it nests too deep") from None
+        raise typer.BadParameter(f"{what} cannot be read as JSON: it nests too deep") from None
     return value
 
 
-def time_option(help: str, *names: str, parser: Callable[[str], datetime] = moment) -> Any:
+def time_option(help: str, *names: str, parser: Callable[[str], object] = moment) -> Any:
     """Return an option that is a time; with `ahead` or `ago` as its parser, a span says how far from now."""
     metavar = "ISO8601" if parser is moment else "ISO8601|SPAN"
     return typer.Option(*names, parser=parser, metavar=metavar, help=help, show_default=False)
 
 
-def span_option(help: str, *names: str) -> Any:
-    return typer.Option(*names, parser=span, metavar="SPAN", help=help, show_default=False)
+def span_option(help: str, *names: str, parser: Callable[[str], timedelta] = span) -> Any:
+    return typer.Option(*names, parser=parser, metavar="SPAN", help=help, show_default=False)
 
 
 At = Annotated[datetime | None, time_option("When it is due, such as 2027-01-04T09:00:00+01:00.")]
-Delay = Annotated[timedelta | None, span_option("How long until it is due: 90, 15m, 1h30m, 3d, 1w.")]
+Delay = Annotated[timedelta | None, span_option("How long until it is due: 90, 15m, 1h30m, 3d, 1w.", parser=delay)]
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", show_default=False, autocompletion=connect.complete_queue)]
 AnyQueue = Annotated[
     str | None, typer.Argument(metavar="QUEUE", show_default=False, autocompletion=connect.complete_queue)

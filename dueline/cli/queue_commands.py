@@ -77,7 +77,10 @@ def _show_queues(
             rows.append((queue.name, *[_UNKNOWN] * len(_COLUMNS)))
         else:
             documents.append(document | _as_json(queue.name, overview))
-            rows.append((queue.name, *_as_text(overview).values()))
+            texts = _as_text(overview)
+            if overview.next_due:
+                texts["next due"] = relative(overview.next_due - screen.now)
+            rows.append((queue.name, *texts.values()))
     screen.json({"queues": documents})
     screen.table(["queue", *_COLUMNS], rows)
     return codes
@@ -142,7 +145,7 @@ def _control_fields(control: Control) -> dict[str, Any]:
 
 
 def _control_text(control: Control) -> str:
-    return f"{'paused' if control.paused else 'running'}, rate {control.rate or _NO_RATE}"
+    return f"{'paused' if control.paused else 'not paused'}, rate {control.rate or _NO_RATE}"
 
 
 def _show_control(screen: Screen, queue: str, control: Control, *, changed: bool = True) -> None:

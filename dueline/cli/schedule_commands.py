@@ -17,7 +17,7 @@ from dueline.client.schedules import Schedule, SubmittedRun
 from dueline.core.request import json_text
 from dueline.errors import DuelineError, InvalidSchedule
 from dueline.schedules.definition import Definition, check_fires, check_of_queue
-from dueline.schedules.rule import MOST_RUNS, Rule, shown_runs
+from dueline.schedules.rule import MOST_RUNS, Rule, shown_runs, zone_of
 
 if TYPE_CHECKING:
     from dueline.config.deployment import SchedulesFile
@@ -35,19 +35,7 @@ RunPayload = Annotated[
 _SECOND = timedelta(seconds=1)
 _UTC = "%Y-%m-%d %H:%M:%S"
 _LOCAL = f"%a {_UTC}"
-_DETAILS = (
-    "start",
-    "end",
-    "count",
-    "kind",
-    "tenant",
-    "priority",
-    "catch_up",
-    "overlap",
-    "owner",
-    "description",
-    "etag",
-)
+_FIELDS = ["start", "end", "count", "kind", "tenant", "priority", "catch_up", "overlap", "owner", "description", "etag"]
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", show_default=False)]
 Cron = Annotated[
     str | None, typer.Argument(metavar="RULE", show_default=False, help="A cron expression of five fields.")
@@ -84,7 +72,7 @@ def list_(ctx: typer.Context, queue: options.Queue, limit: options.Limit = None)
         run.screen.ids(each.name)
         following = each.next[0].scheduled_for if each.next else None
         rows.append((each.name, rule_of(each), state_of(each), following, each.owner))
-    run.screen.table(["schedule", "runs", "state", "next", "owner"], rows)
+    run.screen.table(["schedule", "runs", "state", "next", "owner"], rows, empty=f"queue {queue} has no schedule yet")
 
 
 def run(
@@ -130,7 +118,9 @@ def history(ctx: typer.Context, queue: options.Queue, name: Name, most: Most = 1
         this.screen.json(screen.json_of(each))
         late = None if each.lateness is None else f"{each.lateness:.1f} s"
         rows.append((each.scheduled_for, each.state, each.attempts, late, each.error, each.id))
-    this.screen.table(["for", "state", "attempts", "late by", "error", "id"], rows)
+    none = f"schedule {queue}/{name} has had no run {'yet' if before is None else 'before then'}"
+    columns = ["for", "state", "attempts", "late by", "error", "id"]
+    this.screen.table(columns, rows, empty=f"{none}; those by `run` and `backfill` are not listed here")
 
 
 def _show_submitted(run: connect.CommandRun, submitted: Sequence[SubmittedRun]) -> None:
@@ -145,7 +135,7 @@ def show_schedule(run: connect.CommandRun, schedule: Schedule) -> None:
     effect = {"generation": schedule.generation, "effective from": schedule.effective_from}
     jitter = options.span_text(schedule.jitter) if schedule.jitter else None
     job = {"payload": json.dumps(schedule.payload), "jitter": jitter, "words": schedule.words}
-    details = {name.replace("_", " "): getattr(schedule, name) for name in _DETAILS}
+    details = {name.replace("_", " "): getattr(schedule, name) for name in _FIELDS}
     run.screen.record({**own, **effect, **job, **details})
     if schedule.next:
         run.screen.line("")
@@ -227,13 +217,16 @@ def preview(
     cron: Cron = None,
     zone: Zone = "UTC",
     every: Every = None,
-    since: Annotated[datetime | None, options.time_option("By default, now.", "--from", parser=options.ahead)] = None,
+    since: Annotated[
+        str | None, options.time_option("By default now; a time without a zone is in ZONE.", "--from", parser=str)
+    ] = None,
     count: Annotated[int, typer.Option(min=1, max=MOST_RUNS, help="How many runs.")] = 10,
 ) -> None:
     """Show the next runs of a rule, without a deployment."""
     this = connect.run_of(ctx)
     rule = Rule(cron=cron, every=every, zone=zone)
-    shown = list(islice(shown_runs(rule, after=since or this.screen.now), count))
+    after = this.screen.now if since is None else options.ahead(since, zone=zone_of(zone), option="--from")
+    shown = list(islice(shown_runs(rule, after=after), count))
     this.screen.json(*(run.fields for run in shown))
     this.screen.line(rule.words)
     rows = ((f"{run.local:{_LOCAL} %Z}", f"{run.scheduled_for:{_UTC}}", run.mark) for run in shown)
@@ -243,8 +236,6 @@ def preview(
 # `apply`: the schedules of a file.
 # Shown by its name alone: a log may keep what is shown.
 _PAYLOAD = "payload"
-
-
 Action = Literal["create", "change", "delete", "leave", "same"]
 # How several schedules are made as the file has them.
 _ACTIONS: Mapping[Action, str] = {

@@ -12,9 +12,9 @@ from enum import Enum
 from typing import Any, TextIO, TypeVar
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from dueline.config import ConfigurationError
 from dueline.core import instant, job, queue_settings
@@ -31,8 +31,6 @@ EXIT_CODES = (
 )
 # typer's own click, or in its older versions click itself: what is wrong with the command's arguments.
 _Misuse: Any = typer.BadParameter.__mro__[2]
-# A file or a pipe wraps no lines.
-_WIDE = 1000
 # Spans of up to so many seconds are shown in units of so many.
 _UNITS = ((90, 1, "s"), (90 * 60, 60, "min"), (36 * 3600, 3600, "h"), (float("inf"), 86_400, "days"))
 
@@ -108,18 +106,23 @@ class Screen:
         for name, text in texts.items():
             self.line(f"{name:{width}}  {text}")
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Show a table, with columns of numbers to the right."""
-        if not self.shows_text:
-            return
-        table, cells = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0)), [*rows]
-        for number, column in enumerate(columns):
-            is_of_numbers = cells and all(type(row[number]) is int for row in cells)
-            table.add_column(column, overflow="fold", justify="right" if is_of_numbers else "left")
-        for row in cells:
-            table.add_row(*map(self._text, row))
-        width = None if _is_terminal(sys.stdout) else _WIDE
-        Console(width=width, markup=False, emoji=False, highlight=False).print(table)
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "") -> None:
+        """Show a table, with columns of numbers to the right; without any rows `empty`, if it is given.
+
+        A row is one line: what a terminal wraps can be copied whole, an id that is cut cannot.
+        """
+        cells = [*rows] if self.shows_text else []
+        if not self.shows_text or (empty and not cells):
+            return self.line(empty)
+        of_numbers = [bool(cells) and all(type(row[each]) is int for row in cells) for each in range(len(columns))]
+        lines = [[*columns], *([self._cell(value) for value in row] for row in cells)]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            spaces = [" " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True)]
+            each_cell = zip(line, spaces, of_numbers, strict=True)
+            padded = (space + text if is_number else text + space for text, space, is_number in each_cell)
+            typer.secho("  ".join(padded).rstrip(), bold=line is lines[0])
+        return None
 
     def clear(self) -> None:
         if self.shows_text:
@@ -150,6 +153,13 @@ class Screen:
             raise typer.BadParameter(
                 f"{option} needs a confirmation, which only a person at a terminal can give: add --yes"
             )
+
+    def _cell(self, value: object) -> str:
+        """Return a value as it is in a table: of a time of today, the time alone."""
+        if not isinstance(value, datetime):
+            return self._text(value)
+        at, today = value.astimezone(), self.now.astimezone().date()
+        return f"{at:%H:%M:%S %Z}" if at.date() == today else f"{at:%Y-%m-%d %H:%M:%S %Z}"
 
     def _text(self, value: object) -> str:
         if isinstance(value, datetime):

@@ -55,7 +55,8 @@ def parse_span(text: str) -> timedelta:
     if match and text:
         with suppress(OverflowError):
             return timedelta(**{unit: float(number) for unit, number in match.groupdict().items() if number})
-    raise ValueError(f"{text[:100]!r} is no span of time: it must be seconds, or such as 15m, 1h30m, 3d or 1w")
+    allowed = "it must be seconds, or numbers with the units w, d, h, m and s, such as 15m, 1h30m or 3d"
+    raise ValueError(f"{text[:100]!r} is no span of time: {allowed}")
 
 
 def seconds(span: Any) -> Any:

@@ -137,6 +137,32 @@ def messages_kept_long(observed: Observation) -> Iterator[Symptom]:
                 yield Symptom(queue.name, f"{waited} {_hours(depth.retention)}{_stopped(observed, queue.name)}")
 
 
+@rule(
+    "not_received",
+    Severity.WARNING,
+    page=guide("queues-without-a-worker"),
+    do="run a worker of this queue (dueline worker MODULE:NAME); if one runs, its log says what is wrong",
+)
+def messages_not_received(observed: Observation) -> Iterator[Symptom]:
+    """Report queues where jobs wait and none is in flight, unless the oldest came in the last minute.
+
+    Not of queues with a rate, where that is normal for a moment, nor of what `messages_kept_long` reports.
+    """
+    reported = {finding.about for finding in messages_kept_long(observed)}
+    for queue in observed.deployment.queues:
+        names, control = observed.deployment.levels(queue), (observed.controls or {}).get(queue.name)
+        depths = [depth for name in names if (depth := (observed.depths or {}).get(name))]
+        waiting, in_flight = sum(depth.waiting for depth in depths), sum(depth.in_flight for depth in depths)
+        is_limited = control is not None and (control.paused or control.rate is not None)
+        if not waiting or in_flight or is_limited or queue.name in reported:
+            continue
+        age = max((observed.figures[name, "age"] for name in names if (name, "age") in observed.figures), default=None)
+        if age is None or age >= LATE_SECONDS:
+            since = "since when is not known" if age is None else f"the oldest for {age:,.0f} s"
+            jobs = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
+            yield Symptom(queue.name, f"about {jobs}, {since}, and none is being processed: is a worker running?")
+
+
 @rule("queue_stopped", Severity.NOTE, page="docs/operations.md#pausing-a-queue-and-limiting-its-rate")
 def queues_stopped(observed: Observation) -> Iterator[Symptom]:
     for queue in observed.deployment.queues:

@@ -319,6 +319,7 @@ RULES: tuple[Callable[[Observation], Iterable[Finding]], ...] = (
     ttl_off,
     backlog.inbound_backlog,
     backlog.messages_kept_long,
+    backlog.messages_not_received,
     backlog.queues_left,
     doctor_functions.functions_stopped,
     dead_letters,

@@ -47,16 +47,17 @@ class RedriveQueues:
 class RedriveResult:
     """The result of a run.
 
-    `received` messages arrived, those of `kinds` were selected, and `moved` of them were put back. `stay` and
-    `failed` count, by reason, the selected messages that were not: they cannot be, or SQS refused them this time.
-    `there` messages were waiting when the run began, and `hidden` in flight, received by someone else or by a run that
-    was killed.
+    `received` messages arrived, those of `kinds` were selected, those of `others` not, and `moved` were put back.
+    `stay` and `failed` count, by reason, the selected messages that were not: they cannot be, or SQS refused them this
+    time. `there` messages were waiting when the run began, and `hidden` in flight, received by someone else or by a run
+    that was killed.
     """
 
     received: int
     there: int
     hidden: int
     kinds: tuple[ErrorGroup, ...]
+    others: tuple[ErrorGroup, ...]
     moved: int
     stay: Mapping[str, int]
     failed: Mapping[str, int]
@@ -88,6 +89,7 @@ class _Progress:
     sent: set[str] = field(default_factory=set)
     kept: dict[str, str] = field(default_factory=dict)
     selected: ErrorGroups = field(default_factory=ErrorGroups)
+    others: ErrorGroups = field(default_factory=ErrorGroups)
     moved: int = 0
     stay: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
@@ -157,6 +159,7 @@ class Redrive:
             there=depth.waiting,
             hidden=depth.in_flight,
             kinds=progress.selected.by_frequency(),
+            others=progress.others.by_frequency(),
             moved=progress.moved,
             stay=progress.stay,
             failed=progress.failed,
@@ -192,6 +195,7 @@ class Redrive:
         chosen = []
         for arrival in arrivals:
             if self._has_enough or not self._selection.has(arrival):
+                self._progress.others.add(arrival)
                 continue
             self._progress.selected.add(arrival)
             self._on_selected(arrival)

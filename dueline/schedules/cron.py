@@ -172,7 +172,7 @@ def fields_of(cron: str) -> tuple[str, ...]:
     if text.lstrip().startswith("@"):
         raise InvalidSchedule(f"cron is {shown(cron)}: it must have five fields, or be one of {', '.join(ALIASES)}")
     if len(parts) != len(FIELDS):
-        problem = f"it has {len(parts)} fields and must have 5: {_NAMES}; seconds and years it has none"
+        problem = f"it has {len(parts)} fields and must have 5: {_NAMES}, without seconds and years"
         raise InvalidSchedule(f"cron is {shown(cron)}: {problem}")
     for field, part in zip(FIELDS, parts, strict=True):
         _check(field, part, cron)

@@ -168,6 +168,13 @@ def test_5xx_metric_uses_the_api_id(session):
     assert (metric.namespace, metric.name, metric.dimensions) == ("AWS/ApiGateway", "5xx", {"ApiId": "a1"})
 
 
+@pytest.mark.parametrize(("values", "age"), [([], None), ([0.0], 0.0), ([90.0], 90.0)])
+def test_age_without_data_is_unknown_and_not_0(look, values, age):
+    results = [{"Id": "m1", "Timestamps": [NOW] * len(values), "Values": values, "StatusCode": "Complete"}]
+    observed = look(cloudwatch.figures, "cloudwatch", ("get_metric_data", {"MetricDataResults": results}))
+    assert observed["figures"].get(("shop-inbound", "age")) == age
+
+
 def test_partly_read_log_is_reported(look, monkeypatch):
     monkeypatch.setattr(inspection, "_MOST_PAGES", 2)
     line = '{"message": "refused", "reason": "AccessDenied"}'

@@ -111,7 +111,7 @@ def test_first_deployment_is_all_clear(run):
     done = run()
     assert (done.exit_code, done.stdout) == (
         0,
-        "everything was checked, and nothing stands against deploying queues.yaml\n",
+        "everything was checked: no problem with deploying queues.yaml\n",
     ), done.output
 
 
@@ -208,7 +208,7 @@ def test_unknown_credential_expiry_is_not_ok(account, run, monkeypatch):
         "NOT SEEN  credentials: not checked\n          these credentials are temporary, and do not say when they end"
         in done.stdout
     )
-    assert "nothing is known against deploying queues.yaml, but not everything could be checked" in done.stdout
+    assert "no known problem with deploying queues.yaml, but not everything could be checked" in done.stdout
 
 
 @pytest.mark.parametrize(

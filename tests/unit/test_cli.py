@@ -254,6 +254,13 @@ def test_shell_gets_a_script_of_completion(monkeypatch):
     assert (result.exit_code, "_DUELINE_COMPLETE=complete_bash" in result.stdout) == (0, True)
 
 
+def test_worker_refuses_a_name_whatever_the_url(monkeypatch):
+    monkeypatch.setenv("DUELINE_URL", "http://127.0.0.1:1")
+    refused = typed("--name", "other", "worker", "theirs:worker")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("dueline: --name is 'other', which says nothing to a worker")
+
+
 def test_name_of_another_deployment_than_the_url_is_refused(api_server, monkeypatch):
     api_server.queues_reply = json_reply({"queues": []})
     monkeypatch.setenv("DUELINE_URL", api_server.url)
@@ -304,6 +311,19 @@ def test_times_may_be_spans(api_server, monkeypatch, command, sent):
     assert [each for each in sent if each not in f"{request.path} {request.body.decode()}"] == []
 
 
+def test_queues_say_how_far_away_the_next_job_is(api_server):
+    """The date and the time together would make the table wider than most terminals."""
+    fields = dict.fromkeys(["scheduled", "waiting", "in_flight", "delayed", "dead"], 1)
+    fields |= {"more_scheduled": False, "next_due": (datetime.now(UTC) + timedelta(days=9.5)).isoformat()}
+    fields |= {"fence_age": 9, "paused": False, "rate": None}
+    queues = [{"queue": "emails", "partitions": 1, "retention": 60, "precise": False, "priorities": 1, "track": False}]
+    api_server.queues_reply, api_server.script = None, [json_reply({"queues": queues}), json_reply(fields)]
+    table = typed("--url", api_server.url, "queues").stdout
+    assert ("  in 9 days  " in table, " UTC" in table) == (True, False)
+    api_server.script = [json_reply(fields)]
+    assert " UTC (in 9 days)" in typed("--url", api_server.url, "queues", "emails").stdout
+
+
 def test_watch_shows_queues_until_ctrl_c(api_server, monkeypatch):
     empty = dict.fromkeys(["waiting", "in_flight", "delayed", "dead"], 0)
     empty |= {"more_scheduled": False, "next_due": None, "fence_age": 90, "paused": False, "rate": None}
@@ -337,6 +357,21 @@ def test_closed_streams_are_no_terminal(monkeypatch):
     shown.table(["a"], [["b"]])
 
 
+@pytest.mark.parametrize(
+    ("away", "shown"), [(timedelta(hours=2), "09:05:00 UTC"), (timedelta(days=2), "2026-11-23 07:05:00 UTC")]
+)
+def test_row_of_a_table_is_one_line_however_narrow(monkeypatch, capsys, away, shown):
+    """An id that is wrapped cannot be copied."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(screen, "_is_terminal", lambda _: True)
+    id = str(an_id())
+    screen.Screen(as_json=False, now=NOW).table(["id", "due", "n"], [[id, NOW + away, 5], ["漢", None, 1234]])
+    header, first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{id}  {shown}      5"
+    assert second == f"漢{' ' * (len(id) + len(shown) + 2)}1,234"
+    assert header.endswith("    n")
+
+
 def test_help_is_the_default_of_schedules():
     explicit, default = typed("schedules", "--help"), typed("schedules")
     assert explicit.stdout.split() == default.stdout.split()
@@ -347,7 +382,7 @@ def test_help_is_the_default_of_schedules():
     ("payload", "message"),
     [
         ("9" * 5000, "5000 digits"),
-        ('"\udcff"', "the payload is no text in UTF-8"),
+        ('"\udcff"', "the payload is not text in UTF-8"),
         ("[" * 100_000, "it nests too deep"),
     ],
     ids=["digits", "bytes", "depth"],

@@ -143,6 +143,11 @@ WRONG = [
         filled("shop_emails") | {"controls": {"emails": Control(rate=Rate.parse("0/s"))}},
         *("queue_stopped", "emails", NOTE, "its rate is 0"),
     ),
+    (filled("shop_emails"), "not_received", "emails", WARNING, "3 jobs wait, since when is not known, and none is"),
+    (
+        filled("shop_emails", count=1) | measured(shop_emails__age=60),
+        *("not_received", "emails", WARNING, "about 1 job waits, the oldest for 60 s"),
+    ),
     ({"reserved": {**HEALTHY.reserved, "api": 0}}, "function_stopped", "shop-api", CRITICAL, "concurrency is 0"),
     ({"sources": {**HEALTHY.sources, "ingest": ["Disabled"]}}, "function_stopped", "shop-ingest", CRITICAL, "disabled"),
     ({"sources": {**HEALTHY.sources, "planner": []}}, "function_stopped", "shop-planner", CRITICAL, "missing"),
@@ -224,6 +229,20 @@ def test_the_worst_come_first():
     assert result == [CRITICAL, CRITICAL, WARNING, NOTE]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        filled("shop_emails", in_flight=1),
+        filled("shop_emails") | measured(shop_emails__age=0),
+        filled("shop_emails") | measured(shop_emails__age=59),
+        filled("shop_emails") | {"controls": {"emails": Control(rate=Rate.parse("9/m"))}},
+    ],
+    ids=["in flight", "just sent", "sent in the last minute", "a rate"],
+)
+def test_waiting_jobs_that_workers_may_yet_receive_are_fine(changes):
+    assert findings(replace(HEALTHY, **changes)) == []
+
+
 def test_late_jobs_name_their_causes():
     changes = measured(emails__lateness=90, tick__errors=2) | {"logged": [STOPPED]}
     changes["figures"] |= {("shop-jobs", "throttled"): 9.0}
@@ -293,6 +312,11 @@ def test_denied_check_names_its_right(monkeypatch):
         "docs/doctor.md#stacks",
     )
     assert (unseen["code"], unseen["needs"]) == ("not_looked_at", "cloudwatch:DescribeAlarms")
+
+
+def test_findings_are_counted_by_severity(monkeypatch):
+    look = a_look(alarms=[*QUIET, RINGING], subscribers={"shop-alarms": 0}, **filled("shop_emails_dlq"), schedules={})
+    assert typed(monkeypatch, [look]).stdout.splitlines()[-1].startswith("2 critical findings, 3 warnings; checked")
 
 
 def test_partial_look_is_no_all_clear(monkeypatch):
