@@ -6,7 +6,7 @@ import { DueChart, History } from "./charts.js";
 import { atLeast, number, percent, plural, rateWords, relative, span } from "./format.js";
 import { fetchDue } from "./job_list.js";
 import { Button, Confirm, Facts, Input, Instant, State, Tiles, useDialog, View } from "./parts.js";
-import { current, isPoor, lastHour, STALE_SECONDS, statesOf } from "./queue_state.js";
+import { current, HEALTHY, isPoor, lastHour, noteIdle, STALE_SECONDS, statesOf } from "./queue_state.js";
 import { queuePath } from "./route.js";
 
 const SECONDS = 10;
@@ -15,7 +15,7 @@ const SPANS = [1, 3, 6, 24];
 
 export function Queue({ queue: name, query, path }) {
   const hours = SPANS.includes(Number(query.hours)) ? Number(query.hours) : 6;
-  const polled = usePolled(() => get(`/api${queuePath(name)}`), SECONDS, name);
+  const polled = usePolled(() => get(`/api${queuePath(name)}`).then((overview) => noteIdle(overview)), SECONDS, name);
   const due = usePolled(() => fetchDue(name, hours), SECONDS * 3, `${name} ${hours}`);
   const metrics = usePolled(() => get(`/console${queuePath(name)}/figures?hours=${hours}`), METRICS_SECONDS, `${name} ${hours}`);
   const queue = polled.data && { ...polled.data, name, ...lastHour(polled, current(metrics), name) };
@@ -28,8 +28,6 @@ export function Queue({ queue: name, query, path }) {
       <${History} name=${name} polled=${metrics} hours=${hours} />
       <${Settings} queue=${queue} />${dialog}`}<//>`;
 }
-
-const HEALTHY = { word: "healthy", tone: "ok", why: "No job is late, and none failed for good" };
 
 function States({ queue }) {
   const states = statesOf(queue);
@@ -46,10 +44,10 @@ function tiles(queue) {
   const rate = queue.rate ?? "no limit";
   const isStale = fence === null || fence > STALE_SECONDS;
   return [
-    { label: "Late", value: lateness === undefined ? "–" : span(lateness), tone: lateness > 60 && "bad",
+    { label: "Late to dispatch", value: lateness === undefined ? "–" : span(lateness), tone: lateness > 60 && "bad",
       note: lateness === undefined ? "not known" : "oldest job" },
     { label: "On time", value: onTime == null ? "–" : percent(onTime), tone: isPoor(onTime) && "warn",
-      note: { undefined: "not known", null: "no jobs in the last hour" }[onTime] ?? "of the last hour" },
+      note: { undefined: "not known", null: "no job left the table in the last hour" }[onTime] ?? "of the last hour" },
     { label: "Dead", value: number(dead), tone: dead && "bad", note: "failed for good",
       href: queuePath(name, "dead-letters") },
     { label: "Waiting", value: number(queue.waiting), note: "for workers" },
@@ -108,8 +106,8 @@ const change = (queue, verb) => async () => {
 
 const Pause = ({ queue, onClose }) => html`<${Confirm} title=${`Pause ${queue.name}?`} verb="Pause"
     act=${change(queue, "pause")} onClose=${onClose}>
-    <p>Its workers finish the ${plural(queue.in_flight, "job")} in flight or between attempts,
-      and start no more. ${OTHERS}</p>
+    <p>Its workers start no more jobs${queue.in_flight > 0 &&
+      `; they finish the ${plural(queue.in_flight, "job")} in flight or between attempts`}. ${OTHERS}</p>
     <p>Jobs are still scheduled and dispatched: ${waiting(queue)} now. A pause lasts until it is resumed,
       and <strong>what waits longer than SQS keeps messages (<code>message_retention_days</code>) is lost</strong>.</p>
   <//>`;
@@ -130,8 +128,8 @@ function Rate({ queue, onClose }) {
     const control = await put(api(queue, "rate"), { rate: rate || null });
     return `${queue.name}: ${rateWords(control.rate)}${control.paused ? ", and it is still paused" : ""}. ${SOON}`;
   };
-  return html`<${Confirm} title=${`Rate of ${queue.name}`} verb=${rate ? "Set the rate" : "Lift the limit"}
-    act=${act} ready=${RATE.test(rate)} onClose=${onClose}>
+  return html`<${Confirm} title=${`Rate of ${queue.name}`} verb=${rate || !queue.rate ? "Set the rate" : "Lift the limit"}
+    act=${act} ready=${RATE.test(rate) && Boolean(rate || queue.rate)} onClose=${onClose}>
     <p>How many jobs all its workers together may start. Now: ${rateWords(queue.rate)}. ${OTHERS}</p>
     <${Input} form=${form} name="rate" label="At most" hint="50/s, 90/m or 1000/h; empty: no limit" />
     ${rate.startsWith("0/") && html`<p class="notice warn">0 stops them as a pause does: jobs wait in the queue.</p>`}

@@ -7,6 +7,8 @@ const RECENT_SECONDS = 300;
 const OLD_SECONDS = 180;
 const LATE_SECONDS = 60;
 const GRACE_SECONDS = 5;
+// Less than the ten seconds between two looks, and more than between two clicks on Refresh.
+const IDLE_MS = 8000;
 export const STALE_SECONDS = 150;
 const ON_TIME_GOAL = 0.999 - 1e-9; // sums of floats may be a little less
 
@@ -26,8 +28,10 @@ const STATES = [
   ["paused", "warn", ({ paused }) => paused, () => "Its workers start no jobs", ({ waiting }) => waiting],
   ["stopped", "warn", (queue) => isStopped(queue) && !queue.paused,
     () => "Its workers start no jobs: its rate is 0", ({ waiting }) => waiting],
-  ["waiting", "warn", ({ waiting, in_flight, paused }) => waiting > 100 && waiting > 10 * in_flight && !paused,
-    ({ waiting }) => `${plural(waiting, "job")} wait for workers`, ({ waiting }) => waiting],
+  ["waiting", "warn", ({ idle, waiting, in_flight, ...queue }) =>
+    (idle || (waiting > 100 && waiting > 10 * in_flight)) && !queue.paused && !isStopped(queue),
+    ({ idle, waiting }) => plural(waiting, "job waits", "jobs wait")
+      + (idle ? " and none is being processed: is a worker running?" : " for workers"), ({ waiting }) => waiting],
   ["was late", "warn", (queue) => isPoor(queue.on_time),
     (queue) => `${percent(queue.on_time)} of the last hour's jobs were on time`, (queue) => 1 - queue.on_time],
   ["limited", "idle", (queue) => queue.rate && !isStopped(queue),
@@ -36,10 +40,12 @@ const STATES = [
     () => "The functions' logs were not read: whether the last hour's jobs were on time is not known", () => 0],
 ];
 const NO_ANSWER = -1;
-const HEALTHY = STATES.length;
-const NO_ACCESS = HEALTHY + 1;
+const NO_ACCESS = STATES.length + 1;
 const NOT_READ = NO_ACCESS + 1;
 export const READING = "reading …";
+
+/** That of a queue in none of these states. */
+export const HEALTHY = { word: "healthy", tone: "ok", why: "No job is late in being dispatched, and none failed for good" };
 
 /** The states of a queue, the worst first: [{word, tone, why, rank, size}]; the last two order queues. */
 export function statesOf(queue) {
@@ -53,10 +59,20 @@ export function statesOf(queue) {
 
 /** The queues, the worst first; those of the same state by how badly, then by name. */
 export function sortWorstFirst(queues) {
-  const worst = (queue) => statesOf(queue)[0] ?? { rank: HEALTHY, size: 0 };
+  const worst = (queue) => statesOf(queue)[0] ?? { rank: STATES.length, size: 0 };
   const ranked = queues.map((queue) => ({ name: queue.name, queue, ...worst(queue) }));
   const bySize = (a, b) => (a.size === b.size ? a.name.localeCompare(b.name, "en") : b.size - a.size);
   return ranked.sort((a, b) => a.rank - b.rank || bySize(a, b)).map(({ queue }) => queue);
+}
+
+const idleSince = new Map();
+
+/** A queue's overview, `idle` if jobs waited and none was in flight at this look and at one before it. */
+export function noteIdle(overview, now = Date.now()) {
+  const { queue, waiting, in_flight } = overview;
+  const since = waiting > 0 && !in_flight ? idleSince.get(queue) ?? now : undefined;
+  idleSince.set(queue, since);
+  return { ...overview, idle: now - since >= IDLE_MS };
 }
 
 /** The figures that were polled, undefined where they could not be read or are old. */

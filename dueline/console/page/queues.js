@@ -5,14 +5,14 @@ import { get, readEach, usePolled } from "./api.js";
 import { atLeast, number, percent, plural, span } from "./format.js";
 import { Instant, Reading, State, Table, Tiles, useDialog, View } from "./parts.js";
 import { Controls } from "./queue.js";
-import { current, lastHour, READING, statesOf, sortWorstFirst } from "./queue_state.js";
+import { current, HEALTHY, lastHour, noteIdle, READING, statesOf, sortWorstFirst } from "./queue_state.js";
 import { queuePath } from "./route.js";
 
 export const QUEUES_SECONDS = 10;
 const METRICS_SECONDS = 60;
 
 export const usePolledQueues = () =>
-  usePolled((report) => readEach((queue) => get(`/api${queuePath(queue)}`), report), QUEUES_SECONDS);
+  usePolled((report) => readEach((queue) => get(`/api${queuePath(queue)}`).then((overview) => noteIdle(overview)), report), QUEUES_SECONDS);
 
 export function Queues() {
   const polled = usePolledQueues();
@@ -28,7 +28,7 @@ export function Queues() {
     ${() => html`${ttlOff && TTL_OFF}<${Reading} queues=${queues} /><${Tiles} tiles=${totals(queues)} />
       <${Table} caption="Queues, worst first" stack columns=${columns(open)} rows=${sortWorstFirst(queues)}
         keyOf=${({ name }) => name} classOf=${toneOf} empty=${NO_QUEUE} />
-      ${metrics.error && html`<p class="muted">Late and On time are not known${
+      ${metrics.error && html`<p class="muted">Late to dispatch and On time are not known${
         metrics.at && html` since <${Instant} at=${metrics.at} />`}: ${metrics.error.detail}</p>`}${dialog}`}<//>`;
 }
 
@@ -58,7 +58,7 @@ export function totals(queues) {
   const lateness = Math.max(0, ...late.map((queue) => queue.lateness));
   return [
     tile("Need attention", rated, `of ${all}`, number(bad), bad && "bad"),
-    tile("Late", late, "oldest job past due", span(lateness), lateness > 60 && "bad"),
+    tile("Late to dispatch", late, "oldest job past due", span(lateness), lateness > 60 && "bad"),
     sum("Dead", "dead", "failed for good", "bad"), sum("Paused", "paused", "queues", "warn"),
     sum("Waiting", "waiting", "for workers"), sum("In flight", "in_flight", "or between attempts"),
     sum("Scheduled", "scheduled", "for later", "", (count, known) =>
@@ -69,12 +69,11 @@ export function totals(queues) {
 function States({ queue }) {
   const states = statesOf(queue);
   if (queue.error) return html`<${State} ...${states[0]} /><small>${queue.error.detail}</small>`;
-  if (!states.length) return html`<${State} word="healthy" tone="ok" />`;
-  return states.map(({ word, tone, why }) => html`<${State} key=${word} word=${word} tone=${tone} title=${why} />`);
+  return (states.length ? states : [HEALTHY]).map(({ word, tone, why }) => html`<${State} key=${word} word=${word} tone=${tone} title=${why} />`);
 }
 
 const UNKNOWN = html`<span class="none" title="Not known">–</span>`;
-const NO_JOBS = html`<span class="none" title="No jobs in the last hour">–</span>`;
+const NO_JOBS = html`<span class="none" title="No job left the table in the last hour; of jobs sent directly it is not measured">–</span>`;
 const NONE = html`<span class="none">none</span>`;
 const zero = (value) => (value ? number(value) : html`<span class="none">0</span>`);
 const link = (queue, below, text) => html`<a href=${queuePath(queue.name, below)}>${text}</a>`;
@@ -90,12 +89,12 @@ function figure(name, label, title, show) {
 const columns = (open) => [
   { name: "name", label: "Queue", head: true, cell: ({ name }) => html`<a href=${queuePath(name)}>${name}</a>` },
   { name: "states", label: "State", cell: (queue) => html`<${States} queue=${queue} />` },
-  figure("lateness", "Late", "How far the oldest job not yet dispatched is past due", ({ lateness }) => span(lateness)),
-  figure("on_time", "On time", "Share of the last hour's jobs that were visible up to 60 s after their due time",
+  figure("lateness", "Late to dispatch", "How far the oldest job not yet dispatched is past due", ({ lateness }) => span(lateness)),
+  figure("on_time", "On time", "Share of the last hour's jobs from the table that were visible up to 60 s after their due time",
     ({ on_time }) => (on_time === null ? NO_JOBS : percent(on_time))),
   figure("waiting", "Waiting", "In the queue, for workers to receive", ({ waiting }) => zero(waiting)),
-  figure("in_flight", "In flight or between attempts",
-    "Received by workers and not done, or to be tried again: SQS counts both as in flight", (queue) => zero(queue.in_flight)),
+  figure("in_flight", "In flight", "Received by workers and not done, or between attempts: SQS counts both as in flight",
+    (queue) => zero(queue.in_flight)),
   figure("dead", "Dead", "In the dead-letter queue",
     (queue) => (queue.dead ? link(queue, "dead-letters", number(queue.dead)) : zero(0))),
   figure("scheduled", "Scheduled", "In the table, for later; counted up to 1,000",

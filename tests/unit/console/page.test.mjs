@@ -36,7 +36,7 @@ const { fieldText, instant, inZone, percent, rateWords, relative, seconds, SPAN,
 const { STATES, timeline } = await import(`${PAGE}/job.js`);
 const { condition, countWords, fetchDue, fetchJobs, group, matcher, payloadText, unread } = await import(`${PAGE}/job_list.js`);
 const { CancelMany } = await import(`${PAGE}/jobs.js`);
-const { current, lastHour, sortWorstFirst, statesOf } = await import(`${PAGE}/queue_state.js`);
+const { current, HEALTHY, lastHour, noteIdle, sortWorstFirst, statesOf } = await import(`${PAGE}/queue_state.js`);
 const { totals } = await import(`${PAGE}/queues.js`);
 const { queuePath, routeOf } = await import(`${PAGE}/route.js`);
 const { bodyOf, fieldsOf, ScheduleForm } = await import(`${PAGE}/schedule_form.js`);
@@ -65,6 +65,17 @@ test("a queue has all states that apply", () => {
   assert.deepEqual(words({ lateness: 61, dead: 1, paused: true }), ["late", "dead letters", "paused"]);
   assert.deepEqual(words({ lateness: 60, overdue: true, fence_age: 150, waiting: 100 }), ["late"]);
   assert.deepEqual(words({ lateness: 60, fence_age: 150, waiting: 100, on_time: null }), []);
+});
+
+test("a queue that nobody works on is waiting at the second look", () => {
+  const look = (at, given) => statesOf(aQueue("emails", noteIdle({ queue: "emails", waiting: 2, in_flight: 0, ...given }, at)));
+  assert.deepEqual([look(0), look(1000), look(5000, { in_flight: 1 }), look(10000), look(12000)], [[], [], [], [], []]);
+  const [{ word, tone, why }] = look(20000);
+  assert.deepEqual([word, tone, why], ["waiting", "warn", "2 jobs wait and none is being processed: is a worker running?"]);
+  assert.match(look(30000, { waiting: 1 })[0].why, /^1 job waits and none/);
+  for (const given of [{ paused: true }, { rate: "0/s" }]) assert.equal(look(40000, given).some(({ word }) => word === "waiting"), false);
+  assert.deepEqual(look(50000, { waiting: 0 }), []);
+  assert.match(HEALTHY.why, /^No job is late in being dispatched/);
 });
 
 test("tiles sum known figures only, and say of how many", () => {
