@@ -76,7 +76,7 @@ export function Search({ query }) {
   return html`<${View} title="Search" polled=${polled} seconds=${0} what="the job">${({ queues }) => html`
     <p>Jobs with the id or key <code>${text}</code>:</p><${NoAnswer} queues=${queues} />
     <${Table} stack caption="Jobs with this id or key" columns=${JOBS} rows=${found(queues)} keyOf=${({ id }) => id}
-      empty=${none(queues, "no such job")} />`}<//>`;
+      empty=${none(queues, "no such job: the search needs a whole id, as under Attributes and in tooltips, or a whole key")} />`}<//>`;
 }
 
 const ID = /^([a-z0-9-]{1,60})\.\d{1,3}\.[dt]\.\d{1,13}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -11,8 +11,8 @@ import { Table, Text, useDialog, View } from "./parts.js";
 const SECONDS = 10;
 const POLL_MS = 200;
 const PAGE = 20;
-// Chosen are groups or single messages, never both; `only` are the groups that are listed, all if there are none.
-const NONE = { groups: [], messages: [], only: [], start: 0 };
+// Chosen are groups or single dead letters, never both; `only` are the groups that are listed, all if there are none.
+const NONE = { groups: [], letters: [], only: [], start: 0 };
 
 export function DeadLetters({ queue }) {
   const polled = usePolled(() => get(`/api/queues/${queue}`), SECONDS, queue);
@@ -21,8 +21,10 @@ export function DeadLetters({ queue }) {
   const [{ of, choice }, setChoice] = useState({});
   const chosen = (of === look.data && choice) || NONE;
   const choose = (changes) => setChoice({ of: look.data, choice: { ...chosen, ...changes } });
-  const [dialog, open] = useDialog(() => [polled.refresh, look.start].forEach((each) => each()));
-  const props = { queue, ...chosen, look: look.data };
+  const [dialog, open] = useDialog();
+  // At once, behind the dialog: what was done is never still listed.
+  const onDone = () => [polled.refresh, look.start].forEach((each) => each());
+  const props = { queue, ...chosen, look: look.data, onDone };
   return html`<${View} title="Dead letters" polled=${polled} seconds=${SECONDS} what="the queue">${({ dead }) => html`
     <p><strong>${plural(dead, "job")}</strong> in the dead-letter queue, as SQS estimates.</p>
     <p><${Button} kind="primary" busy=${look.busy} onClick=${look.start}>${look.data ? "Inspect again" : "Inspect"}<//>
@@ -35,7 +37,7 @@ export function DeadLetters({ queue }) {
 
 function Groups({ look: { data, at }, chosen, choose, open }) {
   const { groups, received, total, hidden } = data;
-  const count = chosen.messages.length;
+  const count = chosen.letters.length;
   const words = count ? `the ${number(count)} chosen` : chosen.groups.length ? "those chosen" : "all";
   const kinds = groups.some(({ kind }) => kind);
   return html`<h2>${kinds ? "By error and kind" : "By error"}</h2>
@@ -73,25 +75,27 @@ const lettersPath = (run, start, groups = []) => `/console/runs/${run}/dead-lett
   [["from", start], ...groups.map((group) => ["group", group])])}`;
 
 /** A page of the dead letters that a look read, where single ones can be chosen. */
-function Letters({ data, chosen: { messages, only, start }, choose }) {
+function Letters({ data, chosen: { letters: chosen, only, start }, choose }) {
   const path = lettersPath(data.run, start, only.map((group) => data.groups.indexOf(group)));
   const polled = usePolled(() => get(path), 0, path);
-  const pick = (messages) => choose({ messages, groups: [] });
+  const pick = (letters) => choose({ letters, groups: [] });
+  const others = (letters) => chosen.filter(({ message }) => !letters.some((each) => each.message === message));
   return html`<h2>One by one</h2><${Loaded} polled=${polled} what="dead letters">${({ dead_letters: letters, count }) => html`
     <div class="row"><span role="status">${number(start + 1)} to ${number(start + letters.length)}
         ${" "}of ${plural(count, "dead letter")} read${only.length > 0 && `, ${groupWords(only)}`}, the last sent first.</span>
       <${Button} onClick=${() => choose({ start: start - PAGE })} why=${start === 0 && "This is the first page"}>Previous<//>
       <${Button} onClick=${() => choose({ start: start + PAGE })}
         why=${start + PAGE >= count && "This is the last page"}>Next<//>
-      <${Button} onClick=${() => pick([...new Set([...messages, ...letters.map(({ message }) => message)])])}
+      <${Button} onClick=${() => pick([...others(letters), ...letters])}
         >Choose these ${letters.length}<//>
-      ${messages.length + only.length > 0 && html`<${Button} onClick=${() => choose(NONE)}>Choose none<//>`}</div>
+      ${chosen.length + only.length > 0 && html`<${Button} onClick=${() => choose(NONE)}>Choose none<//>`}</div>
     <ul class="letters">${letters.map((letter) => html`<li key=${letter.message}>
       <input type="checkbox" aria-label=${`Choose dead letter ${shortOf(letter)}`}
-        checked=${messages.includes(letter.message)} onChange=${() => pick(toggle(messages, letter.message))} />
-      <details class="panel"><summary><code>${letter.error}</code>${letter.kind && ` of ${letter.kind}`}
-        ${letter.reason && ` ${letter.reason.slice(0, 100)}`}
-        <span class="muted"> ${shortOf(letter)}, <${Instant} at=${letter.sent} near /></span></summary>
+        checked=${others([letter]).length < chosen.length}
+        onChange=${({ target }) => pick(target.checked ? [...chosen, letter] : others([letter]))} />
+      <details class="panel"><summary><code>${letter.error}</code>${letter.kind && ` of ${letter.kind}`}${
+        letter.reason && `: ${letter.reason.slice(0, 100)}`}
+        <span class="muted" title=${letter.id}> · ${shortOf(letter)}, <${Instant} at=${letter.sent} near /></span></summary>
         <${Letter} letter=${letter} /></details></li>`)}</ul>`}<//>`;
 }
 
@@ -125,11 +129,11 @@ export function readable(letter) {
   }
 }
 
-/** The dead letter of one job, looked for on a click, with its retry. `refresh` loads the job again. */
+/** The dead letter of one job, looked for on a click, with its redrive. `refresh` loads the job again. */
 export function DeadLetterOf({ job: { id, queue, state }, refresh }) {
   const look = useResult(id);
   const [dialog, open] = useDialog(() => [refresh, read].forEach((each) => each()));
-  const retry = (letters) => open(Redrive, { queue, messages: letters.map(({ message }) => message) });
+  const redrive = (letters) => open(Redrive, { queue, letters });
   const read = (then) => look.start(async (report) => {
     const result = await run(queue, "look", { ids: [id] }, report);
     const { dead_letters: letters } = await get(lettersPath(result.run, 0));
@@ -141,7 +145,7 @@ export function DeadLetterOf({ job: { id, queue, state }, refresh }) {
     <p class="muted">${state === "failed" ? "It has why the job died." : "If the job died, it has why."} To find it, the
       dead letters of the queue are read, which hides them from everyone else for a moment.</p>
     <p class="row"><${Button} busy=${look.busy} onClick=${() => read()}>Find it<//>
-      <${Button} kind="primary" writes busy=${look.busy} onClick=${() => read(retry)}>Retry …<//></p>
+      <${Button} kind="primary" writes busy=${look.busy} onClick=${() => read(redrive)}>Redrive …<//></p>
     ${look.progress}<${Failure} error=${look.error} />
     ${look.data && !letters.length && html`<p role="status">None of the ${plural(received, "dead letter")} read is this
       job's: it was put back, deleted or kept too long, or someone else is reading it.</p>`}
@@ -152,23 +156,25 @@ const sum = (counts) => counts.reduce((total, { count }) => total + count, 0);
 const groupWords = (groups) =>
   groups.length ? `those of ${groups.map(nameOf).join(", ")}` : html`<strong>all of them</strong>`;
 const asSelected = (groups) => groups.map(({ error, kind = null }) => ({ error, kind }));
-const messageWords = (messages) => (messages.length === 1 ? html`the message <code>${messages[0]}</code>`
-  : `the ${number(messages.length)} chosen messages`);
+const letterWords = ([letter, ...others]) => (others.length ? `the ${number(others.length + 1)} chosen dead letters`
+  : html`the ${letter.id ? "job" : "message"} <code title=${letter.id}>${shortOf(letter)}</code> (${nameOf(letter)})`);
 
-/** A dialog that puts dead letters back: single messages, or groups once a dry run has counted them. */
-export function Redrive({ queue, groups = [], messages = [], onClose }) {
+/** A dialog that puts dead letters back: single ones, or groups once a dry run has counted them. */
+export function Redrive({ queue, groups = [], letters = [], onDone, onClose }) {
+  const messages = letters.map(({ message }) => message);
   const form = useState({ limit: "" });
   const body = messages.length ? { messages }
     : { groups: asSelected(groups), limit: form[0].limit ? Number(form[0].limit) : null };
   const dry = useRun(queue, "redrive", { ...body, apply: false });
   const act = async (report) => {
     const result = await run(queue, "redrive", { ...body, apply: true }, report);
+    onDone?.();
     return html`<${Counts} ...${result} done="put back into the queue" count=${result.moved} />`;
   };
   const { wanted = messages.length || undefined, stay } = dry.data ?? {};
   return html`<${Confirm} title=${`Redrive dead letters of ${queue}?`} verb=${`Redrive ${wanted === undefined ? "the jobs" : plural(wanted, "job")}`}
     act=${act} onClose=${onClose} ready=${wanted > 0}>
-    <p>Puts ${messages.length ? messageWords(messages) : groupWords(groups)} back into the queue, where workers try
+    <p>Puts ${letters.length ? letterWords(letters) : groupWords(groups)} back into the queue, where workers try
       again from attempt 1. <strong>At least once</strong>: each is sent first and deleted after, so an end in between leaves
       both.${!messages.length && " Count them first."}</p>
     ${!messages.length && html`<${Input} form=${form} name="limit" label="At most" type="number" min="1"
@@ -179,17 +185,19 @@ export function Redrive({ queue, groups = [], messages = [], onClose }) {
   <//>`;
 }
 
-/** A dialog that deletes dead letters: single messages, or those of the errors and kinds that were shown. */
-function Delete({ queue, groups, messages, look: { groups: shown, received, total }, onClose }) {
+/** A dialog that deletes dead letters: single ones, or those of the errors and kinds that were shown. */
+function Delete({ queue, groups, letters, look: { groups: shown, received, total }, onDone, onClose }) {
+  const messages = letters.map(({ message }) => message);
   const chosen = groups.length ? groups : shown;
   const act = async (report) => {
     const body = { confirm: queue, ...(messages.length ? { messages } : { groups: asSelected(chosen) }) };
     const result = await run(queue, "delete", body, report);
+    onDone();
     return html`<${Counts} ...${result} done="deleted for good" count=${result.deleted} />`;
   };
   return html`<${Confirm} title=${`Delete dead letters of ${queue}?`} verb="Delete for good" danger typed=${queue}
     act=${act} onClose=${onClose}>
-    ${messages.length ? html`<p>Deletes ${messageWords(messages)}, and nothing else. They cannot be brought back.</p>`
+    ${messages.length ? html`<p>Deletes ${letterWords(letters)}, and nothing else. They cannot be brought back.</p>`
       : html`<p>Deletes ${groupWords(groups)}: <strong>${plural(sum(chosen), "job")}</strong> as inspected, and those of
         the same ${shown.some(({ kind }) => kind) ? "errors and kinds" : "errors"} that have come since. They cannot be
         brought back, and their payloads are gone.</p>`}

@@ -28,7 +28,7 @@ export function Job({ queue, id }) {
   const polled = usePolled(load, SECONDS, id);
   const [dialog, open] = useDialog(polled.refresh);
   const state = polled.data?.state;
-  const title = html`Job <code>${id.split(".").at(-1).slice(0, 8)}</code>
+  const title = html`Job <code title=${id}>${id.split(".").at(-1).slice(0, 8)}</code>
     ${state && html` <${JobState} state=${state} />`}`;
   return html`<${View} title=${title} polled=${polled} seconds=${SECONDS} what="the job">${(job) => html`
     ${job.moved_from && html`<p role="status"><strong>Moved.</strong> It is now <${JobLink} id=${job.id} />.</p>`}
@@ -57,7 +57,7 @@ const Timeline = ({ job }) => html`<ol class="timeline">${timeline(job).map((ste
   <li key=${step.name} class=${step.ahead ? "next" : step.tone ?? "ok"}>
     <strong>${step.name}</strong>${step.ahead && html` <span class="muted">to come</span>`}
     ${step.at && html` <${Instant} at=${step.at} /> <span class="muted">(<${Instant} at=${step.at} near />)</span>`}
-    ${step.note && ` ${step.note}`}
+    ${step.note && `: ${step.note}`}
   </li>`)}</ol>`;
 
 function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, scheduled_for, ...job }) {

@@ -20,6 +20,9 @@ function When({ form, choices = ["now", "after", "at"] }) {
   </fieldset>`;
 }
 
+/** The properties with these names that are not empty. */
+export const pick = (from, names) => Object.fromEntries(names.flatMap((name) => (from[name] ? [[name, from[name]]] : [])));
+
 /** The JSON in a text field. Throws an Error that says where it is wrong. */
 export function readJson(text) {
   try {
@@ -31,7 +34,13 @@ export function readJson(text) {
 
 /** The field of a form's `payload`. */
 export function JsonField({ form: [values, set], label = "Payload", hint = "JSON" }) {
-  return html`<${Field} label=${label} hint=${hint}><textarea rows="6" value=${values.payload} spellcheck="false"
+  const shown = { hint };
+  try {
+    if (values.payload.trim()) readJson(values.payload);
+  } catch (error) {
+    shown.hint = html`<strong>${error.message}</strong>`;
+  }
+  return html`<${Field} label=${label} ...${shown}><textarea rows="6" value=${values.payload} spellcheck="false"
     onInput=${({ target }) => set({ ...values, payload: target.value })} /><//>`;
 }
 
@@ -42,15 +51,16 @@ export const useKey = () => useMemo(() => ({ "idempotency-key": `console-${crypt
 export function JobForm({ queue, copy, onClose }) {
   const form = useState({
     when: copy ? "now" : "after", delay: "15m", at: "", kind: copy?.kind, tenant: copy?.tenant, priority: copy?.priority ?? 1,
-    payload: copy ? JSON.stringify(copy.payload, null, 2) : "",
+    key: "", if_exists: "keep", payload: copy ? JSON.stringify(copy.payload, null, 2) : "",
   });
   const [values] = form;
   const key = useKey();
   const act = async () => {
-    const names = { ...(values.kind && { kind: values.kind }), ...(values.tenant && { tenant: values.tenant }) };
+    const names = pick(values, ["kind", "tenant", ...(values.key ? ["key", "if_exists"] : [])]);
     const job = { payload: readJson(values.payload), priority: Number(values.priority), ...timeOf(values), ...names };
-    const { id, due } = await post(`/api/queues/${queue}/jobs`, job, key);
-    return html`Scheduled: <${JobLink} id=${id} />, due <${Instant} at=${due} />.`;
+    const { id, due, created, moved_from: replaced } = await post(`/api/queues/${queue}/jobs`, job, key);
+    const done = created ? "Scheduled" : replaced ? "Replaced the job with this key" : "Already scheduled";
+    return html`${done}: <${JobLink} id=${id} />, due <${Instant} at=${due} />.`;
   };
   return html`<${Confirm} title=${copy ? "Schedule a copy" : `Schedule a job of ${queue}`} verb="Schedule"
     act=${act} onClose=${onClose} ready=${values.payload.trim() !== ""}>
@@ -59,6 +69,10 @@ export function JobForm({ queue, copy, onClose }) {
     <div class="filters">
       <${Input} form=${form} name="kind" label="Kind" hint="Which handler runs it; may be empty" maxlength="64" />
       <${Input} form=${form} name="tenant" label="Tenant" hint="Whose job it is; may be empty" maxlength="128" />
+      <${Input} form=${form} name="key" label="Key" hint="One job has it at a time; may be empty" maxlength="255" />
+      ${values.key && html`<${Field} label="If a job has it"><select value=${values.if_exists}
+        onChange=${({ target }) => form[1]({ ...values, if_exists: target.value })}>
+        ${["keep", "replace", "fail"].map((each) => html`<option key=${each}>${each}</option>`)}</select><//>`}
       <${Input} form=${form} name="priority" label="Priority" hint="1 is most urgent" type="number" min="1" max="5" />
     </div>
   <//>`;

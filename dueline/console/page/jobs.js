@@ -1,7 +1,7 @@
 // The scheduled jobs of a queue, in due order, and the dialog that cancels many. The filters are in the address.
 
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
-import { isRefusal, post, usePolled } from "./api.js";
+import { get, isRefusal, post, usePolled } from "./api.js";
 import { fieldText, instant, number, plural, ZONE } from "./format.js";
 import { STATES } from "./job.js";
 import { JobForm } from "./job_form.js";
@@ -33,12 +33,14 @@ export function Jobs({ queue, query }) {
       <${Button} writes why=${query.state && "Only what is scheduled can be cancelled together"}
         onClick=${() => open(CancelMany, { queue, query })}>Cancel all that match …<//>
     </div>
-    <${Filters} query=${query} />${dialog}`;
+    <${Filters} queue=${queue} query=${query} />${dialog}`;
   return html`<${View} title="Jobs" above=${above} polled=${polled} seconds=${SECONDS} what="jobs">
     ${(fetched) => html`<${List} queue=${queue} query=${query} fetched=${fetched} more=${more} />`}<//>`;
 }
 
-function Filters({ query }) {
+export function Filters({ queue, query }) {
+  const queues = usePolled(() => get("/api/queues"), 0, queue).data?.queues;
+  const isOff = queues?.some((each) => each.queue === queue && !each.track);
   const text = (name, label, placeholder) =>
     html`<${Input} form=${[query, setQuery]} name=${name} label=${label} placeholder=${placeholder} type="search" />`;
   const time = (name, label) => {
@@ -49,7 +51,7 @@ function Filters({ query }) {
   return html`<div class="filters" role="group" aria-label="Filters">
     <${Field} label="State"><select value=${query.state ?? ""}
       onChange=${({ target }) => setQuery({ state: target.value })}>${Object.entries(LISTED).map(([state, word]) =>
-        html`<option key=${state} value=${state}>${word}</option>`)}</select><//>
+        html`<option key=${state} value=${state} disabled=${isOff && state}>${word}${isOff && state && " (needs track: true)"}</option>`)}</select><//>
     ${time("from", "Due from")}${time("to", "Due before")}${text("kind", "Kind", "all")}
     ${!query.state && html`${text("tenant", "Tenant", "all")}${text("text", "Text in the payload", "any")}
       ${text("field", "Field of the payload", "campaign = 42")}`}

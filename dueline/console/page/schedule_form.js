@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { ApiError, post, put, useResult } from "./api.js";
 import { fieldText, instant, seconds, SPAN, span, utc } from "./format.js";
-import { JsonField, readJson } from "./job_form.js";
+import { JsonField, pick, readJson } from "./job_form.js";
 import { Confirm, Failure, Field, Input, Instant, Table } from "./parts.js";
 import { queuePath } from "./route.js";
 
@@ -18,9 +18,6 @@ const CHANGED = "Somebody changed this schedule since you opened it. Nothing was
 export const ruleText = ({ cron, every }) => cron ?? `every ${every} s`;
 export const ruleWords = ({ words, every }) => (every ? `Every ${span(every)}` : words);
 export const schedulePath = (queue, name, ...more) => `/api${queuePath(queue, "schedules", name, ...more)}`;
-
-/** The properties with these names that are not empty. */
-const pick = (from, names) => Object.fromEntries(names.flatMap((name) => (from[name] ? [[name, from[name]]] : [])));
 
 /** The rule of a schedule, as parameters of the API. */
 export const ruleFields = (schedule) => pick(schedule, ["cron", "every", "zone", "start", "end", "count"]);

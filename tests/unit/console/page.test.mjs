@@ -35,7 +35,8 @@ const { DeadLetters, readable, Redrive } = await import(`${PAGE}/dead_letters.js
 const { fieldText, instant, inZone, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
 const { STATES, timeline } = await import(`${PAGE}/job.js`);
 const { condition, countWords, fetchDue, fetchJobs, group, matcher, payloadText, unread } = await import(`${PAGE}/job_list.js`);
-const { CancelMany } = await import(`${PAGE}/jobs.js`);
+const { JobForm, JsonField } = await import(`${PAGE}/job_form.js`);
+const { CancelMany, Filters } = await import(`${PAGE}/jobs.js`);
 const { current, HEALTHY, lastHour, noteIdle, sortWorstFirst, statesOf } = await import(`${PAGE}/queue_state.js`);
 const { totals } = await import(`${PAGE}/queues.js`);
 const { queuePath, routeOf } = await import(`${PAGE}/route.js`);
@@ -495,14 +496,66 @@ test("chosen errors stay until new dead letters are read", async () => {
 
 test("chosen dead letters are put back by their messages alone", async () => {
   const requests = holdRequests();
-  const find = mount(Redrive, { queue: "emails", groups: [], messages: ["m-1", "m-2"] });
+  let reads = 0;
+  const letters = ["m-1", "m-2"].map((message) => ({ message, id: null, error: "KeyError", kind: null }));
+  const find = mount(Redrive, { queue: "emails", groups: [], letters, onDone: () => { reads += 1; } });
   assert.deepEqual([find("dialog").ready, find("dialog").verb, find("Dry run")], [true, "Redrive 2 jobs", undefined]);
   const done = find("dialog").act(() => {});
   await settle();
-  assert.equal(requests[0].body, '{"messages":["m-1","m-2"],"apply":true}');
+  assert.deepEqual([requests[0].body, reads], ['{"messages":["m-1","m-2"],"apply":true}', 0]);
   const result = { received: 9, moved: 1, missing: 1, hidden: 0, failed: [] };
   await endRun(requests, { state: "done", result });
   assert.match(plain(textOf(await done)), /1 job put back into the queue, of 9 read\..*1 not found: put back, deleted/s);
+  assert.equal(reads, 1, "the list behind the dialog is read again before the dialog is closed");
+});
+
+test("a redrive of one dead letter names its job, error and kind", () => {
+  const letter = { message: "2e828b6a-8372", id: "emails.0.d.1.c81739d1-c9ed", error: "ConnectionError", kind: "welcome" };
+  const find = mount(Redrive, { queue: "emails", letters: [letter] });
+  const text = textOf(find("dialog").children);
+  assert.match(text, /^Puts the job c81739d1 \(ConnectionError of welcome\) back/);
+  assert.doesNotMatch(text, /2e828b6a/);
+});
+
+test("a job is scheduled under a key, and what becomes of another with it", async () => {
+  const requests = holdRequests();
+  const find = mount(JobForm, { queue: "emails" });
+  const send = async (answer, status) => {
+    const done = find("dialog").act(() => {});
+    await settle();
+    requests.at(-1).answer({ id: "emails.0.t.1.a", due: DUE, ...answer }, status);
+    return textOf(await done);
+  };
+  fill(find("kind"), { payload: "{}", delay: "1m" });
+  await settle();
+  assert.equal(find("if_exists"), undefined);
+  assert.match(await send({ created: true }), /^Scheduled: /);
+  fill(find("key"), { key: "order-7", if_exists: "replace" });
+  await settle();
+  assert.match(await send({ created: false, moved_from: "b" }), /^Replaced the job with this key: /);
+  assert.deepEqual(requests.map(({ body }) => body), ["", ',"key":"order-7","if_exists":"replace"'].map((more) => `{"payload":{},"priority":1,"delay":60${more}}`));
+  assert.match(await send({ created: false }), /^Already scheduled: /);
+});
+
+test("a payload that is no JSON is explained while it is typed", () => {
+  const shown = (payload) => textOf(JsonField({ form: [{ payload }, () => {}] }));
+  assert.deepEqual(['{"to": 1}', " "].map(shown), ["PayloadJSON", "PayloadJSON"]);
+  assert.match(shown('{"to": '), /^Payloadpayload is no JSON: /);
+});
+
+test("states that need track: true are off without it", async () => {
+  const requests = holdRequests();
+  const off = async (track) => {
+    const find = mount(Filters, { queue: "emails", query: {} });
+    const words = () => ["scheduled", "running", "failed"].filter((word) => find(word).disabled);
+    await settle();
+    const before = words();
+    requests.at(-1).answer({ queues: [{ queue: "emails", track }, { queue: "others", track: !track }] });
+    await settle();
+    return [before, words()];
+  };
+  assert.deepEqual(await off(true), [[], []]);
+  assert.deepEqual(await off(false), [[], ["running", "failed"]]);
 });
 
 test("a payload is shown as JSON exactly, as text, or where it is", () => {
