@@ -17,9 +17,9 @@ export const plural = (count, word, words = `${word}s`) => `${number(count)} ${c
 /** A count that may have ended before the end: "1,000+". */
 export const atLeast = (count, more) => `${number(count)}${more ? "+" : ""}`;
 
-/** "under 0.1 s", "0.4 s", "42 s", "3 min 5 s", "2 d 4 h": two units at most. */
+/** "6 ms", "1.4 s", "42 s", "3 min 5 s", "2 d 4 h": two units at most. */
 export function span(seconds) {
-  if (seconds > 0 && seconds < 0.05) return "under 0.1\u00a0s";
+  if (seconds > 0 && seconds < 0.9995) return `${Math.round(seconds * 1000) || 1}\u00a0ms`;
   if (seconds > 0 && seconds < 9.95 && seconds % 1) return `${seconds.toFixed(1)}\u00a0s`;
   let left = Math.round(seconds);
   const first = UNITS.findIndex(([, size]) => left >= size);

@@ -37,7 +37,7 @@ function Freshness({ polled: { at, error, refresh }, seconds }) {
 /** An error: "Could not load {what}: …"; `at` is when the data that is still shown was loaded. */
 export function Failure({ error, at, what }) {
   if (!error) return null;
-  return html`<div class="notice bad" role="alert">
+  return html`<div class=${`notice bad ${at ? "stale" : ""}`} role="alert">
     <strong>${what && `Could not load ${what}: `}${error.title ?? "This went wrong"}</strong>
     <span class="muted"> ${error.status || ""}</span>
     <p>${error.detail ?? error.message}</p>

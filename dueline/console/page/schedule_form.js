@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { ApiError, post, put, useResult } from "./api.js";
-import { fieldText, instant, seconds, SPAN, span, utc } from "./format.js";
+import { fieldText, instant, seconds, SPAN, span, utc, ZONE } from "./format.js";
 import { JsonField, pick, readJson } from "./job_form.js";
 import { Confirm, Failure, Field, Input, Instant, Table } from "./parts.js";
 import { queuePath } from "./route.js";
@@ -118,12 +118,12 @@ function Preview({ error, next, ...rule }) {
 /** The next runs: by the reader's clock, in the schedule's zone and in UTC, with the changes of the clock. */
 export function NextRuns({ next, zone, empty }) {
   const columns = [
-    { name: "name", label: "Your time", head: true, cell: (run) => html`<${Instant} at=${run.scheduled_for} />` },
+    { name: "name", label: "Your time", of: ZONE, head: true, cell: (run) => html`<${Instant} at=${run.scheduled_for} />` },
     { name: "near", label: "In", cell: (run) => html`<${Instant} at=${run.scheduled_for} near />` },
-    { name: "zone", label: zone, cell: ({ local: at }) => `${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19)}` },
-    { name: "utc", label: "UTC", cell: (run) => utc(run.scheduled_for) },
+    { name: "zone", label: zone, of: zone, cell: ({ local: at }) => `${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19)}` },
+    { name: "utc", label: "UTC", of: "UTC", cell: (run) => utc(run.scheduled_for) },
     { name: "clock wrap", label: "Clock", cell: ({ clock }) => clock && html`<strong>${clock}</strong>` },
-  ].filter(({ label }, index, all) => label !== all[index + 1]?.label);
-  return html`<${Table} caption="Next runs" columns=${columns} rows=${next} empty=${empty}
+  ].filter(({ of }, index, all) => !of || all.findIndex((each) => each.of === of) === index);
+  return html`<${Table} caption="Next runs" stack columns=${columns} rows=${next} empty=${empty}
     keyOf=${(run) => run.scheduled_for} />`;
 }

@@ -78,7 +78,7 @@ def shown(
         "a job": view(f"/queues/invoices/jobs/{job.id}", "Timeline"),
         "recorded jobs": view("/queues/reminders/jobs?state=failed", "LookupError"),
         "a dead job": dead,
-        "a retry": dialog("Retry …", "At least once"),
+        "a retry": dialog("Redrive …", "At least once"),
         "dead letters": look,
         "schedules": view("/queues/reminders/schedules", "yearly"),
         "a new schedule": dialog("New schedule …", " UTC"),

@@ -11,7 +11,7 @@ from tests.e2e.console.conftest import AddDeadLetter
 from tests.e2e.console.page import Page
 from tests.e2e.console.serving import Served
 
-FIND = "Id or key of a job, in all queues"
+FIND = "Whole id or key of a job, in all queues"
 REFUSED = re.compile(r"3 of 4 queues did not answer:\ninvoices: .*is not authorized to perform")
 
 

@@ -84,7 +84,7 @@ def test_single_dead_letters_are_chosen_over_pages(page: Page, client: Client, a
     page.says("1 to 20 of 24 dead letters read")
     page.click("checkbox", min(first))
     page.click("button", "Redrive the 2 chosen …")
-    page.says("Puts the 2 chosen messages back into the queue", "At least once")
+    page.says("Puts the 2 chosen dead letters back into the queue", "At least once")
     page.click("button", "Redrive 2 jobs")
     page.says("2 jobs put back into the queue")
     assert wait_until(lambda: depth(client) == (2, 22))

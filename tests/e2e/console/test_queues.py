@@ -76,7 +76,7 @@ def test_a_refusal_by_iam_is_shown(browser: webdriver.Chrome, producer_console: 
     page = Page(browser, url=producer_console.url, token=producer_console.token)
     page.open()
     page.see("row", re.compile("^emails not known "))
-    page.says("Late and On time are not known: ")
+    page.says("Late to dispatch and On time are not known: ")
     page.see("row", re.compile("^webhooks no access .*is not authorized to perform.*( \N{EN DASH}){8}"))
     page.says(re.compile(r"Waiting\n\d+\n1 of 4 queues"))
     page.click("button", "Pause emails")

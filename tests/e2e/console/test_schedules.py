@@ -38,7 +38,7 @@ def test_schedules_are_listed_with_next_runs(page: Page) -> None:
     page.see("row", re.compile("^yearly .*0 9 1 1 \\* Europe/Berlin .*runs$"))
     page.click("link", "yearly")
     page.says("queues.yaml", "Next runs", "None yet.")
-    page.see("row", re.compile(r"-01-01 09:00:00 in .* 09:00:00 \+01:00 .*-01-01 08:00:00 UTC"))
+    page.see("row", re.compile(r"-01-01 09:00:00 in .*-01-01 08:00:00 UTC"))
 
 
 def test_schedule_form_previews_its_rule(page: Page, schedules: Schedules) -> None:

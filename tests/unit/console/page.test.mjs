@@ -40,7 +40,7 @@ const { CancelMany, Filters } = await import(`${PAGE}/jobs.js`);
 const { current, HEALTHY, lastHour, noteIdle, sortWorstFirst, statesOf } = await import(`${PAGE}/queue_state.js`);
 const { totals } = await import(`${PAGE}/queues.js`);
 const { queuePath, routeOf } = await import(`${PAGE}/route.js`);
-const { bodyOf, fieldsOf, ScheduleForm } = await import(`${PAGE}/schedule_form.js`);
+const { bodyOf, fieldsOf, NextRuns, ScheduleForm } = await import(`${PAGE}/schedule_form.js`);
 const { Backfill, Delete, fetchSchedules, runUnchanged } = await import(`${PAGE}/schedules.js`);
 const { h, render } = await import(`${PAGE}/vendor/preact-htm.js`);
 
@@ -150,7 +150,7 @@ test("a time is shown in any zone that the browser knows", () => {
 });
 
 test("spans have two units, and shares are rounded down", () => {
-  assert.deepEqual([0, 0.02, 0.35, 9.97, 59.6, 3661, 604800].map(span).map(plain), ["0 s", "under 0.1 s", "0.3 s", "10 s", "1 min", "1 h 1 min", "7 d"]);
+  assert.deepEqual([0, 0.006, 0.9999, 1.42, 9.97, 59.6, 3661, 604800].map(span).map(plain), ["0 s", "6 ms", "1.0 s", "1.4 s", "10 s", "1 min", "1 h 1 min", "7 d"]);
   assert.deepEqual([1, 0.99999, 0.9995, 0].map(percent).map(plain), ["100 %", "99.99 %", "99.95 %", "0.00 %"]);
   assert.deepEqual([relative(0, 95000), relative(200000, 0), relative(0, 0)].map(plain), ["1 min 35 s ago", "in 3 min 20 s", "now"]);
   assert.deepEqual(["1000/m", null].map(rateWords), ["1,000 a minute", "no limit"]);
@@ -259,6 +259,13 @@ test("numbers of payloads are exact, others are plain", () => {
   const job = { payload: schedule.payload };
   for (const text of ["price = 1.0", "price = 1", "e = 100"]) assert(condition(text)(job), text);
   assert(!condition("price = 1.5")(job) && matcher({ text: "1.0" })(job));
+});
+
+test("next runs show each zone's time once", () => {
+  const next = [{ scheduled_for: DUE, local: "2020-01-01T01:00:00+01:00", clock: null }];
+  const labels = (zone) => NextRuns({ next, zone }).props.columns.map(({ label }) => label);
+  assert.deepEqual(labels("Asia/Tokyo"), ["Your time", "In", "Asia/Tokyo", "UTC", "Clock"]);
+  for (const zone of ["Europe/Berlin", "UTC"]) assert.deepEqual(labels(zone), ["Your time", "In", "UTC", "Clock"]);
 });
 
 test("a start in the hour that comes twice stays", () => {

@@ -53,6 +53,12 @@ def test_no_path_reaches_a_file_but_by_its_name(browser, path):
     assert browser.send("GET", path.format(folder=browser.folder)).refusal == (404, "route_not_found")
 
 
+def test_browser_gets_an_unknown_address_as_text(browser):
+    got = browser.send("GET", "/nonsense", accept="text/html,application/xml;q=0.9")
+    assert (got.status, got.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+    assert b"there is nothing at '/nonsense'" in got.body
+
+
 def test_wrong_method_names_those_allowed(browser):
     refused = browser.send("PUT", JOBS, b"")
     assert refused.refusal == (405, "method_not_allowed")
