@@ -81,7 +81,7 @@ function List({ queue, query, fetched, more }) {
     ${fetched.more && html`<p><${Button} onClick=${more} why=${why}>Fetch ${STEP} more<//></p>`}`;
 }
 
-const NONE = "Nothing is scheduled in this time span. The search above finds dispatched jobs, by id or key.";
+const NONE = "Nothing is scheduled in this time span. The search above finds dispatched jobs, by whole id or key.";
 const NONE_RECORDED = "Workers recorded no such job in this time span.";
 
 function filterJobs(jobs, query) {

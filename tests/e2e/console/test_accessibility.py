@@ -125,6 +125,7 @@ def test_the_focus_stays_while_rows_move(page: Page, client: Client, moves: str)
 
 def test_a_dialog_is_used_by_keyboard_alone(page: Page, client: Client) -> None:
     page.open()
+    page.until(lambda: not page.is_off("Pause invoices"), "the queue's answer")
     button = page.see("button", "Pause invoices")
     page.driver.execute_script("arguments[0].focus()", button)
     page.driver.switch_to.active_element.send_keys(Keys.ENTER)
