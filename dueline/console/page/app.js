@@ -51,7 +51,7 @@ function Top({ about, route: { view, query } }) {
     <nav class="tabs" aria-label="All queues"><ul>${TOP.map(([word, path, its]) => html`<li key=${word}>
       <a href=${path} aria-current=${its === view ? "page" : undefined}>${word}</a></li>`)}</ul></nav>
     <form class="row" role="search" aria-label="All queues" action="/search">
-      <input type="search" name="text" aria-label="Whole id or key of a job, in all queues" placeholder="Whole id or key of a job"
+      <input type="search" name="text" aria-label="Whole id or key of a job, in all queues" placeholder="Whole id or key"
         defaultValue=${query.text} required spellcheck="false" autocomplete="off" />
       <${Button} type="submit">Search<//></form>
     <small title="All times are the reader's own, and each has UTC in its tooltip">Times in ${ZONE}</small>

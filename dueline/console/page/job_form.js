@@ -72,7 +72,7 @@ export function JobForm({ queue, copy, onClose }) {
       <${Input} form=${form} name="key" label="Key" hint="One job has it at a time; may be empty" maxlength="255" />
       ${values.key && html`<${Field} label="If a job has it"><select value=${values.if_exists}
         onChange=${({ target }) => form[1]({ ...values, if_exists: target.value })}>
-        ${["keep", "replace", "fail"].map((each) => html`<option key=${each}>${each}</option>`)}</select><//>`}
+        ${["keep", "replace", "fail"].map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select><//>`}
       <${Input} form=${form} name="priority" label="Priority" hint="1 is most urgent" type="number" min="1" max="5" />
     </div>
   <//>`;

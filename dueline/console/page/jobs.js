@@ -51,7 +51,8 @@ export function Filters({ queue, query }) {
   return html`<div class="filters" role="group" aria-label="Filters">
     <${Field} label="State"><select value=${query.state ?? ""}
       onChange=${({ target }) => setQuery({ state: target.value })}>${Object.entries(LISTED).map(([state, word]) =>
-        html`<option key=${state} value=${state} disabled=${isOff && state}>${word}${isOff && state && " (needs track: true)"}</option>`)}</select><//>
+        html`<option key=${state} value=${state} disabled=${isOff && state}>${word}${
+          isOff && state && " (needs track: true)"}</option>`)}</select><//>
     ${time("from", "Due from")}${time("to", "Due before")}${text("kind", "Kind", "all")}
     ${!query.state && html`${text("tenant", "Tenant", "all")}${text("text", "Text in the payload", "any")}
       ${text("field", "Field of the payload", "campaign = 42")}`}

@@ -32,7 +32,7 @@ export function Queue({ queue: name, query, path }) {
 function States({ queue }) {
   const states = statesOf(queue);
   return html`<ul class="why">${(states.length ? states : [HEALTHY]).map(({ word, tone, why }) =>
-    html`<li key=${word}><${State} word=${word} tone=${tone} /> ${why}.</li>`)}</ul>`;
+    html`<li key=${word}><${State} word=${word} tone=${tone} /> ${why}${why.endsWith("?") ? "" : "."}</li>`)}</ul>`;
 }
 
 const Spans = ({ hours, path }) => html`<nav class="row" aria-label="Span of the charts"><span class="muted">Span</span>

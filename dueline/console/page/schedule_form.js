@@ -82,7 +82,7 @@ function More({ form }) {
   const input = (name, label, type, more) => html`<${Input} ...${{ form, name, label, type, ...more }} />`;
   const choice = (name, label, values) => html`<${Field} label=${label}>
     <select value=${fields[name]} onChange=${({ target }) => set({ ...fields, [name]: target.value })}>
-      ${values.map((value) => html`<option key=${value}>${value}</option>`)}</select><//>`;
+      ${values.map((value) => html`<option key=${value} value=${value}>${value}</option>`)}</select><//>`;
   return html`<details><summary>More</summary><div class="filters">
     ${input("start", "From, in your own time", "datetime-local", { step: 1 })}
     ${input("end", "To just before", "datetime-local", { step: 1 })}

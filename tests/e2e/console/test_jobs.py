@@ -54,12 +54,14 @@ def test_job_form_needs_a_json_payload(page: Page, client: Client) -> None:
     page.fill(re.compile("^Payload"), '{"to": "scheduled by hand"}')
     page.fill(re.compile("^Delay"), "2h")
     page.fill(re.compile("^Tenant Whose"), "acme")
+    page.fill(re.compile("^Key"), "by-hand")
+    assert Select(page.see("combobox", "If a job has it")).first_selected_option.text == "keep"
     page.click("button", "Schedule")
     page.says("Scheduled:")
     page.click("button", "Close")
     page.says("scheduled by hand")
     [job] = [job for job in client.jobs("emails") if job.payload == {"to": "scheduled by hand"}]
-    assert job.tenant == "acme"
+    assert (job.tenant, job.key) == ("acme", "by-hand")
     assert job.due - datetime.now(UTC) > timedelta(minutes=100)
     client.cancel(job.id)
 
@@ -100,6 +102,8 @@ def test_recorded_jobs_are_listed_by_state_and_kind(page: Page, client: Client, 
     page.fill(re.compile("^Kind"), "welcome", role="searchbox")
     page.until(lambda: not page.all("row", re.compile(uid(dead_job))), "those of the kind alone")
     page.see("row", re.compile(f"succeeded {uid(done)} welcome 1 "))
+    page.open("/queues/invoices/jobs")
+    page.see("option", "failed (needs track: true)")
     page.open("/queues/invoices/jobs?state=failed")
     page.says("track of queue invoices is false: it must be true")
 
