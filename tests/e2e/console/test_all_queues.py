@@ -49,7 +49,7 @@ def test_search_lists_the_jobs_of_a_key(page: Page, jobs: dict[str, Job]) -> Non
     for queue in ("emails", "invoices"):
         page.see("row", re.compile(f"^[0-9a-f]{{8}} {queue} scheduled [0-9:]{{5}}"))
     search(page, "order 8")
-    page.says("The queues have no such job.")
+    page.says("The queues have no such job: the search needs a whole id")
     assert len(jobs) == 3
 
 
