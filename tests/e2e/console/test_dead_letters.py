@@ -94,7 +94,7 @@ def test_single_dead_letters_are_chosen_over_pages(page: Page, client: Client, a
     page.click("button", "Delete the 1 chosen …")
     page.fill(re.compile("^Type webhooks"), "webhooks")
     page.click("button", "Delete for good")
-    page.says("1 job deleted for good")
+    page.says("1 job deleted for good", "1 to 20 of 21 dead letters read")
     assert wait_until(lambda: depth(client) == (2, 21))
 
 
@@ -108,5 +108,5 @@ def test_delete_spares_errors_not_shown(page: Page, client: Client, add_dead_let
     assert page.is_off("Delete for good")
     page.fill(re.compile("^Type webhooks"), "webhooks")
     page.click("button", "Delete for good")
-    page.says("14 jobs deleted for good, of 15 read")
+    page.says("14 jobs deleted for good, of 15 read", "1 to 1 of 1 dead letter read")
     assert wait_until(lambda: depth(client) == (0, 1))
