@@ -85,9 +85,7 @@ class DynamoOnce:
         try:
             once(key=key)
         except IdempotencyAlreadyInProgressError:
-            raise Interrupted(
-                "an earlier attempt began and is not known to have ended: whether it had its effect is unknown"
-            ) from None
+            raise Interrupted from None
         except (IdempotencyPersistenceLayerError, IdempotencyInconsistentStateError) as fault:
             return fault
         except _NoEffect:

@@ -51,7 +51,9 @@ def stack_of(error: BaseException, *, is_deliberate: bool = False) -> str:
 
 def _reports(report: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
     yield report
-    for each in (report.__cause__, report.__context__, *(report.exceptions or ())):
+    # A context that is suppressed is not printed.
+    context = None if report.__suppress_context__ else report.__context__
+    for each in (report.__cause__, context, *(report.exceptions or ())):
         if each is not None:
             yield from _reports(each)
 

@@ -79,7 +79,7 @@ class MemoryOnce:
         if key in self.done:
             if self.done[key]:
                 return
-            raise Interrupted("an earlier attempt began, and is not known to have ended")
+            raise Interrupted
         self.done[key] = False
         try:
             effect()

@@ -41,6 +41,10 @@ class Discard(Exception):
 class Interrupted(Exception):
     """With `once`: an earlier attempt at the job began, and is not known to have ended."""
 
+    def __init__(self) -> None:
+        began = "an earlier attempt began and is not known to have ended"
+        super().__init__(f"{began}: whether it had its effect is unknown")
+
 
 class NoHandler(Exception):
     """No handler of this process takes the job. It is no failure of the job: another process may have one."""

@@ -15,6 +15,7 @@ import pytest
 import dueline
 from dueline import Discard, InvalidJob, NewJob, QueueNotFound, Retry, ScheduleChanged, State, Worker
 from dueline.testing import Local, MemoryTable, received_job, sqs_event
+from dueline.worker.delivery import Interrupted
 from tests.builders import NOW
 from tests.waiting import HANG_SECONDS
 
@@ -326,6 +327,9 @@ def test_once_runs_no_second_time_after_an_exit(local):
 
     assert outcomes(local.run(a_worker(call, once=True)))[-1] == ("failed", 10)
     assert ran == [1]
+    [dead] = local.dead("emails")
+    assert (dead.error, dead.stack) == ("Interrupted", "")
+    assert dead.reason == f"attempt 10 of 10 failed: {Interrupted()}"
 
 
 def test_paused_queue_keeps_its_jobs(local):
