@@ -9,16 +9,18 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 
-from dueline import Client, Discard, ReceivedJob, State, Worker
+from dueline import Client, Discard, JobNotFound, ReceivedJob, State, Worker
 from dueline.config.names import Names
 from local.emulator import ACCOUNT, Emulator
 from tests.e2e.ready import typed_in
@@ -132,6 +134,7 @@ EXPRESSIONS = {
     "rate": "rate(5 minutes)",
     "weekdays": "cron(0 9 ? * 2-6 *)",
     "second-monday": "cron(0/30 9 ? * 2#2 *)",
+    "from-monday": "cron(0 9 ? * 2/2 *)",
     "of-2031": "cron(0 9 1 * ? 2031)",
     "nearest-weekday": "cron(0 9 1W * ? *)",
     "text": AT,
@@ -140,29 +143,43 @@ EXPRESSIONS = {
 INPUTS = {"text": "no JSON", "context": '{"at": "<aws.scheduler.scheduled-time>"}'}
 
 
+def at_eventbridge(emulator: Emulator, group: str, name: str, expression: str, **fields: Any) -> None:
+    """Create or change a schedule of a group of EventBridge Scheduler, which calls a queue of others."""
+    scheduler, arn = emulator.client("scheduler"), f"arn:aws:sqs:us-east-1:{ACCOUNT}:old"
+    target = {"Arn": arn, "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/old", "Input": INPUTS.get(name, '{"to": "ann"}')}
+    window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 2} if name == "rate" else {"Mode": "OFF"}
+    fields = {"GroupName": group, "Name": name, "ScheduleExpression": expression, "Target": target} | fields
+    fields |= {"FlexibleTimeWindow": window, "ScheduleExpressionTimezone": "Europe/Berlin"}
+    fields |= {"StartDate": datetime(2031, 1, 1, tzinfo=UTC)}
+    try:
+        scheduler.create_schedule(**fields)
+    except scheduler.exceptions.ConflictException:
+        scheduler.update_schedule(**fields)
+
+
+@contextmanager
+def group_of(emulator: Emulator, group: str) -> Iterator[str]:
+    scheduler = emulator.client("scheduler")
+    scheduler.create_schedule_group(Name=group)
+    try:
+        yield group
+    finally:
+        for name in states(emulator, group):
+            scheduler.delete_schedule(GroupName=group, Name=name)
+        scheduler.delete_schedule_group(Name=group)
+
+
 @pytest.fixture
-def group(emulator: Emulator) -> Iterator[str]:
-    """A group of EventBridge Scheduler that calls a queue of others."""
-    scheduler, target = emulator.client("scheduler"), {"Arn": f"arn:aws:sqs:us-east-1:{ACCOUNT}:old"}
-    target["RoleArn"] = f"arn:aws:iam::{ACCOUNT}:role/old"
-    scheduler.create_schedule_group(Name="old")
-    for name, expression in EXPRESSIONS.items():
-        window: dict[str, Any] = (
-            {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 2} if name == "rate" else {"Mode": "OFF"}
-        )
-        scheduler.create_schedule(
-            GroupName="old",
-            Name=name,
-            ScheduleExpression=expression,
-            ScheduleExpressionTimezone="Europe/Berlin",
-            StartDate=datetime(2031, 1, 1, tzinfo=UTC),
-            FlexibleTimeWindow=window,
-            Target=target | {"Input": INPUTS.get(name, '{"to": "ann"}')},
-        )
-    yield "old"
-    for name in EXPRESSIONS:
-        scheduler.delete_schedule(GroupName="old", Name=name)
-    scheduler.delete_schedule_group(Name="old")
+def group(emulator: Emulator, client: Client) -> Iterator[str]:
+    # One for each test: repeats of a call get its job, even one that was cancelled.
+    with group_of(emulator, f"old-{uuid4()}") as group:
+        for name, expression in EXPRESSIONS.items():
+            at_eventbridge(emulator, group, name, expression)
+        yield group
+    with suppress(JobNotFound):
+        client.cancel(queue="archive", key="one-time")
+    for each in list(client.schedules("archive").list()):
+        client.schedules("archive").delete(each.name)
 
 
 def states(emulator: Emulator, group: str) -> dict[str, str]:
@@ -181,6 +198,7 @@ def test_group_is_moved(client: Client, emulator: Emulator, group: str, capsys: 
     assert sorted(by_hand) == ["context", "nearest-weekday", "of-2031", "past", "text"]
     assert states(emulator, group) == {name: "ENABLED" if name in by_hand else "DISABLED" for name in EXPRESSIONS}
     assert {each.name: (each.cron, each.every) for each in schedules.list()} == {
+        "from-monday": ("0 9 * * 1-6/2", None),
         "rate": (None, timedelta(minutes=5)),
         "second-monday": ("0/30 9 * * 1#2", None),
         "weekdays": ("0 9 * * 1-5", None),
@@ -190,27 +208,42 @@ def test_group_is_moved(client: Client, emulator: Emulator, group: str, capsys: 
 
 
 def test_group_is_moved_again_after_a_crash(client: Client, emulator: Emulator, group: str) -> None:
-    """Before the old schedules were disabled, that is: they are enabled still."""
-    move, schedules, scheduler = (
-        module_of("from-eventbridge-scheduler", "move.py").main,
-        client.schedules("archive"),
-        emulator.client("scheduler"),
-    )
+    """One before the old schedules were disabled: they are enabled still. A job that was cancelled is none."""
+    move, schedules = module_of("from-eventbridge-scheduler", "move.py").main, client.schedules("archive")
     move(group, "archive", "--apply")
+    moved = states(emulator, group)
     first = client.get(queue="archive", key="one-time"), [each.etag for each in schedules.list()]
-    for name, state in states(emulator, group).items():
-        if state == "DISABLED":
-            old = scheduler.get_schedule(GroupName=group, Name=name)
-            fields = ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target", "StartDate")
-            zone = {"ScheduleExpressionTimezone": "Europe/Berlin"}
-            scheduler.update_schedule(**{field: old[field] for field in fields}, **zone, State="ENABLED")
+    for name in (name for name, state in moved.items() if state == "DISABLED"):
+        at_eventbridge(emulator, group, name, EXPRESSIONS[name], State="ENABLED")
     move(group, "archive", "--apply")
+    assert states(emulator, group) == moved
     assert (client.get(queue="archive", key="one-time"), [each.etag for each in schedules.list()]) == first
     assert first[0].due.isoformat() == "2031-05-04T07:00:00+00:00"
     assert client.get(queue="archive", key="one-time", payload=True).payload == {"to": "ann"}
     client.cancel(queue="archive", key="one-time")
-    for each in list(schedules.list()):
-        schedules.delete(each.name)
+    at_eventbridge(emulator, group, "one-time", AT, State="ENABLED")
+    move(group, "archive", "--apply")
+    assert states(emulator, group)["one-time"] == "ENABLED"
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_name_that_the_queue_has_is_left(client: Client, emulator: Emulator, group: str, is_same: bool) -> None:
+    """Of another group, of queues.yaml, or of this one when it ran last: nothing is replaced, nothing disabled."""
+    move, schedules = module_of("from-eventbridge-scheduler", "move.py").main, client.schedules("archive")
+    schedules.put("weekdays", "0 9 * * 1-5", zone="Europe/Berlin", payload={"to": "ann"}, owner="queues.yaml")
+    move(group, "archive", "--apply")
+    assert states(emulator, group)["weekdays"] == "ENABLED"
+    first = client.get(queue="archive", key="one-time").due, [each.etag for each in schedules.list()]
+    of_first = {"one-time": "at(2031-05-05T09:00:00)", "rate": "rate(6 minutes)"}
+    with group_of(emulator, f"other-{uuid4()}") as other:
+        for name, changed in of_first.items():
+            expression, group_now = (EXPRESSIONS[name], other) if is_same else (changed, group)
+            at_eventbridge(emulator, group_now, name, expression, State="ENABLED")
+        for each in (group, other):
+            move(each, "archive", "--apply")
+        left = states(emulator, other if is_same else group)
+        assert {left[name] for name in of_first} == {"ENABLED"}
+    assert (client.get(queue="archive", key="one-time").due, [each.etag for each in schedules.list()]) == first
 
 
 # docs/troubleshooting.md
