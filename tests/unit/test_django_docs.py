@@ -32,7 +32,7 @@ def manage(tmp_path):
 
 
 def test_page_shows_tests_that_pass(manage):
-    assert "Ran 3 tests" in (output := manage("-W", "error", "-m", "django", "test")), output
+    assert "Ran 4 tests" in (output := manage("-W", "error", "-m", "django", "test")), output
     assert output.splitlines()[-2] == "OK", output
 
 

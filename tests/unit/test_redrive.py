@@ -1,6 +1,7 @@
 """Redriving and deleting dead letters."""
 
 import json
+import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -35,6 +36,7 @@ from dueline.testing import MemoryPayloads, MemoryQueue, VirtualClock
 from tests.builders import NOW, a_job
 from tests.fake_api_server import DROPPED, fake_api_server, json_reply
 from tests.system import System
+from tests.waiting import HANG_SECONDS
 from tests.wire import NOT_NOW, Wire, done_in_part, failing, losing_the_answer, on, refusing, straight
 
 
@@ -400,6 +402,39 @@ def test_interrupted_run_loses_nothing(count, calls, react, ever, limit, errors)
     place.redrive().apply()
     assert place.left() == []
     assert everything == {*place.moved(1), *place.moved(2)}
+
+
+def repeats(place):
+    return len(place.moved()) - len({*place.moved()})
+
+
+def test_each_lost_answer_of_a_send_repeats_ten_jobs():
+    place = Place(*numbered(200))
+    place.wire.around = on("emails.send", losing_the_answer, times=2)
+    assert place.redrive().apply().moved == 200
+    assert repeats(place) == 20
+
+
+def test_run_that_ends_repeats_eighty_jobs_at_most():
+    place, together = Place(*numbered(400)), threading.Barrier(LANES)
+
+    def around(call):
+        if call.name == "dead.delete":
+            raise Forbidden("not any more")
+        refusals = straight(call)
+        if call.name == "emails.send":
+            # Each lane has sent its ten before any of them goes on.
+            together.wait(HANG_SECONDS)
+        return refusals
+
+    place.wire.around = around
+    with pytest.raises(Forbidden):
+        place.redrive(spread=in_lanes).apply()
+    place.wire.around = straight
+    place.clock.sleep(HIDDEN_SECONDS)
+    place.redrive().apply()
+    assert ({*place.moved()}, place.left()) == ({f"{number:04}" for number in range(400)}, [])
+    assert repeats(place) == LANES * BATCH_MESSAGES == 80
 
 
 # Parked jobs
