@@ -286,6 +286,21 @@ def test_only_what_is_due_is_run(local):
     assert ran == [1, 2]
 
 
+def test_message_waits_for_its_worker_without_end(local):
+    """Where SQS has deleted it after at most 14 days."""
+    local.client.schedule("emails", 1)
+    local.advance(days=40)
+    assert outcomes(local.run(a_worker(lambda job: None))) == [("succeeded", 1)]
+
+
+def test_jobs_run_one_after_the_other_in_this_thread(local):
+    ran = []
+    for number in range(3):
+        local.client.schedule("emails", number)
+    local.run(a_worker(lambda job: ran.append((job.payload, threading.get_ident())), concurrency=8))
+    assert ran == [(number, threading.get_ident()) for number in range(3)]
+
+
 def test_handler_may_schedule_the_next_job(local):
     def call(job):
         if job.payload < 3:
