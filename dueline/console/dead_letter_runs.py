@@ -38,7 +38,7 @@ from dueline.operations.redrive import Redrive, RedriveResult
 MOST_RECEIVED = 10_000
 _MOST_KEPT_RUNS = 50
 _MOST_KEPT_LOOKS = 3
-# How much a look keeps of a text, at first and once its texts have 64 MB: so its 10,000 dead letters stay below 250 MB.
+# How much a look keeps of a text, at first and once its texts have 64 MB: so its 10,000 dead letters stay below 200 MB.
 _MOST_CHARACTERS, _FEW_CHARACTERS, _MOST_TEXT_BYTES = 20_000, 200, 64 * 1024 * 1024
 _PAGE = 20
 # As long as it takes to make a few thousand messages visible again.

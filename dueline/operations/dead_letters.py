@@ -32,7 +32,7 @@ BY_SQS = "ReceivedTooOften"
 INTERRUPTED = "Interrupted"
 LONGER = timedelta(days=1)
 # Anyone may send a dead letter, with a megabyte in each attribute. Workers write less.
-MOST_GROUP_CHARACTERS, MOST_STACK_CHARACTERS = 1000, 4096
+MOST_GROUP_CHARACTERS, MOST_STACK_CHARACTERS = 200, 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -34,10 +34,11 @@ export function DeadLetters({ queue }) {
 }
 
 function Groups({ look: { data, at }, chosen, choose, open }) {
-  const { groups, received, total, hidden, not_received: lost = 0 } = data;
+  const { groups, received, total, hidden } = data;
   const count = chosen.messages.length;
   const words = count ? `the ${number(count)} chosen` : chosen.groups.length ? "those chosen" : "all";
   const kinds = groups.some(({ kind }) => kind);
+  const lost = data.not_received ?? 0;
   return html`<h2>${kinds ? "By error and kind" : "By error"}</h2>
     <p role="status">${plural(received, "dead letter")} read <${Instant} at=${at} near />${
       received + lost < total && `, of about ${number(total)}: redrive or delete some to read the others`}. ${
