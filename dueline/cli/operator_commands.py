@@ -155,9 +155,11 @@ def _text_of(value: object) -> str:
 
 def _show_changed(screen: Screen, queue: str, result: RedriveResult, done: str) -> int:
     reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
-    screen.json({"queue": queue, "wanted": result.selected, done.replace(" ", "_"): result.moved, **reasons})
+    counts = {"wanted": result.selected, done.replace(" ", "_"): result.moved, "not_received": result.not_received}
+    screen.json({"queue": queue, **counts, **reasons})
     screen.line(f"{result.moved:,} of {plural(result.selected, 'dead letter')} of queue {queue} {done}")
     _show_staying(screen, result)
+    _show_hidden(screen, result)
     return AGAIN if result.failed else DONE
 
 
@@ -181,6 +183,9 @@ def _show_hidden(screen: Screen, result: RedriveResult) -> None:
     if result.hidden:
         more = f"{result.hidden:,} more {'is' if result.hidden == 1 else 'are'} in flight"
         screen.line(f"{more}, and visible again within {HIDDEN_SECONDS // 60} minutes")
+    if result.not_received:
+        more = f"about {result.not_received:,} more {'was' if result.not_received == 1 else 'were'} there"
+        screen.line(f"{more} and did not arrive: try again in {HIDDEN_SECONDS // 60} minutes")
 
 
 def redrive(
@@ -237,6 +242,7 @@ def _show_redriven(
     screen: Screen, queue: str | None, source: str, result: RedriveResult, *, applied: bool, stacks: bool
 ) -> None:
     counts = {"found": result.received, "wanted": result.selected, "moved": result.moved, "hidden": result.hidden}
+    counts["not_received"] = result.not_received
     reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
     by_error = {"by_error": dead_letters.error_groups_json(result.kinds, with_stacks=stacks)}
     screen.json({"queue": queue, "applied": applied, **counts, **by_error, **reasons})

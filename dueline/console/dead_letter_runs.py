@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from sys import getsizeof
 from typing import Any
 
 from starlette.requests import Request
@@ -36,9 +37,9 @@ from dueline.operations.redrive import Redrive, RedriveResult
 # Receiving more dead letters would take minutes, in which they are hidden from everyone else.
 MOST_RECEIVED = 10_000
 _MOST_KEPT_RUNS = 50
-# Of the latest looks alone: 10,000 dead letters, with payloads and stack traces, may have 100 MB.
 _MOST_KEPT_LOOKS = 3
-_MOST_CHARACTERS = 20_000
+# How much a look keeps of a text, at first and once its texts have 64 MB: so its 10,000 dead letters stay below 200 MB.
+_MOST_CHARACTERS, _FEW_CHARACTERS, _MOST_TEXT_BYTES = 20_000, 200, 64 * 1024 * 1024
 _PAGE = 20
 # As long as it takes to make a few thousand messages visible again.
 _CLOSING_SECONDS = 20.0
@@ -53,7 +54,8 @@ Work = Callable[[Callable[..., Redrive]], dict[str, Any]]
 class BackgroundRun:
     """A run over the dead letters of a queue, and how far it is: `done` of so many messages, None at first.
 
-    A look keeps the dead letters that it read, the last sent first: so each is on one page of them.
+    A look keeps the dead letters that it read, the last sent first: so each is on one page of them. One that failed
+    has a result too, where it had changed anything.
     """
 
     id: str
@@ -119,6 +121,8 @@ class BackgroundRuns:
             result = work(progress)
             run.dead_letters = result.pop("dead_letters", [])
             run.result = result
+        except _EndedEarly as early:
+            run.result, run.error = early.result, to_problem(early.error)
         except Exception as error:
             run.error = to_problem(error)
         # Last: a reader of the state goes on to the rest.
@@ -146,16 +150,31 @@ def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route
     yield read_route("/console/runs/{id}/dead-letters", lambda request: _page(request, runs))
 
 
+class _EndedEarly(Exception):
+    """An error that ended a run, and the result until then."""
+
+    def __init__(self, error: Exception, result: dict[str, Any]) -> None:
+        super().__init__(str(error))
+        self.error, self.result = error, result
+
+
 def _page(request: Request, runs: BackgroundRuns) -> dict[str, Any]:
     """Return the dead letters of a look from a place on, all or those of some of its groups, and how many there are."""
     run, params = runs.find(request.path_params["id"]), request.query_params
     groups = (run.result or {}).get("groups", [])
-    chosen = {
-        (groups[at]["error"], groups[at]["kind"]) for at in map(number, params.getlist("group")) if at < len(groups)
-    }
+    places = [_index("group", text, below=len(groups)) for text in params.getlist("group")]
+    chosen = {(groups[at]["error"], groups[at]["kind"]) for at in places}
     dead_letters = [each for each in run.dead_letters if not chosen or (each["error"], each["kind"]) in chosen]
-    start = number(params.get("from"))
+    start = _index("from", params.get("from", "0"), below=MOST_RECEIVED)
     return {"dead_letters": dead_letters[start : start + _PAGE], "count": len(dead_letters)}
+
+
+def _index(name: str, text: str, *, below: int) -> int:
+    """Return a parameter that counts from 0."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) < below):
+        must = f"a whole number from 0 to {below - 1}" if below else "left out: this run has none"
+        raise InvalidJob(f"{name} is {shown(text)}: it must be {must}")
+    return int(text)
 
 
 def _redrive_of(
@@ -177,13 +196,18 @@ def _look(_: Request, body: Body) -> Work:
     selection = DeadLetterFilter(ids=_texts(body, "ids"))
 
     def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
-        dead_letters = list[dict[str, Any]]()
-        run = redrive(
-            selection=selection, most=MOST_RECEIVED, on_selected=lambda each: dead_letters.append(_dead_letter(each))
-        )
-        done = run.look()
+        dead_letters, texts = list[dict[str, Any]](), 0
+
+        def keep(received: QueueMessage) -> None:
+            nonlocal texts
+            most = _MOST_CHARACTERS if texts < _MOST_TEXT_BYTES else _FEW_CHARACTERS
+            dead_letters.append(_dead_letter(received, most=most))
+            texts += sum(getsizeof(value) for value in dead_letters[-1].values() if isinstance(value, str))
+
+        done = redrive(selection=selection, most=MOST_RECEIVED, on_selected=keep).look()
         dead_letters.sort(key=lambda each: str(each["sent"]), reverse=True)
         counts = {"received": done.received, "total": done.there, "hidden": done.hidden}
+        counts["not_received"] = done.not_received
         return {**counts, "groups": error_groups_json(done.kinds), "dead_letters": dead_letters}
 
     return work
@@ -200,8 +224,11 @@ def _redrive(request: Request, body: Body) -> Work:
 
     def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
         run = redrive(selection=selection, limit=limit or len(selection.messages) or None, puts_back=True)
-        done = run.apply() if apply else run.look()
-        return _counts(done, selection) | {"applied": apply, "moved": done.moved, "stay": reasons_json(done.stay)}
+
+        def counts(done: RedriveResult) -> dict[str, Any]:
+            return _counts(done, selection) | {"applied": apply, "moved": done.moved, "stay": reasons_json(done.stay)}
+
+        return counts(run.look()) if not apply else _result_of(run, run.apply, counts)
 
     return work
 
@@ -215,32 +242,49 @@ def _delete(request: Request, body: Body) -> Work:
 
     def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
         limit = len(selection.messages) or None
-        done = redrive(selection=selection, limit=limit, most=MOST_RECEIVED).delete()
-        return _counts(done, selection) | {"deleted": done.moved}
+        run = redrive(selection=selection, limit=limit, most=MOST_RECEIVED)
+        return _result_of(run, run.delete, lambda done: _counts(done, selection) | {"deleted": done.moved})
 
     return work
 
 
+def _result_of(
+    run: Redrive, act: Callable[[], RedriveResult], counts: Callable[[RedriveResult], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the counts of a run that changes something. Raises _EndedEarly with those until then."""
+    try:
+        return counts(act())
+    except Exception as error:
+        raise _EndedEarly(error, counts(run.result)) from error
+
+
 def _counts(done: RedriveResult, selection: DeadLetterFilter) -> dict[str, Any]:
     counts = {"received": done.received, "wanted": done.selected, "hidden": done.hidden}
+    counts["not_received"] = done.not_received
     # With a limit, more of them may be there.
     counts["missing"] = max(0, len(selection.messages) - done.selected)
     return {**counts, "groups": error_groups_json(done.kinds), "failed": reasons_json(done.failed)}
 
 
-def _dead_letter(received: QueueMessage) -> dict[str, Any]:
+def _dead_letter(received: QueueMessage, *, most: int) -> dict[str, Any]:
     """Return a dead letter: its message and job, why it failed and where, when it died, and its payload.
 
-    SQS does not say when it moved a message itself, which then has no reason: `died` is None.
+    Texts are cut to `most` characters, a stack trace to its end, and `cut` names those that are. The error and the kind
+    stay as groups have them. SQS does not say when it moved a message itself, which then has no reason: `died` is None.
     """
     message, (error, kind) = received.message, group_of(received.message)
-    dead_letter = dead_letter_json(received) | {"message": received.message_id, "error": error, "kind": kind or None}
+    dead_letter = dead_letter_json(received)
     dead_letter["died"] = dead_letter["sent"] if REASON in message.attributes else None
-    if (place := own_pointer(message)) is not None:
+    if (place := own_pointer(message)) is None:
+        dead_letter["payload_text"] = message.body
+    cut = [name for name, value in dead_letter.items() if isinstance(value, str) and len(value) > most]
+    for name in cut:
+        dead_letter[name] = dead_letter[name][-most:] if name == "stack" else dead_letter[name][:most]
+    if place is not None:
         bytes = number(message.attributes.get(OFFLOADED_BYTES))
-        return dead_letter | {"payload_at": {"bucket": place.bucket, "key": place.key, "bytes": bytes}}
-    cut = {"cut": True} if len(message.body) > _MOST_CHARACTERS else {}
-    return dead_letter | {"payload_text": message.body[:_MOST_CHARACTERS], **cut}
+        dead_letter["payload_at"] = {"bucket": place.bucket, "key": place.key, "bytes": bytes}
+    dead_letter |= {"message": received.message_id, "error": error, "kind": kind or None}
+    return dead_letter | ({"cut": cut} if cut else {})
 
 
 def _limit(body: Body) -> int | None:

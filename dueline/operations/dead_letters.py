@@ -31,8 +31,8 @@ BY_SQS = "ReceivedTooOften"
 # The error of a once-only job whose earlier attempt ended without a word.
 INTERRUPTED = "Interrupted"
 LONGER = timedelta(days=1)
-SAMPLE_CHARACTERS = 2000
-_SAMPLES = 3
+# Anyone may send a dead letter, with a megabyte in each attribute. Workers write less.
+MOST_GROUP_CHARACTERS, MOST_STACK_CHARACTERS = 200, 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,13 +82,17 @@ class DeadLetterFilter:
 
 
 def error_of(message: Message) -> str:
-    """Return the error of a dead letter, to show and to select it: its exception's name, or without one the reason."""
-    return message.attributes.get(ERROR) or message.attributes.get(REASON) or BY_SQS
+    """Return the error of a dead letter, to show and to select it: its exception's name, or without one the reason.
+
+    It is cut to MOST_GROUP_CHARACTERS.
+    """
+    error = message.attributes.get(ERROR) or message.attributes.get(REASON) or BY_SQS
+    return error[:MOST_GROUP_CHARACTERS]
 
 
 def group_of(message: Message) -> tuple[str, str]:
     """Return the group in which a dead letter is counted: its error, and its job's kind, "" without one."""
-    return error_of(message), message.attributes.get(KIND, "")
+    return error_of(message), message.attributes.get(KIND, "")[:MOST_GROUP_CHARACTERS]
 
 
 def to_its_queue(message: Message, *, levels: int) -> RedriveMessage:
@@ -164,8 +168,7 @@ def number(text: str | None) -> int:
 class ErrorGroup:
     """How many dead letters of one error and kind there are, and when the oldest and the newest of them were sent.
 
-    The kind is "" where their jobs have none. `samples` are the first few, without the end of a body of over
-    SAMPLE_CHARACTERS.
+    The kind is "" where their jobs have none. `stack` is the end of the first stack trace, "" where none has one.
     """
 
     error: str
@@ -173,13 +176,7 @@ class ErrorGroup:
     count: int
     oldest: datetime
     newest: datetime
-    samples: tuple[QueueMessage, ...] = field(default=(), compare=False, repr=False)
-
-    @property
-    def stack(self) -> str:
-        """The stack trace of one of them, "" where no sample has one."""
-        stacks = (each.message.attributes.get(STACK) for each in self.samples)
-        return next(filter(None, stacks), "")
+    stack: str = field(default="", compare=False, repr=False)
 
 
 class ErrorGroups:
@@ -194,19 +191,14 @@ class ErrorGroups:
         group = self._groups.get(key)
         if group is None:
             group = ErrorGroup(error=key[0], kind=key[1], count=0, oldest=sent, newest=sent)
-        samples = group.samples if len(group.samples) == _SAMPLES else (*group.samples, _sample(arrival))
+        stack = group.stack or arrival.message.attributes.get(STACK, "")[-MOST_STACK_CHARACTERS:]
         oldest, newest = min(group.oldest, sent), max(group.newest, sent)
-        self._groups[key] = replace(group, count=group.count + 1, oldest=oldest, newest=newest, samples=samples)
+        self._groups[key] = replace(group, count=group.count + 1, oldest=oldest, newest=newest, stack=stack)
         self.total += 1
 
     def by_frequency(self) -> tuple[ErrorGroup, ...]:
         """Return each group, the most frequent first."""
         return tuple(sorted(self._groups.values(), key=lambda group: (-group.count, group.error, group.kind)))
-
-
-def _sample(arrival: QueueMessage) -> QueueMessage:
-    # One character more says that there are more.
-    return replace(arrival, message=replace(arrival.message, body=arrival.message.body[: SAMPLE_CHARACTERS + 1]))
 
 
 def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
-from dueline.core.message import BATCH_MESSAGES, Message, batches
+from dueline.core.message import BATCH_MESSAGES, ID, Message, batches
 from dueline.core.ports import BatchFailure, Depth, ParallelMap, Payloads, Queue, QueueMessage, QueueReader
 from dueline.core.retry import LANES, Calls, attempt
 from dueline.errors import DuelineError, InvalidJob
 from dueline.operations.dead_letters import DeadLetterFilter, ErrorGroup, ErrorGroups, RedriveMessage, Rule, own_pointer
 
 HIDDEN_SECONDS = 600
+DEAD_AGAIN = "this run had put its job back, and it is a dead letter again"
 _WAIT_SECONDS = 1
 # An SQS queue that is nearly empty may answer with nothing though something is there.
 _EMPTY_ROUNDS = 2
@@ -48,14 +49,17 @@ class RedriveResult:
     """The result of a run.
 
     `received` messages arrived, those of `kinds` were selected, those of `others` not, and `moved` were put back.
-    `stay` and `failed` count, by reason, the selected messages that were not: they cannot be, or SQS refused them this
-    time. `there` messages were waiting when the run began, and `hidden` in flight, received by someone else or by a run
-    that was killed.
+    `stay` and `failed` count, by reason, the messages that were not: they cannot be, or SQS refused them this time.
+    What this run put back and arrived again is counted in `stay` alone. `there` messages were waiting when the run
+    began, and `hidden` in flight, received by someone else or by a run that was killed. About `not_received` more
+    should have arrived and did not: others receive them, or SQS's answer was lost. Like SQS's own counts, `there` and
+    what depends on it are approximate.
     """
 
     received: int
     there: int
     hidden: int
+    not_received: int
     kinds: tuple[ErrorGroup, ...]
     others: tuple[ErrorGroup, ...]
     moved: int
@@ -73,24 +77,28 @@ class _Chosen(NamedTuple):
     back: RedriveMessage
 
 
-# How many of a batch were put back, and why the others stay or SQS refused them.
-_PutBack = tuple[int, Counter[str], Counter[str]]
+# Why messages of a batch stay, and why SQS refused others.
+_NotPutBack = tuple[Counter[str], Counter[str]]
 
 
 @dataclass(kw_only=True, slots=True)
 class _Progress:
     """Progress of a run, by ids of messages: `held` has the receipts of hidden ones, `sent` are those sent.
 
-    `kept` says why SQS did not delete others.
+    `kept` says why SQS did not delete others. `jobs` are the ids of the jobs that were put back, and `again` counts
+    messages of theirs that arrived after that.
     """
 
+    depth: Depth = field(default_factory=lambda: Depth(waiting=0, in_flight=0, delayed=0))
     received: set[str] = field(default_factory=set)
     held: dict[str, str] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
     kept: dict[str, str] = field(default_factory=dict)
     selected: ErrorGroups = field(default_factory=ErrorGroups)
     others: ErrorGroups = field(default_factory=ErrorGroups)
-    moved: int = 0
+    moved: set[str] = field(default_factory=set)
+    jobs: set[str] = field(default_factory=set)
+    again: int = 0
     stay: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
 
@@ -98,7 +106,8 @@ class _Progress:
 class Redrive:
     """One run over a dead-letter queue. It ends after as many messages as were there when it began.
 
-    So a job that fails again at once is not put back twice. `rule` returns the message to put back, `limit` is how many
+    It puts each job back once: where it fails again at once, or has two dead letters, the later one stays. Only of a
+    message without a job's id is that not known. `rule` returns the message to put back, `limit` is how many
     at most; `most` is how many are received at most, whether or not they can be put back. `spread` runs several calls
     at once; each is retried as `calls` says. `on_progress` gets the number of messages received so far, and of all,
     `on_selected` each message that is selected.
@@ -139,36 +148,48 @@ class Redrive:
         early, what was deleted is gone, and another run continues.
         """
         done = self._run(self._delete_all)
-        failed = Counter(self._progress.kept.values())
-        return replace(done, moved=done.moved - failed.total(), failed=failed)
+        return replace(done, failed=Counter(self._progress.kept.values()))
 
-    def _run(self, act: Callable[[Sequence[_Chosen]], None]) -> RedriveResult:
-        depth = self._calls.run(self._dead_letters.depth)
-        empty = 0
-        try:
-            while empty < _EMPTY_ROUNDS and (sizes := self._receive_sizes(depth.waiting)):
-                arrivals = self._new(chain.from_iterable(self._spread(self._receive, sizes)))
-                empty = 0 if arrivals else empty + 1
-                act(self._chosen(arrivals))
-                self._on_progress(len(self._progress.received), depth.waiting)
-        finally:
-            self._let_go()
+    @property
+    def result(self) -> RedriveResult:
+        """The result so far, also of a run that raised: SQS may have done more than its answers said."""
         progress = self._progress
+        received = len(progress.received) - progress.again
         return RedriveResult(
-            received=len(progress.received),
-            there=depth.waiting,
-            hidden=depth.in_flight,
+            received=received,
+            there=progress.depth.waiting,
+            hidden=progress.depth.in_flight,
+            not_received=0 if self._has_enough else max(0, self._bound - received),
             kinds=progress.selected.by_frequency(),
             others=progress.others.by_frequency(),
-            moved=progress.moved,
-            stay=progress.stay,
+            moved=len(progress.moved),
+            stay=progress.stay + Counter({DEAD_AGAIN: progress.again}),
             failed=progress.failed,
         )
 
-    def _receive_sizes(self, there: int) -> list[int]:
+    def _run(self, act: Callable[[Sequence[_Chosen]], None]) -> RedriveResult:
+        self._progress.depth = depth = self._calls.run(self._dead_letters.depth)
+        empty = 0
+        try:
+            while empty < _EMPTY_ROUNDS and (sizes := self._receive_sizes()):
+                arrivals = self._new(chain.from_iterable(self._spread(self._receive, sizes)))
+                empty = 0 if arrivals else empty + 1
+                act(self._chosen(arrivals))
+                self._on_progress(len(self._progress.received) - self._progress.again, depth.waiting)
+        finally:
+            self._let_go()
+        return self.result
+
+    @property
+    def _bound(self) -> int:
+        """How many messages are received at most."""
+        there = self._progress.depth.waiting
+        return there if self._most is None else min(there, self._most)
+
+    def _receive_sizes(self) -> list[int]:
         """Return how many messages to request in each receive of the next round."""
-        most = there if self._most is None else min(there, self._most)
-        left = 0 if self._has_enough else max(0, most - len(self._progress.received))
+        received = len(self._progress.received) - self._progress.again
+        left = 0 if self._has_enough else max(0, self._bound - received)
         full, rest = divmod(left, BATCH_MESSAGES)
         return [*[BATCH_MESSAGES] * min(full, LANES), *([rest] if rest else [])][:LANES]
 
@@ -194,6 +215,9 @@ class Redrive:
         """Return what is to be put back of these, and note what is selected and stays."""
         chosen = []
         for arrival in arrivals:
+            if arrival.message.attributes.get(ID) in self._progress.jobs:
+                self._progress.again += 1
+                continue
             if self._has_enough or not self._selection.has(arrival):
                 self._progress.others.add(arrival)
                 continue
@@ -209,24 +233,26 @@ class Redrive:
         level = attrgetter("back.level")
         levels = groupby(sorted(chosen, key=level), key=level)
         cut = chain.from_iterable(batches(its, size=attrgetter("back.message.sent_bytes")) for _, its in levels)
-        for moved, stay, failed in self._spread(self._put_back, cut):
-            self._progress.moved += moved
+        for stay, failed in self._spread(self._put_back, cut):
             self._progress.stay.update(stay)
             self._progress.failed.update(failed)
 
-    def _put_back(self, batch: Sequence[_Chosen]) -> _PutBack:
+    def _put_back(self, batch: Sequence[_Chosen]) -> _NotPutBack:
         """Send a batch to its queue, then delete it."""
         stay = Counter[str]()
         batch = [each for each in batch if self._is_payload_kept(each.back.message, stay)]
         if not batch:
-            return 0, stay, Counter()
+            return stay, Counter()
         queue = self._queues[batch[0].back.level - 1]
         refusals = self._calls.run(lambda: queue.send([each.back.message for each in batch]))
         refused = {refusal.index for refusal in refusals}
-        ids = [each.arrival.message_id for index, each in enumerate(batch) if index not in refused]
+        sent = [each.arrival for index, each in enumerate(batch) if index not in refused]
+        ids = [each.message_id for each in sent]
         self._progress.sent.update(ids)
+        self._progress.moved.update(ids)
+        self._progress.jobs.update(each.message.attributes[ID] for each in sent if ID in each.message.attributes)
         self._delete(ids)
-        return len(ids), stay, Counter(refusal.reason for refusal in refusals)
+        return stay, Counter(refusal.reason for refusal in refusals)
 
     def _is_payload_kept(self, message: Message, stay: Counter[str]) -> bool:
         """Have a payload in S3 kept for as long as the message that is put back may need it."""
@@ -246,7 +272,6 @@ class Redrive:
         for ids in cut:
             self._progress.sent.update(ids)
         list(self._spread(self._delete, cut))
-        self._progress.moved += len(chosen)
 
     def _delete(self, ids: Sequence[str]) -> None:
         """Delete messages. Those of which SQS says no for now are tried once more at the end."""
@@ -260,6 +285,7 @@ class Redrive:
                 self._progress.kept[id] = kept[id]
             else:
                 self._progress.kept.pop(id, None)
+                self._progress.moved.add(id)
             if index not in left:
                 self._progress.sent.discard(id)
                 del self._progress.held[id]

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import os
 import random
 import threading
@@ -367,6 +368,6 @@ def _seconds(grace: float | timedelta) -> float:
     seconds = grace.total_seconds() if isinstance(grace, timedelta) else grace
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     # No comparison holds for NaN.
-    if not (is_number and seconds >= 0):
-        raise ValueError(f"grace is {grace!r}: it must be 0 or more seconds, or a timedelta")
+    if not (is_number and 0 <= seconds < math.inf):
+        raise ValueError(f"grace is {grace!r}: it must be 0 or more seconds, a finite number, or a timedelta")
     return seconds

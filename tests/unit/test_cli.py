@@ -41,7 +41,7 @@ from tests.fake_api_server import Reply, json_reply, problem_reply
 from tests.memory_operations import MemoryBackup
 from tests.system import System
 from tests.unit.test_restore import a_restore, lose
-from tests.wire import Wire, failing, on, refusing, straight
+from tests.wire import Wire, failing, losing_the_answer, on, refusing, straight
 
 ROOT = Path(__file__).parents[2]
 MODULES = {
@@ -560,6 +560,16 @@ def test_dead_reports_what_sqs_refuses(dead):
     wire.around = on("emails.send", refusing(lambda message: message.body == "1"))
     result = typed("dead", "emails", "--retry", "--yes")
     assert (result.exit_code, result.stdout) == (1, "3 of 4 dead letters of queue emails put back\n1 stays: no\n")
+
+
+@pytest.mark.parametrize("command", [["redrive", "emails", "--apply"], ["dead", "emails", "--retry"]])
+def test_messages_that_did_not_arrive_are_reported(dead, monkeypatch, command):
+    ends, wire = dead
+    losing = replace(ends, dead_letters=wire.to("dead", ends.dead_letters))
+    monkeypatch.setattr(connect, "dead_letters", lambda *_: losing)
+    wire.around = on("dead.receive", losing_the_answer, times=1)
+    lines = typed(*command, "--yes").stdout.splitlines()
+    assert lines[-1] == "about 4 more were there and did not arrive: try again in 10 minutes"
 
 
 def test_interrupted_redrive_shows_the_rest(dead):

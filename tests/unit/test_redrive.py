@@ -30,8 +30,8 @@ from dueline.core.message import (
 from dueline.core.ports import BatchFailure, Pointer
 from dueline.core.retry import LANES, Calls, Patience, in_lanes
 from dueline.errors import DeploymentNotFound, Forbidden, QueueNotFound, Throttled, Unavailable
-from dueline.operations.dead_letters import BY_SQS, SAMPLE_CHARACTERS, DeadLetterFilter, to_inbound, to_its_queue
-from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues
+from dueline.operations.dead_letters import BY_SQS, DeadLetterFilter, to_inbound, to_its_queue
+from dueline.operations.redrive import DEAD_AGAIN, HIDDEN_SECONDS, Redrive, RedriveQueues
 from dueline.testing import MemoryPayloads, MemoryQueue, VirtualClock
 from tests.builders import NOW, a_job
 from tests.fake_api_server import DROPPED, fake_api_server, json_reply
@@ -204,7 +204,7 @@ def test_interrupted_job_of_ten_attributes_is_redriven():
     assert unfolded(attributes) == {**sent.attributes, AGAIN: "1"}
 
 
-def test_redrive_keeps_no_bodies_but_samples():
+def test_redrive_keeps_no_bodies():
     class Body(str):
         """A body that says whether it is still kept."""
 
@@ -219,9 +219,16 @@ def test_redrive_keeps_no_bodies_but_samples():
     place.wire.around = on("dead.receive", receive)
     done = place.redrive(on_progress=lambda *_: kept.append(len(alive))).look()
     assert max(kept) <= 2 * LANES * BATCH_MESSAGES < 1000
-    assert [len(kind.samples) for kind in done.kinds] == [3]
-    long = Place(a_dead_letter("x" * 5000)).redrive().look()
-    assert [len(arrival.message.body) for arrival in long.kinds[0].samples] == [SAMPLE_CHARACTERS + 1]
+    assert counts(done) == {"KeyError": 1000}
+
+
+def test_long_errors_and_stacks_are_cut():
+    long = a_dead_letter(error="e" * 5000, kind="k" * 5000, stack="s" * 5000 + "end")
+    place = Place(long, a_dead_letter(error="e" * 9000, kind="k" * 9000))
+    (group,) = place.redrive().look().kinds
+    assert (group.error, group.kind, group.stack) == ("e" * 200, "k" * 200, "s" * 4093 + "end")
+    selection = DeadLetterFilter(groups=frozenset({(group.error, group.kind)}))
+    assert place.redrive(selection=selection).apply().moved == group.count == 2
 
 
 # Filters
@@ -292,6 +299,63 @@ def test_failing_job_is_redriven_once():
     assert len(place.left()) == 30
 
 
+@pytest.mark.parametrize("final", [replace, lambda message, **_: message], ids=["by its worker", "by SQS"])
+def test_job_that_died_again_is_not_redriven_again(final):
+    """A worker moves a failed job with a new reason, SQS one that it delivered too often as it is."""
+    place = Place(*numbered(600))
+
+    def fail_again(call):
+        refusals = straight(call)
+        died = [each for each in call.args[0] if each.body.endswith(("0", "1", "2"))]
+        place.dead.send([final(each, attributes=each.attributes | {ERROR: "Again"}) for each in died])
+        # SQS keeps no order: what came last may be received first.
+        place.dead.deliveries.reverse()
+        return refusals
+
+    place.wire.around = on("emails.send", fail_again)
+    done = place.redrive().apply()
+    assert (done.received, done.selected, done.moved, done.not_received) == (600, 600, 600, 0)
+    assert place.moved() == [f"{number:04}" for number in range(600)]
+    assert len(place.visible()) == len(place.left()) == 180
+    # Those of the last round came after the last receive.
+    assert 0 < done.stay[DEAD_AGAIN] <= 180
+    assert place.redrive().apply().moved == 180
+
+
+def test_messages_of_a_lost_receive_are_reported():
+    place = Place(*numbered(400))
+    place.wire.around = on("dead.receive", losing_the_answer, times=2)
+    done = place.redrive().apply()
+    assert (done.there, done.received, done.moved, done.not_received) == (400, 380, 380, 20)
+    place.clock.sleep(HIDDEN_SECONDS)
+    assert (place.redrive().apply().moved, place.left()) == (20, [])
+
+
+@pytest.mark.parametrize("bound", [{"limit": 5}, {"most": 5}])
+def test_bounded_run_misses_nothing(bound):
+    assert Place(*numbered(40)).redrive(**bound).apply().not_received == 0
+
+
+def test_result_of_a_failed_run_has_what_it_did():
+    place = Place(*numbered(200))
+    place.wire.around = on("emails.send", failing(Throttled("slow down")), skip=10)
+    run = place.redrive()
+    with pytest.raises(Throttled):
+        run.apply()
+    assert (run.result.moved, len(place.moved()), len(place.visible())) == (100, 100, 100)
+
+
+def test_result_of_a_failed_deletion_has_what_it_did():
+    place = Place(*numbered(200))
+    place.wire.around = on("dead.delete", failing(Throttled("slow down")), skip=10)
+    calls = Calls(patience=Patience(attempts=3), clock=place.clock, jitter=lambda: 0.5)
+    ends = RedriveQueues(dead_letters=place.wire.to("dead", place.dead), queues=())
+    run = Redrive(ends, calls=calls)
+    with pytest.raises(Throttled):
+        run.delete()
+    assert (run.result.moved, len(place.left())) == (100, 100)
+
+
 def test_wrong_depth_ends_all_the_same():
     place = Place(*numbered(3))
     place.wire.around = on("dead.depth", lambda call: replace(straight(call), waiting=100_000))
@@ -340,6 +404,12 @@ def test_refused_deletion_is_retried_last():
     place.redrive().apply()
     assert place.left() == []
     assert len(place.moved()) == 10
+
+
+def test_sent_message_that_is_not_deleted_counts():
+    place = Place(*numbered(12))
+    place.wire.around = on("dead.delete", for_now)
+    assert (place.redrive().apply().moved, len(place.moved()), len(place.left())) == (12, 12, 1)
 
 
 def test_missing_queue_ends_the_run():

@@ -539,7 +539,7 @@ def test_invalid_concurrency_is_refused(connected, concurrency):
         worker.run(concurrency=concurrency)
 
 
-@pytest.mark.parametrize("grace", [-1, math.nan, "25", None, True, timedelta(seconds=-1)])
+@pytest.mark.parametrize("grace", [-1, math.nan, math.inf, "25", None, True, timedelta(seconds=-1)])
 def test_invalid_grace_is_refused(connected, grace):
     worker = Worker()
     worker.job("emails")(print)

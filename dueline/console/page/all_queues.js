@@ -83,14 +83,16 @@ const ID = /^([a-z0-9-]{1,60})\.\d{1,3}\.[dt]\.\d{1,13}\.[0-9a-f]{8}(-[0-9a-f]{4
 
 /** Return a function that reads the job with an id or a key of a queue: {job}, null where it has none. */
 export const jobOf = (text) => async (queue) => {
-  const of = ID.exec(text)?.[1] === queue ? `/${text}` : `?${new URLSearchParams({ key: text })}`;
-  try {
-    return { job: await get(`/api${queuePath(queue, "jobs")}${of}`) };
-  } catch (error) {
-    if (error.code === "job_not_found") return { job: null };
-    throw error;
-  }
+  const jobs = `/api${queuePath(queue, "jobs")}`;
+  const job = ID.exec(text)?.[1] === queue ? await orNull(get(`${jobs}/${text}`)) : null;
+  // A key may look like an id.
+  return { job: job ?? await orNull(get(`${jobs}?${new URLSearchParams({ key: text })}`)) };
 };
+
+const orNull = (answer) => answer.catch((error) => {
+  if (error.code === "job_not_found") return null;
+  throw error;
+});
 
 const found = (queues) => queues.flatMap(({ job }) => job ?? []);
 

@@ -40,9 +40,11 @@ function Groups({ look: { data, at }, chosen, choose, open }) {
   const count = chosen.letters.length;
   const words = count ? `the ${number(count)} chosen` : chosen.groups.length ? "those chosen" : "all";
   const kinds = groups.some(({ kind }) => kind);
+  const lost = data.not_received ?? 0;
   return html`<h2>${kinds ? "By error and kind" : "By error"}</h2>
     <p role="status">${plural(received, "dead letter")} read <${Instant} at=${at} near />${
-      received < total && `, of about ${number(total)}: redrive or delete some to read the others`}. ${
+      received + lost < total && `, of about ${number(total)}: redrive or delete some to read the others`}. ${
+      notReceived(lost)} ${
       hidden > 0 && html`<${Hidden} count=${hidden} />`}</p>
     <${Table} caption="Dead letters by error" columns=${columns(chosen, choose, kinds)} rows=${groups} keyOf=${nameOf}
       stack empty="No dead letters were received." />
@@ -53,6 +55,9 @@ function Groups({ look: { data, at }, chosen, choose, open }) {
 
 const Hidden = ({ count }) => html`${plural(count, "more is", "more are")} being read by someone else, and
   visible again within 10 minutes.`;
+
+const notReceived = (count) => count > 0 && html`About ${plural(count, "more was", "more were")} there and did not arrive: try
+  again in 10 minutes.`;
 
 const toggle = (all, one) => (all.includes(one) ? all.filter((each) => each !== one) : [...all, one]);
 
@@ -117,8 +122,11 @@ function Letter({ letter: { stack, reason, cut, ...letter } }) {
     ${stack ? html`<${Text} value=${stack} label=${`Stack trace of ${shortOf(letter)}, its last 4 KB at most`} />`
       : html`<p class="muted">It has no stack trace.</p>`}
     <${Text} value=${readable(letter)} label=${`Payload of ${shortOf(letter)}`} />
-    ${cut && html`<p class="muted">The beginning of a payload: dueline dead --payload shows all of it.</p>`}</article>`;
+    ${cut && html`<p class="muted">Cut: ${cut.map((name) => CUT[name] ?? name).join(", ")}.
+      dueline --json dead --payload shows all of it.</p>`}</article>`;
 }
+
+const CUT = { payload_text: "payload", stack: "stack trace", id: "job id" };
 
 /** A dead letter's payload: JSON with indents, other text as it is, or where it is in S3. */
 export function readable(letter) {
@@ -140,7 +148,7 @@ export function DeadLetterOf({ job: { id, queue, state }, refresh }) {
     if (letters.length) then?.(letters);
     return { ...result, letters };
   });
-  const { received, letters = [] } = look.data ?? {};
+  const { received, total, letters = [] } = look.data ?? {};
   return html`<section class="panel"><h2>Dead letter</h2>
     <p class="muted">${state === "failed" ? "It has why the job died." : "If the job died, it has why."} To find it, the
       dead letters of the queue are read, which hides them from everyone else for a moment.</p>
@@ -148,7 +156,9 @@ export function DeadLetterOf({ job: { id, queue, state }, refresh }) {
       <${Button} kind="primary" writes busy=${look.busy} onClick=${() => read(redrive)}>Redrive …<//></p>
     ${look.progress}<${Failure} error=${look.error} />
     ${look.data && !letters.length && html`<p role="status">None of the ${plural(received, "dead letter")} read is this
-      job's: it was put back, deleted or kept too long, or someone else is reading it.</p>`}
+      job's: ${received < total
+        ? html`about ${number(total - received)} more were not read. <code>dueline dead ${queue} --id ${id}</code> reads all.`
+        : "it was put back, deleted or kept too long, or someone else is reading it."}</p>`}
     ${letters.map((letter) => html`<${Letter} key=${letter.message} letter=${letter} />`)}${dialog}</section>`;
 }
 
@@ -206,7 +216,7 @@ function Delete({ queue, groups, letters, look: { groups: shown, received, total
   <//>`;
 }
 
-function Counts({ received, hidden, missing, stay = [], failed = [], done, count: all }) {
+function Counts({ received, hidden, missing, not_received: lost, stay = [], failed = [], done, count: all }) {
   return html`<ul role="status">
     <li><strong>${plural(all, "job")}</strong> ${done}, of ${number(received)} read.</li>
     ${stay.map(({ reason, count }) => html`<li key=${reason} class="warn">
@@ -215,6 +225,7 @@ function Counts({ received, hidden, missing, stay = [], failed = [], done, count
       <strong>${number(count)} failed</strong> this time, try again: ${reason}</li>`)}
     ${missing > 0 && html`<li class="warn"><strong>${number(missing)} not found</strong>: put back, deleted or kept too
       long, or being read by someone else.</li>`}
+    ${lost > 0 && html`<li class="warn">${notReceived(lost)}</li>`}
     ${hidden > 0 && html`<li><${Hidden} count=${hidden} /></li>`}
   </ul>`;
 }
@@ -226,10 +237,18 @@ async function run(queue, action, body, report) {
   for (;;) {
     const { state, result, error, done, of } = await get(`/console/runs/${started.run}`);
     if (state === "done") return { ...result, run: started.run };
-    if (state === "failed") throw new ApiError({ title: "The run failed", ...error });
+    if (state === "failed") throw new ApiError({ title: "The run failed", ...error, detail: failureWords(error, result) });
     report(html`<${Progress} done=${done} of=${of} what="dead letter" />`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
+}
+
+/** Why a run failed, and what it had done: SQS may have done more than its answers said. */
+function failureWords({ detail }, result) {
+  if (!result) return detail;
+  const { moved, deleted } = result;
+  return `${detail}. Before that, at least ${plural(moved ?? deleted, "job was", "jobs were")} ${
+    moved === undefined ? "deleted for good" : "put back into the queue"}.`;
 }
 
 /** A run of as of useResult, with start() and `shown`: how far it is, or why it failed. */

@@ -31,7 +31,7 @@ const PAGE = "../../../dueline/console/page";
 const { get, parseExact, parseResponse, polling, post, readEach } = await import(`${PAGE}/api.js`);
 const { byNextRun, jobOf, theOnly } = await import(`${PAGE}/all_queues.js`);
 const { dueWords, fill: fillSteps, latenessPoints } = await import(`${PAGE}/charts.js`);
-const { DeadLetters, readable, Redrive } = await import(`${PAGE}/dead_letters.js`);
+const { DeadLetterOf, DeadLetters, readable, Redrive } = await import(`${PAGE}/dead_letters.js`);
 const { fieldText, instant, inZone, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
 const { STATES, timeline } = await import(`${PAGE}/job.js`);
 const { condition, countWords, fetchDue, fetchJobs, group, matcher, payloadText, unread } = await import(`${PAGE}/job_list.js`);
@@ -141,6 +141,13 @@ test("a job is searched by its id in its queue, else by key", async () => {
   assert.deepEqual(await jobOf("order 5/7")("a"), { job: null });
   await assert.rejects(jobOf("order")("b"), { status: 503 });
   assert.deepEqual(paths, [`/api/queues/emails/jobs/${id}`, "/api/queues/a/jobs?key=order+5%2F7", "/api/queues/b/jobs?key=order"]);
+});
+
+test("a key that looks like an id is searched as a key, too", async () => {
+  const id = "emails.0.t.1767225600000.0190a1b2-c3d4-7abc-8def-0123456789ab";
+  globalThis.fetch = async (path) => (path.includes("key=") ? Response.json({ id: "other" })
+    : Response.json({ code: "job_not_found" }, { status: 404 }));
+  assert.equal((await jobOf(id)("emails")).job.id, "other");
 });
 
 test("a time is shown in any zone that the browser knows", () => {
@@ -563,6 +570,38 @@ test("states that need track: true are off without it", async () => {
   };
   assert.deepEqual(await off(true), [[], []]);
   assert.deepEqual(await off(false), [[], ["running", "failed"]]);
+});
+
+test("a run that failed shows what it had done", async () => {
+  for (const [count, words] of [[320, "320 jobs were"], [1, "1 job was"]]) {
+    const requests = holdRequests();
+    const failed = assert.rejects(mount(Redrive, { queue: "emails" })("dialog").act(() => {}),
+      { detail: `ExpiredToken. Before that, at least ${words} put back into the queue.` });
+    await settle();
+    await endRun(requests, { state: "failed", error: { detail: "ExpiredToken" }, result: { moved: count } });
+    await failed;
+  }
+});
+
+test("messages that did not arrive are reported", async () => {
+  const requests = holdRequests();
+  const done = mount(Redrive, { queue: "emails" })("dialog").act(() => {});
+  await settle();
+  await endRun(requests, { state: "done", result: { received: 380, moved: 380, not_received: 20, hidden: 0 } });
+  assert.match(plain(textOf(await done)), /380 jobs put back .*About 20 more were there and did not arrive/s);
+});
+
+test("a job's dead letter may be among those not read", async () => {
+  for (const [total, words] of [[12, /^None of the 12 dead letters read is this\s+job's: it was put back/], [30, /: about 18 more were not read\. .*emails --id j/s]]) {
+    const requests = holdRequests();
+    const find = mount(DeadLetterOf, { job: { id: "j", queue: "emails", state: "failed" } });
+    find("Find it").onClick();
+    await settle();
+    await endRun(requests, { state: "done", result: { received: 12, total } });
+    requests.at(-1).answer({ dead_letters: [], count: 0 });
+    await settle();
+    assert.match(plain(textOf(find("role").children)), words);
+  }
 });
 
 test("a payload is shown as JSON exactly, as text, or where it is", () => {

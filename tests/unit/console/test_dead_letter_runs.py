@@ -4,12 +4,12 @@ import pytest
 
 from dueline.console import dead_letter_runs
 from dueline.core import instant
-from dueline.core.message import ID, KIND, OFFLOADED_BYTES, PRIORITY, REASON, STACK, Message
+from dueline.core.message import ID, KEY, KIND, OFFLOADED_BYTES, PRIORITY, REASON, STACK, TENANT, Message
 from dueline.core.ports import Pointer
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
 from tests.unit.console.memory_console import Held, MemoryConsole, a_dead_letter
-from tests.wire import failing, on
+from tests.wire import failing, losing_the_answer, on
 
 LOOK, REDRIVE, DELETE = (f"/console/queues/emails/dead-letters/{name}" for name in ("look", "redrive", "delete"))
 
@@ -58,7 +58,44 @@ def test_pages_of_a_look_show_each_dead_letter_once():
     assert (group["error"], dead_letters(console, run, "group=1")[1], dead_letters(console, run, "group=0")[1]) == (
         ("TypeError", 15, 30)
     )
-    assert dead_letters(console, run, "group=0&group=1&from=x")[1] == 45
+    assert dead_letters(console, run, "group=0&group=1")[1] == 45
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("group=2", "group is '2': it must be a whole number from 0 to 1"),
+        ("group=0&group=-1", "group is '-1'"),
+        ("group=zz", "group is 'zz'"),
+        ("group=", "group is ''"),
+        ("from=-1", "from is '-1': it must be a whole number from 0 to 9999"),
+        ("from=99999999999999999999", "from is '99999999999999999999'"),
+    ],
+)
+def test_wrong_place_in_a_look_is_refused(query, wrong):
+    console = MemoryConsole(*numbered(2), *numbered(1, error="TypeError"))
+    run = console.run("look", {})
+    status, problem = console.get(f"/console/runs/{run['run']}/dead-letters?{query}")
+    assert (status, wrong in problem["detail"]) == (400, True)
+
+
+def test_run_without_groups_refuses_any():
+    run = (console := MemoryConsole()).run("look", {})
+    status, problem = console.get(f"/console/runs/{run['run']}/dead-letters?group=0")
+    assert (status, problem["detail"]) == (400, "group is '0': it must be left out: this run has none")
+
+
+def test_look_keeps_little_of_texts_beyond_its_bound(monkeypatch):
+    """The last 40 of 60 dead letters come once the bound is reached: a few hundred characters of each are kept."""
+    monkeypatch.setattr(dead_letter_runs, "_MOST_TEXT_BYTES", 2_000_000)
+    long = {name: name[-1] * 50_000 for name in (REASON, STACK, KEY, TENANT, KIND, ID)}
+    console = MemoryConsole(*numbered(60, error="e" * 50_000, **long))
+    run = console.run("look", {})
+    kept = [page for start in (0, 20, 40) for page in dead_letters(console, run, f"from={start}&group=0")[0]]
+    sizes = [sum(len(value) for value in each.values() if isinstance(value, str)) for each in kept]
+    assert (len(sizes), max(sizes) < 120_000, sum(size > 10_000 for size in sizes)) == (60, True, 20)
+    assert sum(sizes) < 2_300_000
+    assert {*kept[-1]["cut"]} == {"id", "reason", "stack", "key", "tenant"}
 
 
 def test_look_finds_the_dead_letters_of_a_job():
@@ -79,15 +116,15 @@ def test_dead_letter_has_its_reason_job_and_payload():
         ),
     )
     by_reason = {each["reason"]: each for each in dead_letters(console, console.run("look", {}))[0]}
-    own, other = by_reason[f"why {'x' * 30_000}"], by_reason[None]
+    own, other = by_reason[f"why {'x' * 19_996}"], by_reason[None]
     assert own == {
         "id": str(job.id),
         "message": own["message"],
         "error": "KeyError",
         "kind": "welcome",
         "payload_text": "x" * 20_000,
-        "cut": True,
-        "reason": f"why {'x' * 30_000}",
+        "cut": ["reason", "payload_text"],
+        "reason": f"why {'x' * 19_996}",
         "attempts": 3,
         "stack": "in send",
         "sent": instant.text(NOW),
@@ -243,6 +280,29 @@ def test_closing_shows_messages_again():
 def test_read_only_console_deletes_nothing(path, body, status):
     console = MemoryConsole(a_dead_letter())
     assert console.post(path, body, read_only=True)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "call", "counted"),
+    [
+        ("redrive", {"apply": True}, "queue.send", "moved"),
+        ("delete", {"confirm": "emails"}, "dead.delete", "deleted"),
+    ],
+)
+def test_failed_run_shows_what_it_had_done(action, body, call, counted):
+    console = MemoryConsole(*numbered(300))
+    console.wire.around = on(call, failing(Forbidden("AccessDenied")), skip=12)
+    run = console.run(action, body)
+    assert (run["state"], run["error"]["detail"], run["result"][counted]) == ("failed", "AccessDenied", 120)
+    assert len(console.dead.deliveries) == 180
+
+
+def test_run_reports_messages_of_a_lost_receive():
+    console = MemoryConsole(*numbered(400))
+    console.wire.around = on("dead.receive", losing_the_answer, times=2)
+    result = console.run("redrive", {"apply": True})["result"]
+    assert (result["moved"], result["not_received"]) == (380, 20)
+    assert console.run("look", {})["result"]["not_received"] == 0
 
 
 def test_failed_run_shows_no_secrets():
