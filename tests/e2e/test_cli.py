@@ -71,6 +71,8 @@ def dead(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str, di
 
 
 def test_the_tour_goes_through(shell: Shell) -> None:
+    # Each queue has a function of its own to start: all at once take longer on a busy machine than a call may.
+    assert wait_until(lambda: "unknown" not in shell("dueline queues 2>&1 || true"))
     assert shell(TOUR)
 
 
