@@ -159,14 +159,16 @@ def _print(line: str) -> None:
 def _next_steps(endpoints: Endpoints) -> str:
     queue = QUEUE if QUEUE in endpoints.queues else next(iter(endpoints.queues), QUEUE)
     worker = WORKER if queue == QUEUE else "YOUR_MODULE:worker"
+    own = endpoints.name
+    code = "" if own == "dueline" else f'\n\nIn code: Client.connect("{own}"), Worker("{own}").'
     return f"""up: the API {endpoints.api}, its documentation {endpoints.docs}, the local AWS {endpoints.aws}
 
 In another shell:
     eval "$(make -s env)"                    # in each shell, once
-    dueline worker {worker}    # a worker; then, in a third shell:
+    {f"dueline worker {worker}":<41}# a worker; then, in a third shell:
     dueline schedule {queue} '{{"to": "ann"}}' --delay 30s
     dueline queues
-    make console                             # http://127.0.0.1:{endpoints.console_port}
+    make console                             # http://127.0.0.1:{endpoints.console_port}{code}
 
 It is good for about {MOST_WAITING:,} waiting jobs a partition: the local AWS reads more slowly the more there are.
 Jobs are kept over a restart, in {HOME}. `make down` or Ctrl-C ends it."""

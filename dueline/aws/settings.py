@@ -116,7 +116,8 @@ class SettingsStore:
             answer = self._client.get_parameter(Name=self._names.queue_parameter(name))
         except ClientError as error:
             if is_missing(error):
-                raise QueueNotFound(f"there is no queue {name!r}: it is not in queues.yaml") from None
+                of = self._names.deployment
+                raise QueueNotFound(f"deployment {of!r} has no queue {name!r}: it is not in its queues.yaml") from None
             raise
         content: dict[str, Any] = json.loads(answer["Parameter"]["Value"])
         return content
