@@ -153,8 +153,8 @@ def _test_names() -> Iterator[Figure]:
 
 
 def pages() -> list[Path]:
-    """Return what people read: the pages of docs/, decisions included, and those of the root."""
-    return [*sorted(ROOT.glob("*.md")), *files("docs", ".md")]
+    """Return what people read: the pages of docs/, decisions included, those of the root, and tables beside tests."""
+    return [*sorted(ROOT.glob("*.md")), *files("docs", ".md"), *files("tests", ".md")]
 
 
 def _documentation() -> Iterator[Figure]:

@@ -61,8 +61,8 @@ const toError = ({ status, statusText }, content) =>
  * Read something of each queue with `read(queue)`: {queues}, each with the answer, or with its `error`.
  *
  * What fails otherwise than by a refusal is read once more. `report` gets the same at once and after each answer: a
- * queue that has not answered yet has `reading`. Few are read
- * at once: AWS starts a process of the API's function for each, and the first one that runs answers the most.
+ * queue that has not answered yet has `reading`. Few are read at once: AWS starts a process of the API's function for
+ * each, and the first one that runs answers the most.
  */
 export async function readEach(read, report) {
   const all = (await get("/api/queues")).queues;
