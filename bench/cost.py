@@ -26,7 +26,7 @@ from bench.payloads import QUEUE, SIZES, USUAL, Size, cancellation_bytes, json_o
 from bench.stage import Stage, inbound_event, request_event, schedule_event
 from dueline import NewJob
 from dueline.core import rows
-from dueline.core.job import Job, JobId, Partition, Route, State
+from dueline.core.job import JobId, Partition, Route, State, StoredJob
 from dueline.core.message import BATCH_MESSAGES
 from dueline.core.tick import SWEPT_JOBS
 
@@ -245,7 +245,7 @@ class Counting:
 
     def _jobs(
         self, size: Size, jobs: int, partitions: Sequence[Partition], *, due: datetime, within: float = 0.0
-    ) -> list[Job]:
+    ) -> list[StoredJob]:
         due, of, chance = due.replace(microsecond=0), partitions, Random(jobs)
         dues = [due + timedelta(milliseconds=int(within * 1000 * chance.random())) for _ in range(jobs)]
         return [

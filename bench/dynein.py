@@ -21,7 +21,7 @@ from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.sqs import SqsQueue
 from dueline.core import instant, rows
 from dueline.core.clock import SystemClock
-from dueline.core.job import Job, Partition
+from dueline.core.job import Partition, StoredJob
 from dueline.core.message import BATCH_MESSAGES, Message
 from dueline.core.ports import WRITE_ROWS, BatchFailure, Clock, ParallelMap, Queue, Table
 from dueline.core.rows import Key, Row
@@ -89,7 +89,7 @@ class Dynein:
     spread: ParallelMap = map
     batched: bool = False
 
-    def submit(self, jobs: Sequence[Job]) -> None:
+    def submit(self, jobs: Sequence[StoredJob]) -> None:
         for batch in chunks(jobs, BATCH_MESSAGES if self.batched else 1):
             _check(self.inbound.send([Message.of(job) for job in batch]))
 
@@ -145,7 +145,7 @@ def dynein_on_aws(
     )
 
 
-def job_row(job: Job) -> Row:
+def job_row(job: StoredJob) -> Row:
     """Return the row of a job that is scheduled."""
     return {**rows.job_row(job), "status": SCHEDULED}
 

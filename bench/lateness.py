@@ -43,7 +43,7 @@ from dueline import Client, State
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.sqs import SqsQueue
 from dueline.config.deployment import Deployment, load
-from dueline.core.job import Job
+from dueline.core.job import StoredJob
 from dueline.core.message import BATCH_MESSAGES, Message
 from dueline.core.ports import WRITE_ROWS
 from dueline.core.request import delay_seconds
@@ -275,7 +275,7 @@ def _chosen(dues: Collection[Due], *, seed: int) -> set[int]:
     return {due.number for due in dues if chance.random() < _CANCELLED_SHARE / 2}
 
 
-def _cancel(stage: Stage, jobs: Mapping[int, Job], numbers: set[int]) -> dict[int, bool]:
+def _cancel(stage: Stage, jobs: Mapping[int, StoredJob], numbers: set[int]) -> dict[int, bool]:
     """Cancel jobs over the HTTP API; return of which that was promised. A call that failed promised nothing."""
     ordered = sorted(numbers)
     states = stage.client.cancel_many([str(jobs[number].id) for number in ordered])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.harness import chunks
-from dueline.core.job import Job, Partition
+from dueline.core.job import Partition, StoredJob
 from dueline.core.message import BATCH_MESSAGES, Message
 from dueline.core.ports import Queue
 from tests.acceptance.inbox import percentile
@@ -70,7 +70,7 @@ class Schedule:
     def dues(self) -> dict[int, float]:
         return {job.number: self.due(job).timestamp() for job in self.jobs}
 
-    def job(self, job: Due) -> Job:
+    def job(self, job: Due) -> StoredJob:
         """Return a job of the table's route, whose payload is its number."""
         uid = str(uuid.UUID(int=random.Random(job.number).getrandbits(128), version=4))
         return a_job(
@@ -78,10 +78,10 @@ class Schedule:
         )
 
 
-def send(jobs: Sequence[Job], queue: Queue) -> None:
+def send(jobs: Sequence[StoredJob], queue: Queue) -> None:
     """Send jobs to a queue in tens, several at once."""
 
-    def send_ten(batch: list[Job]) -> None:
+    def send_ten(batch: list[StoredJob]) -> None:
         if refused := queue.send([Message.of(job) for job in batch]):
             raise RuntimeError(f"not sent: {refused[0].reason}")
 

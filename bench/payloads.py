@@ -10,7 +10,7 @@ from uuid import UUID
 
 from bench.dynein import SCHEDULED
 from dueline.core import rows
-from dueline.core.job import Job, Partition
+from dueline.core.job import Partition, StoredJob
 from dueline.core.rows import row_bytes
 from tests.builders import a_job
 
@@ -43,7 +43,7 @@ USUAL = Size(name="1 KB", row_bytes=1024)
 SIZES = (Size(name="200 B", row_bytes=200), USUAL, Size(name="4 KB", row_bytes=4096))
 
 
-def table_job(payload: str, *, partition: Partition, due: datetime, number: int) -> Job:
+def table_job(payload: str, *, partition: Partition, due: datetime, number: int) -> StoredJob:
     return a_job(partition=partition, due=due, uid=str(UUID(int=number, version=4)), payload=payload)
 
 

@@ -17,7 +17,7 @@ from bench.payloads import SIZES
 from bench.prices import MILLION, MONTH_HOURS, PRICES, polls_month
 from bench.stage import Stage, inbound_event, ticked_once
 from dueline.core import rows
-from dueline.core.job import Job, Partition
+from dueline.core.job import Partition, StoredJob
 from dueline.core.queue_settings import PLANNER
 from dueline.core.rows import row_bytes
 from dueline.schedules.definition import Definition
@@ -162,7 +162,7 @@ class Planning:
         return {name: row_bytes(row) for name, row in made.items()}
 
 
-def _planning_job(head: Head) -> Job:
+def _planning_job(head: Head) -> StoredJob:
     """Return the planning job of the next step of a schedule."""
     job = planning_job(head, head.planned_to, now=head.planned_to)
     if job is None:

@@ -15,7 +15,7 @@ from bench.counted import read_units, write_units
 from bench.load import Ledger
 from dueline.core import instant, rows
 from dueline.core.ingest import InboundMessage
-from dueline.core.job import Job, JobId, Partition, State
+from dueline.core.job import JobId, Partition, State, StoredJob
 from dueline.core.message import ID, Message
 from dueline.core.ports import BatchFailure, BatchRead, Page
 from dueline.core.request import Request
@@ -91,7 +91,7 @@ class Record:
         self.written: set[int] = set()
         self.landed: list[tuple[int, float]] = []
 
-    def new_job(self, due: float, *, written: bool = True) -> Job:
+    def new_job(self, due: float, *, written: bool = True) -> StoredJob:
         """Return a job that is due at a time, rounded up to the millisecond; its row is written, or yet to be."""
         number, due_ms = len(self.dues), -int(-due * 1000 // 1)
         self.dues.append(due_ms / 1000)
@@ -458,7 +458,7 @@ class Api:
         self._idle: list[Submitter] = []
         self.answered: list[SubmitResult | DuelineError] = []
 
-    def schedule(self, jobs: Sequence[Job]) -> None:
+    def schedule(self, jobs: Sequence[StoredJob]) -> None:
         """Take one request with some jobs of one queue, whose ids their caller made."""
         submitter = self._idle.pop() if self._idle else self._new()
         self.answered += submitter.submit(list(map(_request, jobs)), queue=jobs[0].id.queue)
@@ -477,7 +477,7 @@ class Producer:
         self.answered: list[SubmitResult | DuelineError] = []
         self.ended = 0.0
 
-    def schedule_many(self, jobs: Sequence[Job]) -> None:
+    def schedule_many(self, jobs: Sequence[StoredJob]) -> None:
         at, submit = self._submitter.at, partial(self._submitter.submit, queue=jobs[0].id.queue)
         calls = Calls(patience=Patience(), clock=at, jitter=self._jitter)
         schedule = partial(calls.run_each, submit, size=BatchSize())
@@ -491,5 +491,5 @@ def is_in_buffer(result: SubmitResult | DuelineError) -> bool:
     return isinstance(result, SubmitResult) and result.state is State.ACCEPTED
 
 
-def _request(job: Job) -> Request:
+def _request(job: StoredJob) -> Request:
     return Request(id=str(job.id), text=job.payload)

@@ -32,7 +32,7 @@ from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings, TickSetti
 from dueline.config.names import LIVE, Names
 from dueline.config.registry import Registry
 from dueline.core import instant
-from dueline.core.job import Job, Partition
+from dueline.core.job import Partition, StoredJob
 from dueline.core.message import Message, type_of
 from dueline.core.ports import WRITE_ROWS
 from dueline.core.queue_settings import QueueSettings
@@ -85,7 +85,7 @@ def context(function: str, *, alias: str = LIVE) -> Any:
     )
 
 
-def inbound_event(jobs: Iterable[Job]) -> dict[str, Any]:
+def inbound_event(jobs: Iterable[StoredJob]) -> dict[str, Any]:
     """Return the event by which Lambda brings a batch of the inbound queue."""
     return {"Records": [_record(number, Message.of(job)) for number, job in enumerate(jobs)]}
 

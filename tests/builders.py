@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.job import JobId, Partition, Route, StoredJob
 from dueline.core.message import Message
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.trace import TraceContext
@@ -44,16 +44,16 @@ def a_job(
     scheduled_for: datetime | None = None,
     exclusive: bool = False,
     **of_id: Any,
-) -> Job:
+) -> StoredJob:
     id = an_id(**of_id)
     over = id.due + RETENTION if expires is None else expires
     fields = {"key": key, "kind": kind, "tenant": tenant, "priority": priority, "trace": trace}
     fields |= {"offloaded_bytes": offloaded_bytes}
     fields |= {"schedule": schedule, "scheduled_for": scheduled_for, "exclusive": exclusive}
-    return Job(id=id, payload=payload, expires=over, **fields)
+    return StoredJob(id=id, payload=payload, expires=over, **fields)
 
 
-def due_in(seconds: float, **overrides: Any) -> Job:
+def due_in(seconds: float, **overrides: Any) -> StoredJob:
     return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 

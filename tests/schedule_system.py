@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, Partition
+from dueline.core.job import Partition, StoredJob
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.table_writer import TableWriter
 from dueline.schedules.changes import Changed, Changes
@@ -108,7 +108,7 @@ class ScheduleSystem(System):
             swept = (self.clock.now() - began) % PERIODS.lease
             self.clock.sleep(min(A_MINUTE - swept, end - self.clock.now()).total_seconds())
 
-    def sent(self, queue: str = "emails") -> list[Job]:
+    def sent(self, queue: str = "emails") -> list[StoredJob]:
         """Return the jobs that reached a queue, repeats included."""
         return [each.message.job() for each in self.queues[queue].deliveries]
 

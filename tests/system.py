@@ -9,7 +9,7 @@ from dueline.core import rows
 from dueline.core.cancel import CancelMany, CancelResult, cancel, cancelled_among
 from dueline.core.dispatch import Dispatcher, Parking
 from dueline.core.ingest import InboundMessage, Ingest, IngestResult
-from dueline.core.job import Job, JobId, Partition, State
+from dueline.core.job import JobId, Partition, State, StoredJob
 from dueline.core.listing import JobPage, Span, list_jobs
 from dueline.core.message import Message
 from dueline.core.overview import Overview, overview
@@ -222,14 +222,14 @@ class System(Core):
         submit = self.submission(queue, direct_horizon=self.direct_horizon, new_uid=lambda: next(self._uids))
         return submit.run(requests, until=self.clock.monotonic() + 10)
 
-    def submit(self, *requests: Request, queue: str = "emails") -> list[Job | DuelineError]:
+    def submit(self, *requests: Request, queue: str = "emails") -> list[StoredJob | DuelineError]:
         results = self.submit_each(*requests, queue=queue)
         return [each.job if isinstance(each, SubmitResult) else each for each in results]
 
-    def schedule(self, delay: float, *, queue: str = "emails") -> Job:
+    def schedule(self, delay: float, *, queue: str = "emails") -> StoredJob:
         """Submit one job, which must be accepted."""
         (job,) = self.submit(Request(payload={}, delay=delay), queue=queue)
-        assert isinstance(job, Job), job
+        assert isinstance(job, StoredJob), job
         return job
 
     def reschedule(self, id: JobId, **to: Any) -> JobId:
@@ -240,7 +240,7 @@ class System(Core):
         """Move the job of a key to `at` or by `delay`."""
         return self.a_reschedule(queue, new_uid=lambda: next(self._uids)).run(key=key, **to)
 
-    def put(self, *jobs: Job) -> None:
+    def put(self, *jobs: StoredJob) -> None:
         """Put jobs straight into the table, as ingest does long before they are due."""
         for job in jobs:
             self.table.write([rows.job_row(job)])

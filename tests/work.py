@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dueline.core.clock import SystemClock
-from dueline.core.job import Job, Route
+from dueline.core.job import Route, StoredJob
 from dueline.core.message import Message
 from dueline.core.ports import BatchFailure, Clock, QueueMessage
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
@@ -156,19 +156,19 @@ def handlers_of(call: Callable[[ReceivedJob], Any], **options: Any) -> Handlers:
     return Handlers(queue="emails", by_kind={handler.kind: handler})
 
 
-def due_now(number: int = 0, *, later: float = 0.0, **overrides: Any) -> Job:
+def due_now(number: int = 0, *, later: float = 0.0, **overrides: Any) -> StoredJob:
     """Return a job that is due in so many seconds, and whose payload is its number."""
     due = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=later)
     return a_job(payload=str(number), **({"due": due, "route": Route.DIRECT} | overrides))
 
 
-def an_arrival(job: Job | None = None, *, receives: int = 1, message: Message | None = None) -> QueueMessage:
+def an_arrival(job: StoredJob | None = None, *, receives: int = 1, message: Message | None = None) -> QueueMessage:
     sent = message or Message.of(job or a_job(partition=EMAILS))
     return QueueMessage(message=sent, message_id=str(an_id().uid), receipt="r", receives=receives, sent=NOW)
 
 
 def a_claim(
-    job: Job | None = None,
+    job: StoredJob | None = None,
     *,
     visible: float = 1e9,
     received: float | None = None,
@@ -179,5 +179,5 @@ def a_claim(
     return Claim(arrival=an_arrival(job, **of_arrival), level=0, received=at, visible=visible, started=started)
 
 
-def a_received_message(job: Job | None = None, **of_claim: Any) -> ReceivedMessage:
+def a_received_message(job: StoredJob | None = None, **of_claim: Any) -> ReceivedMessage:
     return ReceivedMessage.of(a_claim(job, **of_claim), queue="emails")

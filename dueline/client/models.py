@@ -310,7 +310,7 @@ class ScheduledJob(Job):
     traceparent: str | None = None
 
     @classmethod
-    def of_job(cls, job: core.Job) -> "ScheduledJob":
+    def of_job(cls, job: core.StoredJob) -> "ScheduledJob":
         """Return a job that waits in the table, as the client returns it."""
         payload = payload_fields(job)
         if place := payload.get("payload_at"):
@@ -339,14 +339,14 @@ def _in_id(id: JobId) -> dict[str, Any]:
 _ATTRIBUTES = ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")
 
 
-def attributes(job: core.Job) -> dict[str, Any]:
+def attributes(job: core.StoredJob) -> dict[str, Any]:
     """Return a job's attributes besides its id and its payload, without those that are None."""
     values = {name: getattr(job, name) for name in _ATTRIBUTES}
     values["traceparent"] = job.trace and job.trace.parent
     return {name: value for name, value in values.items() if value is not None}
 
 
-def payload_fields(job: core.Job) -> dict[str, Any]:
+def payload_fields(job: core.StoredJob) -> dict[str, Any]:
     """Return a job's payload as JSON, or where it is kept, or as text where it is neither.
 
     A job that was sent to the inbound queue directly may have any text.

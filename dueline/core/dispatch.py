@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial, reduce
 
 from dueline.core import rows
-from dueline.core.job import Job
+from dueline.core.job import StoredJob
 from dueline.core.message import BATCH_BYTES, Message, escaped, job_batches
 from dueline.core.ports import Clock, ParallelMap, Queue, Table
 from dueline.core.request import GUARD, MAX_DELAY_SECONDS, delay_seconds
@@ -29,7 +29,7 @@ class Parking:
     dead_letters: Queue
     clock: Clock
 
-    def park(self, jobs: Sequence[Job], *, reason: str) -> dict[Job, str]:
+    def park(self, jobs: Sequence[StoredJob], *, reason: str) -> dict[StoredJob, str]:
         """Park up to one batch of jobs; return those that were not parked, to be retried, each with why.
 
         A payload with characters that SQS refuses is parked with these as JSON escapes. Raises QueueNotFound, Throttled
@@ -63,7 +63,7 @@ class Parking:
         return {refusal.index: refusal.reason for refusal in self.dead_letters.send(messages)} if messages else {}
 
 
-def dead_letter_of(job: Job) -> Message:
+def dead_letter_of(job: StoredJob) -> Message:
     """Return a job as a message that SQS accepts: with its row as JSON, and no id, if its payload is too large."""
     message = Message.of(job)
     message = replace(message, body=escaped(message.body))
@@ -97,7 +97,7 @@ _PAST_THE_GUARD = GUARD + timedelta(milliseconds=1)
 class Departure:
     """A batch, and how many seconds after its wave began it leaves: 0 is at once."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[StoredJob]
     after: float = 0.0
 
     def wait(self, elapsed: float) -> float:
@@ -105,7 +105,7 @@ class Departure:
         return max(0.0, self.after - elapsed)
 
 
-def sweep(jobs: Iterable[Job], *, now: datetime) -> list[Departure]:
+def sweep(jobs: Iterable[StoredJob], *, now: datetime) -> list[Departure]:
     """Return the batches of a wave that begins now, in the order in which they leave, all within a second.
 
     Each leaves when the clock's fraction of the second has passed those of its jobs, which are within 50 ms of each
@@ -113,7 +113,7 @@ def sweep(jobs: Iterable[Job], *, now: datetime) -> list[Departure]:
     ago leaves at once, not a second later.
     """
 
-    def phase(job: Job) -> timedelta:
+    def phase(job: StoredJob) -> timedelta:
         return (job.id.due + _PAST_THE_GUARD + _SPAN - now) % timedelta(seconds=SWEEP_SECONDS) - _SPAN
 
     cut = job_batches(jobs, by=phase, together=lambda first, job: phase(job) - phase(first) <= _SPAN)
@@ -130,7 +130,7 @@ PAST_RETENTION = "past its retention: it was not sent in the time that its queue
 class ParkedJob:
     """A job that was parked, and why."""
 
-    job: Job
+    job: StoredJob
     reason: str
 
 
@@ -141,9 +141,9 @@ class DispatchResult:
     `down` are the priorities whose SQS queue failed. `is_parking_down`: a job could not be parked.
     """
 
-    dispatched: tuple[Job, ...] = ()
+    dispatched: tuple[StoredJob, ...] = ()
     parked: tuple[ParkedJob, ...] = ()
-    unfinished: tuple[Job, ...] = ()
+    unfinished: tuple[StoredJob, ...] = ()
     fault: str = ""
     down: frozenset[int] = frozenset()
     is_parking_down: bool = False
@@ -170,7 +170,9 @@ class Dispatcher:
     spread: ParallelMap = map
     precise: bool = False
 
-    def dispatch(self, jobs: Sequence[Job], *, until: float, swept_from: datetime | None = None) -> DispatchResult:
+    def dispatch(
+        self, jobs: Sequence[StoredJob], *, until: float, swept_from: datetime | None = None
+    ) -> DispatchResult:
         """Send each job, or park it, or leave it unfinished; begin no request after `until` (monotonic).
 
         Jobs due at `swept_from` or later go in a sweep, which takes a second, unless there is less, or the queue is
@@ -186,7 +188,7 @@ class Dispatcher:
             result = finished + self._attempt(_at_once(result.unfinished), until)
         return result
 
-    def park(self, jobs: Sequence[Job], *, reason: str, until: float) -> DispatchResult:
+    def park(self, jobs: Sequence[StoredJob], *, reason: str, until: float) -> DispatchResult:
         """Park up to one batch of jobs, or leave them unfinished; begin no request after `until` (monotonic)."""
         if self.clock.monotonic() >= until:
             return DispatchResult(unfinished=tuple(jobs), fault=OUT_OF_TIME)
@@ -199,7 +201,7 @@ class Dispatcher:
                 return
             yield pause
 
-    def _departures(self, jobs: Sequence[Job], until: float, swept_from: datetime | None) -> list[Departure]:
+    def _departures(self, jobs: Sequence[StoredJob], until: float, swept_from: datetime | None) -> list[Departure]:
         if swept_from is None or self.precise or self.clock.monotonic() + SWEEP_SECONDS >= until:
             return _at_once(jobs)
         later = [job for job in jobs if job.id.due >= swept_from]
@@ -214,7 +216,7 @@ class Dispatcher:
             self.clock.sleep(wait)
         return self._batch(departure.jobs, until=until)
 
-    def _batch(self, jobs: Sequence[Job], *, until: float) -> DispatchResult:
+    def _batch(self, jobs: Sequence[StoredJob], *, until: float) -> DispatchResult:
         if self.clock.monotonic() >= until:
             return DispatchResult(unfinished=tuple(jobs), fault=OUT_OF_TIME)
         now = self.clock.now()
@@ -223,7 +225,7 @@ class Dispatcher:
         sendable = [job for job in jobs if job not in expired and job not in later]
         return self._send(sendable, now) + self._park(expired, PAST_RETENTION) + _not_yet(later)
 
-    def _send(self, jobs: Sequence[Job], now: datetime) -> DispatchResult:
+    def _send(self, jobs: Sequence[StoredJob], now: datetime) -> DispatchResult:
         if not jobs:
             return DispatchResult()
         level, messages = self.level(jobs[0].priority), [self._message(job, now) for job in jobs]
@@ -245,10 +247,10 @@ class Dispatcher:
         each_parked = (self._park([job], reason) for job, reason in refused)
         return reduce(DispatchResult.__add__, each_parked, DispatchResult(dispatched=sent) + waiting)
 
-    def _message(self, job: Job, now: datetime) -> Message:
+    def _message(self, job: StoredJob, now: datetime) -> Message:
         return Message.of(job, delay=delay_seconds(job.id.due, now=now, precise=self.precise), group=job.tenant)
 
-    def _park(self, jobs: Sequence[Job], reason: str) -> DispatchResult:
+    def _park(self, jobs: Sequence[StoredJob], reason: str) -> DispatchResult:
         if not jobs:
             return DispatchResult()
         try:
@@ -260,9 +262,9 @@ class Dispatcher:
         return DispatchResult(parked=parked, unfinished=tuple(unparked), fault=why, is_parking_down=bool(unparked))
 
 
-def _at_once(jobs: Sequence[Job]) -> list[Departure]:
+def _at_once(jobs: Sequence[StoredJob]) -> list[Departure]:
     return [Departure(jobs=batch) for batch in job_batches(jobs)]
 
 
-def _not_yet(later: Sequence[Job]) -> DispatchResult:
+def _not_yet(later: Sequence[StoredJob]) -> DispatchResult:
     return DispatchResult(unfinished=tuple(later), fault=f"due in over {MAX_DELAY_SECONDS} s" if later else "")

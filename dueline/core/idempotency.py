@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dueline.core import instant, keys, rows
-from dueline.core.job import Job, JobId, Route
+from dueline.core.job import JobId, Route, StoredJob
 from dueline.core.ports import ParallelMap, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import FURTHEST, MAX_DELAY_SECONDS, Request
@@ -22,11 +22,11 @@ CLOCKS_DIFFER = timedelta(hours=1)
 class KeyClaim:
     """The job that belongs to a key, and whether an earlier call has submitted it already."""
 
-    job: Job
+    job: StoredJob
     is_done: bool = False
 
 
-def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime) -> KeyClaim:
+def claim(key: str, job: StoredJob, *, payload_hash: str, table: Table, now: datetime) -> KeyClaim:
     """Return the job to submit under a key: this one, or that of an earlier call, which may not have submitted it.
 
     Raises KeyReused when the key was used for another payload, Throttled or
@@ -48,7 +48,7 @@ def release(row: Key, id: JobId, *, table: Table, ttl: datetime) -> None:
         return
 
 
-def first_of(row: Row, key: str, job: Job, *, payload_hash: str) -> KeyClaim:
+def first_of(row: Row, key: str, job: StoredJob, *, payload_hash: str) -> KeyClaim:
     """Return this job with the id, tenant and priority that a key's row has, as `claim` does. Raises KeyReused."""
     try:
         first = JobId.parse(str(row.get("id")))

@@ -7,7 +7,7 @@ from functools import partial
 
 from dueline.core import rows
 from dueline.core.dispatch import OUT_OF_TIME, Dispatcher, ParkedJob
-from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.job import JobId, Partition, Route, StoredJob
 from dueline.core.message import Message, batches
 from dueline.core.move import Intent, settle
 from dueline.core.ports import Clock, ParallelMap, Queue, Table, read_all
@@ -29,9 +29,9 @@ class Undeliverable:
     Of the `unread` among the latter, the state could not be read.
     """
 
-    parked: dict[Job, str] = field(default_factory=dict)
-    unclear: dict[Job, str] = field(default_factory=dict)
-    unread: set[Job] = field(default_factory=set)
+    parked: dict[StoredJob, str] = field(default_factory=dict)
+    unclear: dict[StoredJob, str] = field(default_factory=dict)
+    unread: set[StoredJob] = field(default_factory=set)
 
 
 # A table that takes a thousand rows a second, and ten functions: each may write its 500 in some five seconds.
@@ -65,13 +65,13 @@ class IngestResult:
     """
 
     failed: set[str] = field(default_factory=set)
-    again: set[Job] = field(default_factory=set)
+    again: set[StoredJob] = field(default_factory=set)
     faults: set[str] = field(default_factory=set)
-    rows: set[Job] = field(default_factory=set)
-    moved: set[Job] = field(default_factory=set)
-    dropped: set[Job] = field(default_factory=set)
-    reused: set[Job] = field(default_factory=set)
-    late: list[Job] = field(default_factory=list)
+    rows: set[StoredJob] = field(default_factory=set)
+    moved: set[StoredJob] = field(default_factory=set)
+    dropped: set[StoredJob] = field(default_factory=set)
+    reused: set[StoredJob] = field(default_factory=set)
+    late: list[StoredJob] = field(default_factory=list)
     parked: list[ParkedJob] = field(default_factory=list)
     rejected: list[RejectedMessage] = field(default_factory=list)
 
@@ -137,8 +137,8 @@ class Ingest:
         return RetryTimer(patience, clock=self._clock, jitter=self._jitter)
 
     def _attempt(
-        self, jobs: set[Job], parsed: "Parsed", done: IngestResult, settle_until: float, until: float
-    ) -> set[Job]:
+        self, jobs: set[StoredJob], parsed: "Parsed", done: IngestResult, settle_until: float, until: float
+    ) -> set[StoredJob]:
         """Ingest those of the jobs that are not done; return which of them to try again now.
 
         Only time, and not another try, shows a partition that no tick reads yet.
@@ -175,9 +175,9 @@ class Ingest:
         refused = {refusal.index for refusal in refusals}
         return [each for index, each in enumerate(some) if index not in refused]
 
-    def _settle(self, intents: Sequence[Intent], done: IngestResult, until: float) -> set[Job]:
+    def _settle(self, intents: Sequence[Intent], done: IngestResult, until: float) -> set[StoredJob]:
         """Settle reschedules, each separately; return the jobs of those that are to come again."""
-        unmoved, unclear = [each for each in intents if each.job not in done.moved], set[Job]()
+        unmoved, unclear = [each for each in intents if each.job not in done.moved], set[StoredJob]()
         results = self._spread(partial(self._settle_or_reason, until=until), unmoved)
         for intent, result in zip(unmoved, results, strict=True):
             if isinstance(result, str):
@@ -197,7 +197,7 @@ class Ingest:
             return str(fault)
 
     def _find_undeliverable(
-        self, jobs: Iterable[Job], receives: Mapping[Job, int], done: IngestResult
+        self, jobs: Iterable[StoredJob], receives: Mapping[StoredJob, int], done: IngestResult
     ) -> Undeliverable:
         """Find the jobs that would never be sent; `receives` is how often the message of each was received.
 
@@ -233,7 +233,7 @@ class Ingest:
             self._with_ticks.add(partition)
         return partition in self._with_ticks
 
-    def _take(self, jobs: set[Job], done: IngestResult, until: float) -> set[Job]:
+    def _take(self, jobs: set[StoredJob], done: IngestResult, until: float) -> set[StoredJob]:
         """Take jobs to the table; return those that are to be written again."""
         written = self._table_route.write_new(jobs, until=until, have_rows=done.moved | done.rows)
         done.reused |= written.reused
@@ -243,9 +243,9 @@ class Ingest:
         done.faults |= written.faults
         return written.undone
 
-    def _park(self, undeliverable: Mapping[Job, str], done: IngestResult, until: float) -> set[Job]:
+    def _park(self, undeliverable: Mapping[StoredJob, str], done: IngestResult, until: float) -> set[StoredJob]:
         """Park jobs, each for its reason; return those that could not be parked."""
-        again: set[Job] = set()
+        again: set[StoredJob] = set()
         for job in sorted(undeliverable, key=ORDER):
             parked = self._dispatcher(job.id.queue).park([job], reason=undeliverable[job], until=until)
             done.parked += parked.parked
@@ -262,16 +262,20 @@ class Parsed:
     `submitted` jobs have a message of their own, which is no reschedule's.
     """
 
-    jobs: dict[str, Job] = field(default_factory=dict)
-    receives: dict[Job, int] = field(default_factory=dict)
-    submitted: set[Job] = field(default_factory=set)
+    jobs: dict[str, StoredJob] = field(default_factory=dict)
+    receives: dict[StoredJob, int] = field(default_factory=dict)
+    submitted: set[StoredJob] = field(default_factory=set)
     intents: list[Intent] = field(default_factory=list)
     rejected: list[RejectedMessage] = field(default_factory=list)
 
 
 def parse(batch: Iterable[InboundMessage]) -> Parsed:
     """Read the messages of a batch. Messages with one job id give one job: SQS may repeat them."""
-    parsed, first, messages = Parsed(), dict[JobId, Job](), list[tuple[InboundMessage, Job, Intent | None]]()
+    parsed, first, messages = (
+        Parsed(),
+        dict[JobId, StoredJob](),
+        list[tuple[InboundMessage, StoredJob, Intent | None]](),
+    )
     for received in batch:
         try:
             job, old = received.message.job(), received.message.moves()
@@ -279,7 +283,7 @@ def parse(batch: Iterable[InboundMessage]) -> Parsed:
             messages.append((received, job, intent))
         except InvalidJob as error:
             parsed.rejected.append(RejectedMessage(received=received, reason=str(error)))
-    intents: dict[Job, Intent] = {}
+    intents: dict[StoredJob, Intent] = {}
     # Submissions first: their content counts when the reschedule to the same id is refused.
     for received, read, intent in sorted(messages, key=lambda each: each[2] is not None):
         job = parsed.jobs[received.message_id] = first.setdefault(read.id, read)

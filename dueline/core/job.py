@@ -114,7 +114,7 @@ class JobId:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class StoredJob:
     """A payload, which is JSON text, with its id and the instant after which it is no longer sent.
 
     `key` is its name, under which it can be found, moved and cancelled. `kind` says which handler of its queue runs it.
@@ -228,7 +228,7 @@ def origin_text(schedule: str, scheduled_for: datetime, *, exclusive: bool) -> s
 
 
 def origin_fields(origin: object) -> dict[str, Any]:
-    """Return the fields of a Job that `origin_text` wrote; none of None. Raises InvalidJob.
+    """Return the fields of a StoredJob that `origin_text` wrote; none of None. Raises InvalidJob.
 
     >>> origin_fields("digest@2026-11-23T08:00:00.000Z")["schedule"]
     'digest'

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, JobId, Route, checked_key
+from dueline.core.job import JobId, Route, StoredJob, checked_key
 from dueline.core.move import MOST_HOPS, Intent, Mover, read, too_many_hops
 from dueline.core.ports import BatchRead, Clock, KeyChange, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
@@ -91,12 +91,12 @@ class KeyRow:
         """The call that made its job, of which nothing is to be submitted any more: it is cancelled, or moved."""
         return self.current and replace(self.current, is_done=True)
 
-    def moved(self, job: Job, *, call: str | None, now: datetime) -> KeyChange:
+    def moved(self, job: StoredJob, *, call: str | None, now: datetime) -> KeyChange:
         """Return what a move by this key does to its row: the call that moves is remembered."""
         added = RememberedCall(call=call or "", id=job.id, is_done=True)
         return self._changed({**rows.moved_key_row(job), "calls": self.displaced_by(added, now=now)})
 
-    def replaced(self, job: Job, *, call: str, content: str, now: datetime) -> KeyChange:
+    def replaced(self, job: StoredJob, *, call: str, content: str, now: datetime) -> KeyChange:
         """Return what a replacement does to the row: the call that made the old job is remembered."""
         row = {**rows.moved_key_row(job), "calls": self.displaced_by(self.superseded, now=now)}
         return self._changed({**row, "call": call, "content": content})
@@ -199,7 +199,7 @@ def _name_in(key: str, reading: BatchRead, *, queue: str, table: Table, now: dat
     return read
 
 
-def content_hash(job: Job, *, payload_hash: str) -> str:
+def content_hash(job: StoredJob, *, payload_hash: str) -> str:
     """Return the hash of all that a worker gets of a job."""
     content = json.dumps([payload_hash, job.kind, job.tenant, job.priority])
     return hashlib.sha256(content.encode()).hexdigest()
@@ -213,12 +213,12 @@ class NamedJob:
     returns a job with its payload where that is kept.
     """
 
-    job: Job
+    job: StoredJob
     earliest: datetime
     content: str
     if_exists: IfExists
     call: str | None
-    place: Callable[[Job], Job]
+    place: Callable[[StoredJob], StoredJob]
 
     @property
     def key(self) -> str:
@@ -240,7 +240,7 @@ class KeyResult:
     is_done: bool
     is_new: bool
     moved_from: JobId | None = None
-    placed: Job | None = None
+    placed: StoredJob | None = None
 
 
 class _State(Enum):

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import groupby
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, JobId, Partition, Route, State, check_kind
+from dueline.core.job import JobId, Partition, Route, State, StoredJob, check_kind
 from dueline.core.partitions import states_of
 from dueline.core.ports import ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
@@ -57,7 +57,7 @@ class JobPage:
     `unreadable` counts the rows among them that cannot be read.
     """
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[StoredJob, ...]
     after: str | None
     unreadable: int = 0
 
@@ -94,7 +94,7 @@ class Snapshot:
     def cursor(self, partition: Partition) -> str:
         return rows.read_state(self.states.get(rows.state_key(partition))).cursor
 
-    def is_scheduled(self, job: Job, existing: Mapping[Key, Row]) -> bool:
+    def is_scheduled(self, job: StoredJob, existing: Mapping[Key, Row]) -> bool:
         """Return whether a job is scheduled, all of whose rows are `existing`."""
         if job.expires <= self.now:
             return False
@@ -290,7 +290,7 @@ class _Slice:
             self.rows.append(row)
 
 
-def _job_among(existing: Mapping[Key, Row]) -> tuple[Row | None, Job | None]:
+def _job_among(existing: Mapping[Key, Row]) -> tuple[Row | None, StoredJob | None]:
     """Return which of these rows holds a job, and that job unless it cannot be read."""
     row = next((row for (_, sk), row in existing.items() if rows.prefix_and_kind(sk)[1] == rows.JOB), None)
     try:
@@ -326,9 +326,9 @@ def _prefix(row: Row) -> str:
     return rows.prefix_and_kind(str(row["sk"]))[0]
 
 
-def _fitting(existing: Iterable[Row]) -> list[Job]:
+def _fitting(existing: Iterable[Row]) -> list[StoredJob]:
     """Read as many jobs as fit into a page with their payloads, at least one."""
-    left, jobs = MOST_BYTES, list[Job]()
+    left, jobs = MOST_BYTES, list[StoredJob]()
     for job in map(rows.read_job, existing):
         left -= job.size
         if jobs and left < 0:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from dueline.core import instant
-from dueline.core.job import MAX_PRIORITY, Job, JobId, Route, origin_fields
+from dueline.core.job import MAX_PRIORITY, JobId, Route, StoredJob, origin_fields
 from dueline.core.text import plain, plain_lines
 from dueline.core.trace import TRACEPARENT, TRACESTATE, TraceContext
 from dueline.errors import ClientTooOld, DeploymentTooOld, InvalidJob, JobNotFound
@@ -123,7 +123,7 @@ class Message:
     @classmethod
     def of(
         cls,
-        job: Job,
+        job: StoredJob,
         *,
         delay: int = 0,
         group: str | None = None,
@@ -173,7 +173,7 @@ class Message:
     def _sent_with(self, attributes: Mapping[str, str]) -> int:
         return Message(body=self.body, attributes=attributes).sent_bytes
 
-    def job(self) -> Job:
+    def job(self) -> StoredJob:
         """Return the job that this message carries.
 
         Raises InvalidJob, saying what is wrong, when it carries none.
@@ -186,7 +186,7 @@ class Message:
             raise InvalidJob(f"message attribute {PRIORITY} is {priority[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
         if size is not None and not _is_number(size):
             raise InvalidJob(f"message attribute {OFFLOADED_BYTES} is {size[:100]!r}: it must be a number of bytes")
-        return Job(
+        return StoredJob(
             id=id,
             payload=self.body,
             expires=expires,
@@ -267,17 +267,17 @@ def batches(
 
 
 def job_batches(
-    jobs: Iterable[Job],
+    jobs: Iterable[StoredJob],
     *,
-    by: Callable[[Job], Any] = _BY_DUE,
-    together: Callable[[Job, Job], bool] = lambda first, job: True,
-) -> Iterator[list[Job]]:
+    by: Callable[[StoredJob], Any] = _BY_DUE,
+    together: Callable[[StoredJob, StoredJob], bool] = lambda first, job: True,
+) -> Iterator[list[StoredJob]]:
     """Cut jobs into batches of one priority each that SQS takes, whatever attributes are added; earliest due first.
 
     `by` gives another order than that of due times, and `together` says which jobs may go with the first of a batch.
     """
     levels = groupby(sorted(sorted(jobs, key=by), key=_BY_PRIORITY), key=_BY_PRIORITY)
-    size: Callable[[Job], int] = lambda job: job.size + ATTRIBUTES_BYTES  # noqa: E731
+    size: Callable[[StoredJob], int] = lambda job: job.size + ATTRIBUTES_BYTES  # noqa: E731
     cut = chain.from_iterable(batches(level, size=size, together=together) for _, level in levels)
     return iter(sorted(cut, key=lambda batch: by(batch[0])))
 

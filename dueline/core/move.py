@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, JobId
+from dueline.core.job import JobId, StoredJob
 from dueline.core.message import KEY_CHANGE, Message
 from dueline.core.ports import Clock, KeyChange, MoveOutcome, Queue, Table
 from dueline.core.rows import MOVE_PENDING, MOVE_TARGET, Key, Row, move_row, moved_to
@@ -35,12 +35,12 @@ class Intent:
     A move by id takes the key along if that still names the old job.
     """
 
-    job: Job
+    job: StoredJob
     old: JobId
     change: KeyChange | None = None
 
     @classmethod
-    def of(cls, message: Message, job: Job, *, old: JobId) -> "Intent":
+    def of(cls, message: Message, job: StoredJob, *, old: JobId) -> "Intent":
         """Return the intent that a message carries. Raises InvalidJob where what it does to a key cannot be read."""
         text = message.attributes.get(KEY_CHANGE)
         if text is None or job.key is None:
@@ -140,7 +140,7 @@ def _may_have_been_moved(intent: Intent, there: Rows, *, now: datetime) -> bool:
     return not is_known and (rows.job_key(intent.job.id) in there or now >= intent.job.expires)
 
 
-def _write(job: Job, table: Table) -> None:
+def _write(job: StoredJob, table: Table) -> None:
     """Write the row of a job that was moved, as its move does.
 
     DynamoDB shows all rows of a transaction once that has succeeded; before, the cancellation may be there and this row

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dueline.core import rows
-from dueline.core.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, Job, JobId, Route
+from dueline.core.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, JobId, Route, StoredJob
 from dueline.core.ports import Clock, Payloads, Pointer, StoredPayload
 from dueline.errors import InvalidJob, PayloadTooLarge
 
@@ -56,7 +56,7 @@ class StartedUpload:
     expires: datetime
 
 
-def download_url(job: Job, *, payloads: Payloads) -> str | None:
+def download_url(job: StoredJob, *, payloads: Payloads) -> str | None:
     """Return a URL that lasts for 15 minutes, to GET a job's payload if that is kept in S3 among its queue's.
 
     None for any other: who may write a row may point to another queue's. Makes no request.
@@ -142,7 +142,7 @@ class Offload:
         if isinstance(content, Upload):
             self._uploaded(content)
 
-    def place(self, job: Job, content: Content) -> Job:
+    def place(self, job: StoredJob, content: Content) -> StoredJob:
         """Return a job with its payload, or with the pointer to the S3 object that keeps it now.
 
         Safe to repeat. Raises InvalidJob when there is no such upload, Throttled or Unavailable.
@@ -158,7 +158,7 @@ class Offload:
         pointer = self._payloads.put(self._key(job, hash_of(content)), content)
         return replace(job, payload=pointer.text, offloaded_bytes=len(content))
 
-    def move(self, job: Job, *, source: Pointer) -> Job:
+    def move(self, job: StoredJob, *, source: Pointer) -> StoredJob:
         """Return a job with the pointer to a copy of another job's payload, kept as long as this job needs it.
 
         One that is not kept among those of this queue stays where it is: a producer may write any pointer into a row.
@@ -180,11 +180,11 @@ class Offload:
             raise InvalidJob(f"upload is {str(upload)!r}: {what}")
         return stored
 
-    def _key(self, job: Job, content: str) -> str:
+    def _key(self, job: StoredJob, content: str) -> str:
         return object_key(job.id, content=content, expires=job.expires, now=self._clock.now())
 
 
-def _is_cheaper_elsewhere(job: Job) -> bool:
+def _is_cheaper_elsewhere(job: StoredJob) -> bool:
     if job.id.route is Route.DIRECT or job.size <= MAX_ROW_PAYLOAD_BYTES:
         return False
     return rows.payload_bytes(rows.job_row(job)) > MAX_ROW_PAYLOAD_BYTES

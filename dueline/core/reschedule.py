@@ -7,7 +7,7 @@ from typing import NoReturn
 from uuid import UUID, uuid5
 
 from dueline.core import instant, keys, rows
-from dueline.core.job import Job, JobId, Route
+from dueline.core.job import JobId, Route, StoredJob
 from dueline.core.move import MOST_HOPS, Intent, Mover, Rows, read, too_many_hops
 from dueline.core.partitions import check_partition
 from dueline.core.payloads import Offload
@@ -21,7 +21,7 @@ from dueline.errors import AlreadyFinished, InvalidJob, JobNotFound, KeyReused, 
 _ATTEMPTS = 5
 
 
-def check_movable(job: Job) -> None:
+def check_movable(job: StoredJob) -> None:
     """Raise RunOfSchedule for a job that a schedule made: moved, a pause would not end it, nor a change replace it."""
     if job.schedule is not None:
         run = f"job {job.id} is a run of schedule {job.id.queue}/{job.schedule}"
@@ -162,7 +162,7 @@ class Reschedule:
             tail = moved
         raise too_many_hops(id)
 
-    def _movable(self, id: JobId, existing: Rows, *, is_by_key: bool, now: datetime) -> Job:
+    def _movable(self, id: JobId, existing: Rows, *, is_by_key: bool, now: datetime) -> StoredJob:
         """Return the job of an id, if it waits in the table and is no run of a schedule.
 
         A key's row knows partitions that this process may not know yet.
@@ -184,13 +184,13 @@ class Reschedule:
         check_movable(job)
         return job
 
-    def _successor(self, job: Job, time: _NewTime) -> Job:
+    def _successor(self, job: StoredJob, time: _NewTime) -> StoredJob:
         # In the same partition, so that one fence speaks for both.
         id = replace(job.id, due=time.due, uid=time.uid_after(job.id, new_uid=self._new_uid))
         successor = replace(job, id=id, expires=time.due + self._queue.retention)
         return successor if job.offloaded_bytes is None else self._with_payload(successor)
 
-    def _with_payload(self, job: Job) -> Job:
+    def _with_payload(self, job: StoredJob) -> StoredJob:
         """Return a job with a copy of the payload that it points to, which lasts as long as itself."""
         try:
             source = Pointer.parse(job.payload)

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from dueline.core import instant
-from dueline.core.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, JobId, Partition, Route, origin_fields
+from dueline.core.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, JobId, Partition, Route, StoredJob, origin_fields
 from dueline.core.message import check_readable
 from dueline.core.queue_settings import Rate
 from dueline.core.trace import TraceContext
@@ -136,7 +136,7 @@ def has_room(prefix: str) -> bool:
     return len(f"{prefix}#{CANCELLED}".encode()) <= MAX_KEY_BYTES
 
 
-def job_row(job: Job) -> Row:
+def job_row(job: StoredJob) -> Row:
     pk, sk = job_key(job.id)
     offloaded = {} if job.offloaded_bytes is None else {"offloaded_bytes": job.offloaded_bytes}
     origin = {} if job.origin is None else {"schedule": job.origin}
@@ -171,7 +171,7 @@ def is_cancellation_kept(id: JobId, *, now: datetime) -> bool:
     return now < id.due + MAX_RETENTION
 
 
-def handled_row(job: Job, *, dispatched: bool) -> Row:
+def handled_row(job: StoredJob, *, dispatched: bool) -> Row:
     pk, sk = handled_key(job.id)
     # Like a cancellation: a note that is collected before its job would bring the job back.
     ttl = _seconds(job.expires, later=CANCELLATION_OUTLIVES_RETENTION)
@@ -190,24 +190,24 @@ def handled_note(of_row: Key, *, at: datetime) -> Row:
     return {"pk": of_row[0], "sk": f"{prefix}#{HANDLED}", "dispatched": False, "ttl": ttl}
 
 
-def idempotency_row(job: Job, key: str, *, payload_hash: str) -> Row:
+def idempotency_row(job: StoredJob, key: str, *, payload_hash: str) -> Row:
     pk, sk = idempotency_key(job.id.queue, key)
     claim: Row = {"pk": pk, "sk": sk, "id": str(job.id), "payload_hash": payload_hash, "done": False}
     return {**claim, **_terms(job), "ttl": _seconds(job.expires)}
 
 
-def name_row(job: Job, *, call: str, content: str) -> Row:
+def name_row(job: StoredJob, *, call: str, content: str) -> Row:
     """Return the row of a job's key, which was not submitted yet; `call` is "" of a call without a name."""
     return {**moved_key_row(job), "call": call, "content": content, "done": False}
 
 
-def moved_key_row(job: Job) -> Row:
+def moved_key_row(job: StoredJob) -> Row:
     """Return what a move writes into the row of a job's key: it lives as long as the job that it names."""
     pk, sk = name_key(job.id.queue, job.key or "")
     return {"pk": pk, "sk": sk, "id": str(job.id), "done": True, "ttl": _seconds(job.expires)}
 
 
-def _terms(job: Job) -> dict[str, str | int]:
+def _terms(job: StoredJob) -> dict[str, str | int]:
     texts = {name: value for name in ("kind", "tenant") if (value := getattr(job, name)) is not None}
     return {**texts, **({} if job.priority == 1 else {"priority": job.priority})}
 
@@ -219,11 +219,11 @@ def parked_row(of_job: Key, *, reason: str, at: datetime) -> Row:
     return {"pk": pk, "sk": f"{prefix_and_kind(sk)[0]}#{PARKED}", "reason": reason, "ttl": ttl}
 
 
-def read_job(row: Row) -> Job:
+def read_job(row: Row) -> StoredJob:
     """Return the job that a row holds. Raises InvalidJob, saying what is wrong, when the row cannot be read."""
     try:
         check_readable(row)
-        job = Job(
+        job = StoredJob(
             id=_id(str(row["pk"]), str(row["sk"])),
             payload=_payload_of(row),
             expires=instant.from_epoch_ms(int(row["ttl"]) * 1000),

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, JobId, Route, State, check_kind, origin_fields
+from dueline.core.job import JobId, Route, State, StoredJob, check_kind, origin_fields
 from dueline.core.keys import read_key
 from dueline.core.move import MOST_HOPS, naming, too_many_hops
 from dueline.core.partitions import check_partition
@@ -117,7 +117,7 @@ class Status:
     outcome: Outcome | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
-    job: Job | None = None
+    job: StoredJob | None = None
 
 
 # A job's id, and its status.
@@ -214,7 +214,7 @@ def _status(original: JobId, its_rows: _JobRows, *, queue: QueueSettings, now: d
     return id, Status(state=state, moved_from=moved, outcome=outcome, schedule=schedule, scheduled_for=planned_for)
 
 
-def _waiting(id: JobId, state: State, reading: BatchRead) -> Job | None:
+def _waiting(id: JobId, state: State, reading: BatchRead) -> StoredJob | None:
     """Return a job that waits in the table, unless its row cannot be read."""
     row = reading.rows.get(rows.job_key(id)) if state is State.SCHEDULED else None
     try:

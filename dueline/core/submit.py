@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from dueline.core import idempotency, instant, rows
 from dueline.core.dispatch import Dispatcher
-from dueline.core.job import Job, JobId, Partition, Route, State, checked_key
+from dueline.core.job import JobId, Partition, Route, State, StoredJob, checked_key
 from dueline.core.keys import JobKeys, NamedJob, checked_call, content_hash
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.move import Mover
@@ -50,7 +50,7 @@ class Submission:
     not by one that died before it had submitted it.
     """
 
-    job: Job
+    job: StoredJob
     content: Content
     delay: float | None
     earliest: datetime
@@ -70,7 +70,7 @@ class SubmitResult:
     the late path did that.
     """
 
-    job: Job
+    job: StoredJob
     state: State | None
     is_new: bool = True
     moved_from: JobId | None = None
@@ -169,7 +169,7 @@ class Submit:
             id = self._id_of(request, partition=partition, uid=uid, now=now)
             priority = _checked_priority(request.priority, queue=self._queue)
             content = content_of(request.upload, text=request.payload_text)
-            job = Job(
+            job = StoredJob(
                 id=id,
                 payload=inline(content),
                 expires=id.due + self._queue.retention,
@@ -441,7 +441,7 @@ def _not_written(left: Sequence[Submission], written: WriteResult) -> Results:
     return {each.job.id: error.copy(job_id=str(each.job.id)) for each in left}
 
 
-def _results_of(written: WriteResult, *, keyed: Collection[Job]) -> Results:
+def _results_of(written: WriteResult, *, keyed: Collection[StoredJob]) -> Results:
     # Under a key it is the key's first job, with the same payload, whose caller died before it noted that it is done.
     results: Results = {job.id: SubmitResult(job=job, state=None) for job in written.reused if job in keyed}
     for job in written.reused.difference(keyed):

@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from dueline.core import instant, partitions, rows
 from dueline.core.dispatch import PAST_RETENTION, Dispatcher, DispatchResult, ParkedJob
-from dueline.core.job import Job, Route
+from dueline.core.job import Route, StoredJob
 from dueline.core.message import escaped, job_batches
 from dueline.core.ports import WRITE_ROWS, BatchRead, Clock, ParallelMap, Pointer, Table, cut, read_all
 from dueline.core.rows import Key, Row, move_pending_key
@@ -29,11 +29,11 @@ class WriteResult:
     of `reused` are other jobs', which stay as they are.
     """
 
-    written: set[Job] = field(default_factory=set)
-    far: set[Job] = field(default_factory=set)
-    undone: set[Job] = field(default_factory=set)
-    reused: set[Job] = field(default_factory=set)
-    late: list[Job] = field(default_factory=list)
+    written: set[StoredJob] = field(default_factory=set)
+    far: set[StoredJob] = field(default_factory=set)
+    undone: set[StoredJob] = field(default_factory=set)
+    reused: set[StoredJob] = field(default_factory=set)
+    late: list[StoredJob] = field(default_factory=list)
     parked: list[ParkedJob] = field(default_factory=list)
     faults: set[str] = field(default_factory=set)
     cause: DuelineError | None = None
@@ -54,7 +54,7 @@ class TableWriter:
         self._clock = clock
         self._spread = spread
 
-    def write(self, jobs: Iterable[Job], *, until: float, have_rows: Collection[Job] = ()) -> WriteResult:
+    def write(self, jobs: Iterable[StoredJob], *, until: float, have_rows: Collection[StoredJob] = ()) -> WriteResult:
         """Write each job and ensure that it is sent; begin no send after `until` (monotonic).
 
         Safe to repeat. Jobs that `have_rows` already get none. A job on the direct route, or past its retention, gets
@@ -63,12 +63,14 @@ class TableWriter:
         result = WriteResult()
         return self._verify_visibility(set(jobs), self._write(set(jobs), result, have_rows), result, until)
 
-    def write_first(self, job: Job, *, until: float) -> WriteResult:
+    def write_first(self, job: StoredJob, *, until: float) -> WriteResult:
         """Write one job whose id may be another's: as `write` does, but never over another job's row."""
         result = WriteResult()
         return self._verify_visibility({job}, self._add(job, result), result, until)
 
-    def write_new(self, jobs: Iterable[Job], *, until: float, have_rows: Collection[Job] = ()) -> WriteResult:
+    def write_new(
+        self, jobs: Iterable[StoredJob], *, until: float, have_rows: Collection[StoredJob] = ()
+    ) -> WriteResult:
         """Write jobs as `write` does, but none whose id has another job's row: those are `reused`."""
         result, chosen = WriteResult(), set(jobs)
         by_key = {rows.job_key(job.id): job for job in chosen if _has_row(job) and job not in have_rows}
@@ -80,13 +82,15 @@ class TableWriter:
         result.undone |= unread
         return result
 
-    def _verify_visibility(self, jobs: set[Job], unwritten: set[Job], result: WriteResult, until: float) -> WriteResult:
+    def _verify_visibility(
+        self, jobs: set[StoredJob], unwritten: set[StoredJob], result: WriteResult, until: float
+    ) -> WriteResult:
         late, unknown = self._needs_late_send(jobs - unwritten - result.reused, result)
         result.undone = unwritten | unknown
         result.undone |= self._late_path(late, result, until)
         return result
 
-    def _write(self, jobs: set[Job], result: WriteResult, have_rows: Collection[Job]) -> set[Job]:
+    def _write(self, jobs: set[StoredJob], result: WriteResult, have_rows: Collection[StoredJob]) -> set[StoredJob]:
         """Write the rows of jobs that a tick is to find, but those that are there; return what was not written."""
         now = self._clock.now()
         of_table = sorted((job for job in jobs if _has_row(job) and now < job.expires), key=ORDER)
@@ -94,7 +98,7 @@ class TableWriter:
         pending = [job for job in of_table if job not in have_rows]
         far = {job: latest for job in pending if (latest := partitions.signed_before(job.id.due, now=now))}
 
-        def write(some: Sequence[Job]) -> Sequence[Row]:
+        def write(some: Sequence[StoredJob]) -> Sequence[Row]:
             signed_before = min((far[job] for job in some if job in far), default=None)
             return self._write_some([rows.job_row(job) for job in some], result=result, signed_before=signed_before)
 
@@ -113,7 +117,7 @@ class TableWriter:
             result.note(fault)
             return some
 
-    def _add(self, job: Job, result: WriteResult) -> set[Job]:
+    def _add(self, job: StoredJob, result: WriteResult) -> set[StoredJob]:
         """Write the row of a job unless another job has its id; return the job if that is not known."""
         now = self._clock.now()
         if not _has_row(job) or now >= job.expires:
@@ -129,25 +133,25 @@ class TableWriter:
         result.far = result.written.copy() if signed_before else set()
         return set()
 
-    def _needs_late_send(self, jobs: set[Job], result: WriteResult) -> tuple[set[Job], set[Job]]:
+    def _needs_late_send(self, jobs: set[StoredJob], result: WriteResult) -> tuple[set[StoredJob], set[StoredJob]]:
         """Return the jobs that no tick is sure to see, and those whose fence could not be read."""
-        by_state = defaultdict[Key, list[Job]](list)
+        by_state = defaultdict[Key, list[StoredJob]](list)
         for job in result.written - result.far:
             by_state[rows.state_key(job.id.partition)].append(job)
         fences = self._read(by_state, result)
         unknown = set(chain.from_iterable(by_state[key] for key in fences.unread))
-        left_to_ticks = set[Job]()
+        left_to_ticks = set[StoredJob]()
         for key, its in by_state.items():
             fence = rows.read_state(fences.rows.get(key)).fence
             left_to_ticks.update(job for job in its if fence < instant.text(job.id.due))
         return jobs - unknown - left_to_ticks - result.far, unknown
 
-    def _late_path(self, late: set[Job], result: WriteResult, until: float) -> set[Job]:
+    def _late_path(self, late: set[StoredJob], result: WriteResult, until: float) -> set[StoredJob]:
         """Send late jobs that are not cancelled, or park those past retention; return those left undone."""
         if not late:
             return set()
         cancelled, undone = self._cancelled_among(late, result)
-        by_queue: dict[str, list[Job]] = defaultdict(list)
+        by_queue: dict[str, list[StoredJob]] = defaultdict(list)
         for job in sorted(late - undone - cancelled, key=ORDER):
             by_queue[job.id.queue].append(job)
         for queue, jobs in by_queue.items():
@@ -159,7 +163,7 @@ class TableWriter:
             result.faults |= {sent.fault} if sent.unfinished else set()
         return undone
 
-    def _dispatch(self, queue: str, jobs: Sequence[Job], result: WriteResult, until: float) -> DispatchResult:
+    def _dispatch(self, queue: str, jobs: Sequence[StoredJob], result: WriteResult, until: float) -> DispatchResult:
         """Send jobs, or park those that have no row because they were past their retention as it would be written.
 
         These are not sent if a clock that was ahead is right by now: a cancel that finds no fence past due promises
@@ -173,7 +177,7 @@ class TableWriter:
         parked = (dispatcher.park(some, reason=PAST_RETENTION, until=until) for some in job_batches(expired))
         return reduce(DispatchResult.__add__, parked, sent)
 
-    def _cancelled_among(self, late: set[Job], result: WriteResult) -> tuple[set[Job], set[Job]]:
+    def _cancelled_among(self, late: set[StoredJob], result: WriteResult) -> tuple[set[StoredJob], set[StoredJob]]:
         """Return which jobs are cancelled, and of which that is not known."""
         of_jobs = {job: {rows.cancellation_key(job.id), move_pending_key(job.id)} for job in late}
         read = self._read(set().union(*of_jobs.values()), result)
@@ -184,7 +188,7 @@ class TableWriter:
         cancelled |= {job for job, is_moved in answers.items() if is_moved}
         return cancelled, unread | {job for job, is_moved in answers.items() if is_moved is None}
 
-    def _is_moved(self, job: Job, *, result: WriteResult) -> bool | None:
+    def _is_moved(self, job: StoredJob, *, result: WriteResult) -> bool | None:
         """Read by a barrier whether a job with a pending move was moved; None if that is not known."""
         try:
             return self._table.read_barrier(rows.cancellation_key(job.id)) is not None
@@ -203,11 +207,11 @@ class TableWriter:
         return read_all(keys, table=self._table, spread=self._spread, note=result.note)
 
 
-def _has_row(job: Job) -> bool:
+def _has_row(job: StoredJob) -> bool:
     return job.id.route is Route.TABLE
 
 
-def _is_row_of(row: Row, job: Job) -> bool | None:
+def _is_row_of(row: Row, job: StoredJob) -> bool | None:
     """Return whether a row is this job's, and no other's with its id; None if it cannot be read."""
     try:
         return _content(rows.read_job(row)) == _content(job)
@@ -215,7 +219,7 @@ def _is_row_of(row: Row, job: Job) -> bool | None:
         return None
 
 
-def _content(job: Job) -> tuple[str, str | None, str | None, int]:
+def _content(job: StoredJob) -> tuple[str, str | None, str | None, int]:
     """Return what a worker gets of a job. A pointer is compared without what says how long its object is kept.
 
     A direct producer may write pointers in a form of its own, which are compared as text. A payload whose characters

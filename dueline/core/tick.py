@@ -8,7 +8,7 @@ from math import ceil, inf
 
 from dueline.core import instant, rows
 from dueline.core.dispatch import OUT_OF_TIME, SWEEP_SECONDS, Dispatcher, DispatchResult, ParkedJob
-from dueline.core.job import Job, Partition
+from dueline.core.job import Partition, StoredJob
 from dueline.core.partitions import Lease
 from dueline.core.ports import WRITE_ROWS, Clock, ParallelMap, Table, cut
 from dueline.core.rows import MOVE_PENDING, MOVE_TARGET, Key, Row
@@ -37,7 +37,7 @@ class Entry:
     maybe_present: bool = False
 
     @property
-    def job(self) -> Job | Unreadable | None:
+    def job(self) -> StoredJob | Unreadable | None:
         """What to dispatch, read each time: all the payloads of a page, unpacked, may be hundreds of MB."""
         try:
             return None if self.row is None else rows.read_job(self.row)
@@ -307,7 +307,7 @@ class Tick:
         wave, unknown = self._resolved(wave)
         read = {entry.key: entry.job for entry in wave}
         jobs_read = [read[entry.key] for entry in wave if entry.key not in unknown]
-        jobs = [each for each in jobs_read if isinstance(each, Job)]
+        jobs = [each for each in jobs_read if isinstance(each, StoredJob)]
         waiting = {job for job in jobs if self._is_to_wait(job)}
         result = self._send([job for job in jobs if job not in waiting])
         unfinished = {rows.job_key(job.id)[1] for job in waiting.union(result.unfinished)} | unknown
@@ -320,7 +320,7 @@ class Tick:
         self._unsaved += len(wave)
         return self._note(beyond, read, {each.job for each in result.parked})
 
-    def _send(self, jobs: Sequence[Job]) -> DispatchResult:
+    def _send(self, jobs: Sequence[StoredJob]) -> DispatchResult:
         swept_from = self._swept_from()
         result = self._dispatcher.dispatch(jobs, until=self._lease.stop_at, swept_from=swept_from)
         self._done.dispatched += len(result.dispatched)
@@ -328,17 +328,17 @@ class Tick:
         self._done.fault = result.fault or self._done.fault
         return result
 
-    def _is_to_wait(self, job: Job) -> bool:
+    def _is_to_wait(self, job: StoredJob) -> bool:
         """Return whether a job is left to the next tick: its SQS queue failed this one, or the dead-letter queue."""
         return job.priority in self._down or (self._is_parking_down and self._clock.now() >= job.expires)
 
     def _move_cursor(
-        self, wave: Sequence[Entry], read: Mapping[str, Job | Unreadable | None], unfinished: set[str]
+        self, wave: Sequence[Entry], read: Mapping[str, StoredJob | Unreadable | None], unfinished: set[str]
     ) -> list[str]:
         """Move the cursor to the first unfinished job; return the keys of the finished ones beyond."""
         beyond = []
         for entry in wave:
-            if not self._is_held_back and isinstance(job := read[entry.key], Job):
+            if not self._is_held_back and isinstance(job := read[entry.key], StoredJob):
                 self._done.progress = job.id.due
             self._is_held_back |= entry.key in unfinished
             if not self._is_held_back:
@@ -347,11 +347,13 @@ class Tick:
                 beyond.append(entry.key)
         return beyond
 
-    def _note(self, beyond: Sequence[str], read: Mapping[str, Job | Unreadable | None], parked: set[Job]) -> bool:
+    def _note(
+        self, beyond: Sequence[str], read: Mapping[str, StoredJob | Unreadable | None], parked: set[StoredJob]
+    ) -> bool:
         """Note jobs as handled that the cursor has not passed; return whether that was done, else the tick stops."""
         now, notes = self._clock.now(), list[Row]()
         for key in beyond:
-            if isinstance(job := read[key], Job):
+            if isinstance(job := read[key], StoredJob):
                 notes.append(rows.handled_row(job, dispatched=job not in parked))
             elif job is not None:
                 notes.append(rows.handled_note(rows.key(job.row), at=now))

@@ -20,7 +20,7 @@ from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
 from dueline.config import metrics
 from dueline.core.dispatch import Dispatcher, DispatchResult
-from dueline.core.job import Job
+from dueline.core.job import StoredJob
 
 # Lambda gives the root logger the level that is set for the function, and all libraries inherit it. At DEBUG botocore
 # logs each request, with payloads and session tokens. Our logger reads that level itself.
@@ -94,7 +94,7 @@ class DispatchMetrics:
     def __init__(self) -> None:
         self._counts: list[Counter[tuple[str, str]]] = []
 
-    def record(self, jobs: Sequence[Job], *, now: datetime) -> None:
+    def record(self, jobs: Sequence[StoredJob], *, now: datetime) -> None:
         latest = now - ON_TIME
         self._counts.append(
             Counter((job.id.queue, metrics.ON_TIME if job.id.due >= latest else metrics.DELAYED) for job in jobs)
@@ -122,7 +122,9 @@ class RecordingDispatcher(Dispatcher):
         """Return a dispatcher that sends as another one does."""
         return cls(**{each.name: getattr(dispatcher, each.name) for each in fields(dispatcher)}, dispatched=dispatched)
 
-    def dispatch(self, jobs: Sequence[Job], *, until: float, swept_from: datetime | None = None) -> DispatchResult:
+    def dispatch(
+        self, jobs: Sequence[StoredJob], *, until: float, swept_from: datetime | None = None
+    ) -> DispatchResult:
         result = super().dispatch(jobs, until=until, swept_from=swept_from)
         self.dispatched.record(result.dispatched, now=self.clock.now())
         return result

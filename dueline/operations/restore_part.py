@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, Partition
+from dueline.core.job import Partition, StoredJob
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.partitions import Lease, Periods
 from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Queue, Table
@@ -122,7 +122,7 @@ class Sorted:
 
     beside: list[Row] = field(default_factory=list)
     history: list[Row] = field(default_factory=list)
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[StoredJob] = field(default_factory=list)
     counts: Counts = field(default_factory=lambda: defaultdict(Counter))
 
 
@@ -198,7 +198,7 @@ class Parts:
                 sorted_rows.counts[job.id.queue][kind] += 1
         return sorted_rows.counts
 
-    def _there_of(self, jobs: Sequence[Job]) -> set[Job]:
+    def _there_of(self, jobs: Sequence[StoredJob]) -> set[StoredJob]:
         """Write the rows of jobs that have none; return the others."""
         written = list(map(rows.job_row, jobs))
         return {job for job, row, its in zip(jobs, written, self._add(written), strict=True) if its is not row}
@@ -292,17 +292,17 @@ class Parts:
         while more:
             page = self._table.page(partition, after=after, until=until)
             waiting = [each.job for each in entries.of(page.rows, more=page.more)]
-            jobs = [job for job in waiting if isinstance(job, Job)]
+            jobs = [job for job in waiting if isinstance(job, StoredJob)]
             backed_up = read_whole(self._backup, [rows.job_key(job.id) for job in jobs]).rows
             self._hand_over({job for job in jobs if rows.job_key(job.id) not in backed_up}, again=True)
             after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more
 
-    def _not_left_to_a_tick(self, jobs: Sequence[Job]) -> set[Job]:
+    def _not_left_to_a_tick(self, jobs: Sequence[StoredJob]) -> set[StoredJob]:
         keys = {rows.state_key(job.id.partition) for job in jobs}
         states = {key: rows.read_state(row) for key, row in read_whole(self._table, keys, self._spread).rows.items()}
         return {job for job in jobs if instant.text(job.id.due) <= states[rows.state_key(job.id.partition)].fence}
 
-    def _hand_over(self, jobs: set[Job], *, again: bool) -> list[Job]:
+    def _hand_over(self, jobs: set[StoredJob], *, again: bool) -> list[StoredJob]:
         """Send jobs to the inbound queue, unless the table says that it is done; note it, then write their rows."""
         keys = [key for job in jobs for key in _notes_of(job, again=again)]
         noted = read_whole(self._table, keys, self._spread).rows
@@ -314,7 +314,7 @@ class Parts:
         self._add(map(rows.job_row, kept))
         return unsent
 
-    def _send(self, batch: Sequence[Job]) -> None:
+    def _send(self, batch: Sequence[StoredJob]) -> None:
         # Ingest decides on each again: it looks for a cancel, and parks what is past its retention.
         refusals = self._inbound.send([Message.of(job, group=job.id.queue) for job in batch])
         if refusals:
@@ -330,7 +330,7 @@ def periods_of_a_restore(lookahead: timedelta) -> Periods:
     return Periods(period=timedelta(seconds=60), lookahead=lookahead, lease=lease, longest_send=lease / 3)
 
 
-def _notes_of(job: Job, *, again: bool) -> list[Key]:
+def _notes_of(job: StoredJob, *, again: bool) -> list[Key]:
     """Return the keys of the rows by which a job needs no handing over; its own row may be of the try before."""
     return [rows.cancellation_key(job.id), rows.handled_key(job.id), *([] if again else [rows.job_key(job.id)])]
 

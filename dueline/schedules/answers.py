@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from dueline.core import instant
-from dueline.core.job import Job
+from dueline.core.job import StoredJob
 from dueline.schedules.head import Head
 from dueline.schedules.queries import RunRecord, ScheduleList
 from dueline.schedules.rule import Rule, shown_runs
@@ -51,7 +51,7 @@ def page_fields(schedules: ScheduleList, *, now: datetime) -> dict[str, Any]:
     return {**page, "unreadable": schedules.unreadable} if schedules.unreadable else page
 
 
-def submitted_fields(job: Job) -> dict[str, Any]:
+def submitted_fields(job: StoredJob) -> dict[str, Any]:
     return {"id": str(job.id), "scheduled_for": instant.text(job.scheduled_for or job.id.due)}
 
 

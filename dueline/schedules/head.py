@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from dueline.core import instant
-from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.job import JobId, Partition, Route, StoredJob
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.request import partition_of
 from dueline.core.rows import Row, key, log_unreadable, pack, unpack
@@ -192,13 +192,13 @@ def _past_definition(text: str) -> Definition:
 
 
 # The jobs of a schedule's runs, which follow from its head and a time alone: who submits one again submits the same.
-def occurrence(head: Head, scheduled_for: datetime) -> Job:
+def occurrence(head: Head, scheduled_for: datetime) -> StoredJob:
     """Return the job of a run: by the table's route, due at its scheduled time plus the schedule's jitter.
 
     Its uid is the UUIDv5 of queue, schedule, generation and scheduled time.
     """
     id = occurrence_id(head, scheduled_for)
-    return Job(
+    return StoredJob(
         id=id,
         payload=head.definition.payload,
         expires=id.due + head.retention,
@@ -237,7 +237,7 @@ def step(rule: Rule, planned_to: datetime) -> datetime:
     return max(planned_to + STEP, next(rule.after(planned_to), planned_to))
 
 
-def planning_job(head: Head, planned_from: datetime, *, now: datetime) -> Job | None:
+def planning_job(head: Head, planned_from: datetime, *, now: datetime) -> StoredJob | None:
     """Return the job that has the step from `planned_from` planned; None if no run follows.
 
     It is due 15 minutes before the first run after `planned_from`, and kept for a week from then or from now on.
@@ -247,7 +247,7 @@ def planning_job(head: Head, planned_from: datetime, *, now: datetime) -> Job | 
         return None
     due, uid = first - STEP, _uid(head, head.generation, f"plan/{instant.text(planned_from)}")
     step_of = {"generation": head.generation, "from": instant.text(planned_from)}
-    return Job(
+    return StoredJob(
         id=JobId(partition=_PLANNER_PARTITION, route=Route.TABLE, due=due, uid=uid),
         payload=json.dumps({"queue": head.queue, "schedule": head.name, **step_of}, separators=(",", ":")),
         expires=max(due, now) + PLANNER.retention,
@@ -270,7 +270,7 @@ def _uid(head: Head, generation: int, what: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{head.queue}/{head.name}/{generation}/{what}"))
 
 
-def submit(jobs: Sequence[Job], *, route: TableWriter, until: float) -> None:
+def submit(jobs: Sequence[StoredJob], *, route: TableWriter, until: float) -> None:
     """Write jobs where nothing may go on before all of them are there; start no send after `until` (monotonic).
 
     Safe to repeat. Raises Throttled or Unavailable unless all are written, and sent where no tick will. A job that can

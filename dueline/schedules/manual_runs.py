@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 
 from dueline.core import idempotency, instant, rows
 from dueline.core.idempotency import KeyClaim
-from dueline.core.job import Job, JobId, Route, State
+from dueline.core.job import JobId, Route, State, StoredJob
 from dueline.core.payloads import hash_of
 from dueline.core.ports import Clock, ParallelMap, Table
 from dueline.core.rows import Row, pack, unpack
@@ -162,7 +162,7 @@ class ManualRuns:
             raise Unavailable(f"row {key} was left unread: try again")
         return rows.is_live(reading.rows.get(key), now=self._clock.now())
 
-    def _job(self, head: Head, scheduled_for: datetime | None = None) -> Job:
+    def _job(self, head: Head, scheduled_for: datetime | None = None) -> StoredJob:
         """Return a job of a schedule that is due now, its scheduled time now unless it is given."""
         due = self._present()
         id = JobId(partition=head.partition, route=Route.DIRECT, due=due, uid=self._new_uid())
@@ -183,7 +183,7 @@ class ManualRuns:
         idempotency.note_done(done, table=self._table, spread=self._spread)
         return [SubmitResult(job=run.job, state=None if run.is_done else State.DISPATCHED) for run in runs]
 
-    def _claim(self, run_and_key: tuple[Job, str | None]) -> KeyClaim:
+    def _claim(self, run_and_key: tuple[StoredJob, str | None]) -> KeyClaim:
         run, key = run_and_key
         if key is None:
             return KeyClaim(job=run)

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Self
 
 from dueline.core import instant
-from dueline.core.job import Job, checked_schedule_name, queue_name
+from dueline.core.job import StoredJob, checked_schedule_name, queue_name
 from dueline.core.ports import Clock, ParallelMap, Table, read_all
 from dueline.core.rows import Row
 from dueline.core.table_writer import TableWriter
@@ -99,9 +99,9 @@ class PlanStep:
     """A step that is to be done: the jobs to submit, the planning job after them, and how far it plans."""
 
     request: PlanningRequest
-    occurrences: Sequence[Job]
+    occurrences: Sequence[StoredJob]
     missed: int
-    following: Job | None
+    following: StoredJob | None
     planned_to: datetime
 
     @classmethod
@@ -218,7 +218,7 @@ class Planner:
             self._wait(request.message)
         return PlanStep.of(request, head, now=self._now) if head and verdict is Verdict.PLAN else None
 
-    def _submit(self, steps: Sequence[PlanStep], jobs_of: Callable[[PlanStep], Sequence[Job]]) -> list[PlanStep]:
+    def _submit(self, steps: Sequence[PlanStep], jobs_of: Callable[[PlanStep], Sequence[StoredJob]]) -> list[PlanStep]:
         """Submit jobs of steps; return the steps of which all are submitted."""
         jobs = {job for step in steps for job in jobs_of(step)}
         if not jobs:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dueline.client.models import NewJob
-from dueline.core.job import Job, JobId, Partition, Route, queue_name
+from dueline.core.job import JobId, Partition, Route, StoredJob, queue_name
 from dueline.core.message import Message
 from dueline.core.ports import Pointer, QueueMessage
 from dueline.core.queue_settings import RetryPolicy
@@ -102,11 +102,11 @@ def _message(job: NewJob, *, queue: str) -> Message:
     return Message.of(_job(request.text or "", queue=queue, due=due, id=job.id, **of))
 
 
-def _job(text: str, *, queue: str, due: datetime, id: str | None, **of: Any) -> Job:
+def _job(text: str, *, queue: str, due: datetime, id: str | None, **of: Any) -> StoredJob:
     made = JobId(
         partition=Partition(queue=queue_name(queue), number=0), route=Route.DIRECT, due=due, uid=str(uuid.uuid4())
     )
-    return Job(id=JobId.parse(id) if id else made, payload=text, expires=due + _KEPT, **of)
+    return StoredJob(id=JobId.parse(id) if id else made, payload=text, expires=due + _KEPT, **of)
 
 
 def _claim(message: Message, attempt: int) -> Claim:

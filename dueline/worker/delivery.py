@@ -224,7 +224,7 @@ class ReceivedMessage:
 
     claim: Claim
     queue: str
-    job: core.Job | None
+    job: core.StoredJob | None
     id: str
     cancellation_read: float = -math.inf
 

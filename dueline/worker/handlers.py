@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from dueline.core.job import Job, check_kind
+from dueline.core.job import StoredJob, check_kind
 from dueline.core.queue_settings import WorkSettings
 from dueline.core.text import PACKAGE, shown
 from dueline.worker.delivery import ReceivedJob
@@ -56,7 +56,7 @@ class Handlers:
     by_kind: Mapping[str | None, Handler]
     by_schedule: Mapping[str, Handler] = field(default_factory=dict)
 
-    def find(self, job: Job | None) -> Handler | None:
+    def find(self, job: StoredJob | None) -> Handler | None:
         """Return the handler of a job; None if there is none. A message that carries no job has neither."""
         if job is None:
             return self.by_kind.get(None)

@@ -269,7 +269,7 @@ def map_ids(jobs):
 def store(session, job, payload):
     """Put a job's row, as ingest does."""
     id = JobId.parse(job.id)
-    row = rows.job_row(core.Job(id=id, payload=payload, expires=id.due + DAY))
+    row = rows.job_row(core.StoredJob(id=id, payload=payload, expires=id.due + DAY))
     DynamoTable(client_of(session, "dynamodb"), NAMES.table, state=NAMES.state).write([row])
 
 

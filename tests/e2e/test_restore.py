@@ -17,7 +17,7 @@ import pytest
 from dueline.aws.dynamodb_items import item, key_item
 from dueline.config.names import Names
 from dueline.core import rows
-from dueline.core.job import Job, JobId
+from dueline.core.job import JobId, StoredJob
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.e2e.environment import environment_of
@@ -74,7 +74,7 @@ def test_restore_brings_no_cancelled_jobs(
     cancelled, overdue = ids[2], replace(ids[0], due=now - timedelta(minutes=1))
     assert http.delete(f"/queues/emails/jobs/{cancelled}").json()["state"] == "cancelled"
     copied(dynamodb)
-    late = Job(id=overdue, payload='"late"', expires=now + timedelta(days=1))
+    late = StoredJob(id=overdue, payload='"late"', expires=now + timedelta(days=1))
     dynamodb.put_item(TableName=BACKUP[NAMES.table], Item=item(rows.job_row(late)))
     for key in [key for id in ids for key in rows_of(dynamodb, id)]:
         dynamodb.delete_item(TableName=NAMES.table, Key=key_item(key))

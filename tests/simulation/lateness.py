@@ -19,7 +19,7 @@ from dueline.config.deployment import Deployment
 from dueline.config.environment import longest_send
 from dueline.core import tick
 from dueline.core.dispatch import Departure
-from dueline.core.job import Job
+from dueline.core.job import StoredJob
 from dueline.core.message import ID
 from dueline.core.partitions import Periods
 from dueline.core.rows import job_row
@@ -74,7 +74,7 @@ class Outcome(Enum):
 
 
 Firing = tuple[float, Outcome]
-Deliveries = Sequence[tuple[Job, Delivery]]
+Deliveries = Sequence[tuple[StoredJob, Delivery]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,7 +168,7 @@ def _handover_time(delivery: Delivery) -> Any:
     return delivery.visible - timedelta(seconds=delivery.message.delay)
 
 
-def _jobs(firings: Sequence[Firing], herd: int) -> Iterator[Job]:
+def _jobs(firings: Sequence[Firing], herd: int) -> Iterator[StoredJob]:
     """Yield jobs due from the first firing's fence to the last one's: all over, and just past every fence between.
 
     A tick that waits for a lease raises its fence later. The herd is due just past the first fence.
@@ -180,11 +180,11 @@ def _jobs(firings: Sequence[Firing], herd: int) -> Iterator[Job]:
     yield from (_due(_LOOKAHEAD + _MILLISECOND, payload=_HERD) for _ in range(herd * JOBS_A_SECOND // _SCALE))
 
 
-def _due(seconds: float, **overrides: str) -> Job:
+def _due(seconds: float, **overrides: str) -> StoredJob:
     return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
-def _run(firings: Sequence[Firing], jobs: Iterable[Job]) -> Sequence[Delivery]:
+def _run(firings: Sequence[Firing], jobs: Iterable[StoredJob]) -> Sequence[Delivery]:
     """Run each tick as a process of its own; return what they sent."""
     scheduler = Scheduler(NOW, choose=lambda _: 0)
     stores = Stores([a_queue()], table=MemoryTable(page_rows=_PAGE_ROWS), clock=scheduler)

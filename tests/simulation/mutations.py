@@ -95,7 +95,7 @@ IN_TICK = [
         "a job past its retention is sent by a tick",
         "core/dispatch.py",
         "expired = [job for job in jobs if now >= job.expires]",
-        "expired = list[Job]()",
+        "expired = list[StoredJob]()",
         EXACT,
     ),
     mutation(
@@ -166,7 +166,7 @@ IN_TABLE_ROUTE = [
         "UnprocessedKeys are taken for no fence",
         "core/table_writer.py",
         "unknown = set(chain.from_iterable(by_state[key] for key in fences.unread))",
-        "unknown = set[Job]()",
+        "unknown = set[StoredJob]()",
         LOST,
     ),
     mutation(
@@ -448,7 +448,7 @@ IN_MOVE = [
         "ingest writes the new job's row without the transaction",
         "core/ingest.py",
         "unsettled = self._settle([each for each in parsed.intents if each.job in jobs], done, settle_until)",
-        "unsettled = set[Job]()",
+        "unsettled = set[StoredJob]()",
         BOTH,
         SECOND,
     ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dueline.core import rows
 from dueline.core.cancel import CancelMany
-from dueline.core.job import Job, JobId, State
+from dueline.core.job import JobId, State, StoredJob
 from dueline.core.payloads import Upload
 from dueline.core.ports import MoveOutcome, Pointer
 from dueline.core.request import IfExists, Request, json_text
@@ -65,7 +65,7 @@ def _note_rows(world: "World", row: Row) -> set[Key]:
     return {_row_of(job)}
 
 
-def note_intended(world: "World", me: "Running", job: Job) -> None:
+def note_intended(world: "World", me: "Running", job: StoredJob) -> None:
     """Note for which call a job is to replace another, also if it is another process that lets it."""
     if isinstance(me.action, actions.Named) and me.action.call:
         world.record.names.intended[job.id] = me.action.call
@@ -81,14 +81,14 @@ def _note_move(world: "World", me: "Running", args: tuple[Any, ...]) -> set[Key]
     return {_row_of(job)}
 
 
-def content_of(world: "World", job: Job) -> dict[str, Any]:
+def content_of(world: "World", job: StoredJob) -> dict[str, Any]:
     """Return the payload of a job, wherever that is kept."""
     offloaded = job.offloaded_bytes is not None
     text = world.stores.payloads.read(Pointer.parse(job.payload)) if offloaded else job.payload
     return dict(json.loads(text))
 
 
-def _row_of(job: Job) -> Key:
+def _row_of(job: StoredJob) -> Key:
     return rows.name_key(job.id.queue, job.key or "")
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 
 from dueline.core import instant, rows, tick
 from dueline.core.dispatch import PAST_RETENTION
-from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.job import JobId, Partition, Route, StoredJob
 from dueline.core.move import Intent
 from dueline.core.rows import Key, Row
 from dueline.schedules.definition import CatchUp, Definition
@@ -63,7 +63,7 @@ class Claim:
 class Parked:
     """A job as it reached the dispatch dead-letter queue, at a time by the clock of who parked it."""
 
-    job: Job
+    job: StoredJob
     reason: str
     at: datetime
 
@@ -105,7 +105,7 @@ class ScheduleRecord:
 
     versions: dict[Schedule, list[Version]] = field(default_factory=lambda: defaultdict(list))
     steps: dict[Schedule, list[Step]] = field(default_factory=lambda: defaultdict(list))
-    jobs: dict[JobId, Job] = field(default_factory=dict)
+    jobs: dict[JobId, StoredJob] = field(default_factory=dict)
     planned: dict[JobId, float] = field(default_factory=dict)
     answers: int = 0
     ended: datetime | None = None
@@ -205,7 +205,7 @@ def rule_of(payload: str) -> str:
     return payload.partition('"rule": ')[2].partition(",")[0].rstrip("}")
 
 
-def _run_of(job: Job) -> Run:
+def _run_of(job: StoredJob) -> Run:
     assert job.schedule is not None
     assert job.scheduled_for is not None
     return job.id.queue, job.schedule, rule_of(job.payload), job.scheduled_for
@@ -327,9 +327,9 @@ def waits(id: JobId, existing: Mapping[str, Mapping[str, Row]], *, now: datetime
 class Record:
     """All that happened. Times are in seconds from the beginning of the world."""
 
-    accepted: dict[JobId, Job] = field(default_factory=dict)
+    accepted: dict[JobId, StoredJob] = field(default_factory=dict)
     # By the calls that were made for them, whatever was answered.
-    attempted: dict[JobId, Job] = field(default_factory=dict)
+    attempted: dict[JobId, StoredJob] = field(default_factory=dict)
     submitted: dict[JobId, float] = field(default_factory=dict)
     cancel_requested: dict[JobId, float] = field(default_factory=dict)
     promised: set[JobId] = field(default_factory=set)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dueline.core import instant, rows
-from dueline.core.job import Job, JobId
+from dueline.core.job import JobId, StoredJob
 from dueline.core.message import REASON
 from dueline.core.move import Intent
 from dueline.core.ports import MoveOutcome
@@ -48,7 +48,7 @@ class Recorder:
             self._record.attempted |= {id: job for id, job in jobs.items() if id not in self._record.attempted}
         self._excuse_repeats_by(fault, me, call)
 
-    def _note_runs(self, me: "Running", call: Call, jobs: Mapping[JobId, Job]) -> None:
+    def _note_runs(self, me: "Running", call: Call, jobs: Mapping[JobId, StoredJob]) -> None:
         """Note runs. Submitting again what a head said was planned before the process began is no excuse."""
         schedules = self._record.schedules
         for id, job in jobs.items():
@@ -215,7 +215,7 @@ class Recorder:
         """Return the latest time that a process may have had by its clock."""
         return self._world.scheduler.now() + timedelta(seconds=me.process.most_skew)
 
-    def _sent(self, me: "Running", name: str, delivery: Delivery, job: Job) -> Sent:
+    def _sent(self, me: "Running", name: str, delivery: Delivery, job: StoredJob) -> Sent:
         queue, level = self._world.level_of(name)
         submitted = {} if queue == PLANNER.name else content_of(self._world, job)
         return Sent(
@@ -237,7 +237,7 @@ class Recorder:
             self._record.excused.add(id)
 
 
-def jobs_of(call: Call) -> dict[JobId, Job]:
+def jobs_of(call: Call) -> dict[JobId, StoredJob]:
     """Return the jobs whose rows a call writes, or that it sends."""
     if call.name.endswith(".send"):
         # The id of a replacement is no caller's, unless the move is answered.

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from dueline.core import rows
-from dueline.core.job import Job
+from dueline.core.job import StoredJob
 from dueline.core.message import Message
 from dueline.core.ports import BatchRead, Clock, KeyChange, MoveOutcome, ScheduleChange
 from dueline.core.rows import Key, Row
@@ -161,13 +161,13 @@ class Consumer:
         self._clock = clock
         self._hidden: dict[int, float] = {}
         self._deleted: set[int] = set()
-        self._jobs: dict[int, Job] = {}
+        self._jobs: dict[int, StoredJob] = {}
         self._first: dict[int, datetime] = {}
 
     def message(self, place: int) -> Message:
         return self._queue.deliveries[place].message
 
-    def job(self, place: int) -> Job:
+    def job(self, place: int) -> StoredJob:
         """Return the job that a message carries, read once: messages do not change."""
         if place not in self._jobs:
             self._jobs[place] = self.message(place).job()

@@ -17,7 +17,7 @@ from dueline.aws.sqs import SqsQueue
 from dueline.config import metrics
 from dueline.config.registry import Registry
 from dueline.core import instant, rows
-from dueline.core.job import Job, JobId, Partition, State
+from dueline.core.job import JobId, Partition, State, StoredJob
 from dueline.core.ports import Pointer
 from dueline.core.status import Outcome, note_outcome
 from dueline.errors import InvalidJob, Throttled, Unavailable
@@ -198,7 +198,7 @@ def test_job_moves_within_a_new_partition(api, monkeypatch):
 
 
 def put(api, id):
-    api.DEPLOYMENT.table.write([rows.job_row(Job(id=id, payload="1", expires=id.due + timedelta(days=7)))])
+    api.DEPLOYMENT.table.write([rows.job_row(StoredJob(id=id, payload="1", expires=id.due + timedelta(days=7)))])
 
 
 def test_repeated_move_has_the_new_jobs_state(api):

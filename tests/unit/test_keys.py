@@ -9,7 +9,7 @@ import pytest
 
 from dueline.core import rows
 from dueline.core.idempotency import claim
-from dueline.core.job import Job, Partition, Route, State
+from dueline.core.job import Partition, Route, State, StoredJob
 from dueline.core.payloads import Upload
 from dueline.core.request import Request
 from dueline.core.status import Outcome, Status, note_outcome
@@ -30,13 +30,13 @@ def keyed(delay=BY_THE_TABLE, *, key="order 17", payload=1, **more):
 
 def accepted(system, *requests):
     jobs = system.submit(*requests)
-    assert all(isinstance(job, Job) for job in jobs), jobs
+    assert all(isinstance(job, StoredJob) for job in jobs), jobs
     return jobs
 
 
 def refused(system, request):
     (error,) = system.submit(request)
-    assert not isinstance(error, Job)
+    assert not isinstance(error, StoredJob)
     return error
 
 

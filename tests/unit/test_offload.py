@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dueline.client.models import payload_fields
 from dueline.config.queue import MOST_RETENTION_DAYS
 from dueline.core import rows
-from dueline.core.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, Route, State
+from dueline.core.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Route, State, StoredJob
 from dueline.core.message import OFFLOADED_BYTES, Message, type_of
 from dueline.core.payloads import AFTER_EXPIRY, MAX_ROW_PAYLOAD_BYTES, Upload, begin, object_key
 from dueline.core.ports import Pointer
@@ -108,8 +108,8 @@ def test_what_cannot_be_kept_fails_alone(fault):
         *[Request(payload=scattered(12_000), delay=AN_HOUR)] * 2, Request(payload={}, delay=AN_HOUR)
     )
     assert isinstance(first, fault)
-    assert isinstance(second, Job)
-    assert isinstance(third, Job)
+    assert isinstance(second, StoredJob)
+    assert isinstance(third, StoredJob)
     assert system.in_the_table() == [second.id, third.id]
 
 
@@ -253,7 +253,7 @@ def test_missing_upload_uses_up_no_key():
     (error,) = system.submit(keyed(upload=upload))
     assert type(error) is InvalidJob
     (job,) = system.submit(keyed(payload="another"))
-    assert isinstance(job, Job)
+    assert isinstance(job, StoredJob)
 
 
 @pytest.mark.parametrize("broken", ["gone", "of another queue", "of another size", "of other content"])

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from dueline.core.job import MAX_PRIORITY, Job
+from dueline.core.job import MAX_PRIORITY, StoredJob
 from dueline.core.message import PRIORITY, REASON, Message, job_batches
 from dueline.core.request import Request
 from dueline.errors import InvalidJob, QueueNotFound
@@ -22,13 +22,13 @@ def a_system(*, priorities=3, **settings):
 
 def submit(system, **request):
     (job,) = system.submit(Request(payload={}, **request))
-    assert isinstance(job, Job), job
+    assert isinstance(job, StoredJob), job
     return job
 
 
 def refused(system, **request):
     (error,) = system.submit(Request(payload={}, **request))
-    assert not isinstance(error, Job), error
+    assert not isinstance(error, StoredJob), error
     return error
 
 

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dueline.core import rows
-from dueline.core.job import MAX_PAYLOAD_BYTES, Job, Route
+from dueline.core.job import MAX_PAYLOAD_BYTES, Route, StoredJob
 from dueline.core.message import SCHEDULE, Message
 from dueline.core.rows import pack, row_bytes, unpack, write_units
 from dueline.errors import InvalidJob
@@ -97,7 +97,7 @@ def test_row_of_a_later_schema_is_not_read():
 
 
 def test_cancellation_outlives_its_job():
-    job = Job(id=an_id(), payload="{}", expires=an_id().due + timedelta(days=30))
+    job = StoredJob(id=an_id(), payload="{}", expires=an_id().due + timedelta(days=30))
     cancellation = rows.cancellation_row(job.id, at=NOW)
     assert int(cancellation["ttl"]) >= int(rows.job_row(job)["ttl"]) + timedelta(days=7).total_seconds()
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from dueline.core import instant, rows
-from dueline.core.job import MAX_PRIORITY, Job, Partition, State
+from dueline.core.job import MAX_PRIORITY, Partition, State, StoredJob
 from dueline.core.request import Request
 from dueline.errors import Unavailable
 from dueline.operations import stranded
@@ -237,7 +237,7 @@ def given_up(system, *, partition=0, **change):
     assert strands(system).lost(OLD_AFTER, replace(OLD_AFTER, **change)) == []
     requests = Request(payload={}, delay=AN_HOUR, priority=queue.priorities)
     jobs = (system.submit(requests)[0] for _ in range(100))
-    job = next(each for each in jobs if isinstance(each, Job) and each.id.partition.number == partition)
+    job = next(each for each in jobs if isinstance(each, StoredJob) and each.id.partition.number == partition)
     system.settings["emails"] = replace(queue, **change)
     return job
 

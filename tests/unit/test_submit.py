@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.core.job import MAX_OFFLOADED_BYTES, Job, JobId, Route, State
+from dueline.core.job import MAX_OFFLOADED_BYTES, JobId, Route, State, StoredJob
 from dueline.core.request import FURTHEST, Request, json_text
 from dueline.errors import InvalidJob, NotYet, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
 from tests.builders import NOW, RETENTION, a_queue, an_id
@@ -183,8 +183,8 @@ def test_each_request_has_its_own_error():
         earlier,
         after(AN_HOUR),
     )
-    assert isinstance(good, Job)
-    assert isinstance(late, Job)
+    assert isinstance(good, StoredJob)
+    assert isinstance(late, StoredJob)
     assert isinstance(naive, InvalidJob)
     assert isinstance(big, PayloadTooLarge)
     assert dispatched is earlier
@@ -206,14 +206,14 @@ def test_failed_batch_names_its_own_jobs_alone(fault, kind):
     answers = system.submit(*[after(AN_HOUR)] * 11, after(5))
     assert [type(answer) for answer in answers[:10]] == [kind] * 10
     assert len({JobId.parse(answer.job_id) for answer in answers[:10]}) == 10
-    assert all(isinstance(answer, Job) for answer in answers[10:])
+    assert all(isinstance(answer, StoredJob) for answer in answers[10:])
 
 
 def test_unsent_job_is_not_yet():
     system = System()
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(20)))
     answers = system.submit(*[after(1)] * 11)
-    assert [type(answer) for answer in answers] == [Job] * 10 + [NotYet]
+    assert [type(answer) for answer in answers] == [StoredJob] * 10 + [NotYet]
     assert len(system.arrived()) == 10
 
 
@@ -223,7 +223,7 @@ def test_message_refused_for_now_is_unavailable():
     system.wire.around = on("inbound.send", done_in_part)
     refused, accepted = system.submit(after(AN_HOUR), after(AN_HOUR))
     assert isinstance(refused, Unavailable)
-    assert isinstance(accepted, Job)
+    assert isinstance(accepted, StoredJob)
 
 
 def test_message_refused_for_good_is_invalid():

@@ -7,7 +7,7 @@ import pytest
 
 from dueline.core import instant, rows
 from dueline.core.dispatch import OUT_OF_TIME
-from dueline.core.job import Job, State
+from dueline.core.job import State, StoredJob
 from dueline.core.message import ID
 from dueline.core.tick import WAVE_JOBS
 from dueline.errors import Throttled, Unavailable
@@ -198,7 +198,7 @@ def test_level_down_for_hours_delays_no_other(page_rows):
     slow, down = meanwhile(lambda: system.clock.sleep(3)), failing(Unavailable("no"))
     reacts = {"table.page": slow, "emails_p2.send": down}
     system.wire.around = lambda call: reacts.get(call.name, straight)(call)
-    stuck, good = [due_in(300, priority=2)], list[Job]()
+    stuck, good = [due_in(300, priority=2)], list[StoredJob]()
     system.put(*stuck)
     for minute in range(40):
         system.clock.sleep((NOW - system.clock.now()).total_seconds() + 60 * minute)

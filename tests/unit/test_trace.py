@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.core import rows
-from dueline.core.job import Job
+from dueline.core.job import StoredJob
 from dueline.core.message import Message
 from dueline.core.request import Request
 from dueline.core.trace import MAX_STATE_CHARACTERS, TraceContext
@@ -93,7 +93,7 @@ def traces_in(queue):
 
 def submitted(system, **request):
     (job,) = system.submit(Request(**{"payload": {}, "trace": TRACE} | request))
-    assert isinstance(job, Job), job
+    assert isinstance(job, StoredJob), job
     return job
 
 

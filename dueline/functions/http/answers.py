@@ -15,7 +15,7 @@ from dueline.client.models import attributes, payload_fields
 from dueline.config.registry import Registry
 from dueline.core import instant
 from dueline.core.cancel import CancelResult
-from dueline.core.job import MAX_PRIORITY, Job, JobId, Route, State
+from dueline.core.job import MAX_PRIORITY, JobId, Route, State, StoredJob
 from dueline.core.listing import JobPage, TrackedPage, place_text
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import METHOD, StartedUpload, download_url
@@ -321,7 +321,7 @@ def _page(jobs: list[JobWithPayload], place: str | None, unreadable: int) -> Pag
     return {**answer, "unreadable": unreadable} if unreadable else answer
 
 
-def _content(job: Job) -> dict[str, Any]:
+def _content(job: StoredJob) -> dict[str, Any]:
     """Return a job's attributes and its payload."""
     scheduled_for = {} if job.scheduled_for is None else {"scheduled_for": instant.text(job.scheduled_for)}
     return {**attributes(job), **scheduled_for, **payload_fields(job)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from dueline import errors
 from dueline.core import instant
-from dueline.core.job import Job, JobId, Route, State
+from dueline.core.job import JobId, Route, State, StoredJob
 from dueline.core.listing import JobPage, TrackedPage
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import StartedUpload, Upload
@@ -83,7 +83,7 @@ POSTED: dict[str, Any] = {
 SUCCESSOR = answers.job_answer(JobId.parse(MOVED), State.SCHEDULED, moved_from=_JOB)
 REPLACED = {**SUCCESSOR, "created": False, "moved_from": ID}
 MOVED_JOB = answers.job_answer(JobId.parse(MOVED), State.DISPATCHED, moved_from=_JOB)
-_WAITING = Job(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION)
+_WAITING = StoredJob(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION)
 WAITING = answers.look_up_answer(
     _JOB, Status(state=State.SCHEDULED, job=replace(_WAITING, key="welcome-ann")), payloads=MemoryPayloads()
 )
