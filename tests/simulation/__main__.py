@@ -23,7 +23,7 @@ from tests.simulation.calls import (
     every_fault,
     every_interleaving,
 )
-from tests.simulation.mutation import CAUGHT, Caught, documented_seeds, prove, table_of
+from tests.simulation.mutation import CAUGHT, Caught, documented_seeds, lists_of, prove
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.run import first_failure, report_of, run, shrunk
 from tests.simulation.schedule_history import has_schedules
@@ -109,7 +109,7 @@ def mutations(
     again: Annotated[bool, typer.Option("--again", help="First the seed in tests/simulation/caught.md.")] = False,
     jobs: Jobs = 2,
 ) -> None:
-    """Break one rule of the protocol at a time, and show that the simulation catches it: a table in Markdown."""
+    """Break one rule of the protocol at a time, and show that the simulation catches it: lists in Markdown."""
     chosen = [mutation for mutation in MUTATIONS if only in mutation.name]
     seeds = documented_seeds(CAUGHT.read_text()) if again else {}
     with ProcessPoolExecutor(jobs) as pool, _progress() as progress:
@@ -120,7 +120,7 @@ def mutations(
             for future in wait(proofs, return_when=FIRST_COMPLETED).done:
                 results[proofs.pop(future).name] = future.result()
                 progress.advance(task)
-    print(table_of(chosen, results))
+    print(lists_of(chosen, results))
     raise typer.Exit(int(not all(results.values())))
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from tests.simulation.choices import Decided
 
 ROOT = Path(__file__).parents[2]
-# The table of the last proof of all mutations.
+# The lists of the last proof of all mutations.
 CAUGHT = Path(__file__).parent / "caught.md"
-_ROW = re.compile(r"^\| (.+) \| .+ \| (\d+) \|$", re.MULTILINE)
+_LINE = re.compile(r"^- (.+): (\d+)$", re.MULTILINE)
 LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
 ONCE = "once by key"
 LEVEL = "own level"
@@ -94,21 +94,20 @@ def prove(mutation: Mutation, number: int, *, first: int | None = None) -> Caugh
     return Caught(**json.loads(done.stdout)) if done.returncode == 0 else None
 
 
-def documented_seeds(table: str) -> dict[str, int]:
-    """Return the seed that caught each mutation, from the table of `table_of`."""
-    return {name: int(runs) - 1 for name, runs in _ROW.findall(table)}
+def documented_seeds(page: str) -> dict[str, int]:
+    """Return the seed that caught each mutation, from the lists of `lists_of`."""
+    return {name: int(runs) - 1 for name, runs in _LINE.findall(page)}
 
 
-def table_of(mutations: Sequence[Mutation], results: Mapping[str, Caught | None]) -> str:
-    """Return a table in Markdown of which promise caught each mutation, and how soon."""
-    lines = ["| what is broken | promise that breaks | runs until it was caught |"]
-    lines.append("|---|---|---|")
+def lists_of(mutations: Sequence[Mutation], results: Mapping[str, Caught | None]) -> str:
+    """Return a list in Markdown for each promise: the mutations that it caught, and in which run."""
+    lists: dict[str, list[str]] = {}
     for mutation in mutations:
         caught = results[mutation.name]
-        cells = f"{caught.promise} | {_runs(caught)}" if caught else "**not caught** |"
-        lines.append(f"| {mutation.name} | {cells} |")
-    return "\n".join(lines)
+        promise, runs = (caught.promise, _runs(caught)) if caught else ("**not caught**", "none")
+        lists.setdefault(promise, []).append(f"- {mutation.name}: {runs}")
+    return "\n\n".join("\n".join([f"## {promise}", "", *lines]) for promise, lines in lists.items())
 
 
 def _runs(caught: Caught) -> str:
-    return "by a kept run" if caught.seed is None else str(caught.seed + 1)
+    return "kept" if caught.seed is None else str(caught.seed + 1)
