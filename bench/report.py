@@ -239,18 +239,19 @@ def _cost(figures: Figures) -> str:
         f"The row of 1 KB is packed to {figures['row_bytes'][USUAL.name]} B.",
         grid("DynamoDB write units, 1 KB", figures["write_units"]),
         grid("one job of 1 KB, due in a day", figures["calls"]),
-        _prices("$ a million jobs at", {per_second(rate): prices for rate, prices in by_rate.items()}),
         _prices(
-            "$ a million jobs that wait", {f"{days} day{'s' * (days != '1')}": each for days, each in by_wait.items()}
+            {per_second(rate): prices for rate, prices in by_rate.items()}
+            # A day's wait is that of the rates.
+            | {f"{days} days' wait": prices for days, prices in by_wait.items() if days != "1"}
         ),
     ]
     return "\n\n".join(sections)
 
 
-def _prices(heading: str, columns: Mapping[str, Mapping[str, float]]) -> str:
-    names = next(iter(columns.values()))
-    rows = ((name, *(dollars(prices[name]) for prices in columns.values())) for name in names)
-    return table((heading, *columns), rows)
+def _prices(columns: Mapping[str, Mapping[str, float]]) -> str:
+    names = dict.fromkeys(name for prices in columns.values() for name in prices)
+    rows = ((name, *(dollars(prices.get(name, 0.0)) for prices in columns.values())) for name in names)
+    return table(("$ a million jobs at", *columns), rows)
 
 
 def _calls(figures: Figures) -> str:
@@ -334,7 +335,7 @@ def _growth(figures: Figures) -> str:
         requests = ", ".join(f"{count:,} {kind}" if count > 1 else kind for kind, count in most["requests"].items())
         rows[step] = {
             "requests": requests,
-            **pick(most, "bytes_out bytes_in read_units write_units"),
+            **pick(most, "read_units write_units"),
             **{f"CPU ms, {int(size):,}": by_size[size]["cpu_ms"] for size in sizes},
             "most to none": most["cpu_ms"] / none["cpu_ms"],
         }
@@ -419,11 +420,7 @@ def _schedules(figures: Figures) -> str:
 def _cold(figures: Figures) -> str:
     functions = {
         name: {
-            **{
-                f"{time.removesuffix('_ms')}, ms": each[time]
-                for time in ("wall", "cpu", "compiled", "ours_ms", "clients")
-            },
-            "clients made": ", ".join(each["made"]),
+            **{f"{time.removesuffix('_ms')}, ms": each[time] for time in ("wall", "ours_ms", "clients")},
             **pick(each, "modules ours"),
         }
         for name, each in figures["functions"].items()
