@@ -59,8 +59,7 @@ def page() -> str:
     sections = {
         "With the library": _python(WITH_THE_LIBRARY, pinned),
         "In the functions": _python(IN_THE_FUNCTIONS, pinned),
-        "To build, deploy and test": _python(tools, pinned),
-        "To test, of npm": sorted(set(_of_npm())),
+        "To build, deploy and test": [*_python(tools, pinned), *sorted(set(_of_npm()))],
     }
     texts = (f"## {title}\n\n{_table(rows, named=title in DISTRIBUTED)}" for title, rows in sections.items())
     return "\n".join([_INTRODUCTION, *texts])
