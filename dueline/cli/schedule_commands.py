@@ -35,6 +35,8 @@ RunPayload = Annotated[
 _SECOND = timedelta(seconds=1)
 _UTC = "%Y-%m-%d %H:%M:%S"
 _LOCAL = f"%a {_UTC}"
+# As the console has it.
+_TITLES = {"catch_up": "missed runs"}
 _FIELDS = ["start", "end", "count", "kind", "tenant", "priority", "catch_up", "overlap", "owner", "description", "etag"]
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", show_default=False)]
 Cron = Annotated[
@@ -135,7 +137,7 @@ def show_schedule(run: connect.CommandRun, schedule: Schedule) -> None:
     effect = {"generation": schedule.generation, "effective from": schedule.effective_from}
     jitter = options.span_text(schedule.jitter) if schedule.jitter else None
     job = {"payload": json.dumps(schedule.payload), "jitter": jitter, "words": schedule.words}
-    details = {name.replace("_", " "): getattr(schedule, name) for name in _FIELDS}
+    details = {_TITLES.get(name, name): getattr(schedule, name) for name in _FIELDS}
     run.screen.record({**own, **effect, **job, **details})
     if schedule.next:
         run.screen.line("")

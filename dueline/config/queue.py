@@ -1,13 +1,12 @@
 """One queue of queues.yaml, validated. Times are in seconds."""
 
 from datetime import date
-from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from dueline.config.yaml_file import none_is_empty, of_form
+from dueline.config.yaml_file import OfForm, none_is_empty
 from dueline.core import instant
 from dueline.core.job import MAX_PRIORITY, MAX_RETENTION, SCHEDULE_NAME
 from dueline.core.queue_settings import (
@@ -24,8 +23,6 @@ from dueline.schedules.definition import CatchUp, Definition, Overlap
 
 ScheduleName = Annotated[str, Field(pattern=f"^{SCHEDULE_NAME}$")]
 EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
-_PRODUCER = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(root|role/[A-Za-z0-9+=,.@_/-]+)$"
-_TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$"
 # A dead letter keeps the time at which it was first sent, and its queue keeps messages for 14 days at most.
 MOST_RETENTION_DAYS = 13
 # Crashes and stops of workers are receives too: SQS, which gives no reason, comes after the workers.
@@ -98,16 +95,21 @@ class ScheduleConfig(BaseModel):
             raise InvalidSchedule(str(error)) from None
 
 
-_IS_A_SUBSCRIBER = of_form(
-    f"{EMAIL}|{_TOPIC}", "must be an e-mail address, or the ARN of an SNS topic, arn:aws:sns:{region}:{account}:{name}"
-)
-Owner = Annotated[str, _IS_A_SUBSCRIBER, Field(json_schema_extra={"pattern": f"{EMAIL}|{_TOPIC}"})]
+Owner = Annotated[
+    str,
+    OfForm(
+        rf"{EMAIL}|^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{{12}}:[A-Za-z0-9_-]+$",
+        "must be an e-mail address, or the ARN of an SNS topic, arn:aws:sns:{region}:{account}:{name}",
+    ),
+]
 # A stack that names a role which does not exist is rolled back.
-_IS_A_PRODUCER = of_form(
-    _PRODUCER,
-    "must be the ARN of an account, arn:aws:iam::{account}:root, or of a role, arn:aws:iam::{account}:role/{name}",
-)
-Producer = Annotated[str, _IS_A_PRODUCER, Field(json_schema_extra={"pattern": _PRODUCER})]
+Producer = Annotated[
+    str,
+    OfForm(
+        r"^arn:aws[a-z-]*:iam::[0-9]{12}:(root|role/[A-Za-z0-9+=,.@_/-]+)$",
+        "must be the ARN of an account, arn:aws:iam::{account}:root, or of a role, arn:aws:iam::{account}:role/{name}",
+    ),
+]
 
 
 class RetryConfig(BaseModel):
@@ -135,13 +137,6 @@ class RetryConfig(BaseModel):
         return RetryPolicy(**self.model_dump())
 
 
-class MetricsBy(StrEnum):
-    """What a queue's metrics are summed up by: all of the deployment, or the queue as well."""
-
-    DEPLOYMENT = "deployment"
-    QUEUE = "queue"
-
-
 class QueueConfig(BaseModel):
     """One queue. Every setting has a default, so a queue is one line: its name and a colon."""
 
@@ -165,7 +160,7 @@ class QueueConfig(BaseModel):
         description="Receives before SQS moves a message to the dead-letter queue. At least retry.attempts."
         f" Default: retry.attempts + {RECEIVES_TO_SPARE}, at most {MOST_RECEIVES:,}.",
     )
-    message_retention_days: int = Field(default=4, ge=1, json_schema_extra={"maximum": MOST_RETENTION_DAYS})
+    message_retention_days: int = Field(default=4, ge=1, le=MOST_RETENTION_DAYS)
     """Days that SQS keeps an undeleted message. A dead letter is kept for the rest of 14."""
     retention_days: int | None = Field(default=None, ge=1, le=MAX_RETENTION.days)
     """Days after its due time that a job is kept and may still be sent. Default: the deployment's."""
@@ -184,7 +179,7 @@ class QueueConfig(BaseModel):
     """Workers of this library record outcomes for look-ups: two writes an attempt."""
     owner: Owner | None = None
     """Who also gets this queue's alarms: an e-mail address, or the ARN of an SNS topic."""
-    metrics: Annotated[MetricsBy, Field(strict=False)] = MetricsBy.DEPLOYMENT
+    metrics: Literal["deployment", "queue"] = "deployment"
     """`queue`: CloudWatch metrics and alarms of its own, at a price."""
     producers: list[Producer] = Field(
         default=[],
@@ -198,16 +193,6 @@ class QueueConfig(BaseModel):
     """The queue's schedules, by name: `dueline schedules apply` puts them."""
     retry: RetryConfig = RetryConfig()
     """When workers of Dueline's library retry a failed job."""
-
-    @field_validator("message_retention_days")
-    @classmethod
-    def _leaves_dead_letters_a_day(cls, days: int) -> int:
-        if days > MOST_RETENTION_DAYS:
-            raise ValueError(
-                f"it must be at most {MOST_RETENTION_DAYS}: SQS deletes a dead letter 14 days after the job was first"
-                " sent, and somebody must have a day to see it"
-            )
-        return days
 
     @model_validator(mode="after")
     def _schedules_fit(self) -> Self:

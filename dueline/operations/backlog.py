@@ -169,7 +169,7 @@ def queues_stopped(observed: Observation) -> Iterator[Symptom]:
         depths = [(observed.depths or {}).get(name) for name in observed.deployment.levels(queue)]
         waiting, stopped = sum(depth.waiting for depth in depths if depth), _stopped(observed, queue.name)
         if waiting and stopped:
-            do = f"when it is time: dueline resume {queue.name}, or dueline rate {queue.name} none"
+            do = f"when it is time: dueline resume {queue.name}, or dueline rate {queue.name} no-limit"
             yield Symptom(queue.name, f"{waiting:,} jobs wait{stopped}", do)
 
 

@@ -2,27 +2,23 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dueline import __version__
 from dueline.config.names import runbook
 from dueline.core import instant
 from dueline.core.message import check_deployment
-from dueline.core.ports import ParallelMap
 from dueline.core.queue_settings import JOBS_PER_PARTITION, PLANNER
 from dueline.errors import DuelineError
 from dueline.operations import backlog, doctor_functions
 from dueline.operations.observation import (
-    DoctorReport,
     Finding,
     Observation,
     ObservedDeployment,
     Severity,
     Share,
     Symptom,
-    Unchecked,
     guide,
     rule,
 )
@@ -345,47 +341,7 @@ RULES: tuple[Callable[[Observation], Iterable[Finding]], ...] = (
 )
 
 
-# What a check could not read of its parts.
-PARTLY = "partly"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
-    """One check of a deployment: what it reads, in words, and the rights that it needs."""
-
-    what: str
-    needs: str
-    look: Callable[[], dict[str, Any]]
-
-
-def examine(
-    looks: Sequence[Check],
-    *,
-    observe: Callable[..., Observation],
-    spread: ParallelMap = map,
-    on_progress: Callable[[int, int], None] = lambda _done, _of: None,
-) -> DoctorReport:
-    """Run all checks and judge what they saw. A check that fails is reported, and hides nothing else."""
-    parts: dict[str, Any] = {}
-    unseen: list[Unchecked] = []
-    for done, answer in enumerate(spread(_answer, looks), start=1):
-        if isinstance(answer, Unchecked):
-            unseen.append(answer)
-        else:
-            unseen += answer.pop(PARTLY, ())
-            parts |= answer
-        on_progress(done, len(looks))
-    return DoctorReport(findings=tuple(findings(observe(**parts))), unseen=tuple(unseen))
-
-
 def findings(observed: Observation) -> list[Finding]:
     """Return what is wrong, the worst first."""
     all_findings = (finding for rule in RULES for finding in rule(observed))
     return sorted(all_findings, key=lambda finding: finding.severity.rank)
-
-
-def _answer(look: Check) -> dict[str, Any] | Unchecked:
-    try:
-        return look.look()
-    except DuelineError as error:
-        return Unchecked(what=look.what, needs=look.needs, reason=str(error))

@@ -25,13 +25,13 @@ import pytest
 from typer.testing import CliRunner
 
 from dueline import Client, Patience
-from dueline.cli import connect, options, schedule_commands, screen
+from dueline.cli import connect, console_command, options, schedule_commands, screen
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
 from dueline.core.clock import SystemClock
 from dueline.core.message import ATTEMPTS, ERROR, ID, KIND, REASON, STACK, Message
 from dueline.core.ports import Pointer
-from dueline.errors import ERRORS
+from dueline.errors import ERRORS, Forbidden
 from dueline.operations.redrive import RedriveQueues
 from dueline.testing import MemoryQueue, VirtualClock
 from dueline.worker import log
@@ -427,6 +427,15 @@ def test_unexpected_errors_are_a_line(monkeypatch, error, code, line):
     assert (result.exit_code, result.stderr) == (code, f"dueline: {line}\n")
 
 
+@pytest.mark.parametrize(("options", "port"), [([], 18400), (["--port", "0"], 0)])
+def test_console_port_is_an_option_or_of_the_environment(monkeypatch, options, port):
+    serving = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(console_command, "serving", serving)
+    monkeypatch.setenv("DUELINE_CONSOLE_PORT", "18400")
+    assert typed("console", *options).exit_code == 0
+    assert serving.call_args.kwargs == {"port": port, "read_only": False}
+
+
 def test_deployment_and_credentials_are_passed_on(monkeypatch):
     targets = []
     monkeypatch.setattr(connect, "client", lambda target: targets.append(target) or Mock(queues=list))
@@ -551,18 +560,11 @@ def test_dead_deletes_only_what_it_showed(dead, monkeypatch):
     monkeypatch.setattr(screen, "can_confirm", lambda: True)
     monkeypatch.setattr("typer.confirm", confirm)
     result = typed("dead", "emails", "--delete")
-    assert (result.exit_code, "4 of 4 dead letters of queue emails deleted" in result.stdout) == (0, True)
+    assert (result.exit_code, "4 of 5 dead letters of queue emails: 4 deleted" in result.stdout) == (0, True)
     assert ends.dead_letters.depth().waiting == 1
 
 
-def test_dead_reports_what_sqs_refuses(dead):
-    _, wire = dead
-    wire.around = on("emails.send", refusing(lambda message: message.body == "1"))
-    result = typed("dead", "emails", "--retry", "--yes")
-    assert (result.exit_code, result.stdout) == (1, "3 of 4 dead letters of queue emails put back\n1 stays: no\n")
-
-
-@pytest.mark.parametrize("command", [["redrive", "emails", "--apply"], ["dead", "emails", "--retry"]])
+@pytest.mark.parametrize("command", [["redrive", "emails", "--apply"], ["dead", "emails", "--delete"]])
 def test_messages_that_did_not_arrive_are_reported(dead, monkeypatch, command):
     ends, wire = dead
     losing = replace(ends, dead_letters=wire.to("dead", ends.dead_letters))
@@ -570,6 +572,20 @@ def test_messages_that_did_not_arrive_are_reported(dead, monkeypatch, command):
     wire.around = on("dead.receive", losing_the_answer, times=1)
     lines = typed(*command, "--yes").stdout.splitlines()
     assert lines[-1] == "about 4 more were there and did not arrive: try again in 10 minutes"
+
+
+def test_failed_redrive_shows_what_it_did(dead):
+    ends, wire = dead
+    for number in range(20):
+        ends.dead_letters.send([dead_letter(payload=str(each)) for each in range(10 * number, 10 * number + 10)])
+    wire.around = on("emails.send", failing(Forbidden("not any more")), skip=8)
+    result = typed("redrive", "emails", "--apply", "--yes")
+    assert (result.exit_code, result.stderr) == (5, "dueline: not any more\n")
+    assert result.stdout.splitlines()[-2:] == [
+        "160 of 160 dead letters of queue emails: 80 put back",
+        "about 44 more were there and were not received before it failed",
+    ]
+    assert "before it failed" not in typed("redrive", "emails").stdout
 
 
 def test_interrupted_redrive_shows_the_rest(dead):

@@ -12,7 +12,6 @@ from constructs import Construct
 from dueline.cdk.constructs import watched
 from dueline.config import metrics
 from dueline.config.deployment import Deployment
-from dueline.config.queue import MetricsBy
 
 _HALF = 12
 _COUNTS = (metrics.QUEUES_LATE, metrics.MISSING_TICKS)
@@ -72,7 +71,7 @@ class QueueDashboard(Construct):
         lateness = watched.own(metrics.LATENESS, name, queue, statistic="Maximum", minutes=1)
         ages = [level.metric_approximate_age_of_oldest_message(statistic="Maximum") for level in levels]
         board = Dashboard(self, "Dashboard", dashboard_name=deployment.names.queue(queue))
-        if deployment.queues[queue].metrics is MetricsBy.QUEUE:
+        if deployment.queues[queue].metrics == "queue":
             board.add_widgets(
                 _graph("Lateness, s", [lateness]),
                 _graph("On time, % of an hour", [watched.percent_on_time(name, queue)]),

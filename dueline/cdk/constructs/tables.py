@@ -17,9 +17,9 @@ from constructs import Construct
 
 from dueline.cdk.grants import key_of
 from dueline.cdk.nag import acknowledge
-from dueline.config.deployment import Capacity, Deployment, Storage
+from dueline.config.deployment import Capacity, Deployment
 
-_CLASSES = {Storage.STANDARD: TableClass.STANDARD, Storage.INFREQUENT: TableClass.STANDARD_INFREQUENT_ACCESS}
+_CLASSES = {"standard": TableClass.STANDARD, "infrequent": TableClass.STANDARD_INFREQUENT_ACCESS}
 # Of the provisioned units: the rest is for what comes before autoscaling has followed.
 _TARGET_PERCENT = 70
 
