@@ -40,7 +40,7 @@ class DeploymentDashboard(Construct):
             _graph("Worst lateness, s", [_of_watch(name, metrics.WORST_LATENESS)]),
             _graph("On time, % of an hour", [_of_watch(name, metrics.ON_TIME_SHARE)]),
             _graph("Waiting for ingest", [watched.waiting(inbound)]),
-            _graph("Waiting at SQS, by queue", [_expression(_waiting_by_queue(name))]),
+            _graph("Waiting at SQS, by queue", [_waiting_by_queue(name)]),
             _graph("Dead letters", [_named(watched.waiting(queue), each) for each, queue in dead_letters.items()]),
             _graph("Queues late, partitions without a tick", [_of_watch(name, each) for each in _COUNTS]),
             _graph("Throttles", [_named(each, name) for name, each in throttled.items()]),
@@ -97,14 +97,10 @@ def _of_watch(deployment: str, metric: str) -> IMetric:
     return watched.own(metric, deployment, statistic="Maximum", minutes=5)
 
 
-def _waiting_by_queue(deployment: str) -> str:
+def _waiting_by_queue(deployment: str) -> IMetric:
     # Without quotes, a word of the name is enough, and all of ours have the deployment's.
     search = f'{{AWS/SQS,QueueName}} MetricName="ApproximateNumberOfMessagesVisible" QueueName={deployment}'
-    return f"SEARCH('{search}', 'Maximum', 60)"
-
-
-def _expression(expression: str, *, label: str = "") -> MathExpression:
-    return MathExpression(expression=expression, label=label, using_metrics={})
+    return MathExpression(expression=f"SEARCH('{search}', 'Maximum', 60)", label="", using_metrics={})
 
 
 def _of_table(table: str, metric: str, *, period: Duration | None = None) -> Metric:
