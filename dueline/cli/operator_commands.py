@@ -260,8 +260,8 @@ def _show_run(screen: Screen, queue: str | None, result: RedriveResult, *, done:
             screen.line(line)
     source = f"queue {queue}" if queue else "parked jobs"
     did = f": {result.moved:,} {done}" if done else ": --apply puts them back"
-    letters = plural(result.received, "dead letter")
-    screen.line(f"{result.selected:,} of {letters} of {source}{did if result.selected else ''}")
+    received = plural(result.received, "dead letter")
+    screen.line(f"{result.selected:,} of {received} of {source}{did if result.selected else ''}")
     for reason, count in (*result.stay.items(), *result.failed.items()):
         screen.line(f"{count:,} stay{'s' if count == 1 else ''}: {reason}")
 
@@ -367,20 +367,20 @@ def doctor(
     except DuelineError as error:
         run.screen.error(error)
         raise typer.Exit(NOT_CHECKED) from None
-    seen, unseen = _run_checks(run, run.target.name, checks)
-    observed = observe(**dict(ChainMap(*seen)))
-    found, unseen = findings(observed), [*unseen, *observed.partly]
-    for each in found:
+    answers, unseen = _run_checks(run, run.target.name, checks)
+    observed = observe(**dict(ChainMap(*answers)))
+    wrong, unseen = findings(observed), [*unseen, *observed.partly]
+    for each in wrong:
         fields = {"code": each.code, "about": each.about, "what": each.what, "do": each.do, "page": each.page}
         run.screen.json({"severity": each.severity.value, **fields})
         run.screen.line(f"{each.severity.value.upper():<8}  {each.about}: {each.what}")
         run.screen.line(f"{'':8}  do: {each.do}")
         run.screen.line(f"{'':8}  see: {each.page}")
-    counts = Counter(finding.severity for finding in found)
+    counts = Counter(finding.severity for finding in wrong)
     nothing = "nothing is known to be wrong" if unseen else "nothing is wrong"
     nouns = {each: each.value for each in observation.Severity} | {observation.Severity.CRITICAL: "critical finding"}
     totals = ", ".join(plural(counts[each], noun) for each, noun in nouns.items() if counts[each]) or nothing
-    _end(run.screen, found, unseen, f"{totals}; checked {len(seen)} of {plural(len(checks), 'thing')}")
+    _end(run.screen, wrong, unseen, f"{totals}; checked {len(answers)} of {plural(len(checks), 'thing')}")
 
 
 def _run_checks(
@@ -418,8 +418,8 @@ def preflight(
     deployment = load(file)
     run = connect.run_for(ctx, deployment.name, file=file)
     checks = connect.preflight(run.target, declared=deployment, queues=file, now=run.screen.now).checks()
-    seen, unseen = _run_checks(run, deployment.name, checks)
-    problems = [problem for each in seen for problem in each]
+    answers, unseen = _run_checks(run, deployment.name, checks)
+    problems = [problem for each in answers for problem in each]
     for problem in problems:
         run.screen.json({"problem": problem.about, "what": problem.what, "do": problem.do})
         run.screen.line(f"PROBLEM   {problem.about}: {problem.what}. Do: {problem.do}")

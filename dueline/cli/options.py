@@ -157,7 +157,6 @@ Queue = Annotated[str, typer.Argument(metavar="QUEUE", show_default=False, autoc
 AnyQueue = Annotated[
     str | None, typer.Argument(metavar="QUEUE", show_default=False, autocompletion=connect.complete_queue)
 ]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
 Limit = Annotated[int | None, typer.Option(min=1, help="How many at most.")]
 Kind = Annotated[str | None, typer.Option(help="Which handler of the queue runs it, such as welcome.")]
 Tenant = Annotated[str | None, typer.Option(help="The tenant that it belongs to.")]

@@ -7,16 +7,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dueline.config.yaml_file import OfForm, none_is_empty
-from dueline.core import instant
+from dueline.core import instant, queue_settings
 from dueline.core.job import MAX_PRIORITY, MAX_RETENTION, SCHEDULE_NAME
-from dueline.core.queue_settings import (
-    JOBS_PER_PARTITION,
-    LONGEST_HIDDEN_SECONDS,
-    MOST_PARTITIONS,
-    MOST_RECEIVES,
-    Backoff,
-    RetryPolicy,
-)
 from dueline.core.request import json_text
 from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.schedules.definition import CatchUp, Definition, Overlap
@@ -28,7 +20,7 @@ MOST_RETENTION_DAYS = 13
 # Crashes and stops of workers are receives too: SQS, which gives no reason, comes after the workers.
 RECEIVES_TO_SPARE = 5
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
-_POLICY = RetryPolicy()
+_POLICY = queue_settings.RetryPolicy()
 
 
 def _text(moment: Any) -> Any:
@@ -117,13 +109,13 @@ class RetryConfig(BaseModel):
 
     model_config = ConfigDict(**STRICT, title="Retry")
 
-    backoff: Annotated[Backoff, Field(strict=False)] = _POLICY.backoff
+    backoff: Annotated[queue_settings.Backoff, Field(strict=False)] = _POLICY.backoff
     """How delays grow; `linear-exponential` is linear for five, then doubles."""
-    attempts: int = Field(default=_POLICY.attempts, ge=1, le=MOST_RECEIVES)
+    attempts: int = Field(default=_POLICY.attempts, ge=1, le=queue_settings.MOST_RECEIVES)
     """Attempts before workers put a job into the dead-letter queue, with the reason."""
-    delay: int = Field(default=_POLICY.delay, ge=1, le=LONGEST_HIDDEN_SECONDS)
+    delay: int = Field(default=_POLICY.delay, ge=1, le=queue_settings.LONGEST_HIDDEN_SECONDS)
     """Seconds before the second attempt."""
-    max_delay: int = Field(default=_POLICY.max_delay, ge=1, le=LONGEST_HIDDEN_SECONDS)
+    max_delay: int = Field(default=_POLICY.max_delay, ge=1, le=queue_settings.LONGEST_HIDDEN_SECONDS)
     """Most seconds between two attempts. At least delay."""
 
     @model_validator(mode="after")
@@ -133,8 +125,8 @@ class RetryConfig(BaseModel):
         return self
 
     @property
-    def policy(self) -> RetryPolicy:
-        return RetryPolicy(**self.model_dump())
+    def policy(self) -> queue_settings.RetryPolicy:
+        return queue_settings.RetryPolicy(**self.model_dump())
 
 
 class QueueConfig(BaseModel):
@@ -142,23 +134,23 @@ class QueueConfig(BaseModel):
 
     model_config = ConfigDict(**STRICT, title="Queue")
 
-    partitions: int = Field(default=1, ge=1, le=MOST_PARTITIONS)
+    partitions: int = Field(default=1, ge=1, le=queue_settings.MOST_PARTITIONS)
     """Parts of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks."""
     expected_rate: int | None = Field(
         default=None,
         ge=1,
-        le=MOST_PARTITIONS * JOBS_PER_PARTITION,
+        le=queue_settings.MOST_PARTITIONS * queue_settings.JOBS_PER_PARTITION,
         description="Jobs a second to expect at most: deployments warn of too few partitions."
-        f" Each carries {JOBS_PER_PARTITION} with rows of up to 1 KB.",
+        f" Each carries {queue_settings.JOBS_PER_PARTITION} with rows of up to 1 KB.",
     )
     visibility_timeout: int = Field(default=30, ge=0, le=43_200)
     """Seconds that a received message is hidden from other workers."""
     max_receives: int | None = Field(
         default=None,
         ge=1,
-        le=MOST_RECEIVES,
+        le=queue_settings.MOST_RECEIVES,
         description="Receives before SQS moves a message to the dead-letter queue. At least retry.attempts."
-        f" Default: retry.attempts + {RECEIVES_TO_SPARE}, at most {MOST_RECEIVES:,}.",
+        f" Default: retry.attempts + {RECEIVES_TO_SPARE}, at most {queue_settings.MOST_RECEIVES:,}.",
     )
     message_retention_days: int = Field(default=4, ge=1, le=MOST_RETENTION_DAYS)
     """Days that SQS keeps an undeleted message. A dead letter is kept for the rest of 14."""
@@ -171,9 +163,9 @@ class QueueConfig(BaseModel):
     longest_run: int = Field(
         default=3600,
         ge=1,
-        le=LONGEST_HIDDEN_SECONDS,
+        le=queue_settings.LONGEST_HIDDEN_SECONDS,
         description="Seconds that a job may run at a worker, which keeps its message hidden."
-        f" With retry.max_delay at most {LONGEST_HIDDEN_SECONDS:,}.",
+        f" With retry.max_delay at most {queue_settings.LONGEST_HIDDEN_SECONDS:,}.",
     )
     track: bool = False
     """Workers of this library record outcomes for look-ups: two writes an attempt."""
@@ -214,11 +206,11 @@ class QueueConfig(BaseModel):
     @model_validator(mode="after")
     def _a_run_and_a_delay_fit(self) -> Self:
         # Counted from its receipt, a worker hides a message no longer: SQS's 12 hours, less a reserve.
-        most = LONGEST_HIDDEN_SECONDS - self.retry.max_delay
+        most = queue_settings.LONGEST_HIDDEN_SECONDS - self.retry.max_delay
         if self.longest_run > most:
             raise ValueError(
-                f"longest_run is {self.longest_run}: it must be at most {LONGEST_HIDDEN_SECONDS} less retry.max_delay,"
-                f" which is {most}"
+                f"longest_run is {self.longest_run}: it must be at most {queue_settings.LONGEST_HIDDEN_SECONDS} less"
+                f" retry.max_delay, which is {most}"
             )
         return self
 
@@ -242,9 +234,9 @@ class QueueConfig(BaseModel):
         >>> QueueConfig(partitions=2, expected_rate=1001).partitions_needed
         3
         """
-        return -(-(self.expected_rate or 0) // JOBS_PER_PARTITION)
+        return -(-(self.expected_rate or 0) // queue_settings.JOBS_PER_PARTITION)
 
     @property
     def receives(self) -> int:
         """After how many receives SQS moves a message to the dead-letter queue."""
-        return self.max_receives or min(MOST_RECEIVES, self.retry.attempts + RECEIVES_TO_SPARE)
+        return self.max_receives or min(queue_settings.MOST_RECEIVES, self.retry.attempts + RECEIVES_TO_SPARE)

@@ -60,7 +60,7 @@ class OfForm:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, text: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return handler(text) | ({"pattern": self.pattern} if self.schema is None else self.schema)
+        return {**handler(text), **({"pattern": self.pattern} if self.schema is None else self.schema)}
 
 
 def none_is_empty(settings: Any) -> Any:

@@ -12,16 +12,7 @@ from dueline.core.message import check_deployment
 from dueline.core.queue_settings import JOBS_PER_PARTITION, PLANNER
 from dueline.errors import DuelineError
 from dueline.operations import backlog, doctor_functions
-from dueline.operations.observation import (
-    Finding,
-    Observation,
-    ObservedDeployment,
-    Severity,
-    Share,
-    Symptom,
-    guide,
-    rule,
-)
+from dueline.operations.observation import Finding, Observation, Severity, Symptom, guide, rule
 
 _ENABLED = "ENABLED"
 _MOST_NAMED = 10
@@ -133,17 +124,18 @@ def named(names: Sequence[str]) -> str:
 def quotas_near(observed: Observation) -> Iterator[Symptom]:
     if observed.concurrency is not None:
         used = int(observed.figure("account", "concurrency"))
-        yield from _near("Lambda functions at once, in the last hour", Share(used=used, quota=observed.concurrency))
+        yield from _near("Lambda functions at once, in the last hour", used, observed.concurrency)
     if observed.policies is not None:
-        yield from _near("managed policies of the account (four a queue, and four a group)", observed.policies)
+        used, quota = observed.policies.used, observed.policies.quota
+        yield from _near("managed policies of the account (four a queue, and four a group)", used, quota)
     do = f"attach the policy of a group of queues, or {_RAISE}"
     for role, share in (observed.roles or {}).items():
-        yield from _near(f"managed policies attached to the role {role}", share, do=do)
+        yield from _near(f"managed policies attached to the role {role}", share.used, share.quota, do=do)
 
 
-def _near(what: str, share: Share, *, do: str = "") -> Iterator[Symptom]:
-    if share.used >= _NEAR * share.quota:
-        yield Symptom("account", f"{share.used:,} of {share.quota:,} {what}", do)
+def _near(what: str, used: int, quota: int, *, do: str = "") -> Iterator[Symptom]:
+    if used >= _NEAR * quota:
+        yield Symptom("account", f"{used:,} of {quota:,} {what}", do)
 
 
 # Stacks that failed or are of different versions, and clients that are newer than the deployment.
@@ -173,27 +165,22 @@ def versions_differ(observed: Observation) -> Iterator[Symptom]:
 
 def clients_differ(observed: Observation) -> Iterator[Finding]:
     """Report that the deployment refuses direct clients of this version, or is of another version."""
-    deployment = observed.deployment
-    refusal = _refusal(deployment)
-    if refusal is None and deployment.version in (None, __version__):
+    deployment, refusal = observed.deployment, ""
+    name = deployment.names.deployment
+    try:
+        check_deployment(name, latest=deployment.schema, oldest=deployment.oldest_schema)
+    except DuelineError as error:
+        refusal = str(error)
+    if not refusal and deployment.version in (None, __version__):
         return
     yield Finding(
         code="client_differs",
-        severity=Severity.NOTE if refusal is None else Severity.WARNING,
-        about=deployment.names.deployment,
+        severity=Severity.WARNING if refusal else Severity.NOTE,
+        about=name,
         what=refusal or f"it is of version {deployment.version}, and this library is {__version__}",
         do="deploy this version (make deploy), or install the deployed one: pip install dueline==VERSION",
         page=guide("clients-of-another-version"),
     )
-
-
-def _refusal(deployment: ObservedDeployment) -> str | None:
-    name, latest, oldest = deployment.names.deployment, deployment.schema, deployment.oldest_schema
-    try:
-        check_deployment(name, latest=latest, oldest=oldest)
-    except DuelineError as error:
-        return str(error)
-    return None
 
 
 # Dead letters: how many there are in each dead-letter queue, and why, as far as that is known.

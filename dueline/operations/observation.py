@@ -47,11 +47,11 @@ def run_checks(
     checks: Sequence[Check], *, spread: ParallelMap, on_progress: Callable[[int, int], None]
 ) -> tuple[list[Any], list[Unchecked]]:
     """Run all checks; return what they saw. One that fails is reported, and hides nothing else."""
-    seen, unseen = list[Any](), list[Unchecked]()
+    answers, unseen = list[Any](), list[Unchecked]()
     for done, answer in enumerate(spread(_answer, checks), start=1):
-        (unseen if isinstance(answer, Unchecked) else seen).append(answer)
+        (unseen if isinstance(answer, Unchecked) else answers).append(answer)
         on_progress(done, len(checks))
-    return seen, unseen
+    return answers, unseen
 
 
 def _answer(check: Check) -> Any:
@@ -64,7 +64,7 @@ def _answer(check: Check) -> Any:
         return Unchecked(what=check.what, needs="", reason=f"{type(error).__name__}: {error}")
 
 
-# What was seen.
+# Observed.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeployedQueue:
     """A queue as its stack published it: the version that deployed it is None where it published none."""
