@@ -4,7 +4,7 @@ import json
 from collections import ChainMap, Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,8 +45,8 @@ def _is_confirmed(
 
 
 # Dead letters.
-OlderThan = Annotated[timedelta | None, options.span_option("Sent longer ago, such as 2h.")]
-YoungerThan = Annotated[timedelta | None, options.span_option("Sent since so long ago.")]
+OlderThan = Annotated[datetime | None, options.time_option("Sent longer ago, such as 2h.", parser=options.ago)]
+YoungerThan = Annotated[datetime | None, options.time_option("Sent since so long ago.", parser=options.ago)]
 OfError = Annotated[list[str] | None, typer.Option("--error", metavar="TYPE", help="Of this error; can be repeated.")]
 OfKind = Annotated[
     list[str] | None, typer.Option("--kind", metavar="KIND", help='Of this kind, "" for none; can be repeated.')
@@ -57,15 +57,15 @@ OfId = Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; ca
 
 def _filter(ctx: typer.Context, *, queue: str | None = None) -> dead_letters.DeadLetterFilter:
     """Return what selects dead letters as a command's options say."""
-    chosen, now = ctx.params, connect.run_of(ctx).screen.now
+    chosen = ctx.params
     return dead_letters.DeadLetterFilter(
         errors=frozenset(chosen["error"] or ()),
         kinds=frozenset(chosen["kind"] or ()),
         reason=chosen["reason"],
         ids=frozenset(chosen["id"] or ()),
         queue=queue,
-        sent_before=options.before(now, chosen["older_than"], "--older-than"),
-        sent_after=options.before(now, chosen["younger_than"], "--younger-than"),
+        sent_before=chosen["older_than"],
+        sent_after=chosen["younger_than"],
     )
 
 

@@ -47,15 +47,6 @@ def span_text(span: timedelta) -> str:
     return f"{seconds // _SECONDS[unit]}{unit}"
 
 
-def before(now: datetime, ago: timedelta | None, option: str) -> datetime | None:
-    if ago is None:
-        return None
-    try:
-        return now - ago
-    except OverflowError:
-        raise typer.BadParameter(f"{option} is {span_text(ago)}: so long ago is before the year 1") from None
-
-
 def url(text: str | None) -> str | None:
     """Return the URL of an API, or the ARN of its function; None where none is given."""
     if not text or text.startswith("arn:"):
