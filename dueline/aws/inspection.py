@@ -19,7 +19,7 @@ from dueline.config.names import runbook
 from dueline.core import clock, overview, ports, queue_settings, retry, rows
 from dueline.core.rows import Key, Row, is_paused, paused_key, rate_key, read_rate
 from dueline.errors import Unavailable
-from dueline.operations import dead_letters, doctor_functions, redrive
+from dueline.operations import backlog, dead_letters, redrive
 from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, Check, LogLine, QueueDepth, Share, Unchecked
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_A_PAGE = 100
 # Besides those with a page of their own.
-_MESSAGES = (*doctor_functions.PAGES_OF_LINES, "parked", "rejected")
+_MESSAGES = (*backlog.PAGES_OF_LINES, "parked", "rejected")
 # An unhandled error, as Lambda itself logs it.
 _ERROR = "errorMessage"
 _PATTERN = " || ".join([*(f'($.message = "{message}")' for message in _MESSAGES), "($.errorType = *)"])
@@ -203,7 +203,7 @@ def sources(place: DeploymentContext) -> dict[str, Any]:
     named = {"ingest": names.inbound, "planner": names.queue(queue_settings.PLANNER.name)}
     request = {
         name: client.list_event_source_mappings(EventSourceArn=place.arn("sqs", named[name]))
-        for name in doctor_functions.SOURCES
+        for name in backlog.SOURCES
     }
     answers = {name: answer["EventSourceMappings"] for name, answer in request.items()}
     return {"sources": {name: [each["State"] for each in mappings] for name, mappings in answers.items()}}

@@ -235,15 +235,19 @@ class Finding:
 
 
 class Symptom(NamedTuple):
-    """What a rule sees: what it is about, what is wrong, and what to do if that is not what the rule says."""
+    """What a rule sees: what it is about, what is wrong, and of the rest what is not as the rule says."""
 
     about: str
     what: str
     do: str = ""
     page: str = ""
+    code: str = ""
+    severity: Severity | None = None
 
 
 Rule = Callable[[Observation], Iterator[Finding]]
+# Of one severity, their findings come in this order: that in which the modules are imported, and in these that of code.
+RULES: list[Rule] = []
 
 
 def rule(
@@ -255,11 +259,17 @@ def rule(
     def decorate(see: Callable[[Observation], Iterable[Symptom]]) -> Rule:
         @wraps(see)
         def find(observed: Observation) -> Iterator[Finding]:
-            for about, what, its_do, its_page in see(observed):
+            for symptom in see(observed):
                 yield Finding(
-                    code=code, severity=severity, about=about, what=what, do=its_do or do, page=its_page or page
+                    code=symptom.code or code,
+                    severity=symptom.severity or severity,
+                    about=symptom.about,
+                    what=symptom.what,
+                    do=symptom.do or do,
+                    page=symptom.page or page,
                 )
 
+        RULES.append(find)
         return find
 
     return decorate
