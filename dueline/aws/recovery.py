@@ -112,7 +112,7 @@ def restore(
         has_tick = frozenset(deployed.ticked_partitions()).__contains__
     calls = Calls(patience=Patience(), clock=deployed.clock, jitter=random.random)
 
-    def retrying(call: Callable[[], A], /) -> A:
+    def retrying(call: Callable[[], Any]) -> Any:
         return calls.run(map_caller_errors("restoring")(call))
 
     parts = Parts(
@@ -126,16 +126,7 @@ def restore(
         hand_over_from=hand_over_from,
         spread=deployed.spread,
     )
-    return Restore(
-        backup,
-        parts=parts,
-        table=deployed.table,
-        clock=deployed.clock,
-        owner=str(uuid.uuid4()),
-        retrying=retrying,
-        spread=in_lanes,
-        on_progress=on_progress,
-    )
+    return Restore(parts, owner=str(uuid.uuid4()), retrying=retrying, spread=in_lanes, on_progress=on_progress)
 
 
 def dead_letters(name: str, queue: str | None, *, session: "Session") -> RedriveQueues:

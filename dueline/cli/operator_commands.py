@@ -20,7 +20,8 @@ from dueline.core.message import Message
 from dueline.core.ports import QueueMessage
 from dueline.errors import DuelineError, InvalidJob
 from dueline.operations import dead_letters, observation, restore_part
-from dueline.operations.doctor import findings, named
+from dueline.operations.backlog import named
+from dueline.operations.doctor import findings
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
 from dueline.operations.restore import RestoreResult
 
@@ -148,8 +149,7 @@ def _show_dead(
             screen.record(row | {name.replace("_", " "): _text_of(value) for name, value in content.items()})
             screen.line("")
     if rows and not payload:
-        columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-        screen.table(columns, ([row[name] for name in columns] for row in rows))
+        screen.table([*rows[0]], ([*row.values()] for row in rows), optional=rows[0])
     screen.line(f"{len(rows):,} of {plural(result.there, 'dead letter')} of queue {queue}")
 
 
@@ -248,11 +248,10 @@ def _show_run(screen: Screen, queue: str | None, result: RedriveResult, *, done:
     by_error = {"by_error": dead_letters.error_groups_json(result.kinds, with_stacks=stacks)}
     reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
     screen.json({"queue": queue, "applied": bool(done), **counts, **by_error, **reasons})
-    # Where no job has a kind, there is no column for it.
-    kind = {"kind": "kind"} if any(each.kind for each in result.kinds) else {}
-    columns = {"error": "error" if queue else "reason", **kind, "count": "jobs", "oldest": "oldest", "newest": "newest"}
+    columns = ("error" if queue else "reason", "kind", "jobs", "oldest", "newest")
     if result.kinds:
-        screen.table([*columns.values()], ([getattr(each, name) for name in columns] for each in result.kinds))
+        rows = ((each.error, each.kind, each.count, each.oldest, each.newest) for each in result.kinds)
+        screen.table(columns, rows, optional=["kind"])
     for each in result.kinds if stacks else ():
         lines = each.stack.splitlines()
         of_kind = f" of {each.kind}" if each.kind else ""

@@ -10,66 +10,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any
 
 from dueline.core import instant, rows
-from dueline.core.ports import Clock, ParallelMap, Table
+from dueline.core.ports import ParallelMap
 from dueline.core.rows import Key, Row, key
 from dueline.errors import InvalidJob, NotYet, Unavailable
 from dueline.operations import restore_part
-from dueline.operations.restore_part import Backup, Counts, Part, Parts, Progress
+from dueline.operations.restore_part import Counts, Part, Parts, Progress
 
 # Longer than a step takes that waits for a tick. A run that is killed keeps others out for so long.
 LASTS = timedelta(minutes=10)
-A = TypeVar("A")
 SEGMENTS = 8
-
-
-class Retrying(Protocol):
-    """Makes a call."""
-
-    def __call__(self, call: Callable[[], A], /) -> A: ...
-
-
-class RestoreLock:
-    """The lock of a backup, in the table of jobs. `owner` is unique to the run.
-
-    Of two restores at a time, one could take a row of the other's for one that was seen to.
-    """
-
-    def __init__(self, backup: str, *, owner: str, table: Table, clock: Clock, retrying: Retrying) -> None:
-        self._backup, self._owner = backup, owner
-        self._table, self._clock, self._retrying = table, clock, retrying
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Have the lock meanwhile. Raises NotYet where another run has it."""
-        self._check(self._retrying(lambda: self._table.claim(self._row(LASTS), now=self._clock.now())))
-        try:
-            yield
-        finally:
-            if self._read()["owner"] == self._owner:
-                self._write(timedelta(0))
-
-    def renew(self) -> None:
-        """Have it for longer. Raises NotYet where it was lost, because nothing was heard of this run for so long."""
-        self._check(self._read())
-        self._write(LASTS)
-
-    def _read(self) -> Row:
-        own = self._row(LASTS)
-        return self._retrying(lambda: restore_part.read_whole(self._table, [key(own)])).rows.get(key(own), own)
-
-    def _check(self, there: Row) -> None:
-        if there["owner"] != self._owner:
-            until = instant.text(instant.from_epoch_ms(1000 * int(there["ttl"])))
-            raise NotYet(f"another run takes over {self._backup}, or was killed: try again from {until} on")
-
-    def _row(self, lasts: timedelta) -> Row:
-        return restore_part.lock_row(self._backup, owner=self._owner, until=self._clock.now() + lasts)
-
-    def _write(self, lasts: timedelta) -> None:
-        self._retrying(partial(_write_row, self._table, self._row(lasts)))
+# Makes a call, and repeats it while AWS or the network fails.
+Retrying = Callable[[Callable[[], Any]], Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,41 +31,32 @@ class RestoreResult:
     """The result of a run: how many `rows` of the backup were read, and the `jobs` of each queue, by kinds.
 
     `handed_over` before the backup was made; `settled`: cancelled, moved or sent late; `there` already; `now`: due, and
-    handed over at once; `later`: left to ticks; `unreadable`. Of `segments`, so many were `done` before.
+    handed over at once; `later`: left to ticks; `unreadable`. It `is_over` where runs before had done all.
     """
 
     rows: int
     jobs: Mapping[str, Counter[str]]
-    done: int
-    segments: int = SEGMENTS
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether runs before had done all."""
-        return self.done == self.segments
+    is_over: bool
 
 
 class Restore:
     """One run over a backup, by an `owner` unique to it.
 
-    `retrying` makes a call, and repeats it while AWS or the network fails.
+    Of two at a time, one could take a row of the other's for one that was seen to: so a lock is held in the table of
+    jobs.
     """
 
     def __init__(
         self,
-        backup: Backup,
-        *,
         parts: Parts,
-        table: Table,
-        clock: Clock,
+        *,
         owner: str,
         retrying: Retrying,
         spread: ParallelMap = map,
         on_progress: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> None:
-        self._backup, self._parts, self._table, self._clock = backup, parts, table, clock
-        self._retrying, self._spread, self._on_progress = retrying, spread, on_progress
-        self._lock = RestoreLock(backup.name, owner=owner, table=table, clock=clock, retrying=retrying)
+        self._parts, self._backup, self._table, self._clock = parts, parts.backup, parts.table, parts.clock
+        self._owner, self._retrying, self._spread, self._on_progress = owner, retrying, spread, on_progress
         self._rows, self._of = 0, 0
         self._with_jobs = set[int]()
         self._jobs: Counts = defaultdict(Counter)
@@ -120,20 +65,20 @@ class Restore:
         """Count what would become of all rows, and change nothing."""
         self._states(take_over=False)
         self._rounds(dict.fromkeys(range(SEGMENTS), Progress()), self._look)
-        return self._restored(done=0)
+        return self._restored(is_over=False)
 
     def apply(self) -> RestoreResult:
         """Take over what no run has yet. The next run after one that is killed repeats a part of each segment.
 
         Raises NotYet while another run is at it, InvalidJob where a run before had another `hand_over_from`.
         """
-        with self._lock.held():
+        with self._locked():
             saved = {segment: self._saved_progress(segment) for segment in range(SEGMENTS)}
             left = {segment: progress for segment, progress in saved.items() if not progress.done}
             if left:
                 self._states(take_over=True)
-            self._rounds(left, self._take_over, renew=self._lock.renew)
-        return self._restored(done=SEGMENTS - len(left))
+            self._rounds(left, self._take_over, renew=self._renew)
+        return self._restored(is_over=not left)
 
     def _states(self, *, take_over: bool) -> None:
         """Take over pauses, rates, schedules and locks. What is of a partition goes with its jobs."""
@@ -188,9 +133,7 @@ class Restore:
 
     def _saved_progress(self, segment: int) -> Progress:
         """Return how far a segment is. A run by another bound would leave out what neither bound hands over."""
-        key, own = self._key(segment), self._parts.hand_over_from
-        row = self._retrying(lambda: restore_part.read_whole(self._table, [key])).rows.get(key)
-        progress = restore_part.read_progress(row)
+        progress, own = restore_part.read_progress(self._read(self._key(segment))), self._parts.hand_over_from
         if progress.hand_over_from is None:
             return progress
         self._with_jobs.add(segment)
@@ -206,8 +149,7 @@ class Restore:
     def _put(self, segment: int, progress: Progress) -> None:
         bound = self._parts.hand_over_from if segment in self._with_jobs else None
         progress = replace(progress, hand_over_from=bound)
-        row = restore_part.progress_row(self._key(segment), progress, now=self._clock.now())
-        self._retrying(partial(_write_row, self._table, row))
+        self._write(restore_part.progress_row(self._key(segment), progress, now=self._clock.now()))
 
     def _key(self, segment: int) -> Key:
         return restore_part.progress_key(self._backup.name, segment, of=SEGMENTS)
@@ -216,10 +158,42 @@ class Restore:
         self._rows += len(part.rows)
         self._on_progress(self._rows, self._of)
 
-    def _restored(self, *, done: int) -> RestoreResult:
-        return RestoreResult(rows=self._rows, jobs=dict(sorted(self._jobs.items())), done=done)
+    def _restored(self, *, is_over: bool) -> RestoreResult:
+        return RestoreResult(rows=self._rows, jobs=dict(sorted(self._jobs.items())), is_over=is_over)
 
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Have the lock meanwhile. Raises NotYet where another run has it."""
+        self._check_lock(self._retrying(lambda: self._table.claim(self._lock(LASTS), now=self._clock.now())))
+        try:
+            yield
+        finally:
+            if self._read_lock()["owner"] == self._owner:
+                self._write(self._lock(timedelta(0)))
 
-def _write_row(table: Table, row: Row) -> None:
-    if table.write([row]):
-        raise Unavailable(f"row {key(row)} was left unwritten: try again")
+    def _renew(self) -> None:
+        """Have the lock for longer. Raises NotYet where it was lost, because nothing was heard of this run for long."""
+        self._check_lock(self._read_lock())
+        self._write(self._lock(LASTS))
+
+    def _read_lock(self) -> Row:
+        own = self._lock(LASTS)
+        return self._read(key(own)) or own
+
+    def _check_lock(self, there: Row) -> None:
+        if there["owner"] != self._owner:
+            until = instant.text(instant.from_epoch_ms(1000 * int(there["ttl"])))
+            raise NotYet(f"another run takes over {self._backup.name}, or was killed: try again from {until} on")
+
+    def _lock(self, lasts: timedelta) -> Row:
+        return restore_part.lock_row(self._backup.name, owner=self._owner, until=self._clock.now() + lasts)
+
+    def _read(self, key: Key) -> Row | None:
+        return self._retrying(lambda: restore_part.read_whole(self._table, [key])).rows.get(key)
+
+    def _write(self, row: Row) -> None:
+        def write() -> None:
+            if self._table.write([row]):
+                raise Unavailable(f"row {key(row)} was left unwritten: try again")
+
+        self._retrying(write)

@@ -147,8 +147,9 @@ class Parts:
         hand_over_from: datetime | None = None,
         spread: ParallelMap = map,
     ) -> None:
-        self._backup, self._table, self._inbound, self._has_tick = backup, table, inbound, has_tick
-        self._clock, self._periods, self._new_owner, self._spread = clock, periods, new_owner, spread
+        self.backup, self.table, self.clock = backup, table, clock
+        self._inbound, self._has_tick = inbound, has_tick
+        self._periods, self._new_owner, self._spread = periods, new_owner, spread
         self.hand_over_from = "" if hand_over_from is None else instant.text(hand_over_from)
         self._bounds: dict[Partition, str] = {}
         # By partition key: the job that was cancelled or handled last. Its row may be in the next part.
@@ -158,8 +159,8 @@ class Parts:
     def look(self, part: Sequence[Row]) -> Counts:
         """Count what would become of the jobs of a part, and change nothing. Raises InvalidJob as `take_over` does."""
         sorted_rows = self._sorted(part, self._bound_of)
-        there = read_whole(self._table, [rows.job_key(job.id) for job in sorted_rows.jobs], self._spread).rows
-        soon = instant.text(self._clock.now() + self._periods.lookahead)
+        there = read_whole(self.table, [rows.job_key(job.id) for job in sorted_rows.jobs], self._spread).rows
+        soon = instant.text(self.clock.now() + self._periods.lookahead)
         for job in sorted_rows.jobs:
             is_soon = instant.text(job.id.due) <= soon
             kind = THERE if rows.job_key(job.id) in there else NOW if is_soon else LATER
@@ -205,7 +206,7 @@ class Parts:
 
     def _sorted(self, part: Sequence[Row], bound_of: Callable[[Partition], str]) -> Sorted:
         """Sort the rows of a part that are not past their TTL, but of jobs that are to be handed over all."""
-        now, sorted_rows = self._clock.now(), Sorted()
+        now, sorted_rows = self.clock.now(), Sorted()
         for row in part:
             pk, sk = rows.key(row)
             prefix, kind = rows.prefix_and_kind(sk)
@@ -249,7 +250,7 @@ class Parts:
         if self.hand_over_from:
             return self.hand_over_from
         key = rows.state_key(partition)
-        state = read_whole(self._backup, [key]).rows.get(key)
+        state = read_whole(self.backup, [key]).rows.get(key)
         if state is None:
             raise InvalidJob(
                 f"the backup has jobs of partition {partition} and no state of it, which says what was handed over: is"
@@ -275,9 +276,9 @@ class Parts:
 
     def _raise_cursor(self, partition: Partition, bound: str) -> None:
         """Raise the fence to the lookahead, and the cursor to the bound, as a tick would that had got there."""
-        until = self._clock.monotonic() + _LONGEST_WAIT_SECONDS
+        until = self.clock.monotonic() + _LONGEST_WAIT_SECONDS
         lease = Lease(
-            partition, table=self._table, clock=self._clock, periods=self._periods, owner=self._new_owner(), until=until
+            partition, table=self.table, clock=self.clock, periods=self._periods, owner=self._new_owner(), until=until
         )
         if not lease.acquire():
             raise NotYet(f"a tick has partition {partition}: try again in a minute")
@@ -290,26 +291,26 @@ class Parts:
         """Hand over jobs that the table has by now and the backup has not, before the cursor passes over them."""
         entries, more = Entries(), True
         while more:
-            page = self._table.page(partition, after=after, until=until)
+            page = self.table.page(partition, after=after, until=until)
             waiting = [each.job for each in entries.of(page.rows, more=page.more)]
             jobs = [job for job in waiting if isinstance(job, Job)]
-            backed_up = read_whole(self._backup, [rows.job_key(job.id) for job in jobs]).rows
+            backed_up = read_whole(self.backup, [rows.job_key(job.id) for job in jobs]).rows
             self._hand_over({job for job in jobs if rows.job_key(job.id) not in backed_up}, again=True)
             after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more
 
     def _not_left_to_a_tick(self, jobs: Sequence[Job]) -> set[Job]:
         keys = {rows.state_key(job.id.partition) for job in jobs}
-        states = {key: rows.read_state(row) for key, row in read_whole(self._table, keys, self._spread).rows.items()}
+        states = {key: rows.read_state(row) for key, row in read_whole(self.table, keys, self._spread).rows.items()}
         return {job for job in jobs if instant.text(job.id.due) <= states[rows.state_key(job.id.partition)].fence}
 
     def _hand_over(self, jobs: set[Job], *, again: bool) -> list[Job]:
         """Send jobs to the inbound queue, unless the table says that it is done; note it, then write their rows."""
         keys = [key for job in jobs for key in _notes_of(job, again=again)]
-        noted = read_whole(self._table, keys, self._spread).rows
+        noted = read_whole(self.table, keys, self._spread).rows
         unsent = [job for job in jobs if not any(key in noted for key in _notes_of(job, again=again))]
         unsent.sort(key=lambda job: (job.id.due, job.id.uid))
         list(self._spread(self._send, batches(unsent, size=lambda job: job.size + ATTRIBUTES_BYTES)))
-        kept = [job for job in unsent if job.expires > self._clock.now()]
+        kept = [job for job in unsent if job.expires > self.clock.now()]
         self._add(rows.handled_row(job, dispatched=True) for job in kept)
         self._add(map(rows.job_row, kept))
         return unsent
@@ -321,7 +322,7 @@ class Parts:
             raise Unavailable(f"{len(refusals)} of {len(batch)} jobs were not sent: {refusals[0].reason}")
 
     def _add(self, written: Iterable[Row]) -> list[Row]:
-        return list(self._spread(self._table.add, written))
+        return list(self._spread(self.table.add, written))
 
 
 def periods_of_a_restore(lookahead: timedelta) -> Periods:

@@ -17,7 +17,7 @@ from dueline.core import rows
 from dueline.core.job import Partition, State
 from dueline.core.queue_settings import Rate
 from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, NotYet, Unavailable
-from dueline.operations.restore import LASTS, SEGMENTS, Restore
+from dueline.operations.restore import LASTS, Restore
 from dueline.operations.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, Parts, periods_of_a_restore
 from tests.builders import EMAILS, a_job, a_queue
 from tests.memory_operations import MemoryBackup
@@ -53,9 +53,7 @@ def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=Non
         has_tick=has_tick,
         hand_over_from=hand_over_from,
     )
-    return Restore(
-        backup, parts=parts, table=table, clock=system.clock, owner=f"restore-{next(RUNS)}", retrying=patiently
-    )
+    return Restore(parts, owner=f"restore-{next(RUNS)}", retrying=patiently)
 
 
 def carried_on(system, backup):
@@ -242,7 +240,7 @@ def test_restore_keeps_all_promises(before, between, after, loss, at, meanwhile,
     system.ingest()
     carried_on(system, backup)
     sent = len(system.inbound.deliveries)
-    assert a_restore(system, backup).apply().done == SEGMENTS
+    assert a_restore(system, backup).apply().is_over
     assert len(system.inbound.deliveries) == sent
     drill.settle()
     arrived = drill.arrived
@@ -452,7 +450,7 @@ def test_progress_that_is_left_unwritten_is_written_again(monkeypatch):
     lose(system)
     write = table.write
     monkeypatch.setattr(table, "write", lambda some: write(some) if next(numbers) % 2 else list(some))
-    assert a_restore(system, backup).apply().done == 0
+    assert not a_restore(system, backup).apply().is_over
     assert a_restore(system, backup).apply().is_over
 
 
