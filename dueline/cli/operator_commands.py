@@ -19,11 +19,11 @@ from dueline.core import retry
 from dueline.core.message import Message
 from dueline.core.ports import QueueMessage
 from dueline.errors import DuelineError, InvalidJob
-from dueline.operations import dead_letters, observation, restore_part
+from dueline.operations import dead_letters, observation
 from dueline.operations.backlog import named
 from dueline.operations.doctor import findings
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
-from dueline.operations.restore import RestoreResult
+from dueline.operations.restore import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE, RestoreResult
 
 # Exit codes of doctor and preflight.
 HEALTHY, PROBLEM, NOT_CHECKED = 0, 1, 6
@@ -267,12 +267,12 @@ def _show_run(screen: Screen, queue: str | None, result: RedriveResult, *, done:
 
 # Tables that were restored to a point in time.
 _COLUMNS = {
-    restore_part.BEFORE: "handed over before",
-    restore_part.SETTLED: "cancelled or sent late",
-    restore_part.THERE: "there already",
-    restore_part.NOW: "now",
-    restore_part.LATER: "later",
-    restore_part.UNREADABLE: "unreadable",
+    BEFORE: "handed over before",
+    SETTLED: "cancelled or sent late",
+    THERE: "there already",
+    NOW: "now",
+    LATER: "later",
+    UNREADABLE: "unreadable",
 }
 UNKNOWN = (
     "No backup has what came after it:",
@@ -332,7 +332,7 @@ def _check_tables(run: connect.CommandRun, jobs: str, state: str, hand_over_from
 
 
 def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> None:
-    counts = {queue: {kind: its[kind] for kind in _COLUMNS} for queue, its in result.jobs.items()}
+    counts = {queue: {kind: its[kind] for kind in _COLUMNS} for queue, its in sorted(result.jobs.items())}
     screen.json({"applied": applied, "rows": result.rows, "queues": counts, "left": not result.is_over})
     if result.is_over:
         return screen.line("all was taken over before: nothing is left")

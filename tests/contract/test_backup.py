@@ -17,7 +17,7 @@ from dueline.config.names import Names
 from dueline.core import instant, rows
 from dueline.core.job import Partition
 from dueline.errors import DeploymentNotFound, InvalidJob
-from dueline.operations.restore_part import NOW as NOW_DUE
+from dueline.operations.restore import NOW as NOW_DUE
 from tests.builders import EMAILS, NOW, a_job
 from tests.contract.engines import TABLES
 from tests.memory_operations import MemoryBackup

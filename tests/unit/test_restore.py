@@ -17,8 +17,7 @@ from dueline.core import rows
 from dueline.core.job import Partition, State
 from dueline.core.queue_settings import Rate
 from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, NotYet, Unavailable
-from dueline.operations.restore import LASTS, Restore
-from dueline.operations.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, Parts, periods_of_a_restore
+from dueline.operations.restore import BEFORE, LASTS, LATER, NOW, SETTLED, THERE, Parts, Restore
 from tests.builders import EMAILS, a_job, a_queue
 from tests.memory_operations import MemoryBackup
 from tests.system import PERIODS, System
@@ -48,7 +47,7 @@ def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=Non
         table=table,
         inbound=wire.to("inbound", system.stores.inbound),
         clock=system.clock,
-        periods=periods_of_a_restore(PERIODS.lookahead),
+        lookahead=PERIODS.lookahead,
         new_owner=lambda: "restore",
         has_tick=has_tick,
         hand_over_from=hand_over_from,
