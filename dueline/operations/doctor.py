@@ -228,4 +228,4 @@ def alarms_unheard(observed: Observation) -> Iterator[Symptom]:
 def findings(observed: Observation) -> list[Finding]:
     """Return what is wrong, the worst first."""
     all_findings = (finding for rule in RULES for finding in rule(observed))
-    return sorted(all_findings, key=lambda finding: finding.severity.rank)
+    return sorted(all_findings, key=lambda finding: [*Severity].index(finding.severity))

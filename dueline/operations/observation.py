@@ -216,11 +216,6 @@ class Severity(Enum):
     WARNING = "warning"
     NOTE = "note"
 
-    @property
-    def rank(self) -> int:
-        """Its place among all, 0 the worst."""
-        return list(Severity).index(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
