@@ -77,9 +77,13 @@ def _carry_out(
     show: Callable[[RedriveResult], object],
     *,
     label: str,
+    errors: Sequence[str] | None,
     **options: Any,
 ) -> RedriveResult:
-    """Do a run over dead letters and show its result: of one that changes something and fails, what it did."""
+    """Do a run over dead letters and show its result: of one that changes something and fails, what it did.
+
+    Where none was selected, of these `errors` or others, it shows which errors they have.
+    """
     with run.screen.progress(label) as bar:
         calls = connect.retrying(retry.Patience())
         redrive = Redrive(ends, calls=calls, spread=retry.in_lanes, on_progress=bar, **options)
@@ -92,6 +96,14 @@ def _carry_out(
             raise
     show(result)
     _show_rest(run.screen, result, f"did not arrive: try again in {HIDDEN_SECONDS // 60} minutes")
+    counts = Counter[str]()
+    for each in result.others:
+        counts[each.error] += each.count
+    if counts and not result.selected:
+        has_none = errors and not counts.keys() & set(errors)
+        none = f"none has the error {' or '.join(errors or ())}" if has_none else "none matches the options"
+        others = named([f"{count:,} of {error}" for error, count in counts.most_common()])
+        run.screen.line(f"{none}; there are {others}")
     return result
 
 
@@ -115,12 +127,11 @@ def dead(
     """
     run, messages = connect.run_of(ctx), list[QueueMessage]()
     selected, ends = _filter(ctx), connect.dead_letters(run.target, queue)
-    carry_out = partial(_carry_out, run, ends, label=f"reading the dead letters of {queue}", limit=limit)
+    carry_out = partial(_carry_out, run, ends, label=f"reading the dead letters of {queue}", errors=error)
 
     def look() -> bool:
         show = partial(_show_dead, run.screen, queue, messages, payload=payload)
-        result = carry_out(Redrive.look, show, selection=selected, on_selected=messages.append)
-        _show_none(run.screen, result, error)
+        carry_out(Redrive.look, show, selection=selected, limit=limit, on_selected=messages.append)
         return bool(messages)
 
     if not delete:
@@ -128,7 +139,7 @@ def dead(
     elif _is_confirmed(run.screen, look, "Delete them for good?", apply=True, yes=yes, option="--delete"):
         shown = replace(selected, messages=frozenset(each.message_id for each in messages))
         show = partial(_show_run, run.screen, queue, done="deleted")
-        result = carry_out(Redrive.delete, show, selection=shown)
+        result = carry_out(Redrive.delete, show, selection=shown, limit=limit)
         end_with([AGAIN if result.failed else DONE])
 
 
@@ -162,17 +173,6 @@ def _payload_of(message: Message) -> dict[str, Any]:
 
 def _text_of(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _show_none(screen: Screen, result: RedriveResult, errors: Sequence[str] | None) -> None:
-    """Show which errors the dead letters have, where none of them was selected."""
-    counts = Counter[str]()
-    for each in result.others:
-        counts[each.error] += each.count
-    if counts and not result.selected:
-        has_none = errors and not counts.keys() & set(errors)
-        none = f"none has the error {' or '.join(errors or ())}" if has_none else "none matches the options"
-        screen.line(f"{none}; there are {named([f'{count:,} of {error}' for error, count in counts.most_common()])}")
 
 
 def _show_rest(screen: Screen, result: RedriveResult, why: str) -> None:
@@ -223,18 +223,10 @@ def redrive(
         rule = partial(dead_letters.to_inbound, now=run.screen.now, past_retention=past_retention)
 
     def run_once(*, apply: bool) -> RedriveResult:
-        result = _carry_out(
-            run,
-            ends,
-            Redrive.apply if apply else Redrive.look,
-            partial(_show_run, run.screen, queue, done="put back" if apply else "", stacks=stacks),
-            label=f"redriving {queue or 'parked jobs'}",
-            rule=rule,
-            selection=selected,
-            limit=limit,
-        )
-        _show_none(run.screen, result, error)
-        return result
+        show = partial(_show_run, run.screen, queue, done="put back" if apply else "", stacks=stacks)
+        act, label = Redrive.apply if apply else Redrive.look, f"redriving {queue or 'parked jobs'}"
+        of_run = {"rule": rule, "selection": selected, "limit": limit}
+        return _carry_out(run, ends, act, show, label=label, errors=error, **of_run)
 
     if _is_confirmed(run.screen, lambda: run_once(apply=False).selected > 0, "Put them back?", apply=apply, yes=yes):
         end_with([AGAIN if run_once(apply=True).failed else DONE])
