@@ -57,7 +57,7 @@ down: $(READY) ## End what `make up` started
 	@$(BIN)/python -m local down
 
 console: $(READY) ## Open the console of what is up, after `make up`: a page in the browser; OPTIONS=--read-only
-	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console --port $$DUELINE_CONSOLE_PORT $(OPTIONS)
+	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
 
 deploy: $(READY) ## Deploy queues.yaml into your AWS account, if `dueline preflight` has no problem with it, and put its schedules: QUEUES=sandbox.yaml, CONCURRENCY=8 stacks at once, FORCE=1
 	@$(BIN)/dueline preflight $(QUEUES) || [ $$? -eq 6 ] || [ -n "$(FORCE)" ]
@@ -150,7 +150,7 @@ audit: $(READY) ## Ask PyPI and npm for known vulnerabilities of what is pinned,
 
 schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json, docs/queues.md and docs/licences.md from the code
 	$(BIN)/python -m docs.licences
-	$(BIN)/python -m dueline.config.schema
+	$(BIN)/python -m docs.queues_schema
 	$(BIN)/python -m dueline.functions.http.openapi
 
 golden: $(READY) ## Write again the templates that tests/template compares: read their diff before you commit it

@@ -9,7 +9,7 @@ from dueline.core import rows
 from dueline.core.ports import BatchRead, Clock
 from dueline.core.rows import Key, Row
 from dueline.errors import NotYet
-from dueline.operations.restore_part import Part
+from dueline.operations.restore import Part
 from dueline.operations.ttl_guard import TtlStatus
 from dueline.testing import MemoryTable
 

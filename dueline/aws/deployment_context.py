@@ -78,9 +78,8 @@ def find_deployment(
             raise Unavailable(f"finding the deployment {name!r}: {gone}")
         raise DeploymentNotFound(f"there is no deployment {name!r} in this account and region")
     with reading(names.settings_parameter):
-        settings = json.loads(values[names.settings_parameter])
-        lookahead, queue_urls = timedelta(seconds=settings["lookahead"]), settings["queue_urls"]
-    deployment = _deployment(names, values, lookahead=lookahead, on_unreadable=on_unreadable)
+        queue_urls = json.loads(values[names.settings_parameter])["queue_urls"]
+    deployment = _deployment(names, values, on_unreadable)
     # By AWS's clock: a caller's may be hours off, and botocore makes up for it.
     date = pages[0]["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
     return DeploymentContext(
@@ -92,18 +91,13 @@ def find_deployment(
 
 
 def _deployment(
-    names: Names,
-    values: Mapping[str, str],
-    *,
-    lookahead: timedelta,
-    on_unreadable: Callable[[str, Unavailable], None],
+    names: Names, values: Mapping[str, str], on_unreadable: Callable[[str, Unavailable], None]
 ) -> ObservedDeployment:
     with reading(names.schema_parameter):
         schemas = json.loads(values.get(names.schema_parameter, "{}"))
         version, schema, oldest = schemas.get("version"), schemas.get("schema", 0), schemas.get("oldest_schema", 0)
     return ObservedDeployment(
         names=names,
-        lookahead=lookahead,
         queues=tuple(_queues(names, values, on_unreadable)),
         version=version,
         schema=schema,

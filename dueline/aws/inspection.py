@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
@@ -18,15 +19,15 @@ from dueline.config.names import runbook
 from dueline.core import clock, overview, ports, queue_settings, retry, rows
 from dueline.core.rows import Key, Row, is_paused, paused_key, rate_key, read_rate
 from dueline.errors import Unavailable
-from dueline.operations import dead_letters, doctor, doctor_functions, redrive
-from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, LogLine, QueueDepth, Share, Unchecked
+from dueline.operations import backlog, dead_letters, redrive
+from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, Check, LogLine, QueueDepth, Share, Unchecked
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 _MOST_A_PAGE = 100
 # Besides those with a page of their own.
-_MESSAGES = (*doctor_functions.PAGES_OF_LINES, "parked", "rejected")
+_MESSAGES = (*backlog.PAGES_OF_LINES, "parked", "rejected")
 # An unhandled error, as Lambda itself logs it.
 _ERROR = "errorMessage"
 _PATTERN = " || ".join([*(f'($.message = "{message}")' for message in _MESSAGES), "($.errorType = *)"])
@@ -132,7 +133,7 @@ def logs(place: DeploymentContext) -> dict[str, Any]:
     counted = Counter(line for function, its in texts.items() for line in _lines(function, its))
     return {
         "logs_gone": [function for function, its in texts.items() if its.are_gone],
-        doctor.PARTLY: [
+        "partly": [
             Unchecked(what=f"all of the log of the function {function}", needs="", reason=_TOO_LONG)
             for function, its in texts.items()
             if its.are_cut
@@ -202,7 +203,7 @@ def sources(place: DeploymentContext) -> dict[str, Any]:
     named = {"ingest": names.inbound, "planner": names.queue(queue_settings.PLANNER.name)}
     request = {
         name: client.list_event_source_mappings(EventSourceArn=place.arn("sqs", named[name]))
-        for name in doctor_functions.SOURCES
+        for name in backlog.SOURCES
     }
     answers = {name: answer["EventSourceMappings"] for name, answer in request.items()}
     return {"sources": {name: [each["State"] for each in mappings] for name, mappings in answers.items()}}
@@ -232,12 +233,15 @@ def alarms(place: DeploymentContext) -> dict[str, Any]:
 
 
 def subscribers(place: DeploymentContext) -> dict[str, Any]:
-    """Return how many have confirmed that they hear each topic of alarms."""
+    """Return how many have confirmed that they hear each topic of alarms: of a local AWS nothing."""
     actions = {action for alarm in _described(place) for action in alarm["AlarmActions"]}
     # The owner of a queue may have a topic elsewhere, which nobody here may look at.
     topics = {topic for topic in actions if topic.startswith(place.arn("sns", ""))}
     topics |= {place.arn("sns", place.names.alarms), place.arn("sns", place.names.tickets)}
-    return {"subscribers": {topic.rpartition(":")[2]: _subscribers(place, topic) for topic in sorted(topics)}}
+    confirmed = {topic.rpartition(":")[2]: _subscribers(place, topic) for topic in sorted(topics)}
+    # A local AWS mails nobody.
+    is_local = urlsplit(place.client("sns").meta.endpoint_url).hostname in ("127.0.0.1", "localhost")
+    return {} if is_local else {"subscribers": confirmed}
 
 
 def _described(place: DeploymentContext) -> Iterator[Mapping[str, Any]]:
@@ -329,12 +333,12 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
 SAMPLE = ("reasons of dead letters", "sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:GetQueueAttributes")
 
 
-def all_checks(place: DeploymentContext, *, sample: int = 0) -> list[doctor.Check]:
+def all_checks(place: DeploymentContext, *, sample: int = 0) -> list[Check]:
     """Return all looks; with a `sample` also that into so many messages of each dead-letter queue."""
     every = list(_ALL)
     if sample:
         every.append((*SAMPLE, partial(_dead_letters, most=sample)))
-    return [doctor.Check(what=what, needs=needs, look=partial(_look, look, place, what)) for what, needs, look in every]
+    return [Check(what=what, needs=needs, look=partial(_look, look, place, what)) for what, needs, look in every]
 
 
 def _look(look: Callable[[DeploymentContext], dict[str, Any]], place: DeploymentContext, what: str) -> dict[str, Any]:

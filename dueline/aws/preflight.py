@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botocore.credentials import RefreshableCredentials
-from botocore.exceptions import ClientError
 
 from dueline.aws import deployment_context
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import map_caller_errors
-from dueline.core.ports import ParallelMap
 from dueline.core.queue_settings import QueueSettings
 from dueline.errors import DeploymentNotFound, DuelineError, QueueNotFound, Unavailable
-from dueline.operations.observation import Unchecked
+from dueline.operations.observation import Check
 from dueline.operations.stranded import REMOVED, DeploymentShape, StrandedItems
 
 if TYPE_CHECKING:
@@ -55,14 +53,6 @@ class Problem:
     do: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PreflightReport:
-    """All problems of a deployment, and what could not be checked."""
-
-    problems: tuple[Problem, ...]
-    unseen: tuple[Unchecked, ...]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Preflight:
     """Checks what is deployed, the account and this machine. `client` makes a boto3 client by service.
@@ -76,10 +66,9 @@ class Preflight:
     client: Callable[[str], Any]
     now: datetime
 
-    @property
-    def looks(self) -> Sequence[tuple[str, str, Callable[[], Iterable[Problem]]]]:
-        """What is checked, the rights that it needs, and the check."""
-        return (
+    def checks(self) -> list[Check]:
+        """Return all checks; each returns the problems that it sees."""
+        every: tuple[tuple[str, str, Callable[[], Iterable[Problem]]], ...] = (
             ("what would be stranded", _STRANDS_NEEDS, self._stranded),
             ("credentials", "", self._credentials),
             ("Lambda concurrency", "lambda:GetAccountSettings, lambda:GetFunctionConcurrency", self._concurrency),
@@ -88,20 +77,7 @@ class Preflight:
             ("EventBridge Scheduler's groups", "scheduler:ListScheduleGroups", self._groups),
             ("function code", "", self._code),
         )
-
-    def run(
-        self, *, spread: ParallelMap = map, on_progress: Callable[[int, int], None] = lambda _done, _of: None
-    ) -> PreflightReport:
-        """Check everything. A check that fails is reported, and hides nothing else."""
-        problems: list[Problem] = []
-        unseen: list[Unchecked] = []
-        for done, answer in enumerate(spread(_look, self.looks), start=1):
-            if isinstance(answer, Unchecked):
-                unseen.append(answer)
-            else:
-                problems += answer
-            on_progress(done, len(self.looks))
-        return PreflightReport(problems=tuple(problems), unseen=tuple(unseen))
+        return [Check(what=what, needs=needs, look=partial(_look, what, look)) for what, needs, look in every]
 
     def _stranded(self) -> Iterator[Problem]:
         """What cannot be read is a problem too: it may hold jobs."""
@@ -264,13 +240,6 @@ def _over(about: str, what: str, names: set[str], quota: int) -> Iterator[Proble
         yield Problem(about=about, what=f"with this deployment {len(names):,} {what}: the quota is {quota:,}", do=do)
 
 
-def _look(each: tuple[str, str, Callable[[], Iterable[Problem]]]) -> list[Problem] | Unchecked:
-    what, needs, look = each
-    try:
-        with map_caller_errors(f"looking at {what}"):
-            return list(look())
-    except DuelineError as error:
-        is_denied = isinstance(error.__cause__, ClientError)
-        return Unchecked(what=what, needs=needs if is_denied else "", reason=str(error))
-    except Exception as error:
-        return Unchecked(what=what, needs="", reason=f"{type(error).__name__}: {error}")
+def _look(what: str, look: Callable[[], Iterable[Problem]]) -> list[Problem]:
+    with map_caller_errors(f"looking at {what}"):
+        return list(look())

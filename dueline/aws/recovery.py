@@ -5,7 +5,7 @@ import random
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
@@ -25,8 +25,7 @@ from dueline.core.retry import Calls, Patience, in_lanes
 from dueline.core.rows import Key, key
 from dueline.errors import DeploymentNotFound, InvalidJob, QueueNotFound
 from dueline.operations.redrive import RedriveQueues
-from dueline.operations.restore import Restore
-from dueline.operations.restore_part import Part, Parts, periods_of_a_restore
+from dueline.operations.restore import Part, Parts, Restore
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 PART_ROWS = 200
 _KEY = ("pk", "sk")
 _LONGEST_REQUEST = timedelta(seconds=15)
-A = TypeVar("A")
 
 
 # A backup on DynamoDB: two tables that were restored to a point in time, beside those of the deployment.
@@ -112,7 +110,7 @@ def restore(
         has_tick = frozenset(deployed.ticked_partitions()).__contains__
     calls = Calls(patience=Patience(), clock=deployed.clock, jitter=random.random)
 
-    def retrying(call: Callable[[], A], /) -> A:
+    def retrying(call: Callable[[], Any]) -> Any:
         return calls.run(map_caller_errors("restoring")(call))
 
     parts = Parts(
@@ -120,22 +118,13 @@ def restore(
         table=deployed.table,
         inbound=deployed.inbound,
         clock=deployed.clock,
-        periods=periods_of_a_restore(timedelta(seconds=settings.lookahead)),
+        lookahead=timedelta(seconds=settings.lookahead),
         new_owner=lambda: str(uuid.uuid4()),
         has_tick=has_tick,
         hand_over_from=hand_over_from,
         spread=deployed.spread,
     )
-    return Restore(
-        backup,
-        parts=parts,
-        table=deployed.table,
-        clock=deployed.clock,
-        owner=str(uuid.uuid4()),
-        retrying=retrying,
-        spread=in_lanes,
-        on_progress=on_progress,
-    )
+    return Restore(parts, owner=str(uuid.uuid4()), retrying=retrying, spread=in_lanes, on_progress=on_progress)
 
 
 def dead_letters(name: str, queue: str | None, *, session: "Session") -> RedriveQueues:

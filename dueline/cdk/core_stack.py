@@ -22,7 +22,7 @@ from dueline.cdk.constructs.tick import Tick, TickSchedules
 from dueline.cdk.constructs.watch import Watch, WatchRule
 from dueline.config.deployment import Deployment
 from dueline.config.environment import PUBLISHED_SCHEMAS
-from dueline.config.names import Dashboards, Names
+from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
 
 
@@ -48,7 +48,7 @@ class CoreStack(Stack):
         topics = topics_of_deployment(self, deployment=deployment)
         self._watch = watch = Watch(self, "Watch", deployment=deployment)
         self._add_alarms(Alarms(self, "Alarms", topics=topics, deployment=deployment), api)
-        if deployment.dashboards is not Dashboards.NONE:
+        if deployment.dashboards != "none":
             self._add_dashboard(deployment, api)
         rule = self._add_schedules(names, group)
         add_tables(self, deployment=deployment)

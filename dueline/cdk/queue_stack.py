@@ -19,8 +19,6 @@ from dueline.cdk.constructs.tick import TickSchedules
 from dueline.cdk.nag import spelled
 from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment
-from dueline.config.names import Dashboards
-from dueline.config.queue import MetricsBy
 from dueline.config.registry import published
 from dueline.core.job import MAX_PRIORITY
 from dueline.core.queue_settings import JOBS_PER_PARTITION, QueueSettings
@@ -45,9 +43,9 @@ class QueueStack(Stack):
         of = PolicyScope(names=names, queues=[queue])
         add_policies(self, deployment=deployment, of=of)
         topics = topics_of_queue(self, deployment=deployment, queue=queue.name)
-        if deployment.queues[queue.name].metrics is MetricsBy.QUEUE:
+        if deployment.queues[queue.name].metrics == "queue":
             Alarms(self, "Alarms", topics=topics, deployment=deployment).on_queue(queue.name)
-        if deployment.dashboards is Dashboards.ALL:
+        if deployment.dashboards == "all":
             QueueDashboard(
                 self, "Overview", deployment=deployment, queue=queue.name, levels=levels, dead_letters=dead_letters
             )

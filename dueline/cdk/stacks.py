@@ -67,7 +67,13 @@ class Dueline(Construct):
             stack.add_stack_dependency(self._core)
         if around:
             around.add_stack_dependency(stack)
-        _apply_what_all_have(stack, self._deployment)
+        stack.termination_protection = self._deployment.termination_protection
+        for key, value in self._deployment.tags.items():
+            Tags.of(stack).add(key, value)
+            # The stack's own, which CloudFormation hands on to what it makes.
+            stack.tags.set_tag(key, value)
+        if arn := self._deployment.permission_boundary:
+            PermissionsBoundary.of(stack).apply(ManagedPolicy.from_managed_policy_arn(stack, "Boundary", arn))
         return stack
 
 
@@ -148,14 +154,3 @@ def _name_of(construct: Construct) -> str:
     """Return a name that no other place of an app has: the construct's id, and a hash of its path."""
     readable = re.sub("[^a-z0-9]", "", construct.node.id.lower()).lstrip("0123456789")[:_READABLE_CHARACTERS]
     return f"{readable or 'dueline'}-{construct.node.addr[-6:]}"
-
-
-def _apply_what_all_have(stack: Stack, deployment: Deployment) -> None:
-    stack.termination_protection = deployment.termination_protection
-    for key, value in deployment.tags.items():
-        Tags.of(stack).add(key, value)
-        # The stack's own, which CloudFormation hands on to what it makes.
-        stack.tags.set_tag(key, value)
-    if deployment.permission_boundary:
-        boundary = ManagedPolicy.from_managed_policy_arn(stack, "Boundary", deployment.permission_boundary)
-        PermissionsBoundary.of(stack).apply(boundary)

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from types import FrameType
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -109,15 +108,11 @@ def flags_first(args: Sequence[str]) -> list[str]:
 @contextmanager
 def sigterm_as_ctrl_c() -> Iterator[None]:
     """Let SIGTERM end a run in order, as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _show_version(is_set: bool) -> None:

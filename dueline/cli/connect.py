@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from dueline.client.client import Client
     from dueline.config.deployment import Deployment
     from dueline.console.backend import Backend
-    from dueline.operations.doctor import Check
-    from dueline.operations.observation import Observation
+    from dueline.operations.observation import Check, Observation
     from dueline.operations.redrive import RedriveQueues
     from dueline.operations.restore import Restore
 

@@ -17,7 +17,12 @@ _REQUIRED = {"starlette", "uvicorn"}
 
 def console(
     ctx: typer.Context,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 is any that is free.")] = 0,
+    port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=65535, envvar="DUELINE_CONSOLE_PORT", help="The port on 127.0.0.1; 0 is any that is free."
+        ),
+    ] = 0,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change.")] = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the URL only.")] = False,
 ) -> None:

@@ -19,8 +19,8 @@ from dueline.errors import RETRYABLE, DuelineError
 
 # A table's cell of a payload.
 _SHOWN_CHARACTERS = 80
-# What not every job has: a column without any is left out.
-_OPTIONAL_COLUMNS = {"kind": "kind", "key": "key", "schedule": "schedule", "scheduled_for": "for"}
+# What not every job has.
+_OPTIONAL_COLUMNS = ("kind", "key", "schedule", "for")
 _TOO_LATE = "it is or may be in its queue already; a worker that uses the library still skips it"
 
 From = Annotated[
@@ -153,9 +153,9 @@ def jobs(
         return
     jobs = list(scheduled)
     run.screen.ids(*(job.id for job in jobs))
-    columns = [(field, title) for field, title in _OPTIONAL_COLUMNS.items() if any(getattr(job, field) for job in jobs)]
-    rows = ((job.id, job.due, *(getattr(job, field) for field, _ in columns), _shown(job)) for job in jobs)
-    run.screen.table(["id", "due", *(title for _, title in columns), "payload"], rows, empty="no job is scheduled then")
+    columns = ["id", "due", *_OPTIONAL_COLUMNS, "payload"]
+    rows = ((job.id, job.due, job.kind, job.key, job.schedule, job.scheduled_for, _shown(job)) for job in jobs)
+    run.screen.table(columns, rows, optional=_OPTIONAL_COLUMNS, empty="no job is scheduled then")
     if len(jobs) == limit:
         run.screen.line(f"the first {limit:,}: --limit shows more, --from continues")
 

@@ -1,10 +1,10 @@
 """What people on call run: dead letters, restored tables, and what is wrong with a deployment."""
 
 import json
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,10 +19,11 @@ from dueline.core import retry
 from dueline.core.message import Message
 from dueline.core.ports import QueueMessage
 from dueline.errors import DuelineError, InvalidJob
-from dueline.operations import dead_letters, observation, restore_part
-from dueline.operations.doctor import examine, named
+from dueline.operations import dead_letters, observation
+from dueline.operations.backlog import named
+from dueline.operations.doctor import findings
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
-from dueline.operations.restore import RestoreResult
+from dueline.operations.restore import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE, RestoreResult
 
 # Exit codes of doctor and preflight.
 HEALTHY, PROBLEM, NOT_CHECKED = 0, 1, 6
@@ -45,8 +46,8 @@ def _is_confirmed(
 
 
 # Dead letters.
-OlderThan = Annotated[timedelta | None, options.span_option("Sent longer ago, such as 2h.")]
-YoungerThan = Annotated[timedelta | None, options.span_option("Sent since so long ago.")]
+OlderThan = Annotated[datetime | None, options.time_option("Sent longer ago, such as 2h.", parser=options.ago)]
+YoungerThan = Annotated[datetime | None, options.time_option("Sent since so long ago.", parser=options.ago)]
 OfError = Annotated[list[str] | None, typer.Option("--error", metavar="TYPE", help="Of this error; can be repeated.")]
 OfKind = Annotated[
     list[str] | None, typer.Option("--kind", metavar="KIND", help='Of this kind, "" for none; can be repeated.')
@@ -57,28 +58,59 @@ OfId = Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; ca
 
 def _filter(ctx: typer.Context, *, queue: str | None = None) -> dead_letters.DeadLetterFilter:
     """Return what selects dead letters as a command's options say."""
-    chosen, now = ctx.params, connect.run_of(ctx).screen.now
+    chosen = ctx.params
     return dead_letters.DeadLetterFilter(
         errors=frozenset(chosen["error"] or ()),
         kinds=frozenset(chosen["kind"] or ()),
         reason=chosen["reason"],
         ids=frozenset(chosen["id"] or ()),
         queue=queue,
-        sent_before=options.before(now, chosen["older_than"], "--older-than"),
-        sent_after=options.before(now, chosen["younger_than"], "--younger-than"),
+        sent_before=chosen["older_than"],
+        sent_after=chosen["younger_than"],
     )
 
 
-def _redrive(ends: RedriveQueues, bar: Callable[[int, int], None], **options: Any) -> Redrive:
-    calls = connect.retrying(retry.Patience())
-    return Redrive(ends, calls=calls, spread=retry.in_lanes, on_progress=bar, **options)
+def _carry_out(
+    run: connect.CommandRun,
+    ends: RedriveQueues,
+    act: Callable[[Redrive], RedriveResult],
+    show: Callable[[RedriveResult], object],
+    *,
+    label: str,
+    errors: Sequence[str] | None,
+    **options: Any,
+) -> RedriveResult:
+    """Do a run over dead letters and show its result: of one that changes something and fails, what it did.
+
+    Where none was selected, of these `errors` or others, it shows which errors they have.
+    """
+    with run.screen.progress(label) as bar:
+        calls = connect.retrying(retry.Patience())
+        redrive = Redrive(ends, calls=calls, spread=retry.in_lanes, on_progress=bar, **options)
+        try:
+            result = act(redrive)
+        except (Exception, KeyboardInterrupt):
+            if act is not Redrive.look and redrive.result.there:
+                show(redrive.result)
+                _show_rest(run.screen, redrive.result, "were not received before it failed")
+            raise
+    show(result)
+    _show_rest(run.screen, result, f"did not arrive: try again in {HIDDEN_SECONDS // 60} minutes")
+    counts = Counter[str]()
+    for each in result.others:
+        counts[each.error] += each.count
+    if counts and not result.selected:
+        has_none = errors and not counts.keys() & set(errors)
+        none = f"none has the error {' or '.join(errors or ())}" if has_none else "none matches the options"
+        others = named([f"{count:,} of {error}" for error, count in counts.most_common()])
+        run.screen.line(f"{none}; there are {others}")
+    return result
 
 
 def dead(
     ctx: typer.Context,
     queue: options.Queue,
     payload: Annotated[bool, typer.Option("--payload", help="Show their payloads too.")] = False,
-    retry_: Annotated[bool, typer.Option("--retry", help="Put them back into the queue.")] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete them for good.")] = False,
     yes: Yes = False,
     older_than: OlderThan = None,
@@ -89,34 +121,26 @@ def dead(
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
     id: OfId = None,
 ) -> None:
-    """List a queue's dead letters, retry or delete them.
+    """List a queue's dead letters, or delete them; `redrive` puts them back.
 
-    What was shown is what is retried or deleted, after a confirmation. Reading hides them from others meanwhile.
+    What was shown is what is deleted, after a confirmation. Reading hides them from others meanwhile.
     """
     run, messages = connect.run_of(ctx), list[QueueMessage]()
-    if retry_ and delete:
-        raise typer.BadParameter("--retry and --delete are both given: give one of them")
     selected, ends = _filter(ctx), connect.dead_letters(run.target, queue)
-    # Of what is only listed or deleted, nothing has to fit the queue.
-    rule: dict[str, Any] = {"rule": partial(dead_letters.to_its_queue, levels=len(ends.queues))} if retry_ else {}
-
-    def run_once(act: Callable[[Redrive], RedriveResult], **more: Any) -> RedriveResult:
-        with run.screen.progress(f"reading the dead letters of {queue}") as bar:
-            return act(_redrive(ends, bar, limit=limit, **rule, **more))
+    carry_out = partial(_carry_out, run, ends, label=f"reading the dead letters of {queue}", errors=error)
 
     def look() -> bool:
-        result = run_once(Redrive.look, selection=selected, on_selected=messages.append)
-        _show_dead(run.screen, queue, messages, result, payload=payload)
-        _show_none(run.screen, result, error)
+        show = partial(_show_dead, run.screen, queue, messages, payload=payload)
+        carry_out(Redrive.look, show, selection=selected, limit=limit, on_selected=messages.append)
         return bool(messages)
 
-    what, option = ("Put them back?", "--retry") if retry_ else ("Delete them for good?", "--delete")
-    if not (retry_ or delete):
+    if not delete:
         look()
-    elif _is_confirmed(run.screen, look, what, apply=True, yes=yes, option=option):
+    elif _is_confirmed(run.screen, look, "Delete them for good?", apply=True, yes=yes, option="--delete"):
         shown = replace(selected, messages=frozenset(each.message_id for each in messages))
-        result = run_once(Redrive.apply if retry_ else Redrive.delete, selection=shown)
-        end_with([_show_changed(run.screen, queue, result, "put back" if retry_ else "deleted")])
+        show = partial(_show_run, run.screen, queue, done="deleted")
+        result = carry_out(Redrive.delete, show, selection=shown, limit=limit)
+        end_with([AGAIN if result.failed else DONE])
 
 
 def _show_dead(
@@ -136,10 +160,8 @@ def _show_dead(
             screen.record(row | {name.replace("_", " "): _text_of(value) for name, value in content.items()})
             screen.line("")
     if rows and not payload:
-        columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-        screen.table(columns, ([row[name] for name in columns] for row in rows))
+        screen.table([*rows[0]], ([*row.values()] for row in rows), optional=rows[0])
     screen.line(f"{len(rows):,} of {plural(result.there, 'dead letter')} of queue {queue}")
-    _show_hidden(screen, result)
 
 
 def _payload_of(message: Message) -> dict[str, Any]:
@@ -153,39 +175,14 @@ def _text_of(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _show_changed(screen: Screen, queue: str, result: RedriveResult, done: str) -> int:
-    reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
-    counts = {"wanted": result.selected, done.replace(" ", "_"): result.moved, "not_received": result.not_received}
-    screen.json({"queue": queue, **counts, **reasons})
-    screen.line(f"{result.moved:,} of {plural(result.selected, 'dead letter')} of queue {queue} {done}")
-    _show_staying(screen, result)
-    _show_hidden(screen, result)
-    return AGAIN if result.failed else DONE
-
-
-def _show_staying(screen: Screen, result: RedriveResult) -> None:
-    for reason, count in (*result.stay.items(), *result.failed.items()):
-        screen.line(f"{count:,} stay{'s' if count == 1 else ''}: {reason}")
-
-
-def _show_none(screen: Screen, result: RedriveResult, errors: Sequence[str] | None) -> None:
-    """Show which errors the dead letters have, where none of them was selected."""
-    counts = Counter[str]()
-    for each in result.others:
-        counts[each.error] += each.count
-    if counts and not result.selected:
-        has_none = errors and not counts.keys() & set(errors)
-        none = f"none has the error {' or '.join(errors or ())}" if has_none else "none matches the options"
-        screen.line(f"{none}; there are {named([f'{count:,} of {error}' for error, count in counts.most_common()])}")
-
-
-def _show_hidden(screen: Screen, result: RedriveResult) -> None:
+def _show_rest(screen: Screen, result: RedriveResult, why: str) -> None:
+    """Show how many messages a run did not get, those in flight apart."""
     if result.hidden:
         more = f"{result.hidden:,} more {'is' if result.hidden == 1 else 'are'} in flight"
         screen.line(f"{more}, and visible again within {HIDDEN_SECONDS // 60} minutes")
     if result.not_received:
         more = f"about {result.not_received:,} more {'was' if result.not_received == 1 else 'were'} there"
-        screen.line(f"{more} and did not arrive: try again in {HIDDEN_SECONDS // 60} minutes")
+        screen.line(f"{more} and {why}")
 
 
 def redrive(
@@ -224,59 +221,50 @@ def redrive(
         rule = partial(dead_letters.to_its_queue, levels=len(ends.queues))
     else:
         rule = partial(dead_letters.to_inbound, now=run.screen.now, past_retention=past_retention)
-    source = f"queue {queue}" if queue else "parked jobs"
 
     def run_once(*, apply: bool) -> RedriveResult:
-        with run.screen.progress(f"redriving {source}") as bar:
-            redrive = _redrive(ends, bar, rule=rule, selection=selected, limit=limit)
-            result = redrive.apply() if apply else redrive.look()
-        _show_redriven(run.screen, queue, source, result, applied=apply, stacks=stacks)
-        _show_none(run.screen, result, error)
-        return result
+        show = partial(_show_run, run.screen, queue, done="put back" if apply else "", stacks=stacks)
+        act, label = Redrive.apply if apply else Redrive.look, f"redriving {queue or 'parked jobs'}"
+        of_run = {"rule": rule, "selection": selected, "limit": limit}
+        return _carry_out(run, ends, act, show, label=label, errors=error, **of_run)
 
     if _is_confirmed(run.screen, lambda: run_once(apply=False).selected > 0, "Put them back?", apply=apply, yes=yes):
         end_with([AGAIN if run_once(apply=True).failed else DONE])
 
 
-def _show_redriven(
-    screen: Screen, queue: str | None, source: str, result: RedriveResult, *, applied: bool, stacks: bool
-) -> None:
-    counts = {"found": result.received, "wanted": result.selected, "moved": result.moved, "hidden": result.hidden}
-    counts["not_received"] = result.not_received
-    reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
+def _show_run(screen: Screen, queue: str | None, result: RedriveResult, *, done: str, stacks: bool = False) -> None:
+    """Show what a run selected, and how many of these were `done`: put back, or deleted; empty if it only looked."""
+    counts = {"found": result.received, "wanted": result.selected}
+    counts["deleted" if done == "deleted" else "moved"] = result.moved
+    counts |= {"hidden": result.hidden, "not_received": result.not_received}
     by_error = {"by_error": dead_letters.error_groups_json(result.kinds, with_stacks=stacks)}
-    screen.json({"queue": queue, "applied": applied, **counts, **by_error, **reasons})
+    reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
+    screen.json({"queue": queue, "applied": bool(done), **counts, **by_error, **reasons})
+    columns = ("error" if queue else "reason", "kind", "jobs", "oldest", "newest")
     if result.kinds:
-        # Where no job has a kind, there is no column for it.
-        with_kind = any(each.kind for each in result.kinds)
-        columns = ["error" if queue else "reason", *(["kind"] if with_kind else []), "jobs", "oldest", "newest"]
-        rows = (
-            (each.error, *([each.kind] if with_kind else []), each.count, each.oldest, each.newest)
-            for each in result.kinds
-        )
-        screen.table(columns, rows)
+        rows = ((each.error, each.kind, each.count, each.oldest, each.newest) for each in result.kinds)
+        screen.table(columns, rows, optional=["kind"])
     for each in result.kinds if stacks else ():
-        screen.line("")
-        screen.line(
-            f"{each.error}{each.kind and f' of {each.kind}'}: {'' if each.stack else 'no stack trace'}".rstrip()
-        )
-        for line in each.stack.splitlines():
-            screen.line(f"    {line}")
-    selected = f"{result.selected:,} of {plural(result.received, 'dead letter')} of {source}"
-    done = f": {result.moved:,} put back" if applied else ": --apply puts them back"
-    screen.line(f"{selected}{done if result.selected else ''}")
-    _show_staying(screen, result)
-    _show_hidden(screen, result)
+        lines = each.stack.splitlines()
+        of_kind = f" of {each.kind}" if each.kind else ""
+        for line in ("", f"{each.error}{of_kind}:{'' if lines else ' no stack trace'}", *(f"    {it}" for it in lines)):
+            screen.line(line)
+    source = f"queue {queue}" if queue else "parked jobs"
+    did = f": {result.moved:,} {done}" if done else ": --apply puts them back"
+    received = plural(result.received, "dead letter")
+    screen.line(f"{result.selected:,} of {received} of {source}{did if result.selected else ''}")
+    for reason, count in (*result.stay.items(), *result.failed.items()):
+        screen.line(f"{count:,} stay{'s' if count == 1 else ''}: {reason}")
 
 
 # Tables that were restored to a point in time.
 _COLUMNS = {
-    restore_part.BEFORE: "handed over before",
-    restore_part.SETTLED: "cancelled or sent late",
-    restore_part.THERE: "there already",
-    restore_part.NOW: "now",
-    restore_part.LATER: "later",
-    restore_part.UNREADABLE: "unreadable",
+    BEFORE: "handed over before",
+    SETTLED: "cancelled or sent late",
+    THERE: "there already",
+    NOW: "now",
+    LATER: "later",
+    UNREADABLE: "unreadable",
 }
 UNKNOWN = (
     "No backup has what came after it:",
@@ -336,7 +324,7 @@ def _check_tables(run: connect.CommandRun, jobs: str, state: str, hand_over_from
 
 
 def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> None:
-    counts = {queue: {kind: its[kind] for kind in _COLUMNS} for queue, its in result.jobs.items()}
+    counts = {queue: {kind: its[kind] for kind in _COLUMNS} for queue, its in sorted(result.jobs.items())}
     screen.json({"applied": applied, "rows": result.rows, "queues": counts, "left": not result.is_over})
     if result.is_over:
         return screen.line("all was taken over before: nothing is left")
@@ -370,35 +358,39 @@ def doctor(
     except DuelineError as error:
         run.screen.error(error)
         raise typer.Exit(NOT_CHECKED) from None
-    with run.screen.progress(f"checking {run.target.name}") as bar:
-        report = examine(checks, observe=observe, spread=retry.in_lanes, on_progress=bar)
-    _show_findings(run.screen, report, checks=len(checks))
-    end_with([PROBLEM if report.findings else NOT_CHECKED if report.unseen else HEALTHY])
-
-
-def _show_findings(screen: Screen, report: observation.DoctorReport, *, checks: int) -> None:
-    for each in report.findings:
+    answers, unseen = _run_checks(run, run.target.name, checks)
+    observed = observe(**dict(ChainMap(*answers)))
+    wrong, unseen = findings(observed), [*unseen, *observed.partly]
+    for each in wrong:
         fields = {"code": each.code, "about": each.about, "what": each.what, "do": each.do, "page": each.page}
-        screen.json({"severity": each.severity.value, **fields})
-        screen.line(f"{each.severity.value.upper():<8}  {each.about}: {each.what}")
-        screen.line(f"{'':8}  do: {each.do}")
-        screen.line(f"{'':8}  see: {each.page}")
-    _show_unchecked(screen, report.unseen)
-    counts = Counter(finding.severity for finding in report.findings)
-    nothing = "nothing is known to be wrong" if report.unseen else "nothing is wrong"
+        run.screen.json({"severity": each.severity.value, **fields})
+        run.screen.line(f"{each.severity.value.upper():<8}  {each.about}: {each.what}")
+        run.screen.line(f"{'':8}  do: {each.do}")
+        run.screen.line(f"{'':8}  see: {each.page}")
+    counts = Counter(finding.severity for finding in wrong)
+    nothing = "nothing is known to be wrong" if unseen else "nothing is wrong"
     nouns = {each: each.value for each in observation.Severity} | {observation.Severity.CRITICAL: "critical finding"}
     totals = ", ".join(plural(counts[each], noun) for each, noun in nouns.items() if counts[each]) or nothing
-    checked = checks - sum(bool(each.needs) for each in report.unseen)
-    screen.line(f"{totals}; checked {checked} of {plural(checks, 'thing')}")
+    _end(run.screen, wrong, unseen, f"{totals}; checked {len(answers)} of {plural(len(checks), 'thing')}")
 
 
-def _show_unchecked(screen: Screen, unchecked: Sequence[observation.Unchecked]) -> None:
-    for each in unchecked:
+def _run_checks(
+    run: connect.CommandRun, about: str, checks: Sequence[observation.Check]
+) -> tuple[list[Any], list[observation.Unchecked]]:
+    with run.screen.progress(f"checking {about}") as bar:
+        return observation.run_checks(checks, spread=retry.in_lanes, on_progress=bar)
+
+
+def _end(screen: Screen, problems: Sequence[object], unseen: Sequence[observation.Unchecked], total: str) -> None:
+    """Show what could not be checked and the total, and end with the exit code."""
+    for each in unseen:
         fields = {"about": each.what, "what": each.reason, "needs": each.needs}
         screen.json({"severity": "unknown", "code": "not_looked_at", **fields})
         needs = f": needs the right {each.needs}" if each.needs else ""
         screen.line(f"NOT SEEN  {each.what}: not checked{needs}")
         screen.line(f"{'':8}  {each.reason}")
+    screen.line(total)
+    end_with([PROBLEM if problems else NOT_CHECKED if unseen else HEALTHY])
 
 
 def preflight(
@@ -416,17 +408,14 @@ def preflight(
 
     deployment = load(file)
     run = connect.run_for(ctx, deployment.name, file=file)
-    checks = connect.preflight(run.target, declared=deployment, queues=file, now=run.screen.now)
-    with run.screen.progress(f"checking {deployment.name}") as bar:
-        report = checks.run(spread=retry.in_lanes, on_progress=bar)
-    for problem in report.problems:
+    checks = connect.preflight(run.target, declared=deployment, queues=file, now=run.screen.now).checks()
+    answers, unseen = _run_checks(run, deployment.name, checks)
+    problems = [problem for each in answers for problem in each]
+    for problem in problems:
         run.screen.json({"problem": problem.about, "what": problem.what, "do": problem.do})
         run.screen.line(f"PROBLEM   {problem.about}: {problem.what}. Do: {problem.do}")
-    _show_unchecked(run.screen, report.unseen)
-    if report.problems:
-        run.screen.line(f"{plural(len(report.problems), 'problem')} with deploying {file}")
-    elif report.unseen:
-        run.screen.line(f"no known problem with deploying {file}, but not everything could be checked")
-    else:
-        run.screen.line(f"everything was checked: no problem with deploying {file}")
-    end_with([PROBLEM if report.problems else NOT_CHECKED if report.unseen else HEALTHY])
+    unsure = f"no known problem with deploying {file}, but not everything could be checked"
+    total = unsure if unseen else f"everything was checked: no problem with deploying {file}"
+    if problems:
+        total = f"{plural(len(problems), 'problem')} with deploying {file}"
+    _end(run.screen, problems, unseen, total)

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -14,7 +14,7 @@ import typer
 from dueline.cli import connect
 from dueline.core import instant
 from dueline.core.clock import SystemClock
-from dueline.core.request import FURTHEST, json_text
+from dueline.core.request import json_text
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -24,15 +24,6 @@ def span(text: str) -> timedelta:
         return instant.parse_span(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-
-
-def delay(text: str) -> timedelta:
-    """Return how long until a job is due."""
-    with suppress(ValueError):
-        if (span := instant.parse_span(text)) <= FURTHEST:
-            return span
-    allowed = f"seconds, or numbers with the units w, d, h, m and s, such as 90, 1h30m or 3d, up to {FURTHEST.days}d"
-    raise typer.BadParameter(f"{text[:100]!r} is not allowed: it must be {allowed} (10 years)")
 
 
 def span_text(span: timedelta) -> str:
@@ -45,15 +36,6 @@ def span_text(span: timedelta) -> str:
     fitting = [unit for unit in "dhm" if seconds and not seconds % _SECONDS[unit]]
     unit = fitting[0] if fitting else "s"
     return f"{seconds // _SECONDS[unit]}{unit}"
-
-
-def before(now: datetime, ago: timedelta | None, option: str) -> datetime | None:
-    if ago is None:
-        return None
-    try:
-        return now - ago
-    except OverflowError:
-        raise typer.BadParameter(f"{option} is {span_text(ago)}: so long ago is before the year 1") from None
 
 
 def url(text: str | None) -> str | None:
@@ -147,17 +129,16 @@ def time_option(help: str, *names: str, parser: Callable[[str], object] = moment
     return typer.Option(*names, parser=parser, metavar=metavar, help=help, show_default=False)
 
 
-def span_option(help: str, *names: str, parser: Callable[[str], timedelta] = span) -> Any:
-    return typer.Option(*names, parser=parser, metavar="SPAN", help=help, show_default=False)
+def span_option(help: str) -> Any:
+    return typer.Option(parser=span, metavar="SPAN", help=help, show_default=False)
 
 
 At = Annotated[datetime | None, time_option("When it is due, such as 2027-01-04T09:00:00+01:00.")]
-Delay = Annotated[timedelta | None, span_option("How long until it is due: 90, 15m, 1h30m, 3d, 1w.", parser=delay)]
+Delay = Annotated[timedelta | None, span_option("How long until it is due: 90, 15m, 1h30m, 3d, 1w.")]
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", show_default=False, autocompletion=connect.complete_queue)]
 AnyQueue = Annotated[
     str | None, typer.Argument(metavar="QUEUE", show_default=False, autocompletion=connect.complete_queue)
 ]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
 Limit = Annotated[int | None, typer.Option(min=1, help="How many at most.")]
 Kind = Annotated[str | None, typer.Option(help="Which handler of the queue runs it, such as welcome.")]
 Tenant = Annotated[str | None, typer.Option(help="The tenant that it belongs to.")]

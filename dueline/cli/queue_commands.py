@@ -15,7 +15,8 @@ from dueline.core import clock, queue_settings, retry
 from dueline.core.overview import Control, Overview
 from dueline.errors import RETRYABLE, DuelineError
 
-_NO_RATE, _UNKNOWN = "none", "unknown"
+# As an argument, and as the console has it.
+_NO_LIMIT, _UNKNOWN = "no-limit", "unknown"
 _WATCH_SECONDS = 5
 _COLUMNS = ("scheduled", "next due", "waiting", "in flight", "delayed", "dead", "last tick", "workers")
 
@@ -126,7 +127,7 @@ def rate(
     queue: options.Queue,
     rate: Annotated[
         str | None,
-        typer.Argument(metavar="RATE", show_default=False, help="Such as 50/s, 90/m or 200/h; none is no limit."),
+        typer.Argument(metavar="RATE", show_default=False, help=f"Such as 50/s, 90/m or 200/h, or {_NO_LIMIT}."),
     ] = None,
 ) -> None:
     """Limit how fast a queue's workers start jobs, or show it.
@@ -136,7 +137,7 @@ def rate(
     run = connect.run_of(ctx)
     if rate is None:
         return _show_control(run.screen, queue, run.client.queue(queue).control, changed=False)
-    limit = None if rate == _NO_RATE else queue_settings.Rate.parse(rate)
+    limit = None if rate == _NO_LIMIT else queue_settings.Rate.parse(rate)
     return _show_control(run.screen, queue, run.client.set_rate(queue, limit))
 
 
@@ -145,7 +146,8 @@ def _control_fields(control: Control) -> dict[str, Any]:
 
 
 def _control_text(control: Control) -> str:
-    return f"{'paused' if control.paused else 'not paused'}, rate {control.rate or _NO_RATE}"
+    rate = f"rate {control.rate}" if control.rate else "no limit"
+    return f"{'paused' if control.paused else 'not paused'}, {rate}"
 
 
 def _show_control(screen: Screen, queue: str, control: Control, *, changed: bool = True) -> None:

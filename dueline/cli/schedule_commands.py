@@ -35,7 +35,7 @@ RunPayload = Annotated[
 _SECOND = timedelta(seconds=1)
 _UTC = "%Y-%m-%d %H:%M:%S"
 _LOCAL = f"%a {_UTC}"
-_FIELDS = ["start", "end", "count", "kind", "tenant", "priority", "catch_up", "overlap", "owner", "description", "etag"]
+_FIELDS = ["start", "end", "count", "kind", "tenant", "priority", "overlap", "owner", "description", "etag"]
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", show_default=False)]
 Cron = Annotated[
     str | None, typer.Argument(metavar="RULE", show_default=False, help="A cron expression of five fields.")
@@ -135,8 +135,9 @@ def show_schedule(run: connect.CommandRun, schedule: Schedule) -> None:
     effect = {"generation": schedule.generation, "effective from": schedule.effective_from}
     jitter = options.span_text(schedule.jitter) if schedule.jitter else None
     job = {"payload": json.dumps(schedule.payload), "jitter": jitter, "words": schedule.words}
-    details = {name.replace("_", " "): getattr(schedule, name) for name in _FIELDS}
-    run.screen.record({**own, **effect, **job, **details})
+    # As the console has it.
+    job["missed runs"] = schedule.catch_up
+    run.screen.record({**own, **effect, **job, **{name: getattr(schedule, name) for name in _FIELDS}})
     if schedule.next:
         run.screen.line("")
         rows = ((f"{each.local:{_LOCAL} %z}", f"{each.scheduled_for:{_UTC}}") for each in schedule.next)

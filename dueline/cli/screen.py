@@ -4,11 +4,12 @@ import dataclasses
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from itertools import compress
 from typing import Any, TextIO, TypeVar
 
 import typer
@@ -22,6 +23,7 @@ from dueline.core.text import printable
 from dueline.errors import RETRYABLE, DuelineError
 
 A = TypeVar("A")
+Rows = Iterable[Sequence[object]]
 # Those of errors are in errors.ERRORS.
 DONE, AGAIN, WRONG, TOO_LATE, INTERRUPTED = 0, 1, 2, 4, 130
 EXIT_CODES = (
@@ -106,14 +108,17 @@ class Screen:
         for name, text in texts.items():
             self.line(f"{name:{width}}  {text}")
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "") -> None:
+    def table(self, columns: Sequence[str], rows: Rows, *, optional: Container[str] = (), empty: str = "") -> None:
         """Show a table, with columns of numbers to the right; without any rows `empty`, if it is given.
 
-        A row is one line: what a terminal wraps can be copied whole, an id that is cut cannot.
+        Columns that are `optional` are left out where no row has a value. A row is one line: what a terminal wraps can
+        be copied whole, an id that is cut cannot.
         """
         cells = [*rows] if self.shows_text else []
         if not self.shows_text or (empty and not cells):
             return self.line(empty)
+        kept = [name not in optional or any(row[at] for row in cells) for at, name in enumerate(columns)]
+        columns, cells = [*compress(columns, kept)], [[*compress(row, kept)] for row in cells]
         of_numbers = [bool(cells) and all(type(row[each]) is int for row in cells) for each in range(len(columns))]
         lines = [[*columns], *([self._cell(value) for value in row] for row in cells)]
         widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]

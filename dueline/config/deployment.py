@@ -3,17 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from dueline.config import ConfigurationError
-from dueline.config.names import Dashboards, Names
-from dueline.config.queue import EMAIL, STRICT, MetricsBy, QueueConfig, RetryConfig, ScheduleConfig, ScheduleName
-from dueline.config.yaml_file import checked, load_as, none_is_empty, of_form
+from dueline.config.names import Names
+from dueline.config.queue import EMAIL, STRICT, QueueConfig, RetryConfig, ScheduleConfig, ScheduleName
+from dueline.config.yaml_file import OfForm, checked, load_as, none_is_empty
 from dueline.core.job import MAX_RETENTION, QUEUE_NAME
 from dueline.core.queue_settings import PLANNER, QueueSettings, WorkSettings
 from dueline.schedules.definition import MAX_LABEL_CHARACTERS, Definition
@@ -25,13 +24,6 @@ MOST_UNITS = 40_000
 NEW_TABLE_WRITES = 4_000
 # Of an account's 1,000 concurrent executions, unless the quota is raised, Lambda keeps 100 for what reserves none.
 MOST_RESERVED = 100_000
-
-
-class Storage(StrEnum):
-    """The table's class: what storage costs against what requests cost."""
-
-    STANDARD = "standard"
-    INFREQUENT = "infrequent"
 
 
 class Capacity(BaseModel):
@@ -66,14 +58,9 @@ MaybeCapacity = Annotated[
 
 
 # The retentions that CloudWatch offers, in days.
-LOG_RETENTION_DAYS = [
-    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
-    *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
+LogRetentionDays = Literal[
+    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
 ]
-_KEY = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
-_POLICY = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]+$"
-_CERTIFICATE = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
-_DOMAIN = r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$"
 # What all services take whose resources are tagged.
 _TAG_CHARACTERS = "[A-Za-z0-9 _.:/=+@-]"
 _OF_A_QUEUES_STACK = "-queue(-|$)"
@@ -90,35 +77,35 @@ Groups = Annotated[
 ]
 
 
-class SystemLogLevel(StrEnum):
-    """Which lines of Lambda's own are kept."""
-
-    DEBUG = "DEBUG"
-    INFO = "INFO"
-    WARN = "WARN"
-
-
 # IAM looks at the key itself: a right to use an alias is none to use what it stands for.
-_IS_A_KEY = of_form(_KEY, "must be the ARN of a key, arn:aws:kms:{region}:{account}:key/{id}, and not of an alias")
-_IS_A_POLICY = of_form(_POLICY, "must be the ARN of a managed policy, arn:aws:iam::{account}:policy/{name}")
-_IS_A_CERTIFICATE = of_form(
-    _CERTIFICATE, "must be the ARN of a certificate, arn:aws:acm:{region}:{account}:certificate/{id}"
-)
-_IS_A_DOMAIN = of_form(
-    f"(?!.{{254}}){_DOMAIN}", "must be a domain name in lower case without a scheme or a path, such as jobs.example.com"
-)
-_IS_NO_STACK_OF_ANOTHER = of_form(
+_IS_A_KEY = "must be the ARN of a key, arn:aws:kms:{region}:{account}:key/{id}, and not of an alias"
+KeyArn = Annotated[str, OfForm(r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", _IS_A_KEY)]
+PolicyArn = Annotated[
+    str,
+    OfForm(
+        r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]+$",
+        "must be the ARN of a managed policy, arn:aws:iam::{account}:policy/{name}",
+    ),
+]
+CertificateArn = Annotated[
+    str,
+    OfForm(
+        r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$",
+        "must be the ARN of a certificate, arn:aws:acm:{region}:{account}:certificate/{id}",
+    ),
+]
+_DOMAIN = r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$"
+_IS_A_DOMAIN = "must be a domain name in lower case without a scheme or a path, such as jobs.example.com"
+DomainName = Annotated[str, OfForm(f"(?!.{{254}}){_DOMAIN}", _IS_A_DOMAIN, {"pattern": _DOMAIN})]
+_IS_NO_STACK_OF_ANOTHER = OfForm(
     f"(?!.*{_OF_A_QUEUES_STACK}).*",
     "must not end in -queue or hold -queue-: its stacks could have the names of another deployment's, whose queues'"
     " stacks are {name}-queue-{queue}",
+    {"not": {"pattern": _OF_A_QUEUES_STACK}},
 )
-_IS_NOT_OUR_OWN = of_form(f"(?!{PLANNER.name}$).*", "must be another name: it is that of a queue of Dueline's own")
-_IS_NOT_OF_AWS = of_form("(?!(?i:aws:)).*", "must not begin with aws:, which is AWS's own")
+_IS_NOT_OUR_OWN = OfForm(f"(?!{PLANNER.name}$).*", "must be another name: it is that of a queue of Dueline's own", {})
+_IS_NOT_OF_AWS = OfForm("(?!(?i:aws:)).*", "must not begin with aws:, which is AWS's own", {})
 
-KeyArn = Annotated[str, _IS_A_KEY, Field(json_schema_extra={"pattern": _KEY})]
-PolicyArn = Annotated[str, _IS_A_POLICY, Field(json_schema_extra={"pattern": _POLICY})]
-CertificateArn = Annotated[str, _IS_A_CERTIFICATE, Field(json_schema_extra={"pattern": _CERTIFICATE})]
-DomainName = Annotated[str, _IS_A_DOMAIN, Field(json_schema_extra={"pattern": _DOMAIN})]
 RunbookUrl = Annotated[str, Field(pattern=r"^(docs/runbooks|https://[^\s]*[^\s/])$", max_length=200)]
 TagKey = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=128), _IS_NOT_OF_AWS]
 TagValue = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=256)]
@@ -131,9 +118,7 @@ class Deployment(BaseModel):
 
     # The core stack of a deployment `dueline-queue` would have the name of the stack of the queue `core` of `dueline`.
     name: Annotated[str, _IS_NO_STACK_OF_ANOTHER] = Field(
-        default="dueline",
-        pattern=r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$",
-        json_schema_extra={"not": {"pattern": _OF_A_QUEUES_STACK}},
+        default="dueline", pattern=r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$"
     )
     """Prefix of the names of everything deployed. Must not end in `-queue` or contain `-queue-`."""
     tick_period: int = Field(default=60, ge=1, le=60)
@@ -158,9 +143,9 @@ class Deployment(BaseModel):
     """Concurrent executions reserved for ticks, and their limit: one for each partition is enough."""
     api_reserved_concurrency: int | None = Field(default=None, ge=1, le=MOST_RESERVED)
     """The same for the HTTP API."""
-    log_retention_days: int = Field(default=30, json_schema_extra={"enum": [*LOG_RETENTION_DAYS]})
+    log_retention_days: LogRetentionDays = 30
     """Days that logs are kept."""
-    system_log_level: Annotated[SystemLogLevel, Field(strict=False)] = SystemLogLevel.WARN
+    system_log_level: Literal["DEBUG", "INFO", "WARN"] = "WARN"
     """Which of Lambda's own lines are logged: at `INFO` three for each invocation, with cold starts."""
     domain_name: DomainName | None = None
     """Your own domain for the HTTP API, such as `jobs.example.com`."""
@@ -170,7 +155,7 @@ class Deployment(BaseModel):
     """Who gets alarms: by default nobody."""
     runbook_url: RunbookUrl = "docs/runbooks"
     """A link to your runbooks; mails add `/{page}.md`."""
-    dashboards: Annotated[Dashboards, Field(strict=False)] = Dashboards.DEPLOYMENT
+    dashboards: Literal["none", "deployment", "all"] = "deployment"
     """CloudWatch dashboards: `all` has one for each queue too. An account's first three are free."""
     tracing: bool = False
     """Trace the functions with AWS X-Ray."""
@@ -183,7 +168,7 @@ class Deployment(BaseModel):
         description="Write units a second that the jobs table accepts from the start, if paid by request. It costs, and"
         f" is never lowered. Default: {NEW_TABLE_WRITES:,}, DynamoDB's own.",
     )
-    storage: Annotated[Storage, Field(strict=False)] = Storage.STANDARD
+    storage: Literal["standard", "infrequent"] = "standard"
     """The jobs table's class; `infrequent` for waits of months."""
     point_in_time_recovery: bool = True
     """The jobs table can be restored to any second of the last 35 days."""
@@ -208,13 +193,6 @@ class Deployment(BaseModel):
     )
 
     groups: Groups = {}
-
-    @field_validator("log_retention_days")
-    @classmethod
-    def _is_what_cloudwatch_offers(cls, days: int) -> int:
-        if days not in LOG_RETENTION_DAYS:
-            raise ValueError(f"must be one of {', '.join(map(str, LOG_RETENTION_DAYS))}")
-        return days
 
     @model_validator(mode="after")
     def _periods_fit(self) -> Self:
@@ -283,7 +261,7 @@ class Deployment(BaseModel):
         """Return the topic of each queue's owner, by its ARN or its name here, and whether the queue has metrics."""
         settings: dict[str, dict[str, str | bool]] = {}
         for name, queue in self.queues.items():
-            settings[name] = {"metrics": True} if queue.metrics is MetricsBy.QUEUE else {}
+            settings[name] = {"metrics": True} if queue.metrics == "queue" else {}
             if queue.owner:
                 is_topic = queue.owner.startswith("arn:")
                 settings[name]["owner"] = queue.owner if is_topic else self.names.queue_alarms(name)

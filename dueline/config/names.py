@@ -4,7 +4,6 @@ A queue's name has no underscore, so nothing that a team calls its queue meets a
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 # The alias of each function: its current version, which all invoke that Dueline deploys.
 LIVE = "live"
@@ -112,11 +111,3 @@ def runbook(name: str, *, base: str = "docs/runbooks") -> str:
     'docs/runbooks/late-jobs.md'
     """
     return f"{base}/{name}.md"
-
-
-class Dashboards(StrEnum):
-    """None, that of the deployment, or one of each queue as well: an account's first three cost nothing."""
-
-    NONE = "none"
-    DEPLOYMENT = "deployment"
-    ALL = "all"

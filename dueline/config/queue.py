@@ -1,37 +1,26 @@
 """One queue of queues.yaml, validated. Times are in seconds."""
 
 from datetime import date
-from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from dueline.config.yaml_file import none_is_empty, of_form
-from dueline.core import instant
+from dueline.config.yaml_file import OfForm, none_is_empty
+from dueline.core import instant, queue_settings
 from dueline.core.job import MAX_PRIORITY, MAX_RETENTION, SCHEDULE_NAME
-from dueline.core.queue_settings import (
-    JOBS_PER_PARTITION,
-    LONGEST_HIDDEN_SECONDS,
-    MOST_PARTITIONS,
-    MOST_RECEIVES,
-    Backoff,
-    RetryPolicy,
-)
 from dueline.core.request import json_text
 from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.schedules.definition import CatchUp, Definition, Overlap
 
 ScheduleName = Annotated[str, Field(pattern=f"^{SCHEDULE_NAME}$")]
 EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
-_PRODUCER = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(root|role/[A-Za-z0-9+=,.@_/-]+)$"
-_TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$"
 # A dead letter keeps the time at which it was first sent, and its queue keeps messages for 14 days at most.
 MOST_RETENTION_DAYS = 13
 # Crashes and stops of workers are receives too: SQS, which gives no reason, comes after the workers.
 RECEIVES_TO_SPARE = 5
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
-_POLICY = RetryPolicy()
+_POLICY = queue_settings.RetryPolicy()
 
 
 def _text(moment: Any) -> Any:
@@ -98,16 +87,21 @@ class ScheduleConfig(BaseModel):
             raise InvalidSchedule(str(error)) from None
 
 
-_IS_A_SUBSCRIBER = of_form(
-    f"{EMAIL}|{_TOPIC}", "must be an e-mail address, or the ARN of an SNS topic, arn:aws:sns:{region}:{account}:{name}"
-)
-Owner = Annotated[str, _IS_A_SUBSCRIBER, Field(json_schema_extra={"pattern": f"{EMAIL}|{_TOPIC}"})]
+Owner = Annotated[
+    str,
+    OfForm(
+        rf"{EMAIL}|^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{{12}}:[A-Za-z0-9_-]+$",
+        "must be an e-mail address, or the ARN of an SNS topic, arn:aws:sns:{region}:{account}:{name}",
+    ),
+]
 # A stack that names a role which does not exist is rolled back.
-_IS_A_PRODUCER = of_form(
-    _PRODUCER,
-    "must be the ARN of an account, arn:aws:iam::{account}:root, or of a role, arn:aws:iam::{account}:role/{name}",
-)
-Producer = Annotated[str, _IS_A_PRODUCER, Field(json_schema_extra={"pattern": _PRODUCER})]
+Producer = Annotated[
+    str,
+    OfForm(
+        r"^arn:aws[a-z-]*:iam::[0-9]{12}:(root|role/[A-Za-z0-9+=,.@_/-]+)$",
+        "must be the ARN of an account, arn:aws:iam::{account}:root, or of a role, arn:aws:iam::{account}:role/{name}",
+    ),
+]
 
 
 class RetryConfig(BaseModel):
@@ -115,13 +109,13 @@ class RetryConfig(BaseModel):
 
     model_config = ConfigDict(**STRICT, title="Retry")
 
-    backoff: Annotated[Backoff, Field(strict=False)] = _POLICY.backoff
+    backoff: Annotated[queue_settings.Backoff, Field(strict=False)] = _POLICY.backoff
     """How delays grow; `linear-exponential` is linear for five, then doubles."""
-    attempts: int = Field(default=_POLICY.attempts, ge=1, le=MOST_RECEIVES)
+    attempts: int = Field(default=_POLICY.attempts, ge=1, le=queue_settings.MOST_RECEIVES)
     """Attempts before workers put a job into the dead-letter queue, with the reason."""
-    delay: int = Field(default=_POLICY.delay, ge=1, le=LONGEST_HIDDEN_SECONDS)
+    delay: int = Field(default=_POLICY.delay, ge=1, le=queue_settings.LONGEST_HIDDEN_SECONDS)
     """Seconds before the second attempt."""
-    max_delay: int = Field(default=_POLICY.max_delay, ge=1, le=LONGEST_HIDDEN_SECONDS)
+    max_delay: int = Field(default=_POLICY.max_delay, ge=1, le=queue_settings.LONGEST_HIDDEN_SECONDS)
     """Most seconds between two attempts. At least delay."""
 
     @model_validator(mode="after")
@@ -131,15 +125,8 @@ class RetryConfig(BaseModel):
         return self
 
     @property
-    def policy(self) -> RetryPolicy:
-        return RetryPolicy(**self.model_dump())
-
-
-class MetricsBy(StrEnum):
-    """What a queue's metrics are summed up by: all of the deployment, or the queue as well."""
-
-    DEPLOYMENT = "deployment"
-    QUEUE = "queue"
+    def policy(self) -> queue_settings.RetryPolicy:
+        return queue_settings.RetryPolicy(**self.model_dump())
 
 
 class QueueConfig(BaseModel):
@@ -147,25 +134,25 @@ class QueueConfig(BaseModel):
 
     model_config = ConfigDict(**STRICT, title="Queue")
 
-    partitions: int = Field(default=1, ge=1, le=MOST_PARTITIONS)
+    partitions: int = Field(default=1, ge=1, le=queue_settings.MOST_PARTITIONS)
     """Parts of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks."""
     expected_rate: int | None = Field(
         default=None,
         ge=1,
-        le=MOST_PARTITIONS * JOBS_PER_PARTITION,
+        le=queue_settings.MOST_PARTITIONS * queue_settings.JOBS_PER_PARTITION,
         description="Jobs a second to expect at most: deployments warn of too few partitions."
-        f" Each carries {JOBS_PER_PARTITION} with rows of up to 1 KB.",
+        f" Each carries {queue_settings.JOBS_PER_PARTITION} with rows of up to 1 KB.",
     )
     visibility_timeout: int = Field(default=30, ge=0, le=43_200)
     """Seconds that a received message is hidden from other workers."""
     max_receives: int | None = Field(
         default=None,
         ge=1,
-        le=MOST_RECEIVES,
+        le=queue_settings.MOST_RECEIVES,
         description="Receives before SQS moves a message to the dead-letter queue. At least retry.attempts."
-        f" Default: retry.attempts + {RECEIVES_TO_SPARE}, at most {MOST_RECEIVES:,}.",
+        f" Default: retry.attempts + {RECEIVES_TO_SPARE}, at most {queue_settings.MOST_RECEIVES:,}.",
     )
-    message_retention_days: int = Field(default=4, ge=1, json_schema_extra={"maximum": MOST_RETENTION_DAYS})
+    message_retention_days: int = Field(default=4, ge=1, le=MOST_RETENTION_DAYS)
     """Days that SQS keeps an undeleted message. A dead letter is kept for the rest of 14."""
     retention_days: int | None = Field(default=None, ge=1, le=MAX_RETENTION.days)
     """Days after its due time that a job is kept and may still be sent. Default: the deployment's."""
@@ -176,15 +163,15 @@ class QueueConfig(BaseModel):
     longest_run: int = Field(
         default=3600,
         ge=1,
-        le=LONGEST_HIDDEN_SECONDS,
+        le=queue_settings.LONGEST_HIDDEN_SECONDS,
         description="Seconds that a job may run at a worker, which keeps its message hidden."
-        f" With retry.max_delay at most {LONGEST_HIDDEN_SECONDS:,}.",
+        f" With retry.max_delay at most {queue_settings.LONGEST_HIDDEN_SECONDS:,}.",
     )
     track: bool = False
     """Workers of this library record outcomes for look-ups: two writes an attempt."""
     owner: Owner | None = None
     """Who also gets this queue's alarms: an e-mail address, or the ARN of an SNS topic."""
-    metrics: Annotated[MetricsBy, Field(strict=False)] = MetricsBy.DEPLOYMENT
+    metrics: Literal["deployment", "queue"] = "deployment"
     """`queue`: CloudWatch metrics and alarms of its own, at a price."""
     producers: list[Producer] = Field(
         default=[],
@@ -198,16 +185,6 @@ class QueueConfig(BaseModel):
     """The queue's schedules, by name: `dueline schedules apply` puts them."""
     retry: RetryConfig = RetryConfig()
     """When workers of Dueline's library retry a failed job."""
-
-    @field_validator("message_retention_days")
-    @classmethod
-    def _leaves_dead_letters_a_day(cls, days: int) -> int:
-        if days > MOST_RETENTION_DAYS:
-            raise ValueError(
-                f"it must be at most {MOST_RETENTION_DAYS}: SQS deletes a dead letter 14 days after the job was first"
-                " sent, and somebody must have a day to see it"
-            )
-        return days
 
     @model_validator(mode="after")
     def _schedules_fit(self) -> Self:
@@ -229,11 +206,11 @@ class QueueConfig(BaseModel):
     @model_validator(mode="after")
     def _a_run_and_a_delay_fit(self) -> Self:
         # Counted from its receipt, a worker hides a message no longer: SQS's 12 hours, less a reserve.
-        most = LONGEST_HIDDEN_SECONDS - self.retry.max_delay
+        most = queue_settings.LONGEST_HIDDEN_SECONDS - self.retry.max_delay
         if self.longest_run > most:
             raise ValueError(
-                f"longest_run is {self.longest_run}: it must be at most {LONGEST_HIDDEN_SECONDS} less retry.max_delay,"
-                f" which is {most}"
+                f"longest_run is {self.longest_run}: it must be at most {queue_settings.LONGEST_HIDDEN_SECONDS} less"
+                f" retry.max_delay, which is {most}"
             )
         return self
 
@@ -257,9 +234,9 @@ class QueueConfig(BaseModel):
         >>> QueueConfig(partitions=2, expected_rate=1001).partitions_needed
         3
         """
-        return -(-(self.expected_rate or 0) // JOBS_PER_PARTITION)
+        return -(-(self.expected_rate or 0) // queue_settings.JOBS_PER_PARTITION)
 
     @property
     def receives(self) -> int:
         """After how many receives SQS moves a message to the dead-letter queue."""
-        return self.max_receives or min(MOST_RECEIVES, self.retry.attempts + RECEIVES_TO_SPARE)
+        return self.max_receives or min(queue_settings.MOST_RECEIVES, self.retry.attempts + RECEIVES_TO_SPARE)

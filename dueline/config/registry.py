@@ -38,10 +38,6 @@ class Registry:
         except KeyError:
             raise QueueNotFound(f"there is no queue {name[:100]!r}: it is not in queues.yaml") from None
 
-    def has(self, partition: Partition) -> bool:
-        """Return whether queues.yaml declares a partition. Those that it does not any more keep their ticks."""
-        return partition.queue in self.queues and self.queues[partition.queue].declares(partition)
-
     def partitions(self) -> list[Partition]:
         return [partition for queue in self.queues.values() for partition in queue.all_partitions()]
 
@@ -66,8 +62,9 @@ class Registry:
 
     def takes(self, partition: Partition) -> bool:
         """Return whether queues.yaml declares a partition and it is known to have a tick."""
+        queue = self.queues.get(partition.queue)
         try:
-            return self.has(partition) and partition.number < self.active_partitions(self.queues[partition.queue])
+            return queue is not None and queue.declares(partition) and partition.number < self.active_partitions(queue)
         except RETRYABLE:
             return False
 

@@ -1,13 +1,14 @@
 """YAML files that people write: read, checked as a whole, and errors reported by field."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from dueline.config import ConfigurationError
 from dueline.core.text import shown
@@ -42,15 +43,24 @@ class _UniqueKeys(yaml.SafeLoader):
             raise ConfigurationError(f"{where}, which cannot be read: {str(error).partition(';')[0]}") from None
 
 
-def of_form(pattern: str, must: str) -> AfterValidator:
-    """Return what refuses a text that does not match, and says what it must be."""
+@dataclass(frozen=True, eq=False)
+class OfForm:
+    """A text that matches a pattern, and what it must be. The JSON schema gets the pattern, or another one."""
 
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(must)
+    pattern: str
+    must: str
+    schema: Mapping[str, Any] | None = None
+
+    def check(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text):
+            raise ValueError(self.must)
         return text
 
-    return AfterValidator(check)
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, text: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(text), **({"pattern": self.pattern} if self.schema is None else self.schema)}
 
 
 def none_is_empty(settings: Any) -> Any:

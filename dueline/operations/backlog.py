@@ -1,18 +1,100 @@
-"""Findings about late and waiting jobs, with what causes them."""
+"""Findings about jobs: ticks that do not come, queues that are gone, late and waiting jobs, and what causes them."""
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from dueline.config.names import runbook
-from dueline.operations.doctor_functions import PAGES_OF_LINES, SOURCES
+from dueline.core import instant
+from dueline.core.queue_settings import JOBS_PER_PARTITION, PLANNER
 from dueline.operations.observation import Observation, Severity, Symptom, guide, rule
 
+_ENABLED = "ENABLED"
+_MOST_NAMED = 10
+_MOST_REASONS = 5
+# It runs each five minutes.
+_WATCHED = timedelta(minutes=15)
 # Those at which the alarms ring.
 LATE_SECONDS = 60
 INBOUND_SECONDS = 300
 _ON_TIME_PERCENT = 99.9
 # Of the time for which SQS keeps a message.
 _LONG_KEPT = 0.5
+# Those that read a queue by themselves.
+SOURCES = ("ingest", "planner")
+# What a function logs when something holds it up, and the page about it.
+PAGES_OF_LINES = {
+    "stopped": "late-jobs",
+    "left": "inbound-backlog",
+    "refused": "api-faults",
+    "steps were given up": "schedules-stand-still",
+    "schedules stood still": "schedules-stand-still",
+}
+
+
+# Ticks: schedules that are missing or disabled, fences that stand still, partitions that are too few.
+@rule(
+    "tick_missing",
+    Severity.CRITICAL,
+    page=runbook("partitions-without-tick"),
+    do="create them again: ticks then catch up by themselves",
+)
+def schedules_missing(observed: Observation) -> Iterator[Symptom]:
+    for queue in observed.deployment.ticking() if observed.schedules is not None else ():
+        names = [observed.deployment.names.schedule(queue.name, number) for number in range(queue.partitions)]
+        if missing := [name for name in names if name not in (observed.schedules or {})]:
+            yield _without_schedules(observed, queue.name, missing, state="are missing")
+
+
+@rule(
+    "tick_disabled",
+    Severity.CRITICAL,
+    page=runbook("partitions-without-tick"),
+    do="enable them: ticks then catch up by themselves",
+)
+def schedules_disabled(observed: Observation) -> Iterator[Symptom]:
+    """Report disabled schedules of ticks, also those of removed partitions: their rows still need a tick."""
+    off: dict[str, list[str]] = defaultdict(list)
+    for name, state in (observed.schedules or {}).items():
+        if state != _ENABLED:
+            off[name.rpartition(".")[0]].append(name)
+    for queue, names in off.items():
+        yield _without_schedules(observed, queue, names, state="are disabled")
+
+
+def _without_schedules(observed: Observation, queue: str, names: Sequence[str], *, state: str) -> Symptom:
+    where = f"{named(names)} in the group {observed.deployment.names.schedule_group}"
+    return Symptom(queue, f"tick schedules {state}: {where}; their jobs are not sent to workers")
+
+
+@rule(
+    "fence_still",
+    Severity.CRITICAL,
+    page=runbook("missing-ticks"),
+    do="fix the findings about schedules and the tick function; without any, follow the runbook",
+)
+def fences_still(observed: Observation) -> Iterator[Symptom]:
+    """Report partitions that no tick reads: their fence is in the past or missing."""
+    now = instant.text(observed.now)
+    for queue in observed.deployment.ticking() if observed.fences is not None else ():
+        fences = {each: (observed.fences or {}).get(each, "") for each in queue.all_partitions()}
+        if still := {str(each): fence for each, fence in fences.items() if fence < now}:
+            oldest = min(still.values())
+            since = f"their last ticks read up to {oldest} or later" if oldest else "some of them never had a tick"
+            yield Symptom(queue.name, f"no tick reads partitions {named(list(still))}: {since}")
+
+
+@rule(
+    "queue_gone",
+    Severity.CRITICAL,
+    page=guide("queues-that-are-gone"),
+    do="create it again as its stack's template has it, then: dueline redrive --parked --apply",
+)
+def queues_gone(observed: Observation) -> Iterator[Symptom]:
+    for name, depth in (observed.depths or {}).items():
+        if depth is None:
+            yield Symptom(name, "this SQS queue does not exist: its jobs are parked or refused")
 
 
 @rule("late_jobs", Severity.CRITICAL, do="fix the cause: its ticks then catch up by themselves")
@@ -24,19 +106,12 @@ def late_jobs(observed: Observation) -> Iterator[Symptom]:
             yield Symptom(queue.name, f"{late}{_because(observed, 'tick')}")
 
 
-@rule(
-    "jobs_not_on_time",
-    Severity.WARNING,
-    do="fix the other findings about this queue; without any, callers scheduled these jobs late",
-)
-def delayed_jobs(observed: Observation) -> Iterator[Symptom]:
-    """Report queues of whose jobs over one in a thousand were over a minute late in the last hour."""
-    for queue in observed.deployment.queues:
-        on_time, delayed = (observed.figure(queue.name, each) for each in ("on_time", "delayed"))
-        share = 100 * on_time / (on_time + delayed) if delayed else 100.0
-        if share < _ON_TIME_PERCENT:
-            on_time_share = f"{share:.1f} % of its jobs of the last hour were on time"
-            yield Symptom(queue.name, f"{on_time_share}, {delayed:,.0f} were not")
+@rule("ttl_off", Severity.WARNING, do="fix what stops their ticks: TTL is switched on again once they have caught up")
+def ttl_off(observed: Observation) -> Iterator[Symptom]:
+    names = observed.deployment.names
+    if observed.figure(names.deployment, "ttl_off"):
+        off = "DynamoDB's TTL is switched off, or should be and cannot, because jobs are over six hours late"
+        yield Symptom(names.table, off)
 
 
 @rule(
@@ -60,7 +135,7 @@ def _because(observed: Observation, function: str) -> str:
 
 
 def _causes(observed: Observation, function: str) -> Iterator[str]:
-    for table, throttled in _throttled_tables(observed):
+    for table, throttled in throttled_tables(observed):
         yield f"the table {table} refused {throttled:,.0f} requests"
     if (observed.reserved or {}).get(function) == 0:
         yield f"the function {function} may not run: its reserved concurrency is 0"
@@ -75,50 +150,12 @@ def _causes(observed: Observation, function: str) -> Iterator[str]:
             yield f"it {line.message}: {line.reason}"
 
 
-def _throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:
+def throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:
     """Yield the tables that DynamoDB throttled, and how many requests it refused."""
     names = observed.deployment.names
     for table in (names.table, names.state):
         if count := observed.figure(table, "throttled"):
             yield table, count
-
-
-@rule(
-    "table_throttled",
-    Severity.WARNING,
-    page=runbook("inbound-backlog"),
-    do="raise capacity in queues.yaml, or the partitions of the queue that writes most, then: make deploy",
-)
-def tables_throttled(observed: Observation) -> Iterator[Symptom]:
-    for table, count in _throttled_tables(observed):
-        yield Symptom(table, f"DynamoDB refused {count:,.0f} requests of the last hour")
-
-
-@rule(
-    "queue_gone",
-    Severity.CRITICAL,
-    page=guide("queues-that-are-gone"),
-    do="create it again as its stack's template has it, then: dueline redrive --parked --apply",
-)
-def queues_gone(observed: Observation) -> Iterator[Symptom]:
-    for name, depth in (observed.depths or {}).items():
-        if depth is None:
-            yield Symptom(name, "this SQS queue does not exist: its jobs are parked or refused")
-
-
-@rule(
-    "queue_left",
-    Severity.WARNING,
-    page=guide("queues-that-were-given-up"),
-    do="deploy the queue or priority again until it is empty, then delete it: aws sqs delete-queue",
-)
-def queues_left(observed: Observation) -> Iterator[Symptom]:
-    """Report SQS queues with messages whose queue or priority was removed: workers do not read them."""
-    for name, depth in sorted((observed.left or {}).items()):
-        if count := depth.waiting + depth.in_flight:
-            what = f"{count:,} messages are in this SQS queue, whose queue or priority is not deployed any more"
-            lost = f"no worker receives them, and SQS deletes each after {_hours(depth.retention)}"
-            yield Symptom(name, f"{what}: {lost}")
 
 
 @rule(
@@ -163,13 +200,138 @@ def messages_not_received(observed: Observation) -> Iterator[Symptom]:
             yield Symptom(queue.name, f"about {jobs}, {since}, and none is being processed: is a worker running?")
 
 
+@rule(
+    "queue_left",
+    Severity.WARNING,
+    page=guide("queues-that-were-given-up"),
+    do="deploy the queue or priority again until it is empty, then delete it: aws sqs delete-queue",
+)
+def queues_left(observed: Observation) -> Iterator[Symptom]:
+    """Report SQS queues with messages whose queue or priority was removed: workers do not read them."""
+    for name, depth in sorted((observed.left or {}).items()):
+        if count := depth.waiting + depth.in_flight:
+            what = f"{count:,} messages are in this SQS queue, whose queue or priority is not deployed any more"
+            lost = f"no worker receives them, and SQS deletes each after {_hours(depth.retention)}"
+            yield Symptom(name, f"{what}: {lost}")
+
+
+@rule(
+    "jobs_not_on_time",
+    Severity.WARNING,
+    do="fix the other findings about this queue; without any, callers scheduled these jobs late",
+)
+def delayed_jobs(observed: Observation) -> Iterator[Symptom]:
+    """Report queues of whose jobs over one in a thousand were over a minute late in the last hour."""
+    for queue in observed.deployment.queues:
+        on_time, delayed = (observed.figure(queue.name, each) for each in ("on_time", "delayed"))
+        share = 100 * on_time / (on_time + delayed) if delayed else 100.0
+        if share < _ON_TIME_PERCENT:
+            on_time_share = f"{share:.1f} % of its jobs of the last hour were on time"
+            yield Symptom(queue.name, f"{on_time_share}, {delayed:,.0f} were not")
+
+
+@rule("watch_off", Severity.WARNING, do="enable it in EventBridge Scheduler, or deploy the core stack: make deploy")
+def watches_off(observed: Observation) -> Iterator[Symptom]:
+    """Report watches that do not run: without them nobody is mailed of missing ticks or stopped schedules."""
+    names = observed.deployment.names
+    state = (observed.watches or {}).get(names.planner_watch)
+    if observed.watches is not None and state != _ENABLED:
+        what = f"its schedule is {'missing' if state is None else 'disabled'}: nobody notices stopped schedules"
+        yield Symptom(names.planner_watch, what, page=runbook("schedules-stand-still"))
+    note = (observed.notes or {}).get("ticks")
+    if note and note.at < observed.now - _WATCHED:
+        what = f"it has not run since {instant.text(note.at)}: nobody is mailed what goes wrong"
+        yield Symptom(names.function("watch"), what, "deploy the core stack: make deploy", runbook("watch-silent"))
+
+
+@rule("partitions_too_few", Severity.WARNING, page=guide("too-few-partitions"))
+def partitions_too_few(observed: Observation) -> Iterator[Symptom]:
+    for queue in observed.deployment.queues:
+        count = queue.settings.partitions
+        carried, sent = JOBS_PER_PARTITION * count, observed.figure(queue.name, "rate")
+        for rate, source in ((queue.expected_rate or 0, "are expected"), (sent, "were sent to workers at most")):
+            if rate > carried:
+                do = f"set partitions to {-(-int(rate) // JOBS_PER_PARTITION)} in queues.yaml, then: make deploy"
+                what = f"{rate:,.0f} jobs a second {source}, and {count} partitions carry {carried:,}"
+                yield Symptom(queue.name, what, do)
+
+
+# Dead letters: how many there are in each dead-letter queue, and why, as far as that is known.
+class _Kind(NamedTuple):
+    """What a dead-letter queue's messages are: the finding's fields, and what functions log of such a message."""
+
+    code: str
+    what: str
+    do: str
+    logged: str = ""
+
+
+_PARKED = _Kind(
+    "parked_jobs",
+    "jobs are parked: they can never be sent as they are",
+    "fix the reason, then: dueline redrive --parked --apply",
+    logged="parked",
+)
+_OF_INBOUND = _Kind(
+    "inbound_dead_letters",
+    "messages of the inbound queue are not jobs, or could not be stored for hours",
+    "fix their sender; to see them: aws sqs receive-message",
+    logged="rejected",
+)
+_OF_TICKS = _Kind(
+    "failed_firings",
+    "invocations of the tick function failed",
+    "fix the findings about ticks; SQS deletes these messages by itself",
+)
+_OF_PLANNER = _Kind(
+    "planner_dead_letters",
+    "planning jobs failed for hours",
+    "fix what the planner's log names; SQS deletes these messages within a day",
+)
+
+
+def _dead_letter_queues(observed: Observation) -> Iterator[tuple[str, str, _Kind]]:
+    """Yield what each dead-letter queue is about, its name, and what its messages are."""
+    names = observed.deployment.names
+    for queue in observed.deployment.queues:
+        do = f"fix the worker, then: dueline redrive {queue.name} --apply"
+        yield queue.name, names.queue_dlq(queue.name), _Kind("dead_letters", "jobs failed for good", do)
+    own = (names.dispatch_dlq, names.inbound_dlq, names.tick_dlq, names.queue_dlq(PLANNER.name))
+    for name, kind in zip(own, (_PARKED, _OF_INBOUND, _OF_TICKS, _OF_PLANNER), strict=True):
+        yield name, name, kind
+
+
+@rule("dead_letters", Severity.WARNING)
+def dead_letters(observed: Observation) -> Iterator[Symptom]:
+    """Report dead-letter queues that are not empty, with reasons from a sample or the last hour's log."""
+    for about, name, kind in _dead_letter_queues(observed):
+        depth = (observed.depths or {}).get(name)
+        if depth and (count := depth.waiting + depth.in_flight):
+            what, page = f"{count:,} {kind.what}{_reasons(observed, name, kind)}", kind.code.replace("_", "-")
+            yield Symptom(about, what, kind.do, runbook(page), code=kind.code)
+
+
+def _reasons(observed: Observation, name: str, kind: _Kind) -> str:
+    counted = Counter[str]()
+    for each in observed.error_groups.get(name, ()):
+        counted[each.error] += each.count
+    where = "of a sample"
+    if not counted:
+        where = "of the last hour's log"
+        for line in observed.logged:
+            if line.message == kind.logged:
+                counted[line.reason] += line.count
+    reasons = "; ".join(f"{count:,} of {reason}" for reason, count in counted.most_common(_MOST_REASONS))
+    return f" ({where}: {reasons})" if reasons else ""
+
+
 @rule("queue_stopped", Severity.NOTE, page="docs/operations.md#pausing-a-queue-and-limiting-its-rate")
 def queues_stopped(observed: Observation) -> Iterator[Symptom]:
     for queue in observed.deployment.queues:
         depths = [(observed.depths or {}).get(name) for name in observed.deployment.levels(queue)]
         waiting, stopped = sum(depth.waiting for depth in depths if depth), _stopped(observed, queue.name)
         if waiting and stopped:
-            do = f"when it is time: dueline resume {queue.name}, or dueline rate {queue.name} none"
+            do = f"when it is time: dueline resume {queue.name}, or dueline rate {queue.name} no-limit"
             yield Symptom(queue.name, f"{waiting:,} jobs wait{stopped}", do)
 
 
@@ -182,3 +344,13 @@ def _stopped(observed: Observation, queue: str) -> str:
 
 def _hours(span: timedelta) -> str:
     return f"{span.total_seconds() / 3600:,.0f} h"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return names for a sentence, the first few of many.
+
+    >>> named(["a", "b"])
+    'a, b'
+    """
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,153 +1,130 @@
-"""Examine: look at all parts of a deployment, then say what is wrong, the worst first."""
+"""The doctor: findings about functions, tables, the API, stacks, quotas and alarms, and all findings in their order."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator
 
 from dueline import __version__
 from dueline.config.names import runbook
-from dueline.core import instant
 from dueline.core.message import check_deployment
-from dueline.core.ports import ParallelMap
-from dueline.core.queue_settings import JOBS_PER_PARTITION, PLANNER
 from dueline.errors import DuelineError
-from dueline.operations import backlog, doctor_functions
-from dueline.operations.observation import (
-    DoctorReport,
-    Finding,
-    Observation,
-    ObservedDeployment,
-    Severity,
-    Share,
-    Symptom,
-    Unchecked,
-    guide,
-    rule,
-)
+from dueline.operations.backlog import PAGES_OF_LINES, SOURCES, named, throttled_tables
+from dueline.operations.observation import FUNCTIONS, RULES, Finding, Observation, Severity, Symptom, guide, rule
 
-_ENABLED = "ENABLED"
-_MOST_NAMED = 10
 _NEAR = 0.8
 _RAISE = "request a higher quota in Service Quotas"
 _NONE = "before 0.1"
-_MOST_REASONS = 5
-# It runs each five minutes.
-_WATCHED = timedelta(minutes=15)
+_MOST_REASONS = 3
+_RUN_AGAIN = "remove it: aws lambda delete-function-concurrency --function-name NAME"
+_MAP = "enable it: aws lambda update-event-source-mapping --enabled, or create it as the core stack's template has it"
+_WAITS_FOR = {"ingest": "inbound-backlog", "planner": "schedules-stand-still"}
 
 
-# Ticks: schedules that are missing or disabled, fences that stand still, partitions that are too few.
-@rule(
-    "tick_missing",
-    Severity.CRITICAL,
-    page=runbook("partitions-without-tick"),
-    do="create them again: ticks then catch up by themselves",
-)
-def schedules_missing(observed: Observation) -> Iterator[Symptom]:
-    for queue in observed.deployment.ticking() if observed.schedules is not None else ():
-        names = [observed.deployment.names.schedule(queue.name, number) for number in range(queue.partitions)]
-        if missing := [name for name in names if name not in (observed.schedules or {})]:
-            yield _without_schedules(observed, queue.name, missing, state="are missing")
-
-
-@rule(
-    "tick_disabled",
-    Severity.CRITICAL,
-    page=runbook("partitions-without-tick"),
-    do="enable them: ticks then catch up by themselves",
-)
-def schedules_disabled(observed: Observation) -> Iterator[Symptom]:
-    """Report disabled schedules of ticks, also those of removed partitions: their rows still need a tick."""
-    off: dict[str, list[str]] = defaultdict(list)
-    for name, state in (observed.schedules or {}).items():
-        if state != _ENABLED:
-            off[name.rpartition(".")[0]].append(name)
-    for queue, names in off.items():
-        yield _without_schedules(observed, queue, names, state="are disabled")
-
-
-def _without_schedules(observed: Observation, queue: str, names: Sequence[str], *, state: str) -> Symptom:
-    where = f"{named(names)} in the group {observed.deployment.names.schedule_group}"
-    return Symptom(queue, f"tick schedules {state}: {where}; their jobs are not sent to workers")
-
-
-@rule("watch_off", Severity.WARNING, do="enable it in EventBridge Scheduler, or deploy the core stack: make deploy")
-def watches_off(observed: Observation) -> Iterator[Symptom]:
-    """Report watches that do not run: without them nobody is mailed of missing ticks or stopped schedules."""
+@rule("function_stopped", Severity.CRITICAL)
+def functions_stopped(observed: Observation) -> Iterator[Symptom]:
+    """Report functions that somebody stopped: by a reserved concurrency of 0, or by their event source mapping."""
     names = observed.deployment.names
-    state = (observed.watches or {}).get(names.planner_watch)
-    if observed.watches is not None and state != _ENABLED:
-        what = f"its schedule is {'missing' if state is None else 'disabled'}: nobody notices stopped schedules"
-        yield Symptom(names.planner_watch, what, page=runbook("schedules-stand-still"))
-    note = (observed.notes or {}).get("ticks")
-    if note and note.at < observed.now - _WATCHED:
-        what = f"it has not run since {instant.text(note.at)}: nobody is mailed what goes wrong"
-        yield Symptom(names.function("watch"), what, "deploy the core stack: make deploy", runbook("watch-silent"))
+    for function in FUNCTIONS:
+        if (observed.reserved or {}).get(function) == 0:
+            never = "its reserved concurrency is 0, so Lambda never runs it"
+            yield Symptom(names.function(function), never, _RUN_AGAIN, runbook("function-errors"))
+    for function in SOURCES if observed.sources is not None else ():
+        states = (observed.sources or {}).get(function, ())
+        if not states or any(state in ("Disabled", "Disabling") for state in states):
+            what = f"its event source mapping is {'disabled' if states else 'missing'}, so it gets no message"
+            yield Symptom(names.function(function), what, _MAP, runbook(_WAITS_FOR[function]))
+
+
+@rule("function_errors", Severity.WARNING, do="fix what its log names")
+def functions_failing(observed: Observation) -> Iterator[Symptom]:
+    for function in FUNCTIONS:
+        if count := observed.figure(function, "errors"):
+            reasons = [
+                line.reason for line in observed.logged if line.function == function and line.message == "failed"
+            ]
+            what = f"it failed {count:,.0f} times in the last hour{_list_reasons(reasons)}"
+            yield Symptom(observed.deployment.names.function(function), what)
+
+
+@rule("log_gone", Severity.WARNING, page=guide("logs-that-are-gone"))
+def logs_gone(observed: Observation) -> Iterator[Symptom]:
+    """Report functions without a log group, which their metrics go through."""
+    names = observed.deployment.names
+    what = "its log group does not exist, so it logs nothing and reports no metric, such as lateness"
+    for function in observed.logs_gone:
+        do = f"aws logs create-log-group --log-group-name {names.function_log(function)}"
+        yield Symptom(names.function(function), what, do)
 
 
 @rule(
-    "fence_still",
-    Severity.CRITICAL,
-    page=runbook("missing-ticks"),
-    do="fix the findings about schedules and the tick function; without any, follow the runbook",
+    "function_throttled",
+    Severity.WARNING,
+    page=runbook("function-errors"),
+    do="raise the account's quota of concurrent executions, or the function's reserved concurrency",
 )
-def fences_still(observed: Observation) -> Iterator[Symptom]:
-    """Report partitions that no tick reads: their fence is in the past or missing."""
-    now = instant.text(observed.now)
-    for queue in observed.deployment.ticking() if observed.fences is not None else ():
-        fences = {each: (observed.fences or {}).get(each, "") for each in queue.all_partitions()}
-        if still := {str(each): fence for each, fence in fences.items() if fence < now}:
-            oldest = min(still.values())
-            since = f"their last ticks read up to {oldest} or later" if oldest else "some of them never had a tick"
-            yield Symptom(queue.name, f"no tick reads partitions {named(list(still))}: {since}")
+def functions_throttled(observed: Observation) -> Iterator[Symptom]:
+    for function in FUNCTIONS:
+        if count := observed.figure(function, "throttles"):
+            what = f"Lambda throttled it {count:,.0f} times in the last hour: its concurrency was used up"
+            yield Symptom(observed.deployment.names.function(function), what)
 
 
-@rule("ttl_off", Severity.WARNING, do="fix what stops their ticks: TTL is switched on again once they have caught up")
-def ttl_off(observed: Observation) -> Iterator[Symptom]:
+@rule("logged", Severity.WARNING, do="fix that reason; the function retries the rest by itself")
+def lines_of_trouble(observed: Observation) -> Iterator[Symptom]:
+    """Report what functions logged about being held up, the most frequent first."""
+    for line in sorted(observed.logged, key=lambda line: -line.count):
+        if line.message in PAGES_OF_LINES:
+            times = "once" if line.count == 1 else f"{line.count:,} times"
+            about = line.queue or observed.deployment.names.function(line.function)
+            what = f"the function {line.function} logged {line.message!r} {times}: {line.reason}"
+            page = runbook(PAGES_OF_LINES[line.message])
+            yield Symptom(about, what, page=page, code=line.message.replace(" ", "_"))
+
+
+@rule("api_faults", Severity.WARNING, do="fix what AWS refused; clients retry by themselves")
+def api_faults(observed: Observation) -> Iterator[Symptom]:
     names = observed.deployment.names
-    if observed.figure(names.deployment, "ttl_off"):
-        off = "DynamoDB's TTL is switched off, or should be and cannot, because jobs are over six hours late"
-        yield Symptom(names.table, off)
+    if count := observed.figure(names.deployment, "api_faults"):
+        reasons = [line.reason for line in observed.logged if line.message == "refused"]
+        yield Symptom(names.api, f"{count:,.0f} requests of the last hour were answered 503{_list_reasons(reasons)}")
 
 
-@rule("partitions_too_few", Severity.WARNING, page=guide("too-few-partitions"))
-def partitions_too_few(observed: Observation) -> Iterator[Symptom]:
-    for queue in observed.deployment.queues:
-        count = queue.settings.partitions
-        carried, sent = JOBS_PER_PARTITION * count, observed.figure(queue.name, "rate")
-        for rate, source in ((queue.expected_rate or 0, "are expected"), (sent, "were sent to workers at most")):
-            if rate > carried:
-                do = f"set partitions to {-(-int(rate) // JOBS_PER_PARTITION)} in queues.yaml, then: make deploy"
-                what = f"{rate:,.0f} jobs a second {source}, and {count} partitions carry {carried:,}"
-                yield Symptom(queue.name, what, do)
+@rule("api_5xx", Severity.WARNING, page=runbook("api-faults"))
+def api_unreached(observed: Observation) -> Iterator[Symptom]:
+    """Report answers of 5xx that the function did not give, as where API Gateway may not invoke it."""
+    names, name = observed.deployment.names, observed.deployment.names.deployment
+    reported = ((name, "api_faults"), ("api", "errors"), ("api", "throttles"))
+    if (count := observed.figure(name, "api_5xx")) and not any(observed.figure(*each) for each in reported):
+        what = f"{count:,.0f} requests of the last hour were answered 5xx without a fault of its function"
+        do = f"read integrationErrorMessage in the log {names.access_log}; without one, wait"
+        yield Symptom(names.api, f"{what}: it was not reached, or answered 503 not_yet", do)
 
 
-def named(names: Sequence[str]) -> str:
-    """Return names for a sentence, the first few of many.
-
-    >>> named(["a", "b"])
-    'a, b'
-    """
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-@rule("quota_near", Severity.WARNING, page=guide("quotas"), do=f"{_RAISE}, or use less")
-def quotas_near(observed: Observation) -> Iterator[Symptom]:
-    if observed.concurrency is not None:
-        used = int(observed.figure("account", "concurrency"))
-        yield from _near("Lambda functions at once, in the last hour", Share(used=used, quota=observed.concurrency))
-    if observed.policies is not None:
-        yield from _near("managed policies of the account (four a queue, and four a group)", observed.policies)
-    do = f"attach the policy of a group of queues, or {_RAISE}"
-    for role, share in (observed.roles or {}).items():
-        yield from _near(f"managed policies attached to the role {role}", share, do=do)
+@rule(
+    "schedules_stood_still",
+    Severity.WARNING,
+    page=runbook("schedules-stand-still"),
+    do="fix what stopped them: it is in the planner's log",
+)
+def schedules_stood_still(observed: Observation) -> Iterator[Symptom]:
+    names = observed.deployment.names
+    note = (observed.notes or {}).get("schedules")
+    if note and note.count:
+        yield Symptom(names.function("planner"), f"{note.count:,} schedules stood still; the watchdog restarted them")
 
 
-def _near(what: str, share: Share, *, do: str = "") -> Iterator[Symptom]:
-    if share.used >= _NEAR * share.quota:
-        yield Symptom("account", f"{share.used:,} of {share.quota:,} {what}", do)
+def _list_reasons(reasons: list[str]) -> str:
+    return f": {'; '.join(reasons[:_MOST_REASONS])}" if reasons else ""
+
+
+@rule(
+    "table_throttled",
+    Severity.WARNING,
+    page=runbook("inbound-backlog"),
+    do="raise capacity in queues.yaml, or the partitions of the queue that writes most, then: make deploy",
+)
+def tables_throttled(observed: Observation) -> Iterator[Symptom]:
+    for table, count in throttled_tables(observed):
+        yield Symptom(table, f"DynamoDB refused {count:,.0f} requests of the last hour")
 
 
 # Stacks that failed or are of different versions, and clients that are newer than the deployment.
@@ -175,103 +152,42 @@ def versions_differ(observed: Observation) -> Iterator[Symptom]:
         yield Symptom(deployment.names.core_stack, what)
 
 
-def clients_differ(observed: Observation) -> Iterator[Finding]:
+@rule(
+    "client_differs",
+    Severity.WARNING,
+    page=guide("clients-of-another-version"),
+    do="deploy this version (make deploy), or install the deployed one: pip install dueline==VERSION",
+)
+def clients_differ(observed: Observation) -> Iterator[Symptom]:
     """Report that the deployment refuses direct clients of this version, or is of another version."""
     deployment = observed.deployment
-    refusal = _refusal(deployment)
-    if refusal is None and deployment.version in (None, __version__):
-        return
-    yield Finding(
-        code="client_differs",
-        severity=Severity.NOTE if refusal is None else Severity.WARNING,
-        about=deployment.names.deployment,
-        what=refusal or f"it is of version {deployment.version}, and this library is {__version__}",
-        do="deploy this version (make deploy), or install the deployed one: pip install dueline==VERSION",
-        page=guide("clients-of-another-version"),
-    )
-
-
-def _refusal(deployment: ObservedDeployment) -> str | None:
-    name, latest, oldest = deployment.names.deployment, deployment.schema, deployment.oldest_schema
+    name, version = deployment.names.deployment, deployment.version
     try:
-        check_deployment(name, latest=latest, oldest=oldest)
-    except DuelineError as error:
-        return str(error)
-    return None
+        check_deployment(name, latest=deployment.schema, oldest=deployment.oldest_schema)
+    except DuelineError as refusal:
+        yield Symptom(name, str(refusal))
+    else:
+        if version not in (None, __version__):
+            what = f"it is of version {version}, and this library is {__version__}"
+            yield Symptom(name, what, severity=Severity.NOTE)
 
 
-# Dead letters: how many there are in each dead-letter queue, and why, as far as that is known.
-class _Kind(NamedTuple):
-    """What a dead-letter queue's messages are: the finding's fields, and what functions log of such a message."""
-
-    code: str
-    what: str
-    do: str
-    logged: str = ""
-
-
-_PARKED = _Kind(
-    "parked_jobs",
-    "jobs are parked: they can never be sent as they are",
-    "fix the reason, then: dueline redrive --parked --apply",
-    logged="parked",
-)
-_OF_INBOUND = _Kind(
-    "inbound_dead_letters",
-    "messages of the inbound queue are not jobs, or could not be stored for hours",
-    "fix their sender; to see them: aws sqs receive-message",
-    logged="rejected",
-)
-_OF_TICKS = _Kind(
-    "failed_firings",
-    "invocations of the tick function failed",
-    "fix the findings about ticks; SQS deletes these messages by itself",
-)
-_OF_PLANNER = _Kind(
-    "planner_dead_letters",
-    "planning jobs failed for hours",
-    "fix what the planner's log names; SQS deletes these messages within a day",
-)
+@rule("quota_near", Severity.WARNING, page=guide("quotas"), do=f"{_RAISE}, or use less")
+def quotas_near(observed: Observation) -> Iterator[Symptom]:
+    if observed.concurrency is not None:
+        used = int(observed.figure("account", "concurrency"))
+        yield from _near("Lambda functions at once, in the last hour", used, observed.concurrency)
+    if observed.policies is not None:
+        used, quota = observed.policies.used, observed.policies.quota
+        yield from _near("managed policies of the account (four a queue, and four a group)", used, quota)
+    do = f"attach the policy of a group of queues, or {_RAISE}"
+    for role, share in (observed.roles or {}).items():
+        yield from _near(f"managed policies attached to the role {role}", share.used, share.quota, do=do)
 
 
-def _dead_letter_queues(observed: Observation) -> Iterator[tuple[str, str, _Kind]]:
-    """Yield what each dead-letter queue is about, its name, and what its messages are."""
-    names = observed.deployment.names
-    for queue in observed.deployment.queues:
-        do = f"fix the worker, then: dueline redrive {queue.name} --apply"
-        yield queue.name, names.queue_dlq(queue.name), _Kind("dead_letters", "jobs failed for good", do)
-    own = (names.dispatch_dlq, names.inbound_dlq, names.tick_dlq, names.queue_dlq(PLANNER.name))
-    for name, kind in zip(own, (_PARKED, _OF_INBOUND, _OF_TICKS, _OF_PLANNER), strict=True):
-        yield name, name, kind
-
-
-def dead_letters(observed: Observation) -> Iterator[Finding]:
-    """Report dead-letter queues that are not empty, with reasons from a sample or the last hour's log."""
-    for about, name, kind in _dead_letter_queues(observed):
-        depth = (observed.depths or {}).get(name)
-        if depth and (count := depth.waiting + depth.in_flight):
-            yield Finding(
-                code=kind.code,
-                severity=Severity.WARNING,
-                about=about,
-                what=f"{count:,} {kind.what}{_reasons(observed, name, kind)}",
-                do=kind.do,
-                page=runbook(kind.code.replace("_", "-")),
-            )
-
-
-def _reasons(observed: Observation, name: str, kind: _Kind) -> str:
-    counted = Counter[str]()
-    for each in observed.error_groups.get(name, ()):
-        counted[each.error] += each.count
-    where = "of a sample"
-    if not counted:
-        where = "of the last hour's log"
-        for line in observed.logged:
-            if line.message == kind.logged:
-                counted[line.reason] += line.count
-    reasons = "; ".join(f"{count:,} of {reason}" for reason, count in counted.most_common(_MOST_REASONS))
-    return f" ({where}: {reasons})" if reasons else ""
+def _near(what: str, used: int, quota: int, *, do: str = "") -> Iterator[Symptom]:
+    if used >= _NEAR * quota:
+        yield Symptom("account", f"{used:,} of {quota:,} {what}", do)
 
 
 # Alarms: those that ring, and those that nobody hears.
@@ -309,83 +225,7 @@ def alarms_unheard(observed: Observation) -> Iterator[Symptom]:
             yield Symptom(topic, "the alarms' topic has no confirmed subscriber: nobody is notified")
 
 
-# Of one severity, the first come first.
-RULES: tuple[Callable[[Observation], Iterable[Finding]], ...] = (
-    schedules_missing,
-    schedules_disabled,
-    fences_still,
-    backlog.queues_gone,
-    backlog.late_jobs,
-    ttl_off,
-    backlog.inbound_backlog,
-    backlog.messages_kept_long,
-    backlog.messages_not_received,
-    backlog.queues_left,
-    doctor_functions.functions_stopped,
-    dead_letters,
-    doctor_functions.functions_failing,
-    doctor_functions.functions_throttled,
-    doctor_functions.logs_gone,
-    doctor_functions.api_faults,
-    doctor_functions.api_unreached,
-    backlog.tables_throttled,
-    doctor_functions.lines_of_trouble,
-    doctor_functions.schedules_stood_still,
-    backlog.delayed_jobs,
-    watches_off,
-    partitions_too_few,
-    stacks_failed,
-    versions_differ,
-    clients_differ,
-    quotas_near,
-    alarms_ringing,
-    alarms_gone,
-    alarms_unheard,
-    backlog.queues_stopped,
-)
-
-
-# What a check could not read of its parts.
-PARTLY = "partly"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
-    """One check of a deployment: what it reads, in words, and the rights that it needs."""
-
-    what: str
-    needs: str
-    look: Callable[[], dict[str, Any]]
-
-
-def examine(
-    looks: Sequence[Check],
-    *,
-    observe: Callable[..., Observation],
-    spread: ParallelMap = map,
-    on_progress: Callable[[int, int], None] = lambda _done, _of: None,
-) -> DoctorReport:
-    """Run all checks and judge what they saw. A check that fails is reported, and hides nothing else."""
-    parts: dict[str, Any] = {}
-    unseen: list[Unchecked] = []
-    for done, answer in enumerate(spread(_answer, looks), start=1):
-        if isinstance(answer, Unchecked):
-            unseen.append(answer)
-        else:
-            unseen += answer.pop(PARTLY, ())
-            parts |= answer
-        on_progress(done, len(looks))
-    return DoctorReport(findings=tuple(findings(observe(**parts))), unseen=tuple(unseen))
-
-
 def findings(observed: Observation) -> list[Finding]:
     """Return what is wrong, the worst first."""
     all_findings = (finding for rule in RULES for finding in rule(observed))
-    return sorted(all_findings, key=lambda finding: finding.severity.rank)
-
-
-def _answer(look: Check) -> dict[str, Any] | Unchecked:
-    try:
-        return look.look()
-    except DuelineError as error:
-        return Unchecked(what=look.what, needs=look.needs, reason=str(error))
+    return sorted(all_findings, key=lambda finding: [*Severity].index(finding.severity))

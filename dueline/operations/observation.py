@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import wraps
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dueline.config.names import Names, runbook
 from dueline.core.job import Partition
 from dueline.core.overview import Control
+from dueline.core.ports import ParallelMap
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.rows import WatchNote
+from dueline.errors import DuelineError, Forbidden
 from dueline.operations.dead_letters import ErrorGroup
 
 # What figures were read over, and logs.
@@ -22,6 +24,47 @@ FUNCTIONS = ("api", "ingest", "planner", "tick", "watch")
 _GUIDE = "docs/doctor.md"
 
 
+# Checks: what is to be looked at.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """One check: what it looks at, in words, the rights that it needs, and what returns what it saw."""
+
+    what: str
+    needs: str
+    look: Callable[[], Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unchecked:
+    """What could not be looked at, the right that this needs, "" if no right helps, and what AWS said."""
+
+    what: str
+    needs: str
+    reason: str
+
+
+def run_checks(
+    checks: Sequence[Check], *, spread: ParallelMap, on_progress: Callable[[int, int], None]
+) -> tuple[list[Any], list[Unchecked]]:
+    """Run all checks; return what they saw. One that fails is reported, and hides nothing else."""
+    answers, unseen = list[Any](), list[Unchecked]()
+    for done, answer in enumerate(spread(_answer, checks), start=1):
+        (unseen if isinstance(answer, Unchecked) else answers).append(answer)
+        on_progress(done, len(checks))
+    return answers, unseen
+
+
+def _answer(check: Check) -> Any:
+    try:
+        return check.look()
+    except DuelineError as error:
+        needs = check.needs if isinstance(error, Forbidden) else ""
+        return Unchecked(what=check.what, needs=needs, reason=str(error))
+    except Exception as error:
+        return Unchecked(what=check.what, needs="", reason=f"{type(error).__name__}: {error}")
+
+
+# Observed.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeployedQueue:
     """A queue as its stack published it: the version that deployed it is None where it published none."""
@@ -40,7 +83,6 @@ class ObservedDeployment:
     """A deployment as it published itself. `schema` is 0, and `api_id` empty, where it published none."""
 
     names: Names
-    lookahead: timedelta
     queues: tuple[DeployedQueue, ...]
     version: str | None = None
     schema: int = 0
@@ -110,7 +152,10 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
-    """What was seen at the instant `now`, by its parts, each as the check of that name returns it."""
+    """What was seen at the instant `now`, by its parts, each as the check of that name returns it.
+
+    `partly` is what a check saw only a part of.
+    """
 
     deployment: ObservedDeployment
     now: datetime
@@ -134,6 +179,7 @@ class Observation:
     policies: Share | None = None
     roles: Mapping[str, Share] | None = None
     error_groups: Mapping[str, Sequence[ErrorGroup]] = field(default_factory=dict)
+    partly: Sequence[Unchecked] = ()
 
     def figure(self, about: str, what: str) -> float:
         """Return what was measured, 0 where nothing was."""
@@ -170,11 +216,6 @@ class Severity(Enum):
     WARNING = "warning"
     NOTE = "note"
 
-    @property
-    def rank(self) -> int:
-        """Its place among all, 0 the worst."""
-        return list(Severity).index(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
@@ -188,33 +229,20 @@ class Finding:
     page: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unchecked:
-    """What could not be looked at, the right that this needs, "" if no right helps, and what AWS said."""
-
-    what: str
-    needs: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DoctorReport:
-    """All that was found, the worst first, and what could not be looked at."""
-
-    findings: tuple[Finding, ...]
-    unseen: tuple[Unchecked, ...] = field(default=())
-
-
 class Symptom(NamedTuple):
-    """What a rule sees: what it is about, what is wrong, and what to do if that is not what the rule says."""
+    """What a rule sees: what it is about, what is wrong, and of the rest what is not as the rule says."""
 
     about: str
     what: str
     do: str = ""
     page: str = ""
+    code: str = ""
+    severity: Severity | None = None
 
 
 Rule = Callable[[Observation], Iterator[Finding]]
+# Of one severity, their findings come in this order: that in which the modules are imported, and in these that of code.
+RULES: list[Rule] = []
 
 
 def rule(
@@ -226,11 +254,17 @@ def rule(
     def decorate(see: Callable[[Observation], Iterable[Symptom]]) -> Rule:
         @wraps(see)
         def find(observed: Observation) -> Iterator[Finding]:
-            for about, what, its_do, its_page in see(observed):
+            for symptom in see(observed):
                 yield Finding(
-                    code=code, severity=severity, about=about, what=what, do=its_do or do, page=its_page or page
+                    code=symptom.code or code,
+                    severity=symptom.severity or severity,
+                    about=symptom.about,
+                    what=symptom.what,
+                    do=symptom.do or do,
+                    page=symptom.page or page,
                 )
 
+        RULES.append(find)
         return find
 
     return decorate

@@ -7,7 +7,7 @@ HIDDEN_SECONDS.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -77,32 +77,6 @@ class _Chosen(NamedTuple):
     back: RedriveMessage
 
 
-# Why messages of a batch stay, and why SQS refused others.
-_NotPutBack = tuple[Counter[str], Counter[str]]
-
-
-@dataclass(kw_only=True, slots=True)
-class _Progress:
-    """Progress of a run, by ids of messages: `held` has the receipts of hidden ones, `sent` are those sent.
-
-    `kept` says why SQS did not delete others. `jobs` are the ids of the jobs that were put back, and `again` counts
-    messages of theirs that arrived after that.
-    """
-
-    depth: Depth = field(default_factory=lambda: Depth(waiting=0, in_flight=0, delayed=0))
-    received: set[str] = field(default_factory=set)
-    held: dict[str, str] = field(default_factory=dict)
-    sent: set[str] = field(default_factory=set)
-    kept: dict[str, str] = field(default_factory=dict)
-    selected: ErrorGroups = field(default_factory=ErrorGroups)
-    others: ErrorGroups = field(default_factory=ErrorGroups)
-    moved: set[str] = field(default_factory=set)
-    jobs: set[str] = field(default_factory=set)
-    again: int = 0
-    stay: Counter[str] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)
-
-
 class Redrive:
     """One run over a dead-letter queue. It ends after as many messages as were there when it began.
 
@@ -131,7 +105,15 @@ class Redrive:
         self._rule, self._calls, self._spread = rule, calls, spread
         self._selection, self._limit, self._most = selection or DeadLetterFilter(), limit, most
         self._on_progress, self._on_selected = on_progress, on_selected
-        self._progress = _Progress()
+        self._depth = Depth(waiting=0, in_flight=0, delayed=0)
+        self._selected, self._others = ErrorGroups(), ErrorGroups()
+        # By ids of messages: the receipts of hidden ones, and why SQS did not delete others.
+        self._held, self._kept = dict[str, str](), dict[str, str]()
+        # Ids of messages that arrived, of those to delete, and of those that were put back or deleted.
+        self._received, self._sent, self._moved = set[str](), set[str](), set[str]()
+        # Ids of the jobs that were put back, and how many messages of theirs arrived after that.
+        self._jobs, self._again = set[str](), 0
+        self._stay, self._failed = Counter[str](), Counter[str]()
 
     def look(self) -> RedriveResult:
         """Return what would be put back, and change nothing."""
@@ -148,54 +130,55 @@ class Redrive:
         early, what was deleted is gone, and another run continues.
         """
         done = self._run(self._delete_all)
-        return replace(done, failed=Counter(self._progress.kept.values()))
+        return replace(done, failed=Counter(self._kept.values()))
 
     @property
     def result(self) -> RedriveResult:
         """The result so far, also of a run that raised: SQS may have done more than its answers said."""
-        progress = self._progress
-        received = len(progress.received) - progress.again
         return RedriveResult(
-            received=received,
-            there=progress.depth.waiting,
-            hidden=progress.depth.in_flight,
-            not_received=0 if self._has_enough else max(0, self._bound - received),
-            kinds=progress.selected.by_frequency(),
-            others=progress.others.by_frequency(),
-            moved=len(progress.moved),
-            stay=progress.stay + Counter({DEAD_AGAIN: progress.again}),
-            failed=progress.failed,
+            received=self._arrived,
+            there=self._depth.waiting,
+            hidden=self._depth.in_flight,
+            not_received=self._left,
+            kinds=self._selected.by_frequency(),
+            others=self._others.by_frequency(),
+            moved=len(self._moved),
+            stay=self._stay + Counter({DEAD_AGAIN: self._again}),
+            failed=self._failed,
         )
 
     def _run(self, act: Callable[[Sequence[_Chosen]], None]) -> RedriveResult:
-        self._progress.depth = depth = self._calls.run(self._dead_letters.depth)
-        empty = 0
+        self._depth, empty = self._calls.run(self._dead_letters.depth), 0
         try:
             while empty < _EMPTY_ROUNDS and (sizes := self._receive_sizes()):
                 arrivals = self._new(chain.from_iterable(self._spread(self._receive, sizes)))
                 empty = 0 if arrivals else empty + 1
                 act(self._chosen(arrivals))
-                self._on_progress(len(self._progress.received) - self._progress.again, depth.waiting)
+                self._on_progress(self._arrived, self._depth.waiting)
         finally:
             self._let_go()
         return self.result
 
     @property
-    def _bound(self) -> int:
-        """How many messages are received at most."""
-        there = self._progress.depth.waiting
-        return there if self._most is None else min(there, self._most)
+    def _arrived(self) -> int:
+        """How many messages arrived that this run had not put back itself."""
+        return len(self._received) - self._again
+
+    @property
+    def _left(self) -> int:
+        """How many messages are still to be received."""
+        there = self._depth.waiting
+        bound = there if self._most is None else min(there, self._most)
+        return 0 if self._has_enough else max(0, bound - self._arrived)
 
     def _receive_sizes(self) -> list[int]:
         """Return how many messages to request in each receive of the next round."""
-        received = len(self._progress.received) - self._progress.again
-        left = 0 if self._has_enough else max(0, self._bound - received)
-        full, rest = divmod(left, BATCH_MESSAGES)
+        full, rest = divmod(self._left, BATCH_MESSAGES)
         return [*[BATCH_MESSAGES] * min(full, LANES), *([rest] if rest else [])][:LANES]
 
     @property
     def _has_enough(self) -> bool:
-        return self._limit is not None and self._progress.selected.total - self._progress.stay.total() >= self._limit
+        return self._limit is not None and self._selected.total - self._stay.total() >= self._limit
 
     def _receive(self, most: int) -> Sequence[QueueMessage]:
         def receive() -> Sequence[QueueMessage]:
@@ -203,98 +186,95 @@ class Redrive:
 
         arrivals = self._calls.run(receive)
         # Noted here and not by the reader of the answers: an interrupt may come in between.
-        self._progress.held.update((each.message_id, each.receipt) for each in arrivals)
+        self._held.update((each.message_id, each.receipt) for each in arrivals)
         return arrivals
 
     def _new(self, arrivals: Iterable[QueueMessage]) -> list[QueueMessage]:
-        new = {each.message_id: each for each in arrivals if each.message_id not in self._progress.received}
-        self._progress.received.update(new)
+        new = {each.message_id: each for each in arrivals if each.message_id not in self._received}
+        self._received.update(new)
         return list(new.values())
 
     def _chosen(self, arrivals: Sequence[QueueMessage]) -> list[_Chosen]:
         """Return what is to be put back of these, and note what is selected and stays."""
         chosen = []
         for arrival in arrivals:
-            if arrival.message.attributes.get(ID) in self._progress.jobs:
-                self._progress.again += 1
+            if arrival.message.attributes.get(ID) in self._jobs:
+                self._again += 1
                 continue
             if self._has_enough or not self._selection.has(arrival):
-                self._progress.others.add(arrival)
+                self._others.add(arrival)
                 continue
-            self._progress.selected.add(arrival)
+            self._selected.add(arrival)
             self._on_selected(arrival)
             try:
                 chosen.append(_Chosen(arrival, self._rule(arrival.message)))
             except InvalidJob as error:
-                self._progress.stay[str(error)] += 1
+                self._stay[str(error)] += 1
         return chosen
 
     def _move(self, chosen: Sequence[_Chosen]) -> None:
         level = attrgetter("back.level")
         levels = groupby(sorted(chosen, key=level), key=level)
         cut = chain.from_iterable(batches(its, size=attrgetter("back.message.sent_bytes")) for _, its in levels)
-        for stay, failed in self._spread(self._put_back, cut):
-            self._progress.stay.update(stay)
-            self._progress.failed.update(failed)
+        for stay, refusals in self._spread(self._put_back, cut):
+            self._stay.update(stay)
+            self._failed.update(refusal.reason for refusal in refusals)
 
-    def _put_back(self, batch: Sequence[_Chosen]) -> _NotPutBack:
-        """Send a batch to its queue, then delete it."""
-        stay = Counter[str]()
-        batch = [each for each in batch if self._is_payload_kept(each.back.message, stay)]
+    def _put_back(self, batch: Sequence[_Chosen]) -> tuple[list[str], Sequence[BatchFailure]]:
+        """Send a batch to its queue, then delete it; return why some stay, and what SQS refused."""
+        reasons = [self._renewed(each.back.message) for each in batch]
+        stay, batch = list(filter(None, reasons)), [each for each, why in zip(batch, reasons, strict=True) if not why]
         if not batch:
-            return stay, Counter()
+            return stay, ()
         queue = self._queues[batch[0].back.level - 1]
         refusals = self._calls.run(lambda: queue.send([each.back.message for each in batch]))
         refused = {refusal.index for refusal in refusals}
         sent = [each.arrival for index, each in enumerate(batch) if index not in refused]
         ids = [each.message_id for each in sent]
-        self._progress.sent.update(ids)
-        self._progress.moved.update(ids)
-        self._progress.jobs.update(each.message.attributes[ID] for each in sent if ID in each.message.attributes)
+        self._sent.update(ids)
+        self._moved.update(ids)
+        self._jobs.update(each.message.attributes[ID] for each in sent if ID in each.message.attributes)
         self._delete(ids)
-        return stay, Counter(refusal.reason for refusal in refusals)
+        return stay, refusals
 
-    def _is_payload_kept(self, message: Message, stay: Counter[str]) -> bool:
-        """Have a payload in S3 kept for as long as the message that is put back may need it."""
-        pointer = own_pointer(message)
-        if pointer is None or self._payloads is None:
-            return True
-        payloads = self._payloads
-        try:
-            self._calls.run(lambda: payloads.renew(pointer))
-        except InvalidJob as error:
-            stay[str(error)] += 1
-            return False
-        return True
+    def _renewed(self, message: Message) -> str:
+        """Have a payload in S3 kept for as long as its message may need it; return why it cannot be, or nothing."""
+        pointer, payloads = own_pointer(message), self._payloads
+        if pointer and payloads:
+            try:
+                self._calls.run(lambda: payloads.renew(pointer))
+            except InvalidJob as error:
+                return str(error)
+        return ""
 
     def _delete_all(self, chosen: Sequence[_Chosen]) -> None:
         cut = list(batches([each.arrival.message_id for each in chosen], size=lambda _: 0))
         for ids in cut:
-            self._progress.sent.update(ids)
+            self._sent.update(ids)
         list(self._spread(self._delete, cut))
 
     def _delete(self, ids: Sequence[str]) -> None:
         """Delete messages. Those of which SQS says no for now are tried once more at the end."""
         if not ids:
             return
-        refusals = self._calls.run(lambda: self._dead_letters.delete([self._progress.held[id] for id in ids]))
+        refusals = self._calls.run(lambda: self._dead_letters.delete([self._held[id] for id in ids]))
         left = {refusal.index for refusal in refusals if not refusal.final}
         kept = {ids[refusal.index]: refusal.reason for refusal in refusals}
         for index, id in enumerate(ids):
             if id in kept:
-                self._progress.kept[id] = kept[id]
+                self._kept[id] = kept[id]
             else:
-                self._progress.kept.pop(id, None)
-                self._progress.moved.add(id)
+                self._kept.pop(id, None)
+                self._moved.add(id)
             if index not in left:
-                self._progress.sent.discard(id)
-                del self._progress.held[id]
+                self._sent.discard(id)
+                del self._held[id]
 
     def _let_go(self) -> None:
         """Delete what was sent and is still there, and show the rest again; what fails shows itself after its time."""
-        sent = list(batches(sorted(self._progress.sent), size=lambda _: 0))
+        sent = list(batches(sorted(self._sent), size=lambda _: 0))
         list(self._spread(lambda ids: attempt(self._delete, ids), sent))
-        others = [receipt for id, receipt in self._progress.held.items() if id not in self._progress.sent]
+        others = [receipt for id, receipt in self._held.items() if id not in self._sent]
         list(self._spread(self._show, batches(others, size=lambda _: 0)))
 
     def _show(self, receipts: Sequence[str]) -> Sequence[BatchFailure] | DuelineError:

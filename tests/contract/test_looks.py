@@ -19,7 +19,7 @@ from dueline.operations.observation import FUNCTIONS, ObservedDeployment, QueueD
 NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)
 QUEUE_URLS = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:shop-alarms"
-DEPLOYMENT = ObservedDeployment(names=Names("shop"), lookahead=timedelta(seconds=240), queues=())
+DEPLOYMENT = ObservedDeployment(names=Names("shop"), queues=())
 
 
 @pytest.fixture
@@ -93,6 +93,12 @@ def test_unconfirmed_subscription_is_not_counted(look, monkeypatch):
 
     assert heard(*others) == {"shop-alarms": 0, "shop-tickets": 0}
     assert heard(confirmed, *others) == {"shop-alarms": 1, "shop-tickets": 1}
+
+
+def test_a_local_aws_needs_no_subscribers(look, monkeypatch):
+    monkeypatch.setattr(inspection, "_described", lambda _: [])
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", "http://127.0.0.1:4566")
+    assert look(inspection.subscribers, "sns", *2 * [("list_subscriptions_by_topic", {"Subscriptions": []})]) == {}
 
 
 @pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])

@@ -1,6 +1,6 @@
 """How much of IAM's quotas the doctor sees used, as moto keeps policies."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import boto3
 import pytest
@@ -11,7 +11,7 @@ from dueline.aws.deployment_context import DeploymentContext
 from dueline.config.names import Names
 from dueline.operations.observation import ObservedDeployment, Share
 
-DEPLOYMENT = ObservedDeployment(names=Names("shop"), lookahead=timedelta(seconds=240), queues=())
+DEPLOYMENT = ObservedDeployment(names=Names("shop"), queues=())
 LITTLE = '{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "s3:ListAllMyBuckets", "Resource": "*"}}'
 
 

@@ -1,9 +1,10 @@
 """The command line, by transcripts: what is typed, what the deployment gets and answers, and what is shown.
 
-In tests/unit/transcripts a block begins with `== its name`. `$ dueline …` is a command (`tty$` at a terminal), `| …` a
-line of its stdin, `< …` an answer of the API in place of the usual ones, `> …` a request that it gets, `! …` a line on
-stderr, `[…]` an exit code that is not 0, and every other line one on stdout, where `…` stands for any text,
-and alone for any lines.
+In tests/unit/transcripts a block begins with `== its name`. `$ dueline …` is a command (`tty$` at a terminal), after
+variables of the environment, if there are any, `| …` a line of its stdin, `< …` an answer of the API in place of the
+usual ones, `> …` a request that it gets, `! …` a line on stderr, `[…]` an exit code that is not 0, and every other line
+one on stdout, where `…` stands for any text, and alone for any lines. `$ dies BODY error=…` is no command: it puts a
+dead letter of emails there, with such attributes; `$ refuses BODY` has SQS refuse it.
 """
 
 import json
@@ -18,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -25,13 +27,12 @@ import pytest
 from typer.testing import CliRunner
 
 from dueline import Client, Patience
-from dueline.cli import connect, options, schedule_commands, screen
+from dueline.cli import connect, console_command, options, schedule_commands, screen
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
 from dueline.core.clock import SystemClock
-from dueline.core.message import ATTEMPTS, ERROR, ID, KIND, REASON, STACK, Message
-from dueline.core.ports import Pointer
-from dueline.errors import ERRORS
+from dueline.core.message import ERROR, ID, REASON, Message
+from dueline.errors import ERRORS, Forbidden
 from dueline.operations.redrive import RedriveQueues
 from dueline.testing import MemoryQueue, VirtualClock
 from dueline.worker import log
@@ -148,12 +149,12 @@ def typed(*args, stdin=None):
 
 
 @pytest.mark.parametrize(("kind", "steps"), list(blocks()))
-def test_transcript(kind, steps, api_server, monkeypatch):
+def test_transcript(kind, steps, dead, api_server, monkeypatch):
     with ExitStack() as stack:
         if kind == "schedules":
             use_function(api_server, stack, monkeypatch)
         for step in steps:
-            run_step(step, api_server, monkeypatch)
+            run_step(step, dead, api_server, monkeypatch)
 
 
 @pytest.mark.parametrize(("options", "is_text"), [(["--log", "text"], True), (["--log", "json"], False), ([], False)])
@@ -166,14 +167,6 @@ def test_worker_logs_in_the_form_of_its_option(options, is_text):
         log.write_as("json")
 
 
-@pytest.mark.parametrize("option", ["name", "url", "transport", "profile", "region"])
-def test_worker_refuses_options_of_clients(option):
-    value = {"url": "https://api.example.com", "transport": "http"}.get(option, "other")
-    refused = typed(f"--{option}", value, "worker", "theirs:worker")
-    assert refused.exit_code == 2
-    assert f"--{option} is '{value}'" in refused.output
-
-
 def use_function(api_server, stack, monkeypatch):
     """Have the API's own function answer, forward_to_api memory."""
     api = stack.enter_context(import_api(monkeypatch, a_queue(), a_queue(name="invoices")))
@@ -182,20 +175,32 @@ def use_function(api_server, stack, monkeypatch):
     monkeypatch.setattr("dueline.functions.telemetry._print", lambda line: None)
 
 
-def run_step(step, api_server, monkeypatch):
-    program, *args = shlex.split(step.command)
+def run_step(step, dead, api_server, monkeypatch):
+    words = shlex.split(step.command)
+    environment = dict(word.split("=", 1) for word in takewhile(lambda word: "=" in word, words))
+    program, *args = words[len(environment) :]
     if program == "cat":
         return check(step.stdout, Path(args[0]).read_text(), step.command)
     if program == "write":
         Path(args[0]).write_bytes(args[1].encode().decode("unicode_escape").encode("latin-1"))
+        return None
+    if program == "dies":
+        attributes = dict(each.encode().decode("unicode_escape").split("=", 1) for each in args[1:])
+        dead[0].dead_letters.send([dead_letter(payload=args[0], **attributes)])
+        return None
+    if program == "refuses":
+        dead[1].around = on("emails.send", refusing(lambda message: message.body == args[0]))
         return None
     monkeypatch.setattr(screen, "can_confirm", lambda: step.has_terminal)
     api_server.requests.clear()
     api_server.queues_reply = None if "GET /queues" in step.requests else json_reply({"queues": []})
     api_server.script = [Reply(status=int(each[:3]), body=each[4:].encode()) for each in step.answers]
     # A worker's deployment is in its code.
-    options = [] if args[0] == "worker" else ["--url", api_server.url]
-    result = typed(*options, *args, stdin="".join(f"{line}\n" for line in step.stdin))
+    options = [] if environment or "worker" in args else ["--url", api_server.url]
+    with monkeypatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value.replace("http://api", api_server.url))
+        result = typed(*options, *args, stdin="".join(f"{line}\n" for line in step.stdin))
     check(step.stderr, result.stderr.replace(api_server.url, "http://api"), step.command)
     check(step.stdout, result.stdout.replace(api_server.url, "http://api"), step.command)
     if step.requests:
@@ -252,25 +257,6 @@ def test_shell_gets_a_script_of_completion(monkeypatch):
     monkeypatch.setattr("shellingham.detect_shell", lambda *_: ("bash", "/bin/bash"))
     result = typed("--show-completion")
     assert (result.exit_code, "_DUELINE_COMPLETE=complete_bash" in result.stdout) == (0, True)
-
-
-def test_worker_refuses_a_name_whatever_the_url(monkeypatch):
-    monkeypatch.setenv("DUELINE_URL", "http://127.0.0.1:1")
-    refused = typed("--name", "other", "worker", "theirs:worker")
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith("dueline: --name is 'other', which says nothing to a worker")
-
-
-def test_name_of_another_deployment_than_the_url_is_refused(api_server, monkeypatch):
-    api_server.queues_reply = json_reply({"queues": []})
-    monkeypatch.setenv("DUELINE_URL", api_server.url)
-    refused = typed("--name", "shop", "queues")
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith(f"dueline: --name is 'shop', but DUELINE_URL is '{api_server.url}': unset it")
-    assert typed("queues").exit_code == typed("--name", "shop", "--url", api_server.url, "queues").exit_code == 0
-    monkeypatch.setenv("DUELINE_NAME", "shop")
-    assert typed("--name", "shop", "queues").exit_code == typed("queues").exit_code == 0
-    assert typed("--name", "bank", "queues").exit_code == 2
 
 
 def test_name_and_the_function_of_another_deployment_are_refused(monkeypatch):
@@ -427,6 +413,15 @@ def test_unexpected_errors_are_a_line(monkeypatch, error, code, line):
     assert (result.exit_code, result.stderr) == (code, f"dueline: {line}\n")
 
 
+@pytest.mark.parametrize(("options", "port"), [([], 18400), (["--port", "0"], 0)])
+def test_console_port_is_an_option_or_of_the_environment(monkeypatch, options, port):
+    serving = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(console_command, "serving", serving)
+    monkeypatch.setenv("DUELINE_CONSOLE_PORT", "18400")
+    assert typed("console", *options).exit_code == 0
+    assert serving.call_args.kwargs == {"port": port, "read_only": False}
+
+
 def test_deployment_and_credentials_are_passed_on(monkeypatch):
     targets = []
     monkeypatch.setattr(connect, "client", lambda target: targets.append(target) or Mock(queues=list))
@@ -476,68 +471,10 @@ def test_apply_overwrites_no_concurrent_change(api_server, monkeypatch):
 # Redrive
 
 
-def test_redrive_reports_what_sqs_refuses(dead):
-    _, wire = dead
-    wire.around = on("emails.send", refusing(lambda message: message.body == "1"))
-    result = typed("redrive", "emails", "--apply", "--yes", "--json")
-    (document,) = documents(result.stdout)
-    assert (result.exit_code, document["moved"], document["failed"]) == (1, 3, [{"reason": "no", "count": 1}])
-    again = typed("redrive", "emails", "--apply", "--yes")
-    assert (again.exit_code, "1 stays: no" in again.stdout) == (1, True)
-
-
-def test_redrive_shows_a_stack_of_each_error(dead):
-    ends, _ = dead
-    for number in range(2):
-        attributes = {
-            ID: str(an_id()),
-            ERROR: "TypeError",
-            REASON: "why",
-            STACK: f"Traceback:\n  in send\n\x9b{number}",
-        }
-        ends.dead_letters.send([Message(body="9", attributes=attributes)])
-    lines = typed("redrive", "emails", "--stacks").stdout.splitlines()
-    shown = ["", "KeyError: no stack trace", "", "TypeError:", "    Traceback:", "      in send", "    \\x9b0"]
-    assert lines[3:-1] == shown
-    (document,) = documents(typed("redrive", "emails", "--stacks", "--json").stdout)
-    assert {each["error"]: each["stack"] for each in document["by_error"]} == {
-        "TypeError": "Traceback:\n  in send\n\x9b0",
-        "KeyError": None,
-    }
-
-
-def test_redrive_shows_and_selects_kinds(dead):
-    ends, _ = dead
-    attributes = {ID: str(an_id()), ERROR: "NoHandler", REASON: "why", KIND: "welcome"}
-    ends.dead_letters.send([Message(body="9", attributes=attributes)])
-    lines = [line.split()[:3] for line in typed("redrive", "emails").stdout.splitlines()]
-    counts = [["KeyError", "3"], ["NoHandler", "welcome", "1"], ["TypeError", "1"]]
-    assert [line[: len(count)] for line, count in zip(lines[1:], counts, strict=False)] == counts
-    assert lines[0] == ["error", "kind", "jobs"]
-    result = typed("redrive", "emails", "--apply", "--yes", "--json", "--kind", "welcome")
-    (document,) = documents(result.stdout)
-    assert (document["moved"], document["by_error"][0]["kind"]) == (1, "welcome")
-    (document,) = documents(typed("redrive", "emails", "--json", "--kind", "").stdout)
-    assert document["wanted"] == 4
-
-
-def dead_letter(**fields):
-    message = Message.of(a_job(**fields))
-    return replace(message, attributes=message.attributes | {ERROR: "NoHandler", REASON: "why", ATTEMPTS: "3"})
-
-
-def test_dead_shows_a_payload_as_the_api_does(dead):
-    ends, _ = dead
-    place = Pointer(bucket="b", key="k").text
-    messages = [dead_letter(payload='{"to": "ann"}', kind="welcome"), dead_letter(payload=place, offloaded_bytes=7)]
-    ends.dead_letters.send(messages)
-    shown = documents(typed("dead", "emails", "--error", "NoHandler", "--payload", "--json").stdout)
-    assert [(each["kind"], each["attempts"]) for each in shown] == [("welcome", 3), (None, 3)]
-    places = [{name: each[name] for name in each if name.startswith("payload")} for each in shown]
-    assert places == [{"payload": {"to": "ann"}}, {"payload_at": {"bucket": "b", "key": "k", "bytes": 7}}]
-    assert "payload" not in typed("dead", "emails", "--json").stdout
-    table = typed("dead", "emails", "--error", "NoHandler").stdout.splitlines()
-    assert table[0].split() == ["id", "sent", "error", "kind", "attempts", "reason"]
+def dead_letter(*, payload="1", reason="why", bytes=0, **attributes):
+    message = Message.of(a_job(payload=payload, offloaded_bytes=int(bytes) or None))
+    named = {f"dueline-{name}": value for name, value in {"reason": reason, **attributes}.items()}
+    return replace(message, attributes=message.attributes | named)
 
 
 def test_dead_deletes_only_what_it_showed(dead, monkeypatch):
@@ -551,18 +488,11 @@ def test_dead_deletes_only_what_it_showed(dead, monkeypatch):
     monkeypatch.setattr(screen, "can_confirm", lambda: True)
     monkeypatch.setattr("typer.confirm", confirm)
     result = typed("dead", "emails", "--delete")
-    assert (result.exit_code, "4 of 4 dead letters of queue emails deleted" in result.stdout) == (0, True)
+    assert (result.exit_code, "4 of 5 dead letters of queue emails: 4 deleted" in result.stdout) == (0, True)
     assert ends.dead_letters.depth().waiting == 1
 
 
-def test_dead_reports_what_sqs_refuses(dead):
-    _, wire = dead
-    wire.around = on("emails.send", refusing(lambda message: message.body == "1"))
-    result = typed("dead", "emails", "--retry", "--yes")
-    assert (result.exit_code, result.stdout) == (1, "3 of 4 dead letters of queue emails put back\n1 stays: no\n")
-
-
-@pytest.mark.parametrize("command", [["redrive", "emails", "--apply"], ["dead", "emails", "--retry"]])
+@pytest.mark.parametrize("command", [["redrive", "emails", "--apply"], ["dead", "emails", "--delete"]])
 def test_messages_that_did_not_arrive_are_reported(dead, monkeypatch, command):
     ends, wire = dead
     losing = replace(ends, dead_letters=wire.to("dead", ends.dead_letters))
@@ -570,6 +500,20 @@ def test_messages_that_did_not_arrive_are_reported(dead, monkeypatch, command):
     wire.around = on("dead.receive", losing_the_answer, times=1)
     lines = typed(*command, "--yes").stdout.splitlines()
     assert lines[-1] == "about 4 more were there and did not arrive: try again in 10 minutes"
+
+
+def test_failed_redrive_shows_what_it_did(dead):
+    ends, wire = dead
+    for number in range(20):
+        ends.dead_letters.send([dead_letter(payload=str(each)) for each in range(10 * number, 10 * number + 10)])
+    wire.around = on("emails.send", failing(Forbidden("not any more")), skip=8)
+    result = typed("redrive", "emails", "--apply", "--yes")
+    assert (result.exit_code, result.stderr) == (5, "dueline: not any more\n")
+    assert result.stdout.splitlines()[-2:] == [
+        "160 of 160 dead letters of queue emails: 80 put back",
+        "about 44 more were there and were not received before it failed",
+    ]
+    assert "before it failed" not in typed("redrive", "emails").stdout
 
 
 def test_interrupted_redrive_shows_the_rest(dead):

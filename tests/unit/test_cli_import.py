@@ -81,18 +81,6 @@ def test_printed_command_continues_the_import(schedule, api_server, of_ids, name
     assert list(Path().iterdir()) == [file]
 
 
-def test_printed_command_names_the_deployment(schedule, api_server, monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    monkeypatch.setenv("DUELINE_NAME", "sandbox")
-    api_server.respond = refusing("k-1", "k-2")
-    result = schedule(*KEPT, stdin="1\n2\n", before=["--region", "eu-west-1"])
-    assert result.stderr.splitlines()[-1].endswith(
-        f"twice: dueline --name sandbox --url {api_server.url} --region eu-west-1 schedule emails @left --lines"
-        " --idempotency-key k"
-    )
-
-
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_import_keeps_its_lines(schedule, monkeypatch, ending):
@@ -153,12 +141,6 @@ def test_lines_that_cannot_be_kept_can_be_sent_again(schedule, api_server, monke
     result = schedule(*KEPT, stdin="1\n2\n")
     assert "2 lines left; left could not be written: No space left on device" in result.stderr
     assert result.stderr.splitlines()[-1].endswith("schedule emails - --lines --idempotency-key k")
-
-
-def test_printed_command_takes_a_queue_with_a_dash(schedule, api_server):
-    api_server.respond = lambda _: json_reply(problem(503, "unavailable", "lost"), 503)
-    result = schedule(*KEPT[1:], stdin="1\n", queue=["--", "-emails", "-"])
-    assert result.stderr.splitlines()[-1].endswith("schedule --lines --idempotency-key k -- -emails @left")
 
 
 def test_deployment_is_found_before_stdin_is_read(monkeypatch):

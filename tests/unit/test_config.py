@@ -13,12 +13,12 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from docs.queues_schema import DOCS, documents
 from dueline.config import ConfigurationError, registry
 from dueline.config.deployment import Deployment, load, load_schedules
 from dueline.config.environment import ApiSettings, Settings, TickSettings
 from dueline.config.names import Names
-from dueline.config.schema import DOCS, documents
-from dueline.core.job import MAX_PRIORITY, Partition
+from dueline.core.job import MAX_PRIORITY
 from dueline.core.partitions import MOST_LOOKAHEAD
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
 from tests.builders import a_queue
@@ -75,7 +75,7 @@ TOGETHER = {
         ("tick_period: 0", ["tick_period is 0", "greater than or equal to 1"]),
         ("tick_period: 61", ["tick_period is 61", "less than or equal to 60"]),
         ("lookahead: 901", ["lookahead is 901", "less than or equal to 880"]),
-        ("log_retention_days: 31", ["log_retention_days is 31", "must be one of 1, 3, 5, 7, 14, 30"]),
+        ("log_retention_days: 31", ["log_retention_days is 31", "should be 1, 3, 5, 7, 14, 30"]),
         ("alarm_email: nobody", ["alarm_email is 'nobody'", "@"]),
         ("capacity: cheap", ["capacity is 'cheap'", "must be on-demand, or settings: there are min, max"]),
         ("capacity:", ["capacity is None", "must be on-demand, or settings"]),
@@ -107,10 +107,7 @@ TOGETHER = {
         ("queues: {emails: {partitions: '4'}}", ["queues.emails.partitions is '4'", "valid integer"]),
         (
             "queues: {emails: {message_retention_days: 14}}",
-            [
-                "queues.emails.message_retention_days is 14: it must be at most 13",
-                "deletes a dead letter 14 days after",
-            ],
+            ["queues.emails.message_retention_days is 14: Input should be less than or equal to 13"],
         ),
         ("queues: {emails: {retry: 5}}", ["queues.emails.retry is 5", "must be settings", "there are backoff,"]),
         ("queues: {emails: {retry: {colour: 1}}}", ["queues.emails.retry.colour is 1", "there are backoff, attempts,"]),
@@ -301,8 +298,6 @@ def test_registry_round_trip(tmp_path: Path) -> None:
     (tmp_path / "registry.json").write_text(registry.to_json(settings))
     loaded = registry.load(tmp_path / "registry.json")
     assert list(loaded.queues.values()) == settings
-    partitions = [("emails", 2), ("emails", 3), ("gone", 0)]
-    assert [loaded.has(Partition(queue=queue, number=number)) for queue, number in partitions] == [True, False, False]
 
 
 def test_published_settings_round_trip() -> None:

@@ -22,9 +22,10 @@ from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.rows import WatchNote
 from dueline.errors import DeploymentNotFound, Forbidden
 from dueline.operations.dead_letters import ErrorGroup
-from dueline.operations.doctor import RULES, Check, findings
+from dueline.operations.doctor import RULES, findings
 from dueline.operations.observation import (
     Alarm,
+    Check,
     DeployedQueue,
     LogLine,
     Observation,
@@ -46,7 +47,6 @@ EMAILS = DeployedQueue(
 )
 DEPLOYMENT = ObservedDeployment(
     names=NAMES,
-    lookahead=timedelta(seconds=240),
     queues=(EMAILS,),
     version=__version__,
     schema=SCHEMA,

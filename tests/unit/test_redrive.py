@@ -55,14 +55,18 @@ class Place:
         for dead_letter in dead_letter_queue:
             self.dead.send([dead_letter])
 
-    def redrive(self, *, rule=None, **options):
+    def redrive(self, **options):
+        return self.run(rule=partial(to_its_queue, levels=2), **options)
+
+    def run(self, **options):
+        """Return a run that need not know where its messages go back to."""
         ends = RedriveQueues(
             dead_letters=self.wire.to("dead", self.dead),
             queues=[self.wire.to(level.name, level) for level in self.levels],
             payloads=self.wire.to("payloads", self.payloads),
         )
         calls = Calls(patience=Patience(attempts=3), clock=self.clock, jitter=lambda: 0.5)
-        return Redrive(ends, rule=rule or partial(to_its_queue, levels=2), calls=calls, **options)
+        return Redrive(ends, calls=calls, **options)
 
     def left(self):
         return bodies(self.dead)
@@ -336,24 +340,15 @@ def test_bounded_run_misses_nothing(bound):
     assert Place(*numbered(40)).redrive(**bound).apply().not_received == 0
 
 
-def test_result_of_a_failed_run_has_what_it_did():
+@pytest.mark.parametrize(("act", "call"), [(Redrive.apply, "emails.send"), (Redrive.delete, "dead.delete")])
+def test_result_of_a_failed_run_has_what_it_did(act, call):
     place = Place(*numbered(200))
-    place.wire.around = on("emails.send", failing(Throttled("slow down")), skip=10)
+    place.wire.around = on(call, failing(Throttled("slow down")), skip=10)
     run = place.redrive()
     with pytest.raises(Throttled):
-        run.apply()
-    assert (run.result.moved, len(place.moved()), len(place.visible())) == (100, 100, 100)
-
-
-def test_result_of_a_failed_deletion_has_what_it_did():
-    place = Place(*numbered(200))
-    place.wire.around = on("dead.delete", failing(Throttled("slow down")), skip=10)
-    calls = Calls(patience=Patience(attempts=3), clock=place.clock, jitter=lambda: 0.5)
-    ends = RedriveQueues(dead_letters=place.wire.to("dead", place.dead), queues=())
-    run = Redrive(ends, calls=calls)
-    with pytest.raises(Throttled):
-        run.delete()
-    assert (run.result.moved, len(place.left())) == (100, 100)
+        act(run)
+    place.clock.sleep(HIDDEN_SECONDS)
+    assert (run.result.moved, len(place.left()), len(place.visible())) == (100, 100, 100)
 
 
 def test_wrong_depth_ends_all_the_same():
@@ -559,12 +554,6 @@ def test_parked_row_stays():
 # Deleting
 
 
-def delete(place, **options):
-    calls = Calls(patience=Patience(attempts=3), clock=place.clock, jitter=lambda: 0.5)
-    ends = RedriveQueues(dead_letters=place.wire.to("dead", place.dead), queues=())
-    return Redrive(ends, calls=calls, **options).delete()
-
-
 def for_now(call):
     """Refuse the first of a batch, and delete the others."""
     (receipts,) = call.args
@@ -575,21 +564,21 @@ def for_now(call):
 @pytest.mark.parametrize("spread", [map, in_lanes])
 def test_deletion_puts_nothing_back(spread):
     place = Place(*numbered(123))
-    done = delete(place, spread=spread)
+    done = place.run(spread=spread).delete()
     assert (done.received, done.selected, done.moved, done.failed) == (123, 123, 123, {})
     assert (place.left(), place.moved()) == ([], [])
 
 
 def test_only_letters_of_the_error_are_deleted():
     place = Place(*numbered(12), *numbered(25, error="TypeError"))
-    done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})))
+    done = place.run(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).delete()
     assert (counts(done), done.received, done.moved) == ({"KeyError": 12}, 37, 12)
     assert len(place.visible()) == len(place.left()) == 25
 
 
 def test_no_more_are_received_than_the_bound():
     place = Place(*numbered(60), *numbered(60, error="TypeError"))
-    done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})), most=70)
+    done = place.run(selection=DeadLetterFilter(errors=frozenset({"KeyError"})), most=70).delete()
     assert (done.received, done.moved) == (70, 60)
     assert len(place.visible()) == len(place.left()) == 60
 
@@ -597,10 +586,10 @@ def test_no_more_are_received_than_the_bound():
 def test_failed_delete_is_retried_then_reported():
     place = Place(*numbered(12))
     place.wire.around = on("dead.delete", for_now, times=1)
-    assert (delete(place).moved, place.left()) == (12, [])
+    assert (place.run().delete().moved, place.left()) == (12, [])
     place = Place(*numbered(12))
     place.wire.around = on("dead.delete", for_now)
-    done = delete(place)
+    done = place.run().delete()
     assert (done.selected, done.moved, done.failed) == (12, 11, {NOT_NOW: 1})
     place.clock.sleep(HIDDEN_SECONDS)
     assert len(place.visible()) == 1
@@ -610,7 +599,7 @@ def test_dying_run_deletes_only_its_selection():
     place = Place(*numbered(30), *numbered(30, error="TypeError"))
     place.wire.around = on("dead.delete", failing(Killed()), skip=1)
     with pytest.raises(Killed):
-        delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})))
+        place.run(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).delete()
     assert len(place.left()) == 50
 
 

@@ -17,8 +17,7 @@ from dueline.core import rows
 from dueline.core.job import Partition, State
 from dueline.core.queue_settings import Rate
 from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, NotYet, Unavailable
-from dueline.operations.restore import LASTS, SEGMENTS, Restore
-from dueline.operations.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, Parts, periods_of_a_restore
+from dueline.operations.restore import BEFORE, LASTS, LATER, NOW, SETTLED, THERE, Parts, Restore
 from tests.builders import EMAILS, a_job, a_queue
 from tests.memory_operations import MemoryBackup
 from tests.system import PERIODS, System
@@ -48,14 +47,12 @@ def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=Non
         table=table,
         inbound=wire.to("inbound", system.stores.inbound),
         clock=system.clock,
-        periods=periods_of_a_restore(PERIODS.lookahead),
+        lookahead=PERIODS.lookahead,
         new_owner=lambda: "restore",
         has_tick=has_tick,
         hand_over_from=hand_over_from,
     )
-    return Restore(
-        backup, parts=parts, table=table, clock=system.clock, owner=f"restore-{next(RUNS)}", retrying=patiently
-    )
+    return Restore(parts, owner=f"restore-{next(RUNS)}", retrying=patiently)
 
 
 def carried_on(system, backup):
@@ -242,7 +239,7 @@ def test_restore_keeps_all_promises(before, between, after, loss, at, meanwhile,
     system.ingest()
     carried_on(system, backup)
     sent = len(system.inbound.deliveries)
-    assert a_restore(system, backup).apply().done == SEGMENTS
+    assert a_restore(system, backup).apply().is_over
     assert len(system.inbound.deliveries) == sent
     drill.settle()
     arrived = drill.arrived
@@ -452,7 +449,7 @@ def test_progress_that_is_left_unwritten_is_written_again(monkeypatch):
     lose(system)
     write = table.write
     monkeypatch.setattr(table, "write", lambda some: write(some) if next(numbers) % 2 else list(some))
-    assert a_restore(system, backup).apply().done == 0
+    assert not a_restore(system, backup).apply().is_over
     assert a_restore(system, backup).apply().is_over
 
 

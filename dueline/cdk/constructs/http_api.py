@@ -90,7 +90,7 @@ class JobsApi(Construct):
             timeout=_TIMEOUT,
             reserved_concurrency=deployment.api_reserved_concurrency,
             environment=self.settings.to_env(),
-            statements=[*_grants(arns, names=names), *_payload_grants(arns)],
+            statements=_grants(arns, names=names),
         )
 
     def _add_routes(self) -> None:
@@ -167,16 +167,9 @@ def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
         allow("sqs:SendMessage", on=sends_to),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
         allow("ssm:GetParameters", on=[arns.queue_parameters]),
-    ]
-
-
-def _payload_grants(arns: Arns) -> list[PolicyStatement]:
-    """Allow to keep payloads, to copy them, and to let callers upload what this function may put itself.
-
-    Without the right to list, S3 answers 403 and not 404 for an object that does not exist:
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
-    """
-    return [
+        # To keep payloads, to copy them, and to let callers upload what this function may put itself.
         allow("s3:GetObject", "s3:PutObject", on=[arns.payloads(ANY_JOB), arns.payloads(UPLOADS)]),
+        # Without the right to list, S3 answers 403 and not 404 for an object that does not exist:
+        # https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
         allow("s3:ListBucket", on=[arns.bucket]),
     ]

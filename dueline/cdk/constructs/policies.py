@@ -183,26 +183,23 @@ def statements_of(
 
 def add_policies(scope: Construct, *, deployment: Deployment, of: PolicyScope) -> list[ManagedPolicy]:
     """Add the managed policies of a queue, or of a group of queues."""
-    return [_managed_policy(scope, kind, deployment, of) for kind in _KINDS]
-
-
-def _managed_policy(scope: Construct, kind: str, deployment: Deployment, of: PolicyScope) -> ManagedPolicy:
-    description, _ = _KINDS[kind]
-    place = Construct(scope, kind)
-    arns = Arns(place, names=of.names)
-    policy = ManagedPolicy(
-        place,
-        "Policy",
-        managed_policy_name=of.policy(kind.lower()),
-        description=description.format(of),
-        statements=statements_of(kind, place, deployment=deployment, of=of, arns=arns),
-    )
-    if kind == "Producer":
-        wild = [(method, path) for method, path in of.requests(Caller.PRODUCER) if "*" in method + path]
-        patterns = [arns.request(method=method, path=path) for method, path in wild]
+    policies = []
+    for kind, (description, _) in _KINDS.items():
+        place = Construct(scope, kind)
+        arns = Arns(place, names=of.names)
+        policy = ManagedPolicy(
+            place,
+            "Policy",
+            managed_policy_name=of.policy(kind.lower()),
+            description=description.format(of),
+            statements=statements_of(kind, place, deployment=deployment, of=of, arns=arns),
+        )
+        patterns, reason = of.payloads(arns), "The payloads of one queue's jobs, whose ids end their keys."
+        if kind == "Producer":
+            wild = [(method, path) for method, path in of.requests(Caller.PRODUCER) if "*" in method + path]
+            patterns = [arns.request(method=method, path=path) for method, path in wild]
+            reason = "A queue's jobs and schedules, whose names end paths."
         for pattern in patterns:
-            acknowledge_wildcard(policy, pattern, reason="A queue's jobs and schedules, whose names end paths.")
-    else:
-        for pattern in of.payloads(arns):
-            acknowledge_wildcard(policy, pattern, reason="The payloads of one queue's jobs, whose ids end their keys.")
-    return policy
+            acknowledge_wildcard(policy, pattern, reason=reason)
+        policies.append(policy)
+    return policies

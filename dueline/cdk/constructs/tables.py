@@ -17,9 +17,9 @@ from constructs import Construct
 
 from dueline.cdk.grants import key_of
 from dueline.cdk.nag import acknowledge
-from dueline.config.deployment import Capacity, Deployment, Storage
+from dueline.config.deployment import Capacity, Deployment
 
-_CLASSES = {Storage.STANDARD: TableClass.STANDARD, Storage.INFREQUENT: TableClass.STANDARD_INFREQUENT_ACCESS}
+_CLASSES = {"standard": TableClass.STANDARD, "infrequent": TableClass.STANDARD_INFREQUENT_ACCESS}
 # Of the provisioned units: the rest is for what comes before autoscaling has followed.
 _TARGET_PERCENT = 70
 
@@ -80,7 +80,10 @@ class JobsTable(DurableTable):
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         capacity, is_restorable = deployment.capacity, deployment.point_in_time_recovery
-        warm = deployment.warm_writes
+        warm, paid = deployment.warm_writes, dict[str, Any]()
+        if capacity:
+            paid = {"billing_mode": BillingMode.PROVISIONED}
+            paid |= {"read_capacity": capacity.min, "write_capacity": capacity.min}
         super().__init__(
             scope,
             id,
@@ -90,7 +93,7 @@ class JobsTable(DurableTable):
             sort_key="sk",
             ttl="ttl",
             is_restorable=is_restorable,
-            **(_provisioned(capacity) if capacity else {}),
+            **paid,
             table_class=_CLASSES[deployment.storage],
             warm_throughput=WarmThroughput(write_units_per_second=warm) if warm else None,
         )
@@ -119,7 +122,3 @@ def add_tables(scope: Construct, *, deployment: Deployment) -> None:
 
 def _string(name: str) -> Attribute:
     return Attribute(name=name, type=AttributeType.STRING)
-
-
-def _provisioned(capacity: Capacity) -> dict[str, Any]:
-    return {"billing_mode": BillingMode.PROVISIONED, "read_capacity": capacity.min, "write_capacity": capacity.min}

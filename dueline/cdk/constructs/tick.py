@@ -30,15 +30,15 @@ class Tick(Construct):
         self.dispatch_dead_letter_queue = DurableQueue(
             self, "DispatchDeadLetterQueue", name=names.dispatch_dlq, deployment=deployment
         )
-        acknowledge(
-            self.dead_letter_queue, "SQS3", reason="The dead-letter queue of Scheduler and of async invocations."
-        )
-        acknowledge(
-            self.dispatch_dead_letter_queue, "SQS3", reason="The dead-letter queue of jobs that a function parks."
-        )
+        own, parked = self.dead_letter_queue, self.dispatch_dead_letter_queue
+        acknowledge(own, "SQS3", reason="The dead-letter queue of Scheduler and of async invocations.")
+        acknowledge(parked, "SQS3", reason="The dead-letter queue of jobs that a function parks.")
         tick = self._function(deployment)
         self.function, self.live = tick.function, tick.live
-        self._forget_late_invocations()
+        # By default Lambda keeps throttled ticks for six hours, and the next minute brings a new one.
+        self.live.configure_async_invoke(
+            max_event_age=Duration.seconds(120), retry_attempts=1, on_failure=SqsDestination(self.dead_letter_queue)
+        )
 
     def _function(self, deployment: Deployment) -> CoreFunction:
         arns = Arns(self, names=deployment.names)
@@ -58,14 +58,6 @@ class Tick(Construct):
             environment=settings.to_env(),
             reserved_concurrency=deployment.tick_reserved_concurrency,
             statements=self._statements(arns),
-        )
-
-    def _forget_late_invocations(self) -> None:
-        """Limit what Lambda keeps of throttled ticks: by default 6 h of them, and the next minute brings a new one."""
-        self.live.configure_async_invoke(
-            max_event_age=Duration.seconds(120),
-            retry_attempts=1,
-            on_failure=SqsDestination(self.dead_letter_queue),
         )
 
     def _statements(self, arns: Arns) -> list[PolicyStatement]:

@@ -1,4 +1,4 @@
-"""What queues.yaml may have, for editors and readers: `python -m dueline.config.schema` writes docs/queues.*."""
+"""What queues.yaml may have, for editors and readers: `python -m docs.queues_schema` writes docs/queues.*."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 from dueline.config.deployment import Deployment
 from dueline.config.queue import QueueConfig, ScheduleConfig
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parent
 
 
 def documents() -> dict[str, str]:
