@@ -111,6 +111,7 @@ def dead(
     ctx: typer.Context,
     queue: options.Queue,
     payload: Annotated[bool, typer.Option("--payload", help="Show their payloads too.")] = False,
+    retry_: Annotated[bool, typer.Option("--retry", help="Put them back into the queue.")] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete them for good.")] = False,
     yes: Yes = False,
     older_than: OlderThan = None,
@@ -121,25 +122,32 @@ def dead(
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
     id: OfId = None,
 ) -> None:
-    """List a queue's dead letters, or delete them; `redrive` puts them back.
+    """List a queue's dead letters, retry or delete them.
 
-    What was shown is what is deleted, after a confirmation. Reading hides them from others meanwhile.
+    What was shown is what is retried or deleted, after a confirmation. Reading hides them from others meanwhile.
     """
     run, messages = connect.run_of(ctx), list[QueueMessage]()
+    if retry_ and delete:
+        raise typer.BadParameter("--retry and --delete are both given: give one of them")
     selected, ends = _filter(ctx), connect.dead_letters(run.target, queue)
+    # Of what is only listed or deleted, nothing has to fit the queue.
+    rule: dict[str, Any] = {"rule": partial(dead_letters.to_its_queue, levels=len(ends.queues))} if retry_ else {}
+    act, done, question, option = Redrive.delete, "deleted", "Delete them for good?", "--delete"
+    if retry_:
+        act, done, question, option = Redrive.apply, "put back", "Put them back?", "--retry"
     carry_out = partial(_carry_out, run, ends, label=f"reading the dead letters of {queue}", errors=error)
 
     def look() -> bool:
         show = partial(_show_dead, run.screen, queue, messages, payload=payload)
-        carry_out(Redrive.look, show, selection=selected, limit=limit, on_selected=messages.append)
+        carry_out(Redrive.look, show, selection=selected, limit=limit, on_selected=messages.append, **rule)
         return bool(messages)
 
-    if not delete:
+    if not (retry_ or delete):
         look()
-    elif _is_confirmed(run.screen, look, "Delete them for good?", apply=True, yes=yes, option="--delete"):
+    elif _is_confirmed(run.screen, look, question, apply=True, yes=yes, option=option):
         shown = replace(selected, messages=frozenset(each.message_id for each in messages))
-        show = partial(_show_run, run.screen, queue, done="deleted")
-        result = carry_out(Redrive.delete, show, selection=shown, limit=limit)
+        show = partial(_show_run, run.screen, queue, done=done)
+        result = carry_out(act, show, selection=shown, limit=limit, **rule)
         end_with([AGAIN if result.failed else DONE])
 
 

@@ -477,7 +477,8 @@ def dead_letter(*, payload="1", reason="why", bytes=0, **attributes):
     return replace(message, attributes=message.attributes | named)
 
 
-def test_dead_deletes_only_what_it_showed(dead, monkeypatch):
+@pytest.mark.parametrize(("option", "done", "waiting"), [("--delete", "deleted", 0), ("--retry", "put back", 4)])
+def test_dead_changes_only_what_it_showed(dead, monkeypatch, option, done, waiting):
     """What fails while somebody reads the question is neither shown nor deleted."""
     ends, _ = dead
 
@@ -487,18 +488,18 @@ def test_dead_deletes_only_what_it_showed(dead, monkeypatch):
 
     monkeypatch.setattr(screen, "can_confirm", lambda: True)
     monkeypatch.setattr("typer.confirm", confirm)
-    result = typed("dead", "emails", "--delete")
-    assert (result.exit_code, "4 of 5 dead letters of queue emails: 4 deleted" in result.stdout) == (0, True)
-    assert ends.dead_letters.depth().waiting == 1
+    result = typed("dead", "emails", option)
+    assert (result.exit_code, f"4 of 5 dead letters of queue emails: 4 {done}" in result.stdout) == (0, True)
+    assert (ends.dead_letters.depth().waiting, ends.queues[0].depth().waiting) == (1, waiting)
 
 
-@pytest.mark.parametrize("command", [["redrive", "emails", "--apply"], ["dead", "emails", "--delete"]])
+@pytest.mark.parametrize("command", ["redrive emails --apply", "dead emails --retry", "dead emails --delete"])
 def test_messages_that_did_not_arrive_are_reported(dead, monkeypatch, command):
     ends, wire = dead
     losing = replace(ends, dead_letters=wire.to("dead", ends.dead_letters))
     monkeypatch.setattr(connect, "dead_letters", lambda *_: losing)
     wire.around = on("dead.receive", losing_the_answer, times=1)
-    lines = typed(*command, "--yes").stdout.splitlines()
+    lines = typed(*command.split(), "--yes").stdout.splitlines()
     assert lines[-1] == "about 4 more were there and did not arrive: try again in 10 minutes"
 
 
