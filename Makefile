@@ -121,7 +121,7 @@ pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the c
 	$(BIN)/python -m tests.e2e.console.pictures
 
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
-	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
+	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py -m thorough
 
 bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload, schedules and cold starts (10 to 20 minutes), and write docs/benchmarks.md
 	@$(BIN)/python -m bench run

@@ -19,7 +19,6 @@ from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from tests.e2e.environment import environment_of
 from tests.e2e.inbox import Inbox
-from tests.e2e.ready import typed_in
 from tests.waiting import HANG_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -30,14 +29,6 @@ OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 (PUT_BACK,) = re.findall(r"^    (dueline redrive --parked .*--apply)$", OPERATIONS, re.MULTILINE)
 
 Shell = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of `dueline`."""
-    folder = tmp_path_factory.mktemp("commands")
-    with typed_in(folder):
-        yield folder
 
 
 @pytest.fixture
@@ -90,15 +81,15 @@ def test_dead_letters_are_shown_and_redriven(
     id = http.post("/queues/reminders/jobs", json={"payload": 1, "delay": 3600}).json()["id"]
     values = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": "KeyError"}
     values |= {"dueline-reason": "no key", "dueline-attempts": "3"}
-    for number in range(25):
+    for number in range(12):
         dead(str(number), values)
     dead("100", {**values, "dueline-error": "TypeError"})
     looked = json.loads(shell("dueline redrive reminders --json"))
-    assert {each["error"]: each["count"] for each in looked["by_error"]} == {"KeyError": 25, "TypeError": 1}
+    assert {each["error"]: each["count"] for each in looked["by_error"]} == {"KeyError": 12, "TypeError": 1}
     arrived = inbox("reminders")
     moved = json.loads(shell("dueline redrive reminders --error KeyError --apply --yes --json"))
-    assert (moved["moved"], moved["failed"]) == (25, [])
-    assert wait_until(lambda: {each.payload for each in arrived.of(id)} == {str(number) for number in range(25)})
+    assert (moved["moved"], moved["failed"]) == (12, [])
+    assert wait_until(lambda: {each.payload for each in arrived.of(id)} == {str(number) for number in range(12)})
     assert json.loads(shell("dueline redrive reminders --json"))["found"] == 1
     left = json.loads(shell("dueline dead reminders --payload --json"))
     assert (left["error"], left["attempts"], left["payload_text"]) == ("TypeError", 3, "100")
