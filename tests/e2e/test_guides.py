@@ -354,8 +354,12 @@ for address in sys.argv[1:]:
 """
 
 
-def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> None:
-    """By its command and from the shell, each a process."""
+# That the module has the worker is in tests/unit/test_django_docs.py.
+FROM_THE_SHELL = pytest.param("dueline worker shop.main:worker", 2, marks=pytest.mark.thorough)
+
+
+@pytest.mark.parametrize(("worker", "order"), [("django work", 1), FROM_THE_SHELL])
+def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path, worker: str, order: int) -> None:
     shown = files_of("django") | {f"shop/{folder}__init__.py": "" for folder in ("", "management/", "migrations/")}
     shown |= {"shop/management/commands/__init__.py": ""}
     for name, text in shown.items():
@@ -365,20 +369,16 @@ def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> 
         settings.write('DUELINE_NAME = "e2e"\nEMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"\n')
     path = f"{DOCS.parent}:{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
     env = os.environ | {"PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "settings"}
-
-    workers = ("django work", "dueline worker shop.main:worker")
-    addresses = [f"ann{number}@example.com" for number, _ in enumerate(workers, start=1)]
-    prepare = [sys.executable, "-c", PREPARE_SHOP, *addresses]
+    address, key = f"ann{order}@example.com", f"remind-{order}"
+    prepare = [sys.executable, "-c", PREPARE_SHOP, *[address] * order]
     subprocess.run(prepare, cwd=tmp_path, env=env, check=True, timeout=HANG_SECONDS)
-    for number, (worker, address) in enumerate(zip(workers, addresses, strict=True), start=1):
-        key = f"remind-{number}"
-        client.run_now(queue="reminders", key=key)
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        with subprocess.Popen([sys.executable, "-m", *worker.split()], cwd=tmp_path, env=env, **pipes) as running:
-            try:
-                assert wait_until(lambda key=key: client.get(queue="reminders", key=key).state is State.SUCCEEDED)
-                running.terminate()
-                output = running.communicate(timeout=HANG_SECONDS)[0]
-            finally:
-                running.kill()
-        assert (running.returncode, f"To: {address}" in output) == (0, True), output
+    client.run_now(queue="reminders", key=key)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen([sys.executable, "-m", *worker.split()], cwd=tmp_path, env=env, **pipes) as running:
+        try:
+            assert wait_until(lambda: client.get(queue="reminders", key=key).state is State.SUCCEEDED)
+            running.terminate()
+            output = running.communicate(timeout=HANG_SECONDS)[0]
+        finally:
+            running.kill()
+    assert (running.returncode, f"To: {address}" in output) == (0, True), output
