@@ -18,17 +18,14 @@ PACKAGES = Path(__file__).parent / "node_modules"
 
 
 @pytest.mark.skipif(not (PACKAGES / "ready").exists(), reason="npm installed no SDK: make tests/e2e/node_modules/ready")
-@pytest.mark.parametrize(("queue", "status"), [("emails", 201), ("invoices", None)])
-def test_node_schedules_by_the_alias(
-    emulator: Emulator, endpoints: Endpoints, tmp_path: Path, queue: str, status: int | None
-) -> None:
-    id, secret = key_of(emulator, f"node-{queue}", Names(endpoints.name).policy("emails", "producer"))
+def test_node_schedules_by_the_alias(emulator: Emulator, endpoints: Endpoints, tmp_path: Path) -> None:
+    id, secret = key_of(emulator, "node", Names(endpoints.name).policy("emails", "producer"))
     (tmp_path / "node_modules").symlink_to(PACKAGES)
     example = tmp_path / "example.mjs"
-    example.write_text(NODE.replace("dueline-api", f"{endpoints.name}-api").replace("emails", queue))
+    example.write_text(NODE.replace("dueline-api", f"{endpoints.name}-api"))
     env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     env |= {"AWS_ACCESS_KEY_ID": id, "AWS_SECRET_ACCESS_KEY": secret}
     env |= {"AWS_REGION": REGION, "AWS_ENDPOINT_URL": emulator.endpoint, "NODE_EXTRA_CA_CERTS": str(emulator.authority)}
     command = ["node", str(example)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert (f"statusCode: {status}" if status else "AccessDeniedException") in done.stdout + done.stderr
+    assert "statusCode: 201" in done.stdout, done.stderr
