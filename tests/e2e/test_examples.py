@@ -119,7 +119,7 @@ def test_webhook_is_retried_until_gone(
 
 
 def test_lambda_function_discards_bad_charges(client: Client, emulator: Emulator, endpoints: Endpoints) -> None:
-    queue, code = "doomed", Path("examples/lambda_consumer.py")
+    queue, code = "billing", Path("examples/lambda_consumer.py")
     source = deploy_consumer(emulator, endpoints.queues[queue], name="e2e-billing", code=code)
     good = client.schedule(queue, {"customer": "ann", "cents": 500})
     client.schedule(queue, {"customer": "bob", "cents": 0})
