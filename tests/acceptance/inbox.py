@@ -55,7 +55,7 @@ class Inbox:
         return self
 
     def stop(self) -> None:
-        """Receive no more once a poll that has begun has ended."""
+        """Receive no more once the present polls have ended."""
         self._stop.set()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Messages that no producer sends come to the deployed inbound queue, and what the logs have of jobs.
 
-That repeats and cancels before ingest hold, and what becomes of a deleted queue's jobs, the simulation and unit tests
-ask; tests/acceptance deletes a queue.
+The simulation and unit tests check that repeats and cancels before ingest hold, and what becomes of a deleted queue's
+jobs; tests/acceptance deletes a queue.
 """
 
 import re

@@ -105,9 +105,9 @@ def test_the_largest_queue_fits_into_a_stack(tmp_path: Path) -> None:
 def test_nag_finds_nothing(three: Assembly, one_more: Assembly, measured: Assembly, thrifty: Assembly) -> None:
     for assembly in (three, one_more, measured, thrifty):
         reports = json.loads((assembly.directory / "validation-report.json").read_text())["pluginReports"]
-        found = [violation for report in reports for violation in report["violations"]]
+        violations = [violation for report in reports for violation in report["violations"]]
         # That there are too few partitions for a rate is said as well.
-        assert [each for each in found if "expected_rate" not in json.dumps(each)] == []
+        assert [each for each in violations if "expected_rate" not in json.dumps(each)] == []
 
 
 def test_nag_looks(tmp_path: Path) -> None:
