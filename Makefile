@@ -100,7 +100,8 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) RESTORES=$(RESTORES) $(BIN)/pytest -q tests/unit/test_restore.py
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) $(BIN)/pytest -q tests/unit/test_floors.py
 	$(BIN)/pytest -q tests/e2e/console -m thorough
-	$(BIN)/pytest -q tests/e2e/runbooks tests/e2e/test_wheel.py -m thorough
+	$(BIN)/pytest -q tests/e2e/runbooks -m thorough
+	FUZZ_EXAMPLES=5 $(BIN)/pytest -q tests/e2e/test_*.py -m thorough
 	$(BIN)/python -m tests.e2e.chaos kills $(KILLS)
 	$(BIN)/python -m tests.e2e.chaos network-faults $(NETWORK_FAULTS)
 	$(BIN)/python -m tests.e2e.chaos throttling
@@ -120,7 +121,7 @@ pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the c
 	$(BIN)/python -m tests.e2e.console.pictures
 
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
-	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
+	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py -m thorough
 
 bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload, schedules and cold starts (10 to 20 minutes), and write docs/benchmarks.md
 	@$(BIN)/python -m bench run

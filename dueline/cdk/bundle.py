@@ -95,6 +95,7 @@ def _install(folder: Path) -> None:
         )
 
 
+@cache
 def _closure(module: str, root: Path) -> tuple[dict[str, Path], set[str]]:
     """Return our modules that a module imports, at once or later, by name; and the names of all others."""
     modules: dict[str, Path] = {}

@@ -165,7 +165,7 @@ def inboxes(names: Names, aws: Callable[[str], Any]) -> Iterator[Callable[..., I
 
     yield inbox
     for each in made.values():
-        each.close()
+        each.stop()
 
 
 @pytest.fixture(scope="session")

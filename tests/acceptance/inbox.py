@@ -14,6 +14,8 @@ from dueline import Job
 from tests.waiting import HANG_SECONDS, wait_until
 
 _REST_SECONDS = 1.0
+# Each poll costs CPU, the local AWS's too.
+_LONG_POLL_SECONDS = 4
 _TIMES: Any = ["SentTimestamp", "ApproximateFirstReceiveTimestamp", "MessageGroupId"]
 
 
@@ -52,8 +54,12 @@ class Inbox:
                 thread.start()
         return self
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Receive no more once the present polls have ended."""
         self._stop.set()
+
+    def close(self) -> None:
+        self.stop()
         for thread in self._threads:
             thread.join()
         self._threads = []
@@ -81,7 +87,7 @@ class Inbox:
         answer = self._sqs.receive_message(
             QueueUrl=self._url,
             MaxNumberOfMessages=10,
-            WaitTimeSeconds=1,
+            WaitTimeSeconds=_LONG_POLL_SECONDS,
             MessageAttributeNames=["All"],
             MessageSystemAttributeNames=_TIMES,
         )

@@ -13,6 +13,7 @@ from local.endpoints import Endpoints
 from tests.e2e.deployed import deployed_locally, signed_client
 from tests.e2e.environment import environment_of
 from tests.e2e.inbox import Inbox
+from tests.e2e.ready import typed_in
 
 # schemathesis reads them, in a process of its own.
 collect_ignore = ["fuzz/hooks.py"]
@@ -57,6 +58,14 @@ def endpoints(deployed: Deployed) -> Endpoints:
 @pytest.fixture(scope="session")
 def http(deployed: Deployed) -> httpx.Client:
     return deployed.http
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the command `dueline`."""
+    folder = tmp_path_factory.mktemp("commands")
+    with typed_in(folder):
+        yield folder
 
 
 @pytest.fixture

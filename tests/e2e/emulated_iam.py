@@ -73,6 +73,17 @@ def document_of(iam: Any, policy: str) -> dict[str, Any]:
     return json.loads(document) if isinstance(document, str) else dict(document)
 
 
+def key_of(emulator: Emulator, user: str, *policies: str) -> tuple[str, str]:
+    """Make a user with managed policies and nothing else; return the id and the secret of their access key."""
+    iam = emulator.client("iam")
+    iam.create_user(UserName=user)
+    for name in policies:
+        document = as_the_emulator_takes_it(document_of(iam, name))
+        iam.put_user_policy(UserName=user, PolicyName=name, PolicyDocument=json.dumps(document))
+    key = iam.create_access_key(UserName=user)["AccessKey"]
+    return key["AccessKeyId"], key["SecretAccessKey"]
+
+
 def _extra_statements(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
     batches = [
         {"Effect": "Allow", "Action": f"{action}Batch", "Resource": statement["Resource"]}

@@ -19,8 +19,8 @@ def deploy_consumer(
     code: Path,
     beside: tuple[Path, ...] = (),
     environment: Mapping[str, str] = {},
-) -> None:
-    """Deploy the `handler` of a file, with the rights of the queue's consumers.
+) -> str:
+    """Deploy the `handler` of a file, with the rights of the queue's consumers; return the id of its event source.
 
     `code` and what is `beside` it are of this repository.
     """
@@ -36,11 +36,12 @@ def deploy_consumer(
         Timeout=60,
         Environment={"Variables": {"POWERTOOLS_SERVICE_NAME": name, **environment}},
     )
-    functions.create_event_source_mapping(
+    source = functions.create_event_source_mapping(
         FunctionName=name,
         EventSourceArn=f"arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}",
         FunctionResponseTypes=["ReportBatchItemFailures"],
     )
+    return str(source["UUID"])
 
 
 def _grant(emulator: Emulator, role: str, *, policy: str) -> None:

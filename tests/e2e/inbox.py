@@ -6,8 +6,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import httpx
-
 from local.emulator import Emulator
 from tests.waiting import wait_until
 
@@ -77,12 +75,6 @@ class Inbox:
 
     def of(self, id: str) -> list[Landed]:
         return [landed for landed in self.landed if landed.id == id]
-
-
-def let_all_come(http: httpx.Client, queue: str, inbox: Inbox) -> None:
-    """Wait until what has become visible in a queue so far has come: until a job that is sent after it has."""
-    marker = http.post(f"/queues/{queue}/jobs", json={"payload": "comes last"}).json()["id"]
-    assert wait_until(lambda: bool(inbox.of(marker)))
 
 
 def wait_until_ingested(emulator: Emulator, inbound_url: str) -> None:

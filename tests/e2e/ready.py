@@ -1,6 +1,7 @@
 """The command `dueline`, imported once: each that is typed is a fork of one process, `python -m tests.e2e.ready`.
 
-To import what a command needs takes a second of CPU. tests/unit/test_cli.py starts it as its users do.
+To import what a command needs, and to read what AWS's services are, takes a second of CPU. tests/unit/test_cli.py
+starts it as its users do.
 """
 
 import json
@@ -11,13 +12,20 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.session
 
 from dueline.cli import app
+from local.emulator import CREDENTIALS, REGION
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
+SERVICES = ("cloudwatch", "dynamodb", "lambda", "s3", "sqs", "ssm")
 # What is typed: it hands its arguments, surroundings and open files to a fork, and ends as that does.
 _COMMAND = """#!{python} -IS
 import json, os, socket, sys
@@ -42,6 +50,11 @@ def typed_in(folder: Path) -> Iterator[None]:
 
 
 def _serve(folder: Path) -> None:
+    # What a session reads of botocore's files, each fork has by then.
+    botocore.session.create_loader = cache(botocore.session.create_loader)
+    make: Any = boto3.Session(region_name=REGION, **CREDENTIALS).client
+    for service in SERVICES:
+        make(service)
     for place, _ in app.COMMANDS.values():
         import_module(f"dueline.cli.{place.partition(':')[0]}")
     import_module("dueline.cli.schedule_commands")

@@ -1,7 +1,6 @@
 """What docs/client.md shows works, with no more rights than it names."""
 
 import asyncio
-import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from dueline import Client, Forbidden, State
 from dueline.config.names import Names
 from local.emulator import REGION, Emulator
-from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
+from tests.e2e.emulated_iam import key_of
 from tests.waiting import wait_until
 
 DOCS = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
@@ -42,14 +41,8 @@ def test_a_job_is_scheduled_from_asyncio() -> None:
 @pytest.fixture
 def direct(emulator: Emulator) -> Client:
     """A direct client that has the policies of direct producers of two queues, and nothing else."""
-    iam = emulator.client("iam")
-    iam.create_user(UserName="direct")
-    for queue in ("emails", "invoices"):
-        name = Names("e2e").policy(queue, "direct")
-        document = json.dumps(as_the_emulator_takes_it(document_of(iam, name)))
-        iam.put_user_policy(UserName="direct", PolicyName=name, PolicyDocument=document)
-    key = iam.create_access_key(UserName="direct")["AccessKey"]
-    session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
+    key = key_of(emulator, "direct", *(Names("e2e").policy(queue, "direct") for queue in ("emails", "invoices")))
+    session = boto3.Session(*key, region_name=REGION)
     return Client.connect("e2e", session=session, direct=True)
 
 

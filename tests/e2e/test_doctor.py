@@ -19,9 +19,8 @@ from dueline.cli.operator_commands import NOT_CHECKED, PROBLEM
 from dueline.config.names import Names
 from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
-from tests.e2e.emulated_iam import as_the_emulator_takes_it
+from tests.e2e.emulated_iam import as_the_emulator_takes_it, key_of
 from tests.e2e.environment import environment_of
-from tests.e2e.users import key_of
 
 NAMES = Names("e2e")
 POLICY = json.loads((Path(__file__).parents[2] / "examples" / "doctor_policy.json").read_text())
@@ -40,7 +39,7 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     Some may be denied to them, on one resource or on all.
     """
     iam = emulator.client("iam")
-    key = key_of("on-call", NAMES.policy("emails", "operator"), emulator)
+    key = key_of(emulator, "on-call", NAMES.policy("emails", "operator"))
     # Else no role's policies are read, and no depth of a queue that was given up.
     iam.create_role(RoleName="mailer", AssumeRolePolicyDocument="{}")
     policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.policy('emails', 'consumer')}"
@@ -92,6 +91,7 @@ def needing(*rights: str) -> set[str]:
     return {what for what, needs, _ in _ALL if set(rights) & set(needs.split(", "))}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("right", sorted({each for _, needs, _ in _ALL for each in needs.split(", ")} - NOT_ENFORCED))
 def test_denied_right_is_named_where_needed(doctor: Doctor, right: str) -> None:
     assert unseen(doctor("--json", denied=right)) == needing(right)

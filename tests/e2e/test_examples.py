@@ -1,6 +1,5 @@
 """The examples run as they stand, against the deployed template, with no more rights than their policies give."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ from dueline.config.names import Names
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from local.template import ROOT
-from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
+from tests.e2e.emulated_iam import key_of
 from tests.e2e.functions import deploy_consumer
 from tests.e2e.working import working
 from tests.fake_api_server import FakeApiServer, Reply, fake_api_server
@@ -27,17 +26,12 @@ Become = Callable[..., None]
 @pytest.fixture
 def become(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, credentials: None) -> Become:
     """Let this process have the rights of managed policies, and no others."""
-    iam = emulator.client("iam")
 
     def become(user: str, *policies: str) -> None:
-        iam.create_user(UserName=user)
-        for name in policies:
-            document = json.dumps(as_the_emulator_takes_it(document_of(iam, name)))
-            iam.put_user_policy(UserName=user, PolicyName=name, PolicyDocument=document)
-        key = iam.create_access_key(UserName=user)["AccessKey"]
+        id, secret = key_of(emulator, user, *policies)
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", id)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
 
     return become
 
@@ -110,27 +104,29 @@ def received_paths(receiver: FakeApiServer) -> list[str]:
 def test_webhook_is_retried_until_gone(
     become: Become, client: Client, emulator: Emulator, endpoints: Endpoints
 ) -> None:
-    become("hooks", NAMES.policy("webhooks", "consumer"))
-    names = example("webhooks")
+    become("hooks", NAMES.policy("reminders", "consumer"))
+    names = example("webhooks", webhooks="reminders")
     with fake_api_server() as receiver, working(names["worker"]):
         receiver.script = [Reply(status=503, headers={"retry-after": "1"})]
         receiver.respond = lambda request: Reply(status=410 if request.path == "/gone" else 204)
         for path in ("/busy", "/gone", "/well"):
-            client.schedule("webhooks", {"url": receiver.url + path, "event": {"path": path}})
+            client.schedule("reminders", {"url": receiver.url + path, "event": {"path": path}})
             assert wait_until(lambda path=path: path in received_paths(receiver))
         assert wait_until(lambda: received_paths(receiver) == ["/busy", "/busy", "/gone", "/well"])
-        assert wait_until(lambda: client.queue("webhooks").dead == 1)
-    (dead_letter,) = _dead_letters(emulator, endpoints, "webhooks")
+        assert wait_until(lambda: client.queue("reminders").dead == 1)
+    (dead_letter,) = _dead_letters(emulator, endpoints, "reminders")
     assert dead_letter["dueline-reason"] == "the receiver answered 410"
 
 
 def test_lambda_function_discards_bad_charges(client: Client, emulator: Emulator, endpoints: Endpoints) -> None:
-    deploy_consumer(emulator, endpoints.queues["billing"], name="e2e-billing", code=Path("examples/lambda_consumer.py"))
-    good = client.schedule("billing", {"customer": "ann", "cents": 500})
-    client.schedule("billing", {"customer": "bob", "cents": 0})
+    queue, code = "billing", Path("examples/lambda_consumer.py")
+    source = deploy_consumer(emulator, endpoints.queues[queue], name="e2e-billing", code=code)
+    good = client.schedule(queue, {"customer": "ann", "cents": 500})
+    client.schedule(queue, {"customer": "bob", "cents": 0})
     assert wait_until(lambda: client.get(good.id).state is State.SUCCEEDED)
-    assert wait_until(lambda: client.queue("billing").dead == 1)
-    (dead_letter,) = _dead_letters(emulator, endpoints, "billing")
+    assert wait_until(lambda: client.queue(queue).dead == 1)
+    emulator.client("lambda").delete_event_source_mapping(UUID=source)
+    (dead_letter,) = _dead_letters(emulator, endpoints, queue)
     assert (dead_letter["dueline-error"], dead_letter["dueline-attempts"]) == ("Discard", "1")
     assert dead_letter["dueline-reason"] == "cents is 0: it must be 1 or more"
 

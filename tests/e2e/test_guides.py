@@ -23,8 +23,7 @@ import pytest
 from dueline import Client, Discard, JobNotFound, ReceivedJob, State, Worker
 from dueline.config.names import Names
 from local.emulator import ACCOUNT, Emulator
-from tests.e2e.ready import typed_in
-from tests.e2e.users import key_of
+from tests.e2e.emulated_iam import key_of
 from tests.e2e.working import working
 from tests.waiting import HANG_SECONDS, PATIENT, wait_until
 
@@ -257,13 +256,6 @@ Dueline = Callable[..., subprocess.CompletedProcess[str]]
 WORKER = 'import dueline\nworker = dueline.Worker("e2e")\n@worker.job("{}")\ndef send(job): ...\n'
 
 
-@pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("commands")
-    with typed_in(folder):
-        yield folder
-
-
 @pytest.fixture
 def dueline(commands: Path, tmp_path: Path) -> Dueline:
     """Runs the command in a folder with workers, with a changed environment."""
@@ -311,7 +303,7 @@ def test_page_has_what_failures_to_connect_print(
 
 
 def test_page_has_what_missing_rights_print(dueline: Dueline, emulator: Emulator) -> None:
-    id, secret = key_of("no-worker", NAMES.policy("emails", "producer"), emulator)
+    id, secret = key_of(emulator, "no-worker", NAMES.policy("emails", "producer"))
     done = dueline("worker", "shop:worker", AWS_ACCESS_KEY_ID=id, AWS_SECRET_ACCESS_KEY=secret)
     printed = done.stderr.removeprefix("dueline: ").strip()
     assert (done.returncode, is_of_the_page(printed)) == (5, True), printed
@@ -351,8 +343,23 @@ def test_outputs_look_as_on_the_page(dueline: Dueline, client: Client) -> None:
 # docs/django.md
 
 
-def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> None:
-    """By its command and from the shell, each a process."""
+PREPARE_SHOP = """
+import sys
+import shop.main, shop.jobs
+from django.core.management import call_command
+call_command("makemigrations", "shop")
+call_command("migrate")
+for address in sys.argv[1:]:
+    shop.jobs.place_order(address)
+"""
+
+
+# That the module has the worker is in tests/unit/test_django_docs.py.
+FROM_THE_SHELL = pytest.param("dueline worker shop.main:worker", 2, marks=pytest.mark.thorough)
+
+
+@pytest.mark.parametrize(("worker", "order"), [("django work", 1), FROM_THE_SHELL])
+def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path, worker: str, order: int) -> None:
     shown = files_of("django") | {f"shop/{folder}__init__.py": "" for folder in ("", "management/", "migrations/")}
     shown |= {"shop/management/commands/__init__.py": ""}
     for name, text in shown.items():
@@ -362,22 +369,16 @@ def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> 
         settings.write('DUELINE_NAME = "e2e"\nEMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"\n')
     path = f"{DOCS.parent}:{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
     env = os.environ | {"PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "settings"}
-
-    def done(*args: str) -> None:
-        subprocess.run([sys.executable, *args], cwd=tmp_path, env=env, check=True, timeout=HANG_SECONDS)
-
-    for command in ("makemigrations shop", "migrate"):
-        done("-m", "django", *command.split())
-    for number, worker in enumerate(("django work", "dueline worker shop.main:worker"), start=1):
-        key, address = f"remind-{number}", f"ann{number}@example.com"
-        done("-c", f"import shop.main, shop.jobs as jobs; jobs.place_order({address!r})")
-        client.run_now(queue="reminders", key=key)
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        with subprocess.Popen([sys.executable, "-m", *worker.split()], cwd=tmp_path, env=env, **pipes) as running:
-            try:
-                assert wait_until(lambda key=key: client.get(queue="reminders", key=key).state is State.SUCCEEDED)
-                running.terminate()
-                output = running.communicate(timeout=HANG_SECONDS)[0]
-            finally:
-                running.kill()
-        assert (running.returncode, f"To: {address}" in output) == (0, True), output
+    address, key = f"ann{order}@example.com", f"remind-{order}"
+    prepare = [sys.executable, "-c", PREPARE_SHOP, *[address] * order]
+    subprocess.run(prepare, cwd=tmp_path, env=env, check=True, timeout=HANG_SECONDS)
+    client.run_now(queue="reminders", key=key)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen([sys.executable, "-m", *worker.split()], cwd=tmp_path, env=env, **pipes) as running:
+        try:
+            assert wait_until(lambda: client.get(queue="reminders", key=key).state is State.SUCCEEDED)
+            running.terminate()
+            output = running.communicate(timeout=HANG_SECONDS)[0]
+        finally:
+            running.kill()
+    assert (running.returncode, f"To: {address}" in output) == (0, True), output

@@ -1,9 +1,12 @@
-"""The API answers as docs/openapi.json says, through the deployed template; and the local run shows it."""
+"""The API's function answers as docs/openapi.json says, deployed too; and the local run shows the document."""
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx
 import pytest
@@ -12,16 +15,51 @@ from local.emulator import Emulator
 from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from local.template import ROOT
+from tests.api_harness import CONTEXT, import_api
+from tests.builders import a_queue
 from tests.e2e.fuzz.run import SCHEDULE, fuzz
+from tests.fake_api_server import ApiRequest, Reply, fake_api_server
 from tests.waiting import HANG_SECONDS, wait_until
 
 YEAR = 366 * 86_400
 
 
 @pytest.fixture(scope="module")
-def opened(emulator: Emulator, endpoints: Endpoints) -> Iterator[str]:
+def in_memory() -> Iterator[str]:
+    """The API's function in this process, with tables and queues in memory, behind a server."""
+    with pytest.MonkeyPatch.context() as patch, import_api(patch, a_queue()) as api, fake_api_server() as server:
+        api.with_schedules()
+        server.queues_reply = None
+        server.respond = lambda request: _reply_of(api, request)
+        yield server.url
+
+
+def _reply_of(api: Any, request: ApiRequest) -> Reply:
+    """Return the function's reply, invoked as the gateway does it."""
+    url = urlsplit(request.path)
+    http = {"method": request.method, "path": unquote(url.path), "sourceIp": "1.2.3.4", "userAgent": "curl"}
+    event = {
+        "version": "2.0",
+        "rawPath": unquote(url.path),
+        "headers": dict(request.headers),
+        "queryStringParameters": dict(parse_qsl(url.query, keep_blank_values=True)),
+        "requestContext": {"http": http, "stage": "$default", "authorizer": {"iam": {"userArn": "ann"}}},
+        "isBase64Encoded": True,
+        "body": b64encode(request.body).decode(),
+    }
+    answer = api.handler(event, CONTEXT)
+    return Reply(status=answer["statusCode"], headers=answer["headers"], body=answer["body"].encode())
+
+
+@pytest.fixture(scope="module")
+def deployed_api(emulator: Emulator, endpoints: Endpoints) -> Iterator[str]:
     with signing_proxy(endpoints.api, authority=emulator.authority) as url:
         yield url
+
+
+@pytest.fixture(scope="module", params=["in_memory", pytest.param("deployed_api", marks=pytest.mark.thorough)])
+def opened(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +89,23 @@ def test_api_answers_as_its_document_says(opened: str, api: httpx.Client, ids: l
     assert all(f"✅  {phase}" in done.stdout for phase in ("Examples", "Coverage", "Fuzzing", "Stateful"))
 
 
-def test_local_api_serves_its_document(api: httpx.Client) -> None:
-    document = api.get("/openapi.json")
+@pytest.fixture
+def local_api() -> Iterator[httpx.Client]:
+    with signing_proxy("http://127.0.0.1:9") as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+def test_local_api_serves_its_document(local_api: httpx.Client) -> None:
+    document = local_api.get("/openapi.json")
     assert document.json()["openapi"] == "3.1.0"
     assert document.content == (ROOT / "docs" / "openapi.json").read_bytes()
-    page = api.get("/docs")
+    page = local_api.get("/docs")
     assert page.headers["content-type"].startswith("text/html")
     assert 'url: "/openapi.json"' in page.text
-    assert "SwaggerUIBundle" in api.get("/docs/swagger-ui.js").text
-    assert ".swagger-ui" in api.get("/docs/swagger-ui.css").text
-
-
-def test_docs_page_fetches_nothing_else(api: httpx.Client) -> None:
-    assert "//" not in api.get("/docs").text
+    # It fetches nothing else.
+    assert "//" not in page.text
+    assert "SwaggerUIBundle" in local_api.get("/docs/swagger-ui.js").text
+    assert ".swagger-ui" in local_api.get("/docs/swagger-ui.css").text
 
 
 def _let_go(api: httpx.Client) -> None:

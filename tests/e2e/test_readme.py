@@ -96,11 +96,11 @@ def test_plain_consumer_receives_a_job(job: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("credentials")
 def test_worker_processes_a_job(http: httpx.Client) -> None:
-    *shown, run = WORKER.replace("Worker()", 'Worker("e2e")').replace('"emails"', '"doomed"').splitlines()
+    *shown, run = WORKER.replace("Worker()", 'Worker("e2e")').replace('"emails"', '"billing"').splitlines()
     assert run.startswith("worker.run()")
     names: dict[str, Any] = {}
     exec("\n".join(shown), names)
-    http.post("/queues/doomed/jobs", json={"payload": {"to": "a reader"}})
+    http.post("/queues/billing/jobs", json={"payload": {"to": "a reader"}})
     with redirect_stdout(StringIO()) as output, working(names["worker"]):
         assert wait_until(lambda: "{'to': 'a reader'} 1\n" in output.getvalue()), output.getvalue()
 

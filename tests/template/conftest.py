@@ -5,11 +5,13 @@ import pytest
 from tests.template.synthesis import Assembly, synthesize
 
 THREE = {f"queue-{number}": {"partitions": 4} for number in range(3)}
+# One expects more jobs a second than it can take, one just as many, one states no rate.
+RATES = {"queue-0": {"expected_rate": 2001}, "queue-1": {"expected_rate": 2000}, "queue-2": {}}
 EMAIL = "team@example.com"
 PAGER = "arn:aws:sns:eu-central-1:123456789012:pager"
 CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0a1b"
 AHEAD = {
-    "partitions": 400,
+    "partitions": 4,
     "visibility_timeout": 120,
     "max_receives": 10,
     "message_retention_days": 2,
@@ -34,40 +36,28 @@ OF_NEIGHBOURS = {"queues": NEIGHBOURS, "dashboards": "all", "groups": {"mail": [
 
 @pytest.fixture(scope="session")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Three queues of four partitions."""
-    return synthesize({"queues": THREE, "alarm_email": EMAIL}, tmp_path_factory.mktemp("three"))
+    """Three queues of four partitions, of which two state a rate."""
+    queues = {name: settings | RATES[name] for name, settings in THREE.items()}
+    return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("three"))
 
 
 @pytest.fixture(scope="session")
 def one_more(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """The same with a queue in front, which has as many partitions as there may be."""
+    """The same without rates, with a queue in front that has a value for each setting."""
     queues = {"ahead": AHEAD} | THREE
     return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("one_more"))
 
 
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A queue with metrics of its own, and one without, whose owners are mailed to; and the team's own runbooks."""
+    """A queue with metrics of its own, and one without, whose owners are mailed to; and the team's own runbooks.
+
+    With tracing, a jobs table that is warm, and no dashboard.
+    """
     owners = {"measured": {"metrics": "queue", "owner": "mail-team@example.com"}, "plain": {"owner": PAGER}}
     settings = {"queues": owners, "runbook_url": "https://wiki.example.com/runbooks"}
+    settings |= {"tracing": True, "dashboards": "none", "warm_writes": 20_000}
     return synthesize(settings, tmp_path_factory.mktemp("measured"))
-
-
-@pytest.fixture(scope="session")
-def expecting(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """The three queues: one expects more jobs than it can take, one just as many, one states no rate."""
-    rates = dict(zip(THREE, ({"expected_rate": 2001}, {"expected_rate": 2000}, {}), strict=True))
-    queues = {name: settings | rates[name] for name, settings in THREE.items()}
-    return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("expecting"))
-
-
-@pytest.fixture(scope="session")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """No queue, with tracing, a jobs table that is warm, and a name of its own."""
-    return synthesize(
-        {"name": "quiet", "tracing": True, "dashboards": "none", "warm_writes": 20_000},
-        tmp_path_factory.mktemp("traced"),
-    )
 
 
 @pytest.fixture(scope="session")
@@ -78,8 +68,11 @@ def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def thrifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """No queue, a jobs table that saves wherever it may, functions that may not take all, and a domain."""
+    """No queue, a jobs table that saves wherever it may, functions that may not take all, and a domain.
+
+    As it is synthesized to import tables that a deployment left.
+    """
     reserved = {"tick_reserved_concurrency": 30, "api_reserved_concurrency": 200}
     saving = {"capacity": {"min": 50, "max": 2000}, "storage": "infrequent", "point_in_time_recovery": False}
     saving |= {"domain_name": "jobs.example.com", "certificate_arn": CERTIFICATE, "system_log_level": "INFO"}
-    return synthesize(saving | reserved, tmp_path_factory.mktemp("thrifty"))
+    return synthesize(saving | reserved, tmp_path_factory.mktemp("thrifty"), context={"import": "yes"})

@@ -2,11 +2,7 @@
 
 import json
 from functools import cache
-
-from cfnlint.api import Matches
-from cfnlint.config import ConfigMixIn
-from cfnlint.decode.decode import decode_str
-from cfnlint.runner import Runner
+from typing import Any
 
 from tests.template.synthesis import Template
 
@@ -14,12 +10,18 @@ from tests.template.synthesis import Template
 IGNORED = ["W3005"]
 
 
-def lint(template: Template) -> Matches:
+def lint(template: Template) -> list[Any]:
     """Return what is wrong with a template, or that it cannot be read."""
+    from cfnlint.decode.decode import decode_str
+
     content, unreadable = decode_str(json.dumps(template.content))
     return unreadable or list(_linter().validate_template(content))
 
 
 @cache
-def _linter() -> Runner:
+def _linter() -> Any:
+    # Only thorough tests lint: others need not wait for the import.
+    from cfnlint.config import ConfigMixIn
+    from cfnlint.runner import Runner
+
     return Runner(ConfigMixIn(ignore_checks=IGNORED))

@@ -67,10 +67,10 @@ def test_watch_may_publish_to_owners(measured: Assembly) -> None:
     assert not allows(statements(measured.core, {"Statement": granted}), "sns:Publish", "sns:others-alarms")
 
 
-def test_alarm_email_is_subscribed(three: Assembly, traced: Assembly) -> None:
+def test_alarm_email_is_subscribed(three: Assembly, measured: Assembly) -> None:
     subscriptions = three.core.of_type("AWS::SNS::Subscription").values()
     assert [(each["Protocol"], each["Endpoint"]) for each in subscriptions] == [("email", "team@example.com")] * 2
-    assert not traced.core.of_type("AWS::SNS::Subscription")
+    assert not measured.core.of_type("AWS::SNS::Subscription")
 
 
 def test_each_runbook_has_an_alarm_or_a_mail(measured: Assembly, three: Assembly) -> None:

@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
 from aws_cdk import App, Duration, Environment, Stack, Stage
 from aws_cdk.aws_iam import Role, ServicePrincipal
 from aws_cdk.aws_lambda import Code, Function, Runtime
+from aws_cdk.cx_api import CloudAssembly
 
 from dueline.cdk import Dueline
 from dueline.config import ConfigurationError
@@ -21,22 +22,39 @@ SETTINGS = {"queues": {"emails": {"priorities": 2, "partitions": 2}, "invoices":
 KINDS = {"producer": "producer", "direct_producer": "direct", "consumer": "consumer", "operator": "operator"}
 
 
-@pytest.fixture
-def app(tmp_path: Path) -> App:
-    return App(context=CONTEXT, analytics_reporting=False, outdir=str(tmp_path))
+@dataclass(frozen=True)
+class Shop:
+    """An app with two deployments in a stack, and with one in each of two stages; and all templates by stack."""
+
+    stack: Stack
+    jobs: Dueline
+    others: Dueline
+    in_stages: dict[str, Dueline]
+    assembly: CloudAssembly
+
+    @property
+    def templates(self) -> dict[str, Template]:
+        return {each.stack_name: Template(each.template) for each in self.assembly.stacks_recursively}
 
 
-@pytest.fixture
-def shop(app: App) -> Stack:
-    return Stack(app, "Shop")
-
-
-@pytest.fixture
-def templates(app: App) -> Callable[[], dict[str, Template]]:
-    def synthesized() -> dict[str, Template]:
-        return {each.stack_name: Template(each.template) for each in app.synth().stacks_recursively}
-
-    return synthesized
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    app = App(context=CONTEXT, analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("shop")))
+    stack = Stack(app, "Shop")
+    jobs = Dueline(stack, "Jobs", **SETTINGS)
+    others = Dueline(stack, "123 Very-Long Name", queues={"emails": None, "invoices": None})
+    for kind in KINDS:
+        getattr(jobs.queue("emails"), f"grant_{kind}")(role(stack, kind))
+    worker = function(Stack(app, "Working"), timeout=Duration.seconds(5))
+    jobs.queue("emails").add_consumer(worker, batch_size=100, max_batching_window=Duration.seconds(0))
+    service = role(Stack(app, "Both"))
+    for deployment, queue in product((jobs, others), ("emails", "invoices")):
+        deployment.queue(queue).grant_producer(service)
+    stages = {name: Stack(Stage(app, name), "Shop") for name in ("Test", "Live")}
+    in_stages = {name: Dueline(within, "Jobs") for name, within in stages.items()}
+    for within in stages.values():
+        role(within)
+    return Shop(stack, jobs, others, in_stages, app.synth())
 
 
 def role(scope: Stack, id: str = "Role") -> Role:
@@ -48,45 +66,33 @@ def function(scope: Stack, id: str = "Function", **options: Any) -> Function:
     return Function(scope, id, runtime=Runtime.PYTHON_3_13, handler="index.handler", code=code, **options)
 
 
-def test_stack_with_it_is_deployed_after_its_stacks(app: App, shop: Stack) -> None:
-    jobs = Dueline(shop, "Jobs", **SETTINGS)
-    role(shop)
-    artifacts = {each.stack_name: each for each in app.synth().stacks}
-    names = {f"{jobs.name}-core", f"{jobs.name}-queue-emails", f"{jobs.name}-queue-invoices"}
-    assert artifacts.keys() == {"Shop", *names}
+def test_stack_with_it_is_deployed_after_its_stacks(shop: Shop) -> None:
+    artifacts = {each.stack_name: each for each in shop.assembly.stacks}
+    both = (shop.jobs.name, shop.others.name)
+    names = {f"{name}-{stack}" for name in both for stack in ("core", "queue-emails", "queue-invoices")}
+    assert artifacts.keys() == {"Shop", "Working", "Both", *names}
     assert {each.id for each in artifacts["Shop"].dependencies} >= names
 
 
-def test_name_is_of_its_place_unless_given(app: App, shop: Stack) -> None:
-    one, other = Dueline(shop, "Jobs"), Dueline(Stack(app, "Other"), "Jobs")
-    assert one.name != other.name
-    assert one.name.startswith("jobs-")
-    assert Dueline(shop, "Named", name="mail").name == "mail"
-    assert Dueline(shop, "123 Very-Long Name").name.startswith("verylong-")
+def test_name_is_of_its_place(shop: Shop) -> None:
+    assert shop.jobs.name.startswith("jobs-")
+    assert shop.others.name.startswith("verylong-")
+    assert len({shop.jobs.name, *(each.name for each in shop.in_stages.values())}) == 3
 
 
-def test_two_stages_have_deployments_of_their_own(app: App) -> None:
-    shops = {stage: Stack(Stage(app, stage), "Shop") for stage in ("Test", "Live")}
-    names = {stage: Dueline(shop, "Jobs", **SETTINGS).name for stage, shop in shops.items()}
-    for shop in shops.values():
-        role(shop)
-    for stage, name in names.items():
-        stacks = {each.stack_name for each in app.synth().get_nested_assembly(f"assembly-{stage}").stacks}
-        assert f"{name}-core" in stacks
-    assert len(set(names.values())) == 2
+def test_two_stages_have_deployments_of_their_own(shop: Shop) -> None:
+    for stage, jobs in shop.in_stages.items():
+        stacks = {each.stack_name for each in shop.assembly.get_nested_assembly(f"assembly-{stage}").stacks}
+        assert f"{jobs.name}-core" in stacks
 
 
-def test_grant_is_the_managed_policy(shop: Stack, templates: Callable[[], dict[str, Template]]) -> None:
-    jobs = Dueline(shop, "Jobs", **SETTINGS)
-    for kind in KINDS:
-        getattr(jobs.queue("emails"), f"grant_{kind}")(role(shop, kind))
-    of = templates()
-    managed = of[f"{jobs.name}-queue-emails"].of_type("AWS::IAM::ManagedPolicy").values()
+def test_grant_is_the_managed_policy(shop: Shop) -> None:
+    managed = shop.templates[f"{shop.jobs.name}-queue-emails"].of_type("AWS::IAM::ManagedPolicy").values()
     reviewed = {each["ManagedPolicyName"]: statements(each) for each in managed}
-    granted = {id: statements(each) for id, each in of["Shop"].of_type("AWS::IAM::Policy").items()}
+    granted = {id: statements(each) for id, each in shop.templates["Shop"].of_type("AWS::IAM::Policy").items()}
     for kind, name in KINDS.items():
         [of_kind] = [each for id, each in granted.items() if id.lower().startswith(kind.replace("_", ""))]
-        assert of_kind == reviewed[f"{jobs.name}_emails_{name}"]
+        assert of_kind == reviewed[f"{shop.jobs.name}_emails_{name}"]
 
 
 def statements(policy: dict[str, Any]) -> str:
@@ -94,17 +100,11 @@ def statements(policy: dict[str, Any]) -> str:
     return re.sub(r'"\w*HttpApiId\w*"', '"HttpApiId"', json.dumps(policy["PolicyDocument"]["Statement"]))
 
 
-def test_consumer_reads_each_priority(shop: Stack, templates: Callable[[], dict[str, Template]]) -> None:
-    jobs = Dueline(shop, "Jobs", **SETTINGS)
-    worker = function(shop, timeout=Duration.seconds(5))
-    jobs.queue("emails").add_consumer(worker, batch_size=100, max_batching_window=Duration.seconds(0))
-    template = templates()["Shop"]
+def test_consumer_reads_each_priority(shop: Shop) -> None:
+    template, name = shop.templates["Working"], shop.jobs.name
     sources = template.of_type("AWS::Lambda::EventSourceMapping").values()
-    name = jobs.name
-    assert [template.spelled(each["EventSourceArn"]) for each in sources] == [
-        f"sqs:{name}_emails",
-        f"sqs:{name}_emails_p2",
-    ]
+    queues = [template.spelled(each["EventSourceArn"]) for each in sources]
+    assert queues == [f"sqs:{name}_emails", f"sqs:{name}_emails_p2"]
     for each in sources:
         assert each["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
         assert each["BatchSize"] == 100
@@ -115,12 +115,12 @@ def test_consumer_reads_each_priority(shop: Stack, templates: Callable[[], dict[
     assert not iam.allows(allowed, "sqs:ReceiveMessage", f"sqs:{name}_invoices")
 
 
-def test_visibility_timeout_is_long_enough(shop: Stack) -> None:
-    queue = Dueline(shop, "Jobs", **SETTINGS).queue("emails")
+def test_visibility_timeout_is_long_enough(shop: Shop) -> None:
+    queue = shop.jobs.queue("emails")
 
     def add(*, timeout: int | None, window: int) -> None:
         options = {} if timeout is None else {"timeout": Duration.seconds(timeout)}
-        worker = function(shop, f"Worker{timeout}-{window}", **options)
+        worker = function(shop.stack, f"Worker{timeout}-{window}", **options)
         queue.add_consumer(worker, max_batching_window=Duration.seconds(window))
 
     add(timeout=5, window=0)
@@ -131,26 +131,21 @@ def test_visibility_timeout_is_long_enough(shop: Stack) -> None:
             add(timeout=timeout, window=window)
 
 
-def test_two_deployments_serve_one_role(shop: Stack, templates: Callable[[], dict[str, Template]]) -> None:
-    one, other, service = Dueline(shop, "One", **SETTINGS), Dueline(shop, "Other", **SETTINGS), role(shop)
-    for queue in ("emails", "invoices"):
-        one.queue(queue).grant_producer(service)
-        other.queue(queue).grant_producer(service)
-    parameters = templates()["Shop"].content["Parameters"].values()
+def test_two_deployments_serve_one_role(shop: Shop) -> None:
+    parameters = shop.templates["Both"].content["Parameters"].values()
     read = [
         each["Default"] for each in parameters if "HttpApi" in each["Description"] or "HTTP API" in each["Description"]
     ]
-    assert sorted(read) == sorted(f"/dueline/{each.name}/api-id" for each in (one, other))
+    assert sorted(read) == sorted(f"/dueline/{each.name}/api-id" for each in (shop.jobs, shop.others))
 
 
-def test_what_is_wrong_is_said(app: App, shop: Stack) -> None:
+def test_what_is_wrong_is_said(shop: Shop) -> None:
     with pytest.raises(ConfigurationError, match=r"^settings .*: 1\n  queues\.emails\.partitions is 0: "):
-        Dueline(shop, "Wrong", queues={"emails": {"partitions": 0}})
+        Dueline(shop.stack, "Wrong", queues={"emails": {"partitions": 0}})
     with pytest.raises(ConfigurationError, match=r"^name: settings are given, or a deployment, and not both$"):
-        Dueline(shop, "Both", deployment=Deployment(), name="shop")
-    jobs = Dueline(shop, "Jobs", **SETTINGS)
+        Dueline(shop.stack, "Both", deployment=Deployment(), name="shop")
     with pytest.raises(ConfigurationError, match=r"^there is no queue 'email'; there are emails, invoices$"):
-        jobs.queue("email")
-    elsewhere = Stack(app, "Elsewhere", env=Environment(region="eu-west-1"))
-    with pytest.raises(ConfigurationError, match=rf"^Elsewhere/Role is in .*/eu-west-1: .* deployment {jobs.name} is"):
-        jobs.queue("emails").grant_consumer(role(elsewhere))
+        shop.jobs.queue("email")
+    elsewhere, name = Stack(App(), "Elsewhere", env=Environment(region="eu-west-1")), shop.jobs.name
+    with pytest.raises(ConfigurationError, match=rf"^Elsewhere/Role is in .*/eu-west-1: .* deployment {name} is"):
+        shop.jobs.queue("emails").grant_consumer(role(elsewhere))

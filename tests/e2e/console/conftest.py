@@ -13,8 +13,8 @@ from local.endpoints import Endpoints
 from tests.e2e.console.chromium import chromium, skip_without_chromium
 from tests.e2e.console.page import Page
 from tests.e2e.console.serving import Served, administrator, serving_all
+from tests.e2e.emulated_iam import key_of
 from tests.e2e.environment import environment_of
-from tests.e2e.users import key_of
 from tests.e2e.working import working
 from tests.waiting import wait_until
 
@@ -38,7 +38,7 @@ def browser(_needs_chromium: None) -> Iterator[webdriver.Chrome]:
 @pytest.fixture(scope="session")
 def consoles(emulator: Emulator, endpoints: Endpoints) -> Iterator[dict[str, Served]]:
     """That of an administrator, the same but read-only, and that of a service that may only produce for emails."""
-    key = key_of("producer", Names(endpoints.name).policy("emails", "producer"), emulator)
+    key = key_of(emulator, "producer", Names(endpoints.name).policy("emails", "producer"))
     theirs = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), key, strict=True))
     env = environment_of(emulator, endpoints.name)
     with serving_all({"all": (env,), "read-only": (env, "--read-only"), "producer": (env | theirs,)}) as consoles:
