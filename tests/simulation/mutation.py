@@ -6,8 +6,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.simulation.choices import Decided
@@ -27,9 +27,9 @@ NEITHER, BOTH, SECOND = "never neither", "never both", "no second job"
 class Edit:
     """One place in a file of dueline/: the text that is there, and what replaces it."""
 
-    file: str
     old: str
     new: str
+    file: str = ""
 
     def apply(self, root: Path) -> None:
         path = root / "dueline" / self.file
@@ -59,8 +59,15 @@ def kept(**streams: str) -> Decided:
     return {(stream, place): decision for stream, place, decision in made}
 
 
-def mutation(name: str, file: str, old: str, new: str, *breaks: str) -> Mutation:
-    return Mutation(name=name, breaks=breaks, edits=[Edit(file=file, old=old, new=new)])
+def mutation(name: str, breaks: Sequence[str], *texts: str, decided: Decided | None = None) -> Mutation:
+    """Return a mutation of a file that `in_file` names. `texts` are what is there and what replaces it, in turn."""
+    edits = [Edit(old=old, new=new) for old, new in zip(texts[::2], texts[1::2], strict=True)]
+    return Mutation(name=name, breaks=breaks, edits=edits, decided=decided or {})
+
+
+def in_file(file: str, *mutations: Mutation) -> Iterator[Mutation]:
+    for each in mutations:
+        yield replace(each, edits=[replace(edit, file=file) for edit in each.edits])
 
 
 @dataclass(frozen=True, kw_only=True)
