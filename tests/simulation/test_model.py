@@ -8,40 +8,45 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.model.jobs import (
-    CROWD_STATES,
     FAR_STATES,
     MODEL_STATES,
     ONE_OF_EACH,
     TWO_DELIVERIES,
     TWO_TICKS,
+    AnyModel,
     Crowd,
     Model,
     trace_of,
 )
 from tests.simulation.model.move import MoveRules
-from tests.simulation.model.moves import (
-    MOVE_STATES,
-    SCENES,
-    SINGLE_MOVE_STATES,
-    SINGLY,
-    SUBMITTED_MOVE_STATES,
-    MoveModel,
-)
-from tests.simulation.model.name_worlds import NAME_STATES, NAME_WORLDS, NameModel
+from tests.simulation.model.moves import SCENES, SINGLE_MOVE_STATES, SINGLY, MoveModel
+from tests.simulation.model.name_worlds import NAME_WORLDS, NameModel
 from tests.simulation.model.names import NameRules
-from tests.simulation.model.producers import FAR, ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
+from tests.simulation.model.producers import FAR, ONE_PAGE, SIZES, ProducerModel, ProducerRules
 from tests.simulation.model.schedule_store import ScheduleRules
-from tests.simulation.model.schedules import ONE_PLANNER, SCHEDULE_STATES, WORLDS, ScheduleModel
+from tests.simulation.model.schedules import ONE_PLANNER, WORLDS, ScheduleModel
 from tests.simulation.model.store import Rules, broken_without
 
 MOVED = "sooner"
+NAMES = ("keep dies|keep", "keep refused|replace delay", "Z cancel old|cancel|replace", "ttl reschedule|reschedule")
+THOROUGH = pytest.mark.thorough
 
 
-@pytest.mark.parametrize("crowd", [TWO_DELIVERIES, pytest.param(TWO_TICKS, marks=pytest.mark.thorough)])
-def test_no_state_of_two_jobs_breaks_a_promise(crowd: Crowd):
-    explored = Model(Rules(), crowd).search()
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(Model(Rules(), TWO_DELIVERIES), id="two deliveries"),
+        pytest.param(Model(Rules(), TWO_TICKS), id="two ticks", marks=THOROUGH),
+        pytest.param(ProducerModel(ProducerRules(), SIZES[ONE_PAGE]), id="producers"),
+        pytest.param(ProducerModel(ProducerRules(), SIZES[FAR]), id="producers of a far job", marks=THOROUGH),
+        pytest.param(ScheduleModel(ScheduleRules(), WORLDS[ONE_PLANNER]), id="a schedule"),
+        *(pytest.param(NameModel(NameRules(), NAME_WORLDS[world]), id=world) for world in NAMES),
+    ],
+)
+def test_no_state_breaks_a_promise(model: AnyModel):
+    explored = model.search()
     assert explored.broken == "", "\n".join(explored.trace)
-    assert explored.states == CROWD_STATES[crowd]
+    assert explored.states == model.states
 
 
 @pytest.mark.parametrize("crowd", [TWO_TICKS, pytest.param(TWO_DELIVERIES, marks=pytest.mark.thorough)])
@@ -51,43 +56,21 @@ def test_no_state_of_two_far_jobs_breaks_a_promise(crowd: Crowd):
     assert explored.states == FAR_STATES[crowd]
 
 
-@pytest.mark.parametrize("size", [ONE_PAGE, pytest.param(FAR, marks=pytest.mark.thorough)])
-def test_no_state_of_producers_breaks_a_promise(size: str):
-    explored = ProducerModel(ProducerRules(), SIZES[size]).search()
-    assert explored.broken == "", "\n".join(explored.trace)
-    assert explored.states == PRODUCER_STATES[size]
-
-
 def test_no_state_of_a_move_breaks_a_promise():
     explored = MoveModel(MoveRules(), SCENES[MOVED], at_once=SINGLY).search()
     assert explored.broken == "", "\n".join(explored.trace)
     assert explored.states == SINGLE_MOVE_STATES[MOVED]
 
 
-def test_no_state_of_a_schedule_breaks_a_promise():
-    explored = ScheduleModel(ScheduleRules(), WORLDS[ONE_PLANNER]).search()
-    assert explored.broken == "", "\n".join(explored.trace)
-    assert explored.states == SCHEDULE_STATES[ONE_PLANNER]
-
-
-@pytest.mark.parametrize(
-    "world",
-    ["keep dies|keep", "keep refused|replace delay", "Z cancel old|cancel|replace", "ttl reschedule|reschedule"],
-)
-def test_no_state_of_a_name_breaks_a_promise(world: str):
-    explored = NameModel(NameRules(), NAME_WORLDS[world]).search()
-    assert explored.broken == "", "\n".join(explored.trace)
-    assert explored.states == NAME_STATES[world]
-
-
 def test_docs_have_the_number_of_states():
     figures = [f"{MODEL_STATES:,} states", f"{len(broken_without(Rules))} rules"]
-    figures += [f"{sum(MOVE_STATES.values()):,} states", f"{len(broken_without(MoveRules))} rules"]
+    figures += [f"{sum(each.states for each in SCENES.values()):,} states", f"{len(broken_without(MoveRules))} rules"]
     figures += [f"{len(broken_without(each))} rules" for each in (ProducerRules, ScheduleRules, NameRules)]
-    figures += [f"{len(NAME_STATES)} worlds", f"{sum(NAME_STATES.values()):,} states"]
-    worlds = (FAR_STATES, PRODUCER_STATES, MOVE_STATES, SUBMITTED_MOVE_STATES, SCHEDULE_STATES)
+    figures += [f"{len(NAME_WORLDS)} worlds", f"{sum(each.states for each in NAME_WORLDS.values()):,} states"]
+    states = [*FAR_STATES.values(), *(each.submitted_states for each in SCENES.values())]
+    states += [each.states for worlds in (SIZES, SCENES, WORLDS) for each in worlds.values()]
     table = (Path(__file__).parent / "model" / "states.md").read_text()
-    assert [f"{states:,}" for world in worlds for states in world.values() if f"{states:,}" not in table] == []
+    assert [f"{each:,}" for each in states if f"{each:,}" not in table] == []
     page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
     assert [figure for figure in figures if figure not in page] == []
 

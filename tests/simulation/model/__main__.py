@@ -9,32 +9,18 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tests.simulation.model.jobs import FAR_STATES, MODEL_STATES, ONE_OF_EACH, AnyModel, Model, trace_of
+from tests.simulation.model.jobs import FAR_STATES, ONE_OF_EACH, AnyModel, Model, trace_of
 from tests.simulation.model.move import MoveRules
-from tests.simulation.model.moves import (
-    MOVE_STATES,
-    SCENES,
-    SUBMITTED_MOVE_STATES,
-    MoveModel,
-    SubmittedMoveModel,
-    scenes_of,
-)
-from tests.simulation.model.name_worlds import NAME_STATES, NAME_WORLDS, WORLD_WITHOUT, NameModel
+from tests.simulation.model.moves import SCENES, MoveModel, SubmittedMoveModel, scenes_of
+from tests.simulation.model.name_worlds import NAME_WORLDS, NameModel
 from tests.simulation.model.names import NameRules
-from tests.simulation.model.producers import FAR, ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
+from tests.simulation.model.producers import FAR, ONE_PAGE, SIZES, ProducerModel, ProducerRules
 from tests.simulation.model.schedule_store import ScheduleRules
-from tests.simulation.model.schedules import SCHEDULE_STATES, WORLDS, ScheduleModel, world_without
-from tests.simulation.model.store import Rules, broken_without
+from tests.simulation.model.schedules import WORLDS, ScheduleModel, world_without
+from tests.simulation.model.store import Rules, broken_without, worlds_without
 
 TWO_JOBS, SUBMITTED, MOVED, SCHEDULE = "two jobs", "a job submitted", "a job moved", "a schedule"
 NAME = "a name"
-STATES = {TWO_JOBS: MODEL_STATES}
-STATES |= {f"{TWO_JOBS}, far at first, {crowd.ticks} ticks": states for crowd, states in FAR_STATES.items()}
-STATES |= {f"{SUBMITTED}, {name}": states for name, states in PRODUCER_STATES.items()}
-STATES |= {f"{MOVED} {name}": states for name, states in MOVE_STATES.items()}
-STATES |= {f"{SUBMITTED} and moved {name}": states for name, states in SUBMITTED_MOVE_STATES.items()}
-STATES |= {f"{SCHEDULE} {name}": states for name, states in SCHEDULE_STATES.items()}
-STATES |= {f"{NAME}, {world}": states for world, states in NAME_STATES.items()}
 FAR_RULES = ("far_row_is_signed_in_time", "fence_is_made_before_it_is_signed", "exact_is_signed_in_time")
 OF_JOBS, OF_PRODUCERS = broken_without(Rules), broken_without(ProducerRules)
 OF_MOVES, OF_SCHEDULES = broken_without(MoveRules), broken_without(ScheduleRules)
@@ -47,7 +33,8 @@ def main() -> None:
     parser.add_argument("--without", metavar="RULE", choices=list(RULES), help="leave out one rule of the protocol")
     parser.add_argument("--most", metavar="STATES", type=int, help="leave out worlds of more states")
     options = parser.parse_args()
-    chosen = {name: model for name, model in models().items() if STATES[name] <= (options.most or STATES[name])}
+    most = options.most or sys.maxsize
+    chosen = {name: model for name, model in models().items() if model.states is None or model.states <= most}
     wrong = list(visited(models_without(options.without))) if options.without else [*visited(chosen), *unneeded()]
     sys.exit("\n".join(wrong) or None)
 
@@ -61,8 +48,8 @@ def visited(models: Mapping[str, AnyModel]) -> Iterator[str]:
         if explored.broken:
             sys.stdout.writelines(f"{line}\n" for line in trace_of(model, explored))
             yield f"{name}: {explored.broken} is broken"
-        elif explored.states != STATES[name]:
-            yield f"{name}: {explored.states:,} states, and there were {STATES[name]:,}"
+        elif explored.states != model.states:
+            yield f"{name}: {explored.states:,} states, and there were {model.states}"
         figures = f"{explored.states:,} states, {explored.transitions:,} transitions, depth {explored.depth}"
         sys.stdout.write(f"{name}: {figures}, {seconds:.1f} s\n")
         sys.stdout.flush()
@@ -105,7 +92,7 @@ def models_without(rule: str) -> Mapping[str, AnyModel]:
         world = FAR if rule == "far_put_is_signed_in_time" else ONE_PAGE
         return {f"{SUBMITTED}, {world}": ProducerModel(replace(ProducerRules(), **left_out), SIZES[world])}
     if rule in OF_NAMES:
-        name = WORLD_WITHOUT[rule]
+        name = worlds_without(NameRules)[rule]
         return {f"{NAME}, {name}": NameModel(replace(NameRules(), **left_out), NAME_WORLDS[name])}
     if rule in OF_SCHEDULES:
         name = world_without(rule)

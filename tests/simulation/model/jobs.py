@@ -44,6 +44,7 @@ class Model:
     def __init__(self, rules: Rules, crowd: Crowd = TWO_OF_EACH, *, is_far: bool = False) -> None:
         self.ingest, self.ticking, self.cancelling = Ingest(rules), Ticking(rules, goes_on=True), Cancelling(rules)
         self.crowd, self.first = crowd, Store(is_far=is_far)
+        self.states = (FAR_STATES if is_far else CROWD_STATES).get(crowd)
 
     def search(self) -> Explored:
         kinds = [

@@ -65,10 +65,15 @@ class Shared(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scene:
-    """The old job and the new one, due in the order of their letters unless they are of two partitions."""
+    """The old job and the new one, due in the order of their letters unless they are of two partitions.
+
+    `states` is how many there are with every rule kept, `submitted_states` where producers write the old job's row.
+    """
 
     old: str
     new: str
+    states: int
+    submitted_states: int
     apart: bool = False
 
     @property

@@ -24,16 +24,14 @@ from tests.simulation.model.processes import Cancel, Cancelling, Delivery, Tick
 from tests.simulation.model.store import GONE, IDLE, Store, is_underway
 
 SCENES = {
-    "later": Scene(old="a", new="b"),
-    "sooner": Scene(old="b", new="a"),
-    "elsewhere": Scene(old="a", new="b", apart=True),
+    "later": Scene(old="a", new="b", states=812_481, submitted_states=4_204_553),
+    "sooner": Scene(old="b", new="a", states=662_043, submitted_states=3_333_413),
+    "elsewhere": Scene(old="a", new="b", apart=True, states=1_255_720, submitted_states=6_569_799),
 }
 # Rules of a move without an intent, which is within a partition. A fence that is before the sooner job is before both.
 RULE_SCENES = {"moves_whole_before_both_alone": ["sooner"]}
 RULE_SCENES |= {rule: ["sooner", "later"] for rule in ("target_row_then_moved", "tick_reads_move_targets_by_write")}
-# How many states there are of each with every rule kept.
-MOVE_STATES = {"later": 812_481, "sooner": 662_043, "elsewhere": 1_255_720}
-# The same where nothing is done twice at once.
+# Where nothing is done twice at once, and how many states there are then.
 SINGLY, SINGLE_MOVE_STATES = 1, {"sooner": 92_349}
 
 SharedSteps = Iterator[tuple[str, Shared, Any]]
@@ -57,7 +55,7 @@ class MoveModel:
         # A note of the late path spares repeats and nothing else, and repeats are not looked at.
         rules = replace(rules, late_path_leaves_a_note=False)
         moving = self.moving = Moving(rules, scene)
-        self.scene, self.at_once = scene, at_once
+        self.scene, self.at_once, self.states = scene, at_once, scene.states
         self.ingest, self.settling = MoveIngest(rules), Settling(rules, moving)
         self.rescheduling = (Rescheduling if rules.is_one_step() else InTwoSteps)(rules, moving)
         self.ticking = MoveTicking(rules, fences=scene.fences, at_once=True)
@@ -159,11 +157,6 @@ def restarted(process: Any) -> Any:
     return type(process)() if process.step == GONE else process
 
 
-# The same of a job whose row its producers write.
-# How many states there are of each with every rule kept.
-SUBMITTED_MOVE_STATES = {"later": 4_204_553, "sooner": 3_333_413, "elsewhere": 6_569_799}
-
-
 class SubmittedMoveModel(MoveModel):
     """As a MoveModel, but the old job is no message to begin with.
 
@@ -172,6 +165,10 @@ class SubmittedMoveModel(MoveModel):
     """
 
     deliveries = (Delivery(), Delivery())
+
+    def __init__(self, rules: MoveRules, scene: Scene) -> None:
+        super().__init__(rules, scene)
+        self.states = scene.submitted_states
 
     def start(self) -> Shared:
         return super().start()._replace(accepted=False)

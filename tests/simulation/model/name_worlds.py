@@ -64,8 +64,12 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """The calls, whether a job has the name already (Z, due at 1), the last due time, and the bound of the memory."""
+    """The calls, whether a job has the name already (Z, due at 1), the last due time, and the bound of the memory.
 
+    `states` is how many there are with every rule kept.
+    """
+
+    states: int
     calls: tuple[Call, ...]
     has_job: bool = False
     last: int = 2
@@ -77,7 +81,7 @@ class NameModel:
     """All calls of a world, and what else runs, in every state that they can be in."""
 
     def __init__(self, rules: NameRules, world: World) -> None:
-        self.rules, self.world = rules, world
+        self.rules, self.world, self.states = rules, world, world.states
         self._requests, self._programs = Requests(rules), Programs(rules, world.most_remembered or 99)
         self._outcomes: dict[Attempt, Any] = {}
 
@@ -246,9 +250,13 @@ class NameModel:
         return [], store
 
 
-def _of(*calls: Call, **options: Any) -> World:
-    """Return a world of calls, which are named A, B, C."""
-    return World(calls=tuple(each._replace(name=name) for name, each in zip("ABC", calls, strict=False)), **options)
+def _of(states: int, *calls: Call, **options: Any) -> World:
+    """Return a world of calls, which are named A, B, C, and of so many states."""
+    return World(
+        states=states,
+        calls=tuple(each._replace(name=name) for name, each in zip("ABC", calls, strict=False)),
+        **options,
+    )
 
 
 def _call(kind: str, due: int = 0, *, more: int = 0, **options: Any) -> Call:
@@ -262,161 +270,78 @@ def _once(call: Call) -> Call:
 
 _CANCEL, _CANCEL_OLD = _call(CANCEL), _call(CANCEL_ID, id=Z)
 NAME_WORLDS = {
-    "keep|keep": _of(_call(KEEP, 1), _call(KEEP, 2)),
-    "keep|keep other": _of(_call(KEEP, 1), _call(KEEP, 2, content="y")),
-    "keep dies|keep": _of(_call(KEEP, 1, dies=True, abandons=False), _call(KEEP, 2)),
-    "keep dies|keep other": _of(_call(KEEP, 1, dies=True), _call(KEEP, 2, content="y")),
-    "keep dies|replace": _of(_call(KEEP, 1, dies=True, abandons=False), _call(REPLACE, 2)),
-    "keep dies|same wish": _of(_call(KEEP, 1, dies=True, abandons=False), _call(REPLACE, 1)),
-    "keep|same wish": _of(_call(KEEP, 1), _call(REPLACE, 1)),
-    "keep|replace": _of(_call(KEEP, 1), _call(REPLACE, 2)),
-    "keep|replace nearer": _of(_call(KEEP, 2), _call(REPLACE, 1)),
-    "keep delay|cancel": _of(_call(KEEP, 1, more=1), _CANCEL),
-    "keep delay|cancel|keep": _of(_call(KEEP, 1, more=1), _once(_CANCEL), _once(_call(KEEP, 2))),
-    "keep|replace|cancel": _of(_call(KEEP, 1), _once(_call(REPLACE, 2)), _once(_CANCEL)),
-    "keep|replace|replace": _of(_call(KEEP, 1), _once(_call(REPLACE, 2)), _once(_call(REPLACE, 1))),
-    "fail|replace|cancel": _of(_call(FAIL, 1), _once(_call(REPLACE, 2)), _once(_CANCEL)),
-    "buffered keep|replace": _of(_call(KEEP, 1, buffered=True), _call(REPLACE, 2)),
-    "buffered keep|keep|cancel": _of(_call(KEEP, 1, buffered=True), _once(_call(KEEP, 2)), _once(_CANCEL)),
-    "buffered replace|reschedule": _of(_call(REPLACE, 1, buffered=True), _call(RESCHEDULE, 2)),
-    "Z cancel|keep|keep": _of(_CANCEL, _once(_call(KEEP, 1)), _once(_call(KEEP, 2)), has_job=True),
-    "Z cancel|keep|replace": _of(_CANCEL, _once(_call(KEEP, 1)), _once(_call(REPLACE, 2)), has_job=True),
-    "Z cancel old|cancel|replace": _of(_CANCEL_OLD, _once(_CANCEL), _once(_call(REPLACE, 2)), has_job=True),
-    "Z replace|cancel": _of(_call(REPLACE, 2), _CANCEL, has_job=True, last=3),
-    "Z replace|cancel old": _of(_call(REPLACE, 2), _CANCEL_OLD, has_job=True, last=3),
-    "Z replace|replace": _of(_call(REPLACE, 2), _call(REPLACE, 3), has_job=True, last=3),
-    "Z replace delay|cancel": _of(_call(REPLACE, 2, more=1), _CANCEL, has_job=True, last=3),
-    "Z replace near|cancel": _of(_call(REPLACE, 1), _CANCEL, has_job=True),
-    "Z replace near|replace": _of(_call(REPLACE, 1, content="y"), _call(REPLACE, 2), has_job=True),
+    "keep|keep": _of(327_217, _call(KEEP, 1), _call(KEEP, 2)),
+    "keep|keep other": _of(91_892, _call(KEEP, 1), _call(KEEP, 2, content="y")),
+    "keep dies|keep": _of(29_345, _call(KEEP, 1, dies=True, abandons=False), _call(KEEP, 2)),
+    "keep dies|keep other": _of(93_819, _call(KEEP, 1, dies=True), _call(KEEP, 2, content="y")),
+    "keep dies|replace": _of(44_350, _call(KEEP, 1, dies=True, abandons=False), _call(REPLACE, 2)),
+    "keep dies|same wish": _of(34_585, _call(KEEP, 1, dies=True, abandons=False), _call(REPLACE, 1)),
+    "keep|same wish": _of(409_373, _call(KEEP, 1), _call(REPLACE, 1)),
+    "keep|replace": _of(632_602, _call(KEEP, 1), _call(REPLACE, 2)),
+    "keep|replace nearer": _of(678_945, _call(KEEP, 2), _call(REPLACE, 1)),
+    "keep delay|cancel": _of(24_996, _call(KEEP, 1, more=1), _CANCEL),
+    "keep delay|cancel|keep": _of(452_323, _call(KEEP, 1, more=1), _once(_CANCEL), _once(_call(KEEP, 2))),
+    "keep|replace|cancel": _of(464_796, _call(KEEP, 1), _once(_call(REPLACE, 2)), _once(_CANCEL)),
+    "keep|replace|replace": _of(2_340_303, _call(KEEP, 1), _once(_call(REPLACE, 2)), _once(_call(REPLACE, 1))),
+    "fail|replace|cancel": _of(346_620, _call(FAIL, 1), _once(_call(REPLACE, 2)), _once(_CANCEL)),
+    "buffered keep|replace": _of(1_064_591, _call(KEEP, 1, buffered=True), _call(REPLACE, 2)),
+    "buffered keep|keep|cancel": _of(673_323, _call(KEEP, 1, buffered=True), _once(_call(KEEP, 2)), _once(_CANCEL)),
+    "buffered replace|reschedule": _of(406_473, _call(REPLACE, 1, buffered=True), _call(RESCHEDULE, 2)),
+    "Z cancel|keep|keep": _of(151_121, _CANCEL, _once(_call(KEEP, 1)), _once(_call(KEEP, 2)), has_job=True),
+    "Z cancel|keep|replace": _of(225_018, _CANCEL, _once(_call(KEEP, 1)), _once(_call(REPLACE, 2)), has_job=True),
+    "Z cancel old|cancel|replace": _of(38_869, _CANCEL_OLD, _once(_CANCEL), _once(_call(REPLACE, 2)), has_job=True),
+    "Z replace|cancel": _of(241_888, _call(REPLACE, 2), _CANCEL, has_job=True, last=3),
+    "Z replace|cancel old": _of(95_782, _call(REPLACE, 2), _CANCEL_OLD, has_job=True, last=3),
+    "Z replace|replace": _of(5_734_993, _call(REPLACE, 2), _call(REPLACE, 3), has_job=True, last=3),
+    "Z replace delay|cancel": _of(223_516, _call(REPLACE, 2, more=1), _CANCEL, has_job=True, last=3),
+    "Z replace near|cancel": _of(49_557, _call(REPLACE, 1), _CANCEL, has_job=True),
+    "Z replace near|replace": _of(2_751_726, _call(REPLACE, 1, content="y"), _call(REPLACE, 2), has_job=True),
     "Z replace dies|reschedule": _of(
-        _call(REPLACE, 2, dies=True, abandons=False), _call(RESCHEDULE, 3), has_job=True, last=3
+        99_716, _call(REPLACE, 2, dies=True, abandons=False), _call(RESCHEDULE, 3), has_job=True, last=3
     ),
     "Z replace|replace|cancel old": _of(
-        _call(REPLACE, 2), _once(_call(REPLACE, 1, content="y")), _once(_CANCEL_OLD), has_job=True
+        1_426_685, _call(REPLACE, 2), _once(_call(REPLACE, 1, content="y")), _once(_CANCEL_OLD), has_job=True
     ),
-    "Z replace|reschedule|cancel": _of(_call(REPLACE, 2), _once(_call(RESCHEDULE, 1)), _once(_CANCEL), has_job=True),
-    "Z reschedule|replace|cancel": _of(_call(RESCHEDULE, 2), _once(_call(REPLACE, 1)), _once(_CANCEL), has_job=True),
-    "Z reschedule|keep|cancel": _of(_call(RESCHEDULE, 2), _once(_call(KEEP, 1)), _once(_CANCEL), has_job=True),
-    "Z reschedule|reschedule": _of(_call(RESCHEDULE, 2), _call(RESCHEDULE, 3), has_job=True, last=3),
-    "Z reschedule|reschedule id": _of(_call(RESCHEDULE, 2), _call(RESCHEDULE_ID, 3, id=Z), has_job=True, last=3),
-    "Z reschedule|cancel old": _of(_call(RESCHEDULE, 2), _CANCEL_OLD, has_job=True),
-    "Z reschedule id|keep": _of(_call(RESCHEDULE_ID, 2, id=Z), _call(KEEP, 3), has_job=True, last=3),
-    "Z reschedule id|replace": _of(_call(RESCHEDULE_ID, 2, id=Z), _call(REPLACE, 3), has_job=True, last=3),
-    "Z reschedule near|cancel": _of(_call(RESCHEDULE, 1), _CANCEL, has_job=True),
-    "keep refused|keep": _of(_call(KEEP, 1, refused=(0,)), _call(KEEP, 2)),
-    "keep refused later|keep": _of(_call(KEEP, 1, refused=(1,)), _call(KEEP, 2)),
-    "keep refused|replace": _of(_call(KEEP, 1, refused=(0,)), _call(REPLACE, 2)),
-    "keep refused|replace delay": _of(_once(_call(KEEP, 2, refused=(0,))), _call(REPLACE, 1, more=1)),
-    "keep refused later|replace": _of(_call(KEEP, 1, refused=(1,)), _call(REPLACE, 2)),
-    "keep refused|keep|keep": _of(_call(KEEP, 1, refused=(0,)), _once(_call(KEEP, 2)), _once(_call(KEEP, 1))),
+    "Z replace|reschedule|cancel": _of(
+        823_632, _call(REPLACE, 2), _once(_call(RESCHEDULE, 1)), _once(_CANCEL), has_job=True
+    ),
+    "Z reschedule|replace|cancel": _of(
+        331_922, _call(RESCHEDULE, 2), _once(_call(REPLACE, 1)), _once(_CANCEL), has_job=True
+    ),
+    "Z reschedule|keep|cancel": _of(315_226, _call(RESCHEDULE, 2), _once(_call(KEEP, 1)), _once(_CANCEL), has_job=True),
+    "Z reschedule|reschedule": _of(1_072_579, _call(RESCHEDULE, 2), _call(RESCHEDULE, 3), has_job=True, last=3),
+    "Z reschedule|reschedule id": _of(
+        841_004, _call(RESCHEDULE, 2), _call(RESCHEDULE_ID, 3, id=Z), has_job=True, last=3
+    ),
+    "Z reschedule|cancel old": _of(17_934, _call(RESCHEDULE, 2), _CANCEL_OLD, has_job=True),
+    "Z reschedule id|keep": _of(81_068, _call(RESCHEDULE_ID, 2, id=Z), _call(KEEP, 3), has_job=True, last=3),
+    "Z reschedule id|replace": _of(898_885, _call(RESCHEDULE_ID, 2, id=Z), _call(REPLACE, 3), has_job=True, last=3),
+    "Z reschedule near|cancel": _of(7_434, _call(RESCHEDULE, 1), _CANCEL, has_job=True),
+    "keep refused|keep": _of(165_235, _call(KEEP, 1, refused=(0,)), _call(KEEP, 2)),
+    "keep refused later|keep": _of(165_792, _call(KEEP, 1, refused=(1,)), _call(KEEP, 2)),
+    "keep refused|replace": _of(249_345, _call(KEEP, 1, refused=(0,)), _call(REPLACE, 2)),
+    "keep refused|replace delay": _of(18_089, _once(_call(KEEP, 2, refused=(0,))), _call(REPLACE, 1, more=1)),
+    "keep refused later|replace": _of(247_633, _call(KEEP, 1, refused=(1,)), _call(REPLACE, 2)),
+    "keep refused|keep|keep": _of(626_436, _call(KEEP, 1, refused=(0,)), _once(_call(KEEP, 2)), _once(_call(KEEP, 1))),
     "keep refused|keep refused|keep other": _of(
-        _call(KEEP, 1, refused=(0, 1)), _once(_call(KEEP, 2, refused=(0,))), _once(_call(KEEP, 1, content="y"))
+        81_198, _call(KEEP, 1, refused=(0, 1)), _once(_call(KEEP, 2, refused=(0,))), _once(_call(KEEP, 1, content="y"))
     ),
-    "keep refused|cancel|keep": _of(_call(KEEP, 1, refused=(0,)), _once(_CANCEL), _once(_call(KEEP, 2))),
-    "keep refused|cancel|keep delay": _of(_once(_call(KEEP, 1, refused=(0,))), _once(_CANCEL), _call(KEEP, 1, more=1)),
+    "keep refused|cancel|keep": _of(194_287, _call(KEEP, 1, refused=(0,)), _once(_CANCEL), _once(_call(KEEP, 2))),
+    "keep refused|cancel|keep delay": _of(
+        265_583, _once(_call(KEEP, 1, refused=(0,))), _once(_CANCEL), _call(KEEP, 1, more=1)
+    ),
     "Z cancel|keep refused|keep": _of(
-        _once(_CANCEL), _call(KEEP, 1, refused=(0,)), _once(_call(KEEP, 2)), has_job=True
+        265_248, _once(_CANCEL), _call(KEEP, 1, refused=(0,)), _once(_call(KEEP, 2)), has_job=True
     ),
-    "bound keep|replace": _of(_call(KEEP, 1), _call(REPLACE, 2), most_remembered=1),
-    "bound Z replace|replace": _of(_call(REPLACE, 2), _call(REPLACE, 1), has_job=True, most_remembered=1),
-    "bound Z reschedule|replace": _of(_call(RESCHEDULE, 2), _call(REPLACE, 1), has_job=True, most_remembered=1),
+    "bound keep|replace": _of(636_809, _call(KEEP, 1), _call(REPLACE, 2), most_remembered=1),
+    "bound Z replace|replace": _of(1_427_195, _call(REPLACE, 2), _call(REPLACE, 1), has_job=True, most_remembered=1),
+    "bound Z reschedule|replace": _of(60_557, _call(RESCHEDULE, 2), _call(REPLACE, 1), has_job=True, most_remembered=1),
     "bound Z cancel|keep|keep": _of(
-        _once(_CANCEL), _call(KEEP, 1), _once(_call(KEEP, 2)), has_job=True, most_remembered=1
+        1_032_131, _once(_CANCEL), _call(KEEP, 1), _once(_call(KEEP, 2)), has_job=True, most_remembered=1
     ),
-    "ttl keep|replace": _of(_call(KEEP, 1), _call(REPLACE, 2), last=3, expires=True),
-    "ttl reschedule|keep": _of(_call(RESCHEDULE, 3), _call(KEEP, 2), has_job=True, last=4, expires=True),
+    "ttl keep|replace": _of(8_549_754, _call(KEEP, 1), _call(REPLACE, 2), last=3, expires=True),
+    "ttl reschedule|keep": _of(7_270_680, _call(RESCHEDULE, 3), _call(KEEP, 2), has_job=True, last=4, expires=True),
     "ttl reschedule|reschedule": _of(
-        _once(_call(RESCHEDULE, 2)), _once(_call(RESCHEDULE, 3)), has_job=True, last=4, expires=True
+        8_759, _once(_call(RESCHEDULE, 2)), _once(_call(RESCHEDULE, 3)), has_job=True, last=4, expires=True
     ),
-}
-
-# How many states there are of each with every rule kept.
-NAME_STATES = {
-    "keep|keep": 327_217,
-    "keep|keep other": 91_892,
-    "keep dies|keep": 29_345,
-    "keep dies|keep other": 93_819,
-    "keep dies|replace": 44_350,
-    "keep dies|same wish": 34_585,
-    "keep|same wish": 409_373,
-    "keep|replace": 632_602,
-    "keep|replace nearer": 678_945,
-    "keep delay|cancel": 24_996,
-    "keep delay|cancel|keep": 452_323,
-    "keep|replace|cancel": 464_796,
-    "keep|replace|replace": 2_340_303,
-    "fail|replace|cancel": 346_620,
-    "buffered keep|replace": 1_064_591,
-    "buffered keep|keep|cancel": 673_323,
-    "buffered replace|reschedule": 406_473,
-    "Z cancel|keep|keep": 151_121,
-    "Z cancel|keep|replace": 225_018,
-    "Z cancel old|cancel|replace": 38_869,
-    "Z replace|cancel": 241_888,
-    "Z replace|cancel old": 95_782,
-    "Z replace|replace": 5_734_993,
-    "Z replace delay|cancel": 223_516,
-    "Z replace near|cancel": 49_557,
-    "Z replace near|replace": 2_751_726,
-    "Z replace dies|reschedule": 99_716,
-    "Z replace|replace|cancel old": 1_426_685,
-    "Z replace|reschedule|cancel": 823_632,
-    "Z reschedule|replace|cancel": 331_922,
-    "Z reschedule|keep|cancel": 315_226,
-    "Z reschedule|reschedule": 1_072_579,
-    "Z reschedule|reschedule id": 841_004,
-    "Z reschedule|cancel old": 17_934,
-    "Z reschedule id|keep": 81_068,
-    "Z reschedule id|replace": 898_885,
-    "Z reschedule near|cancel": 7_434,
-    "keep refused|keep": 165_235,
-    "keep refused later|keep": 165_792,
-    "keep refused|replace": 249_345,
-    "keep refused|replace delay": 18_089,
-    "keep refused later|replace": 247_633,
-    "keep refused|keep|keep": 626_436,
-    "keep refused|keep refused|keep other": 81_198,
-    "keep refused|cancel|keep": 194_287,
-    "keep refused|cancel|keep delay": 265_583,
-    "Z cancel|keep refused|keep": 265_248,
-    "bound keep|replace": 636_809,
-    "bound Z replace|replace": 1_427_195,
-    "bound Z reschedule|replace": 60_557,
-    "bound Z cancel|keep|keep": 1_032_131,
-    "ttl keep|replace": 8_549_754,
-    "ttl reschedule|keep": 7_270_680,
-    "ttl reschedule|reschedule": 8_759,
-}
-# The smallest world in which a promise is broken without a rule.
-WORLD_WITHOUT = {
-    "claim_is_conditional": "keep dies|keep",
-    "displaced_calls_are_kept": "Z replace|replace|cancel old",
-    "displaced_calls_keep_done": "keep refused|replace",
-    "moves_by_key_are_kept": "Z replace dies|reschedule",
-    "hops_name_their_call": "Z reschedule id|replace",
-    "any_cancellation_counts": "Z replace near|cancel",
-    "undone_is_submitted": "keep dies|keep",
-    "undone_with_other_content_is_refused": "keep dies|keep other",
-    "take_over_is_conditional": "Z replace delay|cancel",
-    "mark_is_conditional": "keep dies|replace",
-    "late_path_reads_cancellations": "keep delay|cancel",
-    "moves_before_the_fence_alone": "Z reschedule|cancel old",
-    "moves_what_is_not_cancelled": "Z reschedule|cancel old",
-    "key_moves_along": "ttl reschedule|reschedule",
-    "key_is_as_read": "Z replace delay|cancel",
-    "moves_with_the_key_alone": "ttl reschedule|reschedule",
-    "cancel_follows_moves": "Z reschedule|cancel old",
-    "cancellation_outlives_both_jobs": "ttl reschedule|reschedule",
-    "key_lives_as_long_as_its_job": "ttl reschedule|reschedule",
-    "attempts_end_before_the_next": "keep delay|cancel",
-    "releases_its_own_job_alone": "keep refused|replace delay",
-    "releases_what_is_not_shared": "keep refused|keep",
-    "shares_before_it_submits": "keep refused|keep",
-    "repeats_share": "keep refused|keep",
-    "shares_what_is_not_released": "keep refused|keep",
-    "released_is_not_answered": "keep refused|keep",
-    "take_over_reads_released": "keep refused|keep",
-    "moves_clear_released": "keep refused|replace delay",
-    "full_memory_refuses": "bound Z reschedule|replace",
-    "calls_repeat_within_the_hour": "bound Z reschedule|replace",
 }

@@ -156,17 +156,16 @@ class Producing:
 
 
 # All processes together.
-# How many states there are with every rule kept: as ticks read one page, and as they read any.
 ONE_PAGE, ANY_PAGES, FAR = "one page", "any pages", "far at first"
-PRODUCER_STATES = {ONE_PAGE: 145_898, ANY_PAGES: 1_591_215, FAR: 323_624}
 
 SubmittedSteps = Iterator[tuple[str, Submitted, Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How many processes there are at a time, and whether a tick reads one page alone."""
+    """How many processes there are at a time, whether a tick reads one page alone, and how many states there are."""
 
+    states: int
     producers: int = 2
     deliveries: int = 1
     ticks: int = 2
@@ -174,14 +173,18 @@ class Size:
     is_far: bool = False
 
 
-SIZES = {ONE_PAGE: Size(at_once=True), ANY_PAGES: Size(deliveries=2), FAR: Size(at_once=True, is_far=True)}
+SIZES = {
+    ONE_PAGE: Size(states=145_898, at_once=True),
+    ANY_PAGES: Size(states=1_591_215, deliveries=2),
+    FAR: Size(states=323_624, at_once=True, is_far=True),
+}
 
 
 class ProducerModel:
     """All processes together. One that has ended begins again."""
 
     def __init__(self, rules: ProducerRules, size: Size) -> None:
-        self.size = size
+        self.size, self.states = size, size.states
         self.producing, self.ingest = Producing(rules), Ingest(rules)
         self.ticking, self.cancelling = Ticking(rules, at_once=size.at_once), Cancelling(rules, job=ID)
 

@@ -113,8 +113,11 @@ class World:
     A planner's step goes over `stride` instants. A definition fires at each instant unless it is in `fires`, and has
     the jitter that is in `jitter`. A caller without an answer tries once more where it `retries`. A transaction cancels
     at most `most` occurrences after its cutover, if there is such a limit. A head keeps `kept` generations.
+
+    `states` is how many there are with every rule kept.
     """
 
+    states: int
     callers: Sequence[str]
     last: int = 3
     stride: int = 1

@@ -19,33 +19,21 @@ UPDATE, AGAIN, PAUSE, RESUME, CREATE = "B", "C", PAUSED, "R", CREATED
 FORGETFUL = "updated twice and paused, one generation kept"
 ONE_PLANNER, TWO_PLANNERS = "updated and paused, one planner", "updated and paused, two planners"
 WORLDS = {
-    ONE_PLANNER: World(callers=[UPDATE, PAUSE], planners=1, jitter={CREATE: 1}),
-    TWO_PLANNERS: World(callers=[UPDATE, PAUSE], jitter={CREATE: 1}),
-    "updated and paused, each tried again": World(callers=[UPDATE, PAUSE], retries=True),
-    "updated and paused, in steps of two": World(callers=[UPDATE, PAUSE], last=4, stride=2),
-    "updated and paused, one cancellation at most": World(callers=[UPDATE, PAUSE], last=4, most=1),
+    ONE_PLANNER: World(states=92_611, callers=[UPDATE, PAUSE], planners=1, jitter={CREATE: 1}),
+    TWO_PLANNERS: World(states=444_245, callers=[UPDATE, PAUSE], jitter={CREATE: 1}),
+    "updated and paused, each tried again": World(states=667_416, callers=[UPDATE, PAUSE], retries=True),
+    "updated and paused, in steps of two": World(states=1_081_612, callers=[UPDATE, PAUSE], last=4, stride=2),
+    "updated and paused, one cancellation at most": World(states=1_895_891, callers=[UPDATE, PAUSE], last=4, most=1),
     "updated and paused, to a rule that fires less": World(
-        callers=[UPDATE, PAUSE], last=4, fires={UPDATE: [2, 4]}, jitter={UPDATE: 1}
+        states=5_224_603, callers=[UPDATE, PAUSE], last=4, fires={UPDATE: [2, 4]}, jitter={UPDATE: 1}
     ),
-    "updated, paused and resumed at once": World(callers=[UPDATE, PAUSE, RESUME]),
-    "paused, then resumed": World(callers=[PAUSE + RESUME], last=4, jitter={CREATE: 1}),
-    "paused and resumed, then updated": World(callers=[PAUSE + RESUME + UPDATE], jitter={CREATE: 1}),
-    FORGETFUL: World(callers=[UPDATE + AGAIN, PAUSE], planners=1, jitter={CREATE: 1}, kept=1),
-    "created, then updated or paused": World(callers=[CREATE + UPDATE, CREATE + PAUSE], planners=1, is_created=False),
-}
-# How many states there are of each with every rule kept.
-SCHEDULE_STATES = {
-    ONE_PLANNER: 92_611,
-    TWO_PLANNERS: 444_245,
-    "updated and paused, each tried again": 667_416,
-    "updated and paused, in steps of two": 1_081_612,
-    "updated and paused, one cancellation at most": 1_895_891,
-    "updated and paused, to a rule that fires less": 5_224_603,
-    "updated, paused and resumed at once": 5_489_871,
-    "paused, then resumed": 339_789,
-    "paused and resumed, then updated": 338_229,
-    FORGETFUL: 436_969,
-    "created, then updated or paused": 1_073_673,
+    "updated, paused and resumed at once": World(states=5_489_871, callers=[UPDATE, PAUSE, RESUME]),
+    "paused, then resumed": World(states=339_789, callers=[PAUSE + RESUME], last=4, jitter={CREATE: 1}),
+    "paused and resumed, then updated": World(states=338_229, callers=[PAUSE + RESUME + UPDATE], jitter={CREATE: 1}),
+    FORGETFUL: World(states=436_969, callers=[UPDATE + AGAIN, PAUSE], planners=1, jitter={CREATE: 1}, kept=1),
+    "created, then updated or paused": World(
+        states=1_073_673, callers=[CREATE + UPDATE, CREATE + PAUSE], planners=1, is_created=False
+    ),
 }
 
 
@@ -58,7 +46,7 @@ class ScheduleModel:
     """All processes together."""
 
     def __init__(self, rules: ScheduleRules, world: World) -> None:
-        self.world = world
+        self.world, self.states = world, world.states
         self.occurrences = Occurrences(rules, world)
         self.planning = Planning(rules, world, self.occurrences)
         self.changing = [Changing(rules, world, self.occurrences, desired) for desired in world.callers]

@@ -14,15 +14,20 @@ END_OF = {BEFORE: FIRST, BETWEEN: "a~", PAST: LAST}
 Steps = Iterator[tuple[str, "Store", Any]]
 
 
-def rule(breaks: str) -> Any:
-    """Return a rule's field, with the promise that is broken without it."""
-    return field(default=True, metadata={"breaks": breaks})
+def rule(breaks: str, world: str = "") -> Any:
+    """Return a rule's field, with the promise that is broken without it, and maybe the smallest world where it is."""
+    return field(default=True, metadata={"breaks": breaks, "world": world})
 
 
 def broken_without(rules: Any) -> dict[str, str]:
     """Return the promise that is broken without each of the rules that a class adds."""
     inherited = fields(Rules) if rules is not Rules else ()
     return {each.name: each.metadata["breaks"] for each in fields(rules) if each not in inherited}
+
+
+def worlds_without(rules: Any) -> dict[str, str]:
+    """Return the smallest world in which a promise is broken without each rule of a class."""
+    return {each.name: each.metadata["world"] for each in fields(rules)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
