@@ -16,9 +16,11 @@ class _Raw(BytesIO):
 
 
 def answer(status, body):
-    text = json.dumps(body).encode()
-    headers = {"content-type": "application/x-amz-json-1.0", "content-length": str(len(text))}
-    return AWSResponse("https://aws", status, headers, _Raw(text))
+    return raw_answer(status, json.dumps(body).encode(), {"content-type": "application/x-amz-json-1.0"})
+
+
+def raw_answer(status, body, headers):
+    return AWSResponse("https://aws", status, {**headers, "content-length": str(len(body))}, _Raw(body))
 
 
 def error(code, *, status=400, message="because"):

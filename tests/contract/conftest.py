@@ -2,9 +2,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 
+import boto3
+import botocore.session
 import pytest
+from botocore.loaders import create_loader
+from moto import mock_aws
 
 from tests.contract.engines import ENGINES, Engine
+
+# What AWS's services look like is read once.
+LOADER = create_loader()
 
 
 @pytest.fixture(autouse=True)
@@ -27,3 +34,12 @@ def engine(request: pytest.FixtureRequest, started: Callable[[str], Engine]) -> 
     running = started(request.param)
     with running.answering():
         yield running
+
+
+@pytest.fixture
+def session() -> Iterator[boto3.Session]:
+    """A session of an account that moto keeps in memory."""
+    own = botocore.session.Session()
+    own.register_component("data_loader", LOADER)
+    with mock_aws():
+        yield boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1", botocore_session=own)

@@ -64,6 +64,17 @@ class Memory:
         return headers == expected_headers
 
 
+def create_table(dynamodb: Any, name: str, *keys: str) -> None:
+    """Create a table with a partition and maybe a sort key, by default those of jobs."""
+    keys = keys or ("pk", "sk")
+    dynamodb.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in zip(keys, ("HASH", "RANGE"), strict=False)],
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+    )
+
+
 class DynamoDB:
     """DynamoDB's own protocol, spoken to whatever answers at an endpoint."""
 
@@ -83,15 +94,9 @@ class DynamoDB:
         return DynamoLocks(self.dynamodb, self.new_table(), queue="emails")
 
     def new_table(self, *keys: str) -> str:
-        """Create a table with a partition and maybe a sort key, by default those of jobs; return its name."""
-        keys = tuple(zip(keys or ("pk", "sk"), ("HASH", "RANGE"), strict=False))
+        """Create a table, by default with the keys of jobs; return its name."""
         name = next(self.names)
-        self.dynamodb.create_table(
-            TableName=name,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys],
-            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-        )
+        create_table(self.dynamodb, name, *keys)
         at_once = {"Delay": 0, "MaxAttempts": 1000}
         self.dynamodb.get_waiter("table_exists").wait(TableName=name, WaiterConfig=at_once)
         return name

@@ -19,14 +19,9 @@ from dueline.core.job import Partition
 from dueline.errors import DeploymentNotFound, InvalidJob
 from dueline.operations.restore import NOW as NOW_DUE
 from tests.builders import EMAILS, NOW, a_job
-from tests.contract.engines import TABLES
+from tests.contract.engines import TABLES, create_table
 from tests.memory_operations import MemoryBackup
 
-KEY = {
-    "BillingMode": "PAY_PER_REQUEST",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-}
 PARTITIONS = [Partition(queue="emails", number=number) for number in range(5)]
 OF = 3
 
@@ -88,9 +83,7 @@ def test_missing_backup_table_is_named(engine):
 def test_table_with_other_keys_is_refused(engine):
     table = engine.table()
     once = f"{table._name}-once"
-    keys = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "BillingMode": "PAY_PER_REQUEST"}
-    keys |= {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}
-    table._client.create_table(TableName=once, **keys)
+    create_table(table._client, once, "id")
     with pytest.raises(InvalidJob, match=f"table {once} has the key id: one of jobs or states has pk, sk"):
         DynamoBackup(table._client, jobs=table._name, state=once)
 
@@ -124,7 +117,7 @@ def test_example_policy_allows_what_a_restore_calls():
         scheduler.create_schedule(Name="emails.0", GroupName=names.schedule_group, **rest)
         dynamodb = session.client("dynamodb")
         for table in (names.table, names.state, "dueline-jobs-restored", "dueline-state-restored"):
-            dynamodb.create_table(TableName=table, **KEY)
+            create_table(dynamodb, table)
         now = datetime.now(UTC)
         # Of both tables one job that the other does not have, behind the cursor of the backup.
         lost, since = a_job(due=now - timedelta(hours=1)), a_job(due=now - timedelta(hours=2))

@@ -13,12 +13,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from types import SimpleNamespace
 
-import boto3
-import botocore.session
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
-from botocore.loaders import create_loader
-from moto import mock_aws
 
 from dueline import (
     AlreadyFinished,
@@ -50,6 +46,7 @@ from dueline.core import rows
 from dueline.core.job import JobId, Partition
 from dueline.core.status import Outcome, note_outcome
 from tests.builders import a_queue, an_id
+from tests.contract.engines import create_table
 from tests.forking import run_in_fork
 from tests.key_cells import EACH_CELL, check_cell
 from tests.opentelemetry import TRACER, parent_of
@@ -62,18 +59,6 @@ HOUR = timedelta(hours=1)
 HALF_AN_HOUR = 1800
 DAY = timedelta(days=1)
 QUEUES = [a_queue(partitions=3, track=True), a_queue(name="invoices", retention=timedelta(days=3), precise=True)]
-
-
-# What AWS's services look like is read once.
-LOADER = create_loader()
-
-
-@pytest.fixture
-def session():
-    own = botocore.session.Session()
-    own.register_component("data_loader", LOADER)
-    with mock_aws():
-        yield boto3.Session("AKIDEXAMPLE", "s", region_name=REGION, botocore_session=own)
 
 
 @cache
@@ -89,14 +74,8 @@ def sqs(session):
 
 @pytest.fixture
 def deployment(session, sqs):
-    keys = ("pk", "HASH"), ("sk", "RANGE")
     for table in (NAMES.table, NAMES.state):
-        session.client("dynamodb").create_table(
-            TableName=table,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys],
-            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-        )
+        create_table(session.client("dynamodb"), table)
     for name in (
         NAMES.inbound,
         *map(NAMES.queue, ("emails", "invoices")),

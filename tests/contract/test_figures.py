@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.log_figures import _MOST_PAGES, LogFigures
@@ -24,13 +23,12 @@ NAMES = Names("dueline")
 
 
 @pytest.fixture
-def logs():
-    with mock_aws():
-        client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
-        for function in ("api", "ingest", "planner", "tick", "watch"):
-            client.create_log_group(logGroupName=NAMES.function_log(function))
-            client.create_log_stream(logGroupName=NAMES.function_log(function), logStreamName="1")
-        yield client
+def logs(session):
+    client = session.client("logs")
+    for function in ("api", "ingest", "planner", "tick", "watch"):
+        client.create_log_group(logGroupName=NAMES.function_log(function))
+        client.create_log_stream(logGroupName=NAMES.function_log(function), logStreamName="1")
+    return client
 
 
 def report(logs, function="tick", *, minutes_ago=5, text="", **figures):

@@ -8,6 +8,8 @@ import pytest
 from tests.builders import NOW
 from tests.contract.engines import TABLES
 
+pytestmark = pytest.mark.parametrize("engine", TABLES, indirect=True)
+
 LATER, STILL_LATER = NOW + timedelta(seconds=35), NOW + timedelta(seconds=70)
 
 
@@ -20,7 +22,6 @@ def take(locks, job, *, schedule="digest", now=NOW, until=LATER):
     return locks.take(schedule, job=job, now=now, until=until)
 
 
-@pytest.mark.parametrize("engine", TABLES, indirect=True)
 def test_lock_is_held_until_expired_or_freed(locks):
     assert take(locks, "a")
     assert not take(locks, "b", now=LATER - timedelta(milliseconds=1))
@@ -32,14 +33,12 @@ def test_lock_is_held_until_expired_or_freed(locks):
     assert take(locks, "a", now=LATER)
 
 
-@pytest.mark.parametrize("engine", TABLES, indirect=True)
 def test_holder_extends_its_lock(locks):
     assert take(locks, "a")
     assert take(locks, "a", until=STILL_LATER)
     assert not take(locks, "b", now=LATER)
 
 
-@pytest.mark.parametrize("engine", TABLES, indirect=True)
 def test_only_the_holder_renews_a_lock(locks):
     assert not locks.renew("digest", job="a", until=LATER)
     assert take(locks, "a")
@@ -51,7 +50,6 @@ def test_only_the_holder_renews_a_lock(locks):
     assert not locks.renew("digest", job="a", until=STILL_LATER)
 
 
-@pytest.mark.parametrize("engine", TABLES, indirect=True)
 def test_one_of_concurrent_jobs_gets_the_lock(locks):
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(lambda number: take(locks, f"job {number}"), range(16))) == 1

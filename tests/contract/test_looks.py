@@ -101,12 +101,19 @@ def test_a_local_aws_needs_no_subscribers(look, monkeypatch):
     assert look(inspection.subscribers, "sns", *2 * [("list_subscriptions_by_topic", {"Subscriptions": []})]) == {}
 
 
+THREE_WAIT = {
+    "Attributes": {
+        "ApproximateNumberOfMessages": "3",
+        "ApproximateNumberOfMessagesNotVisible": "0",
+        "MessageRetentionPeriod": "345600",
+    }
+}
+
+
 @pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])
 def test_missing_queue_is_not_an_empty_one(look, code):
-    content = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
-    content |= {"MessageRetentionPeriod": "345600"}
     first, *rest = DEPLOYMENT.sqs_queues()
-    answers = [code, *({"Attributes": content} for _ in rest)]
+    answers = [code, *(THREE_WAIT for _ in rest)]
     observed = look(inspection.depths, "sqs", *(("get_queue_attributes", answer) for answer in answers))["depths"]
     assert observed == {first: None} | dict.fromkeys(rest, QueueDepth(waiting=3, retention=timedelta(days=4)))
 
@@ -114,8 +121,6 @@ def test_missing_queue_is_not_an_empty_one(look, code):
 def test_removed_queue_is_reported(look):
     own = DEPLOYMENT.sqs_queues()
     pages = [f"{QUEUE_URLS}{name}" for name in own if name.startswith("shop_")], [f"{QUEUE_URLS}shop_old_p2"]
-    content = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
-    content |= {"MessageRetentionPeriod": "345600"}
     first, second = ({"QueueUrls": urls} for urls in pages)
     # Without a number SQS gives no token, however many there are.
     parameters = {"QueueNamePrefix": "shop_", "MaxResults": 1000}
@@ -123,7 +128,7 @@ def test_removed_queue_is_reported(look):
         ("list_queues", first | {"NextToken": "more"}, parameters),
         ("list_queues", second, {**parameters, "NextToken": "more"}),
     )
-    observed = look(inspection.left, "sqs", *listings, ("get_queue_attributes", {"Attributes": content}))
+    observed = look(inspection.left, "sqs", *listings, ("get_queue_attributes", THREE_WAIT))
     assert observed == {"left": {"shop_old_p2": QueueDepth(waiting=3, retention=timedelta(days=4))}}
 
 

@@ -22,7 +22,6 @@ from dueline.errors import Throttled, Unavailable
 from dueline.worker.delivery import Discard, Interrupted, Retry
 from tests.contract.answers import answering, error
 
-ON_DYNAMODB = pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
 KEYS, THREADS = 100, 8
 NO_ANSWER = [ReadTimeoutError(endpoint_url="https://aws"), EndpointConnectionError(endpoint_url="https://aws")]
 # Powertools raises and handles these itself.
@@ -50,6 +49,11 @@ class Effects(Counter):
 @pytest.fixture
 def effects():
     return Effects()
+
+
+@pytest.fixture
+def engine(started):
+    return started("dynalite")
 
 
 @pytest.fixture
@@ -99,7 +103,6 @@ def _hooked(events, name, handler):
         events.unregister(name, handler)
 
 
-@ON_DYNAMODB
 def test_effect_happens_once_across_processes(engine, table, once, effects):
     for _ in range(2):
         once("id", effects.of("id"))
@@ -107,7 +110,6 @@ def test_effect_happens_once_across_processes(engine, table, once, effects):
     assert effects == {"id": 1}
 
 
-@ON_DYNAMODB
 def test_each_key_has_its_own_effect(engine, table, once, effects):
     other = DynamoOnce(engine.dynamodb, table, queue="emails-vip")
     for run, key in ((once, "id"), (once, "id/1"), (other, "id")):
@@ -116,7 +118,6 @@ def test_each_key_has_its_own_effect(engine, table, once, effects):
     assert len(effects) == 3
 
 
-@ON_DYNAMODB
 @pytest.mark.parametrize("raised", [ValueError("no"), Retry(5), Discard("no"), Interrupted(), *POWERTOOLS_OWN])
 def test_failed_effect_may_run_again(once, effects, raised):
     for _ in range(2):
@@ -129,7 +130,6 @@ def test_failed_effect_may_run_again(once, effects, raised):
     assert effects == {"id": 3}
 
 
-@ON_DYNAMODB
 @pytest.mark.parametrize("death", [SystemExit(), KeyboardInterrupt()], ids=["exit", "interrupt"])
 def test_interrupted_attempt_is_never_repeated(engine, table, once, effects, death):
     with pytest.raises(type(death)):
@@ -143,7 +143,6 @@ def test_interrupted_attempt_is_never_repeated(engine, table, once, effects, dea
     assert effects == {"id": 1, "id/1": 1}
 
 
-@ON_DYNAMODB
 def test_record_is_kept_for_45_days(engine, table, once, effects):
     before = time.time()
     once("done", effects.of("done"))
@@ -160,7 +159,6 @@ def test_record_is_kept_for_45_days(engine, table, once, effects):
         assert int(before) <= in_millis / 1000 - REMEMBERED.total_seconds() <= time.time()
 
 
-@ON_DYNAMODB
 def test_one_of_two_concurrent_runs_has_effect(engine, table, effects):
     barrier = Barrier(2)
     both = [DynamoOnce(engine.dynamodb, table, queue="emails") for _ in range(2)]
@@ -181,7 +179,6 @@ def test_one_of_two_concurrent_runs_has_effect(engine, table, effects):
     assert interrupted <= KEYS
 
 
-@ON_DYNAMODB
 def test_concurrent_first_calls_share_a_key(engine, table, effects, monkeypatch):
     # Powertools configures itself at the first call, and takes its time here.
     monkeypatch.setattr(base, "PowertoolsFunctions", lambda: time.sleep(0.2))
@@ -235,7 +232,6 @@ FAULTS = [
 ]
 
 
-@ON_DYNAMODB
 @pytest.mark.parametrize(("fault", "expected"), FAULTS, ids=["throttled", "denied", "unanswered"])
 def test_unrecorded_effect_is_not_repeated(once, engine, effects, fault, expected):
     with failing(engine, "UpdateItem", fault), pytest.raises(expected, match="job id"):
@@ -246,7 +242,6 @@ def test_unrecorded_effect_is_not_repeated(once, engine, effects, fault, expecte
     assert effects == {"id": 1}
 
 
-@ON_DYNAMODB
 def test_lost_first_answer_is_an_interruption(once, engine, effects):
     with losing_answers(engine, "PutItem"), pytest.raises(Unavailable):
         once("id", effects.of("id"))
@@ -255,7 +250,6 @@ def test_lost_first_answer_is_an_interruption(once, engine, effects):
     assert not effects
 
 
-@ON_DYNAMODB
 def test_lost_last_answer_is_success(once, engine, effects):
     with losing_answers(engine, "UpdateItem"), pytest.raises(Unavailable):
         once("id", effects.of("id"))
@@ -263,7 +257,6 @@ def test_lost_last_answer_is_success(once, engine, effects):
     assert effects == {"id": 1}
 
 
-@ON_DYNAMODB
 def test_unrecorded_error_reports_both(once, engine, effects):
     denied = "raised ValueError: no such address: AccessDeniedException: because"
     with failing(engine, "DeleteItem", "AccessDeniedException"), pytest.raises(Unavailable, match=denied):
@@ -273,7 +266,6 @@ def test_unrecorded_error_reports_both(once, engine, effects):
     assert effects == {"id": 1}
 
 
-@ON_DYNAMODB
 def test_discard_needs_no_record(once, engine, effects):
     with failing(engine, "DeleteItem", "AccessDeniedException"), pytest.raises(Discard, match="bounced"):
         once("id", effects.of("id", then=Discard("bounced")))

@@ -4,11 +4,9 @@ import base64
 import hashlib
 from dataclasses import replace
 from datetime import timedelta
-from io import BytesIO
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from botocore.awsrequest import AWSResponse
 
 from dueline.aws import clients
 from dueline.aws.s3 import S3Payloads
@@ -16,7 +14,7 @@ from dueline.core.message import Message, TypedText
 from dueline.core.ports import Pointer
 from dueline.errors import InvalidJob, Throttled, Unavailable
 from tests.builders import a_job
-from tests.contract.answers import answering
+from tests.contract.answers import answering, raw_answer
 from tests.contract.engines import LONGEST, QUEUES
 
 ON_ALL = pytest.mark.parametrize("engine", QUEUES, indirect=True)
@@ -131,13 +129,8 @@ def test_upload_url_signs_length_and_checksum(s3):
     assert headers == {"content-length": "5", "x-amz-checksum-sha256": checksum}
 
 
-class _Raw(BytesIO):
-    def stream(self, **_):
-        yield self.read()
-
-
 def refusal(status, body=b""):
-    return AWSResponse("https://aws", status, {"content-length": str(len(body))}, _Raw(body))
+    return raw_answer(status, body, {})
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from dueline.config.names import Names
 from dueline.core import rows
 from dueline.core.job import Partition
 from tests.builders import a_job, a_queue
+from tests.contract.engines import create_table
 
 NAMES = Names("shop")
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -67,12 +68,8 @@ class Account:
             ssm.put_parameter(Name=name, Value=json.dumps(value), Type="String")
         for name in (NAMES.queue(queue.name), NAMES.queue_dlq(queue.name)):
             sqs.create_queue(QueueName=name, Attributes={"MessageRetentionPeriod": str(4 * 86_400)})
-        keys = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
-        types = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
         for table in (NAMES.table, NAMES.state):
-            dynamodb.create_table(
-                TableName=table, KeySchema=keys, AttributeDefinitions=types, BillingMode="PAY_PER_REQUEST"
-            )
+            create_table(dynamodb, table)
 
 
 APP = "# from dueline.cdk"

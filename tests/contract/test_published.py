@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.settings import KNOWN_FOR_SECONDS, SettingsStore
@@ -24,9 +23,8 @@ WORK = WorkSettings(queue=a_queue(track=True), urls=("https://1",), dead_letters
 
 
 @pytest.fixture
-def ssm():
-    with mock_aws():
-        yield boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("ssm")
+def ssm(session):
+    return session.client("ssm")
 
 
 @pytest.fixture

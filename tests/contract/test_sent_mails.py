@@ -4,15 +4,14 @@ import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
-import boto3
 import pytest
 from botocore.exceptions import EndpointConnectionError
-from moto import mock_aws
 
 from dueline.aws.sent_mails import Mailer, SentMails
 from dueline.aws.watch_notes import WatchNotes
 from dueline.core.rows import SCHEDULES, TICKS, WatchNote
 from dueline.operations.watch import Condition, Sighting
+from tests.contract.engines import create_table
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 LATE = Sighting(states={Condition("late", "emails"): "90 s"})
@@ -21,30 +20,22 @@ NOTHING = Sighting()
 
 
 @pytest.fixture
-def aws():
-    with mock_aws():
-        session = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
-        key = [("pk", "HASH"), ("sk", "RANGE")]
-        session.client("dynamodb").create_table(
-            TableName="d-state",
-            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in key],
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in key],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        sns, sqs = session.client("sns"), session.client("sqs")
-        topic = sns.create_topic(Name="d-alarms")["TopicArn"]
-        url = sqs.create_queue(QueueName="inbox")["QueueUrl"]
-        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
-        notes, sent = (each(session.client("dynamodb"), table="d-state") for each in (WatchNotes, SentMails))
+def aws(session):
+    create_table(session.client("dynamodb"), "d-state")
+    sns, sqs = session.client("sns"), session.client("sqs")
+    topic = sns.create_topic(Name="d-alarms")["TopicArn"]
+    url = sqs.create_queue(QueueName="inbox")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+    notes, sent = (each(session.client("dynamodb"), table="d-state") for each in (WatchNotes, SentMails))
 
-        def came():
-            messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
-            for each in messages:
-                sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
-            return [json.loads(each["Body"])["Subject"] for each in messages]
+    def came():
+        messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
+        for each in messages:
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
+        return [json.loads(each["Body"])["Subject"] for each in messages]
 
-        yield SimpleNamespace(sns=sns, topic=topic, notes=notes, sent=sent, came=came)
+    return SimpleNamespace(sns=sns, topic=topic, notes=notes, sent=sent, came=came)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
-"""What every table keeps, on every engine."""
+"""What every table keeps, on every engine; test_move.py has what takes a transaction."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
@@ -9,15 +8,14 @@ import pytest
 
 from dueline.core import instant, rows
 from dueline.core.job import Partition, State
-from dueline.core.ports import BatchRead, KeyChange, MoveOutcome
-from dueline.core.rows import PartitionState, moved_to, slots_key
+from dueline.core.ports import BatchRead
+from dueline.core.rows import PartitionState, slots_key
 from dueline.core.status import FINAL, OF_WORKERS, Outcome, outcome_row, read_outcome
 from dueline.errors import DuelineError
 from tests.builders import EMAILS, NOW, a_job, an_id
-from tests.contract.engines import TABLES, TABLES_WITH_TRANSACTIONS
+from tests.contract.engines import TABLES
 
-ON_ALL = pytest.mark.parametrize("engine", TABLES, indirect=True)
-TRANSACTING = pytest.mark.parametrize("engine", TABLES_WITH_TRANSACTIONS, indirect=True)
+pytestmark = pytest.mark.parametrize("engine", TABLES, indirect=True)
 
 REFUSED = (ValueError, DuelineError)
 ALL = {"after": rows.FIRST, "until": "~"}
@@ -44,7 +42,6 @@ def table(engine):
 # write and read
 
 
-@ON_ALL
 @pytest.mark.parametrize("payload", ['"\\u00e9 plain"', "x" * 5000], ids=["plain", "packed"])
 @pytest.mark.parametrize("method", ["write", "add"])
 def test_row_is_read_as_it_was_written(table, method, payload):
@@ -58,14 +55,12 @@ def test_row_is_read_as_it_was_written(table, method, payload):
     assert rows.read_job(paged) == job
 
 
-@ON_ALL
 def test_written_row_replaces_an_earlier_one(table):
     table.write([a_row("1", payload="first")])
     table.write([a_row("1", payload="second")])
     assert table.read([(str(EMAILS), "1")]).rows[str(EMAILS), "1"]["payload"] == "second"
 
 
-@ON_ALL
 def test_batches_hold_25_writes_and_100_reads(table):
     written = [a_row(f"{number:03}") for number in range(100)]
     for start in range(0, 100, 25):
@@ -73,7 +68,6 @@ def test_batches_hold_25_writes_and_100_reads(table):
     assert len(table.read([rows.key(row) for row in written]).rows) == 100
 
 
-@ON_ALL
 @pytest.mark.parametrize("sort_keys", [[f"{n:03}" for n in range(26)], "121"], ids=["26 rows", "a key twice"])
 def test_invalid_batch_write_writes_nothing(table, sort_keys):
     with pytest.raises(REFUSED):
@@ -81,7 +75,6 @@ def test_invalid_batch_write_writes_nothing(table, sort_keys):
     assert keys(table.page(EMAILS, **ALL)) == []
 
 
-@ON_ALL
 @pytest.mark.parametrize(
     "sort_keys", [[f"{number:03}" for number in range(101)], "11"], ids=["101 keys", "a key twice"]
 )
@@ -90,7 +83,6 @@ def test_invalid_batch_read_is_refused(table, sort_keys):
         table.read([(str(EMAILS), sort_key) for sort_key in sort_keys])
 
 
-@ON_ALL
 def test_missing_row_is_not_unread(table):
     table.write([a_row("1")])
     reading = table.read([(str(EMAILS), "1"), (str(EMAILS), "2"), (str(OTHER), "1")])
@@ -102,7 +94,6 @@ def test_missing_row_is_not_unread(table):
 # page
 
 
-@ON_ALL
 @pytest.mark.parametrize(
     ("after", "until", "expected"),
     [
@@ -118,7 +109,6 @@ def test_page_has_the_rows_between_bounds(table, after, until, expected):
     assert (keys(page), page.more) == (expected, False)
 
 
-@ON_ALL
 def test_last_has_the_highest_sort_key(table):
     assert table.last(EMAILS) is None
     table.write([a_row(key) for key in ("3", "1", "~", "10", "!first")])
@@ -126,7 +116,6 @@ def test_last_has_the_highest_sort_key(table):
     assert table.last(EMAILS) == a_row("~")
 
 
-@ON_ALL
 def test_page_may_begin_after_the_longest_key(table):
     longest = "2".ljust(1024, "x")
     table.write([a_row(key) for key in ("1", longest[:-1], longest, "3")])
@@ -134,14 +123,12 @@ def test_page_may_begin_after_the_longest_key(table):
     assert keys(table.page(EMAILS, after="1", until=longest)) == [longest[:-1], longest]
 
 
-@ON_ALL
 def test_page_has_its_own_partition_only(table):
     for partition in ("emails#1", "emails#0", "emails#10", "emails-vip#1"):
         table.write([{"pk": partition, "sk": "1"}])
     assert [row["pk"] for row in table.page(OTHER, **ALL).rows] == ["emails#1"]
 
 
-@ON_ALL
 @pytest.mark.parametrize("page_rows", [1, 2, 3, 5, 100])
 def test_pages_have_no_gaps_or_repeats(engine, page_rows):
     table = engine.table(page_rows=page_rows)
@@ -161,7 +148,6 @@ def test_pages_have_no_gaps_or_repeats(engine, page_rows):
     assert collected == sorted([rows.job_key(job.id)[1] for job in jobs] + [rows.cancellation_key(jobs[2].id)[1]])
 
 
-@ON_ALL
 @pytest.mark.parametrize(("page_rows", "limit", "rows_read"), [(None, 2, 2), (1, 2, 1), (3, 2, 2), (None, 100, 3)])
 def test_page_limit_leaves_more(engine, page_rows, limit, rows_read):
     table = engine.table(page_rows=page_rows)
@@ -174,7 +160,6 @@ def test_page_limit_leaves_more(engine, page_rows, limit, rows_read):
 # add and mark_exact
 
 
-@ON_ALL
 def test_add_keeps_the_row_that_exists(table):
     id = an_id()
     first, second = rows.cancellation_row(id, at=NOW), rows.cancellation_row(id, at=NOW + timedelta(seconds=9))
@@ -183,7 +168,6 @@ def test_add_keeps_the_row_that_exists(table):
     assert table.read([rows.key(first)]).rows[rows.key(first)] == first
 
 
-@ON_ALL
 def test_mark_exact_marks_existing_rows_only(table):
     id, gone = an_id(), an_id(partition=OTHER)
     row = table.add(rows.cancellation_row(id, at=NOW))
@@ -201,7 +185,6 @@ def a_claim(**overrides):
     return rows.idempotency_row(a_job(**overrides), "a key", payload_hash="5f")
 
 
-@ON_ALL
 def test_first_claim_of_a_key_wins(table):
     first = a_claim()
     assert table.claim(first, now=NOW) == first
@@ -209,7 +192,6 @@ def test_first_claim_of_a_key_wins(table):
     assert table.read([rows.key(first)]).rows[rows.key(first)] == first
 
 
-@ON_ALL
 def test_one_of_concurrent_claims_wins(table):
     claims = [a_claim() for _ in range(16)]
     with ThreadPoolExecutor(8) as pool:
@@ -218,7 +200,6 @@ def test_one_of_concurrent_claims_wins(table):
     assert winners[0] in claims
 
 
-@ON_ALL
 @pytest.mark.parametrize(("seconds", "is_free"), [(-1, False), (0, True), (0.5, True), (1, True)])
 def test_key_is_free_again_from_its_ttl_on(table, seconds, is_free):
     first, second = a_claim(expires=NOW + timedelta(hours=2)), a_claim()
@@ -227,14 +208,12 @@ def test_key_is_free_again_from_its_ttl_on(table, seconds, is_free):
     assert winner == (second if is_free else first)
 
 
-@ON_ALL
 def test_mark_done_is_seen_by_the_next_claim(table):
     row = table.claim(a_claim(), now=NOW)
     assert table.mark_done(rows.key(row), id=row["id"])
     assert table.claim(a_claim(), now=NOW) == {**row, "done": True}
 
 
-@ON_ALL
 def test_missing_key_is_not_changed(table):
     row = a_claim()
     assert not table.mark_done(rows.key(row), id=row["id"])
@@ -243,7 +222,6 @@ def test_missing_key_is_not_changed(table):
     assert not table.read([rows.key(row)]).rows
 
 
-@ON_ALL
 def test_key_of_another_job_is_not_marked_done(table):
     first, second = a_claim(expires=NOW), a_claim()
     table.claim(first, now=NOW - timedelta(hours=1))
@@ -252,7 +230,6 @@ def test_key_of_another_job_is_not_marked_done(table):
     assert table.read([rows.key(second)]).rows[rows.key(second)] == second
 
 
-@ON_ALL
 def test_released_key_is_free(table):
     first, second = a_claim(), a_claim()
     table.claim(first, now=NOW)
@@ -264,7 +241,6 @@ def test_released_key_is_free(table):
     assert table.read([rows.key(second)]).rows[rows.key(second)] == second
 
 
-@ON_ALL
 def test_key_is_taken_over_as_it_was_read(table):
     first, second, third = (rows.name_row(a_job(key="a key"), call=call, content="5f") for call in "abc")
     assert not table.take_over(second, there=first)
@@ -275,7 +251,6 @@ def test_key_is_taken_over_as_it_was_read(table):
     assert table.read([rows.key(first)]).rows[rows.key(first)] == second
 
 
-@ON_ALL
 @pytest.mark.parametrize("note", ["share", "mark_done"])
 def test_shared_or_done_key_is_not_released(table, note):
     row = table.claim(a_claim(), now=NOW)
@@ -284,7 +259,6 @@ def test_shared_or_done_key_is_not_released(table, note):
     assert table.claim(a_claim(), now=NOW)["id"] == row["id"]
 
 
-@ON_ALL
 def test_calls_of_a_key_are_changed_from_what_was_read(table):
     row = {**a_claim(), "calls": "[1]"}
     key = rows.key(row)
@@ -313,7 +287,6 @@ def noted(table, row):
 PAIRS = list(product(OF_WORKERS, repeat=2))
 
 
-@ON_ALL
 def test_outcome_is_read_as_it_was_put(table):
     other = an_outcome(9, State.SUCCEEDED, uid="b")
     assert table.record(other)
@@ -323,7 +296,6 @@ def test_outcome_is_read_as_it_was_put(table):
         assert (noted(table, row), noted(table, other)) == (row, other)
 
 
-@ON_ALL
 @pytest.mark.parametrize("page_rows", [3, None])
 def test_outcomes_are_read_the_last_first(engine, page_rows):
     table = engine.table(page_rows=page_rows)
@@ -341,7 +313,6 @@ def is_later(there, state):
     return (there, state) != (State.SUCCEEDED, State.SKIPPED)
 
 
-@ON_ALL
 @pytest.mark.parametrize(
     ("first", "second", "is_put"),
     [
@@ -365,7 +336,6 @@ def test_outcome_replaces_an_earlier_one(table, first, second, is_put):
         assert noted(table, after) == (after if is_put(there, state) else before)
 
 
-@ON_ALL
 def test_last_of_concurrent_outcomes_stays(table):
     outcomes = [an_outcome(attempts, State.FAILED) for attempts in range(1, 17)]
     with ThreadPoolExecutor(8) as pool:
@@ -374,99 +344,9 @@ def test_last_of_concurrent_outcomes_stays(table):
     assert noted(table, outcomes[-1]) == outcomes[-1]
 
 
-# move
+# read_barrier
 
 
-def old_and_new():
-    return a_job(due=NOW + timedelta(hours=1)), a_job(due=NOW + timedelta(hours=2), partition=OTHER)
-
-
-def move(table, old, new, *, change=None):
-    cancellation, state_key = rows.cancellation_row(old.id, at=NOW, moved_to=new.id), rows.state_key(old.id.partition)
-    below = instant.text(old.id.due)
-    return table.move(cancellation, rows.job_row(new), state=state_key, fence_below=below, change=change)
-
-
-def moved(table, old, new):
-    """Return what a move writes, as far as it is there."""
-    pair = [rows.cancellation_key(old.id), rows.job_key(new.id)]
-    existing = table.read(pair).rows
-    return [existing.get(key) for key in pair]
-
-
-@TRANSACTING
-@pytest.mark.parametrize("has_state", [False, True])
-def test_move_without_a_fence_writes_both_rows(table, has_state):
-    old, new = old_and_new()
-    if has_state:
-        table.write([a_row(rows.STATE, cursor="0")])
-    assert move(table, old, new) is MoveOutcome.DONE
-    cancellation = rows.cancellation_row(old.id, at=NOW, moved_to=new.id)
-    assert moved(table, old, new) == [cancellation, rows.job_row(new)]
-    assert state(table).fence == ""
-
-
-@TRANSACTING
-@pytest.mark.parametrize(("fence", "moves"), [(3599.999, True), (3600, False), (3600.001, False)])
-def test_move_needs_a_lower_fence(table, fence, moves):
-    old, new = old_and_new()
-    take(table, fence=fence)
-    take(table, fence=5000, partition=OTHER)
-    before = state(table)
-    assert move(table, old, new) is (MoveOutcome.DONE if moves else MoveOutcome.REFUSED)
-    assert [row is not None for row in moved(table, old, new)] == [moves] * 2
-    assert state(table) == before
-
-
-@TRANSACTING
-def test_cancelled_job_is_not_moved(table):
-    old, new = old_and_new()
-    cancellation = table.add(rows.cancellation_row(old.id, at=NOW))
-    assert move(table, old, new) is MoveOutcome.REFUSED
-    assert moved(table, old, new) == [cancellation, None]
-
-
-@TRANSACTING
-def test_job_is_moved_once(table):
-    old, new = old_and_new()
-    assert move(table, old, new) is MoveOutcome.DONE
-    assert move(table, old, new) is MoveOutcome.REFUSED
-    assert move(table, old, a_job()) is MoveOutcome.REFUSED
-    assert moved_to(moved(table, old, new)[0]) == new.id
-
-
-def named_pair():
-    """Return a job that has a key, its row, and the job that is to take its place and its key."""
-    old, new = (replace(job, key="a key") for job in old_and_new())
-    return old, rows.name_row(old, call="c", content="5f"), new
-
-
-@TRANSACTING
-@pytest.mark.parametrize("more", [{}, {"calls": "[]", "call": "d", "content": "60"}])
-def test_move_changes_the_row_of_a_key(table, more):
-    old, row, new = named_pair()
-    table.write([{**row, "shared": True}])
-    changed = {**rows.moved_key_row(new), **more}
-    assert move(table, old, new, change=KeyChange(expected=row["id"], row=changed)) is MoveOutcome.DONE
-    assert table.read([rows.key(row)]).rows[rows.key(row)] == {**row, **changed}
-    assert moved_to(moved(table, old, new)[0]) == new.id
-
-
-@TRANSACTING
-@pytest.mark.parametrize("is_there", [True, False])
-def test_changed_key_refuses_a_move(table, is_there):
-    old, row, new = named_pair()
-    if is_there:
-        table.write([{**row, "id": "another"}])
-    change = KeyChange(expected=row["id"], row=rows.moved_key_row(new))
-    assert move(table, old, new, change=change) is MoveOutcome.KEY_CHANGED
-    assert moved(table, old, new) == [None, None]
-    assert table.read([rows.key(row)]).rows == ({rows.key(row): {**row, "id": "another"}} if is_there else {})
-    table.add(rows.cancellation_row(old.id, at=NOW))
-    assert move(table, old, new, change=change) is MoveOutcome.REFUSED
-
-
-@ON_ALL
 def test_read_barrier_changes_nothing(table):
     cancellation = rows.cancellation_row(an_id(), at=NOW, moved_to=an_id())
     packed = rows.job_row(a_job(payload="x" * 5000, tenant="acme"))
@@ -477,15 +357,6 @@ def test_read_barrier_changes_nothing(table):
     gone = rows.cancellation_key(an_id())
     assert table.read_barrier(gone) is None
     assert table.read([gone]) == BatchRead()
-
-
-@TRANSACTING
-def test_move_of_one_row_twice_is_refused(table):
-    old, _ = old_and_new()
-    cancellation = rows.cancellation_row(old.id, at=NOW)
-    with pytest.raises(REFUSED):
-        table.move(cancellation, cancellation, state=rows.state_key(EMAILS), fence_below="9")
-    assert keys(table.page(EMAILS, **ALL)) == []
 
 
 # take
@@ -506,7 +377,6 @@ def state(table):
     return rows.read_state(table.read([key]).rows.get(key))
 
 
-@ON_ALL
 def test_new_partition_is_free(table):
     take(table, owner="other", fence=500, partition=OTHER)
     expected = PartitionState(fence=at(240), cursor=rows.FIRST, owner="me", lease=at(30))
@@ -514,13 +384,11 @@ def test_new_partition_is_free(table):
     assert state(table) == expected
 
 
-@ON_ALL
 def test_own_lease_is_extended(table):
     take(table)
     assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(241), owner="me", lease=at(31))
 
 
-@ON_ALL
 def test_lease_is_taken_over_once_expired(table):
     held = take(table, owner="other")
     assert take(table, now=29.999, lease=60, fence=270) == held
@@ -528,7 +396,6 @@ def test_lease_is_taken_over_once_expired(table):
     assert take(table, now=30, lease=60, fence=270) == PartitionState(fence=at(270), owner="me", lease=at(60))
 
 
-@ON_ALL
 def test_released_lease_keeps_cursor_and_fence(table):
     take(table, owner="other")
     assert checkpoint(table, owner="other", cursor="5", lease=None)
@@ -538,7 +405,6 @@ def test_released_lease_keeps_cursor_and_fence(table):
     )
 
 
-@ON_ALL
 @pytest.mark.parametrize("owner", ["other", "me"])
 def test_taking_a_lease_never_lowers_the_fence(table, owner):
     take(table, owner=owner)
@@ -547,7 +413,6 @@ def test_taking_a_lease_never_lowers_the_fence(table, owner):
     assert state(table) == before
 
 
-@ON_ALL
 def test_lease_below_a_higher_fence_is_refused(table):
     take(table, owner="other", fence=500)
     checkpoint(table, owner="other", fence=500, lease=None)
@@ -557,14 +422,12 @@ def test_lease_below_a_higher_fence_is_refused(table):
 # checkpoint
 
 
-@ON_ALL
 def test_checkpoint_moves_cursor_lease_and_fence(table):
     take(table)
     assert checkpoint(table, cursor="7", fence=250, lease=40)
     assert state(table) == PartitionState(fence=at(250), cursor="7", owner="me", lease=at(40))
 
 
-@ON_ALL
 @pytest.mark.parametrize("lease", [40, None])
 @pytest.mark.parametrize("falls", [{"cursor": "6"}, {"cursor": "7", "fence": 239}])
 def test_checkpoint_never_lowers_cursor_or_fence(table, falls, lease):
@@ -576,7 +439,6 @@ def test_checkpoint_never_lowers_cursor_or_fence(table, falls, lease):
     assert state(table) == before
 
 
-@ON_ALL
 @pytest.mark.parametrize("lease", [40, None])
 @pytest.mark.parametrize("holder", ["other", None])
 def test_checkpoint_without_the_lease_is_refused(table, lease, holder):
@@ -587,13 +449,11 @@ def test_checkpoint_without_the_lease_is_refused(table, lease, holder):
     assert state(table) == before
 
 
-@ON_ALL
 def test_checkpoint_of_a_new_partition_fails(table):
     assert not checkpoint(table)
     assert state(table) == PartitionState()
 
 
-@ON_ALL
 def test_expired_lease_may_checkpoint(table):
     take(table, lease=30)
     assert checkpoint(table, fence=300, lease=90)
@@ -613,7 +473,6 @@ def slots(table):
     return {name: value if isinstance(value, str) else int(value) for name, value in row.items()}
 
 
-@ON_ALL
 def test_first_reservation_starts_now(table):
     assert reserve(table, now=1_795_244_700_000_000, amount=20_000, ttl=1_795_331_100) == 1_795_244_700_020_000
     assert slots(table) == {
@@ -624,7 +483,6 @@ def test_first_reservation_starts_now(table):
     }
 
 
-@ON_ALL
 def test_reservations_are_consecutive(table):
     reserved, ttls = [], []
     for now, amount, ttl in ((1000, 500, 10), (1000, 1, 20), (1000, 250, 25), (9000, 500, 30)):
@@ -634,7 +492,6 @@ def test_reservations_are_consecutive(table):
     assert ttls == [10, 20, 25, 30]
 
 
-@ON_ALL
 @pytest.mark.parametrize(("now", "until"), [(1499, 1600), (1500, 1600), (1501, 1601), (9000, 9100), (0, 1600)])
 def test_reservation_starts_after_the_last(table, now, until):
     reserve(table, now=1000, amount=500)
@@ -642,14 +499,12 @@ def test_reservation_starts_after_the_last(table, now, until):
     assert slots(table)["until"] == until
 
 
-@ON_ALL
 def test_another_rate_has_its_own_slots(table):
     reserve(table, now=1000, amount=500)
     assert table.reserve(slots_key("emails", at(1)), now=1000, amount=500, ttl=1) == 1500
     assert table.reserve(slots_key("emails-vip", instant.text(NOW)), now=1000, amount=500, ttl=1) == 1500
 
 
-@ON_ALL
 def test_concurrent_reservations_never_overlap(table):
     """Some at the very first, when there is no row, and some after a while, when all that was taken is over."""
     slots = []

@@ -1,31 +1,23 @@
 """DynamoDB's TTL on the table of jobs, as moto keeps it; what DynamoDB refuses besides is made up."""
 
-from datetime import timedelta
-
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTimeToLive
 from dueline.errors import NotYet, Unavailable
 from dueline.operations.ttl_guard import TtlStatus
+from tests.contract.engines import LONGEST, create_table
 
-LONGEST = timedelta(seconds=10)
 STATUS = {"TimeToLiveDescription": {"AttributeName": "ttl", "TimeToLiveStatus": "ENABLED"}}
 
 
 @pytest.fixture
-def client():
-    with mock_aws():
-        session = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
-        client = clients.client("dynamodb", session, longest=LONGEST)
-        keys = [{"AttributeName": "pk", "KeyType": "HASH"}]
-        types = [{"AttributeName": "pk", "AttributeType": "S"}]
-        client.create_table(TableName="jobs", KeySchema=keys, AttributeDefinitions=types, BillingMode="PAY_PER_REQUEST")
-        yield client
+def client(session):
+    client = clients.client("dynamodb", session, longest=LONGEST)
+    create_table(client, "jobs")
+    return client
 
 
 def test_switching_ttl_twice_is_no_error(client):

@@ -4,10 +4,6 @@ import json
 import math
 import threading
 
-import boto3
-import pytest
-from moto import mock_aws
-
 from dueline.aws.worker_deployment import WorkerDeployment
 from dueline.config.names import Names
 from dueline.config.registry import published
@@ -15,12 +11,6 @@ from dueline.core.queue_settings import WorkSettings
 from dueline.worker import worker
 from tests.builders import a_queue
 from tests.waiting import wait_until
-
-
-@pytest.fixture
-def session():
-    with mock_aws():
-        yield boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
 
 
 def publish(session, **of_queue):
