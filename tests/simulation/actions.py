@@ -58,6 +58,11 @@ class Tick:
     seconds: int = 170
 
 
+def ticks_of(queue: str) -> list[Tick]:
+    """Return a tick of each partition of a queue."""
+    return [Tick(number) for number, partition in enumerate(PARTITIONS) if partition.queue == queue]
+
+
 @dataclass(frozen=True)
 class Cancel:
     """Cancel a job, by number."""

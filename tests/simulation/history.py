@@ -158,9 +158,8 @@ class History:
             due += self._submit(stream, queue)
         self.due += due
         names = NameHistory(self, queue, self._choices) if due and not self._is_untouched(queue) else None
-        for number, partition in enumerate(actions.PARTITIONS):
-            if partition.queue == queue:
-                self.of_ticks(stream, number, due, stands_still=names.stands_still if names else None)
+        for tick in actions.ticks_of(queue):
+            self.of_ticks(stream, tick.partition, due, stands_still=names.stands_still if names else None)
         for _ in range(stream.below(4) if due else 0):
             self.start(actions.Cancel(stream.below(len(due))), after=self.when(stream, due), stream=stream)
         for _ in range(stream.below(3) if due else 0):
@@ -178,9 +177,7 @@ class History:
     def _meet(self, stream: Stream, queue: str, due: Sequence[float]) -> None:
         """Let processes that decide a job's fate meet at a moment that matters."""
         at = self.when(stream, due)
-        ticks = [
-            actions.Tick(number) for number, partition in enumerate(actions.PARTITIONS) if partition.queue == queue
-        ]
+        ticks = actions.ticks_of(queue)
         meeting: list[actions.Action] = stream.some([ticks[0], ticks[0], ticks[-1], actions.Ingest(), actions.Ingest()])
         meeting += stream.some([actions.Cancel(number) for number in range(2)])
         for action in meeting:

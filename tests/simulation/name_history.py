@@ -158,18 +158,16 @@ class NameHistory:
         move = self._move(key, "moves", due=stream.pick([due + MINUTE, due, due + 1]))
         answered = stream.pick([SlowAnswer(8), CallFault.CRASH_AFTER, CallFault.LOST_ANSWER])
         self._start(stream, move, after=fence - 0.5, plan={"table.move": answered})
-        for number, partition in enumerate(actions.PARTITIONS):
-            if partition.queue == self._queue:
-                self._start(stream, actions.Tick(number), after=fence + 0.5, plan={1: Pause(stream.pick([0.1, 6]))})
+        for tick in actions.ticks_of(self._queue):
+            self._start(stream, tick, after=fence + 0.5, plan={1: Pause(stream.pick([0.1, 6]))})
 
     def _overtake(self) -> None:
         """Let others take the key of a job that has left, before its call notes that; make each call again."""
         stream, key = self._moved, "overtaken name"
         due = stream.pick([60, 120])
         self._history.due.append(due)
-        for number, partition in enumerate(actions.PARTITIONS):
-            if partition.queue == self._queue:
-                self._start(stream, actions.Tick(number), after=0)
+        for tick in actions.ticks_of(self._queue):
+            self._start(stream, tick, after=0)
         first = self._named(key, "first", due=due)
         others = [
             self._named(key, call, due=due + stream.pick([1, 300]), if_exists=IfExists.REPLACE, content=2 + number)

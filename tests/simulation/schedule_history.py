@@ -120,12 +120,8 @@ class ScheduleHistory:
 
     def _meet(self, queue: str, at: float) -> None:
         """Let a change meet the processes that decide its fate."""
-        ticks = [
-            actions.Tick(number) for number, partition in enumerate(actions.PARTITIONS) if partition.queue == queue
-        ]
-        for action in self._stream.some(
-            [*ticks[:2], actions.Plan(), actions.Plan(), actions.Tick(actions.PLANNER_PARTITION)]
-        ):
+        planner_tick = actions.Tick(actions.PLANNER_PARTITION)
+        for action in self._stream.some([*actions.ticks_of(queue)[:2], actions.Plan(), actions.Plan(), planner_tick]):
             self._start(action, after=at)
 
     def _overtake(self, name: str, queue: str) -> None:
@@ -133,17 +129,15 @@ class ScheduleHistory:
         stream, plan = self._stream, dict[int | str, Fault]()
         mine, others = (actions.Alter(name, queue, rule=actions.Rule(number)) for number in (50, 51))
         other = replace(stream.pick([others, actions.Alter(name, queue, "pause")]), again=0)
-        ticks = [
-            actions.Tick(number) for number, partition in enumerate(actions.PARTITIONS) if partition.queue == queue
-        ]
+        ticks = actions.ticks_of(queue)[:2]
         match stream.below(3):
             case 0:
-                plan[stream.pick([3, 2, 3, 4, 6, 9])] = Interleaved([other, *ticks[:2]])
+                plan[stream.pick([3, 2, 3, 4, 6, 9])] = Interleaved([other, *ticks])
             case 1:
                 plan["table.change"] = Interleaved([actions.Plan(), actions.Plan(), actions.Plan()])
             case 2:
                 plan[0] = Interleaved([other], {"table.change": CallFault.LOST_ANSWER})
-                plan[1] = Interleaved(ticks[:2])
+                plan[1] = Interleaved(ticks)
         at = max(1.0, self._stalled[1] - stream.pick([1, 5, 30, 65]))
         self._history.start(mine, after=at, stream=stream, plan=plan)
 
