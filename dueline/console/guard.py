@@ -13,7 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dueline.console.routing import READS, Refused, header, problem_response
+from dueline.console.routing import READS, Refused, error_response, header
 from dueline.core.text import shown
 
 TOKEN_HEADER = "x-dueline-console"  # noqa: S105, a header's name
@@ -98,9 +98,10 @@ class GuardMiddleware:
                     headers.setdefault(name, value)
             await send(message)
 
+        request = Request(scope)
         try:
-            self._guard.check(Request(scope))
+            self._guard.check(request)
         except Refused as refused:
-            await problem_response(refused)(scope, receive, send_with_headers)
+            await error_response(request, refused)(scope, receive, send_with_headers)
         else:
             await self._app(scope, receive, send_with_headers)

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dueline.config import metrics
@@ -34,25 +33,16 @@ _MOST_HOURS = 24
 def queue_routes(about: Callable[[], dict[str, Any]], backend: Backend) -> Iterator[Route]:
     """Return the routes to what the page shows of a deployment, `about` it, and of its queues."""
 
-    def figures_of_all(_: Request) -> dict[str, Any]:
+    def figures_of_all(*_: object) -> dict[str, Any]:
         names = [queue["queue"] for queue in backend.get("/queues")["queues"]]
         return figures(names, timedelta(hours=1), backend=backend, names=AT_A_GLANCE)
 
-    def figures_of_one(request: Request) -> dict[str, Any]:
+    def figures_of_one(request: Request, _: bytes) -> dict[str, Any]:
         return figures([request.path_params["queue"]], _hours(request), backend=backend)
 
-    yield read_route("/console/about", lambda _: about())
-    yield read_route("/console/figures", figures_of_all)
-    yield read_route("/console/queues/{queue}/figures", figures_of_one)
-
-
-def read_route(path: str, read: Callable[[Request], dict[str, Any]]) -> Route:
-    """Return the route whose response is a JSON object, which `read` returns."""
-
-    def handler(request: Request, _: bytes) -> Response:
-        return JSONResponse(read(request))
-
-    return make_route(path, ["GET"], handler)
+    yield make_route("/console/about", ["GET"], lambda *_: about())
+    yield make_route("/console/figures", ["GET"], figures_of_all)
+    yield make_route("/console/queues/{queue}/figures", ["GET"], figures_of_one)
 
 
 def figures(
