@@ -67,7 +67,8 @@ function facts({ id, due, route, attempts, started, ended, error, traceparent, s
     ["Attempts", attempts ?? "not recorded"],
     ["Last attempt took", started && ended && span((Date.parse(ended) - Date.parse(started)) / 1000)],
     ["Error", error && html`<code>${error}</code>`],
-    ["Key", job.key], ["Kind", job.kind],
+    // Only a row of the table has it, and all else that waits there: without one, nobody knows whether there is a key.
+    ["Key", job.key ?? ("priority" in job ? undefined : "not recorded")], ["Kind", job.kind],
     ["Tenant", job.tenant], ["Priority", job.priority],
     ["Trace", traceparent && html`<code title=${traceparent}>${traceparent.split("-")[1]}</code>`],
     ["Schedule", schedule && html`<a href=${queuePath(job.queue, "schedules", schedule)}>${schedule}</a>`],
