@@ -60,7 +60,7 @@ const Timeline = ({ job }) => html`<ol class="timeline">${timeline(job).map((ste
     ${step.note && `: ${step.note}`}
   </li>`)}</ol>`;
 
-function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, scheduled_for, ...job }) {
+export function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, scheduled_for, ...job }) {
   return [
     ["Id", html`<code>${id}</code>`], ["Due", html`<${Instant} at=${due} />`],
     ["Route", route === "table" ? "by the table" : "straight to its queue"],
