@@ -92,12 +92,13 @@ class BackgroundRuns:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs: dict[str, BackgroundRun] = {}
+        self._is_closing = False
 
     def start(self, queue: str, work: Callable[[BackgroundRun], None]) -> BackgroundRun:
         """Start a run, whose `work` a thread does. Raises Refused while the queue has another one."""
-        run = BackgroundRun(id=secrets.token_hex(8), queue=queue)
-        run.thread = threading.Thread(target=run.carry_out, args=(work,), daemon=True)
         with self._lock:
+            run = BackgroundRun(id=secrets.token_hex(8), queue=queue, is_closing=self._is_closing)
+            run.thread = threading.Thread(target=run.carry_out, args=(work,), daemon=True)
             ended = [each.id for each in self._runs.values() if each.state != "running"]
             if any(each.queue == queue for id, each in self._runs.items() if id not in ended):
                 detail = f"a run over the dead letters of queue {queue!r} is under way: wait for its end"
@@ -119,9 +120,11 @@ class BackgroundRuns:
 
     def close(self, *, seconds: float = _CLOSING_SECONDS) -> None:
         """End all runs, and wait so long for the messages that they hold to become visible again."""
-        running = [run for run in list(self._runs.values()) if run.thread.is_alive()]
-        for run in running:
-            run.is_closing = True
+        with self._lock:
+            self._is_closing = True
+            running = [run for run in self._runs.values() if run.thread.is_alive()]
+            for run in running:
+                run.is_closing = True
         for run in running:
             run.thread.join(seconds)
 
