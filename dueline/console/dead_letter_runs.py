@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dueline.console.backend import Backend
+from dueline.console.queue_views import Backend
 from dueline.console.routing import Refused, make_route, parse_object, refuse_if_read_only, to_problem
 from dueline.core.message import OFFLOADED_BYTES, REASON
 from dueline.core.ports import QueueMessage

@@ -1,6 +1,7 @@
 """`/console/…`: what the page shows of queues that no one route of the API answers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -8,12 +9,13 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from dueline.config import metrics
-from dueline.console.backend import Backend
 from dueline.console.routing import make_route
 from dueline.core import instant
+from dueline.core.ports import Clock, ParallelMap
 from dueline.core.text import shown
 from dueline.errors import InvalidJob
-from dueline.operations.observation import Series
+from dueline.operations.observation import Figures, Series
+from dueline.operations.redrive import RedriveQueues
 
 # The figures that the page draws, each with its statistic.
 METRICS = {
@@ -28,6 +30,21 @@ _TTL = Series(queue=None, metric=metrics.TTL_OFF, statistic="Maximum")
 # A chart has room for some 400 points.
 _MINUTE, _FIVE_MINUTES, _LONGEST_BY_MINUTE = 60, 300, timedelta(hours=6)
 _MOST_HOURS = 24
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backend:
+    """A deployment, with the caller's credentials: its API, the dead letters of its queues, and its metrics.
+
+    `get` returns what the API answers to a GET of a path, or raises its error. `dead_letters` raises QueueNotFound,
+    DeploymentNotFound, Forbidden or Unavailable. `parallel_map` makes several calls at once.
+    """
+
+    get: Callable[[str], dict[str, Any]]
+    dead_letters: Callable[[str], RedriveQueues]
+    figures: Figures
+    clock: Clock
+    parallel_map: ParallelMap
 
 
 def queue_routes(about: Callable[[], dict[str, Any]], backend: Backend) -> Iterator[Route]:
