@@ -194,8 +194,8 @@ class Job:
     `created`: the call that returned it made it; None if that did not schedule. `moved_from` is the id that was given,
     if the job was rescheduled since: `id` is the one that it has now. If its queue is set to `track` its jobs and a
     worker has received it: how many `attempts` there were, when the last one `started` and `ended`, and its `error` if
-    it failed. Its `kind` is known then too, or while it waits. If it was looked up or listed, and a schedule planned
-    it: that `schedule`, and `scheduled_for`, the instant of its rule.
+    it failed. Its `kind` is known then too, or while it waits. If it was looked up or listed, and went by the
+    table: its `key`, and if a schedule planned it, that `schedule`, and `scheduled_for`, the instant of its rule.
     """
 
     id: str
@@ -210,6 +210,7 @@ class Job:
     ended: datetime | None = None
     error: str | None = None
     kind: str | None = None
+    key: str | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
 
@@ -224,7 +225,7 @@ class Job:
         """Return the job with that id and status."""
         names = () if status.outcome is None else _OUTCOME
         outcome = {name: getattr(status.outcome, name) for name in names}
-        values = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
+        values = {name: getattr(status, name) for name in ("state", "key", "schedule", "scheduled_for")}
         values |= {"moved_from": status.moved_from and str(status.moved_from), "created": created}
         if status.job is not None:
             return replace(ScheduledJob.of_job(status.job), **values)
@@ -304,7 +305,6 @@ class ScheduledJob(Job):
     payload: object = field(default=None, repr=False)
     payload_text: str | None = field(default=None, repr=False)
     payload_at: PayloadPlace | None = None
-    key: str | None = None
     tenant: str | None = None
     priority: int = 1
     traceparent: str | None = None

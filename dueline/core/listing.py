@@ -21,7 +21,7 @@ from dueline.core.partitions import states_of
 from dueline.core.ports import ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import Key, Row
-from dueline.core.status import JobStatus, Outcome, Status, origin_of, read_outcome, state_of
+from dueline.core.status import JobStatus, Outcome, Status, kept_fields, read_outcome, state_of
 from dueline.errors import InvalidJob, JobNotFound, Unavailable
 
 MOST_JOBS = 100
@@ -198,8 +198,7 @@ def _with_routes(tracked: Sequence[tuple[JobId, Outcome]], *, table: Table, spre
     for id, outcome in tracked:
         row = reading.rows.get(rows.job_key(id))
         route = Route.TABLE if row or rows.parked_key(id) in reading.rows else Route.DIRECT
-        schedule, at = origin_of(row)
-        status = Status(state=outcome.state, outcome=outcome, schedule=schedule, scheduled_for=at)
+        status = Status(state=outcome.state, outcome=outcome, **kept_fields(row))
         statuses.append((replace(id, route=route), status))
     return statuses
 

@@ -108,13 +108,14 @@ class Status:
     """A job's state. `moved_from` is the id that was named, if the job was moved since and has another.
 
     If its queue is set to `track` its jobs, `outcome` is what workers noted of its last attempt, and decides the state.
-    Of a run of a schedule by the table's route, which has a row that says so, there are its `schedule` and
-    `scheduled_for`. `job` is what the table holds of a single job that is looked up, while it waits there.
+    Of a job by the table's route, which keeps its row, there is its `key`, and of a run of a schedule its `schedule`
+    and `scheduled_for`. `job` is what the table holds of a single job that is looked up, while it waits there.
     """
 
     state: State
     moved_from: JobId | None = None
     outcome: Outcome | None = None
+    key: str | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
     job: StoredJob | None = None
@@ -209,9 +210,8 @@ def _status(original: JobId, its_rows: _JobRows, *, queue: QueueSettings, now: d
         raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
     outcome = _outcome_of(id, existing, now=now)
     state = outcome.state if outcome else state_of(id, existing, queue=queue, now=now)
-    schedule, planned_for = origin_of(existing.get(rows.job_key(id)))
     moved = None if id == original else original
-    return id, Status(state=state, moved_from=moved, outcome=outcome, schedule=schedule, scheduled_for=planned_for)
+    return id, Status(state=state, moved_from=moved, outcome=outcome, **kept_fields(existing.get(rows.job_key(id))))
 
 
 def _waiting(id: JobId, state: State, reading: BatchRead) -> StoredJob | None:
@@ -248,13 +248,15 @@ def _keys(id: JobId) -> list[Key]:
     return [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
 
 
-def origin_of(row: Row | None) -> tuple[str | None, datetime | None]:
-    """Return which schedule made a job, and for when, as far as its row says."""
+def kept_fields(row: Row | None) -> dict[str, Any]:
+    """Return what a status has of a job's row, which outlives its dispatch: its key, its schedule, and for when."""
+    row = row or {}
+    key = {"key": str(row["key"])} if "key" in row else {}
     try:
-        origin = origin_fields((row or {}).get("schedule"))
+        origin = origin_fields(row.get("schedule"))
     except InvalidJob:
-        return None, None
-    return origin.get("schedule"), origin.get("scheduled_for")
+        origin = {}
+    return {**key, **{name: origin[name] for name in ("schedule", "scheduled_for") if name in origin}}
 
 
 def _outcome_of(id: JobId, existing: Mapping[Key, Row], *, now: datetime) -> Outcome | None:

@@ -75,7 +75,7 @@ def test_status_of_an_old_id_is_that_of_the_job():
         assert (status.job.id, status.job.payload, status.job.key) == (last, job.payload, "k")
     assert system.status_of(last).moved_from is None
     system.cancel(last)
-    assert system.job_status(job.id) == (last, Status(state=State.CANCELLED, moved_from=job.id))
+    assert system.job_status(job.id) == (last, Status(state=State.CANCELLED, moved_from=job.id, key="k"))
     assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.UNRECORDED)
 
 
@@ -157,6 +157,16 @@ def an_outcome(state=State.RUNNING, **overrides):
 
 def note(system, job, outcome, *, expires=None):
     return note_outcome(job.id, outcome, expires=expires or job.expires, table=system.table)
+
+
+def test_finished_job_of_the_table_keeps_its_key():
+    system = tracking()
+    system.put(job := due_in(AN_HOUR, key="order-7"))
+    system.clock.sleep(AN_HOUR)
+    system.tick()
+    note(system, job, an_outcome(State.SUCCEEDED))
+    status = system.status_of(job.id)
+    assert (status.state, status.key, status.job) == (State.SUCCEEDED, "order-7", None)
 
 
 @pytest.mark.parametrize("route", Route)
