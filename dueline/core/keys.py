@@ -13,7 +13,7 @@ from functools import partial
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Route, StoredJob, checked_key
-from dueline.core.move import MOST_HOPS, Intent, Mover, read, too_many_hops
+from dueline.core.move import MOST_HOPS, Intent, Mover, too_many_hops
 from dueline.core.ports import BatchRead, Clock, KeyChange, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import IfExists
@@ -343,7 +343,7 @@ class JobKeys:
         id = name.id
         for _ in range(MOST_HOPS + 1):
             cancelled, state = rows.cancellation_key(id), rows.state_key(id.partition)
-            existing = read(id, cancelled, state, table=self._table)
+            existing = self._table.read([cancelled, state]).whole(f"the rows of job {id}")
             fence, cancellation = rows.read_state(existing.get(state)).fence, existing.get(cancelled)
             has_left = id.route is Route.DIRECT or fence >= instant.text(id.due)
             if has_left and cancellation is None:

@@ -22,7 +22,7 @@ from dueline.core.ports import ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import Key, Row
 from dueline.core.status import JobStatus, Outcome, Status, origin_of, read_outcome, state_of
-from dueline.errors import InvalidJob, JobNotFound, Unavailable
+from dueline.errors import InvalidJob, JobNotFound
 
 MOST_JOBS = 100
 # However JSON is escaped on its way, these and the ids beside them stay under the 6 MB that Lambda may answer.
@@ -191,13 +191,11 @@ def _tracked(row: Row) -> tuple[JobId, Outcome]:
 def _with_routes(tracked: Sequence[tuple[JobId, Outcome]], *, table: Table, spread: ParallelMap) -> list[JobStatus]:
     """Return jobs with their routes and statuses. By the table's route, a job has its row there, or was parked."""
     keys = {key for id, _ in tracked for key in (rows.job_key(id), rows.parked_key(id))}
-    reading = read_all(keys, table=table, spread=spread)
-    if reading.unread:
-        raise Unavailable(f"{len(reading.unread)} rows of jobs could not be read: try again")
+    existing = read_all(keys, table=table, spread=spread).whole("rows of jobs")
     statuses = []
     for id, outcome in tracked:
-        row = reading.rows.get(rows.job_key(id))
-        route = Route.TABLE if row or rows.parked_key(id) in reading.rows else Route.DIRECT
+        row = existing.get(rows.job_key(id))
+        route = Route.TABLE if row or rows.parked_key(id) in existing else Route.DIRECT
         schedule, at = origin_of(row)
         status = Status(state=outcome.state, outcome=outcome, schedule=schedule, scheduled_for=at)
         statuses.append((replace(id, route=route), status))
@@ -206,10 +204,7 @@ def _with_routes(tracked: Sequence[tuple[JobId, Outcome]], *, table: Table, spre
 
 def read_states(queue: QueueSettings, *, table: Table, spread: ParallelMap = map) -> Mapping[Key, Row]:
     """Read the states of a queue's partitions. Raises Unavailable when one of them is left unread, or Throttled."""
-    reading = states_of(queue.all_partitions(), table=table, spread=spread)
-    if reading.unread:
-        raise Unavailable(f"{len(reading.unread)} states of queue {queue.name} could not be read: try again")
-    return reading.rows
+    return states_of(queue.all_partitions(), table=table, spread=spread).whole(f"states of queue {queue.name}")
 
 
 def scan(span: Span, *, snapshot: Snapshot, spread: ParallelMap = map) -> Scanned:

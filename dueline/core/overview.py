@@ -11,7 +11,7 @@ from dueline.core.listing import Snapshot, Span, read_states, scan
 from dueline.core.ports import Depth, ParallelMap, Queue, Table
 from dueline.core.queue_settings import QueueSettings, Rate, not_there
 from dueline.core.rows import Key, Row, is_paused, paused_key, rate_key, read_rate
-from dueline.errors import QueueNotFound, Unavailable
+from dueline.errors import QueueNotFound
 
 MOST_COUNTED = 1000
 
@@ -37,10 +37,8 @@ class Control:
 def read_control(queue: str, *, table: Table, consistent: bool = False) -> Control:
     """Return a queue's pause and rate. Raises Throttled or Unavailable."""
     keys = [paused_key(queue), rate_key(queue)]
-    reading = table.read(keys, consistent=consistent)
-    if reading.unread:
-        raise Unavailable(f"the pause and rate of queue {queue!r} could not be read: try again")
-    paused, limit = (reading.rows.get(each) for each in keys)
+    existing = table.read(keys, consistent=consistent).whole(f"the pause and rate of queue {queue!r}")
+    paused, limit = map(existing.get, keys)
     rate, rate_set = read_rate(limit)
     return Control(paused=is_paused(paused), rate=rate, rate_set=rate_set)
 

@@ -58,7 +58,7 @@ class RestoreLock:
 
     def _read(self) -> Row:
         own = self._row(LASTS)
-        return self._retrying(lambda: restore_part.read_whole(self._table, [key(own)])).rows.get(key(own), own)
+        return self._retrying(lambda: restore_part.read_whole(self._table, [key(own)])).get(key(own), own)
 
     def _check(self, there: Row) -> None:
         if there["owner"] != self._owner:
@@ -189,7 +189,7 @@ class Restore:
     def _saved_progress(self, segment: int) -> Progress:
         """Return how far a segment is. A run by another bound would leave out what neither bound hands over."""
         key, own = self._key(segment), self._parts.hand_over_from
-        row = self._retrying(lambda: restore_part.read_whole(self._table, [key])).rows.get(key)
+        row = self._retrying(lambda: restore_part.read_whole(self._table, [key])).get(key)
         progress = restore_part.read_progress(row)
         if progress.hand_over_from is None:
             return progress

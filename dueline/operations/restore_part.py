@@ -11,7 +11,7 @@ They are in the table of jobs. No queue's name begins with `!`.
 import json
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -20,7 +20,7 @@ from dueline.core import instant, rows
 from dueline.core.job import Partition, StoredJob
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.partitions import Lease, Periods
-from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Queue, Table
+from dueline.core.ports import BatchRead, Clock, ParallelMap, Queue, Table, read_all
 from dueline.core.rows import Key, Row
 from dueline.core.tick import Entries
 from dueline.errors import InvalidJob, NotYet, Unavailable
@@ -96,14 +96,9 @@ class Backup(Protocol):
         """Return about how many rows there are."""
 
 
-def read_whole(table: Table | Backup, keys: Iterable[Key], spread: ParallelMap = map) -> BatchRead:
+def read_whole(table: Table | Backup, keys: Iterable[Key], spread: ParallelMap = map) -> Mapping[Key, Row]:
     """Read any number of keys, all of them. Raises Throttled or Unavailable."""
-    each = sorted(set(keys))
-    cut = [each[start : start + READ_KEYS] for start in range(0, len(each), READ_KEYS)]
-    readings = list(spread(table.read, cut))
-    if unread := set().union(*(reading.unread for reading in readings)):
-        raise Unavailable(f"{len(unread)} rows were left unread: try again")
-    return BatchRead(rows={key: row for reading in readings for key, row in reading.rows.items()})
+    return read_all(set(keys), table=table, spread=spread).whole("some rows")
 
 
 # A tick may have the lease of a partition for about three minutes.
@@ -158,7 +153,7 @@ class Parts:
     def look(self, part: Sequence[Row]) -> Counts:
         """Count what would become of the jobs of a part, and change nothing. Raises InvalidJob as `take_over` does."""
         sorted_rows = self._sorted(part, self._bound_of)
-        there = read_whole(self._table, [rows.job_key(job.id) for job in sorted_rows.jobs], self._spread).rows
+        there = read_whole(self._table, [rows.job_key(job.id) for job in sorted_rows.jobs], self._spread)
         soon = instant.text(self._clock.now() + self._periods.lookahead)
         for job in sorted_rows.jobs:
             is_soon = instant.text(job.id.due) <= soon
@@ -249,7 +244,7 @@ class Parts:
         if self.hand_over_from:
             return self.hand_over_from
         key = rows.state_key(partition)
-        state = read_whole(self._backup, [key]).rows.get(key)
+        state = read_whole(self._backup, [key]).get(key)
         if state is None:
             raise InvalidJob(
                 f"the backup has jobs of partition {partition} and no state of it, which says what was handed over: is"
@@ -293,19 +288,19 @@ class Parts:
             page = self._table.page(partition, after=after, until=until)
             waiting = [each.job for each in entries.of(page.rows, more=page.more)]
             jobs = [job for job in waiting if isinstance(job, StoredJob)]
-            backed_up = read_whole(self._backup, [rows.job_key(job.id) for job in jobs]).rows
+            backed_up = read_whole(self._backup, [rows.job_key(job.id) for job in jobs])
             self._hand_over({job for job in jobs if rows.job_key(job.id) not in backed_up}, again=True)
             after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more
 
     def _not_left_to_a_tick(self, jobs: Sequence[StoredJob]) -> set[StoredJob]:
         keys = {rows.state_key(job.id.partition) for job in jobs}
-        states = {key: rows.read_state(row) for key, row in read_whole(self._table, keys, self._spread).rows.items()}
+        states = {key: rows.read_state(row) for key, row in read_whole(self._table, keys, self._spread).items()}
         return {job for job in jobs if instant.text(job.id.due) <= states[rows.state_key(job.id.partition)].fence}
 
     def _hand_over(self, jobs: set[StoredJob], *, again: bool) -> list[StoredJob]:
         """Send jobs to the inbound queue, unless the table says that it is done; note it, then write their rows."""
         keys = [key for job in jobs for key in _notes_of(job, again=again)]
-        noted = read_whole(self._table, keys, self._spread).rows
+        noted = read_whole(self._table, keys, self._spread)
         unsent = [job for job in jobs if not any(key in noted for key in _notes_of(job, again=again))]
         unsent.sort(key=lambda job: (job.id.due, job.id.uid))
         list(self._spread(self._send, batches(unsent, size=lambda job: job.size + ATTRIBUTES_BYTES)))

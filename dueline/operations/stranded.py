@@ -6,7 +6,7 @@ ones too, which may be resumed, and deleted ones for as long as their name is ke
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -15,9 +15,9 @@ from dueline.core import instant, rows
 from dueline.core.job import MAX_PRIORITY, Partition
 from dueline.core.listing import Snapshot, Span, scan
 from dueline.core.partitions import states_of
-from dueline.core.ports import BatchRead, Depth, ParallelMap, Queue, Table
+from dueline.core.ports import Depth, ParallelMap, Queue, Table
 from dueline.core.queue_settings import MOST_PARTITIONS, QueueSettings
-from dueline.core.rows import Row
+from dueline.core.rows import Key, Row
 from dueline.errors import QueueNotFound, Unavailable
 from dueline.schedules.schedule_rows import ScheduleSummary, summary_of
 
@@ -98,14 +98,12 @@ class StrandedItems:
     def _given_up(self) -> list[Partition]:
         """Return the partitions that the queue had once: ticks have left their states."""
         others = replace(self.queue, partitions=MOST_PARTITIONS).all_partitions()[self.queue.partitions :]
-        states = self._states(others).rows
+        states = self._states(others)
         return [each for each in others if rows.state_key(each) in states]
 
-    def _states(self, partitions: Sequence[Partition]) -> BatchRead:
+    def _states(self, partitions: Sequence[Partition]) -> Mapping[Key, Row]:
         states = states_of(partitions, table=self.table, spread=self.spread)
-        if states.unread:
-            raise Unavailable(f"{len(states.unread)} states of queue {self.queue.name} could not be read: try again")
-        return states
+        return states.whole(f"states of queue {self.queue.name}")
 
     @cached_property
     def _schedules(self) -> Sequence[ScheduleSummary]:
@@ -127,7 +125,7 @@ class StrandedItems:
         snapshot = Snapshot(
             queue=self.queue,
             table=self.table,
-            states=self._states(partitions).rows,
+            states=self._states(partitions),
             now=self.now,
             partitions=tuple(partitions),
         )

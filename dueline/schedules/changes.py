@@ -270,10 +270,8 @@ def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None
     """
     fence = None if fenced is None else _fence(fenced, table)
     of_head, of_count = head_key(queue, name), count_key(queue)
-    batch = table.read([of_head, of_count])
-    if batch.unread:
-        raise Unavailable(f"schedule {queue}/{name} could not be read: try again")
-    row, count = batch.rows.get(of_head), int(batch.rows.get(of_count, {}).get("count", 0))
+    existing = table.read([of_head, of_count]).whole(f"schedule {queue}/{name}")
+    row, count = existing.get(of_head), int(existing.get(of_count, {}).get("count", 0))
     head = None if row is None else heads.read_head(row)
     is_ready = head is None or (head.partition == fenced and _is_latest(head, table))
     return StoredSchedule(head=head, count=count, is_ready=is_ready, fence=fence)
@@ -291,10 +289,7 @@ def _is_latest(head: Head, table: Table) -> bool:
 
 def _fence(partition: Partition, table: Table) -> datetime | None:
     key = rows.state_key(partition)
-    batch = table.read([key])
-    if batch.unread:
-        raise Unavailable(f"the state of {partition} could not be read: try again")
-    fence = rows.read_state(batch.rows.get(key)).fence
+    fence = rows.read_state(table.read([key]).whole(f"the state of {partition}").get(key)).fence
     return instant.parse(fence) if fence else None
 
 

@@ -157,10 +157,7 @@ class ManualRuns:
         return then, replace(first, job=made)
 
     def _is_claimed(self, key: rows.Key) -> bool:
-        reading = self._table.read([key])
-        if reading.unread:
-            raise Unavailable(f"row {key} was left unread: try again")
-        return rows.is_live(reading.rows.get(key), now=self._clock.now())
+        return rows.is_live(self._table.read([key]).whole(f"row {key}").get(key), now=self._clock.now())
 
     def _job(self, head: Head, scheduled_for: datetime | None = None) -> StoredJob:
         """Return a job of a schedule that is due now, its scheduled time now unless it is given."""
