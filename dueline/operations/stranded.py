@@ -18,12 +18,20 @@ from dueline.core.partitions import states_of
 from dueline.core.ports import Depth, ParallelMap, Queue, Table
 from dueline.core.queue_settings import MOST_PARTITIONS, QueueSettings
 from dueline.core.rows import Key, Row
-from dueline.errors import QueueNotFound, Unavailable
-from dueline.schedules.schedule_rows import ScheduleSummary, summary_of
+from dueline.errors import QueueNotFound
+from dueline.schedules.head import readable_heads
 
 MOST_COUNTED = 1000
 _HEADS_A_PAGE = 1000
-_UNREADABLE = ScheduleSummary(partition=MOST_PARTITIONS, priority=MAX_PRIORITY, state="unreadable")
+
+
+@dataclass(frozen=True, slots=True)
+class _Schedule:
+    """What of a schedule a change may strand. Of one that cannot be read all is possible, so that it is counted."""
+
+    partition: int = MOST_PARTITIONS
+    priority: int = MAX_PRIORITY
+    state: str = "unreadable"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,20 +114,16 @@ class StrandedItems:
         return states.whole(f"states of queue {self.queue.name}")
 
     @cached_property
-    def _schedules(self) -> Sequence[ScheduleSummary]:
-        """Return a summary of each head; of one that cannot be read all is possible, so that it is counted."""
-        summaries, unreadable, after, more = list[ScheduleSummary](), list[Row](), "", True
+    def _schedules(self) -> Sequence[_Schedule]:
+        schedules, after, more = list[_Schedule](), "", True
         while more:
             page = self.table.heads(self.queue.name, after=after, limit=_HEADS_A_PAGE)
             # What is past its TTL is only not collected yet.
-            for row in page.rows:
-                try:
-                    summaries += [summary_of(row)] if rows.is_live(row, now=self.now) else []
-                except Unavailable:
-                    unreadable.append(row)
+            heads, unreadable = readable_heads(row for row in page.rows if rows.is_live(row, now=self.now))
+            schedules += (_Schedule(each.partition.number, each.definition.priority, each.state) for each in heads)
+            schedules += [_Schedule()] * unreadable
             more, after = page.more, str(page.rows[-1]["sk"]) if page.rows else after
-        rows.log_unreadable(unreadable)
-        return summaries + [_UNREADABLE] * len(unreadable)
+        return schedules
 
     def _jobs(self, partitions: Sequence[Partition], *, where: str = "", least: int = 1) -> str:
         snapshot = Snapshot(
@@ -159,7 +163,7 @@ def _depth(queue: Callable[[], Queue]) -> Depth:
         return Depth(waiting=0, in_flight=0, delayed=0)
 
 
-def _counted(schedules: Sequence[ScheduleSummary], *, where: str = "") -> str:
+def _counted(schedules: Sequence[_Schedule], *, where: str = "") -> str:
     if not schedules:
         return ""
     states = Counter(each.state for each in schedules)

@@ -8,11 +8,7 @@
 `packed` is the rest of a head (schedules/head.py), compressed JSON. `ttl` stands only on one that is deleted.
 """
 
-import json
-from dataclasses import dataclass
-
-from dueline.core.rows import Key, Row, key, unpack
-from dueline.errors import Unavailable
+from dueline.core.rows import Key
 
 # A transaction has 100 actions: two may check the fence, one puts the head and one counts.
 CHANGE_CANCELLATIONS = 95
@@ -25,30 +21,6 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, Type
 COUNT = "!count"
 # Sorts after the count, and before each name.
 BEFORE_HEADS = "!~"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScheduleSummary:
-    """What a head says of a schedule besides its rule."""
-
-    partition: int
-    priority: int
-    state: str
-
-
-def summary_of(head: Row) -> ScheduleSummary:
-    """Return what a head says; its state is live, paused or deleted. Raises Unavailable when it cannot be read."""
-    try:
-        packed = head["packed"]
-        kept = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=MOST_HEAD_BYTES))
-        definition = kept["definition"]
-        return ScheduleSummary(
-            partition=int(head["partition"]),
-            priority=int(definition.get("priority", 1)),
-            state="deleted" if head.get("deleted") else "paused" if head.get("paused") else "live",
-        )
-    except UNREADABLE as error:
-        raise Unavailable(f"row {key(head)} cannot be read: {type(error).__name__}: {error}") from None
 
 
 def schedules_of(queue: str) -> str:
