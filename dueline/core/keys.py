@@ -14,7 +14,7 @@ from functools import partial
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Route, StoredJob, checked_key
 from dueline.core.move import MOST_HOPS, Intent, Mover, too_many_hops
-from dueline.core.ports import BatchRead, Clock, KeyChange, ParallelMap, Table, read_all
+from dueline.core.ports import BatchRead, KeyChange, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import IfExists
 from dueline.core.retry import attempt
@@ -252,10 +252,9 @@ class _State(Enum):
 class JobKeys:
     """Gives the jobs of a queue their names. `mover` moves what is replaced, `new_uid` returns a random UUID."""
 
-    def __init__(
-        self, queue: QueueSettings, *, table: Table, mover: Mover, clock: Clock, new_uid: Callable[[], str]
-    ) -> None:
-        self._queue, self._table, self._mover, self._clock, self._new_uid = queue, table, mover, clock, new_uid
+    def __init__(self, queue: QueueSettings, *, mover: Mover, new_uid: Callable[[], str]) -> None:
+        self._queue, self._mover, self._new_uid = queue, mover, new_uid
+        self._table, self._clock = mover.table, mover.clock
 
     def claim(self, desired: NamedJob, *, until: float) -> KeyResult:
         """Return the job that a call is to submit, or the one that has its key already.

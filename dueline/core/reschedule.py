@@ -11,7 +11,7 @@ from dueline.core.job import JobId, Route, StoredJob
 from dueline.core.move import MOST_HOPS, Intent, Mover, Rows, too_many_hops
 from dueline.core.partitions import check_partition
 from dueline.core.payloads import Offload
-from dueline.core.ports import BatchRead, Clock, Payloads, Pointer, Queue, Table
+from dueline.core.ports import BatchRead, Payloads, Pointer
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
 from dueline.core.rows import Row, moved_to
@@ -51,27 +51,12 @@ class _NewTime:
 
 
 class Reschedule:
-    """Reschedules jobs of one queue.
+    """Reschedules jobs of one queue. `payloads` keeps what is too large for rows, `new_uid` returns a random UUID."""
 
-    `inbound` takes intents to ingest, `payloads` keeps what is too large for rows, `new_uid` returns a random UUID.
-    """
-
-    def __init__(
-        self,
-        queue: QueueSettings,
-        *,
-        inbound: Queue,
-        table: Table,
-        payloads: Payloads,
-        clock: Clock,
-        new_uid: Callable[[], str],
-    ) -> None:
-        self._queue = queue
-        self._table = table
-        self._offload = Offload(queue.name, payloads=payloads, clock=clock)
-        self._mover = Mover(table=table, inbound=inbound, clock=clock)
-        self._clock = clock
-        self._new_uid = new_uid
+    def __init__(self, queue: QueueSettings, *, mover: Mover, payloads: Payloads, new_uid: Callable[[], str]) -> None:
+        self._queue, self._mover, self._new_uid = queue, mover, new_uid
+        self._table, self._clock = mover.table, mover.clock
+        self._offload = Offload(queue.name, payloads=payloads, clock=mover.clock)
 
     def run(
         self,

@@ -138,7 +138,7 @@ class Submit:
         self._writer = TableWriter(table=table, dispatcher=lambda _: dispatcher, clock=self._clock, spread=self._spread)
         self._offload = Offload(queue.name, payloads=payloads, clock=self._clock)
         mover = Mover(table=table, inbound=inbound, clock=self._clock)
-        self._keys = JobKeys(queue, table=table, mover=mover, clock=self._clock, new_uid=new_uid)
+        self._keys = JobKeys(queue, mover=mover, new_uid=new_uid)
         self._breaker = breaker
         self._direct_horizon = direct_horizon
         self._new_uid = new_uid

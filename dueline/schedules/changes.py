@@ -8,7 +8,7 @@ from typing import Any
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Partition, checked_schedule_name
-from dueline.core.ports import WRITE_ROWS, Clock, ScheduleChange, Table
+from dueline.core.ports import WRITE_ROWS, ScheduleChange, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import MOVE_PENDING, move_row
 from dueline.core.table_writer import TableWriter
@@ -54,10 +54,8 @@ class Changes:
     is left alone: ScheduleChanged. "*" matches any, a weak tag (`W/"..."`) none.
     """
 
-    def __init__(self, *, table: Table, route: TableWriter, clock: Clock, patience: timedelta = PATIENCE) -> None:
-        self._table = table
-        self._route = route
-        self._clock = clock
+    def __init__(self, route: TableWriter, *, patience: timedelta = PATIENCE) -> None:
+        self._route, self._table, self._clock = route, route.table, route.clock
         self._patience = patience
 
     def put(

@@ -12,7 +12,6 @@ from dueline.core import idempotency, instant, rows
 from dueline.core.idempotency import KeyClaim
 from dueline.core.job import JobId, Route, State, StoredJob
 from dueline.core.payloads import hash_of
-from dueline.core.ports import Clock, ParallelMap, Table
 from dueline.core.rows import Row, pack, unpack
 from dueline.core.submit import SubmitResult
 from dueline.core.table_writer import TableWriter
@@ -64,16 +63,13 @@ class ManualRuns:
 
     def __init__(
         self,
-        *,
-        table: Table,
         route: TableWriter,
-        clock: Clock,
-        spread: ParallelMap = map,
+        *,
         patience: timedelta = PATIENCE,
         new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        self._table, self._route, self._clock = table, route, clock
-        self._spread, self._patience, self._new_uid = spread, patience, new_uid
+        self._route, self._table, self._clock, self._spread = route, route.table, route.clock, route.spread
+        self._patience, self._new_uid = patience, new_uid
 
     def run_now(
         self, queue: str, name: str, *, payload: str | None = None, key: str | None = None, if_match: str | None = None

@@ -15,7 +15,7 @@ from typing import Self
 
 from dueline.core import instant
 from dueline.core.job import StoredJob, checked_schedule_name, queue_name
-from dueline.core.ports import Clock, ParallelMap, Table, read_all
+from dueline.core.ports import read_all
 from dueline.core.rows import Row
 from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
@@ -167,11 +167,9 @@ class Planner:
     No send starts after `until` (monotonic).
     """
 
-    def __init__(
-        self, *, table: Table, route: TableWriter, clock: Clock, until: float, spread: ParallelMap = map
-    ) -> None:
-        self._table, self._route, self._spread = table, route, spread
-        self._now, self._until = clock.now(), until
+    def __init__(self, route: TableWriter, *, until: float) -> None:
+        self._route, self._table, self._spread = route, route.table, route.spread
+        self._now, self._until = route.clock.now(), until
         self._planned = Planned()
 
     def run(self, batch: Sequence[PlanningMessage]) -> Planned:
@@ -270,10 +268,8 @@ class Watchdog:
     zones' rules, by default that in use.
     """
 
-    def __init__(
-        self, *, table: Table, route: TableWriter, clock: Clock, tick_period: timedelta, tzdata: str | None = None
-    ) -> None:
-        self._table, self._route, self._clock = table, route, clock
+    def __init__(self, route: TableWriter, *, tick_period: timedelta, tzdata: str | None = None) -> None:
+        self._route, self._table, self._clock = route, route.table, route.clock
         self._grace = GRACE_TICKS * tick_period
         self._tzdata = tzdata
 

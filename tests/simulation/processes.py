@@ -14,7 +14,6 @@ from dueline.core.queue_settings import PLANNER
 from dueline.core.request import Request
 from dueline.core.rows import Key
 from dueline.core.submit import SubmitResult
-from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, AlreadyFinished, JobNotFound, ScheduleChanged, ScheduleNotFound, TooManyChanges
 from dueline.operations.ttl_guard import TtlGuard
 from dueline.schedules.changes import Changed, Changes
@@ -217,7 +216,7 @@ def plan(world: "World", me: "Running", action: actions.Plan) -> str:
         for place in places
     ]
     until = me.process.monotonic() + PLANNER_SECONDS
-    planner = Planner(table=me.core.table, route=_route(me), clock=me.process, until=until, spread=me.process.spread)
+    planner = Planner(me.core.a_route(), until=until)
     planned = planner.run(batch)
     if not planned.again:
         _acknowledge(world, me)
@@ -235,7 +234,7 @@ def _put_back_for(waited: timedelta) -> int:
 
 
 def alter(world: "World", me: "Running", action: actions.Alter) -> str:
-    changes = Changes(table=me.core.table, route=_route(me), clock=me.process)
+    changes = Changes(me.core.a_route())
     tag: str | None = None
     for left in range(action.again, -1, -1):
         began, is_seen = me.process.monotonic(), world.table.is_seen(head_key(action.queue, action.schedule))
@@ -302,14 +301,10 @@ def last_change(head: Head) -> actions.Alter:
 
 
 def watch(world: "World", me: "Running", action: actions.Watch) -> str:
-    watchdog = Watchdog(table=me.core.table, route=_route(me), clock=me.process, tick_period=world.periods.period)
+    watchdog = Watchdog(me.core.a_route(), tick_period=world.periods.period)
     revived = watchdog.revive(action.queue, until=me.process.monotonic() + PLANNER_SECONDS)
     _acknowledge(world, me)
     return f"set {revived} going"
-
-
-def _route(me: "Running") -> TableWriter:
-    return TableWriter(table=me.core.table, dispatcher=me.core.dispatcher, clock=me.process, spread=me.process.spread)
 
 
 def _acknowledge(world: "World", me: "Running") -> None:

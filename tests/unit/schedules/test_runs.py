@@ -31,7 +31,7 @@ class Running(ScheduleSystem):
     def __init__(self, *settings):
         super().__init__(*settings)
         numbers = (f"00000000-0000-4000-9000-{number:012}" for number in range(10_000))
-        self.runs = ManualRuns(table=self.table, route=self.route, clock=self.clock, new_uid=lambda: next(numbers))
+        self.runs = ManualRuns(self.route, new_uid=lambda: next(numbers))
 
     def history(self, **parameters):
         queue = self.settings["emails"]
