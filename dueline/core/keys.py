@@ -135,10 +135,7 @@ def _text_of(calls: Iterable[RememberedCall]) -> str:
 
 
 def note_displaced(id: JobId, row_key: Key, *, table: Table) -> None:
-    """Note in the row of a key that a displaced call has submitted its job: a repeat does not submit it again.
-
-    Raises Throttled or Unavailable.
-    """
+    """Note in the row of a key that a displaced call has submitted its job: a repeat does not submit it again."""
     for _ in range(_ATTEMPTS):
         row = table.read([row_key]).rows.get(row_key)
         name = KeyRow.of(row, key="", queue=id.queue) if row else None
@@ -159,10 +156,7 @@ def checked_call(call: object) -> str:
 
 
 def read_key(key: str, queue: str, *, table: Table, now: datetime) -> KeyRow:
-    """Return the row of a key whose job is not past its retention.
-
-    Raises JobNotFound where there is none, InvalidJob for what is no key, Throttled or Unavailable.
-    """
+    """Return the row of a key. Raises JobNotFound where no job has it, or that one's retention is over; InvalidJob."""
     reading = table.read([rows.name_key(queue, checked_key(key))])
     return _name_in(key, reading, queue=queue, table=table, now=now)
 
@@ -170,10 +164,7 @@ def read_key(key: str, queue: str, *, table: Table, now: datetime) -> KeyRow:
 def jobs_under(
     keys: Sequence[object], queue: str, *, table: Table, now: datetime, spread: ParallelMap
 ) -> list[JobId | DuelineError]:
-    """Return the job of each key, or the error that `read_key` would raise; 100 keys are read at once.
-
-    Raises Throttled or Unavailable.
-    """
+    """Return the job of each key, or the error that `read_key` would raise. Raises Throttled or Unavailable."""
     checked = [attempt(checked_key, key) for key in keys]
     of_rows = {rows.name_key(queue, key) for key in checked if isinstance(key, str)}
     reading = read_all(of_rows, table=table, spread=spread)

@@ -38,10 +38,7 @@ _PLACE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(#[!-~]{1,100})?", r
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """The jobs to list, all or of one kind: due from `start` to just before `end`, behind `after`, so many.
-
-    `after` is a sort key.
-    """
+    """The jobs to list, all or of one kind: due from `start` to just before `end`, behind the key `after`, so many."""
 
     start: datetime = instant.EPOCH
     end: datetime = FAR_END
@@ -108,10 +105,8 @@ def list_jobs(span: Span, *, queue: QueueSettings, table: Table, now: datetime, 
 
     What was cancelled before is not listed; a job that is dispatched meanwhile may be. A page behind much that is
     cancelled, or of another kind, may hold fewer jobs than there are, even none: the end is where `after` is None.
-    Partitions are those that the queue has now: jobs of one that it had before its count was lowered are dispatched,
-    looked up and cancelled like any, but not listed. A row that cannot be read, which its tick will park, is counted
-    and logged.
-    Raises InvalidJob when `limit` is not from 1 to 100 or `kind` cannot be one, Throttled or Unavailable.
+    Jobs of partitions that the queue had before their count was lowered are not listed. A row that cannot be read,
+    which its tick will park, is counted and logged. Raises InvalidJob for a limit or a kind, Throttled or Unavailable.
     """
     _check(span)
     states = read_states(queue, table=table, spread=spread)
@@ -248,8 +243,7 @@ def read_place(text: str) -> str:
 
 @dataclass(kw_only=True, slots=True)
 class _Slice:
-    """What is read of one partition: the rows of all jobs, or those of one kind, that are scheduled up to `reached`,
-    a sort key.
+    """What is read of one partition: the rows of jobs, of one kind or all, that are scheduled up to the key `reached`.
 
     `partial_job` are the rows of the next job, of which there may be more on the next page. `unreadable` are rows of
     jobs that cannot be read and that no tick has parked yet.

@@ -89,10 +89,9 @@ class Entries:
 def resolve_moves(
     entries: Iterable[Entry], *, pk: str, read_barrier: Callable[[Key], Row | None], spread: ParallelMap
 ) -> tuple[dict[str, Entry], dict[str, str]]:
-    """Look up by a barrier what a read may not show of the entries of moves.
+    """Look up by a barrier what a read may not show of moves; return those entries, and why others failed, by key.
 
-    Return these as they are, and the keys of those that could not be looked up, each with the reason. Once the fence is
-    past them, the answer stays true: no move succeeds any more.
+    Once the fence is past them, the answer stays true: no move succeeds any more.
     """
 
     def resolve(entry: Entry) -> Entry | str:
