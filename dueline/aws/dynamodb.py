@@ -183,10 +183,8 @@ class DynamoTable:
         return self._items.update(key, PLAN, {"generation": generation, "planned_to": planned_to, "to": to}) is not None
 
     def heads(self, queue: str, *, after: str, limit: int) -> Page:
-        from dueline.schedules.schedule_rows import BEFORE_HEADS, schedules_of
-
-        after = max(after, BEFORE_HEADS)
-        return self._query(self._state, schedules_of(queue), after, "~", consistent=True, limit=limit)
+        after = max(after, rows.BEFORE_HEADS)
+        return self._query(self._state, rows.schedules_of(queue), after, "~", consistent=True, limit=limit)
 
     def mark_exact(self, key: Key) -> None:
         self._items.update(key, MARK_EXACT, {"exact": True})
@@ -272,9 +270,7 @@ def _count_schedules(change: ScheduleChange, *, table: str) -> list[Any]:
         return []
     if change.counted < 0:
         return [_update(change.counter, _COUNT, {"counted": change.counted}, table=table)]
-    from dueline.schedules.schedule_rows import MOST_SCHEDULES  # what ticks and ingest do not load
-
-    values: Row = {"counted": change.counted, "most": MOST_SCHEDULES}
+    values: Row = {"counted": change.counted, "most": rows.MOST_SCHEDULES}
     return [_update(change.counter, _COUNT_IF_ROOM, values, table=table)]
 
 

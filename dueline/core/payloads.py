@@ -57,7 +57,7 @@ class StartedUpload:
 
 
 def download_url(job: StoredJob, *, payloads: Payloads) -> str | None:
-    """Return a URL that lasts 15 minutes, of a payload in S3 among its queue's: who writes a row may point elsewhere."""
+    """Return a URL that lasts 15 minutes, of a payload in S3 among its queue's: a row may point elsewhere."""
     if job.offloaded_bytes is None:
         return None
     try:

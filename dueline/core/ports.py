@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from dueline.core.job import Partition
 from dueline.core.message import Message
-from dueline.core.rows import Key, PartitionState, Row
+from dueline.core.rows import COUNT, Key, PartitionState, Row
 from dueline.errors import RETRYABLE, DuelineError, Unavailable
 
 WRITE_ROWS = 25
@@ -144,7 +144,7 @@ class ScheduleChange:
 
     Where `generation` is 0 there is none. With it go the cancellations of jobs of the partition whose state is the row
     `state`, on condition that its fence is absent or below `fence_below`; without `state` no fence is checked. The
-    number `count` of the row `counter` grows by `counted`, up to the most a queue may have.
+    number `count` of the queue's row grows by `counted`, up to the most a queue may have.
     """
 
     head: Row
@@ -153,8 +153,11 @@ class ScheduleChange:
     state: Key | None = None
     fence_below: str = ""
     cancellations: Sequence[Row] = ()
-    counter: Key
     counted: int = 0
+
+    @property
+    def counter(self) -> Key:
+        return str(self.head["pk"]), COUNT
 
 
 class Table(Protocol):

@@ -467,6 +467,33 @@ def read_rate(row: Row | None) -> tuple[Rate | None, str]:
         raise Unavailable(f"row {key(row)} cannot be read: {error}") from None
 
 
+# A transaction has 100 actions: two may check the fence, one puts the head and one counts.
+CHANGE_CANCELLATIONS = 95
+# Of a queue, but for those that are deleted.
+MOST_SCHEDULES = 10_000
+COUNT = "!count"
+# Sorts after the count, and before each name.
+BEFORE_HEADS = "!~"
+
+
+def schedules_of(queue: str) -> str:
+    """Return the partition key of a queue's schedules."""
+    return f"{queue}#schedules"
+
+
+def head_key(queue: str, name: str) -> Key:
+    return schedules_of(queue), name
+
+
+def count_key(queue: str) -> Key:
+    return schedules_of(queue), COUNT
+
+
+def tzdata_key(queue: str) -> Key:
+    """Return the key of the row, in the table of jobs, that says by which tzdata a queue's planning jobs are due."""
+    return f"!tzdata#{queue}", "!tzdata"
+
+
 # What the watches note, in the state table: when each of them ran last.
 WATCH = "!watch"
 TICKS, SCHEDULES = "ticks", "schedules"

@@ -16,14 +16,13 @@ from typing import Self
 from dueline.core import instant
 from dueline.core.job import StoredJob, checked_schedule_name, queue_name
 from dueline.core.ports import read_all
-from dueline.core.rows import Row
+from dueline.core.rows import Row, head_key, tzdata_key
 from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
 from dueline.schedules import head as heads
 from dueline.schedules.definition import CatchUp
 from dueline.schedules.head import Head
 from dueline.schedules.rule import tzdata_version
-from dueline.schedules.schedule_rows import head_key, tzdata_key
 
 # Of a run that is later than this, `catch_up` decides.
 ON_TIME = timedelta(seconds=60)

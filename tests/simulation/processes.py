@@ -12,7 +12,7 @@ from dueline.core.job import JobId, State
 from dueline.core.message import Message
 from dueline.core.queue_settings import PLANNER
 from dueline.core.request import Request
-from dueline.core.rows import Key
+from dueline.core.rows import Key, head_key
 from dueline.core.submit import SubmitResult
 from dueline.errors import RETRYABLE, AlreadyFinished, JobNotFound, ScheduleChanged, ScheduleNotFound, TooManyChanges
 from dueline.operations.ttl_guard import TtlGuard
@@ -22,7 +22,6 @@ from dueline.schedules.head import Head
 from dueline.schedules.planner import Planner, PlanningMessage, Watchdog
 from dueline.schedules.queries import get
 from dueline.schedules.rule import Rule
-from dueline.schedules.schedule_rows import head_key
 from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.faults import HotPartitions
