@@ -262,11 +262,8 @@ class Parsed:
 
 def parse(batch: Iterable[InboundMessage]) -> Parsed:
     """Read the messages of a batch. Messages with one job id give one job: SQS may repeat them."""
-    parsed, first, messages = (
-        Parsed(),
-        dict[JobId, StoredJob](),
-        list[tuple[InboundMessage, StoredJob, Intent | None]](),
-    )
+    parsed, first = Parsed(), dict[JobId, StoredJob]()
+    messages = list[tuple[InboundMessage, StoredJob, Intent | None]]()
     for received in batch:
         try:
             job, old = received.message.job(), received.message.moves()

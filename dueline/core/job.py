@@ -101,10 +101,7 @@ class JobId:
 
     @classmethod
     def parse(cls, text: str) -> "JobId":
-        """Return the id in a text.
-
-        Raises JobNotFound when it is not of the form `{queue}.{partition}.{d|t}.{due in ms}.{uuid}`.
-        """
+        """Return the id in a text. Raises JobNotFound when it is not of the `FORM` of one."""
         match = _ID.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise JobNotFound(f"no job has the id {shown(text, most=200)}: it is not of the form of an id")

@@ -315,8 +315,7 @@ class JobKeys:
             raise error
         is_undone = not name.is_done and tail == name.id
         if desired.if_exists is IfExists.REPLACE and not desired.is_met_by(name, tail):
-            is_waiting = state is _State.WAITING
-            if is_waiting:
+            if state is _State.WAITING:
                 return self._replace(name, tail, desired, fence=fence)
             return self._take_over(name, name.current, desired)
         if is_undone or state is _State.WAITING:

@@ -166,10 +166,8 @@ class TableWriter:
         These are not sent if a clock that was ahead is right by now: a cancel that finds no fence past due promises
         that nobody sends them.
         """
-        dispatcher, expired = (
-            self.dispatcher(queue),
-            [job for job in jobs if _has_row(job) and job not in result.written],
-        )
+        dispatcher = self.dispatcher(queue)
+        expired = [job for job in jobs if _has_row(job) and job not in result.written]
         sent = dispatcher.dispatch([job for job in jobs if job not in expired], until=until)
         parked = (dispatcher.park(some, reason=PAST_RETENTION, until=until) for some in job_batches(expired))
         return reduce(DispatchResult.__add__, parked, sent)

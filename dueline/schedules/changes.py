@@ -258,7 +258,7 @@ class StoredSchedule:
 
 
 def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None) -> StoredSchedule:
-    """Read the fence of a partition, and then the head, both consistently. Raises Throttled or Unavailable.
+    """Read the fence of a partition, and then the head, both consistently.
 
     In the other order a planner might plan between the two, and ticks send, runs that neither rule counts as its own.
     """

@@ -261,10 +261,8 @@ class Watchdog:
     """Submits the planning jobs of stalled schedules. `route` writes them to the table.
 
     A schedule stalls only when its planning job is lost: it waited for an hour in vain, or went to the dead-letter
-    queue. A planning job is due by the time zones of when it was made, so with a newer tzdata all are submitted again.
-
-    One is stalled whose planning job should have come five times `tick_period` ago. `tzdata` is the version of the time
-    zones' rules, by default that in use.
+    queue. One is stalled whose planning job should have come five times `tick_period` ago. A planning job is due by the
+    time zones of when it was made, so with a newer `tzdata`, by default that in use, all are submitted again.
     """
 
     def __init__(self, route: TableWriter, *, tick_period: timedelta, tzdata: str | None = None) -> None:
