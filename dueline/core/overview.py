@@ -36,11 +36,14 @@ class Control:
 
 def read_control(queue: str, *, table: Table, consistent: bool = False) -> Control:
     """Return a queue's pause and rate. Raises Throttled or Unavailable."""
-    keys = [paused_key(queue), rate_key(queue)]
-    existing = table.read(keys, consistent=consistent).whole(f"the pause and rate of queue {queue!r}")
-    paused, limit = map(existing.get, keys)
-    rate, rate_set = read_rate(limit)
-    return Control(paused=is_paused(paused), rate=rate, rate_set=rate_set)
+    reading = table.read([paused_key(queue), rate_key(queue)], consistent=consistent)
+    return control_among(reading.whole(f"the pause and rate of queue {queue!r}"), queue)
+
+
+def control_among(existing: Mapping[Key, Row], queue: str) -> Control:
+    """Return a queue's pause and rate, as its rows have them. Raises Unavailable when its rate cannot be read."""
+    rate, rate_set = read_rate(existing.get(rate_key(queue)))
+    return Control(paused=is_paused(existing.get(paused_key(queue))), rate=rate, rate_set=rate_set)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
