@@ -20,7 +20,7 @@ from dueline.core.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, JobId, Partition,
 from dueline.core.message import check_readable
 from dueline.core.queue_settings import Rate
 from dueline.core.trace import TraceContext
-from dueline.errors import InvalidJob, JobNotFound, Unavailable
+from dueline.errors import InvalidJob, JobNotFound
 
 _logger = logging.getLogger("dueline")
 
@@ -448,23 +448,6 @@ def rate_row(queue: str, rate: Rate | None, *, at: datetime) -> Row:
     pk, sk = rate_key(queue)
     limit = {} if rate is None else {"rate": str(rate)}
     return {"pk": pk, "sk": sk, **limit, "at": instant.text(at)}
-
-
-def is_paused(row: Row | None) -> bool:
-    return bool(row and row["paused"])
-
-
-def read_rate(row: Row | None) -> tuple[Rate | None, str]:
-    """Return the rate in a row, None if there is no limit, and when it was set.
-
-    Raises Unavailable when the row cannot be read: no limit is no guess to make.
-    """
-    if row is None:
-        return None, ""
-    try:
-        return Rate.parse(str(row["rate"])) if "rate" in row else None, str(row["at"])
-    except (InvalidJob, KeyError) as error:
-        raise Unavailable(f"row {key(row)} cannot be read: {error}") from None
 
 
 # A transaction has 100 actions: two may check the fence, one puts the head and one counts.
