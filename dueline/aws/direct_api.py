@@ -36,26 +36,21 @@ T = TypeVar("T")
 
 
 class PublishedQueues(Protocol):
-    """The queues of a deployment, as they are published."""
+    """The settings of a deployment and its queues, as they are published; `refresh` reads a queue's as they are now."""
 
-    def queue(self, name: str) -> QueueSettings:
-        """Return a queue's settings. Raises QueueNotFound."""
+    def queue(self, name: str) -> QueueSettings: ...
 
-    def refresh(self, name: str) -> QueueSettings:
-        """Return a queue's settings as they are now. Raises QueueNotFound."""
+    def refresh(self, name: str) -> QueueSettings: ...
 
-    def queues(self) -> Sequence[QueueSettings]:
-        """Return all queues, by name."""
+    def queues(self) -> Sequence[QueueSettings]: ...
 
-    def settings(self) -> ApiSettings:
-        """Return the settings that the HTTP API runs with."""
+    def settings(self) -> ApiSettings: ...
 
 
 class BoundedClock(ports.Clock, Protocol):
-    """The time by AWS's own clock."""
+    """The time by AWS's own clock, as far as that is known."""
 
-    def moment(self) -> TimeBounds | None:
-        """Return what AWS's clock shows, as far as that is known."""
+    def moment(self) -> TimeBounds | None: ...
 
 
 class DirectApi:

@@ -73,9 +73,7 @@ class DynamoLocks:
     """The locks of one queue's schedules, a row each in the table of states. `client` is boto3's."""
 
     def __init__(self, client: "DynamoDBClient", table: str, *, queue: str) -> None:
-        self._items = Items(client)
-        self._table = table
-        self._queue = queue
+        self._items, self._queue = Items(client, lambda _: table), queue
 
     def take(self, schedule: str, *, job: str, now: datetime, until: datetime) -> bool:
         return self._update(schedule, TAKE, {**_held(job, until), "now": instant.epoch_ms(now)})
@@ -87,7 +85,7 @@ class DynamoLocks:
         self._update(schedule, FREE, {"job": job})
 
     def _update(self, schedule: str, update: Update, values: dict[str, str | int]) -> bool:
-        return self._items.update(run_key(self._queue, schedule), update, values, table=self._table) is not None
+        return self._items.update(run_key(self._queue, schedule), update, values) is not None
 
 
 def _held(job: str, until: datetime) -> dict[str, str | int]:

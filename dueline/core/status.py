@@ -32,9 +32,8 @@ class Outcome:
     """A job's last attempt: its state, the number of attempts so far, and when the last one started and ended.
 
     DISPATCHED: the last attempt failed, and the job waits for the next. SKIPPED: another job of its schedule had not
-    ended, so it did not run. `error` is the name of an exception type or a
-    short reason, never a payload; up to 200 printable ASCII characters are kept. `kind` is the job's. Raises
-    InvalidJob.
+    ended, so it did not run. `error` is the name of an exception type or a short reason, never a payload; up to 200
+    printable ASCII characters are kept. Raises InvalidJob.
     """
 
     state: State

@@ -16,6 +16,7 @@ from dueline.core.dispatch import Dispatcher
 from dueline.core.ingest import InboundMessage, Ingest, IngestResult
 from dueline.core.job import JobId
 from dueline.core.message import Message, from_lambda_event
+from dueline.core.table_writer import TableWriter
 from dueline.functions.queue_registry import REGISTRY
 from dueline.functions.telemetry import DispatchMetrics, log, report
 
@@ -33,16 +34,14 @@ def _dispatcher(queue: str) -> Dispatcher:
     return DEPLOYMENT.dispatcher(queue, precise=REGISTRY.is_precise(queue))
 
 
+ROUTE = TableWriter(table=DEPLOYMENT.table, dispatcher=_dispatcher, clock=DEPLOYMENT.clock, spread=DEPLOYMENT.spread)
 INGEST = Ingest(
-    table=DEPLOYMENT.table,
-    dispatcher=_dispatcher,
+    ROUTE,
     rejects=DEPLOYMENT.rejects,
     # A declared partition may not be deployed yet: its state says, and SSM of those without one.
     is_declared=lambda _: False,
     stands=REGISTRY.takes,
-    clock=DEPLOYMENT.clock,
     jitter=random.random,
-    spread=DEPLOYMENT.spread,
 )
 
 

@@ -43,9 +43,7 @@ def _dispatcher(queue: str) -> Dispatcher:
 
 
 ROUTE = TableWriter(table=DEPLOYMENT.table, dispatcher=_dispatcher, clock=DEPLOYMENT.clock, spread=DEPLOYMENT.spread)
-WATCHDOG = Watchdog(
-    table=DEPLOYMENT.table, route=ROUTE, clock=DEPLOYMENT.clock, tick_period=timedelta(seconds=SETTINGS.tick_period)
-)
+WATCHDOG = Watchdog(ROUTE, tick_period=timedelta(seconds=SETTINGS.tick_period))
 NOTES = WatchNotes(DEPLOYMENT.clients.dynamodb(), table=DEPLOYMENT.names.state)
 INBOX = DEPLOYMENT.team_queue(OWN_QUEUE.name)
 
@@ -62,9 +60,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
         _watch(until=until)
         return {"batchItemFailures": []}
     records = event["Records"]
-    table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
-    planner = Planner(table=table, route=ROUTE, clock=clock, until=until, spread=spread)
-    done = planner.run([_message_of(record) for record in records])
+    done = Planner(ROUTE, until=until).run([_message_of(record) for record in records])
     _hide([record for record in records if record["messageId"] in done.again])
     _record(done)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.again)]}

@@ -45,11 +45,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 
 
 def _tick(partition: Partition, dispatched: DispatchMetrics, *, until: float) -> Tick:
-    clock, table = DEPLOYMENT.clock, DEPLOYMENT.table
-    lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=str(uuid.uuid4()), until=until)
+    clock, table, owner = DEPLOYMENT.clock, DEPLOYMENT.table, str(uuid.uuid4())
+    lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=owner, until=until)
     dispatcher = DEPLOYMENT.dispatcher(partition.queue, precise=DECLARED.is_precise(partition.queue))
-    noting = RecordingDispatcher.of(dispatcher, dispatched=dispatched)
-    return Tick(partition, lease=lease, table=table, dispatcher=noting, clock=clock)
+    return Tick(lease, dispatcher=RecordingDispatcher.of(dispatcher, dispatched=dispatched))
 
 
 def _record(partition: Partition, done: TickResult, dispatched: DispatchMetrics, *, seconds: float) -> None:

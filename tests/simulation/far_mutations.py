@@ -22,8 +22,8 @@ IN_FAR = [
             ),
             Edit(
                 file="core/table_writer.py",
-                old="self._table.add(row, signed_before=signed_before)",
-                new="self._table.add(row)",
+                old="self.table.add(row, signed_before=signed_before)",
+                new="self.table.add(row)",
             ),
         ],
     ),

@@ -132,7 +132,7 @@ IN_LEASE = [
         "core/partitions.py",
         "        self.fence, self.cursor = state.fence, state.cursor\n",
         "        self.fence = state.fence\n"
-        "        self.cursor = state.cursor if state.cursor != FIRST else instant.text(self._clock.now())\n",
+        "        self.cursor = state.cursor if state.cursor != FIRST else instant.text(self.clock.now())\n",
         LOST,
     ),
 ]
@@ -203,7 +203,7 @@ IN_TABLE_ROUTE = [
             Edit(
                 file="core/table_writer.py",
                 old="        cancelled, undone = self._cancelled_among(late, result)\n",
-                new="        at, clock = self._clock.now(), self._clock\n"
+                new="        at, clock = self.clock.now(), self.clock\n"
                 '        self._then = type("Then", (), {"now": lambda _: at, "monotonic": lambda _: clock.monotonic(),'
                 ' "sleep": lambda _, seconds: clock.sleep(seconds)})()\n'
                 "        cancelled, undone = self._cancelled_among(late, result)\n",

@@ -80,8 +80,8 @@ IN_NAMES = [
     mutation(
         "a key is taken over though its job waits",
         "core/keys.py",
-        "            is_waiting = state is _State.WAITING\n",
-        "            is_waiting = False\n",
+        "            if state is _State.WAITING:\n",
+        "            if False:\n",
         *ANY,
     ),
     mutation(

@@ -174,12 +174,10 @@ class Deployment(System):
     def __init__(self, registry):
         super().__init__(a_queue(partitions=4))
         self._ingest = Ingest(
-            table=self.table,
-            dispatcher=self.dispatcher,
+            self.a_route(),
             rejects=lambda: self.rejects,
             is_declared=lambda _: False,
             stands=registry.takes,
-            clock=self.clock,
             jitter=lambda: 0.5,
         )
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dueline.core import rows
 from dueline.core.message import REASON
+from dueline.core.rows import head_key
 from dueline.errors import InvalidJob, Unavailable
-from dueline.schedules.schedule_rows import head_key
 from tests.api_harness import call_api, import_api
 from tests.builders import EMAILS, a_job, a_queue
 from tests.system import System

@@ -96,7 +96,7 @@ def plans(planner, monkeypatch, done, *, inbox=None):
         batches.append(list(batch))
         return done
 
-    monkeypatch.setattr(planner, "Planner", lambda **_: SimpleNamespace(run=run))
+    monkeypatch.setattr(planner, "Planner", lambda *_, **__: SimpleNamespace(run=run))
     monkeypatch.setattr(planner, "INBOX", inbox or Inbox())
     return batches
 
@@ -151,7 +151,7 @@ def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
         dispatcher.dispatched.record([caught_up], now=planner.DEPLOYMENT.clock.now())
         return Planned(submitted=Counter(emails=1))
 
-    monkeypatch.setattr(planner, "Planner", lambda **_: SimpleNamespace(run=run))
+    monkeypatch.setattr(planner, "Planner", lambda *_, **__: SimpleNamespace(run=run))
     planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
     [metric] = reported(capsys)
     assert (metric["Planned"], metric["Dispatched"], metric["OnTime"], metric["Delayed"]) == (1, 1, 0, 1)

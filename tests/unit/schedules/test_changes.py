@@ -9,6 +9,7 @@ import pytest
 from dueline.core.instant import text
 from dueline.core.job import MAX_RETENTION
 from dueline.core.request import FURTHEST
+from dueline.core.rows import MOST_SCHEDULES, count_key, head_key
 from dueline.errors import InvalidSchedule, NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules
 from dueline.schedules.head import (
     DELETED_IS_KEPT,
@@ -22,7 +23,6 @@ from dueline.schedules.head import (
 )
 from dueline.schedules.queries import RunState, history
 from dueline.schedules.rule import LAST
-from dueline.schedules.schedule_rows import MOST_SCHEDULES, count_key, head_key
 from tests.builders import EMAILS, NOW, a_queue
 from tests.schedule_system import A_MINUTE, ScheduleSystem, a_definition, at
 from tests.wire import straight

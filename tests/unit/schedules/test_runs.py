@@ -8,12 +8,12 @@ import pytest
 
 from dueline.core import rows
 from dueline.core.job import State
+from dueline.core.rows import head_key
 from dueline.core.status import Outcome, note_outcome
 from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged, Unavailable
 from dueline.schedules import rule
 from dueline.schedules.manual_runs import ManualRuns
 from dueline.schedules.queries import RunState, history, page
-from dueline.schedules.schedule_rows import head_key
 from tests.builders import NOW, RETENTION, a_queue
 from tests.schedule_system import A_MINUTE, ScheduleSystem, at
 from tests.wire import failing, losing_the_answer, on, straight
@@ -31,7 +31,7 @@ class Running(ScheduleSystem):
     def __init__(self, *settings):
         super().__init__(*settings)
         numbers = (f"00000000-0000-4000-9000-{number:012}" for number in range(10_000))
-        self.runs = ManualRuns(table=self.table, route=self.route, clock=self.clock, new_uid=lambda: next(numbers))
+        self.runs = ManualRuns(self.route, new_uid=lambda: next(numbers))
 
     def history(self, **parameters):
         queue = self.settings["emails"]
