@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Generic, TypeVar
 
-from dueline.client.api import MOST_AT_ONCE, MOST_BYTES, value_of
+from dueline.client.api import MOST_AT_ONCE, MOST_BYTES, call_for_one, value_of
 from dueline.core.threads import PerProcess, in_pool, unavailable_without_threads
 from dueline.errors import DuelineError, InvalidJob
 
@@ -145,7 +145,7 @@ class RequestCoalescer(Generic[A, B]):
             # Nobody waits for it any more, and nobody else sends what it was to send.
             result.cancel()
             pending.end(key, result)
-        return self._send_alone(queue, item) if shared is None else value_of(shared)
+        return call_for_one(self._send, queue, item) if shared is None else value_of(shared)
 
     async def send_in_loop(self, queue: str, item: A) -> B:
         """Send an item as `send` does, while the event loop goes on."""
@@ -159,7 +159,8 @@ class RequestCoalescer(Generic[A, B]):
                 raise
         shared = await asyncio.wrap_future(result)
         if shared is None:
-            return await in_pool(pending.senders, partial(copy_context().run, self._send_alone, queue, item))
+            alone = partial(call_for_one, self._send, queue, item)
+            return await in_pool(pending.senders, partial(copy_context().run, alone))
         return value_of(shared)
 
     def _send_batch(self, pending: PendingBatches[A, B], key: tuple[str, Hashable], batch: PendingBatch[A, B]) -> None:
@@ -179,7 +180,3 @@ class RequestCoalescer(Generic[A, B]):
             # One of several may be wrong, and is to fail alone: such a request has scheduled none of them.
             is_of_one = isinstance(error, InvalidJob) and len(items) > 1
             return [None if is_of_one else error.copy() for _ in items]
-
-    def _send_alone(self, queue: str, item: A) -> B:
-        (result,) = self._send(queue, [item])
-        return value_of(result)

@@ -182,9 +182,9 @@ def test_stream_may_reuse_a_dict(client, session):
 def test_retry_sends_the_payload_as_it_was(client, session):
     row = {"n": 1}
     draft = client._api.draft(NewJob(payload=row, delay=HOUR))
-    first = client._api.schedule("emails", draft)
+    first = client._api.schedule_many("emails", [draft])
     row["n"] = 2
-    again = client._api.schedule("emails", draft)
+    again = client._api.schedule_many("emails", [draft])
     assert again == first
     assert [job.payload for job in stored(session)] == ['{"n":1}']
 

@@ -32,7 +32,7 @@ from dueline.core.job import (
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.core.queue_settings import Rate
 from dueline.core.request import FURTHEST, IfExists, Request
-from dueline.core.status import OF_WORKERS
+from dueline.core.status import ATTEMPTED, OF_WORKERS
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
 
@@ -40,8 +40,7 @@ MAX_JOBS = 500
 MOST_SHOWN = 100
 MOST_SHOWN_ERRORS = 3
 MOST_FIELDS = 1000
-# The states of jobs that can be listed; ATTEMPTED is any of those that workers record.
-ATTEMPTED = "attempted"
+# The states of jobs that can be listed.
 STATES_TO_LIST = (State.SCHEDULED.value, ATTEMPTED, *(state.value for state in OF_WORKERS))
 STRICT = ConfigDict(extra="forbid", strict=True)
 _LOST_PLUS = re.compile(r"T\S+ [0-9]{2}:?[0-9]{2}$")
