@@ -31,7 +31,7 @@ from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS, wait_until
-from tests.work import DeclaredSchedules, Events, SharedQueue, a_connection, due_now
+from tests.work import DeclaredSchedules, SharedQueue, a_connection, due_now
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def connected(monkeypatch, connection):
 class Connected:
     def __init__(self, connection, **others):
         self.connections, self.connection = {"emails": connection} | others, connection
-        self.events, self.served, self.names, self.closed = Events(), [], [], 0
+        self.events, self.served, self.names, self.closed = connection.report, [], [], 0
         self.schedules = DeclaredSchedules()
 
     def connect(self, name, *, session):
@@ -287,7 +287,10 @@ class Unreadable(MemoryTable):
 def two_queues(monkeypatch, connection, table):
     """Return a worker of two queues of which the second one's table is given, and what it connects to."""
     monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
-    connected = Connected(connection, invoices=replace(a_connection(queue=a_queue(name="invoices")), table=table))
+    connected = Connected(
+        connection,
+        invoices=replace(a_connection(queue=a_queue(name="invoices"), report=connection.report), table=table),
+    )
     monkeypatch.setattr(worker_module, "connect", connected.connect)
     worker = Worker()
     worker.job("invoices")(print)
