@@ -161,7 +161,10 @@ class DispatchResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatcher:
-    """Sends jobs to one queue. `level` returns its SQS queue of a priority, `jitter` a random number from 0 to 1."""
+    """Sends jobs to one queue. `level` returns its SQS queue of a priority, `jitter` a random number from 0 to 1.
+
+    `on_dispatched` gets what was sent, at once: one pass over a partition can take longer than a minute.
+    """
 
     level: Callable[[int], Queue]
     parking: Parking
@@ -169,6 +172,7 @@ class Dispatcher:
     jitter: Callable[[], float]
     spread: ParallelMap = map
     precise: bool = False
+    on_dispatched: Callable[[Sequence[Job]], None] = lambda _: None
 
     def dispatch(self, jobs: Sequence[Job], *, until: float, swept_from: datetime | None = None) -> DispatchResult:
         """Send each job, or park it, or leave it unfinished; begin no request after `until` (monotonic).
@@ -184,6 +188,7 @@ class Dispatcher:
             self.clock.sleep(pause)
             finished = DispatchResult(dispatched=result.dispatched, parked=result.parked)
             result = finished + self._attempt(_at_once(result.unfinished), until)
+        self.on_dispatched(result.dispatched)
         return result
 
     def park(self, jobs: Sequence[Job], *, reason: str, until: float) -> DispatchResult:
