@@ -15,6 +15,7 @@ from dueline.aws.server_clock import ServiceClock
 from dueline.aws.sqs import SqsQueue
 from dueline.core import instant
 from dueline.core.rows import RUN_IS_KEPT, paused_key, run_key
+from dueline.worker.events import Report
 from dueline.worker.queue_context import QueueContext
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class WorkerDeployment:
         self._polling = Clients(session, longest=_LONGEST_POLL, service_clock=self.clock)
         self._is_exact = False
 
-    def connect(self, queue: str) -> QueueContext:
+    def connect(self, queue: str, *, report: Report) -> QueueContext:
         """Return what a worker needs of a queue.
 
         Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable.
@@ -64,8 +65,9 @@ class WorkerDeployment:
             once=DynamoOnce(clients.dynamodb(), names.once, queue=queue),
             locks=DynamoLocks(clients.dynamodb(), names.state, queue=queue),
             clock=self.clock,
+            report=report,
             behind=self.clock.behind,
-            reload=partial(self.connect, queue),
+            reload=partial(self.connect, queue, report=report),
         )
 
 

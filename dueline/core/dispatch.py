@@ -156,7 +156,10 @@ class DispatchResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatcher:
-    """Sends jobs to one queue. `level` returns its SQS queue of a priority, `jitter` a random number from 0 to 1."""
+    """Sends jobs to one queue. `level` returns its SQS queue of a priority, `jitter` a random number from 0 to 1.
+
+    `on_dispatched` gets what was sent, at once: one pass over a partition can take longer than a minute.
+    """
 
     level: Callable[[int], Queue]
     parking: Parking
@@ -164,6 +167,7 @@ class Dispatcher:
     jitter: Callable[[], float]
     spread: ParallelMap = map
     precise: bool = False
+    on_dispatched: Callable[[Sequence[StoredJob]], None] = lambda _: None
 
     def dispatch(
         self, jobs: Sequence[StoredJob], *, until: float, swept_from: datetime | None = None
@@ -181,6 +185,7 @@ class Dispatcher:
             self.clock.sleep(pause)
             finished = DispatchResult(dispatched=result.dispatched, parked=result.parked)
             result = finished + self._attempt(_at_once(result.unfinished), until)
+        self.on_dispatched(result.dispatched)
         return result
 
     def park(self, jobs: Sequence[StoredJob], *, reason: str, until: float) -> DispatchResult:

@@ -24,6 +24,8 @@ from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound, Not
 
 FINAL = (State.SUCCEEDED, State.FAILED, State.SKIPPED)
 OF_WORKERS = (State.RUNNING, State.DISPATCHED, *FINAL)
+# Of a listing: any of those.
+ATTEMPTED = "attempted"
 MAX_ERROR_CHARACTERS = 200
 
 

@@ -78,8 +78,8 @@ def _record(done: IngestResult) -> None:
         metrics.LATE_PATH: len(done.late),
         metrics.PARKED: len(done.parked) + len(done.rejected),
     }
-    dispatched = DispatchMetrics()
-    dispatched.record(done.late, now=DEPLOYMENT.clock.now())
+    dispatched = DispatchMetrics(DEPLOYMENT.clock)
+    dispatched.record(done.late)
     of_queues = dispatched.flush()
     report(counts, deployment=SETTINGS.deployment, of_queues=of_queues, measured=REGISTRY.measured)
 

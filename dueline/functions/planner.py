@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +21,7 @@ from dueline.core.queue_settings import PLANNER as OWN_QUEUE
 from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.functions.declared_queues import DECLARED
-from dueline.functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
+from dueline.functions.telemetry import DispatchMetrics, log, report
 from dueline.schedules.planner import Planned, Planner, PlanningMessage, Watchdog
 
 SETTINGS = PeriodSettings.from_env(os.environ)
@@ -32,14 +33,14 @@ DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, 
 DEPLOYMENT.make_clients()
 
 # The planner itself sends what is due before the next tick.
-DISPATCHED = DispatchMetrics()
+DISPATCHED = DispatchMetrics(DEPLOYMENT.clock)
 
 logger = log()
 
 
 def _dispatcher(queue: str) -> Dispatcher:
     dispatcher = DEPLOYMENT.dispatcher(queue, precise=DECLARED.is_precise(queue))
-    return RecordingDispatcher.of(dispatcher, dispatched=DISPATCHED)
+    return replace(dispatcher, on_dispatched=DISPATCHED.record)
 
 
 ROUTE = TableWriter(table=DEPLOYMENT.table, dispatcher=_dispatcher, clock=DEPLOYMENT.clock, spread=DEPLOYMENT.spread)

@@ -29,6 +29,7 @@ from dueline.schedules.planner import Planner, PlanningMessage
 from dueline.testing import MemoryLocks, MemoryPayloads, MemoryTable, VirtualClock
 from dueline.testing.memory_queue import Delivery, MemoryQueue
 from dueline.worker.delivery import Interrupted
+from dueline.worker.events import Report
 from dueline.worker.queue_context import QueueContext
 
 _ROWS_LOOKED_AT = 100
@@ -169,7 +170,7 @@ class MemoryDeployment(CoreDeployment):
         of: dict[str, Any] = {"direct_horizon": config.direct_horizon, "lookahead": config.lookahead}
         return ApiSettings(deployment=config.name, queue_urls="memory://", payloads="payloads", **of)
 
-    def connect(self, queue: str) -> QueueContext:
+    def connect(self, queue: str, *, report: Report) -> QueueContext:
         """Return what a worker needs of a queue. Raises QueueNotFound."""
         levels, dead_letters = self.levels(queue), self.dead_letter_queue(queue)
         urls = [each.name for each in levels]
@@ -182,6 +183,7 @@ class MemoryDeployment(CoreDeployment):
             once=self._once[queue],
             locks=self._locks[queue],
             clock=self.clock,
+            report=report,
         )
 
     def route(self) -> TableWriter:

@@ -6,6 +6,7 @@ import logging
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -20,8 +21,9 @@ from dueline.core.ingest import InboundMessage, IngestResult
 from dueline.core.job import Partition
 from dueline.core.message import Message, TypedText
 from dueline.errors import Unavailable
-from dueline.functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
+from dueline.functions.telemetry import DispatchMetrics, log, report
 from dueline.schedules.planner import Planned, PlanningMessage
+from dueline.testing import VirtualClock
 from tests.api_harness import CONTEXT, import_function, sqs_record
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.contract.answers import answering
@@ -148,7 +150,7 @@ def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
     dispatcher = planner._dispatcher("emails")
 
     def run(batch):
-        dispatcher.dispatched.record([caught_up], now=planner.DEPLOYMENT.clock.now())
+        dispatcher.on_dispatched([caught_up])
         return Planned(submitted=Counter(emails=1))
 
     monkeypatch.setattr(planner, "Planner", lambda *_, **__: SimpleNamespace(run=run))
@@ -201,22 +203,23 @@ def answer(on_time, delayed):
 
 @pytest.mark.parametrize(("late", "on_time"), [(-600, True), (0, True), (60, True), (60.001, False)])
 def test_job_sent_within_a_minute_is_on_time(late, on_time):
-    dispatched = DispatchMetrics()
-    dispatched.record([a_job(due=NOW)], now=NOW + timedelta(seconds=late))
+    dispatched = DispatchMetrics(VirtualClock(NOW + timedelta(seconds=late)))
+    dispatched.record([a_job(due=NOW)])
     assert dispatched.flush() == {"emails": answer(int(on_time), int(not on_time))}
 
 
 def test_jobs_are_counted_by_queue():
-    dispatched = DispatchMetrics()
-    dispatched.record([a_job(due=NOW), a_job(due=NOW - timedelta(hours=1))], now=NOW)
-    dispatched.record([a_job(due=NOW), a_job(partition=INVOICES, due=NOW)], now=NOW)
+    dispatched = DispatchMetrics(VirtualClock(NOW))
+    dispatched.record([a_job(due=NOW), a_job(due=NOW - timedelta(hours=1))])
+    dispatched.record([a_job(due=NOW), a_job(partition=INVOICES, due=NOW)])
     assert dispatched.flush() == {"emails": answer(2, 1), "invoices": answer(1, 0)}
     assert dispatched.flush() == {}
 
 
 def test_sent_jobs_count_by_their_wave():
-    system, dispatched = System(a_queue()), DispatchMetrics()
-    dispatcher = RecordingDispatcher.of(system.dispatcher("emails"), dispatched=dispatched)
+    system = System(a_queue())
+    dispatched = DispatchMetrics(system.clock)
+    dispatcher = replace(system.dispatcher("emails"), on_dispatched=dispatched.record)
     first, second = (a_job(due=NOW, uid=f"00000000-0000-4000-8000-00000000000{number}") for number in (1, 2))
     dispatcher.dispatch([first], until=math.inf)
     system.clock.sleep(61)
