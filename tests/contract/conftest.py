@@ -3,8 +3,12 @@ from contextlib import ExitStack
 from functools import cache
 
 import pytest
+from moto.core import models
 
 from tests.contract.engines import ENGINES, Engine
+
+# moto makes 1,300 of them for each test, of the same patterns.
+models.CallbackResponse = cache(models.CallbackResponse)
 
 
 @pytest.fixture(autouse=True)
