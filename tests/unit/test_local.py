@@ -20,13 +20,14 @@ import yaml
 from typer import Exit
 
 import local.__main__ as main
+from local import template
 from local.__main__ import _plain_errors
 from local.demonstration import FAILED, RETRIED, SUCCEEDED, Shown, summary_of
 from local.emulator import Emulator, free_port
 from local.endpoints import Endpoints
 from local.running import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
-from local.template import configure
+from local.template import SynthesisError, configure, synthesized
 from tests.fake_api_server import fake_api_server, json_reply
 from tests.waiting import HANG_SECONDS
 
@@ -100,6 +101,46 @@ def _configured(tmp_path, text):
 def test_local_run_has_its_own_periods(tmp_path):
     settings = yaml.safe_load(_configured(tmp_path, "name: mine\nlookahead: 300\n").read_text())
     assert (settings["name"], settings["tick_period"], settings["lookahead"]) == ("mine", 2, 21)
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A clone in which app.py says what it was given."""
+    (tmp_path / "clone" / "dueline").mkdir(parents=True)
+    monkeypatch.setattr(template, "ROOT", tmp_path / "clone")
+    (tmp_path / "clone" / "cdk.json").write_text('{"context": {}}')
+    (tmp_path / "clone" / "app.py").write_text("import os; os.mkdir(os.environ['CDK_OUTDIR'])")
+    return tmp_path / "clone"
+
+
+def test_nothing_new_is_not_synthesized_again(clone, tmp_path):
+    configured, cache = _configured(tmp_path, "name: mine\n"), tmp_path / "cache"
+    first = synthesized(configured, cache=cache)
+    assert first.is_dir()
+    (clone / "app.py").write_text(f"{(clone / 'app.py').read_text()} # once more")
+    second = synthesized(configured, cache=cache)
+    (clone / "app.py").write_text("raise SystemExit('not again')")
+    with pytest.raises(SynthesisError, match="not again"):
+        synthesized(configured, cache=cache)
+    (clone / "app.py").write_text("import os; os.mkdir(os.environ['CDK_OUTDIR'])")
+    assert synthesized(configured, cache=cache) == first != second
+
+
+@pytest.mark.parametrize("changed", ["app.py", "dueline/new.py", "settings", "CDK_DEFAULT_REGION", "library"])
+def test_whatever_changed_is_synthesized_again(clone, tmp_path, monkeypatch, changed):
+    monkeypatch.setattr(template, "get_path", lambda _: tmp_path)
+    configured = _configured(tmp_path, "name: mine\n")
+    before = synthesized(configured, cache=tmp_path / "cache")
+    match changed:
+        case "settings":
+            configured = _configured(tmp_path, "name: other\n")
+        case "library":
+            (tmp_path / "aws_cdk_lib-9.dist-info").mkdir()
+        case "CDK_DEFAULT_REGION":
+            monkeypatch.setenv(changed, "eu-west-1")
+        case file:
+            (clone / file).write_text("import os; os.mkdir(os.environ['CDK_OUTDIR']); ...")
+    assert synthesized(configured, cache=tmp_path / "cache") != before
 
 
 def test_trailing_blank_of_a_header_is_dropped():
