@@ -137,7 +137,7 @@ class _Lines:
         return self._begin(is_answered=is_answered)
 
     def _become_next(self) -> int:
-        """Become the process that is asked for next, but for its code; return what is open as long as it lives."""
+        """Become the process that is requested next, but for its code; return what is open as long as it lives."""
         with open(os.devnull, "r+") as nothing:
             for number in range(3):
                 os.dup2(nothing.fileno(), number)
