@@ -63,11 +63,6 @@ class Fork:
     def kill(self) -> None:
         self._send(signal.SIGKILL)
 
-    def close(self) -> None:
-        for file in (self.stdin, self.stdout, self.stderr, self._ended):
-            with suppress(BrokenPipeError):
-                file.close()
-
     def _send(self, number: signal.Signals) -> None:
         if self.poll() is None:
             with suppress(ProcessLookupError):
@@ -85,10 +80,6 @@ class _Original:
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
-
-    def end(self) -> None:
-        self._requests.close()
-        self._process.wait()
 
     def fork(self, files: list[int], **about: Any) -> None:
         socket.send_fds(self._requests, [json.dumps(about).encode()], files)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,9 +59,11 @@ def make_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Mak
     yield make
     lambda_runtime.kill_workers(made)
     for original in originals.values():
-        original.end()
-    for fork in forks:
-        fork.close()
+        original._requests.close()
+        original._process.wait()
+    for file in (file for fork in forks for file in (fork.stdin, fork.stdout, fork.stderr, fork._ended)):
+        with suppress(BrokenPipeError):
+            file.close()
 
 
 def invoked(worker: Worker, event: object = None) -> Any:
