@@ -58,7 +58,8 @@ def test_seed_gives_the_same_run() -> None:
 @pytest.mark.usefixtures("_tick_forgets_cancellation_over_page")
 def test_broken_promise_is_found_shortened_and_shown() -> None:
     first = first_failure(FEW_SEEDS)
-    assert first is not None and not any(run(seed=seed)[1] for seed in range(first))
+    assert first is not None
+    assert not any(run(seed=seed)[1] for seed in range(first))
     failures = ((seed, run(seed=seed)[1]) for seed in range(first, FEW_SEEDS.stop))
     seed, failure = next((seed, each) for seed, each in failures if each and each.promise == "exact cancel")
     assert 0 < len(shrunk(failure)) < len(failure.decided)
