@@ -25,7 +25,7 @@ from dueline.errors import DuelineError
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_queue, uids
 from tests.unseen import UnseenTable
-from tests.wire import Wire
+from tests.wire import Wire, straight
 
 PERIODS = Periods(
     period=timedelta(seconds=60),
@@ -244,6 +244,21 @@ class System(Core):
         """Put jobs straight into the table, as ingest does long before they are due."""
         for job in jobs:
             self.table.write([rows.job_row(job)])
+
+    def calls(self) -> list[str]:
+        """Return the names of the ports' calls from here on, as they come."""
+        names: list[str] = []
+        self.wire.around = lambda call: (names.append(call.name), straight(call))[1]
+        return names
+
+    def pass_time(self, *, hours: int) -> None:
+        """Let hours pass; a look at every half of one is enough of ticks where lateness does not matter."""
+        for _ in range(2 * hours):
+            self.ingest()
+            self.clock.sleep(1800)
+            for number in range(self.settings["emails"].partitions):
+                self.tick(Partition(queue="emails", number=number))
+        self.ingest()
 
     def received(self) -> list[InboundMessage]:
         """Return what ever reached the inbound queue, from where SQS may bring it again."""

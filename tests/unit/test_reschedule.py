@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
+from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
 from dueline.core.ports import MoveOutcome
 from dueline.errors import (
@@ -25,41 +25,19 @@ AN_HOUR = 3600
 WANTED = NOW + timedelta(hours=2)
 # At or below the fence of a tick that runs now.
 SOON = NOW + timedelta(seconds=200)
-FAULTS = pytest.mark.parametrize(
-    "react", [failing(Throttled("slow down")), failing(Unavailable("no")), losing_the_answer]
-)
 
 
 def at(seconds):
     return NOW + timedelta(seconds=seconds)
 
 
-def a_system_with(job, **settings):
-    system = System(a_queue(**settings))
+def with_a_job(job=None, *, is_ticked=False, **settings):
+    """Return a deployment, maybe after a tick, and the job that waits in its table."""
+    system, job = System(a_queue(**settings)), job or a_job()
     system.put(job)
-    return system
-
-
-def after_a_tick(job, **settings):
-    system = a_system_with(job, **settings)
-    system.tick()
-    return system
-
-
-def pass_time(system, *, hours=3):
-    """Let hours pass; a look at every half of one is enough of ticks where lateness does not matter."""
-    for _ in range(2 * hours):
-        system.ingest()
-        system.clock.sleep(AN_HOUR / 2)
-        for number in range(system.settings["emails"].partitions):
-            system.tick(Partition(queue="emails", number=number))
-    system.ingest()
-
-
-def observed(system):
-    calls = []
-    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
-    return calls
+    if is_ticked:
+        system.tick()
+    return system, job
 
 
 # A job that is moved
@@ -67,12 +45,11 @@ def observed(system):
 
 @pytest.mark.parametrize("target", [at(240.001), WANTED])
 def test_late_move_costs_three_calls(target):
-    job = a_job()
-    system = after_a_tick(job)
-    calls = observed(system)
+    system, job = with_a_job(is_ticked=True)
+    calls = system.calls()
     moved = system.reschedule(job.id, at=target)
     assert calls == ["table.read", "table.write", "table.move"]
-    pass_time(system)
+    system.pass_time(hours=3)
     assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
 
 
@@ -90,9 +67,8 @@ def test_late_move_costs_three_calls(target):
     ],
 )
 def test_bad_time_is_refused_with_what_is_allowed(to, answer):
-    job = a_job()
-    system = a_system_with(job)
-    calls = observed(system)
+    system, job = with_a_job()
+    calls = system.calls()
     with pytest.raises(InvalidJob, match=answer):
         system.reschedule(job.id, **to)
     assert calls == []
@@ -101,19 +77,10 @@ def test_bad_time_is_refused_with_what_is_allowed(to, answer):
 # A job that can be moved no more
 
 
-def assert_nothing_is_moved(system, id, *, answer, arrived=(), at=WANTED):
-    with pytest.raises(AlreadyFinished, match=answer) as error:
-        system.reschedule(id, at=at)
-    pass_time(system)
-    assert system.arrived() == list(arrived)
-    return error.value
-
-
 @pytest.mark.parametrize("target", [SOON, WANTED], ids=["soon", "later"])
 def test_run_of_a_schedule_is_not_moved(target):
-    job = a_job(schedule="digest", scheduled_for=at(AN_HOUR))
-    system = after_a_tick(job)
-    calls = observed(system)
+    system, job = with_a_job(a_job(schedule="digest", scheduled_for=at(AN_HOUR)), is_ticked=True)
+    calls = system.calls()
     with pytest.raises(RunOfSchedule, match=r"is a run of schedule emails/digest: .* cancel it"):
         system.reschedule(job.id, at=target)
     assert set(calls) == {"table.read"}
@@ -122,17 +89,15 @@ def test_run_of_a_schedule_is_not_moved(target):
 
 @pytest.mark.parametrize("target", [SOON, WANTED], ids=["soon", "later"])
 def test_moved_job_keeps_its_kind_and_key(target):
-    job = a_job(due=at(AN_HOUR), kind="welcome", key="ann")
-    system = a_system_with(job)
+    system, job = with_a_job(a_job(due=at(AN_HOUR), kind="welcome", key="ann"))
     moved = system.reschedule(job.id, at=target)
-    pass_time(system)
-    (job,) = (delivery.message.job() for delivery in system.stores.level("emails", 1).deliveries)
+    system.pass_time(hours=3)
+    (job,) = (delivery.message.job() for delivery in system.queues["emails"].deliveries)
     assert (job.id, job.kind, job.key) == (moved, "welcome", "ann")
 
 
 def test_parked_job_is_not_moved():
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     system.parking.park([job], reason="gone")
     with pytest.raises(AlreadyFinished):
         system.reschedule(job.id, at=WANTED)
@@ -140,19 +105,17 @@ def test_parked_job_is_not_moved():
 
 @pytest.mark.parametrize("by", ["first", "last"])
 def test_moved_job_is_moved_on_by_any_id(by):
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     second = system.reschedule(job.id, at=at(AN_HOUR / 2))
     third = system.reschedule(job.id, at=WANTED)
     fourth = system.reschedule(job.id if by == "first" else third, at=at(AN_HOUR))
-    pass_time(system)
+    system.pass_time(hours=3)
     assert system.arrived() == [fourth]
     assert len({job.id, second, third, fourth}) == 4
 
 
 def test_job_moved_too_often_is_unavailable():
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     last = job.id
     for hop in range(MOST_HOPS + 1):
         last = system.reschedule(last, at=at(AN_HOUR + 1 + hop))
@@ -162,10 +125,12 @@ def test_job_moved_too_often_is_unavailable():
 
 
 def test_cancelled_job_is_not_moved():
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
-    assert_nothing_is_moved(system, job.id, answer="was cancelled")
+    with pytest.raises(AlreadyFinished, match="was cancelled"):
+        system.reschedule(job.id, at=WANTED)
+    system.pass_time(hours=3)
+    assert system.arrived() == []
 
 
 def test_unwritten_job_is_not_yet_movable():
@@ -190,7 +155,7 @@ def test_direct_job_has_left_for_its_queue():
 @pytest.mark.parametrize("is_there", [True, False])
 def test_expired_job_is_not_found(is_there):
     job = a_job(due=NOW - RETENTION)
-    system = a_system_with(job) if is_there else System()
+    system = with_a_job(job)[0] if is_there else System()
     with pytest.raises(JobNotFound, match="past its retention"):
         system.reschedule(job.id, at=WANTED)
 
@@ -198,22 +163,18 @@ def test_expired_job_is_not_found(is_there):
 # Calls that fail
 
 
-AT_EACH_CALL = pytest.mark.parametrize(
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no")), losing_the_answer])
+@pytest.mark.parametrize(
     ("name", "target"),
     [(name, target) for name in ("table.write", "table.move") for target in (SOON, WANTED)] + [("inbound.send", SOON)],
 )
-
-
-@FAULTS
-@AT_EACH_CALL
 def test_fault_names_the_new_job(name, target, react):
-    job = a_job()
-    system = after_a_tick(job)
+    system, job = with_a_job(is_ticked=True)
     system.wire.around = on(name, react)
     with pytest.raises((Throttled, Unavailable)) as error:
         system.reschedule(job.id, at=target)
     system.wire.around = straight
-    pass_time(system)
+    system.pass_time(hours=3)
     new = JobId.parse(error.value.job_id)
     assert new.due == target
     is_moved = system.inbound.deliveries or (name, react) == ("table.move", losing_the_answer)
@@ -222,15 +183,13 @@ def test_fault_names_the_new_job(name, target, react):
 
 @pytest.mark.parametrize(("target", "intents"), [(SOON, 1), (WANTED, 0)])
 def test_repeated_reschedule_gets_the_first_id(target, intents):
-    job = a_job()
-    system = after_a_tick(job)
+    system, job = with_a_job(is_ticked=True)
     assert len({system.reschedule(job.id, at=target) for _ in range(3)}) == 1
     assert len(system.inbound.deliveries) == intents
 
 
 def test_repeat_to_the_past_gets_the_first_id():
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     moved = system.reschedule(job.id, at=NOW)
     system.clock.sleep(7)
     assert system.reschedule(job.id, at=NOW) == moved
@@ -242,12 +201,11 @@ def test_repeat_to_the_past_gets_the_first_id():
     [(done_in_part, Unavailable), (refusing_for_good, InvalidJob), (failing(QueueNotFound("gone")), Unavailable)],
 )
 def test_unsent_intent_moves_nothing(react, error):
-    job = a_job()
-    system = after_a_tick(job)
+    system, job = with_a_job(is_ticked=True)
     system.wire.around = on("inbound.send", react)
     with pytest.raises(error):
         system.reschedule(job.id, at=SOON)
-    pass_time(system)
+    system.pass_time(hours=3)
     assert system.arrived() == [job.id]
 
 
@@ -255,19 +213,17 @@ def test_unsent_intent_moves_nothing(react, error):
 
 
 def test_move_stops_when_its_rows_are_not_written():
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     system.wire.around = on("table.write", done_in_part)
     with pytest.raises(Unavailable, match=f"that job {job.id} is to be moved could not be written"):
         system.reschedule(job.id, at=WANTED)
-    pass_time(system)
+    system.pass_time(hours=3)
     assert system.arrived() == [job.id]
 
 
 @pytest.mark.parametrize("name", ["table.move", "table.read"])
 def test_late_refusal_never_denies_the_new_job(name):
-    job = a_job(due=at(60), expires=at(60) + MAX_RETENTION)
-    system = a_system_with(job, retention=MAX_RETENTION)
+    system, job = with_a_job(a_job(due=at(60), expires=at(60) + MAX_RETENTION), retention=MAX_RETENTION)
 
     def stand_still(call):
         system.wire.around = straight
@@ -281,8 +237,7 @@ def test_late_refusal_never_denies_the_new_job(name):
 
 
 def test_row_that_cannot_be_read_is_not_moved():
-    job = a_job()
-    system = System()
+    system, job = System(), a_job()
     system.table.write([{**rows.job_row(job), "payload": ""}])
     with pytest.raises(InvalidJob):
         system.reschedule(job.id, at=WANTED)
@@ -293,8 +248,7 @@ def test_row_that_cannot_be_read_is_not_moved():
 
 @pytest.mark.parametrize(("name", "delay"), [("inbound.send", 200), ("table.move", 200), ("table.move", AN_HOUR / 2)])
 def test_repeated_delay_is_the_first_one(name, delay):
-    job = a_job()
-    system = after_a_tick(job)
+    system, job = with_a_job(is_ticked=True)
     system.wire.around = on(name, losing_the_answer, times=1)
     with pytest.raises(Unavailable) as error:
         system.reschedule(job.id, delay=delay, call="k")
@@ -302,13 +256,12 @@ def test_repeated_delay_is_the_first_one(name, delay):
     system.clock.sleep(7)
     moved = system.reschedule(job.id, delay=delay, call="k")
     assert (str(moved), moved.due) == (error.value.job_id, at(delay))
-    pass_time(system)
+    system.pass_time(hours=3)
     assert system.arrived() == [moved]
 
 
 def test_delay_under_another_key_is_another_time():
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     system.reschedule(job.id, delay=AN_HOUR / 2, call="k")
     system.clock.sleep(7)
     for other in ({"call": "another"}, {}):
@@ -316,21 +269,19 @@ def test_delay_under_another_key_is_another_time():
 
 
 def test_call_repeated_after_another_move_changes_nothing():
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     system.reschedule(job.id, delay=AN_HOUR / 2, call="first")
     last = system.reschedule(job.id, at=WANTED, call="second")
     assert system.reschedule(job.id, delay=AN_HOUR / 2, call="first") == last
-    pass_time(system)
+    system.pass_time(hours=3)
     assert system.arrived() == [last]
 
 
 def test_key_belongs_to_one_moved_job():
-    jobs = [a_job(), a_job()]
-    system = a_system_with(jobs[0])
-    system.put(jobs[1])
+    system, jobs = System(), [a_job(), a_job()]
+    system.put(*jobs)
     moved = [system.reschedule(job.id, delay=AN_HOUR / 2, call="k") for job in jobs]
-    pass_time(system)
+    system.pass_time(hours=3)
     assert sorted(map(str, system.arrived())) == sorted(map(str, moved))
     assert len(set(moved)) == 2
 
@@ -341,22 +292,20 @@ def test_key_of_a_move_that_is_no_key_is_refused():
 
 
 def test_move_refused_after_its_lost_answer_is_done():
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     answers = []
     tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
     system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
     moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
     assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read_barrier"]
     assert (answers[2][1], moved.was_before) == (MoveOutcome.REFUSED, False)
-    pass_time(system)
+    system.pass_time(hours=3)
     assert system.arrived() == [moved.id]
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
 def test_unread_rows_move_nothing(react):
-    job = a_job()
-    system = a_system_with(job)
+    system, job = with_a_job()
     system.wire.around = on("table.read", react, times=1)
     with pytest.raises((Throttled, Unavailable)) as error:
         system.reschedule(job.id, at=WANTED)
@@ -364,22 +313,23 @@ def test_unread_rows_move_nothing(react):
     assert system.inbound.deliveries == []
 
 
-@pytest.mark.parametrize("name", ["table.write", "table.move"])
+BEFORE_EACH_WRITE = pytest.mark.parametrize("name", ["table.write", "table.move"])
+
+
+@BEFORE_EACH_WRITE
 def test_job_cancelled_meanwhile_is_not_moved(name):
-    job = a_job()
-    system = after_a_tick(job)
+    system, job = with_a_job(is_ticked=True)
     system.wire.around = on(name, meanwhile(lambda: system.cancel(job.id)), times=1)
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule(job.id, at=WANTED)
     assert system.inbound.deliveries == []
 
 
-@pytest.mark.parametrize("name", ["table.write", "table.move"])
+@BEFORE_EACH_WRITE
 def test_job_moved_meanwhile_is_moved_on(name):
-    job = a_job()
-    system = after_a_tick(job)
+    system, job = with_a_job(is_ticked=True)
     cut_in = meanwhile(lambda: system.reschedule(job.id, at=at(2 * AN_HOUR + 1)))
     system.wire.around = on(name, cut_in, times=1)
     last = system.reschedule(job.id, at=WANTED)
-    pass_time(system)
+    system.pass_time(hours=3)
     assert system.arrived() == [last]

@@ -80,11 +80,11 @@ def test_status_of_an_old_id_is_that_of_the_job():
 
 
 def test_many_moved_jobs_are_read_together():
-    system, calls = System(), []
+    system = System()
     jobs = [due_in(700 + n) for n in range(8)]
     system.put(*jobs)
     moved = [system.reschedule(job.id, delay=2 * AN_HOUR) for job in jobs]
-    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
+    calls = system.calls()
     answer = statuses_of([each.id for each in jobs], queue=a_queue(), table=system.table, clock=system.clock, until=1)
     assert [present for present, _ in answer.values()] == moved
     assert calls == ["table.read"] * 2

@@ -10,7 +10,7 @@ from dueline.schedules.head import planning_job
 from dueline.schedules.planner import PlanningMessage
 from tests.builders import NOW, a_job, a_queue
 from tests.schedule_system import ScheduleSystem, at
-from tests.wire import done_in_part, on, straight
+from tests.wire import done_in_part, on
 
 PLANNING = '{"queue": "emails", "schedule": "digest", "generation": 1, "from": "2026-01-01T00:00:00.000Z"}'
 
@@ -128,9 +128,9 @@ def test_unwritten_run_delays_its_schedule_only():
 
 
 def test_steps_of_many_schedules_share_requests():
-    system, calls = ScheduleSystem(), []
+    system = ScheduleSystem()
     heads = [system.define(f"s{number}", cron="8 7 * * *").head for number in range(100)]
-    system.wire.around = lambda call: (calls.append(call.name), straight(call))[1]
+    calls = system.calls()
     batch = [
         PlanningMessage(message_id=head.name, body=planning_job(head, NOW, now=NOW).payload, first_received=NOW)
         for head in heads
