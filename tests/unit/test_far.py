@@ -36,8 +36,7 @@ def write(system, *jobs, have_rows=()):
 
 
 @pytest.mark.parametrize(("after", "is_far"), [(FAR_SECONDS, False), (FAR_SECONDS + MILLISECOND, True)])
-def test_fence_is_read_unless_the_job_is_far(after, is_far):
-    system = System()
+def test_fence_is_read_unless_the_job_is_far(system, after, is_far):
     calls = system.calls()
     system.schedule(after)
     assert calls == ["table.add", *([] if is_far else ["table.read"])]

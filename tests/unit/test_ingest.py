@@ -215,8 +215,7 @@ def test_unparked_poison_comes_again(react):
     assert system.ingest_message(a_message(), *messages(job)).failed == {"x0"}
 
 
-def test_poison_is_parked_in_batches():
-    system = System()
+def test_poison_is_parked_in_batches(system):
     done = system.ingest_message(*(a_message(body="x" * 300_000) for _ in range(25)))
     assert done.failed == set()
     assert len(system.rejects.deliveries) == 25

@@ -250,8 +250,7 @@ def test_scheduled_jobs_are_counted():
 
 
 @pytest.mark.parametrize(("jobs", "answer"), [(1000, (1000, False)), (1001, (1000, True)), (3000, (1000, True))])
-def test_count_ends_at_1000(jobs, answer):
-    system = System()
+def test_count_ends_at_1000(system, jobs, answer):
     system.put(*[due_in_overview(3600 + number) for number in range(jobs)])
     overview = system.overview()
     assert (overview.scheduled, overview.more_scheduled) == answer
@@ -277,14 +276,12 @@ def test_fence_age_is_of_the_slowest_partition():
     assert system.overview().fence_age == 65
 
 
-def test_future_fence_has_no_age():
-    system = System()
+def test_future_fence_has_no_age(system):
     system.table.acquire_lease(EMAILS, owner="me", now="1", lease="2", fence="2027-01-01T00:00:00.000Z")
     assert system.overview().fence_age == 0
 
 
-def test_depth_and_dead_letters_are_reported():
-    system = System()
+def test_depth_and_dead_letters_are_reported(system):
     for delay in (0, 0, 500):
         system.schedule(delay)
     system.dead_letters.send([a_message()])
@@ -302,8 +299,7 @@ def test_depth_is_that_of_all_levels_and_of_each():
     assert answer.depth == Depth(waiting=2, in_flight=0, delayed=1)
 
 
-def test_pause_and_rate_are_shown():
-    system = System()
+def test_pause_and_rate_are_shown(system):
     assert system.overview().control == Control()
     pause("emails", table=system.table, now=NOW)
     set_rate("emails", Rate(jobs=90, seconds=60), table=system.table, now=NOW)
@@ -320,8 +316,7 @@ def test_level_that_is_not_on_sqs_is_not_found():
 
 
 @pytest.mark.parametrize("name", ["emails", "dead_letters"])
-def test_queue_that_is_not_on_sqs_is_not_found(name):
-    system = System()
+def test_queue_that_is_not_on_sqs_is_not_found(system, name):
     {**system.queues, "dead_letters": system.dead_letters}[name].gone = True
     with pytest.raises(QueueNotFound, match="'emails' has no SQS queue: it is not deployed yet, or was deleted"):
         system.overview()

@@ -67,8 +67,7 @@ def holder(system, key=KEY, queue="emails"):
 
 
 @EACH
-def test_free_key_makes_a_job(if_exists):
-    system = System()
+def test_free_key_makes_a_job(system, if_exists):
     made = result_of(system, named(if_exists=if_exists))
     assert (made.state, made.is_new, made.moved_from) == (State.SCHEDULED, True, None)
     assert holder(system) == made.job.id
@@ -105,8 +104,7 @@ def test_waiting_job_of_other_content_is_not_kept(other):
 
 @pytest.mark.parametrize("at", [SOON, LATER, NOW])
 @pytest.mark.parametrize("payload", [1, 2])
-def test_waiting_job_is_replaced(at, payload):
-    system = System()
+def test_waiting_job_is_replaced(system, at, payload):
     system.tick()
     first = result_of(system, named(tenant="a"))
     replaced = result_of(system, named(payload, at=at, if_exists=REPLACE, tenant="b"))
@@ -168,8 +166,7 @@ def test_job_that_left_is_replaced_by_another(change, is_another):
 
 @EACH
 @pytest.mark.parametrize("became", ["waiting", "left", "cancelled", "moved", "replaced", "taken over"])
-def test_repeated_call_gets_its_own_job(if_exists, became):
-    system = System()
+def test_repeated_call_gets_its_own_job(system, if_exists, became):
     call = named(at=None, delay=AN_HOUR / 3, call="mine", if_exists=if_exists)
     first = result_of(system, call)
     match became:
@@ -191,8 +188,7 @@ def test_repeated_call_gets_its_own_job(if_exists, became):
     assert system.in_the_table() == before
 
 
-def test_repeated_call_of_another_content_is_refused():
-    system = System()
+def test_repeated_call_of_another_content_is_refused(system):
     result_of(system, named(call="mine"))
     for _ in ("its own", "displaced"):
         error = error_of(system, named(3, call="mine", if_exists=REPLACE))
@@ -202,8 +198,7 @@ def test_repeated_call_of_another_content_is_refused():
 
 
 @pytest.mark.parametrize("delay", [5, 100], ids=["late path", "by a tick"])
-def test_call_displaced_before_it_is_noted_sends_once(delay):
-    system = System()
+def test_call_displaced_before_it_is_noted_sends_once(system, delay):
     system.tick()
     mine = named(at=NOW + timedelta(seconds=delay), call="mine")
     other = named(2, at=LATER, if_exists=REPLACE, call="another")
@@ -215,8 +210,7 @@ def test_call_displaced_before_it_is_noted_sends_once(delay):
     assert system.arrived().count(first.job.id) == 1
 
 
-def test_batch_that_replaces_its_own_job_sends_once():
-    system = System()
+def test_batch_that_replaces_its_own_job_sends_once(system):
     system.tick()
     batch = [named(at=None, call="c#0"), named(2, at=None, if_exists=REPLACE, call="c#1")]
     for _ in range(3):
@@ -276,8 +270,7 @@ def test_reschedule_by_key_is_remembered_after_another():
 
 
 @pytest.mark.parametrize("at", [SOON + timedelta(minutes=1), NOW + timedelta(seconds=30)], ids=["later", "soon"])
-def test_reschedule_by_id_takes_the_key_along(at):
-    system = System()
+def test_reschedule_by_id_takes_the_key_along(system, at):
     system.tick()
     first = result_of(system, named())
     moved = system.reschedule(first.job.id, at=at)
@@ -344,8 +337,7 @@ def test_key_lives_as_long_as_its_moved_job():
 
 
 @pytest.mark.parametrize("delay", [0, 60, 800])
-def test_named_job_takes_the_table_however_soon(delay):
-    system = System()
+def test_named_job_takes_the_table_however_soon(system, delay):
     system.tick()
     made = result_of(system, named(at=None, delay=delay))
     assert made.job.id.route is Route.TABLE
@@ -353,8 +345,7 @@ def test_named_job_takes_the_table_however_soon(delay):
     assert system.arrived() == [made.job.id]
 
 
-def test_buffered_job_has_its_key():
-    system = System()
+def test_buffered_job_has_its_key(system):
     system.breakers["emails"].trip()
     made = result_of(system, named())
     assert made.state is State.ACCEPTED
@@ -365,8 +356,7 @@ def test_buffered_job_has_its_key():
 
 @EACH
 @pytest.mark.parametrize("became", ["free", "waiting", "cancelled", "left", "same call"])
-def test_each_cell_holds_over_the_buffer(became, if_exists):
-    system = System()
+def test_each_cell_holds_over_the_buffer(system, became, if_exists):
     first = None if became == "free" else buffered(system, named(call="first"))
     if became == "left":
         system.pass_time(hours=1)
@@ -395,8 +385,7 @@ def buffered(system, request, *, succeeds=True):
 
 
 @pytest.mark.parametrize("if_exists", [KEEP, REPLACE])
-def test_claimed_job_that_was_never_sent_is_sent(if_exists):
-    system = System()
+def test_claimed_job_that_was_never_sent_is_sent(system, if_exists):
     lose_the_job(system)
     first = holder(system)
     again = result_of(system, named(if_exists=if_exists))
@@ -414,8 +403,7 @@ def lose_the_job(system):
     system.tick()
 
 
-def test_unsent_job_of_other_content_is_refused():
-    system = System()
+def test_unsent_job_of_other_content_is_refused(system):
     lose_the_job(system)
     assert isinstance(error_of(system, named(2)), KeyReused)
     assert result_of(system, named(2, at=LATER + timedelta(hours=1), if_exists=REPLACE)).is_new
@@ -462,8 +450,7 @@ def test_key_that_changes_at_each_attempt_is_not_yet():
     assert isinstance(error_of(system, named(2)), NotYet)
 
 
-def test_key_remembers_so_many_calls():
-    system = System()
+def test_key_remembers_so_many_calls(system):
     result_of(system, named(0, call="0"))
     for number in range(1, MOST_CALLS + 1):
         result_of(system, named(number, call=str(number), if_exists=REPLACE))
@@ -475,15 +462,13 @@ def test_key_remembers_so_many_calls():
     result_of(system, named("x", call="x", if_exists=REPLACE, at=LATER))
 
 
-def test_call_without_a_name_is_not_remembered():
-    system = System()
+def test_call_without_a_name_is_not_remembered(system):
     for number in range(3 * MOST_CALLS):
         result_of(system, named(number, if_exists=REPLACE))
     assert rows.name_key("emails", KEY) in system.table.read([rows.name_key("emails", KEY)]).rows
 
 
-def test_named_jobs_of_one_call_are_one():
-    system = System()
+def test_named_jobs_of_one_call_are_one(system):
     first, second, other = system.submit_each(named(), named(at=LATER), named(2))
     assert first.job.id == second.job.id
     assert isinstance(other, KeyReused)
@@ -503,8 +488,7 @@ def test_key_of_a_partition_not_known_yet_is_found():
     assert cancelled.id == made.id
 
 
-def test_named_job_costs_two_writes_more():
-    system = System()
+def test_named_job_costs_two_writes_more(system):
     calls = system.calls()
     result_of(system, named())
     assert calls == ["table.claim", "table.add", "table.read", "table.mark_done"]
@@ -547,8 +531,7 @@ def test_keyed_move_costs_a_row_of_a_unit_more(by):
         (named(kind="Welcome"), "kind is 'Welcome': it must have 1 to 64 of"),
     ],
 )
-def test_bad_name_is_refused_at_once(request_, answer):
-    system = System()
+def test_bad_name_is_refused_at_once(system, request_, answer):
     system.wire.around = failing(AssertionError("nothing is to be requested"))
     error = error_of(system, request_)
     assert isinstance(error, InvalidJob)

@@ -133,8 +133,7 @@ def test_cancelled_job_is_not_moved():
     assert system.arrived() == []
 
 
-def test_unwritten_job_is_not_yet_movable():
-    system = System()
+def test_unwritten_job_is_not_yet_movable(system):
     system.breakers["emails"].trip()
     job = system.schedule(AN_HOUR)
     with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
@@ -143,8 +142,7 @@ def test_unwritten_job_is_not_yet_movable():
     assert system.reschedule(job.id, at=WANTED).due == WANTED
 
 
-def test_direct_job_has_left_for_its_queue():
-    system = System()
+def test_direct_job_has_left_for_its_queue(system):
     direct = system.schedule(60).id
     system.cancel(replace(direct, route=Route.TABLE))
     system.cancel(direct)

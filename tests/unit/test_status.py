@@ -17,9 +17,8 @@ from tests.wire import done_in_part, failing, on
 AN_HOUR = 3600
 
 
-def test_look_up_without_a_record_is_unrecorded():
+def test_look_up_without_a_record_is_unrecorded(system):
     """Whether it was sent, waits in the inbound queue, or was never scheduled: a look-up does not guess."""
-    system = System()
     assert system.look_up(system.schedule(5).id) is State.UNRECORDED
     assert system.look_up(an_id(due=NOW + timedelta(seconds=5), route=Route.DIRECT)) is State.UNRECORDED
     system.breakers["emails"].trip()
@@ -79,8 +78,7 @@ def test_status_of_an_old_id_is_that_of_the_job():
     assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.UNRECORDED)
 
 
-def test_many_moved_jobs_are_read_together():
-    system = System()
+def test_many_moved_jobs_are_read_together(system):
     jobs = [due_in(700 + n) for n in range(8)]
     system.put(*jobs)
     moved = [system.reschedule(job.id, delay=2 * AN_HOUR) for job in jobs]
@@ -135,8 +133,7 @@ def test_expired_job_is_not_found(route):
 
 
 @pytest.mark.parametrize("react", [done_in_part, failing(Unavailable("no"))])
-def test_look_up_answered_in_part_shows_nothing(react):
-    system = System()
+def test_look_up_answered_in_part_shows_nothing(system, react):
     system.wire.around = on("table.read", react)
     with pytest.raises(Unavailable):
         system.look_up(an_id())

@@ -76,18 +76,16 @@ def deliveries(system):
     return system.queues["emails"].deliveries
 
 
-def test_tick_sends_by_the_fraction_of_the_second():
+def test_tick_sends_by_the_fraction_of_the_second(system):
     """But at once what is due within a period, and so behind a backlog: an earlier tick should have sent it."""
-    system = System()
     system.put(*jobs_due(-1, 1.5, 30.5, 59.5, 60.5, 200.25))
     system.tick()
     assert lateness(system) == [1, 0.5, 0.5, 0.5, 0.021, 0.021]
     assert system.clock.monotonic() == pytest.approx(0.521)
 
 
-def test_nothing_due_soon_waits_for_its_fraction():
+def test_nothing_due_soon_waits_for_its_fraction(system):
     """A tick that was suspended before it read a page looks at the clock again."""
-    system = System()
     system.wire.around = on("table.page", meanwhile(lambda: system.clock.sleep(15.9)))
     system.put(*jobs_due(70.5, 75.25, 76.5))
     system.tick()
@@ -139,9 +137,8 @@ def test_tick_that_outlasts_its_period_reads_on():
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_cursor_ends_at_the_fence(is_cancelled):
+def test_cursor_ends_at_the_fence(system, is_cancelled):
     """Behind all that is due until then, also where it saw a cancellation alone."""
-    system = System()
     if is_cancelled:
         system.cancel(due_in(60).id)
     else:
@@ -239,8 +236,7 @@ def test_tick_stops_when_it_cannot_note():
     assert len(system.arrived()) == WAVE_JOBS - 1
 
 
-def test_idle_tick_costs_one_write_and_one_query():
-    system = System()
+def test_idle_tick_costs_one_write_and_one_query(system):
     writes, calls = count(system, "table.acquire_lease"), []
     around = system.wire.around
     system.wire.around = lambda call: (calls.append(call.name), around(call))[1]
@@ -250,8 +246,7 @@ def test_idle_tick_costs_one_write_and_one_query():
     assert len(writes) == 1
 
 
-def test_idle_tick_releases_a_long_lease():
-    system = System()
+def test_idle_tick_releases_a_long_lease(system):
     system.periods = replace(PERIODS, period=timedelta(seconds=30))
     system.tick()
     assert system.tick().finished
@@ -259,8 +254,7 @@ def test_idle_tick_releases_a_long_lease():
 
 
 @pytest.mark.parametrize(("jobs", "checkpoints"), [(300, 1), (301, 2), (650, 3)])
-def test_tick_checkpoints_every_300_jobs(jobs, checkpoints):
-    system = System()
+def test_tick_checkpoints_every_300_jobs(system, jobs, checkpoints):
     system.put(*jobs_due(*range(-jobs, 0)))
     calls = count(system, "table.checkpoint")
     assert system.tick().dispatched == jobs
@@ -275,8 +269,7 @@ def test_large_wave_needs_no_checkpoint_before_it():
     assert len(calls) == 2
 
 
-def test_slow_tick_checkpoints_every_10_seconds():
-    system = System()
+def test_slow_tick_checkpoints_every_10_seconds(system):
     system.put(*jobs_due(*range(-500, 0)))
     marks = []
     slowly, note = meanwhile(lambda: system.clock.sleep(1.1)), meanwhile(lambda: marks.append(system.clock.monotonic()))
@@ -291,8 +284,7 @@ def test_slow_tick_checkpoints_every_10_seconds():
 # When it stops
 
 
-def test_tick_stops_before_its_lease_ends():
-    system = System()
+def test_tick_stops_before_its_lease_ends(system):
     system.put(*jobs_due(*range(-100, 0)))
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(7)))
     assert system.tick().dispatched == 30
@@ -317,15 +309,13 @@ def test_missing_queue_parks_its_jobs():
 
 
 @pytest.mark.parametrize(("due", "lateness"), [([], 0), ([-90, -60, -30], 90), ([100], 0)])
-def test_lateness_is_of_the_oldest_job(due, lateness):
-    system = System()
+def test_lateness_is_of_the_oldest_job(system, due, lateness):
     system.put(*jobs_due(*due))
     system.wire.around = on("emails.send", failing(Throttled("slow down")))
     assert system.tick().lateness(NOW) == lateness
 
 
-def test_tick_out_of_time_has_a_lateness():
-    system = System()
+def test_tick_out_of_time_has_a_lateness(system):
     system.put(*jobs_due(*range(-500, 0)))
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(1)))
     done = system.tick(seconds=20)
@@ -333,15 +323,13 @@ def test_tick_out_of_time_has_a_lateness():
     assert done.lateness(NOW) == pytest.approx(300, abs=1)
 
 
-def test_tick_that_read_nothing_has_no_lateness():
-    system = System()
+def test_tick_that_read_nothing_has_no_lateness(system):
     system.wire.around = on("table.page", failing(Unavailable("no")))
     assert system.tick().lateness(NOW) is None
 
 
 @pytest.mark.parametrize("name", ["table.page", "table.checkpoint", "emails.send", "dead_letters.send"])
-def test_what_stopped_a_tick_is_reported(name):
-    system = System()
+def test_what_stopped_a_tick_is_reported(system, name):
     system.put(due_in(1))
     system.queues["emails"].gone = name == "dead_letters.send"
     system.wire.around = on(name, failing(Unavailable("AccessDenied")))
@@ -353,8 +341,7 @@ def test_what_stopped_a_tick_is_reported(name):
     assert system.tick().finished
 
 
-def test_leaving_tick_reports_lateness():
-    system = System()
+def test_leaving_tick_reports_lateness(system):
     system.put(*jobs_due(*range(-400, 0)))
     system.wire.around = on("table.checkpoint", meanwhile(lambda: None), times=1)
     working = system.a_lease()
@@ -365,8 +352,7 @@ def test_leaving_tick_reports_lateness():
     assert done.lateness(NOW) == 100
 
 
-def test_tick_without_the_lease_has_no_lateness():
-    system = System()
+def test_tick_without_the_lease_has_no_lateness(system):
     assert system.a_lease().acquire()
     assert system.tick(seconds=5).lateness(NOW) is None
 
@@ -389,22 +375,19 @@ def test_lease_knows_when_to_stop():
     assert received(System(), seconds=7).stop_at == 7
 
 
-def test_time_to_stop_counts_from_the_request():
-    system = System()
+def test_time_to_stop_counts_from_the_request(system):
     system.wire.around = on("table.acquire_lease", meanwhile(lambda: system.clock.sleep(4)))
     assert received(system).stop_at == 30 - 10
 
 
-def test_renewed_lease_is_left_alone():
-    system = System()
+def test_renewed_lease_is_left_alone(system):
     holder, late = received(system), system.a_lease()
     system.wire.around = on("table.acquire_lease", meanwhile(lambda: holder.checkpoint("0")), skip=1)
     assert not late.acquire()
     assert system.clock.monotonic() == 30
 
 
-def test_expired_lease_is_followed_at_once():
-    system = System()
+def test_expired_lease_is_followed_at_once(system):
     received(system)
     system.clock.sleep(12.3)
     follower = received(system)
@@ -412,16 +395,13 @@ def test_expired_lease_is_followed_at_once():
     assert follower.fence == after(240 + 30)
 
 
-def test_nobody_waits_beyond_his_own_deadline():
-    system = System()
+def test_nobody_waits_beyond_his_own_deadline(system):
     received(system)
     assert not system.a_lease(seconds=29).acquire()
     assert system.clock.monotonic() == 0
 
 
-def test_contested_partition_is_left():
-    system = System()
-
+def test_contested_partition_is_left(system):
     def another_passes():
         system.wire.around = lambda call: call.do(*call.args)
         system.clock.sleep(0.001)

@@ -13,7 +13,6 @@ from dueline.core.request import Request
 from dueline.core.trace import MAX_STATE_CHARACTERS, TraceContext
 from dueline.errors import InvalidJob
 from tests.builders import NOW, a_job
-from tests.system import System
 
 AN_HOUR = 3600
 PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
@@ -98,8 +97,7 @@ def submitted(system, **request):
 
 
 @pytest.mark.parametrize("payload", [{}, "x" * 20_000])
-def test_table_job_keeps_its_trace(payload):
-    system = System()
+def test_table_job_keeps_its_trace(system, payload):
     system.breakers["emails"].trip()
     submitted(system, payload=payload, delay=AN_HOUR)
     system.ingest()
@@ -108,8 +106,7 @@ def test_table_job_keeps_its_trace(payload):
     assert traces_in(system.inbound) == traces_in(system.queues["emails"]) == [TRACE]
 
 
-def test_moved_job_keeps_its_trace():
-    system = System()
+def test_moved_job_keeps_its_trace(system):
     job = submitted(system, delay=AN_HOUR)
     system.ingest()
     moved = system.reschedule(job.id, at=NOW + timedelta(hours=2))

@@ -50,8 +50,7 @@ def check_cutover(system, cutover, *, until=90):
 # Create
 
 
-def test_identical_definition_changes_nothing():
-    system = ScheduleSystem()
+def test_identical_definition_changes_nothing(system):
     first = system.define()
     system.live(30)
     calls = system.calls()
@@ -74,8 +73,7 @@ def test_ended_rule_is_put_only_without_must_run():
     assert system.changes.put(queue, "digest", other).is_changed
 
 
-def test_queue_has_at_most_10_000_schedules():
-    system = ScheduleSystem()
+def test_queue_has_at_most_10_000_schedules(system):
     system.define("first")
     pk, sk = count_key("emails")
     system.table.write([{"pk": pk, "sk": sk, "count": MOST_SCHEDULES}])
@@ -90,8 +88,7 @@ def test_queue_has_at_most_10_000_schedules():
 
 
 @pytest.mark.parametrize("lived", [0, 15, 29.5])
-def test_old_rule_runs_until_the_cutover(lived):
-    system = ScheduleSystem()
+def test_old_rule_runs_until_the_cutover(system, lived):
     system.define(**OLD)
     system.live(lived)
     changed = system.define(**NEW)
@@ -101,8 +98,7 @@ def test_old_rule_runs_until_the_cutover(lived):
     check_cutover(system, changed.effective_from)
 
 
-def test_overtaken_change_raises_not_yet():
-    system = ScheduleSystem()
+def test_overtaken_change_raises_not_yet(system):
     system.define(**OLD)
     payloads = map(str, range(100))
 
@@ -118,8 +114,7 @@ def test_overtaken_change_raises_not_yet():
         system.define(**NEW)
 
 
-def test_head_keeps_20_generations():
-    system = ScheduleSystem()
+def test_head_keeps_20_generations(system):
     system.define(**OLD)
     changed = system.define(**NEW)
     (past,) = changed.head.generations
@@ -133,8 +128,7 @@ def test_head_keeps_20_generations():
 # If-Match
 
 
-def test_stale_etag_is_refused():
-    system = ScheduleSystem()
+def test_stale_etag_is_refused(system):
     etag = system.define(**OLD).head.etag
     changed = system.define(**NEW)
     for act in (
@@ -149,8 +143,7 @@ def test_stale_etag_is_refused():
     assert system.define(payload="1", if_match=changed.head.etag).is_changed
 
 
-def test_retry_with_old_etag_returns_the_change():
-    system = ScheduleSystem()
+def test_retry_with_old_etag_returns_the_change(system):
     etag = system.define(**OLD).head.etag
     first = system.define(if_match=etag, **NEW)
     again = system.define(if_match=etag, **NEW)
@@ -162,8 +155,7 @@ def test_retry_with_old_etag_returns_the_change():
 
 @pytest.mark.parametrize("end", ["pause", "delete"])
 @pytest.mark.parametrize("name", ["digest", "late"])
-def test_ended_schedule_sends_nothing_after_cutover(end, name):
-    system = ScheduleSystem()
+def test_ended_schedule_sends_nothing_after_cutover(system, end, name):
     definition = system.define(name, jitter=A_MINUTE, **OLD).head.definition
     assert (jitter("emails", name, definition) > A_MINUTE / 2) is (name == "late")
     system.live(20)
@@ -174,8 +166,7 @@ def test_ended_schedule_sends_nothing_after_cutover(end, name):
     assert runs(system, '"old"') == list(range(1, 23 if name == "late" else 24))
 
 
-def test_changed_schedule_stays_paused():
-    system = ScheduleSystem()
+def test_changed_schedule_stays_paused(system):
     system.define(**OLD)
     system.changes.pause("emails", "digest")
     assert system.define(**NEW).head.paused
@@ -184,8 +175,7 @@ def test_changed_schedule_stays_paused():
 
 
 @pytest.mark.parametrize("act", ["pause", "resume", "delete"])
-def test_repeated_change_does_nothing(act):
-    system = ScheduleSystem()
+def test_repeated_change_does_nothing(system, act):
     system.define(**OLD)
     if act == "resume":
         system.changes.pause("emails", "digest")
@@ -195,8 +185,7 @@ def test_repeated_change_does_nothing(act):
 
 
 @pytest.mark.parametrize("act", ["pause", "resume", "delete"])
-def test_unknown_schedule_is_not_found(act):
-    system = ScheduleSystem()
+def test_unknown_schedule_is_not_found(system, act):
     with pytest.raises(ScheduleNotFound, match="queue 'emails' has no schedule 'digest'"):
         system.change(act)
     system.define()
@@ -206,8 +195,7 @@ def test_unknown_schedule_is_not_found(act):
             system.change(act)
 
 
-def test_deleted_head_outlives_its_cancelled_runs():
-    system = ScheduleSystem()
+def test_deleted_head_outlives_its_cancelled_runs(system):
     first = system.define(cron="0 0 1 1 *").head
     (new_year,) = between(first.definition.rule, NOW, step(first.definition.rule, NOW))
     system.live(2)
@@ -235,8 +223,7 @@ def changed_too_often(system):
     return name, occurrence(head, at(60))
 
 
-def test_change_dropping_a_delayed_run_is_refused():
-    system = ScheduleSystem()
+def test_change_dropping_a_delayed_run_is_refused(system):
     name, run = changed_too_often(system)
     head, before = system.head(name), system.in_the_table()
     what = f"emails/{name} was changed 20 times since {text(head.generations[-1].end)}, and its jitter of 3600 s .*"
