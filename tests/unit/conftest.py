@@ -7,6 +7,8 @@ import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
 
+from tests.api_harness import import_api
+from tests.builders import a_queue
 from tests.fake_api_server import fake_api_server
 from tests.system import System
 
@@ -27,6 +29,13 @@ typer.testing._get_command = cache(typer.testing._get_command)
 def system():
     """A deployment in memory with the queue `emails`, which has one partition."""
     return System()
+
+
+@pytest.fixture
+def api(monkeypatch):
+    """The function of the HTTP API with a queue `emails`, on a table and queues in memory."""
+    with import_api(monkeypatch, a_queue()) as api:
+        yield api
 
 
 @pytest.fixture

@@ -259,7 +259,7 @@ def api(function, monkeypatch, clock):
 
 
 def schedule(api, queue="emails", **job):
-    return call_api(api.api, "POST", f"/queues/{queue}/jobs", body=json.dumps({"payload": 1, "delay": 3600, **job}))
+    return call_api(api.api, "POST", f"/queues/{queue}/jobs", {"payload": 1, "delay": 3600, **job})
 
 
 @pytest.mark.parametrize("delay", [0, 3600])

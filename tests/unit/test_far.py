@@ -73,9 +73,8 @@ def test_far_job_that_is_signed_too_late_is_undone(call):
     assert (result.undone, result.written, result.far) == ({*jobs[: 1 if add else 2]}, set(), set())
 
 
-def test_row_that_another_request_has_put_is_not_far():
-    system, job = System(), a_job(due=due_in(86_400))
-    system.put(job)
+def test_row_that_another_request_has_put_is_not_far(system):
+    system.put(job := a_job(due=due_in(86_400)))
     calls = system.calls()
     write(system, job, have_rows={job})
     assert calls == ["table.read"]

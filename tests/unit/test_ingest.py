@@ -48,9 +48,8 @@ def test_ingest_keeps_the_first_job_of_an_id(delay, other):
     assert system.arrived(priority=2) == []
 
 
-def test_repeat_of_a_written_job_is_ingested():
-    system, job = System(), due_in(AN_HOUR)
-    system.put(job)
+def test_repeat_of_a_written_job_is_ingested(system):
+    system.put(job := due_in(AN_HOUR))
     done = system.ingest_message(*messages(replace(job, expires=job.expires + timedelta(days=1))))
     assert (done.failed, done.reused, done.written) == (set(), set(), 1)
     key = rows.job_key(job.id)
@@ -126,9 +125,8 @@ def test_unread_fence_fails_one_partition():
 # The late path
 
 
-def test_parked_job_put_back_is_dispatched():
-    system, job = System(), due_in(60)
-    system.put(job)
+def test_parked_job_put_back_is_dispatched(system):
+    system.put(job := due_in(60))
     system.queues["emails"].gone = True
     system.tick()
     assert system.look_up(job.id) is State.PARKED

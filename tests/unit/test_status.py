@@ -42,9 +42,8 @@ def test_status_shows_the_schedule_of_a_run():
     assert system.status_of(job.id).schedule is None
 
 
-def test_promised_cancel_is_shown_after_its_time():
-    system, job = System(), due_in(AN_HOUR)
-    system.put(job)
+def test_promised_cancel_is_shown_after_its_time(system):
+    system.put(job := due_in(AN_HOUR))
     system.cancel(job.id)
     assert system.look_up(job.id) is State.CANCELLED
     system.clock.sleep(AN_HOUR)
@@ -63,9 +62,8 @@ def test_direct_job_is_never_cancelled():
     assert system.look_up(direct.id) is State.SUCCEEDED
 
 
-def test_status_of_an_old_id_is_that_of_the_job():
-    system, job = System(), replace(due_in(700), key="k")
-    system.put(job)
+def test_status_of_an_old_id_is_that_of_the_job(system):
+    system.put(job := replace(due_in(700), key="k"))
     second = system.reschedule(job.id, delay=2 * AN_HOUR)
     last = system.reschedule(second, delay=3 * AN_HOUR)
     for id in (job.id, second):
@@ -115,9 +113,8 @@ def test_waiting_job_that_cannot_be_read_has_no_payload():
     assert system.status_of(job.id) == Status(state=State.SCHEDULED)
 
 
-def test_late_cancel_hides_no_parking():
-    system, job = System(), due_in(60)
-    system.put(job)
+def test_late_cancel_hides_no_parking(system):
+    system.put(job := due_in(60))
     system.queues["emails"].gone = True
     system.tick()
     assert system.look_up(job.id) is State.PARKED

@@ -13,7 +13,7 @@ from dueline.core.tick import WAVE_JOBS
 from dueline.errors import Throttled, Unavailable
 from tests.builders import EMAILS, NOW, a_queue, due_in
 from tests.system import PERIODS, System
-from tests.wire import failing, meanwhile, on, straight
+from tests.wire import by_name, failing, meanwhile, on, straight
 
 EVERY_PAGE = pytest.mark.parametrize("page_rows", [1, 2, 3, 1000])
 
@@ -24,13 +24,6 @@ def jobs_due(*seconds):
 
 def ids(jobs):
     return [job.id for job in jobs]
-
-
-def count(system, name):
-    """Count the calls of a port by that name from here on."""
-    calls = []
-    system.wire.around = on(name, meanwhile(lambda: calls.append(name)))
-    return calls
 
 
 # What is handed over
@@ -63,17 +56,14 @@ def test_jobs_that_never_moved_need_no_barrier():
     system, jobs = System(), jobs_due(60, 61)
     system.put(*jobs)
     moved = system.reschedule(jobs[1].id, at=NOW + timedelta(seconds=100))
-    requests = count(system, "table.read_barrier")
+    calls = system.calls()
     assert system.tick().finished
-    assert (system.arrived(), requests) == ([jobs[0].id, moved], [])
+    assert (system.arrived(), calls.count("table.read_barrier")) == ([jobs[0].id, moved], 0)
 
 
 def lateness(system):
-    return [round((each.visible - each.message.job().id.due).total_seconds(), 3) for each in deliveries(system)]
-
-
-def deliveries(system):
-    return system.queues["emails"].deliveries
+    deliveries = system.queues["emails"].deliveries
+    return [round((each.visible - each.message.job().id.due).total_seconds(), 3) for each in deliveries]
 
 
 def test_tick_sends_by_the_fraction_of_the_second(system):
@@ -177,11 +167,7 @@ def test_held_back_tick_ends_in_time():
     system = System(a_queue(priorities=2), page_rows=1)
     system.put(due_in(10, priority=2), *jobs_due(*range(20, 60)))
     slow, down = meanwhile(lambda: system.clock.sleep(2)), failing(Unavailable("no"))
-    system.wire.around = lambda call: (
-        on("table.page", slow)(call)
-        if call.name == "table.page"
-        else (down(call) if call.name == "emails_p2.send" else straight(call))
-    )
+    system.wire.around = by_name({"table.page": slow, "emails_p2.send": down})
     began = system.clock.monotonic()
     assert not system.tick().finished
     assert system.clock.monotonic() - began < PERIODS.period.total_seconds()
@@ -193,8 +179,7 @@ def test_level_down_for_hours_delays_no_other(page_rows):
     """However long the backlog behind its first job is, each tick reads the new jobs of the others."""
     system = System(a_queue(priorities=2), page_rows=page_rows)
     slow, down = meanwhile(lambda: system.clock.sleep(3)), failing(Unavailable("no"))
-    reacts = {"table.page": slow, "emails_p2.send": down}
-    system.wire.around = lambda call: reacts.get(call.name, straight)(call)
+    system.wire.around = by_name({"table.page": slow, "emails_p2.send": down})
     stuck, good = [due_in(300, priority=2)], list[StoredJob]()
     system.put(*stuck)
     for minute in range(40):
@@ -204,7 +189,7 @@ def test_level_down_for_hours_delays_no_other(page_rows):
         system.put(*good[-5:], stuck[-1])
         assert not system.tick().finished
         assert {job.id for job in good} == set(system.arrived())
-    reacts.clear()
+    system.wire.around = straight
     assert system.tick().finished
     assert sorted(map(str, system.arrived())) == sorted(map(str, ids(good)))
     assert set(system.arrived(priority=2)) == set(ids(stuck))
@@ -216,11 +201,8 @@ def test_cancel_holds_across_a_backlog(seconds):
     system, jobs, new = System(a_queue(priorities=2), page_rows=1), jobs_due(11, 12, 13), due_in(100)
     system.put(due_in(10, priority=2), *jobs, new)
     assert {system.cancel(job.id) for job in jobs} == {State.CANCELLED}
-    reacts = {
-        "table.page": meanwhile(lambda: system.clock.sleep(seconds)),
-        "emails_p2.send": failing(Unavailable("no")),
-    }
-    system.wire.around = lambda call: reacts.get(call.name, straight)(call)
+    slow, down = meanwhile(lambda: system.clock.sleep(seconds)), failing(Unavailable("no"))
+    system.wire.around = by_name({"table.page": slow, "emails_p2.send": down})
     system.clock.sleep(30)
     assert not system.tick().finished
     assert system.arrived() == [new.id]
@@ -230,20 +212,15 @@ def test_tick_stops_when_it_cannot_note():
     """What was sent beyond an unfinished job is noted, or the tick sends nothing more."""
     system = System(a_queue(priorities=2))
     system.put(due_in(10, priority=2), *jobs_due(*(20 + n / 6 for n in range(210))))
-    refuse = on("emails_p2.send", failing(Unavailable("no")))
-    system.wire.around = lambda call: failing(Throttled("no"))(call) if call.name == "table.write" else refuse(call)
+    system.wire.around = by_name(dict.fromkeys(("emails_p2.send", "table.write"), failing(Unavailable("no"))))
     assert not system.tick().finished
     assert len(system.arrived()) == WAVE_JOBS - 1
 
 
 def test_idle_tick_costs_one_write_and_one_query(system):
-    writes, calls = count(system, "table.acquire_lease"), []
-    around = system.wire.around
-    system.wire.around = lambda call: (calls.append(call.name), around(call))[1]
-    done = system.tick()
-    assert done.finished
+    calls = system.calls()
+    assert system.tick().finished
     assert calls == ["table.acquire_lease", "table.page"]
-    assert len(writes) == 1
 
 
 def test_idle_tick_releases_a_long_lease(system):
@@ -256,28 +233,26 @@ def test_idle_tick_releases_a_long_lease(system):
 @pytest.mark.parametrize(("jobs", "checkpoints"), [(300, 1), (301, 2), (650, 3)])
 def test_tick_checkpoints_every_300_jobs(system, jobs, checkpoints):
     system.put(*jobs_due(*range(-jobs, 0)))
-    calls = count(system, "table.checkpoint")
+    calls = system.calls()
     assert system.tick().dispatched == jobs
-    assert len(calls) == checkpoints
+    assert calls.count("table.checkpoint") == checkpoints
 
 
 def test_large_wave_needs_no_checkpoint_before_it():
     system = System(page_rows=400)
     system.put(*jobs_due(*(121 + n / 400 for n in range(401))))
-    calls = count(system, "table.checkpoint")
+    calls = system.calls()
     assert system.tick().dispatched == 401
-    assert len(calls) == 2
+    assert calls.count("table.checkpoint") == 2
 
 
 def test_slow_tick_checkpoints_every_10_seconds(system):
     system.put(*jobs_due(*range(-500, 0)))
     marks = []
     slowly, note = meanwhile(lambda: system.clock.sleep(1.1)), meanwhile(lambda: marks.append(system.clock.monotonic()))
-    around = on("table.checkpoint", note)
-    system.wire.around = lambda call: slowly(call) if call.name == "emails.send" else around(call)
+    system.wire.around = by_name({"emails.send": slowly, "table.checkpoint": note})
     done = system.tick()
-    assert done.owned_lease
-    assert done.finished
+    assert (done.owned_lease, done.finished) == (True, True)
     assert marks == pytest.approx([11, 22, 33, 44, 55, 55])
 
 
@@ -299,8 +274,7 @@ def test_missing_queue_parks_its_jobs():
     system.put(*jobs)
     system.queues["emails"].gone = True
     done = system.tick()
-    assert done.finished
-    assert [parked.job for parked in done.parked] == jobs
+    assert (done.finished, [parked.job for parked in done.parked]) == (True, jobs)
     assert system.parked() == ids(jobs)
     assert [system.look_up(job.id) for job in jobs] == [State.PARKED] * 2
 
