@@ -58,9 +58,9 @@ def error_of(system, request):
     return error
 
 
-def holder(system, key=KEY, queue="emails"):
-    """Return the id that a key's row has."""
-    return read_key(key, queue, table=system.table, now=system.clock.now()).id
+def holder(system):
+    """Return the id that the key's row has."""
+    return read_key(KEY, "emails", table=system.table, now=system.clock.now()).id
 
 
 # The table, cell by cell

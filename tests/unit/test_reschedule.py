@@ -7,6 +7,7 @@ from dueline.core import rows
 from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
 from dueline.core.ports import MoveOutcome
+from dueline.core.trace import TraceContext
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
@@ -88,12 +89,13 @@ def test_run_of_a_schedule_is_not_moved(target):
 
 
 @pytest.mark.parametrize("target", [SOON, WANTED], ids=["soon", "later"])
-def test_moved_job_keeps_its_kind_and_key(target):
-    system, job = with_a_job(a_job(due=at(AN_HOUR), kind="welcome", key="ann"))
+def test_moved_job_keeps_its_kind_key_and_trace(target):
+    trace = TraceContext(parent="00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01", state="vendor=7")
+    system, job = with_a_job(a_job(due=at(AN_HOUR), kind="welcome", key="ann", trace=trace))
     moved = system.reschedule(job.id, at=target)
     system.pass_time(hours=3)
-    (job,) = (delivery.message.job() for delivery in system.queues["emails"].deliveries)
-    assert (job.id, job.kind, job.key) == (moved, "welcome", "ann")
+    (sent,) = (delivery.message.job() for delivery in system.queues["emails"].deliveries)
+    assert sent == replace(job, id=moved, expires=target + RETENTION)
 
 
 def test_parked_job_is_not_moved():

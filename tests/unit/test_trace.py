@@ -1,7 +1,5 @@
 """The trace context that a job is scheduled in reaches its worker, whichever way it goes, and never makes it fail."""
 
-from datetime import timedelta
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +10,7 @@ from dueline.core.message import Message
 from dueline.core.request import Request
 from dueline.core.trace import MAX_STATE_CHARACTERS, TraceContext
 from dueline.errors import InvalidJob
-from tests.builders import NOW, a_job
+from tests.builders import a_job
 
 AN_HOUR = 3600
 PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
@@ -104,17 +102,3 @@ def test_table_job_keeps_its_trace(system, payload):
     system.clock.sleep(AN_HOUR)
     system.tick()
     assert traces_in(system.inbound) == traces_in(system.queues["emails"]) == [TRACE]
-
-
-def test_moved_job_keeps_its_trace(system):
-    job = submitted(system, delay=AN_HOUR)
-    system.ingest()
-    moved = system.reschedule(job.id, at=NOW + timedelta(hours=2))
-    system.ingest()
-    system.clock.sleep(2 * AN_HOUR)
-    system.tick()
-    assert system.arrived() == [moved]
-    assert traces_in(system.queues["emails"]) == [TRACE]
-
-
-# What is posted
