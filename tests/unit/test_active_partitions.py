@@ -206,11 +206,6 @@ def test_partition_with_a_tick_needs_no_ssm(registry, ssm):
     assert (ssm.requests, len(states)) == ([], 4)
 
 
-def tick_all(system, *numbers):
-    for number in numbers:
-        system.tick(of_emails(number))
-
-
 @pytest.mark.parametrize(
     ("ticked", "later", "requests"),
     [((0, 1, 2, 3), 0, []), ((0, 1, 2), 0, [["emails"]]), ((0, 1, 2, 3), 3600, [["emails"]])],
@@ -218,7 +213,8 @@ def tick_all(system, *numbers):
 )
 def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, requests):
     system, ssm.published["emails"] = Deployment(registry), 3
-    tick_all(system, *ticked)
+    for number in ticked:
+        system.tick(of_emails(number))
     now = system.clock.now() + timedelta(seconds=later)
     active_partitions = TicksFirst(
         lambda queue: all_tick(queue, table=system.table, now=now),

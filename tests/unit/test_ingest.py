@@ -77,15 +77,10 @@ def rows_written(system, react):
     return counts
 
 
-def in_turn(*reacts):
-    """Answer a call by each of these in turn, and every later one straight."""
-    left = list(reacts)
-    return lambda call: (left.pop(0) if left else straight)(call)
-
-
 def test_only_what_is_undone_is_tried_again():
     system, jobs = System(), [due_in(AN_HOUR) for _ in range(30)]
-    counts = rows_written(system, in_turn(failing(Throttled("slow down")), straight, done_in_part))
+    in_turn = [failing(Throttled("slow down")), straight, done_in_part]
+    counts = rows_written(system, lambda call: (in_turn.pop(0) if in_turn else straight)(call))
     done = ingest(system, *jobs)
     assert (done.failed, done.written, counts) == (set(), 30, [25, 5, 25, 1])
 

@@ -67,10 +67,6 @@ def entries(system, **span):
     return [job for page in pages(system, **span) for job in page.jobs]
 
 
-def in_due_order(jobs):
-    return sorted(jobs, key=lambda job: (job.id.due, job.id.uid))
-
-
 def count(system):
     """Count the calls from here on, and the rows that they read."""
     counted = Counter()
@@ -115,7 +111,8 @@ def test_pages_hold_each_job_once_in_order(jobs, limit, page_rows, partitions, s
         and system.look_up(job.id) is State.SCHEDULED
     ]
     result = pages(system, start=start, end=end, limit=limit)
-    assert [job for page in result for job in page.jobs] == in_due_order(expected)
+    in_due_order = sorted(expected, key=lambda job: (job.id.due, job.id.uid))
+    assert [job for page in result for job in page.jobs] == in_due_order
     assert all(len(page.jobs) <= limit for page in result)
     if not ticked:
         unreadable = [job for job, fate in put if fate == "unreadable" and start <= job.id.due < end]

@@ -124,9 +124,7 @@ def test_payload_that_is_no_json_is_refused(payload):
 
 def test_job_within_the_horizon_is_direct(system):
     job = system.schedule(600)
-    assert job.id.route is Route.DIRECT
-    assert system.arrived() == [job.id]
-    assert system.inbound.deliveries == []
+    assert (job.id.route, system.arrived(), system.inbound.deliveries) == (Route.DIRECT, [job.id], [])
 
 
 def test_unwritten_job_goes_inbound(system):
@@ -170,19 +168,15 @@ def test_jobs_of_one_call_share_a_partition():
 
 def test_each_request_has_its_own_error(system):
     earlier = InvalidJob("refused before")
-    good, naive, big, dispatched, late = system.submit(
+    answers = system.submit(
         after(5),
         at(datetime.fromisoformat("2027-01-01")),
         Request(payload="x" * MAX_OFFLOADED_BYTES),
         earlier,
         after(AN_HOUR),
     )
-    assert isinstance(good, StoredJob)
-    assert isinstance(late, StoredJob)
-    assert isinstance(naive, InvalidJob)
-    assert isinstance(big, PayloadTooLarge)
-    assert dispatched is earlier
-    assert system.arrived() == [good.id]
+    assert [type(each) for each in answers] == [StoredJob, InvalidJob, PayloadTooLarge, InvalidJob, StoredJob]
+    assert (answers[3], system.arrived()) == (earlier, [answers[0].id])
 
 
 @pytest.mark.parametrize(
@@ -212,9 +206,7 @@ def test_unsent_job_is_not_yet(system):
 def test_message_refused_for_now_is_unavailable(system):
     system.breakers["emails"].trip()
     system.wire.around = on("inbound.send", done_in_part)
-    refused, accepted = system.submit(after(AN_HOUR), after(AN_HOUR))
-    assert isinstance(refused, Unavailable)
-    assert isinstance(accepted, StoredJob)
+    assert [type(each) for each in system.submit(*[after(AN_HOUR)] * 2)] == [Unavailable, StoredJob]
 
 
 def test_message_refused_for_good_is_invalid(system):

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.core import rows
-from dueline.core.job import StoredJob
 from dueline.core.message import Message
 from dueline.core.request import Request
 from dueline.core.trace import MAX_STATE_CHARACTERS, TraceContext
@@ -84,21 +83,12 @@ def test_no_trace_makes_a_message_or_a_row_fail(answer):
 # The way of a job
 
 
-def traces_in(queue):
-    return [TraceContext.from_headers(delivery.message.attributes) for delivery in queue.deliveries]
-
-
-def submitted(system, **request):
-    (job,) = system.submit(Request(**{"payload": {}, "trace": TRACE} | request))
-    assert isinstance(job, StoredJob), job
-    return job
-
-
 @pytest.mark.parametrize("payload", [{}, "x" * 20_000])
 def test_table_job_keeps_its_trace(system, payload):
     system.breakers["emails"].trip()
-    submitted(system, payload=payload, delay=AN_HOUR)
+    system.submit(Request(payload=payload, delay=AN_HOUR, trace=TRACE))
     system.ingest()
     system.clock.sleep(AN_HOUR)
     system.tick()
-    assert traces_in(system.inbound) == traces_in(system.queues["emails"]) == [TRACE]
+    for queue in (system.inbound, system.queues["emails"]):
+        assert [TraceContext.from_headers(each.message.attributes) for each in queue.deliveries] == [TRACE]

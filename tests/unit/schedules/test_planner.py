@@ -80,7 +80,7 @@ def test_step_of_an_ended_generation_is_done(system, change):
     if change == "define":
         system.define(payload='"new"')
     else:
-        head = getattr(system.changes, change)("emails", "digest").head
+        head = system.change(change).head
     before = system.in_the_table()
     assert plan(system, received(system, head, at(60) if change == "define" else head.planned_to)).again == set()
     assert system.in_the_table() == before
