@@ -46,10 +46,10 @@ def result_of(system, request):
     return result
 
 
-def with_a_named_job():
-    """Return a deployment, and what came of scheduling a job under the key."""
-    system = System()
-    return system, result_of(system, named())
+@pytest.fixture
+def first(system):
+    """What came of scheduling a job under the key."""
+    return result_of(system, named())
 
 
 def error_of(system, request):
@@ -76,8 +76,7 @@ def test_free_key_makes_a_job(system, if_exists):
 
 
 @EACH
-def test_key_is_free_past_the_retention(if_exists):
-    system, first = with_a_named_job()
+def test_key_is_free_past_the_retention(system, first, if_exists):
     system.pass_time(hours=1)
     system.clock.sleep((SOON + RETENTION - system.clock.now()).total_seconds())
     made = result_of(system, named(at=None, delay=AN_HOUR, call="c", if_exists=if_exists))
@@ -85,8 +84,7 @@ def test_key_is_free_past_the_retention(if_exists):
     assert made.job.id != first.job.id
 
 
-def test_waiting_job_is_kept():
-    system, first = with_a_named_job()
+def test_waiting_job_is_kept(system, first):
     again = result_of(system, named(at=LATER))
     assert (again.job.id, again.is_repeat, again.is_new) == (first.job.id, True, False)
     system.pass_time(hours=4)
@@ -116,14 +114,12 @@ def test_waiting_job_is_replaced(system, at, payload):
     assert (sent.payload, sent.tenant, sent.key) == (str(payload), "b", KEY)
 
 
-def test_same_request_replaces_nothing():
-    system, first = with_a_named_job()
+def test_same_request_replaces_nothing(system, first):
     again = result_of(system, named(if_exists=REPLACE))
     assert (again.job.id, again.moved_from) == (first.job.id, None)
 
 
-def test_existing_job_fails_the_call():
-    system, first = with_a_named_job()
+def test_existing_job_fails_the_call(system, first):
     for _ in ("waiting", "left"):
         error = error_of(system, named(if_exists=FAIL))
         assert (type(error), error.job_id) == (JobExists, str(first.job.id))
@@ -132,8 +128,7 @@ def test_existing_job_fails_the_call():
 
 @EACH
 @pytest.mark.parametrize("has_left", [False, True], ids=["200", "202"])
-def test_cancelled_job_leaves_its_key(if_exists, has_left):
-    system, first = with_a_named_job()
+def test_cancelled_job_leaves_its_key(system, first, if_exists, has_left):
     if has_left:
         system.pass_time(hours=1)
     system.cancel(first.job.id)
@@ -145,8 +140,7 @@ def test_cancelled_job_leaves_its_key(if_exists, has_left):
 
 
 @pytest.mark.parametrize("payload", [1, 2])
-def test_job_that_left_is_kept(payload):
-    system, first = with_a_named_job()
+def test_job_that_left_is_kept(system, first, payload):
     system.pass_time(hours=1)
     again = result_of(system, named(payload, at=LATER))
     assert (again.job.id, again.is_new) == (first.job.id, False)
@@ -155,8 +149,7 @@ def test_job_that_left_is_kept(payload):
 
 
 @pytest.mark.parametrize(("change", "is_another"), [({}, False), ({"payload": 2}, True), ({"at": LATER}, True)])
-def test_job_that_left_is_replaced_by_another(change, is_another):
-    system, first = with_a_named_job()
+def test_job_that_left_is_replaced_by_another(system, first, change, is_another):
     system.pass_time(hours=1)
     second = result_of(system, named(**{"at": SOON, **change}, if_exists=REPLACE))
     assert second.is_new is is_another
@@ -220,8 +213,7 @@ def test_batch_that_replaces_its_own_job_sends_once(system):
     assert len(system.arrived()) == len(set(system.arrived())) == 2
 
 
-def test_call_of_a_move_schedules_nothing():
-    system, _ = with_a_named_job()
+def test_call_of_a_move_schedules_nothing(system, first):
     system.reschedule_by_key(KEY, at=LATER, call="x")
     for rule in IfExists:
         error = error_of(system, named(2, call="x", if_exists=rule))
@@ -235,8 +227,7 @@ def test_call_of_a_move_schedules_nothing():
 
 
 @pytest.mark.parametrize("gone", ["before", "meanwhile"])
-def test_lost_upload_takes_no_key_from_a_sent_job(gone):
-    system, first = with_a_named_job()
+def test_lost_upload_takes_no_key_from_a_sent_job(system, first, gone):
     system.pass_time(hours=1)
     upload = Upload(uid=str(UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
     if gone == "meanwhile":
@@ -252,8 +243,7 @@ def test_lost_upload_takes_no_key_from_a_sent_job(gone):
 # By key and by any id
 
 
-def test_reschedule_by_key_moves_its_job():
-    system, first = with_a_named_job()
+def test_reschedule_by_key_moves_its_job(system, first):
     moved = system.reschedule_by_key(KEY, at=LATER, call="m")
     assert (moved.moved_from, moved.id.due, holder(system)) == (first.job.id, LATER, moved.id)
     assert system.reschedule_by_key(KEY, at=LATER + timedelta(hours=1), call="m").id == moved.id
@@ -261,8 +251,7 @@ def test_reschedule_by_key_moves_its_job():
     assert system.arrived() == [moved.id]
 
 
-def test_reschedule_by_key_is_remembered_after_another():
-    system, _ = with_a_named_job()
+def test_reschedule_by_key_is_remembered_after_another(system, first):
     system.reschedule_by_key(KEY, delay=AN_HOUR, call="first")
     last = system.reschedule_by_key(KEY, at=LATER, call="second").id
     assert system.reschedule_by_key(KEY, delay=AN_HOUR, call="first").id == last
@@ -278,8 +267,7 @@ def test_reschedule_by_id_takes_the_key_along(system, at):
     assert result_of(system, named()).job.id == moved
 
 
-def test_reschedule_by_id_leaves_a_key_that_is_anothers():
-    system, first = with_a_named_job()
+def test_reschedule_by_id_leaves_a_key_that_is_anothers(system, first):
     other = result_of(system, named(key="other"))
     key = rows.name_key("emails", KEY)
     system.table.write([{**system.table.read([key]).rows[key], "id": str(other.job.id)}])
@@ -289,8 +277,7 @@ def test_reschedule_by_id_leaves_a_key_that_is_anothers():
     assert sorted(map(str, system.arrived())) == sorted(map(str, [moved, other.job.id]))
 
 
-def test_move_that_outlasts_the_retention_takes_no_name():
-    system, first = with_a_named_job()
+def test_move_that_outlasts_the_retention_takes_no_name(system, first):
     system.clock.sleep((SOON + RETENTION - NOW).total_seconds() - 1)
     others: list[SubmitResult] = []
 
@@ -306,17 +293,15 @@ def test_move_that_outlasts_the_retention_takes_no_name():
     assert system.arrived() == [others[0].job.id]
 
 
-def test_no_job_of_a_key_is_moved():
+def test_no_job_of_a_key_is_moved(system, first):
     with pytest.raises(JobNotFound, match="was scheduled under the key 'reminder-ann'"):
         System().reschedule_by_key(KEY, at=LATER)
-    system, first = with_a_named_job()
     system.cancel(first.job.id)
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule_by_key(KEY, at=LATER)
 
 
-def test_key_past_its_ttl_is_read_by_a_barrier():
-    system, first = with_a_named_job()
+def test_key_past_its_ttl_is_read_by_a_barrier(system, first):
     before = system.table.read([rows.name_key("emails", KEY)])
     moved = system.reschedule(first.job.id, at=SOON + RETENTION + timedelta(days=1))
     system.clock.sleep((SOON + RETENTION - NOW).total_seconds())
@@ -324,8 +309,7 @@ def test_key_past_its_ttl_is_read_by_a_barrier():
     assert [each.id for each in system.cancel_by_keys([KEY])] == [moved]
 
 
-def test_key_lives_as_long_as_its_moved_job():
-    system, first = with_a_named_job()
+def test_key_lives_as_long_as_its_moved_job(system, first):
     moved = system.reschedule(first.job.id, at=NOW + timedelta(days=300))
     key, cancelled = rows.name_key("emails", KEY), rows.cancellation_key(first.job.id)
     answer = system.table.read([key, cancelled]).rows
@@ -411,8 +395,7 @@ def test_unsent_job_of_other_content_is_refused(system):
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow")), failing(Unavailable("no")), losing_the_answer])
 @pytest.mark.parametrize("name", ["table.claim", "table.read", "table.write", "table.move", "table.add"])
-def test_call_repeated_after_a_fault_makes_one_job(name, react):
-    system, first = with_a_named_job()
+def test_call_repeated_after_a_fault_makes_one_job(system, first, name, react):
     system.wire.around = on(name, react, times=1)
     call = named(2, at=None, delay=AN_HOUR, if_exists=REPLACE, call="c")
     system.submit_each(call)
@@ -423,8 +406,7 @@ def test_call_repeated_after_a_fault_makes_one_job(name, react):
     assert system.arrived() == [last.job.id] != [first.job.id]
 
 
-def test_replacement_of_what_was_just_moved_begins_again():
-    system, first = with_a_named_job()
+def test_replacement_of_what_was_just_moved_begins_again(system, first):
     cut_in = meanwhile(lambda: system.reschedule_by_key(KEY, at=LATER))
     system.wire.around = on("table.move", cut_in, times=1)
     last = result_of(system, named(2, at=LATER + timedelta(minutes=1), if_exists=REPLACE))
@@ -433,8 +415,7 @@ def test_replacement_of_what_was_just_moved_begins_again():
     assert system.arrived() == [last.job.id]
 
 
-def test_other_content_is_seen_in_the_midst_of_a_move():
-    system, _ = with_a_named_job()
+def test_other_content_is_seen_in_the_midst_of_a_move(system, first):
     key = rows.name_key("emails", KEY)
     before = system.table.read([key])
     replaced = meanwhile(lambda: result_of(system, named(2, at=LATER, if_exists=REPLACE)))
@@ -443,8 +424,7 @@ def test_other_content_is_seen_in_the_midst_of_a_move():
     assert isinstance(error_of(system, named()), KeyReused)
 
 
-def test_key_that_changes_at_each_attempt_is_not_yet():
-    system, first = with_a_named_job()
+def test_key_that_changes_at_each_attempt_is_not_yet(system, first):
     system.cancel(first.job.id)
     system.wire.around = on("table.take_over", lambda _: False)
     assert isinstance(error_of(system, named(2)), NotYet)
@@ -559,8 +539,7 @@ def test_forged_key_row_is_refused(if_exists, forged):
 
 
 @pytest.mark.parametrize("text", ["x", "[]", "{}", '{"call": "x"}'])
-def test_forged_key_change_is_no_move(text):
-    system, first = with_a_named_job()
+def test_forged_key_change_is_no_move(system, first, text):
     job = replace(first.job, id=replace(first.job.id, due=LATER, uid="00000000-0000-4000-8000-0000000000ff"))
     message = Message.of(job, moves=first.job.id)
     done = system.ingest_message(replace(message, attributes={**message.attributes, KEY_CHANGE: text}))

@@ -32,21 +32,19 @@ def at(seconds):
     return NOW + timedelta(seconds=seconds)
 
 
-def with_a_job(job=None, *, is_ticked=False, **settings):
-    """Return a deployment, maybe after a tick, and the job that waits in its table."""
-    system, job = System(a_queue(**settings)), job or a_job()
-    system.put(job)
-    if is_ticked:
-        system.tick()
-    return system, job
+@pytest.fixture
+def job(system):
+    """A job that waits in the table."""
+    system.put(job := a_job())
+    return job
 
 
 # A job that is moved
 
 
 @pytest.mark.parametrize("target", [at(240.001), WANTED])
-def test_late_move_costs_three_calls(target):
-    system, job = with_a_job(is_ticked=True)
+def test_late_move_costs_three_calls(system, job, target):
+    system.tick()
     calls = system.calls()
     moved = system.reschedule(job.id, at=target)
     assert calls == ["table.read", "table.write", "table.move"]
@@ -67,8 +65,7 @@ def test_late_move_costs_three_calls(target):
         ({"at": NOW + timedelta(days=5000)}, "it must be from"),
     ],
 )
-def test_bad_time_is_refused_with_what_is_allowed(to, answer):
-    system, job = with_a_job()
+def test_bad_time_is_refused_with_what_is_allowed(system, job, to, answer):
     calls = system.calls()
     with pytest.raises(InvalidJob, match=answer):
         system.reschedule(job.id, **to)
@@ -79,8 +76,9 @@ def test_bad_time_is_refused_with_what_is_allowed(to, answer):
 
 
 @pytest.mark.parametrize("target", [SOON, WANTED], ids=["soon", "later"])
-def test_run_of_a_schedule_is_not_moved(target):
-    system, job = with_a_job(a_job(schedule="digest", scheduled_for=at(AN_HOUR)), is_ticked=True)
+def test_run_of_a_schedule_is_not_moved(system, target):
+    system.put(job := a_job(schedule="digest", scheduled_for=at(AN_HOUR)))
+    system.tick()
     calls = system.calls()
     with pytest.raises(RunOfSchedule, match=r"is a run of schedule emails/digest: .* cancel it"):
         system.reschedule(job.id, at=target)
@@ -89,25 +87,23 @@ def test_run_of_a_schedule_is_not_moved(target):
 
 
 @pytest.mark.parametrize("target", [SOON, WANTED], ids=["soon", "later"])
-def test_moved_job_keeps_its_kind_key_and_trace(target):
+def test_moved_job_keeps_its_kind_key_and_trace(system, target):
     trace = TraceContext(parent="00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01", state="vendor=7")
-    system, job = with_a_job(a_job(due=at(AN_HOUR), kind="welcome", key="ann", trace=trace))
+    system.put(job := a_job(due=at(AN_HOUR), kind="welcome", key="ann", trace=trace))
     moved = system.reschedule(job.id, at=target)
     system.pass_time(hours=3)
     (sent,) = (delivery.message.job() for delivery in system.queues["emails"].deliveries)
     assert sent == replace(job, id=moved, expires=target + RETENTION)
 
 
-def test_parked_job_is_not_moved():
-    system, job = with_a_job()
+def test_parked_job_is_not_moved(system, job):
     system.parking.park([job], reason="gone")
     with pytest.raises(AlreadyFinished):
         system.reschedule(job.id, at=WANTED)
 
 
 @pytest.mark.parametrize("by", ["first", "last"])
-def test_moved_job_is_moved_on_by_any_id(by):
-    system, job = with_a_job()
+def test_moved_job_is_moved_on_by_any_id(system, job, by):
     second = system.reschedule(job.id, at=at(AN_HOUR / 2))
     third = system.reschedule(job.id, at=WANTED)
     fourth = system.reschedule(job.id if by == "first" else third, at=at(AN_HOUR))
@@ -116,8 +112,7 @@ def test_moved_job_is_moved_on_by_any_id(by):
     assert len({job.id, second, third, fourth}) == 4
 
 
-def test_job_moved_too_often_is_unavailable():
-    system, job = with_a_job()
+def test_job_moved_too_often_is_unavailable(system, job):
     last = job.id
     for hop in range(MOST_HOPS + 1):
         last = system.reschedule(last, at=at(AN_HOUR + 1 + hop))
@@ -126,8 +121,7 @@ def test_job_moved_too_often_is_unavailable():
     assert system.reschedule(last, at=WANTED).due == WANTED
 
 
-def test_cancelled_job_is_not_moved():
-    system, job = with_a_job()
+def test_cancelled_job_is_not_moved(system, job):
     system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule(job.id, at=WANTED)
@@ -153,9 +147,10 @@ def test_direct_job_has_left_for_its_queue(system):
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_expired_job_is_not_found(is_there):
+def test_expired_job_is_not_found(system, is_there):
     job = a_job(due=NOW - RETENTION)
-    system = with_a_job(job)[0] if is_there else System()
+    if is_there:
+        system.put(job)
     with pytest.raises(JobNotFound, match="past its retention"):
         system.reschedule(job.id, at=WANTED)
 
@@ -168,8 +163,8 @@ def test_expired_job_is_not_found(is_there):
     ("name", "target"),
     [(name, target) for name in ("table.write", "table.move") for target in (SOON, WANTED)] + [("inbound.send", SOON)],
 )
-def test_fault_names_the_new_job(name, target, react):
-    system, job = with_a_job(is_ticked=True)
+def test_fault_names_the_new_job(system, job, name, target, react):
+    system.tick()
     system.wire.around = on(name, react)
     with pytest.raises((Throttled, Unavailable)) as error:
         system.reschedule(job.id, at=target)
@@ -182,14 +177,13 @@ def test_fault_names_the_new_job(name, target, react):
 
 
 @pytest.mark.parametrize(("target", "intents"), [(SOON, 1), (WANTED, 0)])
-def test_repeated_reschedule_gets_the_first_id(target, intents):
-    system, job = with_a_job(is_ticked=True)
+def test_repeated_reschedule_gets_the_first_id(system, job, target, intents):
+    system.tick()
     assert len({system.reschedule(job.id, at=target) for _ in range(3)}) == 1
     assert len(system.inbound.deliveries) == intents
 
 
-def test_repeat_to_the_past_gets_the_first_id():
-    system, job = with_a_job()
+def test_repeat_to_the_past_gets_the_first_id(system, job):
     moved = system.reschedule(job.id, at=NOW)
     system.clock.sleep(7)
     assert system.reschedule(job.id, at=NOW) == moved
@@ -200,8 +194,8 @@ def test_repeat_to_the_past_gets_the_first_id():
     ("react", "error"),
     [(done_in_part, Unavailable), (refusing_for_good, InvalidJob), (failing(QueueNotFound("gone")), Unavailable)],
 )
-def test_unsent_intent_moves_nothing(react, error):
-    system, job = with_a_job(is_ticked=True)
+def test_unsent_intent_moves_nothing(system, job, react, error):
+    system.tick()
     system.wire.around = on("inbound.send", react)
     with pytest.raises(error):
         system.reschedule(job.id, at=SOON)
@@ -212,8 +206,7 @@ def test_unsent_intent_moves_nothing(react, error):
 # The quicker of two
 
 
-def test_move_stops_when_its_rows_are_not_written():
-    system, job = with_a_job()
+def test_move_stops_when_its_rows_are_not_written(system, job):
     system.wire.around = on("table.write", done_in_part)
     with pytest.raises(Unavailable, match=f"that job {job.id} is to be moved could not be written"):
         system.reschedule(job.id, at=WANTED)
@@ -223,7 +216,8 @@ def test_move_stops_when_its_rows_are_not_written():
 
 @pytest.mark.parametrize("name", ["table.move", "table.read"])
 def test_late_refusal_never_denies_the_new_job(name):
-    system, job = with_a_job(a_job(due=at(60), expires=at(60) + MAX_RETENTION), retention=MAX_RETENTION)
+    system = System(a_queue(retention=MAX_RETENTION))
+    system.put(job := a_job(due=at(60), expires=at(60) + MAX_RETENTION))
 
     def stand_still(call):
         system.wire.around = straight
@@ -247,8 +241,8 @@ def test_row_that_cannot_be_read_is_not_moved():
 
 
 @pytest.mark.parametrize(("name", "delay"), [("inbound.send", 200), ("table.move", 200), ("table.move", AN_HOUR / 2)])
-def test_repeated_delay_is_the_first_one(name, delay):
-    system, job = with_a_job(is_ticked=True)
+def test_repeated_delay_is_the_first_one(system, job, name, delay):
+    system.tick()
     system.wire.around = on(name, losing_the_answer, times=1)
     with pytest.raises(Unavailable) as error:
         system.reschedule(job.id, delay=delay, call="k")
@@ -260,16 +254,14 @@ def test_repeated_delay_is_the_first_one(name, delay):
     assert system.arrived() == [moved]
 
 
-def test_delay_under_another_key_is_another_time():
-    system, job = with_a_job()
+def test_delay_under_another_key_is_another_time(system, job):
     system.reschedule(job.id, delay=AN_HOUR / 2, call="k")
     system.clock.sleep(7)
     for other in ({"call": "another"}, {}):
         assert system.reschedule(job.id, delay=AN_HOUR / 2, **other).due == at(AN_HOUR / 2 + 7)
 
 
-def test_call_repeated_after_another_move_changes_nothing():
-    system, job = with_a_job()
+def test_call_repeated_after_another_move_changes_nothing(system, job):
     system.reschedule(job.id, delay=AN_HOUR / 2, call="first")
     last = system.reschedule(job.id, at=WANTED, call="second")
     assert system.reschedule(job.id, delay=AN_HOUR / 2, call="first") == last
@@ -291,8 +283,7 @@ def test_key_of_a_move_that_is_no_key_is_refused():
         System().reschedule(an_id(), delay=1, call="")
 
 
-def test_move_refused_after_its_lost_answer_is_done():
-    system, job = with_a_job()
+def test_move_refused_after_its_lost_answer_is_done(system, job):
     answers = []
     tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
     system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
@@ -304,8 +295,7 @@ def test_move_refused_after_its_lost_answer_is_done():
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
-def test_unread_rows_move_nothing(react):
-    system, job = with_a_job()
+def test_unread_rows_move_nothing(system, job, react):
     system.wire.around = on("table.read", react, times=1)
     with pytest.raises((Throttled, Unavailable)) as error:
         system.reschedule(job.id, at=WANTED)
@@ -317,8 +307,8 @@ BEFORE_EACH_WRITE = pytest.mark.parametrize("name", ["table.write", "table.move"
 
 
 @BEFORE_EACH_WRITE
-def test_job_cancelled_meanwhile_is_not_moved(name):
-    system, job = with_a_job(is_ticked=True)
+def test_job_cancelled_meanwhile_is_not_moved(system, job, name):
+    system.tick()
     system.wire.around = on(name, meanwhile(lambda: system.cancel(job.id)), times=1)
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule(job.id, at=WANTED)
@@ -326,8 +316,8 @@ def test_job_cancelled_meanwhile_is_not_moved(name):
 
 
 @BEFORE_EACH_WRITE
-def test_job_moved_meanwhile_is_moved_on(name):
-    system, job = with_a_job(is_ticked=True)
+def test_job_moved_meanwhile_is_moved_on(system, job, name):
+    system.tick()
     cut_in = meanwhile(lambda: system.reschedule(job.id, at=at(2 * AN_HOUR + 1)))
     system.wire.around = on(name, cut_in, times=1)
     last = system.reschedule(job.id, at=WANTED)
