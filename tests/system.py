@@ -294,6 +294,11 @@ class System(Core):
         """Return the jobs that reached a queue's SQS queue of a priority, repeats included."""
         return [delivery.message.job().id for delivery in self.stores.level(queue, priority).deliveries]
 
+    def arrived_within(self, *, hours: int) -> list[JobId]:
+        """Let hours pass; return the jobs that reached the queue `emails` by then, repeats included."""
+        self.pass_time(hours=hours)
+        return self.arrived()
+
     def in_the_table(self, queue: str = "emails") -> list[JobId]:
         """Return the jobs that have rows, whatever became of them."""
         numbers = range(self.settings[queue].partitions)

@@ -71,8 +71,7 @@ def test_free_key_makes_a_job(system, if_exists):
     made = result_of(system, named(if_exists=if_exists))
     assert (made.state, made.is_new, made.moved_from) == (State.SCHEDULED, True, None)
     assert holder(system) == made.job.id
-    system.pass_time(hours=4)
-    assert system.arrived() == [made.job.id]
+    assert system.arrived_within(hours=4) == [made.job.id]
 
 
 @EACH
@@ -87,8 +86,7 @@ def test_key_is_free_past_the_retention(system, first, if_exists):
 def test_waiting_job_is_kept(system, first):
     again = result_of(system, named(at=LATER))
     assert (again.job.id, again.is_repeat, again.is_new) == (first.job.id, True, False)
-    system.pass_time(hours=4)
-    assert system.arrived() == [first.job.id]
+    assert system.arrived_within(hours=4) == [first.job.id]
 
 
 @pytest.mark.parametrize("other", [{"payload": 2}, {"tenant": "b"}, {"priority": 2}, {"kind": "welcome"}])
@@ -108,8 +106,7 @@ def test_waiting_job_is_replaced(system, at, payload):
     replaced = result_of(system, named(payload, at=at, if_exists=REPLACE, tenant="b"))
     assert (replaced.is_new, replaced.moved_from, replaced.job.id.due) == (False, first.job.id, at)
     assert holder(system) == replaced.job.id
-    system.pass_time(hours=4)
-    assert system.arrived() == [replaced.job.id]
+    assert system.arrived_within(hours=4) == [replaced.job.id]
     sent = system.queues["emails"].deliveries[0].message.job()
     assert (sent.payload, sent.tenant, sent.key) == (str(payload), "b", KEY)
 
@@ -135,8 +132,7 @@ def test_cancelled_job_leaves_its_key(system, first, if_exists, has_left):
     second = result_of(system, named(2, at=LATER, if_exists=if_exists))
     assert second.is_new
     assert holder(system) == second.job.id != first.job.id
-    system.pass_time(hours=4)
-    assert system.arrived() == [*([first.job.id] if has_left else []), second.job.id]
+    assert system.arrived_within(hours=4) == [*([first.job.id] if has_left else []), second.job.id]
 
 
 @pytest.mark.parametrize("payload", [1, 2])
@@ -144,8 +140,7 @@ def test_job_that_left_is_kept(system, first, payload):
     system.pass_time(hours=1)
     again = result_of(system, named(payload, at=LATER))
     assert (again.job.id, again.is_new) == (first.job.id, False)
-    system.pass_time(hours=4)
-    assert system.arrived() == [first.job.id]
+    assert system.arrived_within(hours=4) == [first.job.id]
 
 
 @pytest.mark.parametrize(("change", "is_another"), [({}, False), ({"payload": 2}, True), ({"at": LATER}, True)])
@@ -153,8 +148,7 @@ def test_job_that_left_is_replaced_by_another(system, first, change, is_another)
     system.pass_time(hours=1)
     second = result_of(system, named(**{"at": SOON, **change}, if_exists=REPLACE))
     assert second.is_new is is_another
-    system.pass_time(hours=4)
-    assert system.arrived() == [first.job.id, *([second.job.id] if is_another else [])]
+    assert system.arrived_within(hours=4) == [first.job.id, *([second.job.id] if is_another else [])]
 
 
 @EACH
@@ -236,8 +230,7 @@ def test_lost_upload_takes_no_key_from_a_sent_job(system, first, gone):
     refused = error_of(system, Request(upload=str(upload), at=LATER, key=KEY, if_exists=REPLACE))
     assert isinstance(refused, InvalidJob)
     assert result_of(system, named(at=LATER)).job.id == first.job.id
-    system.pass_time(hours=4)
-    assert system.arrived() == [first.job.id]
+    assert system.arrived_within(hours=4) == [first.job.id]
 
 
 # By key and by any id
@@ -247,8 +240,7 @@ def test_reschedule_by_key_moves_its_job(system, first):
     moved = system.reschedule_by_key(KEY, at=LATER, call="m")
     assert (moved.moved_from, moved.id.due, holder(system)) == (first.job.id, LATER, moved.id)
     assert system.reschedule_by_key(KEY, at=LATER + timedelta(hours=1), call="m").id == moved.id
-    system.pass_time(hours=4)
-    assert system.arrived() == [moved.id]
+    assert system.arrived_within(hours=4) == [moved.id]
 
 
 def test_reschedule_by_key_is_remembered_after_another(system, first):
@@ -289,8 +281,7 @@ def test_move_that_outlasts_the_retention_takes_no_name(system, first):
     with pytest.raises(JobNotFound, match="past its retention"):
         system.reschedule(first.job.id, delay=AN_HOUR)
     assert holder(system) == others[0].job.id
-    system.pass_time(hours=4)
-    assert system.arrived() == [others[0].job.id]
+    assert system.arrived_within(hours=4) == [others[0].job.id]
 
 
 def test_no_job_of_a_key_is_moved(system, first):
@@ -325,8 +316,7 @@ def test_named_job_takes_the_table_however_soon(system, delay):
     system.tick()
     made = result_of(system, named(at=None, delay=delay))
     assert made.job.id.route is Route.TABLE
-    system.pass_time(hours=1)
-    assert system.arrived() == [made.job.id]
+    assert system.arrived_within(hours=1) == [made.job.id]
 
 
 def test_buffered_job_has_its_key(system):
@@ -402,8 +392,7 @@ def test_call_repeated_after_a_fault_makes_one_job(system, first, name, react):
     system.clock.sleep(1)
     last = result_of(system, call)
     assert holder(system) == last.job.id
-    system.pass_time(hours=4)
-    assert system.arrived() == [last.job.id] != [first.job.id]
+    assert system.arrived_within(hours=4) == [last.job.id] != [first.job.id]
 
 
 def test_replacement_of_what_was_just_moved_begins_again(system, first):
@@ -411,8 +400,7 @@ def test_replacement_of_what_was_just_moved_begins_again(system, first):
     system.wire.around = on("table.move", cut_in, times=1)
     last = result_of(system, named(2, at=LATER + timedelta(minutes=1), if_exists=REPLACE))
     assert last.moved_from not in (None, first.job.id)
-    system.pass_time(hours=4)
-    assert system.arrived() == [last.job.id]
+    assert system.arrived_within(hours=4) == [last.job.id]
 
 
 def test_other_content_is_seen_in_the_midst_of_a_move(system, first):

@@ -107,8 +107,7 @@ def test_moved_job_is_moved_on_by_any_id(system, job, by):
     second = system.reschedule(job.id, at=at(AN_HOUR / 2))
     third = system.reschedule(job.id, at=WANTED)
     fourth = system.reschedule(job.id if by == "first" else third, at=at(AN_HOUR))
-    system.pass_time(hours=3)
-    assert system.arrived() == [fourth]
+    assert system.arrived_within(hours=3) == [fourth]
     assert len({job.id, second, third, fourth}) == 4
 
 
@@ -125,8 +124,7 @@ def test_cancelled_job_is_not_moved(system, job):
     system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule(job.id, at=WANTED)
-    system.pass_time(hours=3)
-    assert system.arrived() == []
+    assert system.arrived_within(hours=3) == []
 
 
 def test_unwritten_job_is_not_yet_movable(system):
@@ -199,8 +197,7 @@ def test_unsent_intent_moves_nothing(system, job, react, error):
     system.wire.around = on("inbound.send", react)
     with pytest.raises(error):
         system.reschedule(job.id, at=SOON)
-    system.pass_time(hours=3)
-    assert system.arrived() == [job.id]
+    assert system.arrived_within(hours=3) == [job.id]
 
 
 # The quicker of two
@@ -210,8 +207,7 @@ def test_move_stops_when_its_rows_are_not_written(system, job):
     system.wire.around = on("table.write", done_in_part)
     with pytest.raises(Unavailable, match=f"that job {job.id} is to be moved could not be written"):
         system.reschedule(job.id, at=WANTED)
-    system.pass_time(hours=3)
-    assert system.arrived() == [job.id]
+    assert system.arrived_within(hours=3) == [job.id]
 
 
 @pytest.mark.parametrize("name", ["table.move", "table.read"])
@@ -250,8 +246,7 @@ def test_repeated_delay_is_the_first_one(system, job, name, delay):
     system.clock.sleep(7)
     moved = system.reschedule(job.id, delay=delay, call="k")
     assert (str(moved), moved.due) == (error.value.job_id, at(delay))
-    system.pass_time(hours=3)
-    assert system.arrived() == [moved]
+    assert system.arrived_within(hours=3) == [moved]
 
 
 def test_delay_under_another_key_is_another_time(system, job):
@@ -265,8 +260,7 @@ def test_call_repeated_after_another_move_changes_nothing(system, job):
     system.reschedule(job.id, delay=AN_HOUR / 2, call="first")
     last = system.reschedule(job.id, at=WANTED, call="second")
     assert system.reschedule(job.id, delay=AN_HOUR / 2, call="first") == last
-    system.pass_time(hours=3)
-    assert system.arrived() == [last]
+    assert system.arrived_within(hours=3) == [last]
 
 
 def test_key_belongs_to_one_moved_job():
@@ -290,8 +284,7 @@ def test_move_refused_after_its_lost_answer_is_done(system, job):
     moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
     assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read_barrier"]
     assert (answers[2][1], moved.was_before) == (MoveOutcome.REFUSED, False)
-    system.pass_time(hours=3)
-    assert system.arrived() == [moved.id]
+    assert system.arrived_within(hours=3) == [moved.id]
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
@@ -321,5 +314,4 @@ def test_job_moved_meanwhile_is_moved_on(system, job, name):
     cut_in = meanwhile(lambda: system.reschedule(job.id, at=at(2 * AN_HOUR + 1)))
     system.wire.around = on(name, cut_in, times=1)
     last = system.reschedule(job.id, at=WANTED)
-    system.pass_time(hours=3)
-    assert system.arrived() == [last]
+    assert system.arrived_within(hours=3) == [last]
