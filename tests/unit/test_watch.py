@@ -88,11 +88,11 @@ def test_events_have_their_log_levels(lines, kind):
 
 
 def test_all_that_is_known_is_logged_zeros_too(lines):
-    reported = {"job": "id", "attempt": 1, "lateness": 0.25, "lateness_at_most": 0.75, "duration": 0.5}
-    reported |= {"delay": 30, "error": "E", "reason": "a\nb"}
-    for known in (reported, {"lateness": 0.0, "delay": 0}, {"reason": "throttled"}):
-        log(Event(kind=EventKind.RETRIED, queue="emails", **known))
-        assert fields_of(lines()[-1]) == {"queue": "emails", **known}
+    every = {"job": "id", "attempt": 1, "lateness": 0.25, "lateness_at_most": 0.75, "duration": 0.5}
+    every |= {"delay": 30, "error": "E", "reason": "a\nb"}
+    for reported in (every, {"lateness": 0.0, "delay": 0}, {"reason": "throttled"}):
+        log(Event(kind=EventKind.RETRIED, queue="emails", **reported))
+        assert fields_of(lines()[-1]) == {"queue": "emails", **reported}
 
 
 def test_kinds_are_logged(lines):
