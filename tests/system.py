@@ -27,7 +27,7 @@ from dueline.errors import DuelineError
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_queue, uids
 from tests.unseen import UnseenTable
-from tests.wire import Wire
+from tests.wire import Wire, straight
 
 PERIODS = Periods(
     period=timedelta(seconds=60),
@@ -235,6 +235,21 @@ class System(Core):
         for job in jobs:
             self.table.write([rows.job_row(job)])
 
+    def calls(self) -> list[str]:
+        """Return the names of the ports' calls from here on, as they come."""
+        names: list[str] = []
+        self.wire.around = lambda call: (names.append(call.name), straight(call))[1]
+        return names
+
+    def pass_time(self, *, hours: int) -> None:
+        """Let hours pass; a look at every half of one is enough of ticks where lateness does not matter."""
+        for _ in range(2 * hours):
+            self.ingest()
+            self.clock.sleep(1800)
+            for number in range(self.settings["emails"].partitions):
+                self.tick(Partition(queue="emails", number=number))
+        self.ingest()
+
     def received(self) -> list[InboundMessage]:
         """Return what ever reached the inbound queue, from where SQS may bring it again."""
         messages = (delivery.message for delivery in self.inbound.deliveries)
@@ -268,6 +283,11 @@ class System(Core):
     def arrived(self, queue: str = "emails", *, priority: int = 1) -> list[JobId]:
         """Return the jobs that reached a queue's SQS queue of a priority, repeats included."""
         return [delivery.message.job().id for delivery in self.stores.level(queue, priority).deliveries]
+
+    def arrived_within(self, *, hours: int) -> list[JobId]:
+        """Let hours pass; return the jobs that reached the queue `emails` by then, repeats included."""
+        self.pass_time(hours=hours)
+        return self.arrived()
 
     def in_the_table(self, queue: str = "emails") -> list[JobId]:
         """Return the jobs that have rows, whatever became of them."""

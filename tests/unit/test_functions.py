@@ -30,6 +30,10 @@ from tests.contract.answers import answering
 from tests.system import System
 
 
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
 @pytest.fixture
 def ingest(monkeypatch):
     settings = Settings(deployment="d", queue_urls="http://localhost/")
@@ -40,7 +44,7 @@ def test_late_path_reports_by_queue_and_on_time(ingest, monkeypatch, capsys):
     late = [a_job(due=ingest.DEPLOYMENT.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
     monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: IngestResult(late=late)))
     ingest.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    of_deployment, reported = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    of_deployment, reported = lines(capsys)
     assert of_deployment == {"deployment": "d", "LatePath": 3}
     assert reported == {"deployment": "d", "queue": "emails", "Dispatched": 3, "OnTime": 1, "Delayed": 2}
 
@@ -129,15 +133,11 @@ def test_step_that_cannot_be_hidden_comes_again(planner, monkeypatch):
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
 
 
-def reported(capsys):
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
 def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
     done = Planned(submitted=Counter(emails=3, invoices=2), missed=Counter(emails=1), dropped=1)
     plans(planner, monkeypatch, done)
     planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    deployments, *of_queues = sorted(reported(capsys), key=lambda line: line.get("queue", ""))
+    deployments, *of_queues = sorted(lines(capsys), key=lambda line: line.get("queue", ""))
     assert deployments == {"deployment": "d", "PlansDropped": 1}
     assert of_queues == [
         {"deployment": "d", "queue": "emails", "Planned": 3, "Missed": 1},
@@ -155,7 +155,7 @@ def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
 
     monkeypatch.setattr(planner, "Planner", lambda *_, **__: SimpleNamespace(run=run))
     planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    [metric] = reported(capsys)
+    [metric] = lines(capsys)
     assert (metric["Planned"], metric["Dispatched"], metric["OnTime"], metric["Delayed"]) == (1, 1, 0, 1)
 
 
@@ -243,7 +243,7 @@ def test_tick_reports_jobs_on_time(tick, monkeypatch, capsys):
     )
     monkeypatch.setattr(tick, "DEPLOYMENT", in_memory)
     tick.handler({"queue": EMAILS.queue, "partition": EMAILS.number}, CONTEXT)
-    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [line] = lines(capsys)
     assert (line["queue"], line["Dispatched"], line["OnTime"], line["Delayed"]) == ("emails", 5, 3, 2)
     assert "_aws" not in line
     # An idle one has nothing to say.
@@ -252,10 +252,6 @@ def test_tick_reports_jobs_on_time(tick, monkeypatch, capsys):
 
 
 # Lines of figures and of the log
-
-
-def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_queue_has_metrics_by_setting(capsys: pytest.CaptureFixture[str]) -> None:
