@@ -304,7 +304,7 @@ def submitted_statuses(
     until: float,
     spread: ParallelMap = map,
 ) -> list[JobStatus | DuelineError]:
-    """Return the job and the status of each result of a submission, in order, or its error.
+    """Return the job and the status, without the key, of each result of a submission, in order, or its error.
 
     Repeats are looked up, many at once, and none after `until` (monotonic). One that could not be looked up becomes
     Throttled or Unavailable, which names its job; the results beside it stay as they are.
@@ -319,7 +319,7 @@ def submitted_statuses(
 
 
 def moved_status(moved: RescheduleResult, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
-    """Return the status of a job that was moved: scheduled, unless an earlier call moved it. It has `moved_from`.
+    """Return the status of a job that was moved: scheduled, unless an earlier call moved it. It has `moved_from`, and no key.
 
     Raises Throttled or Unavailable, which name the job: it was moved all the same.
     """
@@ -330,7 +330,7 @@ def moved_status(moved: RescheduleResult, *, queue: QueueSettings, table: Table,
         id, status = status_of(moved.id, queue=queue, table=table, now=now)
     # The old job's cancellation is the record; the new row may not be seen yet.
     state = State.ACCEPTED if status.state is State.UNRECORDED else status.state
-    return id, replace(status, state=state, job=None, moved_from=moved_from)
+    return id, replace(status, state=state, job=None, key=None, moved_from=moved_from)
 
 
 def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
@@ -357,7 +357,7 @@ def _job_status(result: SubmitResult, existing: JobStatus | DuelineError | None)
     if isinstance(existing, DuelineError):
         return existing
     present, status = existing
-    return present, _by_key(present) if status.state is State.UNRECORDED else status
+    return present, _by_key(present) if status.state is State.UNRECORDED else replace(status, key=None)
 
 
 def _by_key(id: JobId) -> Status:
