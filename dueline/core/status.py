@@ -319,7 +319,9 @@ def submitted_statuses(
 
 
 def moved_status(moved: RescheduleResult, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
-    """Return the status of a job that was moved: scheduled, unless an earlier call moved it. It has `moved_from`, and no key.
+    """Return the status of a job that was moved, with `moved_from`, without its key.
+
+    It is scheduled, unless an earlier call moved it.
 
     Raises Throttled or Unavailable, which name the job: it was moved all the same.
     """
