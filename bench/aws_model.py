@@ -40,9 +40,6 @@ class Aws:
     reads_per_key: float = 3000
     # What is kept of a second that was not used: an assumption, the least that is more than an instant.
     burst_seconds: float = 1
-    # Into how many physical partitions a hot key was split. Rows that arrive in the order of their sort keys: one.
-    # https://aws.amazon.com/blogs/database/part-3-scaling-dynamodb-how-partitions-hot-keys-and-split-for-heat-impact-performance/
-    splits: int = 1
     page_bytes: int = 1024 * 1024
     # "Single-digit milliseconds" is all that AWS says, of single items; the rest are assumptions.
     write: Latency = Latency(0.008, 0.040)

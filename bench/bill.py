@@ -1,12 +1,12 @@
-"""What AWS charges for what was counted: dollars a million jobs, line by line, by bench/prices.json."""
+"""What AWS charges for what was counted: dollars a million jobs, by bench/prices.json."""
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import yaml
@@ -15,19 +15,6 @@ from bench.aws_model import Aws
 from bench.counted import LOG_EVENT_BYTES, Step
 from bench.harness import Figures
 from bench.payloads import QUEUE, SIZES, USUAL, Size
-from bench.prices import (
-    DYNAMODB_SECONDS,
-    GB,
-    MILLION,
-    MONTH_DAYS,
-    MONTH_HOURS,
-    POLLERS,
-    PRICES,
-    SQS_SECONDS,
-    looks_month,
-    polls_month,
-    watch_price,
-)
 from dueline.aws.clients import LANES
 from dueline.config import metrics
 from dueline.core.dispatch import SWEEP_SECONDS
@@ -38,6 +25,16 @@ from dueline.core.tick import SWEPT_JOBS
 from local.template import synthesize
 from tests.builders import RETENTION
 
+MILLION, GB = 1_000_000, 1_000_000_000
+MONTH_DAYS, MONTH_HOURS = 365 / 12, 730
+# "Single-digit milliseconds", rounded up: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Introduction.html
+DYNAMODB_SECONDS = 0.010
+# Mean time of one SQS request as the documentation has it:
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-throughput-horizontal-scaling-and-batching.html
+SQS_SECONDS = 0.020
+# What an event source mapping reads with at least; one that finds nothing receives again after SQS's longest wait.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+POLLERS, LONG_POLL_SECONDS = 5, 20
 # What provisioned capacity is used to, on average: what AWS's own auto scaling aims at by default.
 UTILISATION = 0.70
 # At so many MB a function has one processor, and in proportion:
@@ -59,14 +56,16 @@ PLATFORM_BYTES = sum(len(line) + LOG_EVENT_BYTES for line in _PLATFORM)
 ROW_OVERHEAD_BYTES = 100
 # TTL deletes "within a few days": https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
 TTL_DAYS = 2
-WRITES, READS, SQS, FAIR = "DynamoDB writes", "DynamoDB reads", "SQS requests", "SQS fair queues"
-FUNCTIONS, HTTP, LOGS = "Lambda", "HTTP API", "logs"
-STORAGE, RECOVERY = "storage", "point-in-time recovery"
-SCHEDULES, WATCH = "EventBridge Scheduler", "metrics and alarms"
 
-# Dollars a million jobs, by what they are for.
-Lines = Counter[str]
 
+def written_prices() -> dict[str, dict[str, Any]]:
+    """Return every price as bench/prices.json has it, with its unit, its source and the day when it was read."""
+    prices: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("prices.json").read_text())["prices"]
+    return prices
+
+
+# Dollars, by the names that the file has.
+PRICES: Any = SimpleNamespace(**{name: price["value"] for name, price in written_prices().items()})
 
 # As API Gateway would fill in the access log's format.
 _FILLED_IN = {
@@ -169,59 +168,45 @@ class Biller:
     deployed: Deployed
     terms: Terms = ON_DEMAND
 
-    def requests(self, step: Step, *, jobs: float | None = None) -> Lines:
+    def requests(self, step: Step, *, jobs: float | None = None) -> float:
         """Bill a step's requests, which take so many jobs further, by default those of the step."""
         share = 1 / (jobs or step.jobs)
         writes = (step.writes - step.state_writes) * self.terms.writes + step.state_writes * ON_DEMAND.writes
         reads = (step.reads - step.state_reads) * self.terms.reads + step.state_reads * ON_DEMAND.reads
-        sent, grouped = step.sent * PRICES.sqs_million, step.grouped * PRICES.fair_million
-        return lines({WRITES: writes * share, READS: reads * share, SQS: sent * share, FAIR: grouped * share})
+        return float((writes + reads + step.sent * PRICES.sqs_million + step.grouped * PRICES.fair_million) * share)
 
-    def invocation(self, step: Step, *, jobs: float | None = None, sweeps: int = 0) -> Lines:
+    def invocation(self, step: Step, *, jobs: float | None = None, sweeps: int = 0) -> float:
         """Bill an invocation of a function: its requests, its time with that of sweeps, and what it logs."""
         share = 1 / (jobs or step.jobs)
         seconds = billed_seconds(step, self.deployed.memory_mb) + sweeps * SWEEP_SECONDS
         gb_seconds = seconds * self.deployed.memory_mb / 1024
         time = PRICES.lambda_million + gb_seconds * PRICES.lambda_gb_second * MILLION
         logged = step.charged_log_bytes + (PLATFORM_BYTES if self.deployed.logs_its_platform else 0)
-        return self.requests(step, jobs=jobs) + lines({FUNCTIONS: time * share, LOGS: self.logs(logged) * share})
+        return self.requests(step, jobs=jobs) + float((time + self.logs(logged)) * share)
 
     def logs(self, charged_bytes: float) -> float:
         """Return what so many bytes of logs cost, taken in and kept, a million times."""
         a_gb = PRICES.log_gb + PRICES.log_gb_month * self.deployed.log_days / MONTH_DAYS
         return float(charged_bytes * MILLION / GB * a_gb)
 
-    def http(self, *, jobs: float) -> Lines:
+    def http(self, *, jobs: float) -> float:
         """Bill a request to the HTTP API with so many jobs."""
-        logged = self.logs(self.deployed.access_log_bytes + LOG_EVENT_BYTES)
-        return lines({HTTP: PRICES.http_million / jobs, LOGS: logged / jobs})
+        return float((PRICES.http_million + self.logs(self.deployed.access_log_bytes + LOG_EVENT_BYTES)) / jobs)
 
-    def inbound(self, *, received: int, deleted: int) -> Lines:
+    def inbound(self, *, received: int, deleted: int) -> float:
         """Bill Lambda's own requests to an inbound queue: receives and deletes of so many messages each."""
-        requests = 1 / received + 1 / deleted
-        return lines({SQS: requests * PRICES.sqs_million, FAIR: requests * PRICES.fair_million})
+        return float((1 / received + 1 / deleted) * (PRICES.sqs_million + PRICES.fair_million))
 
-    def kept(self, row_bytes: int, *, days: float) -> Lines:
+    def kept(self, row_bytes: int, *, days: float) -> float:
         """Bill a row that is kept for so many days."""
         gb_months = (row_bytes + ROW_OVERHEAD_BYTES) * MILLION / GB * days / MONTH_DAYS
-        return lines({STORAGE: gb_months * PRICES.table_gb_month, RECOVERY: gb_months * PRICES.recovery_gb_month})
+        return float(gb_months * (PRICES.table_gb_month + PRICES.recovery_gb_month))
 
     def watch_month(self, *, measured: int = 0, is_idle: bool = False) -> float:
         """Return what metrics and alarms cost a month, with so many queues that have their own."""
         of_core = self.deployed.idle_metrics if is_idle else self.deployed.core_metrics
         alarms = self.deployed.core_alarms + measured * self.deployed.queue_alarms
         return watch_price(metrics=of_core + measured * self.deployed.queue_metrics, alarms=alarms)
-
-
-def lines(amounts: Mapping[str, float]) -> Lines:
-    """Return lines of a bill, which can be added; those of nothing are left out."""
-    bill: Any = Counter()
-    bill.update({name: amount for name, amount in amounts.items() if amount})
-    return bill  # type: ignore[no-any-return]
-
-
-def total(bill: Mapping[str, float]) -> float:
-    return sum(bill.values())
 
 
 def billed_seconds(step: Step, memory_mb: int) -> float:
@@ -239,6 +224,28 @@ def waited_seconds(calls: Mapping[str, int]) -> float:
     rounds = {operation: ceil(times / LANES) if operation in _AT_ONCE else times for operation, times in calls.items()}
     seconds = {operation: SQS_SECONDS if "Message" in operation else DYNAMODB_SECONDS for operation in rounds}
     return sum(times * seconds[operation] for operation, times in rounds.items())
+
+
+def watch_price(*, metrics: int, alarms: int) -> float:
+    """Return what so many metrics cost a month, and alarms on so many."""
+    return float(metrics * PRICES.metric_month + alarms * PRICES.alarm_month)
+
+
+def looks_month(*, partitions: int, dead_letters: int) -> float:
+    """Return what the watch's looks cost a month at partitions and dead-letter queues.
+
+    It reads the state and the first row of each partition, and the guard of TTL does so again. Its time is that of its
+    requests, ten at once, and a second.
+    """
+    seconds = 1 + ceil(partitions / LANES) * 4 * DYNAMODB_SECONDS + ceil(dead_letters / LANES) * SQS_SECONDS
+    gb_seconds = seconds / 2 * PRICES.lambda_gb_second * MILLION
+    requests = 4 * partitions * PRICES.read_units_million + dead_letters * PRICES.sqs_million
+    return float(requests + PRICES.lambda_million + gb_seconds) * MONTH_HOURS * 12 / MILLION
+
+
+def polls_month() -> float:
+    """Return what Lambda's receives from an empty queue cost in a month."""
+    return POLLERS * MONTH_HOURS * 3600 / LONG_POLL_SECONDS * float(PRICES.sqs_million) / MILLION
 
 
 RATES, HIGH = (1, 100, 10_000), 10_000
@@ -334,10 +341,10 @@ CODED, BATCHED = "Dynein as coded", "Dynein batched"
 SCHEDULER, FREE = "EventBridge Scheduler", "EventBridge Scheduler, 14 million a month free"
 
 
-def scheduler_bill(load: Load | None) -> Lines:
+def scheduler_bill(load: Load | None) -> float:
     """Return the bill of an EventBridge schedule that sends to SQS; without a load, of one above the free ones."""
     free = PRICES.schedules_free / (load.rate * SECONDS_A_MONTH) if load else 0.0
-    return lines({SCHEDULES: max(0.0, 1 - free) * PRICES.schedule_million, SQS: PRICES.sqs_million})
+    return float(max(0.0, 1 - free) * PRICES.schedule_million + PRICES.sqs_million)
 
 
 def named(kind: str, *parts: object) -> str:
@@ -369,11 +376,11 @@ class Costs:
         """Return costs with the jobs table on other terms."""
         return replace(self, biller=replace(self.biller, terms=terms))
 
-    def dueline(self, way: Way, *, rate: int = HIGH, size: Size = USUAL, days: float = 1) -> Lines:
+    def dueline(self, way: Way, *, rate: int = HIGH, size: Size = USUAL, days: float = 1) -> float:
         """Return the bill of a job of ours, with its share of what is paid by the month."""
         load = Load(rate)
         watched = self.biller.watch_month() / (rate * SECONDS_A_MONTH) * MILLION
-        bill = self._submitted(way, size) + lines({WATCH: watched})
+        bill = self._submitted(way, size) + watched
         if way.route is Route.DIRECT:
             return bill
         step = self.steps[named("tick", min(MOST_TICKED, load.ticked), size)]
@@ -382,7 +389,7 @@ class Costs:
         )
         return bill + self._ingested(load, size) if way.by == "buffered" else bill
 
-    def dynein(self, *, batched: bool, rate: int = HIGH, days: float = 1) -> Lines:
+    def dynein(self, *, batched: bool, rate: int = HIGH, days: float = 1) -> float:
         """Return the bill of a job of Dynein's: its requests and its row; none of the machines that it runs on."""
         which = DYNEIN_BATCHED if batched else DYNEIN
         steps = named(which, "in", USUAL), named(which, "out", Load(rate).polled, USUAL)
@@ -391,34 +398,31 @@ class Costs:
 
     def idle_partition(self) -> float:
         """Return what a partition costs in a month without a job: its ticks."""
-        return total(self._tick(self.steps[named("tick", 0, USUAL)], jobs=1)) * SECONDS_A_MONTH / TICK_SECONDS / MILLION
+        return self._tick(self.steps[named("tick", 0, USUAL)], jobs=1) * SECONDS_A_MONTH / TICK_SECONDS / MILLION
 
-    def _submitted(self, way: Way, size: Size) -> Lines:
+    def _submitted(self, way: Way, size: Size) -> float:
         bill = self.call(way.by, self.steps[named(way.by, way.route, way.jobs, size)])
         return bill + self.biller.http(jobs=way.jobs) if way.by == "http" else bill
 
-    def call(self, by: str, step: Step) -> Lines:
+    def call(self, by: str, step: Step) -> float:
         """Return the bill of a call, without the gateway's part and what comes of it."""
         return self.biller.requests(step) if by == "direct" else self.biller.invocation(step)
 
-    def _ingested(self, load: Load, size: Size) -> Lines:
+    def _ingested(self, load: Load, size: Size) -> float:
         jobs = load.ingested
         step = self.steps[named("ingest", jobs, min(jobs, load.partitions), size)]
         by_lambda = self.biller.inbound(received=RECEIVED, deleted=min(jobs, BATCH_MESSAGES))
         return by_lambda + self.biller.invocation(step)
 
-    def _tick(self, step: Step, *, jobs: int) -> Lines:
+    def _tick(self, step: Step, *, jobs: int) -> float:
         invoked = self.biller.invocation(step, jobs=jobs, sweeps=ceil(step.jobs / SWEPT_JOBS))
-        return invoked + lines({SCHEDULES: PRICES.schedule_million / jobs})
+        return invoked + float(PRICES.schedule_million / jobs)
 
 
 def figures(costs: Costs) -> Figures:
     """Return all bills, in dollars a million jobs."""
     by_way = {
-        name: {
-            size.name: total(costs.dueline(way, size=size))
-            for size in (SIZES if name in WAYS_OF_ALL_SIZES else (USUAL,))
-        }
+        name: {size.name: costs.dueline(way, size=size) for size in (SIZES if name in WAYS_OF_ALL_SIZES else (USUAL,))}
         for name, way in WAYS.items()
     }
     biller, polls = costs.biller, 2 * polls_month()
@@ -433,8 +437,8 @@ def figures(costs: Costs) -> Figures:
     }
     return {
         "by_way": by_way,
-        "by_rate": {str(rate): {name: total(bill) for name, bill in _at(costs, rate).items()} for rate in RATES},
-        "by_wait": {str(days): {name: total(bill) for name, bill in _after(costs, days).items()} for days in WAITS},
+        "by_rate": {str(rate): _at(costs, rate) for rate in RATES},
+        "by_wait": {str(days): _after(costs, days) for days in WAITS},
         "idle": idle,
         "write_units": write_units(costs.steps),
         "calls": calls(costs),
@@ -460,13 +464,13 @@ def calls(costs: Costs) -> Figures:
             "requests": sum(step.calls.values()),
             "write units": step.writes,
             "read units": step.reads,
-            "$ a million": total(costs.call(by, step)),
-            "$ a million, of its row": total(costs.biller.kept(row_bytes, days=1 + kept.days + TTL_DAYS)),
+            "$ a million": costs.call(by, step),
+            "$ a million, of its row": costs.biller.kept(row_bytes, days=1 + kept.days + TTL_DAYS),
         }
     return figures
 
 
-def _at(costs: Costs, rate: int) -> dict[str, Lines]:
+def _at(costs: Costs, rate: int) -> dict[str, float]:
     provisioned = costs.on(PROVISIONED)
     return {
         **{f"Dueline, {name}": costs.dueline(WAYS[name], rate=rate) for name in USUAL_WAYS},
@@ -477,7 +481,7 @@ def _at(costs: Costs, rate: int) -> dict[str, Lines]:
     }
 
 
-def _after(costs: Costs, days: int) -> dict[str, Lines]:
+def _after(costs: Costs, days: int) -> dict[str, float]:
     return {
         **{f"Dueline, {name}": costs.dueline(WAYS[name], days=days) for name in USUAL_WAYS},
         CODED: costs.dynein(batched=False, days=days),

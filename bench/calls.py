@@ -2,7 +2,6 @@
 
 import base64
 import io
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,42 +13,32 @@ from typing import Any
 
 import boto3
 
-from bench import harness
 from bench.harness import Figures, Target, emulated_aws, expect, print_result, run_apart
 from bench.payloads import QUEUE, USUAL
 from bench.stage import Stage
 from dueline import Client
 from dueline.core.job import State
-from local.template import ROOT
 
 LATER = timedelta(days=1)
 PAIRS, QUICK_PAIRS, WARM_UP = 1500, 300, 100
 BARE, DUELINE = "PutItem", "Dueline"
-NOW, BEFORE = "now", "before"
 # The local AWS's own DynamoDB, and the one whose units are AWS's.
 LOCAL, DYNALITE = "the local AWS", "dynalite"
 
 
 def measure(scratch: Path, *, quick: bool) -> Figures:
-    """Schedule jobs, and put as many of their rows, by this commit and by a former one, over two engines."""
-    trees, script = {NOW: ROOT}, Path(__file__).relative_to(ROOT)
-    if before := harness.former_tree(scratch / "before"):
-        # It imports what the former tree has, too.
-        shutil.copy(__file__, before / script)
-        trees[BEFORE] = before
+    """Schedule jobs, and put as many of their rows, over two engines."""
     options, log = ["--quick"] if quick else [], scratch / "calls.log"
-    figures: Figures = {LOCAL: {}, DYNALITE: {}}
-    for when, tree in trees.items():
-        with emulated_aws(scratch) as environment:
-            local = {name: value for name, value in environment.items() if name != "AWS_ENDPOINT_URL_DYNAMODB"}
-            for engine, variables in ((LOCAL, local), (DYNALITE, environment)):
-                run = run_apart("bench.calls", *options, log=log, environment=variables, tree=tree)
-                figures[engine][when] = run
-    return figures
+    with emulated_aws(scratch) as environment:
+        local = {name: value for name, value in environment.items() if name != "AWS_ENDPOINT_URL_DYNAMODB"}
+        return {
+            engine: run_apart("bench.calls", *options, log=log, environment=variables)
+            for engine, variables in ((LOCAL, local), (DYNALITE, environment))
+        }
 
 
 def targets(figures: Figures) -> list[Target]:
-    return [Target("p50 of a direct schedule, to one PutItem", figures[LOCAL][NOW]["ratio"], 1.15)]
+    return [Target("p50 of a direct schedule, to one PutItem", figures[LOCAL]["ratio"], 1.15)]
 
 
 def main(*, quick: bool) -> None:

@@ -153,7 +153,7 @@ class Steps:
         table, clock, owner = self.table, self._clock, str(uuid.uuid4())
         lease = Lease(PARTITION, table=table, clock=clock, periods=PERIODS, owner=owner, until=self._until)
         dispatcher = self._resources.dispatcher(QUEUE.name, precise=False)
-        done = Tick(PARTITION, lease=lease, table=table, dispatcher=dispatcher, clock=clock).run()
+        done = Tick(lease, dispatcher=dispatcher).run()
         expect(done.owned_lease and done.finished and done.dispatched == jobs, done)
 
     @property

@@ -2,12 +2,10 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -18,10 +16,7 @@ from local.emulator import CREDENTIALS, REGION, Emulator
 from local.template import ROOT
 
 RESULTS = Path(__file__).parent / "results"
-# Before a schedule was one request.
-FORMER = "df83bb7"
 _STOP_SECONDS = 10
-_READY_SECONDS = 60.0
 
 Figures = dict[str, Any]
 Process = subprocess.Popen[bytes]
@@ -89,29 +84,17 @@ def python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", module, *arguments]
 
 
-def run_apart(
-    module: str, *arguments: str, log: Path, environment: Mapping[str, str] | None = None, tree: Path = ROOT
-) -> Any:
-    """Run a module of a tree in a process in which nothing else computes; return its result.
+def run_apart(module: str, *arguments: str, log: Path, environment: Mapping[str, str]) -> Any:
+    """Run a module in a process in which nothing else computes; return its result.
 
     Raises RuntimeError if it fails.
     """
     with log.open("w") as errors:
         command = python(module, *arguments)
-        done = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=errors, check=False)
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, check=False)
     if done.returncode:
         raise RuntimeError(f"{module} failed: {log.read_text()[-2000:]}")
     return json.loads(done.stdout)
-
-
-def former_tree(folder: Path) -> Path | None:
-    """Write the tree of the former commit, beside which times are measured, into a folder; None without its history."""
-    archive = folder.with_suffix(".tar")
-    write = ["git", "archive", "--output", str(archive), FORMER]
-    if subprocess.run(write, cwd=ROOT, capture_output=True, check=False).returncode:
-        return None
-    shutil.unpack_archive(archive, folder, filter="data")
-    return folder
 
 
 def print_result(result: Any) -> None:
@@ -133,15 +116,6 @@ def emulated_aws(scratch: Path) -> Iterator[dict[str, str]]:
     with Emulator(log=scratch / "ministack.log") as emulator, dynalite.running() as dynamodb:
         others = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         yield {**others, **aws_environment(emulator.endpoint), "AWS_ENDPOINT_URL_DYNAMODB": dynamodb}
-
-
-def wait_until(is_ready: Callable[[], bool], *, what: str) -> None:
-    """Wait until something is ready. Raises TimeoutError, which says `what` did not happen."""
-    deadline = time.monotonic() + _READY_SECONDS
-    while not is_ready():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {_READY_SECONDS:.0f} s")
-        time.sleep(0.05)
 
 
 def expect(is_right: bool, result: object) -> None:

@@ -20,7 +20,7 @@ import yaml
 
 from bench.consumers import BROKER, LAND, celery_at
 from bench.dynein import job_row
-from bench.harness import Figures, Target, aws_environment, chunks, python, running, wait_until
+from bench.harness import Figures, Target, aws_environment, chunks, expect, python, running
 from bench.load import (
     EXACT,
     FLOW,
@@ -54,6 +54,7 @@ from local.endpoints import Endpoints, find
 from local.signing_proxy import signing_proxy
 from local.template import configure, synthesize
 from tests.e2e.chaos.proxy import Answer, Exchange, Proxy, environment, proxy, straight
+from tests.waiting import wait_until
 
 OURS, WORKER = "Dueline, plain consumer", "Dueline, its worker"
 DYNEIN, CELERY = "Dynein's protocol", "Celery, ETA on Redis"
@@ -295,8 +296,8 @@ def _consumers(stage: Stage, record: Path) -> Iterator[None]:
         later = [Due(-number, EXACT, _NOT_IN_THIS_RUN_SECONDS, False) for number in range(_WARMING_JOBS)]
         # Enough for all functions of ingest to start.
         send([now.job(due) for due in later], stage.queue(stage.endpoints.inbound_url))
-        wait_until(stage.is_ingested, what="ingest is ready")
-        wait_until(lambda: len(dict(read_landed(record))) == len(QUEUES), what="consumers are ready")
+        expect(wait_until(stage.is_ingested), "ingest is not ready")
+        expect(wait_until(lambda: len(dict(read_landed(record))) == len(QUEUES)), "consumers are not ready")
         _warm_ticks(stage)
         yield
 
@@ -332,7 +333,7 @@ def _celery(folder: Path, load: Load) -> Any:
         stack.enter_context(running(command, log=folder / "worker.log", environment=environment))
         # A job that is not counted.
         celery.send_task(LAND, args=(-1,))
-        wait_until(lambda: bool(read_landed(record)), what="Celery's worker is ready")
+        expect(wait_until(lambda: bool(read_landed(record))), "Celery's worker is not ready")
         dues = load.dues()
         schedule = Schedule(begin=math.ceil(time.time() + len(dues) / _SENT_A_SECOND), jobs=dues)
         for due in dues:

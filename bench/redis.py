@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.bill import GB, MILLION, PRICES
 from bench.bill import OURS as TENS
-from bench.harness import Figures, load, python, running, wait_until
+from bench.harness import Figures, expect, load, python, running
 from bench.load import RECORD, Load, Schedule, wait_for_the_last
 from bench.payloads import USUAL, json_of
-from bench.prices import GB, MILLION, PRICES
 from bench.redis_queue import POLL_SECONDS, WORKERS, DelayedQueue, now_ms, redis_program, redis_server
+from tests.waiting import wait_until
 
 OURS, REDIS = "Dueline", "Redis"
 RATES = (1, 100, 10_000)
@@ -40,7 +41,7 @@ def _late(folder: Path, load: Load) -> Any:
             worker = python("bench.redis_queue", url)
             stack.enter_context(running(worker, log=folder / "worker.log", environment={RECORD: str(record)}))
         queue = DelayedQueue(url)
-        wait_until(lambda: len(queue.client.client_list()) > WORKERS, what="Redis's workers poll")
+        expect(wait_until(lambda: len(queue.client.client_list()) > WORKERS), "Redis's workers do not poll")
         schedule = Schedule(begin=math.ceil(time.time() + 1), jobs=dues)
         queue.schedule([(number, round(due * 1000), "{}") for number, due in schedule.dues.items()])
         return wait_for_the_last(schedule, record).by_kind(dues)

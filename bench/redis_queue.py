@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.harness import running, wait_until
+from bench.harness import expect, running
 from bench.load import land
 from local.emulator import free_port
+from tests.waiting import wait_until
 
 SHARDS, CLAIMED_JOBS, RECLAIM_MS = 8, 100, 30_000
 # How long a worker that found nothing waits before it tries another shard.
@@ -105,7 +106,7 @@ def redis_server(folder: Path) -> Iterator[str]:
     settings = {"port": str(port), "bind": "127.0.0.1", "dir": str(folder), "save": "", "appendonly": "yes"}
     command = [program, *(word for name, value in settings.items() for word in (f"--{name}", value))]
     with running(command, log=folder / "log"):
-        wait_until(lambda: _answers(port), what="redis-server answers")
+        expect(wait_until(lambda: _answers(port)), "redis-server does not answer")
         yield f"redis://127.0.0.1:{port}/0"
 
 

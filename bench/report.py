@@ -10,7 +10,7 @@ from textwrap import fill
 from typing import Any
 
 from bench import bill
-from bench.bill import Load, scheduler_bill, total
+from bench.bill import Load, scheduler_bill
 from bench.harness import RESULTS, Figures, Result, load
 from bench.load import FLOW
 from bench.payloads import USUAL
@@ -193,7 +193,7 @@ def _more_expensive(cost: Figures) -> str:
         short, long = (cost["by_wait"][days][f"Dueline, {name}"] for days in ("1", "30"))
         scheduler, shared = cost["by_wait"]["1"][bill.SCHEDULER], (few - many) / (1 - 1 / 100)
         prices = ((rate, few - shared * (1 - 1 / rate)) for rate in range(1, bill.HIGH))
-        rates = (rate for rate, price in prices if price <= total(scheduler_bill(Load(rate))))
+        rates = (rate for rate, price in prices if price <= scheduler_bill(Load(rate)))
         days = 1 + (scheduler - short) / (long - short) * (30 - 1)
         rows.append((name, next(rates, "any"), f"{days:.0f}" if days > 1 else "any"))
     return table(("EventBridge Scheduler is cheaper than", "under, jobs/s", "after a wait of, days"), rows)
@@ -262,7 +262,7 @@ def _calls(figures: Figures) -> str:
             "ratio": each["ratio"],
             **{f"{who}, CPU ms": ms for who, ms in each["cpu_ms"].items()},
         }
-        for engine, each in ((engine, by["now"]) for engine, by in figures.items())
+        for engine, each in figures.items()
     }
     return grid("a direct schedule", rows)
 

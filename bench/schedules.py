@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bench import cost
-from bench.bill import TTL_DAYS, Biller, deployed, total
+from bench.bill import MILLION, MONTH_HOURS, PRICES, TTL_DAYS, Biller, deployed, polls_month
 from bench.counted import Step
 from bench.harness import Figures, emulated_aws, print_result, run_apart
 from bench.payloads import SIZES
-from bench.prices import MILLION, MONTH_HOURS, PRICES, polls_month
 from bench.stage import Stage, inbound_event, ticked_once
 from dueline.core import rows
 from dueline.core.job import Partition, StoredJob
@@ -66,7 +65,7 @@ class Months:
 
     def idle(self) -> float:
         """Return what the planner costs a month before there is a schedule: its partition's ticks, and polls."""
-        tick = total(self.biller.invocation(self._ticked(0), jobs=1)) + PRICES.schedule_million
+        tick = self.biller.invocation(self._ticked(0), jobs=1) + PRICES.schedule_million
         return float(MONTH_HOURS * 60 * tick / MILLION + polls_month())
 
     def schedule(self, how: str, shape: str) -> float:
@@ -74,26 +73,26 @@ class Months:
         runs = RUNS_A_MONTH[how]
         steps, look = runs / int(self.counted["runs_a_step"][how]), self.biller.requests(Step(**self.counted["watch"]))
         a_run = self._sent(shape) + self._kept("run")
-        return (runs * a_run + steps * self._step(how, shape) + MONTH_HOURS * total(look)) / MILLION
+        return (runs * a_run + steps * self._step(how, shape) + MONTH_HOURS * look) / MILLION
 
     def _step(self, how: str, shape: str) -> float:
         """Return what a step costs with all rows that it writes, and the planning job that brings it about."""
         batch, _ = SHAPES[shape]
         planned = self.biller.invocation(Step(**self.counted["steps"][f"{how}|{batch}"]))
         received = self.biller.inbound(received=batch, deleted=batch)
-        return total(planned) + total(received) + self._sent(shape) + self._kept("planning job")
+        return planned + received + self._sent(shape) + self._kept("planning job")
 
     def _sent(self, shape: str) -> float:
         """Return what a job adds to the ticks, which are there for all jobs."""
         _, jobs = SHAPES[shape]
-        ticked, idle = (total(self.biller.invocation(self._ticked(each), jobs=jobs)) for each in (jobs, 0))
+        ticked, idle = (self.biller.invocation(self._ticked(each), jobs=jobs) for each in (jobs, 0))
         return ticked - idle
 
     def _ticked(self, jobs: int) -> Step:
         return Step(**self.counted["ticks"][str(jobs)])
 
     def _kept(self, row: str) -> float:
-        return total(self.biller.kept(self.counted["row_bytes"][row], days=RETENTION.days + TTL_DAYS))
+        return self.biller.kept(self.counted["row_bytes"][row], days=RETENTION.days + TTL_DAYS)
 
 
 class Planning:

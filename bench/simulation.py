@@ -133,7 +133,7 @@ class Storage:
         self.row_bytes, self.table = row_bytes, table
         self._horizon = instant.text(START + timedelta(seconds=horizon))
         limited = partial(Allowance, burst_seconds=aws.burst_seconds)
-        self._writes, self.reads = limited(aws.splits * aws.writes_per_key), limited(aws.splits * aws.reads_per_key)
+        self._writes, self.reads = limited(aws.writes_per_key), limited(aws.reads_per_key)
         self.state_writes, self.state_reads = limited(aws.writes_per_key), limited(aws.reads_per_key)
         self._page_rows = max(1, aws.page_bytes // row_bytes)
         self.state = MemoryTable()

@@ -33,10 +33,11 @@ from dueline.config.names import LIVE, Names
 from dueline.config.registry import Registry
 from dueline.core import instant
 from dueline.core.job import Partition, StoredJob
-from dueline.core.message import Message, type_of
-from dueline.core.ports import WRITE_ROWS
+from dueline.core.message import Message
+from dueline.core.ports import WRITE_ROWS, QueueMessage
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import FIRST, Row, state_key
+from dueline.testing.received import event_of
 from local.emulator import ACCOUNT, REGION
 from tests.builders import RETENTION
 
@@ -66,6 +67,7 @@ def ticked_once(partition: Partition, *, fence: datetime = instant.EPOCH) -> Row
 # Lambda names the trace to every function, also where it is not traced.
 TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=557abcec3ee5a047;Sampled=0"
 _REQUEST_ID = "8476a536-e9f4-11e8-9739-2dfe598c3fcd"
+_SENT = datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
 
 
 def declare(registry: Registry) -> None:
@@ -87,26 +89,14 @@ def context(function: str, *, alias: str = LIVE) -> Any:
 
 def inbound_event(jobs: Iterable[StoredJob]) -> dict[str, Any]:
     """Return the event by which Lambda brings a batch of the inbound queue."""
-    return {"Records": [_record(number, Message.of(job)) for number, job in enumerate(jobs)]}
-
-
-def _record(number: int, message: Message) -> dict[str, Any]:
-    received = {"ApproximateReceiveCount": "1", "SentTimestamp": "1795255290123", "SenderId": "AIDAEXAMPLE"}
-    no_lists: dict[str, Any] = {"stringListValues": [], "binaryListValues": []}
-    return {
-        "messageId": f"{number:08d}-0000-4000-8000-000000000000",
-        "receiptHandle": f"{number:0400d}",
-        "body": message.body,
-        "attributes": received | {"ApproximateFirstReceiveTimestamp": "1795255290124"},
-        "messageAttributes": {
-            name: {"dataType": type_of(name, value), "stringValue": value, **no_lists}
-            for name, value in message.attributes.items()
-        },
-        "md5OfBody": "9a0364b9e99bb480dd25e1f0284c8555",
-        "eventSource": "aws:sqs",
-        "eventSourceARN": f"arn:aws:sqs:{REGION}:{ACCOUNT}:dueline-inbound",
-        "awsRegion": REGION,
-    }
+    ids = (f"{number:08d}-0000-4000-8000-000000000000" for number in count())
+    return event_of(
+        (
+            QueueMessage(message=Message.of(job), message_id=id, receipt=id * 11, receives=1, sent=_SENT)
+            for id, job in zip(ids, jobs, strict=False)
+        ),
+        name="dueline-inbound",
+    )
 
 
 def schedule_event(queue: str, jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,16 +1,24 @@
-"""The emulator of AWS, with two things as AWS has them.
+"""The emulator of AWS, with three things as AWS has them.
 
 Its gateway invokes a function by the alias in its integration's URI: its own invokes the version behind the alias, and
 the function's context has that version's ARN. And logs are filtered by fields: its own returns every line, minutes of
-which cost the console a second.
+which cost the console a second. And a function's later processes start at once: its own import the code each time.
 """
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ministack.app import main
+from ministack.core import lambda_runtime
 from ministack.services import cloudwatch_logs, lambda_svc
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from local.forked_functions import start
 
 _HAS_FIELD = r"\(\$\.(\w+) = \*\)"
 _HAS_ANY = re.compile(rf"\{{ {_HAS_FIELD}( \|\| {_HAS_FIELD})* \}}")
@@ -40,4 +48,6 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 if __name__ == "__main__":
     cloudwatch_logs._compile_filter_pattern = compile_pattern
     lambda_svc._get_func_record_for_ref_in_scope = _find_as_named
+    if sys.platform == "linux":  # elsewhere a fork may not use the system's own libraries
+        lambda_runtime.subprocess = SimpleNamespace(**vars(subprocess) | {"Popen": start})
     main()

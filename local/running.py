@@ -16,7 +16,7 @@ from local.deploy import DeploymentError, deploy
 from local.emulator import Emulator
 from local.endpoints import Endpoints, find, publish
 from local.signing_proxy import signing_proxy
-from local.template import PERIODS, ROOT, configure, synthesize
+from local.template import PERIODS, ROOT, configure, synthesized
 from local.ticks import TICK_SECONDS, fired_every
 
 HOME = Path(os.environ.get("DUELINE_HOME", ROOT / ".local"))
@@ -59,7 +59,7 @@ def running(
         configured = configure(queues, out=scratch, periods=None if real_schedule else PERIODS)
         deployment = load(configured)
         with step("synthesize the stacks"):
-            assembly = synthesize(configured, out=scratch / "cdk.out")
+            assembly = synthesized(configured, cache=HOME / "synthesized")
         with step(f"start the local AWS at {emulator.endpoint}"):
             stack.enter_context(emulator)
         with step("deploy the stacks into it"):

@@ -5,7 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from hashlib import sha256
 from pathlib import Path
+from sysconfig import get_path
 
 import yaml
 
@@ -15,6 +18,9 @@ ROOT = Path(__file__).parent.parent
 PERIODS = Path(__file__).parent / "periods.yaml"
 # The CDK's rules on templates take longer than all else; `cdk deploy` and `make soak` hold the same stacks to them.
 UNVALIDATED = {"CDK_VALIDATION": "false"}
+# Folders of which nothing is deployed.
+_NOT_DEPLOYED = {"__pycache__", "bench", "build", "cdk.out", "dist", "docs", "node_modules", "tests"}
+_MOST_KEPT = 4
 
 
 class SynthesisError(RuntimeError):
@@ -34,6 +40,35 @@ def configure(queues: Path, *, out: Path, periods: Path | None = PERIODS) -> Pat
     configured = out / "queues.yaml"
     configured.write_text(yaml.safe_dump(settings, sort_keys=False))
     return configured
+
+
+def synthesized(queues: Path, *, cache: Path) -> Path:
+    """Return the synthesized deployment that the file `queues` describes, from the folder `cache` if it is there.
+
+    It is found again by all that it is made of: settings, the clone's files, installed libraries, the CDK's variables.
+    """
+    place = cache / _hash_of_inputs(queues)
+    if not place.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        for old in sorted(cache.iterdir(), key=lambda each: each.stat().st_mtime)[: 1 - _MOST_KEPT]:
+            shutil.rmtree(old)
+        with tempfile.TemporaryDirectory(dir=cache, prefix=".") as scratch:
+            made = synthesize(queues, out=Path(scratch) / "cdk.out")
+            # Another process may have been first.
+            if not place.exists():
+                made.rename(place)
+    return place
+
+
+def _hash_of_inputs(queues: Path) -> str:
+    digest = sha256(queues.read_bytes())
+    digest.update(json.dumps(sorted(item for item in os.environ.items() if item[0].startswith("CDK_"))).encode())
+    digest.update(" ".join(sorted(path.name for path in Path(get_path("purelib")).glob("*.dist-info"))).encode())
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = sorted(name for name in folders if name not in _NOT_DEPLOYED and not name.startswith("."))
+        for path in (Path(folder, name) for name in sorted(files)):
+            digest.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def synthesize(queues: Path, *, out: Path) -> Path:

@@ -83,13 +83,17 @@ def call_api(
     api: Any,
     method: str,
     path: str,
+    body: object = None,
     *,
-    body: str | None = None,
     caller: str = "",
     headers: dict[str, str] | None = None,
     query: dict[str, str] | None = None,
 ) -> tuple[int, Any]:
-    """Return the status and the body of the reply to a request; `api.last` is the whole reply."""
+    """Return the status and the body of the reply to a request; `api.last` is the whole reply.
+
+    The body of a request is a text, or becomes one as JSON.
+    """
+    text = body if body is None or isinstance(body, str) else json.dumps(body)
     http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "1.2.3.4", "userAgent": "curl"}
     signed = {"authorizer": {"iam": {"userArn": caller}}} if caller else {}
     event = {
@@ -99,7 +103,7 @@ def call_api(
         **({} if query is None else {"queryStringParameters": query}),
         "requestContext": {"http": http, "stage": "$default", **signed},
         "isBase64Encoded": False,
-        **({} if body is None else {"body": body}),
+        **({} if text is None else {"body": text}),
     }
     if "/schedules" in path:
         api.with_schedules()

@@ -8,7 +8,6 @@ from typing import Any
 from dueline.core.job import JobId, Partition, Route, StoredJob
 from dueline.core.message import Message
 from dueline.core.queue_settings import QueueSettings
-from dueline.core.trace import TraceContext
 
 NOW = datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
 RETENTION = timedelta(days=7)
@@ -30,27 +29,10 @@ def an_id(**overrides: Any) -> JobId:
     return JobId(**(fields | overrides))
 
 
-def a_job(
-    *,
-    payload: str = '{"to":"ada"}',
-    expires: datetime | None = None,
-    key: str | None = None,
-    kind: str | None = None,
-    tenant: str | None = None,
-    priority: int = 1,
-    offloaded_bytes: int | None = None,
-    trace: TraceContext | None = None,
-    schedule: str | None = None,
-    scheduled_for: datetime | None = None,
-    exclusive: bool = False,
-    **of_id: Any,
-) -> StoredJob:
-    id = an_id(**of_id)
-    over = id.due + RETENTION if expires is None else expires
-    fields = {"key": key, "kind": kind, "tenant": tenant, "priority": priority, "trace": trace}
-    fields |= {"offloaded_bytes": offloaded_bytes}
-    fields |= {"schedule": schedule, "scheduled_for": scheduled_for, "exclusive": exclusive}
-    return StoredJob(id=id, payload=payload, expires=over, **fields)
+def a_job(*, payload: str = '{"to":"ada"}', expires: datetime | None = None, **fields: Any) -> StoredJob:
+    """Return a job, with what is given of its id and of its other fields."""
+    id = an_id(**{name: fields.pop(name) for name in ("partition", "route", "due", "uid") if name in fields})
+    return StoredJob(id=id, payload=payload, expires=expires or id.due + RETENTION, **fields)
 
 
 def due_in(seconds: float, **overrides: Any) -> StoredJob:

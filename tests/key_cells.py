@@ -14,7 +14,6 @@ from dueline.core import instant, rows
 KEY = "reminder-ann"
 HOUR = timedelta(hours=1)
 NEW, KEPT, MOVED = "a new job", "the job that is there", "the job, moved"
-BECAME = ("free", "waiting", "other content", "cancelled", "left", "same call")
 CELLS = [
     *((became, rule, NEW) for became in ("free", "cancelled") for rule in ("keep", "replace", "fail")),
     ("waiting", "keep", KEPT),

@@ -8,7 +8,6 @@ from typing import Any
 from dueline.core import instant, rows
 from dueline.core.job import Partition, StoredJob
 from dueline.core.queue_settings import PLANNER, QueueSettings
-from dueline.core.table_writer import TableWriter
 from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
@@ -41,16 +40,15 @@ class ScheduleSystem(System):
 
     def __init__(self, *settings: QueueSettings) -> None:
         super().__init__(*(settings or [a_queue()]), PLANNER)
-        route = TableWriter(table=self.table, dispatcher=self.dispatcher, clock=self.clock)
-        self.route = route
-        self.changes = Changes(table=self.table, route=route, clock=self.clock)
+        self.route = self.a_route()
+        self.changes = Changes(self.route)
         self.watchdog = self.watch()
         self._first_received: dict[str, datetime] = {}
         self.tick(EMAILS)
         self.tick(PLANNER_PARTITION)
 
     def watch(self, **options: str) -> Watchdog:
-        return Watchdog(table=self.table, route=self.route, clock=self.clock, tick_period=A_MINUTE, **options)
+        return Watchdog(self.route, tick_period=A_MINUTE, **options)
 
     def define(self, name: str = "digest", *, if_match: str | None = None, **overrides: Any) -> Changed:
         return self.changes.put(self.settings["emails"], name, a_definition(**overrides), if_match=if_match)
@@ -82,7 +80,7 @@ class ScheduleSystem(System):
         ]
 
     def planner(self) -> Planner:
-        return Planner(table=self.table, route=self.route, clock=self.clock, until=math.inf)
+        return Planner(self.route, until=math.inf)
 
     def plan(self) -> Planned:
         """Have the planner take what is visible, and delete or hide it as it says."""

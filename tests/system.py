@@ -12,6 +12,7 @@ from dueline.core.ingest import InboundMessage, Ingest, IngestResult
 from dueline.core.job import JobId, Partition, State, StoredJob
 from dueline.core.listing import JobPage, Span, list_jobs
 from dueline.core.message import Message
+from dueline.core.move import Mover
 from dueline.core.overview import Overview, overview
 from dueline.core.partitions import Lease, Periods
 from dueline.core.ports import Clock, ParallelMap
@@ -20,12 +21,13 @@ from dueline.core.request import Request
 from dueline.core.reschedule import Reschedule, RescheduleResult
 from dueline.core.status import JobStatus, Status, status_of, submitted_statuses
 from dueline.core.submit import Breaker, Submit, SubmitResult
+from dueline.core.table_writer import TableWriter
 from dueline.core.tick import Tick, TickResult
 from dueline.errors import DuelineError
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_queue, uids
 from tests.unseen import UnseenTable
-from tests.wire import Wire
+from tests.wire import Wire, straight
 
 PERIODS = Periods(
     period=timedelta(seconds=60),
@@ -112,15 +114,10 @@ class Core:
 
     def an_ingest(self) -> Ingest:
         rejects = self.to(self.stores.rejects)
-        return Ingest(
-            table=self.table,
-            dispatcher=self.dispatcher,
-            rejects=lambda: rejects,
-            is_declared=self.is_declared,
-            clock=self.clock,
-            jitter=lambda: 0.5,
-            spread=self.spread,
-        )
+        return Ingest(self.a_route(), rejects=lambda: rejects, is_declared=self.is_declared, jitter=lambda: 0.5)
+
+    def a_route(self) -> TableWriter:
+        return TableWriter(table=self.table, dispatcher=self.dispatcher, clock=self.clock, spread=self.spread)
 
     def is_declared(self, partition: Partition) -> bool:
         settings = self.stores.settings.get(partition.queue)
@@ -128,8 +125,7 @@ class Core:
 
     def a_tick(self, partition: Partition, *, owner: str, seconds: float) -> Tick:
         lease = self.a_lease(partition, owner=owner, seconds=seconds)
-        dispatcher = self.dispatcher(partition.queue)
-        return Tick(partition, lease=lease, table=self.table, dispatcher=dispatcher, clock=self.clock)
+        return Tick(lease, dispatcher=self.dispatcher(partition.queue))
 
     def a_lease(self, partition: Partition, *, owner: str, seconds: float) -> Lease:
         until = self.clock.monotonic() + seconds
@@ -142,14 +138,8 @@ class Core:
         return cancel(id, queue=self.stores.settings[id.queue], table=self.table, clock=self.clock)
 
     def a_reschedule(self, queue: str, *, new_uid: Any) -> Reschedule:
-        return Reschedule(
-            self.stores.settings[queue],
-            inbound=self.to(self.stores.inbound),
-            table=self.table,
-            payloads=self.payloads,
-            clock=self.clock,
-            new_uid=new_uid,
-        )
+        mover = Mover(table=self.table, inbound=self.to(self.stores.inbound), clock=self.clock)
+        return Reschedule(self.stores.settings[queue], mover=mover, payloads=self.payloads, new_uid=new_uid)
 
     def cancel_many(
         self, ids: Sequence[JobId | DuelineError], *, queue: str = "emails", until: float = math.inf
@@ -245,6 +235,21 @@ class System(Core):
         for job in jobs:
             self.table.write([rows.job_row(job)])
 
+    def calls(self) -> list[str]:
+        """Return the names of the ports' calls from here on, as they come."""
+        names: list[str] = []
+        self.wire.around = lambda call: (names.append(call.name), straight(call))[1]
+        return names
+
+    def pass_time(self, *, hours: int) -> None:
+        """Let hours pass; a look at every half of one is enough of ticks where lateness does not matter."""
+        for _ in range(2 * hours):
+            self.ingest()
+            self.clock.sleep(1800)
+            for number in range(self.settings["emails"].partitions):
+                self.tick(Partition(queue="emails", number=number))
+        self.ingest()
+
     def received(self) -> list[InboundMessage]:
         """Return what ever reached the inbound queue, from where SQS may bring it again."""
         messages = (delivery.message for delivery in self.inbound.deliveries)
@@ -278,6 +283,11 @@ class System(Core):
     def arrived(self, queue: str = "emails", *, priority: int = 1) -> list[JobId]:
         """Return the jobs that reached a queue's SQS queue of a priority, repeats included."""
         return [delivery.message.job().id for delivery in self.stores.level(queue, priority).deliveries]
+
+    def arrived_within(self, *, hours: int) -> list[JobId]:
+        """Let hours pass; return the jobs that reached the queue `emails` by then, repeats included."""
+        self.pass_time(hours=hours)
+        return self.arrived()
 
     def in_the_table(self, queue: str = "emails") -> list[JobId]:
         """Return the jobs that have rows, whatever became of them."""

@@ -65,6 +65,11 @@ def on(name: str, react: Around, *, times: int = 1_000_000, skip: int = 0) -> Ar
     return around
 
 
+def by_name(reacts: Mapping[str, Around]) -> Around:
+    """Let calls be answered by what is given for their names, and every other one straight."""
+    return lambda call: reacts.get(call.name, straight)(call)
+
+
 def failing(error: Exception) -> Around:
     """Fail a call before it takes effect."""
 

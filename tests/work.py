@@ -127,8 +127,10 @@ def _etag(options: dict[str, Any]) -> str:
     return json.dumps(options, default=str)
 
 
-def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> QueueContext:
-    """Return a connection to a queue in memory, with these settings."""
+def a_connection(
+    *levels: SharedQueue, clock: Clock | None = None, report: Events | None = None, **overrides: Any
+) -> QueueContext:
+    """Return a connection to a queue in memory, with these settings, which reports to `report`."""
     options = {
         "queue": a_queue(priorities=max(1, len(levels))),
         "retry": AT_ONCE,
@@ -147,6 +149,7 @@ def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: 
         once=MemoryOnce(),
         locks=MemoryLocks(),
         clock=clock or SystemClock(),
+        report=Events() if report is None else report,
     )
 
 

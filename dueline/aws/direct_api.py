@@ -12,7 +12,7 @@ from dueline.aws.aws_deployment import AwsDeployment, new_uid
 from dueline.aws.botocore_errors import as_caller_error, map_caller_errors
 from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
-from dueline.client.api import Draft, JobKey, JobRef, value_of
+from dueline.client.api import Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
 from dueline.config.environment import ApiSettings
@@ -23,7 +23,7 @@ from dueline.core.job import JobId, State
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import FURTHEST, Request
-from dueline.core.status import JobStatus, moved_status, status_of, status_under, submitted_statuses
+from dueline.core.status import ATTEMPTED, JobStatus, moved_status, status_of, status_under, submitted_statuses
 from dueline.core.submit import Submission, SubmitResult
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, Forbidden, JobNotFound
@@ -36,26 +36,21 @@ T = TypeVar("T")
 
 
 class PublishedQueues(Protocol):
-    """The queues of a deployment, as they are published."""
+    """The settings of a deployment and its queues, as they are published; `refresh` reads a queue's as they are now."""
 
-    def queue(self, name: str) -> QueueSettings:
-        """Return a queue's settings. Raises QueueNotFound."""
+    def queue(self, name: str) -> QueueSettings: ...
 
-    def refresh(self, name: str) -> QueueSettings:
-        """Return a queue's settings as they are now. Raises QueueNotFound."""
+    def refresh(self, name: str) -> QueueSettings: ...
 
-    def queues(self) -> Sequence[QueueSettings]:
-        """Return all queues, by name."""
+    def queues(self) -> Sequence[QueueSettings]: ...
 
-    def settings(self) -> ApiSettings:
-        """Return the settings that the HTTP API runs with."""
+    def settings(self) -> ApiSettings: ...
 
 
 class BoundedClock(ports.Clock, Protocol):
-    """The time by AWS's own clock."""
+    """The time by AWS's own clock, as far as that is known."""
 
-    def moment(self) -> TimeBounds | None:
-        """Return what AWS's clock shows, as far as that is known."""
+    def moment(self) -> TimeBounds | None: ...
 
 
 class DirectApi:
@@ -97,10 +92,6 @@ class DirectApi:
             request = replace(request, call=new_uid())
         return Draft(request=request)
 
-    def schedule(self, queue: str, draft: Draft) -> Job:
-        (result,) = self.schedule_many(queue, [draft])
-        return value_of(result)
-
     def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:
         with map_caller_errors(f"scheduling jobs of queue {queue}"):
             settings, until = self._published.queue(queue), self._until()
@@ -135,10 +126,6 @@ class DirectApi:
         with map_caller_errors(f"reading the payload of job {job.id}"):
             return self._deployed.payloads.read(ports.Pointer(bucket=place.bucket, key=place.key))
 
-    def cancel(self, ref: JobRef) -> State:
-        (result,) = self.cancel_many(ref.queue, [ref])
-        return value_of(result)
-
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         with map_caller_errors(f"cancelling jobs of queue {queue}"):
             results = self._cancelled(refs, queue=self._published.queue(queue))
@@ -160,34 +147,20 @@ class DirectApi:
             return Job.of_status(*self._retry_with_new_settings(ref.queue, move))
 
     def page(
-        self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
-    ) -> tuple[Sequence[ScheduledJob], str]:
-        now = self._deployed.clock.now()
+        self, queue: str, *, state: str, start: datetime | None, end: datetime | None, kind: str | None, after: str
+    ) -> tuple[Sequence[Any], str]:
+        now, is_scheduled = self._deployed.clock.now(), state == State.SCHEDULED
         # What goes on begins behind `after`: the present has moved since.
-        first = start or (instant.EPOCH if after else now)
+        first = start or (now if is_scheduled and not after else instant.EPOCH)
         span = listing.Span(start=first, end=end or listing.FAR_END, after=after, limit=listing.MOST_JOBS, kind=kind)
         with map_caller_errors(f"listing jobs of queue {queue}"):
             settings, table, spread = self._published.queue(queue), self._deployed.table, self._deployed.spread
-            page = listing.list_jobs(span, queue=settings, table=table, now=now, spread=spread)
-        return [ScheduledJob.of_job(job) for job in page.jobs], page.after or ""
-
-    def tracked_page(
-        self,
-        queue: str,
-        *,
-        state: State | None,
-        start: datetime | None,
-        end: datetime | None,
-        kind: str | None,
-        after: str,
-    ) -> tuple[Sequence[Job], str]:
-        first, end = start or instant.EPOCH, end or listing.FAR_END
-        span = listing.Span(start=first, end=end, after=after, limit=listing.MOST_JOBS, kind=kind)
-        with map_caller_errors(f"listing jobs of queue {queue}"):
-            settings, table, spread = self._published.queue(queue), self._deployed.table, self._deployed.spread
-            now = self._deployed.clock.now()
-            page = listing.list_tracked(span, state=state, queue=settings, table=table, now=now, spread=spread)
-        return [Job.of_status(*each) for each in page.jobs], page.before or ""
+            where: dict[str, Any] = {"queue": settings, "table": table, "now": now, "spread": spread}
+            if is_scheduled:
+                page = listing.list_jobs(span, **where)
+                return [ScheduledJob.of_job(job) for job in page.jobs], page.after or ""
+            tracked = listing.list_tracked(span, state=None if state == ATTEMPTED else State(state), **where)
+            return [Job.of_status(*each) for each in tracked.jobs], tracked.before or ""
 
     def queues(self) -> Sequence[QueueSettings]:
         with map_caller_errors("reading the queues"):

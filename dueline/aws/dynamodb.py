@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from dueline.aws.botocore_errors import is_refused_setting, map_botocore_errors
-from dueline.aws.dynamodb_items import Items, Update, as_row, attributes, conditional, item, key_item, signed
+from dueline.aws.dynamodb_items import Items, Update, as_row, conditional, item, key_item, signed, update_of
 from dueline.core import rows
 from dueline.core.job import Partition, State
 from dueline.core.ports import BatchRead, KeyChange, MoveOutcome, Page, ScheduleChange
@@ -62,10 +62,11 @@ _IS_NEWS = (
 _IS_NEWS_OF_A_SKIP = f"({_IS_NEWS}) AND ({_IS_NEW} OR #state <> :succeeded)"
 _IS_AS_READ = "#generation = :generation AND #planned_to = :planned_to"
 # A cancellation that exists says what became of the job: it keeps its values.
-_CANCEL = "SET #at = if_not_exists(#at, :at), #exact = :exact, #ttl = if_not_exists(#ttl, :ttl)"
+_CANCEL = Update(expression="SET #at = if_not_exists(#at, :at), #exact = :exact, #ttl = if_not_exists(#ttl, :ttl)")
 # In a move, behind the check of the fence, the cancellation and the row of the job.
 _KEY_ACTION = 3
-_HAS_ROOM = "attribute_not_exists(#count) OR #count < :most"
+_COUNT = Update(expression="ADD #count :counted")
+_COUNT_IF_ROOM = Update(expression=_COUNT.expression, condition="attribute_not_exists(#count) OR #count < :most")
 
 
 class DynamoTable:
@@ -79,7 +80,7 @@ class DynamoTable:
         self._name = name
         self._state = state
         self._page_rows = page_rows
-        self._items = Items(client)
+        self._items = Items(client, self._of)
 
     def write(self, written: Sequence[Row], *, signed_before: datetime | None = None) -> list[Row]:
         requests: Any = defaultdict(list)
@@ -91,10 +92,7 @@ class DynamoTable:
             return [as_row(each["PutRequest"]["Item"]) for each in left]
 
     def read(self, keys: Sequence[Key], *, consistent: bool = True) -> BatchRead:
-        request: dict[str, list[Key]] = defaultdict(list)
-        for key in keys:
-            request[self._of(key)].append(key)
-        return self._items.read(request, consistent=consistent) if keys else BatchRead()
+        return self._items.read(keys, consistent=consistent)
 
     def page(
         self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
@@ -119,12 +117,12 @@ class DynamoTable:
 
     def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:
         with signed(before=signed_before):
-            return self._items.add(row, table=self._of(rows.key(row)), on=_IS_NEW)
+            return self._items.add(row, on=_IS_NEW)
 
     def claim(self, row: Row, *, now: datetime) -> Row:
-        if self._put(row, on=f"{_IS_NEW} OR #ttl <= :now", values={"now": int(now.timestamp())}):
+        if self._items.put(row, on=f"{_IS_NEW} OR #ttl <= :now", values={"now": int(now.timestamp())}):
             return row
-        there = self._items.read_one(rows.key(row), table=self._of(rows.key(row)))
+        there = self._items.read_one(rows.key(row))
         if there is None:
             raise Unavailable(f"row {rows.key(row)} was deleted by its TTL meanwhile: try again")
         return there
@@ -133,29 +131,29 @@ class DynamoTable:
         condition = " AND ".join(
             f"#{name} = :{name}" if name in there else f"attribute_not_exists(#{name})" for name in _AS_READ
         )
-        return self._put(row, on=condition, values={name: there[name] for name in _AS_READ if name in there})
+        return self._items.put(row, on=condition, values={name: there[name] for name in _AS_READ if name in there})
 
     def record(self, row: Row) -> bool:
         values = {"attempts": row["attempts"], "started": row["started"]}
         values |= {str(state): state.value for state in (State.SUCCEEDED, State.FAILED, State.SKIPPED)}
         on = _IS_NEWS_OF_A_SKIP if row["state"] == State.SKIPPED else _IS_NEWS
-        return self._put(row, on=on, values=values)
+        return self._items.put(row, on=on, values=values)
 
     def share(self, key: Key, *, id: str) -> bool:
-        return self._update(key, SHARE, {"shared": True, "id": id}) is not None
+        return self._items.update(key, SHARE, {"shared": True, "id": id}) is not None
 
     def release(self, key: Key, *, id: str, ttl: int) -> bool:
         values: Row = {"released": True, "ttl": ttl, "id": id, "false": False}
-        return self._update(key, RELEASE_KEY, values) is not None
+        return self._items.update(key, RELEASE_KEY, values) is not None
 
     def mark_done(self, key: Key, *, id: str) -> bool:
-        return self._update(key, MARK_DONE, {"done": True, "id": id}) is not None
+        return self._items.update(key, MARK_DONE, {"done": True, "id": id}) is not None
 
     def change_calls(self, key: Key, *, before: str, after: str) -> bool:
-        return self._update(key, CHANGE_CALLS, {"before": before, "after": after}) is not None
+        return self._items.update(key, CHANGE_CALLS, {"before": before, "after": after}) is not None
 
     def read_barrier(self, key: Key) -> Row | None:
-        return self._update(key, TOUCH, {"none": 0})
+        return self._items.update(key, TOUCH, {"none": 0})
 
     def move(
         self, cancellation: Row, job: Row, *, state: Key, fence_below: str, change: KeyChange | None = None
@@ -182,37 +180,35 @@ class DynamoTable:
             return not self._transact_below(actions, state=change.state, fence_below=change.fence_below)
 
     def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
-        return self._update(key, PLAN, {"generation": generation, "planned_to": planned_to, "to": to}) is not None
+        return self._items.update(key, PLAN, {"generation": generation, "planned_to": planned_to, "to": to}) is not None
 
     def heads(self, queue: str, *, after: str, limit: int) -> Page:
-        from dueline.schedules.schedule_rows import BEFORE_HEADS, schedules_of
-
-        after = max(after, BEFORE_HEADS)
-        return self._query(self._state, schedules_of(queue), after, "~", consistent=True, limit=limit)
+        after = max(after, rows.BEFORE_HEADS)
+        return self._query(self._state, rows.schedules_of(queue), after, "~", consistent=True, limit=limit)
 
     def mark_exact(self, key: Key) -> None:
-        self._update(key, MARK_EXACT, {"exact": True})
+        self._items.update(key, MARK_EXACT, {"exact": True})
 
     def acquire_lease(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         key = rows.state_key(partition)
         values = {"owner": owner, "lease": lease, "fence": fence, "now": now}
         with signed(after=now):
-            state = self._update(key, TAKE, values)
-        return rows.read_state(state or self._items.read_one(key, table=self._state))
+            state = self._items.update(key, TAKE, values)
+        return rows.read_state(state or self._items.read_one(key))
 
     def checkpoint(
         self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str, now: str = ""
     ) -> bool:
         values = {"owner": owner, "cursor": cursor, "fence": fence} | ({"lease": lease} if lease else {})
         with signed(after=now):
-            return self._update(rows.state_key(partition), RENEW if lease else RELEASE, values) is not None
+            return self._items.update(rows.state_key(partition), RENEW if lease else RELEASE, values) is not None
 
     def reserve(self, key: Key, *, now: int, amount: int, ttl: int) -> int:
         advance = ADVANCE, {"now": now, "amount": amount, "ttl": ttl}
         begin = BEGIN, {"now": now, "begin": now + amount, "ttl": ttl}
         # One of the two conditions holds whenever it is looked at: who is refused by one may have the other.
         for update, values in (advance, begin) * (RESERVE_ATTEMPTS // 2):
-            row = self._update(key, update, values)
+            row = self._items.update(key, update, values)
             if row is not None:
                 return int(row["until"])
         raise Throttled(f"row {key} was changed by others at each of {RESERVE_ATTEMPTS} tries: try again")
@@ -255,12 +251,6 @@ class DynamoTable:
     def _of(self, key: Key) -> str:
         return self._state if rows.in_state_table(key) else self._name
 
-    def _put(self, row: Row, *, on: str, values: Row) -> bool:
-        return self._items.put(row, table=self._of(rows.key(row)), on=on, values=values)
-
-    def _update(self, key: Key, update: Update, values: Row) -> Row | None:
-        return self._items.update(key, update, values, table=self._of(key))
-
 
 def _limited(*limits: int | None) -> dict[str, Any]:
     bounds = [limit for limit in limits if limit is not None]
@@ -279,11 +269,9 @@ def _count_schedules(change: ScheduleChange, *, table: str) -> list[Any]:
     if not change.counted:
         return []
     if change.counted < 0:
-        return [_update(change.counter, "ADD #count :counted", {"counted": change.counted}, table=table)]
-    from dueline.schedules.schedule_rows import MOST_SCHEDULES  # what ticks and ingest do not load
-
-    values: Row = {"counted": change.counted, "most": MOST_SCHEDULES}
-    return [_update(change.counter, "ADD #count :counted", values, table=table, on=_HAS_ROOM)]
+        return [_update(change.counter, _COUNT, {"counted": change.counted}, table=table)]
+    values: Row = {"counted": change.counted, "most": rows.MOST_SCHEDULES}
+    return [_update(change.counter, _COUNT_IF_ROOM, values, table=table)]
 
 
 def _change_key(change: KeyChange, *, table: str) -> Any:
@@ -293,13 +281,12 @@ def _change_key(change: KeyChange, *, table: str) -> Any:
     before: Row = {"before": change.before} if "calls" in values and change.before else {}
     on_calls = f" AND {_AS_BEFORE if before else _WITHOUT_CALLS}" if "calls" in values else ""
     values = {**values, **before, "expected": change.expected}
-    return _update(rows.key(change.row), expression, values, table=table, on=f"#id = :expected{on_calls}")
+    update = Update(expression=expression, condition=f"#id = :expected{on_calls}")
+    return _update(rows.key(change.row), update, values, table=table)
 
 
-def _update(key: Key, expression: str, values: Row, *, table: str, on: str = "") -> Any:
-    condition = {"ConditionExpression": on} if on else {}
-    update = {"TableName": table, "Key": key_item(key), "UpdateExpression": expression}
-    return {"Update": {**update, **condition, **attributes(f"{expression} {on}", values)}}
+def _update(key: Key, update: Update, values: Row, *, table: str) -> Any:
+    return {"Update": update_of(key, update, values, table=table)}
 
 
 class DynamoTimeToLive:

@@ -1,11 +1,13 @@
 """Items of DynamoDB's tables as rows, the requests for them, and by which time those must be signed."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,10 +36,10 @@ _SET_BACK = timedelta(minutes=1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Update:
-    """A conditional update."""
+    """An update, and on which condition, if on any."""
 
     expression: str
-    condition: str
+    condition: str = ""
 
 
 _SIGNED: ContextVar[tuple[str, datetime | None]] = ContextVar("signed", default=("", None))
@@ -72,38 +74,38 @@ def _check_signature(request: Any, **_: Any) -> None:
 
 
 class Items:
-    """The items of whatever tables `client`, which is boto3's, reaches."""
+    """Items as rows. `client` is boto3's, `table_of` returns the name of the table that has a key."""
 
-    def __init__(self, client: "DynamoDBClient") -> None:
-        self._client = client
+    def __init__(self, client: "DynamoDBClient", table_of: Callable[[Key], str]) -> None:
+        self._client, self._table_of = client, table_of
         # Before all others of this event: in tests, one of them answers.
         client.meta.events.register_first("before-send.dynamodb", _check_signature, unique_id="dueline-signed")
 
-    def read(self, keys: Mapping[str, Sequence[Key]], *, consistent: bool = True) -> BatchRead:
-        """Read up to 100 items in all, named by their tables."""
-        request: Any = {
-            table: {"Keys": [key_item(key) for key in its], "ConsistentRead": consistent} for table, its in keys.items()
-        }
-        with map_botocore_errors(f"reading {sum(map(len, keys.values()))} rows"):
-            answer = self._client.batch_get_item(RequestItems=request)
+    def read(self, keys: Sequence[Key], *, consistent: bool = True) -> BatchRead:
+        """Read up to 100 items in all."""
+        request: Any = defaultdict(lambda: {"Keys": [], "ConsistentRead": consistent})
+        for key in keys:
+            request[self._table_of(key)]["Keys"].append(key_item(key))
+        if not keys:
+            return BatchRead()
+        with map_botocore_errors(f"reading {len(keys)} rows"):
+            answer = self._client.batch_get_item(RequestItems=dict(request))
             items = map(as_row, chain.from_iterable(answer["Responses"].values()))
             left = chain.from_iterable(each["Keys"] for each in answer["UnprocessedKeys"].values())
             return BatchRead(
                 rows={rows.key(row): row for row in items}, unread=frozenset(rows.key(as_row(key)) for key in left)
             )
 
-    def read_one(self, key: Key, *, table: str) -> Row | None:
+    def read_one(self, key: Key) -> Row | None:
         """Read an item. Raises Unavailable when it was left unread."""
-        reading = self.read({table: [key]})
-        if key in reading.unread:
-            raise Unavailable(f"row {key} was left unread: try again")
-        return reading.rows.get(key)
+        return self.read([key]).whole(f"row {key}").get(key)
 
-    def add(self, row: Row, *, table: str, on: str) -> Row:
+    def add(self, row: Row, *, on: str) -> Row:
         """Put an item on a condition; return that which is there now."""
+        key = rows.key(row)
         with map_botocore_errors("adding a row"):
             try:
-                request = {"TableName": table, "Item": item(row), "ConditionExpression": on}
+                request = {"TableName": self._table_of(key), "Item": item(row), "ConditionExpression": on}
                 put: Any = self._client.put_item
                 patiently(lambda: put(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD"))
             except ClientError as error:
@@ -111,39 +113,22 @@ class Items:
                     raise
                 there: Any = error.response.get("Item")
                 # Not every engine but AWS's own returns it.
-                return as_row(there) if there else self.read_one(rows.key(row), table=table) or row
+                return as_row(there) if there else self.read_one(key) or row
         return row
 
-    def put(self, row: Row, *, table: str, on: str, values: Row) -> bool:
+    def put(self, row: Row, *, on: str, values: Row) -> bool:
         """Put an item on a condition; return whether it was put."""
+        table = self._table_of(rows.key(row))
         with map_botocore_errors("adding a row"):
-            try:
-                patiently(lambda: self._client.put_item(TableName=table, Item=item(row), **conditional(on, values)))
-            except ClientError as error:
-                if is_failed_condition(error):
-                    return False
-                raise
-        return True
+            put = partial(self._client.put_item, TableName=table, Item=item(row), **conditional(on, values))
+            return _on_condition(put) is not None
 
-    def update(self, key: Key, update: Update, values: Row, *, table: str) -> Row | None:
+    def update(self, key: Key, update: Update, values: Row) -> Row | None:
         """Update an item on a condition; return the updated item, or None when the condition failed."""
         with map_botocore_errors(f"updating row {key}"):
-            try:
-                answer = patiently(
-                    lambda: self._client.update_item(
-                        TableName=table,
-                        Key=key_item(key),
-                        UpdateExpression=update.expression,
-                        ConditionExpression=update.condition,
-                        ReturnValues="ALL_NEW",
-                        **attributes(f"{update.expression} {update.condition}", values),
-                    )
-                )
-            except ClientError as error:
-                if is_failed_condition(error):
-                    return None
-                raise
-            return as_row(answer["Attributes"])
+            request = update_of(key, update, values, table=self._table_of(key))
+            answer = _on_condition(partial(self._client.update_item, ReturnValues="ALL_NEW", **request))
+            return None if answer is None else as_row(answer["Attributes"])
 
     def transact(self, actions: Sequence[Any]) -> set[int]:
         """Do all actions or none; return the indexes of those whose conditions refused it, none if they were done."""
@@ -156,6 +141,16 @@ class Items:
         return set()
 
 
+def _on_condition(request: Callable[[], Answer]) -> Answer | None:
+    """Make a request; return None if its condition refused it."""
+    try:
+        return patiently(request)
+    except ClientError as error:
+        if is_failed_condition(error):
+            return None
+        raise
+
+
 def patiently(request: Callable[[], Answer]) -> Answer:
     """Make a request, and repeat it while it conflicts with a transaction on its row."""
     for _ in range(CONFLICT_ATTEMPTS - 1):
@@ -165,6 +160,14 @@ def patiently(request: Callable[[], Answer]) -> Answer:
             if not is_conflict(error):
                 raise
     return request()
+
+
+def update_of(key: Key, update: Update, values: Row, *, table: str) -> dict[str, Any]:
+    """Return the request for an update, by itself or in a transaction."""
+    condition = {"ConditionExpression": update.condition} if update.condition else {}
+    names_and_values = attributes(f"{update.expression} {update.condition}", values)
+    request = {"TableName": table, "Key": key_item(key), "UpdateExpression": update.expression}
+    return {**request, **condition, **names_and_values}
 
 
 def conditional(on: str, values: Row) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from dueline.aws.botocore_errors import is_missing, map_caller_errors
 from dueline.aws.deployment_context import DeploymentContext
 from dueline.config.names import runbook
 from dueline.core import clock, overview, ports, queue_settings, retry, rows
-from dueline.core.rows import Key, Row, is_paused, paused_key, rate_key, read_rate
-from dueline.errors import Unavailable
+from dueline.core.rows import paused_key, rate_key
 from dueline.operations import backlog, dead_letters, redrive
 from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, Check, LogLine, QueueDepth, Share, Unchecked
 
@@ -77,26 +76,13 @@ def states(place: DeploymentContext) -> dict[str, Any]:
     """Return the fences of all partitions, the pause and rate of all queues, and when the watches ran last."""
     deployment = place.deployment
     partitions = deployment.partitions()
-    controls = [(paused_key(queue.name), rate_key(queue.name)) for queue in deployment.queues]
-    items = _read(
-        place, [*map(rows.state_key, partitions), *(key for each in controls for key in each), *rows.WATCH_NOTES]
-    )
+    controls = [of(queue.name) for queue in deployment.queues for of in (paused_key, rate_key)]
+    keys = [*map(rows.state_key, partitions), *controls, *rows.WATCH_NOTES]
+    table = dynamodb_items.Items(place.client("dynamodb"), lambda _: place.names.state)
+    items = ports.read_all(keys, table=table).whole(f"rows of {place.names.state}")
     fences = {each: rows.read_state(items.get(rows.state_key(each))).fence for each in partitions}
-    by_queue = dict[str, overview.Control]()
-    for queue, (paused, limit) in zip(deployment.queues, controls, strict=True):
-        rate, rate_set = read_rate(items.get(limit))
-        by_queue[queue.name] = overview.Control(paused=is_paused(items.get(paused)), rate=rate, rate_set=rate_set)
+    by_queue = {queue.name: overview.control_among(items, queue.name) for queue in deployment.queues}
     return {"fences": fences, "notes": rows.read_watch_notes(items), "controls": by_queue}
-
-
-def _read(place: DeploymentContext, keys: list[Key]) -> dict[Key, Row]:
-    table, by_key = dynamodb_items.Items(place.client("dynamodb")), dict[Key, Row]()
-    for start in range(0, len(keys), ports.READ_KEYS):
-        reading = table.read({place.names.state: keys[start : start + ports.READ_KEYS]}, consistent=True)
-        if reading.unread:
-            raise Unavailable(f"{len(reading.unread)} rows of {place.names.state} were left unread: try again")
-        by_key |= reading.rows
-    return by_key
 
 
 # Looks at SQS queues: how full they are.

@@ -38,7 +38,7 @@ class LogFigures:
         self._names, self._client, self._map_errors = names, client, map_errors
 
     def read(self, series: Sequence[Series], *, start: datetime, end: datetime, period: int) -> list[Points]:
-        """Return the points of each series. Raises Throttled or Unavailable, also where a log is too long or gone."""
+        """Return the points of each series. Raises Unavailable where a log is too long or gone, or Throttled."""
         points: list[dict[int, float]] = [defaultdict(float) for _ in series]
         by_name = defaultdict[tuple[str | None, str], list[int]](list)
         for index, each in enumerate(series):

@@ -34,11 +34,11 @@ class SentMails:
     """The row of the mails, in the state table. `client` is boto3's. All calls raise Throttled or Unavailable."""
 
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
-        self._items, self._table = Items(client), table
+        self._items = Items(client, lambda _: table)
 
     def row(self) -> Row:
         """Return the row of the mails, an empty one before the first."""
-        return self._items.read_one((WATCH, _MAILS), table=self._table) or {}
+        return self._items.read_one((WATCH, _MAILS)) or {}
 
     def claim(self, version: str, *, owner: str, now: datetime) -> bool:
         """Claim the mails for one run of the watch, if none has them and they are as they were read."""
@@ -48,12 +48,12 @@ class SentMails:
             "now": instant.text(now),
             "until": instant.text(now + _CLAIM),
         }
-        return self._items.update((WATCH, _MAILS), _CLAIM_MAILS, values, table=self._table) is not None
+        return self._items.update((WATCH, _MAILS), _CLAIM_MAILS, values) is not None
 
     def save(self, opened: Mapping[Condition, Open], *, owner: str) -> None:
         """Save which states last and were mailed, and give the mails back."""
         text = json.dumps([[*state, each.since, each.is_mailed] for state, each in opened.items()])
-        self._items.update((WATCH, _MAILS), _SAVE_MAILS, {"open": text, "owner": owner}, table=self._table)
+        self._items.update((WATCH, _MAILS), _SAVE_MAILS, {"open": text, "owner": owner})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

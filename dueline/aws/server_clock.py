@@ -33,14 +33,10 @@ class ServiceClock(SystemClock):
         return moment.earliest if moment else datetime.fromtimestamp(self._wall(), UTC)
 
     def moment(self) -> TimeBounds | None:
-        """Return what AWS's clock shows; None before the first answer, and after this machine's clock was set."""
         return self._time.moment()
 
     def behind(self) -> float:
-        """Return by how many seconds `now` is behind AWS's own clock at most: up to a second, and what a request takes.
-
-        Less with each answer; infinite before the first.
-        """
+        """Return by how many seconds `now` is behind AWS's own clock at most; infinite before the first answer."""
         return self._time.skew.behind
 
     def keep_exact(self, request: Callable[[], object]) -> None:

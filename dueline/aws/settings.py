@@ -58,11 +58,10 @@ class SettingsStore:
         return ApiSettings(**{each.name: settings[each.name] for each in fields(ApiSettings)})
 
     def queue(self, name: str) -> QueueSettings:
-        """Return a queue's settings. Raises QueueNotFound."""
+        """Return a queue's settings, as old as a minute. Raises QueueNotFound."""
         return self._read(name, RefreshingValue.__call__)
 
     def refresh(self, name: str) -> QueueSettings:
-        """Return a queue's settings as they are now. Raises QueueNotFound."""
         return self._read(name, RefreshingValue.refresh)
 
     def work(self, name: str) -> WorkSettings:

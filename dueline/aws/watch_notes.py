@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from dueline.aws.dynamodb_items import Items, Update
 from dueline.core import instant
 from dueline.core.rows import WATCH, WATCH_NOTES, WatchNote, read_watch_notes
-from dueline.errors import Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -18,15 +17,12 @@ class WatchNotes:
     """Notes in the state table. `client` is boto3's. All calls raise Throttled or Unavailable."""
 
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
-        self._items, self._table = Items(client), table
+        self._items = Items(client, lambda _: table)
 
     def put(self, watch: str, *, now: datetime, count: int = 0) -> None:
         """Note that a watch ran, and how much there was, unless it has run since."""
-        self._items.update((WATCH, watch), _PUT, {"at": instant.text(now), "count": count}, table=self._table)
+        self._items.update((WATCH, watch), _PUT, {"at": instant.text(now), "count": count})
 
     def read(self) -> dict[str, WatchNote]:
         """Return the notes of the watches that ever ran, by name."""
-        reading = self._items.read({self._table: WATCH_NOTES})
-        if reading.unread:
-            raise Unavailable("the notes of the watches were left unread: try again")
-        return read_watch_notes(reading.rows)
+        return read_watch_notes(self._items.read(WATCH_NOTES).whole("the notes of the watches"))

@@ -15,6 +15,7 @@ from dueline.aws.server_clock import ServiceClock
 from dueline.aws.sqs import SqsQueue
 from dueline.core import instant
 from dueline.core.rows import RUN_IS_KEPT, paused_key, run_key
+from dueline.worker.events import Report
 from dueline.worker.queue_context import QueueContext
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class WorkerDeployment:
         self._polling = Clients(session, longest=_LONGEST_POLL, service_clock=self.clock)
         self._is_exact = False
 
-    def connect(self, queue: str) -> QueueContext:
+    def connect(self, queue: str, *, report: Report) -> QueueContext:
         """Return what a worker needs of a queue.
 
         Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable.
@@ -64,8 +65,9 @@ class WorkerDeployment:
             once=DynamoOnce(clients.dynamodb(), names.once, queue=queue),
             locks=DynamoLocks(clients.dynamodb(), names.state, queue=queue),
             clock=self.clock,
+            report=report,
             behind=self.clock.behind,
-            reload=partial(self.connect, queue),
+            reload=partial(self.connect, queue, report=report),
         )
 
 
@@ -73,9 +75,7 @@ class DynamoLocks:
     """The locks of one queue's schedules, a row each in the table of states. `client` is boto3's."""
 
     def __init__(self, client: "DynamoDBClient", table: str, *, queue: str) -> None:
-        self._items = Items(client)
-        self._table = table
-        self._queue = queue
+        self._items, self._queue = Items(client, lambda _: table), queue
 
     def take(self, schedule: str, *, job: str, now: datetime, until: datetime) -> bool:
         return self._update(schedule, TAKE, {**_held(job, until), "now": instant.epoch_ms(now)})
@@ -87,7 +87,7 @@ class DynamoLocks:
         self._update(schedule, FREE, {"job": job})
 
     def _update(self, schedule: str, update: Update, values: dict[str, str | int]) -> bool:
-        return self._items.update(run_key(self._queue, schedule), update, values, table=self._table) is not None
+        return self._items.update(run_key(self._queue, schedule), update, values) is not None
 
 
 def _held(job: str, until: datetime) -> dict[str, str | int]:

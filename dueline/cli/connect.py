@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dueline.aws.preflight import Preflight
     from dueline.client.client import Client
     from dueline.config.deployment import Deployment
-    from dueline.console.backend import Backend
+    from dueline.console.queue_views import Backend
     from dueline.operations.observation import Check, Observation
     from dueline.operations.redrive import RedriveQueues
     from dueline.operations.restore import Restore
@@ -121,7 +121,7 @@ def console(target: Target) -> "tuple[ApiTransport | InvokeTransport, Backend, s
     from dueline.aws import api_transport, clients
     from dueline.aws.botocore_errors import map_caller_errors
     from dueline.aws.log_figures import LogFigures
-    from dueline.console.backend import Backend
+    from dueline.console.queue_views import Backend
 
     own = session(target) if target.profile or target.region or target.url is None else None
     logs = cache(lambda: clients.client("logs", session(target), longest=_LONGEST_LOOK))

@@ -86,7 +86,8 @@ def serving(run: connect.CommandRun, *, port: int, read_only: bool) -> Iterator[
             *queue_views.queue_routes(about, backend),
             *dead_letter_runs.dead_letter_routes(backend, runs),
         ],
-        guard=guard.Guard(port=listener.getsockname()[1], token=token),
+        port=listener.getsockname()[1],
+        token=token,
         read_only=read_only,
     )
     with server.serve(app, listener) as url:

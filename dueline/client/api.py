@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from dueline.client.job_ids import IdParameters
-from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
+from dueline.client.models import Job, NewJob, PayloadPlace
 from dueline.core.job import JobId, State, checked_key, queue_name
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
@@ -19,6 +19,7 @@ MOST_AT_ONCE = 500
 MOST_BYTES = 5_000_000
 
 A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -87,6 +88,12 @@ def value_of(result: A | DuelineError) -> A:
     return result
 
 
+def call_for_one(call: Callable[[str, Sequence[B]], Sequence[A | DuelineError]], queue: str, item: B) -> A:
+    """Return the result of a call for several that is made for one, or raise its error."""
+    (result,) = call(queue, [item])
+    return value_of(result)
+
+
 class Api(Protocol):
     """Makes each call once; every call is safe to repeat. Each may raise Throttled, Unavailable or Forbidden."""
 
@@ -96,11 +103,8 @@ class Api(Protocol):
         Raises InvalidJob, naming the field, its value and what is allowed, or PayloadTooLarge.
         """
 
-    def schedule(self, queue: str, draft: Draft) -> Job:
-        """Schedule a job. Raises InvalidJob, QueueNotFound, KeyReused or IdReused."""
-
     def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:
-        """Schedule up to 500 jobs; return the job or the error of each, in order."""
+        """Schedule up to 500 jobs; return the job or the error of each, in order: QueueNotFound, KeyReused, …"""
 
     def id_parameters(self, queue: str) -> IdParameters | None:
         """Return what the ids of a queue's jobs need, None if the deployment does not say. Raises QueueNotFound."""
@@ -111,13 +115,10 @@ class Api(Protocol):
     def fetch(self, job: Job, place: PayloadPlace) -> str:
         """Return the payload of a job that was looked up, from S3. Raises InvalidJob where it is gone."""
 
-    def cancel(self, ref: JobRef) -> State:
-        """Cancel a job; return CANCELLED or CANCEL_REQUESTED. Raises JobNotFound."""
-
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         """Cancel up to 500 jobs of one queue, all by their ids or all by their keys.
 
-        Returns the state or the error of each, in order.
+        Returns CANCELLED or CANCEL_REQUESTED, or the error of each, in order.
         """
 
     def reschedule(self, ref: JobRef, *, at: datetime | None, delay: float | None, call: str) -> Job:
@@ -127,24 +128,13 @@ class Api(Protocol):
         """
 
     def page(
-        self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
-    ) -> tuple[Sequence[ScheduledJob], str]:
-        """Return a page of the scheduled jobs, all or of one kind, in due order, and the `after` of the next page.
+        self, queue: str, *, state: str, start: datetime | None, end: datetime | None, kind: str | None, after: str
+    ) -> tuple[Sequence[Any], str]:
+        """Return a page of jobs, all or of one kind, and the `after` of the next page: "" after the last.
 
-        That is "" after the last.
+        With the state `scheduled`, ScheduledJobs in due order; else what workers recorded, the last due first: of one
+        state, or `attempted` for all.
         """
-
-    def tracked_page(
-        self,
-        queue: str,
-        *,
-        state: State | None,
-        start: datetime | None,
-        end: datetime | None,
-        kind: str | None,
-        after: str,
-    ) -> tuple[Sequence[Job], str]:
-        """Return a page of the jobs that workers recorded, the last due first, and the `after` of the next page."""
 
     def queues(self) -> Sequence[QueueSettings]:
         """Return the settings of all queues."""

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from dueline import otel
-from dueline.client.api import MOST_BYTES, Api, Draft, JobRef, job_ref
+from dueline.client.api import MOST_BYTES, Api, Draft, JobRef, call_for_one, job_ref
 from dueline.client.coalescing import RequestCoalescer, linger_seconds
 from dueline.client.http import HttpApi, LazyTransport
 from dueline.client.models import ExistsRule, Job, NewJob, ScheduledJob, checked_bound
@@ -25,7 +25,7 @@ from dueline.core.ports import Clock
 from dueline.core.queue_settings import QueueSettings, Rate, rate_of
 from dueline.core.request import Default
 from dueline.core.retry import CALL_ITEMS, LANES, BatchSize, Calls, Patience, attempt, in_lanes
-from dueline.core.status import OF_WORKERS
+from dueline.core.status import ATTEMPTED, OF_WORKERS
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
 
@@ -202,10 +202,7 @@ class Client:
         not appear. Raises InvalidJob, before any request, for a time without a time zone or outside the years 1970 to
         9998, and for a wrong kind.
         """
-        first, last = checked_bound(start, name="start"), checked_bound(end, name="end")
-        check_kind(kind)
-        page = partial(self._api.page, queue_name(queue), start=first, end=last, kind=kind)
-        return paginate(lambda after: self._calls.run(partial(page, after=after)))
+        return self._pages(queue, state=State.SCHEDULED, start=start, end=end, kind=kind)
 
     def tracked_jobs(
         self,
@@ -224,10 +221,7 @@ class Client:
         """
         if state is not None and state not in OF_WORKERS:
             raise InvalidJob(f"state is {state}: it must be one of {', '.join(OF_WORKERS)}")
-        first, last = checked_bound(start, name="start"), checked_bound(end, name="end")
-        check_kind(kind)
-        page = partial(self._api.tracked_page, queue_name(queue), state=state, start=first, end=last, kind=kind)
-        return paginate(lambda after: self._calls.run(partial(page, after=after)))
+        return self._pages(queue, state=state or ATTEMPTED, start=start, end=end, kind=kind)
 
     def reschedule(
         self,
@@ -267,9 +261,10 @@ class Client:
         other combination.
         """
         ref = job_ref(id, queue=queue, key=key)
-        if self._coalescers is None:
-            return self._calls.run(partial(self._api.cancel, ref))
-        return self._calls.run(partial(self._coalescers.cancel.send, ref.queue, ref))
+        send = (
+            partial(call_for_one, self._api.cancel_many) if self._coalescers is None else self._coalescers.cancel.send
+        )
+        return self._calls.run(partial(send, ref.queue, ref))
 
     def cancel_many(
         self, ids: Iterable[str] | None = None, *, queue: str | None = None, keys: Iterable[str] | None = None
@@ -324,6 +319,14 @@ class Client:
         """
         return Schedules(queue_name(queue), self._api.requester(), calls=self._calls, default=self._default)
 
+    def _pages(
+        self, queue: str, *, state: str, start: datetime | None, end: datetime | None, kind: str | None
+    ) -> Iterator[Any]:
+        first, last = checked_bound(start, name="start"), checked_bound(end, name="end")
+        check_kind(kind)
+        page = partial(self._api.page, queue_name(queue), state=state, start=first, end=last, kind=kind)
+        return paginate(lambda after: self._calls.run(partial(page, after=after)))
+
     def _get(self, ref: JobRef, *, payload: bool) -> Job:
         job = self._api.get(ref)
         if not payload or not isinstance(job, ScheduledJob) or job.payload_at is None:
@@ -337,9 +340,10 @@ class Client:
         return self._api.draft(job if job.default else replace(job, default=self._default), trace=trace)
 
     def _schedule_once(self, queue: str, draft: Draft) -> Job:
-        send = self._api.schedule if self._coalescers is None else self._coalescers.schedule.send
         try:
-            return send(queue, draft)
+            if self._coalescers is not None:
+                return self._coalescers.schedule.send(queue, draft)
+            return call_for_one(self._api.schedule_many, queue, draft)
         except DuelineError as error:
             raise draft.named(error) from error.__cause__
 

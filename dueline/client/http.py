@@ -13,24 +13,13 @@ from urllib.parse import quote, urlencode
 
 from dueline.client.api import MOST_BYTES, Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters, JobIdFactory
-from dueline.client.models import (
-    Job,
-    NewJob,
-    PayloadPlace,
-    ScheduledJob,
-    control_of,
-    overview_of,
-    page_of,
-    queues_of,
-    tracked_page_of,
-    upload_of,
-)
+from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob, reader, text_of, warn_of_unreadable
 from dueline.core import instant
 from dueline.core.clock import LearnedTime
 from dueline.core.job import State
 from dueline.core.listing import MOST_JOBS
 from dueline.core.overview import Control, Overview
-from dueline.core.ports import Clock
+from dueline.core.ports import Clock, Depth
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import IfExists, Request
 from dueline.core.retry import attempt
@@ -171,32 +160,19 @@ class HttpApi:
         size = len(json.dumps(request.text)) + _MOST_BYTES_OF_FIELDS
         return Draft(request=request, size=size, group=trace)
 
-    def schedule(self, queue: str, draft: Draft) -> Job:
-        has_new_id = bool(self._give_ids(queue, [draft]))
-        try:
-            return self._post(queue, draft)
-        except InvalidJob as error:
-            if not (has_new_id and _refuses_id(error)):
-                raise
-        # There is no job under the id that was refused.
-        self._ids.forget()
-        self._name_calls([draft])
-        return self._post(queue, draft)
-
     def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:
-        if len(drafts) == 1:
-            return [attempt(partial(self.schedule, queue), drafts[0])]
         new = self._give_ids(queue, drafts)
-        results = self._post_many(queue, drafts)
+        results = self._post(queue, drafts)
         refused = [
             draft for draft, result in zip(drafts, results, strict=True) if id(draft) in new and _refuses_id(result)
         ]
         if not refused:
             return results
+        # There are no jobs under the ids that were refused.
         self._ids.forget()
         self._name_calls(refused)
         try:
-            repeated = self._post_many(queue, refused)
+            repeated = self._post(queue, refused)
         except DuelineError as error:
             # It is only theirs: the other jobs of this call are scheduled.
             repeated = [error.copy() for _ in refused]
@@ -217,12 +193,9 @@ class HttpApi:
             raise Unavailable(f"fetching a payload: status {response.status}")
         return response.body.decode()
 
-    def cancel(self, ref: JobRef) -> State:
-        return Job.of(self._request("DELETE", _job_path(ref))).state
-
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         if len(refs) == 1:
-            return [attempt(self.cancel, refs[0])]
+            return [attempt(lambda ref: Job.of(self._request("DELETE", _job_path(ref))).state, refs[0])]
         keys = [ref.key for ref in refs if isinstance(ref, JobKey)]
         body = json.dumps({"keys": keys} if keys else {"ids": [str(id) for id in refs]})
         results = self._request_each(f"/queues/{queue}/cancellations", body, count=len(refs))
@@ -234,43 +207,30 @@ class HttpApi:
         return Job.of(self._request("PATCH", _job_path(ref), json.dumps(time), headers={"idempotency-key": call}))
 
     def page(
-        self, queue: str, *, start: datetime | None, end: datetime | None, kind: str | None, after: str
-    ) -> tuple[Sequence[ScheduledJob], str]:
-        return page_of(self._list(queue, start, end, kind=kind, next=after))
-
-    def tracked_page(
-        self,
-        queue: str,
-        *,
-        state: State | None,
-        start: datetime | None,
-        end: datetime | None,
-        kind: str | None,
-        after: str,
-    ) -> tuple[Sequence[Job], str]:
-        return tracked_page_of(self._list(queue, start, end, state=state or "attempted", kind=kind, next=after))
-
-    def _list(self, queue: str, start: datetime | None, end: datetime | None, **more: str | None) -> dict[str, Any]:
-        times = {"from": start, "to": end}
+        self, queue: str, *, state: str, start: datetime | None, end: datetime | None, kind: str | None, after: str
+    ) -> tuple[Sequence[Any], str]:
+        is_scheduled = state == State.SCHEDULED
+        times, more = {"from": start, "to": end}, {"state": "" if is_scheduled else state, "kind": kind, "next": after}
         query = {name: instant.text(instant.round_up(at)) for name, at in times.items() if at is not None}
         query |= {"limit": str(MOST_JOBS), **{name: value for name, value in more.items() if value}}
-        return self._request("GET", f"{_jobs_path(queue)}?{urlencode(query)}")
+        response = self._request("GET", f"{_jobs_path(queue)}?{urlencode(query)}")
+        return _page_of(response, ScheduledJob if is_scheduled else Job)
 
     def queues(self) -> Sequence[QueueSettings]:
-        return queues_of(self._request("GET", "/queues"))
+        return _queues_of(self._request("GET", "/queues"))
 
     def overview(self, queue: str) -> Overview:
-        return overview_of(self._request("GET", f"/queues/{queue}"))
+        return _overview_of(self._request("GET", f"/queues/{queue}"))
 
     def pause(self, queue: str) -> Control:
-        return control_of(self._request("POST", f"/queues/{queue}/pause"))
+        return _control_of(self._request("POST", f"/queues/{queue}/pause"))
 
     def resume(self, queue: str) -> Control:
-        return control_of(self._request("POST", f"/queues/{queue}/resume"))
+        return _control_of(self._request("POST", f"/queues/{queue}/resume"))
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
         body = json.dumps({"rate": None if rate is None else str(rate)})
-        return control_of(self._request("PUT", f"/queues/{queue}/rate", body))
+        return _control_of(self._request("PUT", f"/queues/{queue}/rate", body))
 
     def requester(self) -> Callable[..., dict[str, Any]]:
         return self._request
@@ -293,19 +253,21 @@ class HttpApi:
         for draft in drafts:
             draft.request = replace(draft.request, id=None, call=self._new_uuid())
 
-    def _post(self, queue: str, draft: Draft) -> Job:
+    def _post(self, queue: str, drafts: Sequence[Draft]) -> list[Job | DuelineError]:
+        if len(drafts) == 1:
+            return [attempt(partial(self._post_one, queue), drafts[0])]
+        body = f'{{"jobs":[{",".join(_json_of(draft.request) for draft in drafts)}]}}'
+        return self._request_each(_jobs_path(queue), body, count=len(drafts), headers=drafts[0].headers)
+
+    def _post_one(self, queue: str, draft: Draft) -> Job:
         upload = self._upload(queue, draft.request) if draft.size > MOST_BYTES else None
         body, headers = _json_of(draft.request, upload=upload), draft.headers
         return Job.of(self._request("POST", _jobs_path(queue), body, headers=headers))
 
-    def _post_many(self, queue: str, drafts: Sequence[Draft]) -> list[Job | DuelineError]:
-        body = f'{{"jobs":[{",".join(_json_of(draft.request) for draft in drafts)}]}}'
-        return self._request_each(_jobs_path(queue), body, count=len(drafts), headers=drafts[0].headers)
-
     def _upload(self, queue: str, request: Request) -> str:
         content = (request.text or "").encode()
         body = json.dumps({"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
-        id, url, headers = upload_of(self._request("POST", f"/queues/{queue}/uploads", body))
+        id, url, headers = _upload_of(self._request("POST", f"/queues/{queue}/uploads", body))
         response = self._transport.put(url, headers, content)
         if not response.is_success:
             raise Unavailable(f"uploading a payload: status {response.status}")
@@ -368,6 +330,48 @@ def _job_or_error(result: Any) -> Job:
     if isinstance(result, dict) and isinstance(problem := result.get("error"), dict):
         raise error_of(problem, status=problem.get("status"), request="the job")
     return Job.of(result)
+
+
+@reader("upload")
+def _upload_of(response: Mapping[str, Any]) -> tuple[str, str, Mapping[str, str]]:
+    """Return an upload's id, and the URL and the headers of the PUT that sends it. Raises Unavailable."""
+    return text_of(response["upload"]), text_of(response["url"]), {**response["headers"]}
+
+
+@reader("queues")
+def _queues_of(response: Mapping[str, Any]) -> list[QueueSettings]:
+    """Return the queues in a response. Raises Unavailable when it holds none."""
+    return [QueueSettings.from_json(queue, name=text_of(queue["queue"])) for queue in response["queues"]]
+
+
+@reader("pause and rate")
+def _control_of(response: Mapping[str, Any]) -> Control:
+    """Return a queue's pause and rate in a response. Raises Unavailable when it holds none."""
+    rate = None if response["rate"] is None else Rate.parse(text_of(response["rate"]))
+    return Control(paused=bool(response["paused"]), rate=rate)
+
+
+@reader("queue")
+def _overview_of(response: Mapping[str, Any]) -> Overview:
+    """Return the overview of a queue in a response. Raises Unavailable when it holds none."""
+    # A queue with one priority has its depth beside the other fields.
+    levels = response.get("levels", [response])
+    return Overview(
+        scheduled=response["scheduled"],
+        more_scheduled=response["more_scheduled"],
+        next_due=None if response["next_due"] is None else instant.parse(response["next_due"]),
+        fence_age=response["fence_age"],
+        levels=tuple(Depth(**{name: level[name] for name in ("waiting", "in_flight", "delayed")}) for level in levels),
+        dead=response["dead"],
+        control=_control_of(response),
+    )
+
+
+@reader("jobs")
+def _page_of(response: Mapping[str, Any], kind: type[Job]) -> tuple[list[Job], str]:
+    """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
+    warn_of_unreadable(response)
+    return [kind.of(job) for job in response["jobs"]], response["next"] or ""
 
 
 def _jobs_path(queue: str) -> str:

@@ -13,10 +13,8 @@ from dueline.core import idempotency, instant, keys
 from dueline.core import job as core
 from dueline.core.job import JobId, Route, State, check_kind, check_priority, check_tenant, checked_key
 from dueline.core.listing import FAR_END
-from dueline.core.overview import Control, Overview
 from dueline.core.payloads import check_size
-from dueline.core.ports import Depth, Pointer
-from dueline.core.queue_settings import QueueSettings, Rate
+from dueline.core.ports import Pointer
 from dueline.core.request import Default, IfExists, Request, json_text
 from dueline.core.status import Status
 from dueline.core.text import shown
@@ -194,8 +192,8 @@ class Job:
     `created`: the call that returned it made it; None if that did not schedule. `moved_from` is the id that was given,
     if the job was rescheduled since: `id` is the one that it has now. If its queue is set to `track` its jobs and a
     worker has received it: how many `attempts` there were, when the last one `started` and `ended`, and its `error` if
-    it failed. Its `kind` is known then too, or while it waits. If it was looked up or listed, and a schedule planned
-    it: that `schedule`, and `scheduled_for`, the instant of its rule.
+    it failed. Its `kind` is known then too, or while it waits. If it was looked up or listed, and went by the
+    table: its `key`, and if a schedule planned it, that `schedule`, and `scheduled_for`, the instant of its rule.
     """
 
     id: str
@@ -210,6 +208,7 @@ class Job:
     ended: datetime | None = None
     error: str | None = None
     kind: str | None = None
+    key: str | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
 
@@ -224,7 +223,7 @@ class Job:
         """Return the job with that id and status."""
         names = () if status.outcome is None else _OUTCOME
         outcome = {name: getattr(status.outcome, name) for name in names}
-        values = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
+        values = {name: getattr(status, name) for name in ("state", "key", "schedule", "scheduled_for")}
         values |= {"moved_from": status.moved_from and str(status.moved_from), "created": created}
         if status.job is not None:
             return replace(ScheduledJob.of_job(status.job), **values)
@@ -234,41 +233,6 @@ class Job:
     def of_look_up(cls, response: Mapping[str, Any]) -> "Job":
         """Return the job in the response to a look-up: a ScheduledJob if it has a payload, as it waits."""
         return (ScheduledJob if _FORMS.intersection(response) else Job).of(response)
-
-
-@reader("upload")
-def upload_of(response: Mapping[str, Any]) -> tuple[str, str, Mapping[str, str]]:
-    """Return an upload's id, and the URL and the headers of the PUT that sends it. Raises Unavailable."""
-    return text_of(response["upload"]), text_of(response["url"]), {**response["headers"]}
-
-
-@reader("queues")
-def queues_of(response: Mapping[str, Any]) -> list[QueueSettings]:
-    """Return the queues in a response. Raises Unavailable when it holds none."""
-    return [QueueSettings.from_json(queue, name=text_of(queue["queue"])) for queue in response["queues"]]
-
-
-@reader("pause and rate")
-def control_of(response: Mapping[str, Any]) -> Control:
-    """Return a queue's pause and rate in a response. Raises Unavailable when it holds none."""
-    rate = None if response["rate"] is None else Rate.parse(text_of(response["rate"]))
-    return Control(paused=bool(response["paused"]), rate=rate)
-
-
-@reader("queue")
-def overview_of(response: Mapping[str, Any]) -> Overview:
-    """Return the overview of a queue in a response. Raises Unavailable when it holds none."""
-    # A queue with one priority has its depth beside the other fields.
-    levels = response.get("levels", [response])
-    return Overview(
-        scheduled=response["scheduled"],
-        more_scheduled=response["more_scheduled"],
-        next_due=None if response["next_due"] is None else instant.parse(response["next_due"]),
-        fence_age=response["fence_age"],
-        levels=tuple(Depth(**{name: level[name] for name in ("waiting", "in_flight", "delayed")}) for level in levels),
-        dead=response["dead"],
-        control=control_of(response),
-    )
 
 
 def warn_of_unreadable(page: Mapping[str, Any]) -> None:
@@ -304,7 +268,6 @@ class ScheduledJob(Job):
     payload: object = field(default=None, repr=False)
     payload_text: str | None = field(default=None, repr=False)
     payload_at: PayloadPlace | None = None
-    key: str | None = None
     tenant: str | None = None
     priority: int = 1
     traceparent: str | None = None
@@ -316,20 +279,6 @@ class ScheduledJob(Job):
         if place := payload.get("payload_at"):
             payload["payload_at"] = PayloadPlace(**place)
         return cls(**_in_id(job.id), state=State.SCHEDULED, **attributes(job), **payload)
-
-
-@reader("jobs")
-def page_of(response: Mapping[str, Any]) -> tuple[list[ScheduledJob], str]:
-    """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
-    warn_of_unreadable(response)
-    return [ScheduledJob.of(job) for job in response["jobs"]], response["next"] or ""
-
-
-@reader("jobs")
-def tracked_page_of(response: Mapping[str, Any]) -> tuple[list[Job], str]:
-    """Return the jobs of a page of those that workers recorded, as `page_of` returns scheduled ones."""
-    warn_of_unreadable(response)
-    return [Job.of(job) for job in response["jobs"]], response["next"] or ""
 
 
 def _in_id(id: JobId) -> dict[str, Any]:

@@ -1,17 +1,17 @@
 """`/api/…`: requests forwarded to the deployment's HTTP API, signed with the caller's credentials. No others are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
+from typing import Protocol
 from urllib.parse import quote, unquote_to_bytes
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dueline.client.http import error_of
+from dueline.client.http import HttpResponse, error_of
 from dueline.config.routes import ROUTES
-from dueline.console.backend import Upstream
 from dueline.console.routing import PROBLEM_TYPE, Refused, header, make_route, parse_json
 
 PREFIX = "/api"
@@ -19,6 +19,13 @@ _PREVIEW = "/schedules/preview"
 _CONDITIONS = ("idempotency-key", "if-match", "if-none-match")
 _REQUEST_HEADERS = ("content-type", "accept", *_CONDITIONS, "traceparent", "tracestate")
 _RESPONSE_HEADERS = ("content-type", "etag", "retry-after")
+
+
+class Upstream(Protocol):
+    """The deployment's HTTP API, to which requests are forwarded."""
+
+    def send(self, method: str, path: str, body: bytes | None, *, headers: Mapping[str, str]) -> HttpResponse:
+        """Send a request, once. Raises Forbidden without credentials, and Unavailable when no answer comes."""
 
 
 def api_routes(upstream: Upstream) -> Iterator[Route]:

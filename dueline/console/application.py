@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dueline.console.guard import Guard, GuardMiddleware
+from dueline.console.guard import Guard
 from dueline.console.routing import make_route, unmatched
 
 PAGE = Path(__file__).parent / "page"
@@ -23,9 +23,10 @@ _BELOW_QUEUE = ("", "/jobs", "/jobs/{id}", "/dead-letters", "/schedules", "/sche
 _VIEWS = ("/", "/schedules", "/dead-letters", "/search", *(f"/queues/{{queue}}{below}" for below in _BELOW_QUEUE))
 
 
-def console_app(routes: Iterable[Route], *, guard: Guard, read_only: bool = False) -> Starlette:
+def console_app(routes: Iterable[Route], *, port: int, token: str, read_only: bool = False) -> Starlette:
     """Return the application that serves the page and these routes to those whom the guard lets through."""
-    return make_app([*page_routes(), *routes], middleware=[Middleware(GuardMiddleware, guard)], read_only=read_only)
+    guard = Middleware(Guard, port=port, token=token)
+    return make_app([*page_routes(), *routes], middleware=[guard], read_only=read_only)
 
 
 def make_app(routes: Sequence[Route], *, middleware: Sequence[Middleware] = (), read_only: bool = False) -> Starlette:

@@ -14,8 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dueline.console.backend import Backend
-from dueline.console.queue_views import read_route
+from dueline.console.queue_views import Backend
 from dueline.console.routing import Refused, make_route, parse_object, refuse_if_read_only, to_problem
 from dueline.core.message import OFFLOADED_BYTES, REASON
 from dueline.core.ports import QueueMessage
@@ -45,9 +44,9 @@ _PAGE = 20
 _CLOSING_SECONDS = 20.0
 
 Body = Mapping[str, Any]
-Progress = Callable[[int, int], None]
-# What a run does with the dead letters of its queue, given what makes a Redrive of them from its filters.
-Work = Callable[[Callable[..., Redrive]], dict[str, Any]]
+# What a run does with the dead letters of its queue, given what makes a Redrive of them from its filters: it sets the
+# run's result.
+Work = Callable[["BackgroundRun", Callable[..., Redrive]], None]
 
 
 @dataclass(kw_only=True)
@@ -65,11 +64,26 @@ class BackgroundRun:
     of: int | None = None
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
+    is_closing: bool = False
     dead_letters: list[dict[str, Any]] = field(default_factory=list, repr=False)
     thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
 
     def as_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("state", "done", "of", "result", "error")}
+
+    def report(self, done: int, of: int) -> None:
+        """Note how far the run is. Raises Refused once the console is closing."""
+        self.done, self.of = done, of
+        if self.is_closing:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the console was ended", code="console_ended")
+
+    def carry_out(self, work: Callable[["BackgroundRun"], None]) -> None:
+        try:
+            work(self)
+        except Exception as error:
+            self.error = to_problem(error)
+        # Last: a reader of the state goes on to the rest.
+        self.state = "failed" if self.error else "done"
 
 
 class BackgroundRuns:
@@ -78,13 +92,13 @@ class BackgroundRuns:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs: dict[str, BackgroundRun] = {}
-        self._closing = False
+        self._is_closing = False
 
-    def start(self, queue: str, work: Callable[[Progress], dict[str, Any]]) -> BackgroundRun:
+    def start(self, queue: str, work: Callable[[BackgroundRun], None]) -> BackgroundRun:
         """Start a run, whose `work` a thread does. Raises Refused while the queue has another one."""
-        run = BackgroundRun(id=secrets.token_hex(8), queue=queue)
-        run.thread = threading.Thread(target=self._work, args=(run, work), daemon=True)
         with self._lock:
+            run = BackgroundRun(id=secrets.token_hex(8), queue=queue, is_closing=self._is_closing)
+            run.thread = threading.Thread(target=run.carry_out, args=(work,), daemon=True)
             ended = [each.id for each in self._runs.values() if each.state != "running"]
             if any(each.queue == queue for id, each in self._runs.items() if id not in ended):
                 detail = f"a run over the dead letters of queue {queue!r} is under way: wait for its end"
@@ -106,27 +120,13 @@ class BackgroundRuns:
 
     def close(self, *, seconds: float = _CLOSING_SECONDS) -> None:
         """End all runs, and wait so long for the messages that they hold to become visible again."""
-        self._closing = True
-        for run in list(self._runs.values()):
-            if run.thread.is_alive():
-                run.thread.join(seconds)
-
-    def _work(self, run: BackgroundRun, work: Callable[[Progress], dict[str, Any]]) -> None:
-        def progress(done: int, of: int) -> None:
-            run.done, run.of = done, of
-            if self._closing:
-                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the console was ended", code="console_ended")
-
-        try:
-            result = work(progress)
-            run.dead_letters = result.pop("dead_letters", [])
-            run.result = result
-        except _EndedEarly as early:
-            run.result, run.error = early.result, to_problem(early.error)
-        except Exception as error:
-            run.error = to_problem(error)
-        # Last: a reader of the state goes on to the rest.
-        run.state = "failed" if run.error else "done"
+        with self._lock:
+            self._is_closing = True
+            running = [run for run in self._runs.values() if run.thread.is_alive()]
+            for run in running:
+                run.is_closing = True
+        for run in running:
+            run.thread.join(seconds)
 
 
 def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route]:
@@ -137,31 +137,25 @@ def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route
 
     def start_route(name: str, plan: Callable[[Request, Body], Work], *, changes: bool) -> Route:
         def handler(request: Request, body: bytes) -> Response:
-            queue, work = request.path_params["queue"], plan(request, parse_object(body))
-            run = runs.start(queue, lambda progress: work(partial(_redrive_of, backend, queue, progress)))
+            work = plan(request, parse_object(body))
+            run = runs.start(request.path_params["queue"], lambda run: work(run, partial(_redrive_of, backend, run)))
             return JSONResponse({"run": run.id}, HTTPStatus.ACCEPTED)
 
         return make_route(f"/console/queues/{{queue}}/dead-letters/{name}", ["POST"], handler, changes=changes)
 
+    def find(request: Request) -> BackgroundRun:
+        return runs.find(request.path_params["id"])
+
     yield start_route("look", _look, changes=False)
     yield start_route("redrive", _redrive, changes=False)
     yield start_route("delete", _delete, changes=True)
-    yield read_route("/console/runs/{id}", lambda request: runs.find(request.path_params["id"]).as_json())
-    yield read_route("/console/runs/{id}/dead-letters", lambda request: _page(request, runs))
+    yield make_route("/console/runs/{id}", ["GET"], lambda request, _: find(request).as_json())
+    yield make_route("/console/runs/{id}/dead-letters", ["GET"], lambda request, _: _page(find(request), request))
 
 
-class _EndedEarly(Exception):
-    """An error that ended a run, and the result until then."""
-
-    def __init__(self, error: Exception, result: dict[str, Any]) -> None:
-        super().__init__(str(error))
-        self.error, self.result = error, result
-
-
-def _page(request: Request, runs: BackgroundRuns) -> dict[str, Any]:
+def _page(run: BackgroundRun, request: Request) -> dict[str, Any]:
     """Return the dead letters of a look from a place on, all or those of some of its groups, and how many there are."""
-    run, params = runs.find(request.path_params["id"]), request.query_params
-    groups = (run.result or {}).get("groups", [])
+    params, groups = request.query_params, (run.result or {}).get("groups", [])
     places = [_index("group", text, below=len(groups)) for text in params.getlist("group")]
     chosen = {(groups[at]["error"], groups[at]["kind"]) for at in places}
     dead_letters = [each for each in run.dead_letters if not chosen or (each["error"], each["kind"]) in chosen]
@@ -177,14 +171,12 @@ def _index(name: str, text: str, *, below: int) -> int:
     return int(text)
 
 
-def _redrive_of(
-    backend: Backend, queue: str, progress: Progress, *, puts_back: bool = False, **filters: Any
-) -> Redrive:
-    queues = backend.dead_letters(queue)
+def _redrive_of(backend: Backend, run: BackgroundRun, *, puts_back: bool = False, **filters: Any) -> Redrive:
+    queues = backend.dead_letters(run.queue)
     if puts_back:  # of what is only listed or deleted, nothing has to fit the queue
         filters["rule"] = partial(to_its_queue, levels=len(queues.queues))
     calls = Calls(patience=Patience(), clock=backend.clock, jitter=random.random)
-    return Redrive(queues, calls=calls, spread=backend.parallel_map, on_progress=progress, **filters)
+    return Redrive(queues, calls=calls, spread=backend.parallel_map, on_progress=run.report, **filters)
 
 
 def _look(_: Request, body: Body) -> Work:
@@ -192,10 +184,9 @@ def _look(_: Request, body: Body) -> Work:
 
     After it all are as before, and visible to others.
     """
-    _check_fields(body, "ids")
-    selection = DeadLetterFilter(ids=_texts(body, "ids"))
+    selection = _selection(body, "ids")
 
-    def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
+    def work(run: BackgroundRun, redrive: Callable[..., Redrive]) -> None:
         dead_letters, texts = list[dict[str, Any]](), 0
 
         def keep(received: QueueMessage) -> None:
@@ -205,10 +196,8 @@ def _look(_: Request, body: Body) -> Work:
             texts += sum(getsizeof(value) for value in dead_letters[-1].values() if isinstance(value, str))
 
         done = redrive(selection=selection, most=MOST_RECEIVED, on_selected=keep).look()
-        dead_letters.sort(key=lambda each: str(each["sent"]), reverse=True)
-        counts = {"received": done.received, "total": done.there, "hidden": done.hidden}
-        counts["not_received"] = done.not_received
-        return {**counts, "groups": error_groups_json(done.kinds), "dead_letters": dead_letters}
+        run.dead_letters = sorted(dead_letters, key=lambda each: str(each["sent"]), reverse=True)
+        run.result = {**_received(done), "total": done.there, "groups": error_groups_json(done.kinds)}
 
     return work
 
@@ -217,53 +206,59 @@ def _redrive(request: Request, body: Body) -> Work:
     """Put dead letters back, or with `apply` false, which a read-only console allows, count those that would be."""
     if body.get("apply") is not False:
         refuse_if_read_only(request)
-    _check_fields(body, "groups", "messages", "limit", "apply")
-    selection, limit, apply = _selection(body), _limit(body), body.get("apply", False)
-    if not isinstance(apply, bool):
-        raise InvalidJob(f"apply is {shown(apply)}: it must be true or false")
+    selection = _selection(body, "groups", "messages", "limit", "apply")
+    apply, limit = body.get("apply", False), body.get("limit") or len(selection.messages) or None
 
-    def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
-        run = redrive(selection=selection, limit=limit or len(selection.messages) or None, puts_back=True)
+    def work(run: BackgroundRun, redrive: Callable[..., Redrive]) -> None:
+        moves = redrive(selection=selection, limit=limit, puts_back=True)
 
         def counts(done: RedriveResult) -> dict[str, Any]:
             return _counts(done, selection) | {"applied": apply, "moved": done.moved, "stay": reasons_json(done.stay)}
 
-        return counts(run.look()) if not apply else _result_of(run, run.apply, counts)
+        if apply:
+            _change(run, moves, moves.apply, counts)
+        else:
+            run.result = counts(moves.look())
 
     return work
 
 
 def _delete(request: Request, body: Body) -> Work:
     """Delete dead letters for good, once `confirm` is the queue's name: of no more than a look receives."""
-    _check_fields(body, "confirm", "groups", "messages")
+    selection = _selection(body, "confirm", "groups", "messages")
     if body.get("confirm") != (queue := request.path_params["queue"]):
         raise InvalidJob(f"confirm is {shown(body.get('confirm'))}: it must be the queue's name, {queue!r}")
-    selection = _selection(body)
 
-    def work(redrive: Callable[..., Redrive]) -> dict[str, Any]:
-        limit = len(selection.messages) or None
-        run = redrive(selection=selection, limit=limit, most=MOST_RECEIVED)
-        return _result_of(run, run.delete, lambda done: _counts(done, selection) | {"deleted": done.moved})
+    def work(run: BackgroundRun, redrive: Callable[..., Redrive]) -> None:
+        deletes = redrive(selection=selection, limit=len(selection.messages) or None, most=MOST_RECEIVED)
+        _change(run, deletes, deletes.delete, lambda done: _counts(done, selection) | {"deleted": done.moved})
 
     return work
 
 
-def _result_of(
-    run: Redrive, act: Callable[[], RedriveResult], counts: Callable[[RedriveResult], dict[str, Any]]
-) -> dict[str, Any]:
-    """Return the counts of a run that changes something. Raises _EndedEarly with those until then."""
+def _change(
+    run: BackgroundRun,
+    redrive: Redrive,
+    act: Callable[[], RedriveResult],
+    counts: Callable[[RedriveResult], dict[str, Any]],
+) -> None:
+    """Change something, and note the counts: of what fails, those until then."""
     try:
-        return counts(act())
-    except Exception as error:
-        raise _EndedEarly(error, counts(run.result)) from error
+        run.result = counts(act())
+    except Exception:
+        run.result = counts(redrive.result)
+        raise
+
+
+def _received(done: RedriveResult) -> dict[str, Any]:
+    return {"received": done.received, "hidden": done.hidden, "not_received": done.not_received}
 
 
 def _counts(done: RedriveResult, selection: DeadLetterFilter) -> dict[str, Any]:
-    counts = {"received": done.received, "wanted": done.selected, "hidden": done.hidden}
-    counts["not_received"] = done.not_received
     # With a limit, more of them may be there.
-    counts["missing"] = max(0, len(selection.messages) - done.selected)
-    return {**counts, "groups": error_groups_json(done.kinds), "failed": reasons_json(done.failed)}
+    missing = max(0, len(selection.messages) - done.selected)
+    groups, failed = error_groups_json(done.kinds), reasons_json(done.failed)
+    return {**_received(done), "wanted": done.selected, "missing": missing, "groups": groups, "failed": failed}
 
 
 def _dead_letter(received: QueueMessage, *, most: int) -> dict[str, Any]:
@@ -287,46 +282,44 @@ def _dead_letter(received: QueueMessage, *, most: int) -> dict[str, Any]:
     return dead_letter | ({"cut": cut} if cut else {})
 
 
-def _limit(body: Body) -> int | None:
-    """Return the field `limit` of a body; None is no limit."""
-    value = body.get("limit")
-    if value is not None and (type(value) is not int or value < 1):
-        raise InvalidJob(f"limit is {shown(value)}: it must be a whole number from 1, or null")
-    return value
+def _are_ids(value: object) -> bool:
+    return isinstance(value, list) and len(value) <= MOST_RECEIVED and all(isinstance(id, str) and id for id in value)
 
 
-def _selection(body: Body) -> DeadLetterFilter:
-    """Return which dead letters a body chooses, by groups, by messages, or all of them."""
-    return DeadLetterFilter(groups=_groups(body), messages=_texts(body, "messages"))
+def _are_groups(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) and _is_group(**each) for each in value)
 
 
-def _texts(body: Body, name: str) -> frozenset[str]:
-    """Return the ids in a field of a body; none are all."""
-    value = body.get(name, [])
-    if not isinstance(value, list) or len(value) > MOST_RECEIVED or not all(isinstance(id, str) and id for id in value):
-        raise InvalidJob(f"{name} is {shown(value)}: it must be a list of up to {MOST_RECEIVED} ids, or empty for all")
-    return frozenset(value)
+def _is_group(error: object = "", kind: object = "", **others: object) -> bool:
+    """Return whether a value is a group as a look shows it, whose kind is null or a text."""
+    texts = [error] if kind is None else [error, kind]
+    return not others and all(isinstance(text, str) and text for text in texts)
 
 
-def _groups(body: Body) -> frozenset[tuple[str, str]]:
-    """Return the field `groups` of a body, errors with a kind each, "" for none; no groups are all."""
-    value = body.get("groups", [])
-    if not isinstance(value, list) or not all(map(_is_group, value)):
-        must = 'it must be a list of {"error": …, "kind": …}, with null for no kind, or empty for all'
-        raise InvalidJob(f"groups is {shown(value)}: {must}")
-    return frozenset((each["error"], each["kind"] or "") for each in value)
+_IDS = (_are_ids, f"a list of up to {MOST_RECEIVED} ids, or empty for all")
+# The fields of bodies: what is right, and how that is said.
+_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "ids": _IDS,
+    "messages": _IDS,
+    "groups": (_are_groups, 'a list of {"error": …, "kind": …}, with null for no kind, or empty for all'),
+    "limit": (lambda value: value is None or (type(value) is int and value >= 1), "a whole number from 1, or null"),
+    "apply": (lambda value: isinstance(value, bool), "true or false"),
+    "confirm": (lambda _: True, ""),
+}
 
 
-def _is_group(value: object) -> bool:
-    """Return whether a value is a group as a look shows it."""
-    if not isinstance(value, dict) or set(value) != {"error", "kind"}:
-        return False
-    error, kind = value["error"], value["kind"]
-    return isinstance(error, str) and error != "" and (kind is None or (isinstance(kind, str) and kind != ""))
+def _selection(body: Body, *allowed: str) -> DeadLetterFilter:
+    """Return which dead letters a body chooses, by groups, by ids or messages, or all of them.
 
-
-def _check_fields(body: Body, *allowed: str) -> None:
-    """Raise InvalidJob where a body has other fields: a misspelt filter would select all."""
-    unknown = [name for name in body if name not in allowed]
-    if unknown:
-        raise InvalidJob(f"{shown(unknown[0])} is no field: there is {', '.join(allowed) or 'none'}")
+    Raises InvalidJob where it has other fields than those: a misspelt filter would select all; and for a wrong value.
+    """
+    for name, value in body.items():
+        if name not in allowed:
+            raise InvalidJob(f"{shown(name)} is no field: there is {', '.join(allowed)}")
+        is_right, must = _FIELDS[name]
+        if not is_right(value):
+            raise InvalidJob(f"{name} is {shown(value)}: it must be {must}")
+    groups = frozenset((each["error"], each["kind"] or "") for each in body.get("groups", ()))
+    return DeadLetterFilter(
+        groups=groups, ids=frozenset(body.get("ids", ())), messages=frozenset(body.get("messages", ()))
+    )

@@ -6,14 +6,13 @@ the token, which is new in each run and travels in the URL's fragment and in a h
 """
 
 import secrets
-from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dueline.console.routing import READS, Refused, header, problem_response
+from dueline.console.routing import READS, Refused, error_response, header
 from dueline.core.text import shown
 
 TOKEN_HEADER = "x-dueline-console"  # noqa: S105, a header's name
@@ -38,18 +37,36 @@ def new_token() -> str:
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Guard:
-    """Refuses what does not come from the page at a port of 127.0.0.1, with a token."""
+    """Refuses what does not come from the page at a port of 127.0.0.1, with a token; adds the headers above."""
 
-    port: int
-    token: str = field(repr=False)
+    def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
+        self._app, self._token = app, token
+        # Browsers leave out the port that is HTTP's own.
+        end = "" if port == _HTTP_PORT else f":{port}"
+        self._hosts = (f"127.0.0.1{end}", f"localhost{end}")
 
-    def check(self, request: Request) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        request = Request(scope)
+        try:
+            self._check(request)
+        except Refused as refused:
+            await error_response(request, refused)(scope, receive, send_with_headers)
+        else:
+            await self._app(scope, receive, send_with_headers)
+
+    def _check(self, request: Request) -> None:
         """Raise Refused for another host than this machine's loopback, and for a call that the page did not make."""
         host = header(request, "host")
-        if host not in self._hosts():
-            detail = f"Host is {shown(host)}: it must be {' or '.join(self._hosts())}"
+        if host not in self._hosts:
+            detail = f"Host is {shown(host)}: it must be {' or '.join(self._hosts)}"
             raise Refused(HTTPStatus.MISDIRECTED_REQUEST, detail, code="wrong_host")
         if request.scope["path"].startswith(_CALLS):
             _check_origin(request, ours=f"http://{host}")
@@ -58,14 +75,9 @@ class Guard:
 
     def _check_token(self, request: Request) -> None:
         token = header(request, TOKEN_HEADER) or ""
-        if not secrets.compare_digest(token.encode(), self.token.encode()):
+        if not secrets.compare_digest(token.encode(), self._token.encode()):
             detail = "the token is missing or not this run's: open the URL that `dueline console` printed"
             raise Refused(HTTPStatus.UNAUTHORIZED, detail, code="wrong_token")
-
-    def _hosts(self) -> list[str]:
-        # Browsers leave out the port that is HTTP's own.
-        end = "" if self.port == _HTTP_PORT else f":{self.port}"
-        return [f"127.0.0.1{end}", f"localhost{end}"]
 
 
 def _check_origin(request: Request, *, ours: str) -> None:
@@ -82,25 +94,3 @@ def _check_content_type(request: Request) -> None:
     if request.method not in READS and content_type.partition(";")[0].strip().lower() != _JSON:
         detail = f"content-type is {shown(content_type)}: it must be {_JSON}"
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail, code="no_json")
-
-
-class GuardMiddleware:
-    """Has a guard check each request, and adds the headers that keep other pages out to each response."""
-
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self._app, self._guard = app, guard
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        try:
-            self._guard.check(Request(scope))
-        except Refused as refused:
-            await problem_response(refused)(scope, receive, send_with_headers)
-        else:
-            await self._app(scope, receive, send_with_headers)

@@ -1,20 +1,21 @@
 """`/console/…`: what the page shows of queues that no one route of the API answers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dueline.config import metrics
-from dueline.console.backend import Backend
 from dueline.console.routing import make_route
 from dueline.core import instant
+from dueline.core.ports import Clock, ParallelMap
 from dueline.core.text import shown
 from dueline.errors import InvalidJob
-from dueline.operations.observation import Series
+from dueline.operations.observation import Figures, Series
+from dueline.operations.redrive import RedriveQueues
 
 # The figures that the page draws, each with its statistic.
 METRICS = {
@@ -31,28 +32,34 @@ _MINUTE, _FIVE_MINUTES, _LONGEST_BY_MINUTE = 60, 300, timedelta(hours=6)
 _MOST_HOURS = 24
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backend:
+    """A deployment, with the caller's credentials: its API, the dead letters of its queues, and its metrics.
+
+    `get` returns what the API answers to a GET of a path, or raises its error. `dead_letters` raises QueueNotFound,
+    DeploymentNotFound, Forbidden or Unavailable. `parallel_map` makes several calls at once.
+    """
+
+    get: Callable[[str], dict[str, Any]]
+    dead_letters: Callable[[str], RedriveQueues]
+    figures: Figures
+    clock: Clock
+    parallel_map: ParallelMap
+
+
 def queue_routes(about: Callable[[], dict[str, Any]], backend: Backend) -> Iterator[Route]:
     """Return the routes to what the page shows of a deployment, `about` it, and of its queues."""
 
-    def figures_of_all(_: Request) -> dict[str, Any]:
+    def figures_of_all(*_: object) -> dict[str, Any]:
         names = [queue["queue"] for queue in backend.get("/queues")["queues"]]
         return figures(names, timedelta(hours=1), backend=backend, names=AT_A_GLANCE)
 
-    def figures_of_one(request: Request) -> dict[str, Any]:
+    def figures_of_one(request: Request, _: bytes) -> dict[str, Any]:
         return figures([request.path_params["queue"]], _hours(request), backend=backend)
 
-    yield read_route("/console/about", lambda _: about())
-    yield read_route("/console/figures", figures_of_all)
-    yield read_route("/console/queues/{queue}/figures", figures_of_one)
-
-
-def read_route(path: str, read: Callable[[Request], dict[str, Any]]) -> Route:
-    """Return the route whose response is a JSON object, which `read` returns."""
-
-    def handler(request: Request, _: bytes) -> Response:
-        return JSONResponse(read(request))
-
-    return make_route(path, ["GET"], handler)
+    yield make_route("/console/about", ["GET"], lambda *_: about())
+    yield make_route("/console/figures", ["GET"], figures_of_all)
+    yield make_route("/console/queues/{queue}/figures", ["GET"], figures_of_one)
 
 
 def figures(

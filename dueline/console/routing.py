@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from http import HTTPStatus
 from http.client import responses
 from typing import Any
@@ -29,8 +29,8 @@ MOST_BYTES = 6 * 1024 * 1024
 # So much is read and dropped: a client that is still sending would not see the answer.
 _MOST_DROPPED_BYTES = 8 * MOST_BYTES
 
-Handler = Callable[[Request, bytes], Response]
-
+# Returns a response, or what one has as JSON.
+Handler = Callable[[Request, bytes], Response | Mapping[str, Any]]
 
 # What a route's parameters match, by their names; ids are those of jobs and of runs.
 _PARAMETERS = {"queue": QUEUE_NAME, "schedule": SCHEDULE_NAME, "id": r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"}
@@ -57,8 +57,10 @@ def to_problem(error: Exception) -> dict[str, Any]:
     return {"type": "about:blank", "title": title, "status": error.status, "code": error.code, "detail": str(error)}
 
 
-def problem_response(error: Exception) -> Response:
-    """Return the response that reports an error."""
+def error_response(request: Request, error: Exception) -> Response:
+    """Return the response that reports an error. An unexpected one is logged."""
+    if not isinstance(error, Refused | DuelineError):
+        _log(error, request)
     details = to_problem(error)
     headers = error.headers if isinstance(error, Refused) else None
     return JSONResponse(details, details["status"], headers=headers, media_type=PROBLEM_TYPE)
@@ -81,13 +83,12 @@ def make_route(path: str, methods: Collection[str], handler: Handler, *, changes
             body = await _read_body(request)
             if changes and request.method not in READS:
                 refuse_if_read_only(request)
-            return await run_in_threadpool(handler, request, body)
+            answer = await run_in_threadpool(handler, request, body)
         except ClientDisconnect:
             return Response(status_code=HTTPStatus.BAD_REQUEST)
         except Exception as error:
-            if not isinstance(error, Refused | DuelineError):
-                _log(error, request)
-            return problem_response(error)
+            return error_response(request, error)
+        return answer if isinstance(answer, Response) else JSONResponse(answer)
 
     return Route(re.sub(r"\{(\w+)\}", r"{\1:\1}", path), endpoint, methods=methods)
 
@@ -138,11 +139,11 @@ def unmatched(request: Request, error: Exception) -> Response:
         detail = f"there is nothing at {path}: paths must match exactly"
         if "text/html" in (header(request, "accept") or ""):
             return PlainTextResponse(f"404: {detail}. The queues are at /", HTTPStatus.NOT_FOUND)
-        return problem_response(Refused(HTTPStatus.NOT_FOUND, detail, code="route_not_found"))
+        return error_response(request, Refused(HTTPStatus.NOT_FOUND, detail, code="route_not_found"))
     allowed = ", ".join(sorted({*allow["Allow"].split(", ")} - {"HEAD"}))
     detail = f"{path} does not allow {request.method}: it allows {allowed}"
-    headers = {"allow": allowed}
-    return problem_response(Refused(HTTPStatus.METHOD_NOT_ALLOWED, detail, code="method_not_allowed", headers=headers))
+    refused = Refused(HTTPStatus.METHOD_NOT_ALLOWED, detail, code="method_not_allowed", headers={"allow": allowed})
+    return error_response(request, refused)
 
 
 def _log(error: Exception, request: Request) -> None:

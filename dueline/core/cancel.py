@@ -29,7 +29,7 @@ class CancelResult:
 
 
 def cancel(id: JobId, *, queue: QueueSettings, table: Table, clock: Clock) -> CancelResult:
-    """Cancel a job by its id, or by one that it had before it was moved: CANCELLED or CANCEL_REQUESTED.
+    """Cancel a job by its id, or by one that it had before it was moved.
 
     CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is or may be in its queue already;
     only workers that use this library still skip it. The job need not exist yet: a cancel that overtakes ingest takes
@@ -57,8 +57,7 @@ class CancelMany:
 
         A job that was moved is cancelled as it is now: up to 32 moves are followed, then it is Unavailable. An error
         in place of an id is handed through. After Throttled or Unavailable nothing was promised, and the error names
-        its job. What is due in over FAR is promised as it is written; for the rest a fence is read
-        once, after all cancellations are written.
+        its job.
         """
         states = self._states_of(undeclared(ids, queue=self.queue))
         return self._cancel([self._checked(id, states) for id in ids])
@@ -81,7 +80,10 @@ class CancelMany:
             ids = jobs_under(keys, self.queue.name, table=self.table, now=self.clock.now(), spread=self.spread)
         except RETRYABLE as error:
             return [error.copy() for _ in keys]
-        return [_of_key(each) for each in self._cancel(ids)]
+        # No id was named.
+        return [
+            replace(each, moved_from=None) if isinstance(each, CancelResult) else each for each in self._cancel(ids)
+        ]
 
     def _follow(self, written: "list[_Written | DuelineError]") -> "list[_Written | DuelineError]":
         """Cancel in place of each job that was moved the one that took its place, and so on."""
@@ -175,11 +177,6 @@ def _moved(result: CancelResult | DuelineError, *, original: JobId | DuelineErro
     if isinstance(result, CancelResult) and isinstance(original, JobId) and original != result.id:
         return replace(result, moved_from=original)
     return result
-
-
-def _of_key(result: CancelResult | DuelineError) -> CancelResult | DuelineError:
-    """Return a result of a key: no id was named."""
-    return replace(result, moved_from=None) if isinstance(result, CancelResult) else result
 
 
 def _read(states: BatchRead | DuelineError) -> BatchRead:

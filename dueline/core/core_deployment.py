@@ -69,16 +69,11 @@ class CoreDeployment:
         )
 
     def reschedule(self, queue: "QueueSettings") -> "Reschedule":
+        from dueline.core.move import Mover
         from dueline.core.reschedule import Reschedule
 
-        return Reschedule(
-            queue,
-            inbound=self.inbound,
-            table=self.table,
-            payloads=self.payloads,
-            clock=self.clock,
-            new_uid=self._new_uid,
-        )
+        mover = Mover(table=self.table, inbound=self.inbound, clock=self.clock)
+        return Reschedule(queue, mover=mover, payloads=self.payloads, new_uid=self._new_uid)
 
     def overview(self, queue: "QueueSettings", *, lookahead: timedelta) -> "Overview":
         from dueline.core.overview import overview

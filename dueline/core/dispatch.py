@@ -1,7 +1,6 @@
-"""Park: put a job that can never be sent into the dispatch dead-message queue, with the reason.
+"""Dispatch: send jobs to their queue. What can *never* be sent is parked, with the reason; all else is retried.
 
-Only what can *never* be sent is parked: a queue that is gone, content that SQS refuses, a row that
-cannot be read, a job past its retention. Anything else is retried.
+That is a queue that is gone, content that SQS refuses, a row that cannot be read, a job past its retention.
 """
 
 import base64
@@ -23,7 +22,10 @@ from dueline.errors import RETRYABLE, QueueNotFound, Throttled, Unavailable
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parking:
-    """Parks jobs in the dead-message queue, and notes it in the table for look-ups."""
+    """Parks jobs in the dead-letter queue of dispatches, and notes it in the table for look-ups, before it does.
+
+    After a crash in between a job is parked once more, and no look-up ever calls a parked job dispatched.
+    """
 
     table: Table
     dead_letters: Queue
@@ -32,10 +34,7 @@ class Parking:
     def park(self, jobs: Sequence[StoredJob], *, reason: str) -> dict[StoredJob, str]:
         """Park up to one batch of jobs; return those that were not parked, to be retried, each with why.
 
-        A payload with characters that SQS refuses is parked with these as JSON escapes. Raises QueueNotFound, Throttled
-        or Unavailable: then all of them are to be retried. The row for look-ups is
-        written first: after a crash in between, the job is parked once more, and no look-up ever calls a parked job
-        dispatched.
+        Raises QueueNotFound, Throttled or Unavailable: then all of them are to be retried.
         """
         now = self.clock.now()
         notes = {rows.parked_key(job.id): rows.parked_row(rows.job_key(job.id), reason=reason, at=now) for job in jobs}
@@ -46,10 +45,7 @@ class Parking:
         return dict.fromkeys(set(jobs) - set(noted), "its row for look-ups was not written") | refused
 
     def park_row(self, row: Row, *, reason: str) -> None:
-        """Park a row that cannot be read, as JSON with bytes in base64, and note it for look-ups first, as `park` does.
-
-        A note whose key would be too long is left out. Raises QueueNotFound, Throttled or Unavailable.
-        """
+        """Park a row that cannot be read, without a note where the key of that would be too long. Raises as `park`."""
         prefix = rows.prefix_and_kind(str(row["sk"]))[0]
         note = rows.parked_row(rows.key(row), reason=reason, at=self.clock.now())
         if rows.has_room(prefix) and self.table.write([note]):
@@ -71,7 +67,7 @@ def dead_letter_of(job: StoredJob) -> Message:
 
 
 def _dead_letter_of_row(row: Row) -> Message:
-    """Return a row as JSON that SQS accepts; if it is too large as text, compressed: a row has 400 KB at most."""
+    """Return a row as JSON that SQS accepts, bytes in base64; too large as text, compressed: it has 400 KB at most."""
     text = json.dumps(dict(row), default=_text_of, ensure_ascii=False)
     message = Message(body=escaped(text))
     if message.sent_bytes <= BATCH_BYTES:
@@ -108,9 +104,8 @@ class Departure:
 def sweep(jobs: Iterable[StoredJob], *, now: datetime) -> list[Departure]:
     """Return the batches of a wave that begins now, in the order in which they leave, all within a second.
 
-    Each leaves when the clock's fraction of the second has passed those of its jobs, which are within 50 ms of each
-    other, by 21 ms. Sent then with whole seconds, a job is visible 20 to 71 ms after it is due. What passed up to 50 ms
-    ago leaves at once, not a second later.
+    Each leaves 21 ms after the fractions of the second of its jobs, which are within 50 ms of each other. Sent then
+    with whole seconds, a job is visible 20 to 71 ms after it is due. What is up to 50 ms past leaves at once.
     """
 
     def phase(job: StoredJob) -> timedelta:
@@ -161,7 +156,10 @@ class DispatchResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatcher:
-    """Sends jobs to one queue. `level` returns its SQS queue of a priority, `jitter` a random number from 0 to 1."""
+    """Sends jobs to one queue. `level` returns its SQS queue of a priority, `jitter` a random number from 0 to 1.
+
+    `on_dispatched` gets what was sent, at once: one pass over a partition can take longer than a minute.
+    """
 
     level: Callable[[int], Queue]
     parking: Parking
@@ -169,6 +167,7 @@ class Dispatcher:
     jitter: Callable[[], float]
     spread: ParallelMap = map
     precise: bool = False
+    on_dispatched: Callable[[Sequence[StoredJob]], None] = lambda _: None
 
     def dispatch(
         self, jobs: Sequence[StoredJob], *, until: float, swept_from: datetime | None = None
@@ -186,6 +185,7 @@ class Dispatcher:
             self.clock.sleep(pause)
             finished = DispatchResult(dispatched=result.dispatched, parked=result.parked)
             result = finished + self._attempt(_at_once(result.unfinished), until)
+        self.on_dispatched(result.dispatched)
         return result
 
     def park(self, jobs: Sequence[StoredJob], *, reason: str, until: float) -> DispatchResult:

@@ -29,8 +29,7 @@ class KeyClaim:
 def claim(key: str, job: StoredJob, *, payload_hash: str, table: Table, now: datetime) -> KeyClaim:
     """Return the job to submit under a key: this one, or that of an earlier call, which may not have submitted it.
 
-    Raises KeyReused when the key was used for another payload, Throttled or
-    Unavailable: then this call submitted nothing.
+    Raises KeyReused when the key was used for another payload, Throttled or Unavailable: this call submitted nothing.
     """
     row = table.claim(rows.idempotency_row(job, key, payload_hash=payload_hash), now=now)
     first = first_of(row, key, job, payload_hash=payload_hash)

@@ -6,11 +6,11 @@ from datetime import timedelta
 from functools import partial
 
 from dueline.core import rows
-from dueline.core.dispatch import OUT_OF_TIME, Dispatcher, ParkedJob
+from dueline.core.dispatch import OUT_OF_TIME, ParkedJob
 from dueline.core.job import JobId, Partition, Route, StoredJob
 from dueline.core.message import Message, batches
 from dueline.core.move import Intent, settle
-from dueline.core.ports import Clock, ParallelMap, Queue, Table, read_all
+from dueline.core.ports import Queue, read_all
 from dueline.core.request import MAX_DELAY_SECONDS
 from dueline.core.retry import Patience, RetryTimer
 from dueline.core.table_writer import ORDER, TableWriter
@@ -84,7 +84,7 @@ class IngestResult:
 
 
 class Ingest:
-    """Ingests batches of inbound messages. `jitter` returns a random number from 0 to 1.
+    """Ingests batches of inbound messages by a `route` to the table. `jitter` returns a random number from 0 to 1.
 
     `rejects` returns the inbound queue's dead-letter queue, which few batches need. `is_declared` says which partitions
     certainly have ticks; `stands` is called for others, of those that no tick has read yet.
@@ -92,26 +92,17 @@ class Ingest:
 
     def __init__(
         self,
+        route: TableWriter,
         *,
-        table: Table,
-        dispatcher: Callable[[str], Dispatcher],
         rejects: Callable[[], Queue],
         is_declared: Callable[[Partition], bool],
         stands: Callable[[Partition], bool] = lambda _: False,
-        clock: Clock,
         jitter: Callable[[], float],
-        spread: ParallelMap = map,
     ) -> None:
-        self._table = table
-        self._dispatcher = dispatcher
-        self._rejects = rejects
-        self._is_declared = is_declared
-        self._stands = stands
+        self._route, self._table, self._clock, self._spread = route, route.table, route.clock, route.spread
+        self._rejects, self._jitter = rejects, jitter
+        self._is_declared, self._stands = is_declared, stands
         self._with_ticks: set[Partition] = set()
-        self._clock = clock
-        self._jitter = jitter
-        self._spread = spread
-        self._table_route = TableWriter(table=table, dispatcher=dispatcher, clock=clock, spread=spread)
 
     def run(self, batch: Sequence[InboundMessage], *, until: float) -> IngestResult:
         """Ingest a batch, each message for itself; begin no send after `until` (monotonic).
@@ -235,7 +226,7 @@ class Ingest:
 
     def _take(self, jobs: set[StoredJob], done: IngestResult, until: float) -> set[StoredJob]:
         """Take jobs to the table; return those that are to be written again."""
-        written = self._table_route.write_new(jobs, until=until, have_rows=done.moved | done.rows)
+        written = self._route.write_new(jobs, until=until, have_rows=done.moved | done.rows)
         done.reused |= written.reused
         done.rows |= written.written
         done.late += written.late
@@ -247,7 +238,7 @@ class Ingest:
         """Park jobs, each for its reason; return those that could not be parked."""
         again: set[StoredJob] = set()
         for job in sorted(undeliverable, key=ORDER):
-            parked = self._dispatcher(job.id.queue).park([job], reason=undeliverable[job], until=until)
+            parked = self._route.dispatcher(job.id.queue).park([job], reason=undeliverable[job], until=until)
             done.parked += parked.parked
             again |= set(parked.unfinished)
             done.faults |= {parked.fault} if parked.unfinished else set()
@@ -271,11 +262,8 @@ class Parsed:
 
 def parse(batch: Iterable[InboundMessage]) -> Parsed:
     """Read the messages of a batch. Messages with one job id give one job: SQS may repeat them."""
-    parsed, first, messages = (
-        Parsed(),
-        dict[JobId, StoredJob](),
-        list[tuple[InboundMessage, StoredJob, Intent | None]](),
-    )
+    parsed, first = Parsed(), dict[JobId, StoredJob]()
+    messages = list[tuple[InboundMessage, StoredJob, Intent | None]]()
     for received in batch:
         try:
             job, old = received.message.job(), received.message.moves()

@@ -101,10 +101,7 @@ class JobId:
 
     @classmethod
     def parse(cls, text: str) -> "JobId":
-        """Return the id in a text.
-
-        Raises JobNotFound when it is not of the form `{queue}.{partition}.{d|t}.{due in ms}.{uuid}`.
-        """
+        """Return the id in a text. Raises JobNotFound when it is not of the `FORM` of one."""
         match = _ID.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise JobNotFound(f"no job has the id {shown(text, most=200)}: it is not of the form of an id")
@@ -158,10 +155,10 @@ class StoredJob:
 
     @property
     def origin(self) -> str | None:
-        """What its row and its message say of the schedule that made it, if one did."""
+        """What its row and its message say of the schedule that made it, if one did: a worker reads no schedule."""
         if self.schedule is None or self.scheduled_for is None:
             return None
-        return origin_text(self.schedule, self.scheduled_for, exclusive=self.exclusive)
+        return f"{self.schedule}@{instant.text(self.scheduled_for)}{_SKIP if self.exclusive else ''}"
 
     @property
     def size(self) -> int:
@@ -216,21 +213,10 @@ def _is_message_group(text: str) -> bool:
     return 1 <= len(text) <= MAX_TENANT_CHARACTERS and all("!" <= character <= "~" for character in text)
 
 
-# Which run of a schedule a job is, as its row and its message say it: a worker reads no schedule.
-def origin_text(schedule: str, scheduled_for: datetime, *, exclusive: bool) -> str:
-    """Return what a row and a message say of a job that a schedule made.
-
-    >>> from datetime import UTC
-    >>> origin_text("digest", datetime(2026, 11, 23, 8, tzinfo=UTC), exclusive=True)
-    'digest@2026-11-23T08:00:00.000Z!skip'
-    """
-    return f"{schedule}@{instant.text(scheduled_for)}{_SKIP if exclusive else ''}"
-
-
 def origin_fields(origin: object) -> dict[str, Any]:
-    """Return the fields of a StoredJob that `origin_text` wrote; none of None. Raises InvalidJob.
+    """Return the fields of a StoredJob that `origin` says; none of None. Raises InvalidJob.
 
-    >>> origin_fields("digest@2026-11-23T08:00:00.000Z")["schedule"]
+    >>> origin_fields("digest@2026-11-23T08:00:00.000Z!skip")["schedule"]
     'digest'
     """
     if origin is None:

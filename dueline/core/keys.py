@@ -13,8 +13,8 @@ from functools import partial
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Route, StoredJob, checked_key
-from dueline.core.move import MOST_HOPS, Intent, Mover, read, too_many_hops
-from dueline.core.ports import BatchRead, Clock, KeyChange, ParallelMap, Table, read_all
+from dueline.core.move import MOST_HOPS, Intent, Mover, too_many_hops
+from dueline.core.ports import BatchRead, KeyChange, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import IfExists
 from dueline.core.retry import attempt
@@ -135,10 +135,7 @@ def _text_of(calls: Iterable[RememberedCall]) -> str:
 
 
 def note_displaced(id: JobId, row_key: Key, *, table: Table) -> None:
-    """Note in the row of a key that a displaced call has submitted its job: a repeat does not submit it again.
-
-    Raises Throttled or Unavailable.
-    """
+    """Note in the row of a key that a displaced call has submitted its job: a repeat does not submit it again."""
     for _ in range(_ATTEMPTS):
         row = table.read([row_key]).rows.get(row_key)
         name = KeyRow.of(row, key="", queue=id.queue) if row else None
@@ -159,10 +156,7 @@ def checked_call(call: object) -> str:
 
 
 def read_key(key: str, queue: str, *, table: Table, now: datetime) -> KeyRow:
-    """Return the row of a key whose job is not past its retention.
-
-    Raises JobNotFound where there is none, InvalidJob for what is no key, Throttled or Unavailable.
-    """
+    """Return the row of a key. Raises JobNotFound where no job has it, or that one's retention is over; InvalidJob."""
     reading = table.read([rows.name_key(queue, checked_key(key))])
     return _name_in(key, reading, queue=queue, table=table, now=now)
 
@@ -170,10 +164,7 @@ def read_key(key: str, queue: str, *, table: Table, now: datetime) -> KeyRow:
 def jobs_under(
     keys: Sequence[object], queue: str, *, table: Table, now: datetime, spread: ParallelMap
 ) -> list[JobId | DuelineError]:
-    """Return the job of each key, or the error that `read_key` would raise; 100 keys are read at once.
-
-    Raises Throttled or Unavailable.
-    """
+    """Return the job of each key, or the error that `read_key` would raise. Raises Throttled or Unavailable."""
     checked = [attempt(checked_key, key) for key in keys]
     of_rows = {rows.name_key(queue, key) for key in checked if isinstance(key, str)}
     reading = read_all(of_rows, table=table, spread=spread)
@@ -252,10 +243,9 @@ class _State(Enum):
 class JobKeys:
     """Gives the jobs of a queue their names. `mover` moves what is replaced, `new_uid` returns a random UUID."""
 
-    def __init__(
-        self, queue: QueueSettings, *, table: Table, mover: Mover, clock: Clock, new_uid: Callable[[], str]
-    ) -> None:
-        self._queue, self._table, self._mover, self._clock, self._new_uid = queue, table, mover, clock, new_uid
+    def __init__(self, queue: QueueSettings, *, mover: Mover, new_uid: Callable[[], str]) -> None:
+        self._queue, self._mover, self._new_uid = queue, mover, new_uid
+        self._table, self._clock = mover.table, mover.clock
 
     def claim(self, desired: NamedJob, *, until: float) -> KeyResult:
         """Return the job that a call is to submit, or the one that has its key already.
@@ -325,8 +315,7 @@ class JobKeys:
             raise error
         is_undone = not name.is_done and tail == name.id
         if desired.if_exists is IfExists.REPLACE and not desired.is_met_by(name, tail):
-            is_waiting = state is _State.WAITING
-            if is_waiting:
+            if state is _State.WAITING:
                 return self._replace(name, tail, desired, fence=fence)
             return self._take_over(name, name.current, desired)
         if is_undone or state is _State.WAITING:
@@ -343,7 +332,7 @@ class JobKeys:
         id = name.id
         for _ in range(MOST_HOPS + 1):
             cancelled, state = rows.cancellation_key(id), rows.state_key(id.partition)
-            existing = read(id, cancelled, state, table=self._table)
+            existing = self._table.read([cancelled, state]).whole(f"the rows of job {id}")
             fence, cancellation = rows.read_state(existing.get(state)).fence, existing.get(cancelled)
             has_left = id.route is Route.DIRECT or fence >= instant.text(id.due)
             if has_left and cancellation is None:

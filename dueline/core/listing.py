@@ -21,8 +21,8 @@ from dueline.core.partitions import states_of
 from dueline.core.ports import ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import Key, Row
-from dueline.core.status import JobStatus, Outcome, Status, origin_of, read_outcome, state_of
-from dueline.errors import InvalidJob, JobNotFound, Unavailable
+from dueline.core.status import JobStatus, Outcome, Status, kept_fields, read_outcome, state_of
+from dueline.errors import InvalidJob, JobNotFound
 
 MOST_JOBS = 100
 # However JSON is escaped on its way, these and the ids beside them stay under the 6 MB that Lambda may answer.
@@ -38,10 +38,7 @@ _PLACE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(#[!-~]{1,100})?", r
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """The jobs to list, all or of one kind: due from `start` to just before `end`, behind `after`, so many.
-
-    `after` is a sort key.
-    """
+    """The jobs to list, all or of one kind: due from `start` to just before `end`, behind the key `after`, so many."""
 
     start: datetime = instant.EPOCH
     end: datetime = FAR_END
@@ -108,10 +105,8 @@ def list_jobs(span: Span, *, queue: QueueSettings, table: Table, now: datetime, 
 
     What was cancelled before is not listed; a job that is dispatched meanwhile may be. A page behind much that is
     cancelled, or of another kind, may hold fewer jobs than there are, even none: the end is where `after` is None.
-    Partitions are those that the queue has now: jobs of one that it had before its count was lowered are dispatched,
-    looked up and cancelled like any, but not listed. A row that cannot be read, which its tick will park, is counted
-    and logged.
-    Raises InvalidJob when `limit` is not from 1 to 100 or `kind` cannot be one, Throttled or Unavailable.
+    Jobs of partitions that the queue had before their count was lowered are not listed. A row that cannot be read,
+    which its tick will park, is counted and logged. Raises InvalidJob for a limit or a kind, Throttled or Unavailable.
     """
     _check(span)
     states = read_states(queue, table=table, spread=spread)
@@ -191,25 +186,19 @@ def _tracked(row: Row) -> tuple[JobId, Outcome]:
 def _with_routes(tracked: Sequence[tuple[JobId, Outcome]], *, table: Table, spread: ParallelMap) -> list[JobStatus]:
     """Return jobs with their routes and statuses. By the table's route, a job has its row there, or was parked."""
     keys = {key for id, _ in tracked for key in (rows.job_key(id), rows.parked_key(id))}
-    reading = read_all(keys, table=table, spread=spread)
-    if reading.unread:
-        raise Unavailable(f"{len(reading.unread)} rows of jobs could not be read: try again")
+    existing = read_all(keys, table=table, spread=spread).whole("rows of jobs")
     statuses = []
     for id, outcome in tracked:
-        row = reading.rows.get(rows.job_key(id))
-        route = Route.TABLE if row or rows.parked_key(id) in reading.rows else Route.DIRECT
-        schedule, at = origin_of(row)
-        status = Status(state=outcome.state, outcome=outcome, schedule=schedule, scheduled_for=at)
+        row = existing.get(rows.job_key(id))
+        route = Route.TABLE if row or rows.parked_key(id) in existing else Route.DIRECT
+        status = Status(state=outcome.state, outcome=outcome, **kept_fields(row))
         statuses.append((replace(id, route=route), status))
     return statuses
 
 
 def read_states(queue: QueueSettings, *, table: Table, spread: ParallelMap = map) -> Mapping[Key, Row]:
     """Read the states of a queue's partitions. Raises Unavailable when one of them is left unread, or Throttled."""
-    reading = states_of(queue.all_partitions(), table=table, spread=spread)
-    if reading.unread:
-        raise Unavailable(f"{len(reading.unread)} states of queue {queue.name} could not be read: try again")
-    return reading.rows
+    return states_of(queue.all_partitions(), table=table, spread=spread).whole(f"states of queue {queue.name}")
 
 
 def scan(span: Span, *, snapshot: Snapshot, spread: ParallelMap = map) -> Scanned:
@@ -253,8 +242,7 @@ def read_place(text: str) -> str:
 
 @dataclass(kw_only=True, slots=True)
 class _Slice:
-    """What is read of one partition: the rows of all jobs, or those of one kind, that are scheduled up to `reached`,
-    a sort key.
+    """What is read of one partition: the rows of jobs, of one kind or all, that are scheduled up to the key `reached`.
 
     `partial_job` are the rows of the next job, of which there may be more on the next page. `unreadable` are rows of
     jobs that cannot be read and that no tick has parked yet.

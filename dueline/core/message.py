@@ -174,10 +174,7 @@ class Message:
         return Message(body=self.body, attributes=attributes).sent_bytes
 
     def job(self) -> StoredJob:
-        """Return the job that this message carries.
-
-        Raises InvalidJob, saying what is wrong, when it carries none.
-        """
+        """Return the job that this message carries. Raises InvalidJob, saying what is wrong, when it carries none."""
         id, expires = self._id_and_expiry()
         priority, size = self.attributes.get(PRIORITY, "1"), self.attributes.get(OFFLOADED_BYTES)
         if expires < id.due:

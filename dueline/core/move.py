@@ -107,7 +107,7 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
     Unavailable.
     """
     cancelled = rows.cancellation_key(intent.old)
-    there = read(intent.old, cancelled, rows.job_key(intent.job.id), table=table)
+    there = table.read([cancelled, rows.job_key(intent.job.id)]).whole(f"the rows of job {intent.old}")
     cancellation = there.get(cancelled)
     if cancellation is None and rows.is_cancellation_kept(intent.old, now=clock.now()):
         if intent.carry_out(table=table, clock=clock):
@@ -120,14 +120,6 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
     if is_carried_out and rows.job_key(intent.job.id) not in there:
         _write(intent.job, table)
     return is_carried_out
-
-
-def read(id: JobId, *keys: Key, table: Table) -> Rows:
-    """Read rows of a job, all or none. Raises Throttled or Unavailable."""
-    reading = table.read(keys)
-    if reading.unread:
-        raise Unavailable(f"the rows of job {id} could not be read: try again")
-    return reading.rows
 
 
 def _may_have_been_moved(intent: Intent, there: Rows, *, now: datetime) -> bool:

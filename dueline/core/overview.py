@@ -10,8 +10,8 @@ from dueline.core import instant, rows
 from dueline.core.listing import Snapshot, Span, read_states, scan
 from dueline.core.ports import Depth, ParallelMap, Queue, Table
 from dueline.core.queue_settings import QueueSettings, Rate, not_there
-from dueline.core.rows import Key, Row, is_paused, paused_key, rate_key, read_rate
-from dueline.errors import QueueNotFound, Unavailable
+from dueline.core.rows import Key, Row, paused_key, rate_key
+from dueline.errors import InvalidJob, QueueNotFound, Unavailable
 
 MOST_COUNTED = 1000
 
@@ -36,13 +36,21 @@ class Control:
 
 def read_control(queue: str, *, table: Table, consistent: bool = False) -> Control:
     """Return a queue's pause and rate. Raises Throttled or Unavailable."""
-    keys = [paused_key(queue), rate_key(queue)]
-    reading = table.read(keys, consistent=consistent)
-    if reading.unread:
-        raise Unavailable(f"the pause and rate of queue {queue!r} could not be read: try again")
-    paused, limit = (reading.rows.get(each) for each in keys)
-    rate, rate_set = read_rate(limit)
-    return Control(paused=is_paused(paused), rate=rate, rate_set=rate_set)
+    reading = table.read([paused_key(queue), rate_key(queue)], consistent=consistent)
+    return control_among(reading.whole(f"the pause and rate of queue {queue!r}"), queue)
+
+
+def control_among(existing: Mapping[Key, Row], queue: str) -> Control:
+    """Return a queue's pause and rate, as its rows have them.
+
+    Raises Unavailable when its rate cannot be read: no limit is no guess to make.
+    """
+    paused, limit = existing.get(paused_key(queue)), existing.get(rate_key(queue), {"at": ""})
+    try:
+        rate = Rate.parse(str(limit["rate"])) if "rate" in limit else None
+        return Control(paused=bool(paused and paused["paused"]), rate=rate, rate_set=str(limit["at"]))
+    except (InvalidJob, KeyError) as error:
+        raise Unavailable(f"row {rate_key(queue)} cannot be read: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

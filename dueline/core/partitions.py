@@ -96,12 +96,8 @@ class Lease:
     def __init__(
         self, partition: Partition, *, table: Table, clock: Clock, periods: Periods, owner: str, until: float
     ) -> None:
-        self._partition = partition
-        self._table = table
-        self._clock = clock
-        self._periods = periods
-        self._owner = owner
-        self._until = until
+        self.partition, self.table, self.clock = partition, table, clock
+        self._periods, self._owner, self._until = periods, owner, until
         self.renew_at = self.stop_at = until
         self.fence = ""
         self.cursor = FIRST
@@ -117,17 +113,17 @@ class Lease:
             return True
         if not holder.lease:  # free again, but others took it in between at every attempt
             return False
-        wait = (instant.parse(holder.lease) - self._clock.now()).total_seconds()
-        if self._clock.monotonic() + wait >= self._until:
+        wait = (instant.parse(holder.lease) - self.clock.now()).total_seconds()
+        if self.clock.monotonic() + wait >= self._until:
             return False
-        self._clock.sleep(max(0.0, wait))
+        self.clock.sleep(max(0.0, wait))
         return self._try() is None
 
     def checkpoint(self, cursor: str) -> bool:
         """Move the cursor, renew the lease and raise the fence again; return whether the lease was still held."""
         started, now, lease, fence = self._terms()
-        kept = self._table.checkpoint(
-            self._partition, owner=self._owner, cursor=cursor, fence=fence, lease=lease, now=now
+        kept = self.table.checkpoint(
+            self.partition, owner=self._owner, cursor=cursor, fence=fence, lease=lease, now=now
         )
         if kept:
             self._adopt(PartitionState(fence=fence, cursor=cursor), started)
@@ -144,14 +140,14 @@ class Lease:
 
     def release(self, cursor: str) -> bool:
         """Move the cursor and release the lease; return whether it was still held."""
-        return self._table.checkpoint(self._partition, owner=self._owner, cursor=cursor, fence=self.fence, lease="")
+        return self.table.checkpoint(self.partition, owner=self._owner, cursor=cursor, fence=self.fence, lease="")
 
     def _try(self) -> PartitionState | None:
         """Try to take the lease; return None if it was taken, or the state in which another holds it."""
         state = PartitionState()
         for _ in range(_FENCE_ATTEMPTS):
             started, now, lease, fence = self._terms()
-            state = self._table.acquire_lease(self._partition, owner=self._owner, now=now, lease=lease, fence=fence)
+            state = self.table.acquire_lease(self.partition, owner=self._owner, now=now, lease=lease, fence=fence)
             if (state.owner, state.lease) == (self._owner, lease):
                 self._adopt(state, started)
                 return None
@@ -163,7 +159,7 @@ class Lease:
 
     def _terms(self) -> tuple[float, str, str, str]:
         # The fence is made before its request is signed, and by the clock that signs: AWS checks how far off that is.
-        started, now = self._clock.monotonic(), self._clock.now()
+        started, now = self.clock.monotonic(), self.clock.now()
         lease = instant.text(now + self._periods.lease)
         return started, instant.text(now), lease, max(self.fence, instant.text(now + self._periods.lookahead))
 

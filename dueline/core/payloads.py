@@ -57,10 +57,7 @@ class StartedUpload:
 
 
 def download_url(job: StoredJob, *, payloads: Payloads) -> str | None:
-    """Return a URL that lasts for 15 minutes, to GET a job's payload if that is kept in S3 among its queue's.
-
-    None for any other: who may write a row may point to another queue's. Makes no request.
-    """
+    """Return a URL that lasts 15 minutes, of a payload in S3 among its queue's: a row may point elsewhere."""
     if job.offloaded_bytes is None:
         return None
     try:
@@ -73,10 +70,7 @@ def download_url(job: StoredJob, *, payloads: Payloads) -> str | None:
 def begin(
     queue: str, *, bytes: int, sha256: str, payloads: Payloads, clock: Clock, new_uid: Callable[[], str]
 ) -> StartedUpload:
-    """Let a payload of so many bytes and that SHA-256 (hex) be uploaded, and nothing else.
-
-    Raises InvalidJob, PayloadTooLarge when it has over 10 MiB.
-    """
+    """Let a payload of so many bytes and that SHA-256 (hex) be uploaded. Raises InvalidJob, PayloadTooLarge."""
     upload = Upload(uid=new_uid(), bytes=bytes, sha256=sha256)
     expires = clock.now() + URL_LASTS
     url, headers = payloads.upload_url(upload.key(queue), bytes=bytes, sha256=sha256, lasts=URL_LASTS)
@@ -103,10 +97,7 @@ Content = str | Upload
 
 
 def content_of(upload: str | None, *, text: Callable[[], str]) -> Content:
-    """Return the upload of that id, or else what `text` returns.
-
-    Raises InvalidJob, PayloadTooLarge when it has over 10 MiB.
-    """
+    """Return the upload of that id, or else what `text` returns. Raises InvalidJob, or PayloadTooLarge over 10 MiB."""
     if upload is not None:
         return Upload.parse(upload)
     content = text()

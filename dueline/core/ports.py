@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 
 from dueline.core.job import Partition
 from dueline.core.message import Message
-from dueline.core.rows import Key, PartitionState, Row
-from dueline.errors import RETRYABLE, DuelineError
+from dueline.core.rows import COUNT, Key, PartitionState, Row
+from dueline.errors import RETRYABLE, DuelineError, Unavailable
 
 WRITE_ROWS = 25
 READ_KEYS = 100
@@ -29,6 +29,12 @@ class BatchRead:
 
     rows: dict[Key, Row] = field(default_factory=dict)
     unread: frozenset[Key] = frozenset()
+
+    def whole(self, what: str) -> dict[Key, Row]:
+        """Return the rows. Raises Unavailable, which says `what` was read, where some were left unread."""
+        if self.unread:
+            raise Unavailable(f"{what} could not be read: try again")
+        return self.rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +144,7 @@ class ScheduleChange:
 
     Where `generation` is 0 there is none. With it go the cancellations of jobs of the partition whose state is the row
     `state`, on condition that its fence is absent or below `fence_below`; without `state` no fence is checked. The
-    number `count` of the row `counter` grows by `counted`, up to the most a queue may have.
+    number `count` of the queue's row grows by `counted`, up to the most a queue may have.
     """
 
     head: Row
@@ -147,8 +153,11 @@ class ScheduleChange:
     state: Key | None = None
     fence_below: str = ""
     cancellations: Sequence[Row] = ()
-    counter: Key
     counted: int = 0
+
+    @property
+    def counter(self) -> Key:
+        return str(self.head["pk"]), COUNT
 
 
 class Table(Protocol):
@@ -366,8 +375,18 @@ def cut(items: Sequence[A], size: int) -> Iterator[Sequence[A]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
+class RowReader(Protocol):
+    """A table, or another that reads its rows."""
+
+    def read(self, keys: Sequence[Key], /) -> BatchRead: ...
+
+
 def read_all(
-    keys: Iterable[Key], *, table: Table, spread: ParallelMap = map, note: Callable[[DuelineError], None] | None = None
+    keys: Iterable[Key],
+    *,
+    table: RowReader,
+    spread: ParallelMap = map,
+    note: Callable[[DuelineError], None] | None = None,
 ) -> BatchRead:
     """Read any number of distinct keys, consistently, 100 a request.
 

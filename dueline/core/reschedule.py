@@ -8,10 +8,10 @@ from uuid import UUID, uuid5
 
 from dueline.core import instant, keys, rows
 from dueline.core.job import JobId, Route, StoredJob
-from dueline.core.move import MOST_HOPS, Intent, Mover, Rows, read, too_many_hops
+from dueline.core.move import MOST_HOPS, Intent, Mover, Rows, too_many_hops
 from dueline.core.partitions import check_partition
 from dueline.core.payloads import Offload
-from dueline.core.ports import BatchRead, Clock, Payloads, Pointer, Queue, Table
+from dueline.core.ports import BatchRead, Payloads, Pointer
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
 from dueline.core.rows import Row, moved_to
@@ -51,27 +51,12 @@ class _NewTime:
 
 
 class Reschedule:
-    """Reschedules jobs of one queue.
+    """Reschedules jobs of one queue. `payloads` keeps what is too large for rows, `new_uid` returns a random UUID."""
 
-    `inbound` takes intents to ingest, `payloads` keeps what is too large for rows, `new_uid` returns a random UUID.
-    """
-
-    def __init__(
-        self,
-        queue: QueueSettings,
-        *,
-        inbound: Queue,
-        table: Table,
-        payloads: Payloads,
-        clock: Clock,
-        new_uid: Callable[[], str],
-    ) -> None:
-        self._queue = queue
-        self._table = table
-        self._offload = Offload(queue.name, payloads=payloads, clock=clock)
-        self._mover = Mover(table=table, inbound=inbound, clock=clock)
-        self._clock = clock
-        self._new_uid = new_uid
+    def __init__(self, queue: QueueSettings, *, mover: Mover, payloads: Payloads, new_uid: Callable[[], str]) -> None:
+        self._queue, self._mover, self._new_uid = queue, mover, new_uid
+        self._table, self._clock = mover.table, mover.clock
+        self._offload = Offload(queue.name, payloads=payloads, clock=mover.clock)
 
     def run(
         self,
@@ -144,7 +129,7 @@ class Reschedule:
         rose in mid-read, or when the move is not over. A cancellation read by a barrier decides.
         """
         of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
-        existing = read(id, *of_job, rows.state_key(id.partition), table=self._table)
+        existing = self._table.read([*of_job, rows.state_key(id.partition)]).whole(f"the rows of job {id}")
         if _has_left(id, existing) and id.route is Route.TABLE and of_job[0] not in existing:
             cancellation = self._table.read_barrier(of_job[0])
             return existing if cancellation is None else {**existing, of_job[0]: cancellation}
@@ -155,7 +140,7 @@ class Reschedule:
         tail = id
         for _ in range(MOST_HOPS + 1):
             key = rows.cancellation_key(tail)
-            cancellation = read(tail, key, table=self._table).get(key)
+            cancellation = self._table.read([key]).whole(f"the rows of job {tail}").get(key)
             moved = moved_to(cancellation) if cancellation else None
             if moved is None:
                 return tail

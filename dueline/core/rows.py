@@ -20,7 +20,7 @@ from dueline.core.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, JobId, Partition,
 from dueline.core.message import check_readable
 from dueline.core.queue_settings import Rate
 from dueline.core.trace import TraceContext
-from dueline.errors import InvalidJob, JobNotFound, Unavailable
+from dueline.errors import InvalidJob, JobNotFound
 
 _logger = logging.getLogger("dueline")
 
@@ -450,21 +450,31 @@ def rate_row(queue: str, rate: Rate | None, *, at: datetime) -> Row:
     return {"pk": pk, "sk": sk, **limit, "at": instant.text(at)}
 
 
-def is_paused(row: Row | None) -> bool:
-    return bool(row and row["paused"])
+# A transaction has 100 actions: two may check the fence, one puts the head and one counts.
+CHANGE_CANCELLATIONS = 95
+# Of a queue, but for those that are deleted.
+MOST_SCHEDULES = 10_000
+COUNT = "!count"
+# Sorts after the count, and before each name.
+BEFORE_HEADS = "!~"
 
 
-def read_rate(row: Row | None) -> tuple[Rate | None, str]:
-    """Return the rate in a row, None if there is no limit, and when it was set.
+def schedules_of(queue: str) -> str:
+    """Return the partition key of a queue's schedules."""
+    return f"{queue}#schedules"
 
-    Raises Unavailable when the row cannot be read: no limit is no guess to make.
-    """
-    if row is None:
-        return None, ""
-    try:
-        return Rate.parse(str(row["rate"])) if "rate" in row else None, str(row["at"])
-    except (InvalidJob, KeyError) as error:
-        raise Unavailable(f"row {key(row)} cannot be read: {error}") from None
+
+def head_key(queue: str, name: str) -> Key:
+    return schedules_of(queue), name
+
+
+def count_key(queue: str) -> Key:
+    return schedules_of(queue), COUNT
+
+
+def tzdata_key(queue: str) -> Key:
+    """Return the key of the row, in the table of jobs, that says by which tzdata a queue's planning jobs are due."""
+    return f"!tzdata#{queue}", "!tzdata"
 
 
 # What the watches note, in the state table: when each of them ran last.

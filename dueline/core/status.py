@@ -24,6 +24,8 @@ from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound, Not
 
 FINAL = (State.SUCCEEDED, State.FAILED, State.SKIPPED)
 OF_WORKERS = (State.RUNNING, State.DISPATCHED, *FINAL)
+# Of a listing: any of those.
+ATTEMPTED = "attempted"
 MAX_ERROR_CHARACTERS = 200
 
 
@@ -32,9 +34,8 @@ class Outcome:
     """A job's last attempt: its state, the number of attempts so far, and when the last one started and ended.
 
     DISPATCHED: the last attempt failed, and the job waits for the next. SKIPPED: another job of its schedule had not
-    ended, so it did not run. `error` is the name of an exception type or a
-    short reason, never a payload; up to 200 printable ASCII characters are kept. `kind` is the job's. Raises
-    InvalidJob.
+    ended, so it did not run. `error` is the name of an exception type or a short reason, never a payload; up to 200
+    printable ASCII characters are kept. Raises InvalidJob.
     """
 
     state: State
@@ -108,13 +109,14 @@ class Status:
     """A job's state. `moved_from` is the id that was named, if the job was moved since and has another.
 
     If its queue is set to `track` its jobs, `outcome` is what workers noted of its last attempt, and decides the state.
-    Of a run of a schedule by the table's route, which has a row that says so, there are its `schedule` and
-    `scheduled_for`. `job` is what the table holds of a single job that is looked up, while it waits there.
+    Of a job by the table's route, which keeps its row, there is its `key`, and of a run of a schedule its `schedule`
+    and `scheduled_for`. `job` is what the table holds of a single job that is looked up, while it waits there.
     """
 
     state: State
     moved_from: JobId | None = None
     outcome: Outcome | None = None
+    key: str | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
     job: StoredJob | None = None
@@ -209,9 +211,8 @@ def _status(original: JobId, its_rows: _JobRows, *, queue: QueueSettings, now: d
         raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
     outcome = _outcome_of(id, existing, now=now)
     state = outcome.state if outcome else state_of(id, existing, queue=queue, now=now)
-    schedule, planned_for = origin_of(existing.get(rows.job_key(id)))
     moved = None if id == original else original
-    return id, Status(state=state, moved_from=moved, outcome=outcome, schedule=schedule, scheduled_for=planned_for)
+    return id, Status(state=state, moved_from=moved, outcome=outcome, **kept_fields(existing.get(rows.job_key(id))))
 
 
 def _waiting(id: JobId, state: State, reading: BatchRead) -> StoredJob | None:
@@ -248,13 +249,15 @@ def _keys(id: JobId) -> list[Key]:
     return [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
 
 
-def origin_of(row: Row | None) -> tuple[str | None, datetime | None]:
-    """Return which schedule made a job, and for when, as far as its row says."""
+def kept_fields(row: Row | None) -> dict[str, Any]:
+    """Return what a status has of a job's row, which outlives its dispatch: its key, its schedule, and for when."""
+    row = row or {}
+    key = {"key": str(row["key"])} if "key" in row else {}
     try:
-        origin = origin_fields((row or {}).get("schedule"))
+        origin = origin_fields(row.get("schedule"))
     except InvalidJob:
-        return None, None
-    return origin.get("schedule"), origin.get("scheduled_for")
+        origin = {}
+    return {**key, **{name: origin[name] for name in ("schedule", "scheduled_for") if name in origin}}
 
 
 def _outcome_of(id: JobId, existing: Mapping[Key, Row], *, now: datetime) -> Outcome | None:
@@ -301,7 +304,7 @@ def submitted_statuses(
     until: float,
     spread: ParallelMap = map,
 ) -> list[JobStatus | DuelineError]:
-    """Return the job and the status of each result of a submission, in order, or its error.
+    """Return the job and the status, without the key, of each result of a submission, in order, or its error.
 
     Repeats are looked up, many at once, and none after `until` (monotonic). One that could not be looked up becomes
     Throttled or Unavailable, which names its job; the results beside it stay as they are.
@@ -316,7 +319,9 @@ def submitted_statuses(
 
 
 def moved_status(moved: RescheduleResult, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
-    """Return the status of a job that was moved: scheduled, unless an earlier call moved it. It has `moved_from`.
+    """Return the status of a job that was moved, with `moved_from`, without its key.
+
+    It is scheduled, unless an earlier call moved it.
 
     Raises Throttled or Unavailable, which name the job: it was moved all the same.
     """
@@ -327,7 +332,7 @@ def moved_status(moved: RescheduleResult, *, queue: QueueSettings, table: Table,
         id, status = status_of(moved.id, queue=queue, table=table, now=now)
     # The old job's cancellation is the record; the new row may not be seen yet.
     state = State.ACCEPTED if status.state is State.UNRECORDED else status.state
-    return id, replace(status, state=state, job=None, moved_from=moved_from)
+    return id, replace(status, state=state, job=None, key=None, moved_from=moved_from)
 
 
 def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
@@ -354,7 +359,7 @@ def _job_status(result: SubmitResult, existing: JobStatus | DuelineError | None)
     if isinstance(existing, DuelineError):
         return existing
     present, status = existing
-    return present, _by_key(present) if status.state is State.UNRECORDED else status
+    return present, _by_key(present) if status.state is State.UNRECORDED else replace(status, key=None)
 
 
 def _by_key(id: JobId) -> Status:

@@ -117,7 +117,7 @@ class Submit:
 
     What is due within `direct_horizon` goes straight to its queue, the rest into the table. What the table does not
     take is sent to the `inbound` queue, if it `is_buffered`, and ingest writes it. `dispatcher` and `breaker` are the
-    queue's, of this process; `payloads` keeps what is too large for rows; `new_uid` returns a random UUID.
+    queue's, of this process; `new_uid` returns a random UUID.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Submit:
         self._writer = TableWriter(table=table, dispatcher=lambda _: dispatcher, clock=self._clock, spread=self._spread)
         self._offload = Offload(queue.name, payloads=payloads, clock=self._clock)
         mover = Mover(table=table, inbound=inbound, clock=self._clock)
-        self._keys = JobKeys(queue, table=table, mover=mover, clock=self._clock, new_uid=new_uid)
+        self._keys = JobKeys(queue, mover=mover, new_uid=new_uid)
         self._breaker = breaker
         self._direct_horizon = direct_horizon
         self._new_uid = new_uid
@@ -222,10 +222,7 @@ class Submit:
         return [_answer(draft, results) if isinstance(draft, Submission) else draft for draft in drafts]
 
     def _prepare(self, drafts: Sequence[Draft], *, until: float) -> list[Draft]:
-        """Claim keys, and store large payloads, before anything is sent.
-
-        What could not be prepared is its error, and what an earlier call submitted under the same key is a result.
-        """
+        """Claim keys, and store large payloads, before anything is sent."""
         claim = partial(self._claim, until=until)
         claimed = self._change(drafts, lambda each: each.row is not None, claim, until=until)
         return self._change(claimed, _is_to_be_placed, self._place, until=until)

@@ -49,10 +49,7 @@ class TableWriter:
     def __init__(
         self, *, table: Table, dispatcher: Callable[[str], Dispatcher], clock: Clock, spread: ParallelMap = map
     ) -> None:
-        self._table = table
-        self._dispatcher = dispatcher
-        self._clock = clock
-        self._spread = spread
+        self.table, self.dispatcher, self.clock, self.spread = table, dispatcher, clock, spread
 
     def write(self, jobs: Iterable[StoredJob], *, until: float, have_rows: Collection[StoredJob] = ()) -> WriteResult:
         """Write each job and ensure that it is sent; begin no send after `until` (monotonic).
@@ -92,7 +89,7 @@ class TableWriter:
 
     def _write(self, jobs: set[StoredJob], result: WriteResult, have_rows: Collection[StoredJob]) -> set[StoredJob]:
         """Write the rows of jobs that a tick is to find, but those that are there; return what was not written."""
-        now = self._clock.now()
+        now = self.clock.now()
         of_table = sorted((job for job in jobs if _has_row(job) and now < job.expires), key=ORDER)
         by_key = {rows.job_key(job.id): job for job in of_table}
         pending = [job for job in of_table if job not in have_rows]
@@ -102,7 +99,7 @@ class TableWriter:
             signed_before = min((far[job] for job in some if job in far), default=None)
             return self._write_some([rows.job_row(job) for job in some], result=result, signed_before=signed_before)
 
-        unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, cut(pending, WRITE_ROWS)))}
+        unwritten = {rows.key(row) for row in chain.from_iterable(self.spread(write, cut(pending, WRITE_ROWS)))}
         left = {job for key, job in by_key.items() if key in unwritten}
         result.written = set(by_key.values()) - left
         result.far = far.keys() - left
@@ -112,19 +109,19 @@ class TableWriter:
         self, some: Sequence[Row], *, result: WriteResult, signed_before: datetime | None = None
     ) -> Sequence[Row]:
         try:
-            return self._table.write(some, signed_before=signed_before)
+            return self.table.write(some, signed_before=signed_before)
         except RETRYABLE as fault:
             result.note(fault)
             return some
 
     def _add(self, job: StoredJob, result: WriteResult) -> set[StoredJob]:
         """Write the row of a job unless another job has its id; return the job if that is not known."""
-        now = self._clock.now()
+        now = self.clock.now()
         if not _has_row(job) or now >= job.expires:
             return set()
         row, signed_before = rows.job_row(job), partitions.signed_before(job.id.due, now=now)
         try:
-            there = self._table.add(row, signed_before=signed_before)
+            there = self.table.add(row, signed_before=signed_before)
         except RETRYABLE as fault:
             result.note(fault)
             return {job}
@@ -169,10 +166,8 @@ class TableWriter:
         These are not sent if a clock that was ahead is right by now: a cancel that finds no fence past due promises
         that nobody sends them.
         """
-        dispatcher, expired = (
-            self._dispatcher(queue),
-            [job for job in jobs if _has_row(job) and job not in result.written],
-        )
+        dispatcher = self.dispatcher(queue)
+        expired = [job for job in jobs if _has_row(job) and job not in result.written]
         sent = dispatcher.dispatch([job for job in jobs if job not in expired], until=until)
         parked = (dispatcher.park(some, reason=PAST_RETENTION, until=until) for some in job_batches(expired))
         return reduce(DispatchResult.__add__, parked, sent)
@@ -184,14 +179,14 @@ class TableWriter:
         unread = {job for job, keys in of_jobs.items() if keys & read.unread}
         cancelled = {job for job in late - unread if rows.cancellation_key(job.id) in read.rows}
         pending = [job for job in late - unread - cancelled if move_pending_key(job.id) in read.rows]
-        answers = dict(zip(pending, self._spread(partial(self._is_moved, result=result), pending), strict=True))
+        answers = dict(zip(pending, self.spread(partial(self._is_moved, result=result), pending), strict=True))
         cancelled |= {job for job, is_moved in answers.items() if is_moved}
         return cancelled, unread | {job for job, is_moved in answers.items() if is_moved is None}
 
     def _is_moved(self, job: StoredJob, *, result: WriteResult) -> bool | None:
         """Read by a barrier whether a job with a pending move was moved; None if that is not known."""
         try:
-            return self._table.read_barrier(rows.cancellation_key(job.id)) is not None
+            return self.table.read_barrier(rows.cancellation_key(job.id)) is not None
         except RETRYABLE as fault:
             result.note(fault)
             return None
@@ -201,10 +196,10 @@ class TableWriter:
         parked = [each.job for each in sent.parked]
         notes = [rows.handled_row(job, dispatched=True) for job in sent.dispatched if _has_row(job)]
         notes += [rows.handled_row(job, dispatched=False) for job in parked if _has_row(job)]
-        list(self._spread(partial(self._write_some, result=result), cut(notes, WRITE_ROWS)))
+        list(self.spread(partial(self._write_some, result=result), cut(notes, WRITE_ROWS)))
 
     def _read(self, keys: Iterable[Key], result: WriteResult) -> BatchRead:
-        return read_all(keys, table=self._table, spread=self._spread, note=result.note)
+        return read_all(keys, table=self.table, spread=self.spread, note=result.note)
 
 
 def _has_row(job: StoredJob) -> bool:

@@ -8,9 +8,9 @@ from math import ceil, inf
 
 from dueline.core import instant, rows
 from dueline.core.dispatch import OUT_OF_TIME, SWEEP_SECONDS, Dispatcher, DispatchResult, ParkedJob
-from dueline.core.job import Partition, StoredJob
+from dueline.core.job import StoredJob
 from dueline.core.partitions import Lease
-from dueline.core.ports import WRITE_ROWS, Clock, ParallelMap, Table, cut
+from dueline.core.ports import WRITE_ROWS, ParallelMap, cut
 from dueline.core.rows import MOVE_PENDING, MOVE_TARGET, Key, Row
 from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound, Throttled, Unavailable
 
@@ -89,10 +89,9 @@ class Entries:
 def resolve_moves(
     entries: Iterable[Entry], *, pk: str, read_barrier: Callable[[Key], Row | None], spread: ParallelMap
 ) -> tuple[dict[str, Entry], dict[str, str]]:
-    """Look up by a barrier what a read may not show of the entries of moves.
+    """Look up by a barrier what a read may not show of moves; return those entries, and why others failed, by key.
 
-    Return these as they are, and the keys of those that could not be looked up, each with the reason. Once the fence is
-    past them, the answer stays true: no move succeeds any more.
+    Once the fence is past them, the answer stays true: no move succeeds any more.
     """
 
     def resolve(entry: Entry) -> Entry | str:
@@ -182,14 +181,9 @@ class TickResult:
 class Tick:
     """One pass over a partition under one lease; run it once."""
 
-    def __init__(
-        self, partition: Partition, *, lease: Lease, table: Table, dispatcher: Dispatcher, clock: Clock
-    ) -> None:
-        self._partition = partition
-        self._lease = lease
-        self._table = table
-        self._dispatcher = dispatcher
-        self._clock = clock
+    def __init__(self, lease: Lease, *, dispatcher: Dispatcher) -> None:
+        self._lease, self._dispatcher = lease, dispatcher
+        self._partition, self._table, self._clock = lease.partition, lease.table, lease.clock
         self._done = TickResult()
         self._cursor = rows.FIRST
         self._unsaved = 0
@@ -200,15 +194,15 @@ class Tick:
         self._is_parking_down = False
         self._is_held_back = False
         # A tick that is held back ends before the next one fires, which tries again what failed here.
-        self._next_fires = clock.monotonic() + lease.period_seconds * _SHARE_OF_PERIOD
+        self._next_fires = self._clock.monotonic() + lease.period_seconds * _SHARE_OF_PERIOD
         # And it leaves the rest of a long backlog for after what is not due yet: at this key.
-        self._leaves_backlog = clock.monotonic() + lease.period_seconds * _BACKLOGS_SHARE
+        self._leaves_backlog = self._clock.monotonic() + lease.period_seconds * _BACKLOGS_SHARE
         self._left_at = ""
         # A tick that has more to send than its sweeps take sends the rest at once.
-        self._sweeps_end = clock.monotonic() + lease.period_seconds * _SWEEPS_SHARE
+        self._sweeps_end = self._clock.monotonic() + lease.period_seconds * _SWEEPS_SHARE
         # Nor are jobs swept, a page at a time, that are due so densely that this would take longer.
         self._is_herd = False
-        self._period_ends = clock.monotonic() + lease.period_seconds
+        self._period_ends = self._clock.monotonic() + lease.period_seconds
         self._goal = ""
 
     def run(self) -> TickResult:

@@ -16,6 +16,7 @@ from dueline.core.dispatch import Dispatcher
 from dueline.core.ingest import InboundMessage, Ingest, IngestResult
 from dueline.core.job import JobId
 from dueline.core.message import Message, from_lambda_event
+from dueline.core.table_writer import TableWriter
 from dueline.functions.queue_registry import REGISTRY
 from dueline.functions.telemetry import DispatchMetrics, log, report
 
@@ -33,16 +34,14 @@ def _dispatcher(queue: str) -> Dispatcher:
     return DEPLOYMENT.dispatcher(queue, precise=REGISTRY.is_precise(queue))
 
 
+ROUTE = TableWriter(table=DEPLOYMENT.table, dispatcher=_dispatcher, clock=DEPLOYMENT.clock, spread=DEPLOYMENT.spread)
 INGEST = Ingest(
-    table=DEPLOYMENT.table,
-    dispatcher=_dispatcher,
+    ROUTE,
     rejects=DEPLOYMENT.rejects,
     # A declared partition may not be deployed yet: its state says, and SSM of those without one.
     is_declared=lambda _: False,
     stands=REGISTRY.takes,
-    clock=DEPLOYMENT.clock,
     jitter=random.random,
-    spread=DEPLOYMENT.spread,
 )
 
 
@@ -79,8 +78,8 @@ def _record(done: IngestResult) -> None:
         metrics.LATE_PATH: len(done.late),
         metrics.PARKED: len(done.parked) + len(done.rejected),
     }
-    dispatched = DispatchMetrics()
-    dispatched.record(done.late, now=DEPLOYMENT.clock.now())
+    dispatched = DispatchMetrics(DEPLOYMENT.clock)
+    dispatched.record(done.late)
     of_queues = dispatched.flush()
     report(counts, deployment=SETTINGS.deployment, of_queues=of_queues, measured=REGISTRY.measured)
 

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +21,7 @@ from dueline.core.queue_settings import PLANNER as OWN_QUEUE
 from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.functions.declared_queues import DECLARED
-from dueline.functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
+from dueline.functions.telemetry import DispatchMetrics, log, report
 from dueline.schedules.planner import Planned, Planner, PlanningMessage, Watchdog
 
 SETTINGS = PeriodSettings.from_env(os.environ)
@@ -32,20 +33,18 @@ DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, 
 DEPLOYMENT.make_clients()
 
 # The planner itself sends what is due before the next tick.
-DISPATCHED = DispatchMetrics()
+DISPATCHED = DispatchMetrics(DEPLOYMENT.clock)
 
 logger = log()
 
 
 def _dispatcher(queue: str) -> Dispatcher:
     dispatcher = DEPLOYMENT.dispatcher(queue, precise=DECLARED.is_precise(queue))
-    return RecordingDispatcher.of(dispatcher, dispatched=DISPATCHED)
+    return replace(dispatcher, on_dispatched=DISPATCHED.record)
 
 
 ROUTE = TableWriter(table=DEPLOYMENT.table, dispatcher=_dispatcher, clock=DEPLOYMENT.clock, spread=DEPLOYMENT.spread)
-WATCHDOG = Watchdog(
-    table=DEPLOYMENT.table, route=ROUTE, clock=DEPLOYMENT.clock, tick_period=timedelta(seconds=SETTINGS.tick_period)
-)
+WATCHDOG = Watchdog(ROUTE, tick_period=timedelta(seconds=SETTINGS.tick_period))
 NOTES = WatchNotes(DEPLOYMENT.clients.dynamodb(), table=DEPLOYMENT.names.state)
 INBOX = DEPLOYMENT.team_queue(OWN_QUEUE.name)
 
@@ -62,9 +61,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
         _watch(until=until)
         return {"batchItemFailures": []}
     records = event["Records"]
-    table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
-    planner = Planner(table=table, route=ROUTE, clock=clock, until=until, spread=spread)
-    done = planner.run([_message_of(record) for record in records])
+    done = Planner(ROUTE, until=until).run([_message_of(record) for record in records])
     _hide([record for record in records if record["messageId"] in done.again])
     _record(done)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.again)]}

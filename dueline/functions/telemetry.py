@@ -10,17 +10,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
 from dueline.config import metrics
-from dueline.core.dispatch import Dispatcher, DispatchResult
 from dueline.core.job import StoredJob
+from dueline.core.ports import Clock
 
 # Lambda gives the root logger the level that is set for the function, and all libraries inherit it. At DEBUG botocore
 # logs each request, with payloads and session tokens. Our logger reads that level itself.
@@ -91,11 +90,13 @@ def _embedded(names: Sequence[str], dimensions: Mapping[str, str]) -> Any:
 class DispatchMetrics:
     """Counts the jobs that an invocation dispatched, and those on time, by queue. Threads may record at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._counts: list[Counter[tuple[str, str]]] = []
 
-    def record(self, jobs: Sequence[StoredJob], *, now: datetime) -> None:
-        latest = now - ON_TIME
+    def record(self, jobs: Sequence[StoredJob]) -> None:
+        """Count jobs that were just dispatched."""
+        latest = self._clock.now() - ON_TIME
         self._counts.append(
             Counter((job.id.queue, metrics.ON_TIME if job.id.due >= latest else metrics.DELAYED) for job in jobs)
         )
@@ -109,22 +110,3 @@ class DispatchMetrics:
             flushed[queue][name] = number
             flushed[queue][metrics.DISPATCHED] += number
         return flushed
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordingDispatcher(Dispatcher):
-    """Records what it sent at once: one pass over a partition can take longer than a minute."""
-
-    dispatched: DispatchMetrics
-
-    @classmethod
-    def of(cls, dispatcher: Dispatcher, *, dispatched: DispatchMetrics) -> Self:
-        """Return a dispatcher that sends as another one does."""
-        return cls(**{each.name: getattr(dispatcher, each.name) for each in fields(dispatcher)}, dispatched=dispatched)
-
-    def dispatch(
-        self, jobs: Sequence[StoredJob], *, until: float, swept_from: datetime | None = None
-    ) -> DispatchResult:
-        result = super().dispatch(jobs, until=until, swept_from=swept_from)
-        self.dispatched.record(result.dispatched, now=self.clock.now())
-        return result

@@ -3,6 +3,7 @@
 import os
 import time
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from dueline.core.job import Partition
 from dueline.core.partitions import Lease, Periods
 from dueline.core.tick import Tick, TickResult
 from dueline.functions.declared_queues import DECLARED
-from dueline.functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
+from dueline.functions.telemetry import DispatchMetrics, log, report
 
 SETTINGS = TickSettings.from_env(os.environ)
 PERIODS = Periods(
@@ -39,17 +40,17 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     logger.append_keys(queue=partition.queue, partition=partition.number)
     started = time.monotonic()
     until = started + context.get_remaining_time_in_millis() / 1000 - AFTER_THE_LAST_SEND.total_seconds()
-    dispatched = DispatchMetrics()
+    dispatched = DispatchMetrics(DEPLOYMENT.clock)
     done = _tick(partition, dispatched, until=until).run()
     _record(partition, done, dispatched, seconds=time.monotonic() - started)
 
 
 def _tick(partition: Partition, dispatched: DispatchMetrics, *, until: float) -> Tick:
-    clock, table = DEPLOYMENT.clock, DEPLOYMENT.table
-    lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=str(uuid.uuid4()), until=until)
+    clock, table, owner = DEPLOYMENT.clock, DEPLOYMENT.table, str(uuid.uuid4())
+    lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=owner, until=until)
     dispatcher = DEPLOYMENT.dispatcher(partition.queue, precise=DECLARED.is_precise(partition.queue))
-    noting = RecordingDispatcher.of(dispatcher, dispatched=dispatched)
-    return Tick(partition, lease=lease, table=table, dispatcher=noting, clock=clock)
+    dispatcher = replace(dispatcher, on_dispatched=dispatched.record)
+    return Tick(lease, dispatcher=dispatcher)
 
 
 def _record(partition: Partition, done: TickResult, dispatched: DispatchMetrics, *, seconds: float) -> None:

@@ -23,7 +23,7 @@ from dueline.core import instant, rows
 from dueline.core.job import Partition, StoredJob
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.partitions import Lease, Periods
-from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Queue, Table
+from dueline.core.ports import BatchRead, Clock, ParallelMap, Queue, Table, read_all
 from dueline.core.rows import Key, Row
 from dueline.core.tick import Entries
 from dueline.errors import InvalidJob, NotYet, Unavailable
@@ -99,12 +99,7 @@ class Backup(Protocol):
 
 def read_whole(table: Table | Backup, keys: Iterable[Key], spread: ParallelMap = map) -> dict[Key, Row]:
     """Read any number of keys, all of them. Raises Throttled or Unavailable."""
-    each = sorted(set(keys))
-    cut = [each[start : start + READ_KEYS] for start in range(0, len(each), READ_KEYS)]
-    readings = list(spread(table.read, cut))
-    if unread := set().union(*(reading.unread for reading in readings)):
-        raise Unavailable(f"{len(unread)} rows were left unread: try again")
-    return {key: row for reading in readings for key, row in reading.rows.items()}
+    return read_all(set(keys), table=table, spread=spread).whole("some rows")
 
 
 @dataclass(kw_only=True, slots=True)

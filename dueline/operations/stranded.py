@@ -6,7 +6,7 @@ ones too, which may be resumed, and deleted ones for as long as their name is ke
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -15,15 +15,23 @@ from dueline.core import instant, rows
 from dueline.core.job import MAX_PRIORITY, Partition
 from dueline.core.listing import Snapshot, Span, scan
 from dueline.core.partitions import states_of
-from dueline.core.ports import BatchRead, Depth, ParallelMap, Queue, Table
+from dueline.core.ports import Depth, ParallelMap, Queue, Table
 from dueline.core.queue_settings import MOST_PARTITIONS, QueueSettings
-from dueline.core.rows import Row
-from dueline.errors import QueueNotFound, Unavailable
-from dueline.schedules.schedule_rows import ScheduleSummary, summary_of
+from dueline.core.rows import Key, Row
+from dueline.errors import QueueNotFound
+from dueline.schedules.head import readable_heads
 
 MOST_COUNTED = 1000
 _HEADS_A_PAGE = 1000
-_UNREADABLE = ScheduleSummary(partition=MOST_PARTITIONS, priority=MAX_PRIORITY, state="unreadable")
+
+
+@dataclass(frozen=True, slots=True)
+class _Schedule:
+    """What of a schedule a change may strand. Of one that cannot be read all is possible, so that it is counted."""
+
+    partition: int = MOST_PARTITIONS
+    priority: int = MAX_PRIORITY
+    state: str = "unreadable"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,36 +106,30 @@ class StrandedItems:
     def _given_up(self) -> list[Partition]:
         """Return the partitions that the queue had once: ticks have left their states."""
         others = replace(self.queue, partitions=MOST_PARTITIONS).all_partitions()[self.queue.partitions :]
-        states = self._states(others).rows
+        states = self._states(others)
         return [each for each in others if rows.state_key(each) in states]
 
-    def _states(self, partitions: Sequence[Partition]) -> BatchRead:
+    def _states(self, partitions: Sequence[Partition]) -> Mapping[Key, Row]:
         states = states_of(partitions, table=self.table, spread=self.spread)
-        if states.unread:
-            raise Unavailable(f"{len(states.unread)} states of queue {self.queue.name} could not be read: try again")
-        return states
+        return states.whole(f"states of queue {self.queue.name}")
 
     @cached_property
-    def _schedules(self) -> Sequence[ScheduleSummary]:
-        """Return a summary of each head; of one that cannot be read all is possible, so that it is counted."""
-        summaries, unreadable, after, more = list[ScheduleSummary](), list[Row](), "", True
+    def _schedules(self) -> Sequence[_Schedule]:
+        schedules, after, more = list[_Schedule](), "", True
         while more:
             page = self.table.heads(self.queue.name, after=after, limit=_HEADS_A_PAGE)
             # What is past its TTL is only not collected yet.
-            for row in page.rows:
-                try:
-                    summaries += [summary_of(row)] if rows.is_live(row, now=self.now) else []
-                except Unavailable:
-                    unreadable.append(row)
+            heads, unreadable = readable_heads(row for row in page.rows if rows.is_live(row, now=self.now))
+            schedules += (_Schedule(each.partition.number, each.definition.priority, each.state) for each in heads)
+            schedules += [_Schedule()] * unreadable
             more, after = page.more, str(page.rows[-1]["sk"]) if page.rows else after
-        rows.log_unreadable(unreadable)
-        return summaries + [_UNREADABLE] * len(unreadable)
+        return schedules
 
     def _jobs(self, partitions: Sequence[Partition], *, where: str = "", least: int = 1) -> str:
         snapshot = Snapshot(
             queue=self.queue,
             table=self.table,
-            states=self._states(partitions).rows,
+            states=self._states(partitions),
             now=self.now,
             partitions=tuple(partitions),
         )
@@ -161,7 +163,7 @@ def _depth(queue: Callable[[], Queue]) -> Depth:
         return Depth(waiting=0, in_flight=0, delayed=0)
 
 
-def _counted(schedules: Sequence[ScheduleSummary], *, where: str = "") -> str:
+def _counted(schedules: Sequence[_Schedule], *, where: str = "") -> str:
     if not schedules:
         return ""
     states = Counter(each.state for each in schedules)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Partition, checked_schedule_name
-from dueline.core.ports import WRITE_ROWS, Clock, ScheduleChange, Table
+from dueline.core.ports import WRITE_ROWS, ScheduleChange, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import MOVE_PENDING, move_row
 from dueline.core.table_writer import TableWriter
@@ -18,7 +18,6 @@ from dueline.schedules import head as heads
 from dueline.schedules.definition import SECOND, Definition, check_fires, check_of_queue
 from dueline.schedules.head import Generation, Head
 from dueline.schedules.planner import times_to_submit
-from dueline.schedules.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, count_key, head_key
 
 # Others may change the same schedule at once, and planners plan it.
 ATTEMPTS = 10
@@ -26,7 +25,7 @@ PATIENCE = timedelta(seconds=20)
 # A fence is in whole milliseconds.
 _INSTANT = timedelta(milliseconds=1)
 # The rest is left for what jitter delays: of each generation less than two runs, three where the clock is changed.
-_MOST = CHANGE_CANCELLATIONS - 5 - 2 * heads.KEPT_GENERATIONS
+_MOST = rows.CHANGE_CANCELLATIONS - 5 - 2 * heads.KEPT_GENERATIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +53,8 @@ class Changes:
     is left alone: ScheduleChanged. "*" matches any, a weak tag (`W/"..."`) none.
     """
 
-    def __init__(self, *, table: Table, route: TableWriter, clock: Clock, patience: timedelta = PATIENCE) -> None:
-        self._table = table
-        self._route = route
-        self._clock = clock
+    def __init__(self, route: TableWriter, *, patience: timedelta = PATIENCE) -> None:
+        self._route, self._table, self._clock = route, route.table, route.clock
         self._patience = patience
 
     def put(
@@ -147,8 +144,8 @@ class Changes:
         if self._clock.monotonic() >= until:
             raise NotYet(f"out of time: schedule {name!r} was not changed")
         head = stored.head
-        if queue is not None and (head is None or head.deleted) and stored.count >= MOST_SCHEDULES:
-            most = f"it may have {MOST_SCHEDULES}, delete some"
+        if queue is not None and (head is None or head.deleted) and stored.count >= rows.MOST_SCHEDULES:
+            most = f"it may have {rows.MOST_SCHEDULES}, delete some"
             raise TooManySchedules(f"queue {queue.name!r} has {stored.count} schedules: {most}")
         if head is not None:
             return self._replace(head, fields, queue, fence=stored.fence, until=until)
@@ -168,9 +165,7 @@ class Changes:
             retention=queue.retention,
         )
         self._submit_planning_job(head, now=now, until=until)
-        change = ScheduleChange(
-            head=heads.head_row(head), generation=0, planned_to="", counter=count_key(queue.name), counted=1
-        )
+        change = ScheduleChange(head=heads.head_row(head), generation=0, planned_to="", counted=1)
         return head if self._table.change(change) else None
 
     def _replace(
@@ -210,7 +205,6 @@ class Changes:
             state=rows.state_key(head.partition),
             fence_below=instant.text(cutover + _INSTANT),
             cancellations=[{**rows.cancellation_row(id, at=now), "exact": True} for id in ended],
-            counter=count_key(head.queue),
             counted=int(head.deleted) - int(new.deleted),
         )
         return new if self._table.change(change) else None
@@ -264,16 +258,14 @@ class StoredSchedule:
 
 
 def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None) -> StoredSchedule:
-    """Read the fence of a partition, and then the head, both consistently. Raises Throttled or Unavailable.
+    """Read the fence of a partition, and then the head, both consistently.
 
     In the other order a planner might plan between the two, and ticks send, runs that neither rule counts as its own.
     """
     fence = None if fenced is None else _fence(fenced, table)
-    of_head, of_count = head_key(queue, name), count_key(queue)
-    batch = table.read([of_head, of_count])
-    if batch.unread:
-        raise Unavailable(f"schedule {queue}/{name} could not be read: try again")
-    row, count = batch.rows.get(of_head), int(batch.rows.get(of_count, {}).get("count", 0))
+    of_head, of_count = rows.head_key(queue, name), rows.count_key(queue)
+    existing = table.read([of_head, of_count]).whole(f"schedule {queue}/{name}")
+    row, count = existing.get(of_head), int(existing.get(of_count, {}).get("count", 0))
     head = None if row is None else heads.read_head(row)
     is_ready = head is None or (head.partition == fenced and _is_latest(head, table))
     return StoredSchedule(head=head, count=count, is_ready=is_ready, fence=fence)
@@ -285,16 +277,13 @@ def _is_latest(head: Head, table: Table) -> bool:
     A read may show the head from before a transaction that is not answered yet, though the fence, read first, is past
     that one's cutover. This waits until the transaction is over, or raises Throttled.
     """
-    key, planned_to = head_key(head.queue, head.name), instant.text(head.planned_to)
+    key, planned_to = rows.head_key(head.queue, head.name), instant.text(head.planned_to)
     return table.plan(key, generation=head.generation, planned_to=planned_to, to=planned_to)
 
 
 def _fence(partition: Partition, table: Table) -> datetime | None:
     key = rows.state_key(partition)
-    batch = table.read([key])
-    if batch.unread:
-        raise Unavailable(f"the state of {partition} could not be read: try again")
-    fence = rows.read_state(batch.rows.get(key)).fence
+    fence = rows.read_state(table.read([key]).whole(f"the state of {partition}").get(key)).fence
     return instant.parse(fence) if fence else None
 
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -14,14 +15,17 @@ from dueline.core import instant
 from dueline.core.job import JobId, Partition, Route, StoredJob
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.request import partition_of
-from dueline.core.rows import Row, key, log_unreadable, pack, unpack
+from dueline.core.rows import Row, head_key, key, log_unreadable, pack, unpack
 from dueline.core.table_writer import TableWriter
 from dueline.errors import Unavailable
 from dueline.schedules.definition import SECOND, Definition, Overlap
 from dueline.schedules.rule import Rule
-from dueline.schedules.schedule_rows import MOST_HEAD_BYTES, UNREADABLE, head_key
 
 KEPT_GENERATIONS = 20
+# Far more than a head has: a payload is packed into 8 KiB at most.
+_MOST_BYTES = 1024 * 1024
+# What reading a head raises where the row holds something else.
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # Longer than its queue, and then its dead-letter queue, keep a planning job.
 DELETED_IS_KEPT = timedelta(days=45)
 STEP = timedelta(minutes=15)
@@ -84,9 +88,13 @@ class Head:
         return f'"{self.generation}-{instant.epoch_ms(self.start)}"'
 
     @property
+    def state(self) -> str:
+        return "deleted" if self.deleted else "paused" if self.paused else "live"
+
+    @property
     def is_live(self) -> bool:
         """Return whether it makes runs: it is neither paused nor deleted."""
-        return not (self.paused or self.deleted)
+        return self.state == "live"
 
     def up_to(self, end: datetime) -> Generation:
         """Return this generation as one that ends there."""
@@ -136,11 +144,9 @@ def _flags(head: Head | Generation) -> dict[str, bool]:
 
 def read_head(row: Row) -> Head:
     """Return the head that a row holds. Raises Unavailable when it cannot be read."""
-    try:
+    with _readable(row):
         pk, name = key(row)
-        queue = pk.partition("#")[0]
-        packed = row["packed"]
-        kept = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=MOST_HEAD_BYTES))
+        queue, kept = pk.partition("#")[0], _unpacked(row["packed"])
         return Head(
             queue=queue,
             name=name,
@@ -155,8 +161,30 @@ def read_head(row: Row) -> Head:
             generations=tuple(_generation(each, queue) for each in kept["generations"]),
             used_to=instant.parse(kept["used_to"]) if kept["used_to"] else None,
         )
-    except UNREADABLE as error:
+
+
+def packed_definition(definition: Definition) -> bytes:
+    """Return what the row of an idempotency key keeps of the schedule of its first call."""
+    return pack(json.dumps(definition.to_dict(), separators=(",", ":")))
+
+
+def read_definition(row: Row) -> Definition:
+    """Return the `packed_definition` that a row holds as `definition`. Raises Unavailable when it cannot be read."""
+    with _readable(row):
+        return Definition.from_row(_unpacked(row["definition"]))
+
+
+@contextmanager
+def _readable(row: Row) -> Iterator[None]:
+    try:
+        yield
+    except _UNREADABLE as error:
         raise Unavailable(f"row {key(row)} cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _unpacked(packed: object) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=_MOST_BYTES))
+    return content
 
 
 def readable_heads(head_rows: Iterable[Row]) -> tuple[list[Head], int]:

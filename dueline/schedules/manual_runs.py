@@ -1,6 +1,5 @@
 """Manual runs: run a schedule now, or backfill past times. Planned runs are not touched."""
 
-import json
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,17 +11,13 @@ from dueline.core import idempotency, instant, rows
 from dueline.core.idempotency import KeyClaim
 from dueline.core.job import JobId, Route, State, StoredJob
 from dueline.core.payloads import hash_of
-from dueline.core.ports import Clock, ParallelMap, Table
-from dueline.core.rows import Row, pack, unpack
 from dueline.core.submit import SubmitResult
 from dueline.core.table_writer import TableWriter
 from dueline.core.text import shown
-from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged, Unavailable
+from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged
 from dueline.schedules.changes import PATIENCE, check_match
-from dueline.schedules.definition import Definition
-from dueline.schedules.head import Head, occurrence, submit
+from dueline.schedules.head import Head, occurrence, packed_definition, read_definition, submit
 from dueline.schedules.queries import get
-from dueline.schedules.schedule_rows import MOST_HEAD_BYTES, UNREADABLE
 
 # The schedule and the scheduled time are part of the idempotency key as well.
 MAX_RUN_KEY_CHARACTERS = 128
@@ -39,17 +34,6 @@ def key_of(run: str, key: str | None) -> str | None:
     return f"{run}{_SEPARATOR}{key}"
 
 
-def _definition(row: Row) -> Definition | None:
-    """Return the definition that a key's row keeps, if it keeps one."""
-    packed = row.get("definition")
-    if not isinstance(packed, bytes):
-        return None
-    try:
-        return Definition.from_row(json.loads(unpack(packed, most=MOST_HEAD_BYTES)))
-    except UNREADABLE as error:
-        raise Unavailable(f"row {rows.key(row)} cannot be read: {type(error).__name__}: {error}") from None
-
-
 MOST_BACKFILLED = 500
 _MOMENT = timedelta(microseconds=1)
 
@@ -64,16 +48,13 @@ class ManualRuns:
 
     def __init__(
         self,
-        *,
-        table: Table,
         route: TableWriter,
-        clock: Clock,
-        spread: ParallelMap = map,
+        *,
         patience: timedelta = PATIENCE,
         new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        self._table, self._route, self._clock = table, route, clock
-        self._spread, self._patience, self._new_uid = spread, patience, new_uid
+        self._route, self._table, self._clock, self._spread = route, route.table, route.clock, route.spread
+        self._patience, self._new_uid = patience, new_uid
 
     def run_now(
         self, queue: str, name: str, *, payload: str | None = None, key: str | None = None, if_match: str | None = None
@@ -143,8 +124,8 @@ class ManualRuns:
         run, parameters_hash = self._job(head), hash_of(parameters)
         if key is None:
             return head, KeyClaim(job=run)
-        definition = pack(json.dumps(head.definition.to_dict(), separators=(",", ":")))
-        own = {**rows.idempotency_row(run, key, payload_hash=parameters_hash), "definition": definition}
+        own = rows.idempotency_row(run, key, payload_hash=parameters_hash)
+        own = {**own, "definition": packed_definition(head.definition)}
         row = self._table.claim(own, now=self._clock.now())
         try:
             first = idempotency.first_of(row, key, run, payload_hash=parameters_hash)
@@ -152,15 +133,12 @@ class ManualRuns:
             caller_key = key.rpartition(_SEPARATOR)[2]
             used = f"it was used for something else of schedule {head.name!r}, another payload or other instants"
             raise KeyReused(f"key is {shown(caller_key)}: {used}") from None
-        then = replace(head, definition=_definition(row) or head.definition)
+        then = replace(head, definition=read_definition(row)) if isinstance(row.get("definition"), bytes) else head
         made = replace(occurrence(then, first.job.id.due), id=first.job.id, expires=first.job.expires)
         return then, replace(first, job=made)
 
     def _is_claimed(self, key: rows.Key) -> bool:
-        reading = self._table.read([key])
-        if reading.unread:
-            raise Unavailable(f"row {key} was left unread: try again")
-        return rows.is_live(reading.rows.get(key), now=self._clock.now())
+        return rows.is_live(self._table.read([key]).whole(f"row {key}").get(key), now=self._clock.now())
 
     def _job(self, head: Head, scheduled_for: datetime | None = None) -> StoredJob:
         """Return a job of a schedule that is due now, its scheduled time now unless it is given."""

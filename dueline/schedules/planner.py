@@ -15,15 +15,14 @@ from typing import Self
 
 from dueline.core import instant
 from dueline.core.job import StoredJob, checked_schedule_name, queue_name
-from dueline.core.ports import Clock, ParallelMap, Table, read_all
-from dueline.core.rows import Row
+from dueline.core.ports import read_all
+from dueline.core.rows import Row, head_key, tzdata_key
 from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
 from dueline.schedules import head as heads
 from dueline.schedules.definition import CatchUp
 from dueline.schedules.head import Head
 from dueline.schedules.rule import tzdata_version
-from dueline.schedules.schedule_rows import head_key, tzdata_key
 
 # Of a run that is later than this, `catch_up` decides.
 ON_TIME = timedelta(seconds=60)
@@ -167,11 +166,9 @@ class Planner:
     No send starts after `until` (monotonic).
     """
 
-    def __init__(
-        self, *, table: Table, route: TableWriter, clock: Clock, until: float, spread: ParallelMap = map
-    ) -> None:
-        self._table, self._route, self._spread = table, route, spread
-        self._now, self._until = clock.now(), until
+    def __init__(self, route: TableWriter, *, until: float) -> None:
+        self._route, self._table, self._spread = route, route.table, route.spread
+        self._now, self._until = route.clock.now(), until
         self._planned = Planned()
 
     def run(self, batch: Sequence[PlanningMessage]) -> Planned:
@@ -264,16 +261,12 @@ class Watchdog:
     """Submits the planning jobs of stalled schedules. `route` writes them to the table.
 
     A schedule stalls only when its planning job is lost: it waited for an hour in vain, or went to the dead-letter
-    queue. A planning job is due by the time zones of when it was made, so with a newer tzdata all are submitted again.
-
-    One is stalled whose planning job should have come five times `tick_period` ago. `tzdata` is the version of the time
-    zones' rules, by default that in use.
+    queue. One is stalled whose planning job should have come five times `tick_period` ago. A planning job is due by the
+    time zones of when it was made, so with a newer `tzdata`, by default that in use, all are submitted again.
     """
 
-    def __init__(
-        self, *, table: Table, route: TableWriter, clock: Clock, tick_period: timedelta, tzdata: str | None = None
-    ) -> None:
-        self._table, self._route, self._clock = table, route, clock
+    def __init__(self, route: TableWriter, *, tick_period: timedelta, tzdata: str | None = None) -> None:
+        self._route, self._table, self._clock = route, route.table, route.clock
         self._grace = GRACE_TICKS * tick_period
         self._tzdata = tzdata
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,8 +149,8 @@ class Local:
                 handlers = worker._chosen(None if queue is None else [queue])
                 queues = [each.queue for each in handlers]
                 self._declare(worker, queues, report)
-                of: dict[str, Any] = {"loop": loop, "report": report, "trace": trace, "callbacks": worker._callbacks}
-                runs = [self._queue_run(each, **of) for each in handlers]
+                of: dict[str, Any] = {"loop": loop, "trace": trace, "callbacks": worker._callbacks}
+                runs = [self._queue_run(each, report, **of) for each in handlers]
             self._run(runs, queues, lambda: next((e for e in errors if fail_fast or _is_interrupt(e)), None))
         return attempts
 
@@ -180,16 +181,19 @@ class Local:
             self._deployment.advance_to(min([*self._deployment.times_ahead(), *(each.visible for each in ahead)]))
         raise RuntimeError(f"after {_MOST_STEPS} requests jobs are still due: does a handler schedule the next one?")
 
-    def _queue_run(self, handlers: Handlers, **of: Any) -> QueueRun:
-        context, levels = self._deployment.connect(handlers.queue), self._deployment.levels(handlers.queue)
+    def _queue_run(self, handlers: Handlers, report: Report, **of: Any) -> QueueRun:
+        context, levels = (
+            self._deployment.connect(handlers.queue, report=report),
+            self._deployment.levels(handlers.queue),
+        )
         return QueueRun(handlers, context, levels=levels, **of)
 
     def _invoker(self, handler: Consumer, report: Report, trace: Trace) -> Callable[[dict[str, Any]], Any]:
-        return connected(handler, self._deployment.connect, report=report, trace=trace)
+        return connected(handler, partial(self._deployment.connect, report=report), trace=trace)
 
     def _declare(self, worker: Worker, queues: Sequence[str], report: Report) -> None:
         environment = Environment(
-            connect=self._deployment.connect,
+            connect=partial(self._deployment.connect, report=report),
             clock=self._deployment.clock,
             report=report,
             serve=lambda *_: nullcontext(0),

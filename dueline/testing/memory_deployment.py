@@ -29,6 +29,7 @@ from dueline.schedules.planner import Planner, PlanningMessage
 from dueline.testing import MemoryLocks, MemoryPayloads, MemoryTable, VirtualClock
 from dueline.testing.memory_queue import Delivery, MemoryQueue
 from dueline.worker.delivery import Interrupted
+from dueline.worker.events import Report
 from dueline.worker.queue_context import QueueContext
 
 _ROWS_LOOKED_AT = 100
@@ -169,7 +170,7 @@ class MemoryDeployment(CoreDeployment):
         of: dict[str, Any] = {"direct_horizon": config.direct_horizon, "lookahead": config.lookahead}
         return ApiSettings(deployment=config.name, queue_urls="memory://", payloads="payloads", **of)
 
-    def connect(self, queue: str) -> QueueContext:
+    def connect(self, queue: str, *, report: Report) -> QueueContext:
         """Return what a worker needs of a queue. Raises QueueNotFound."""
         levels, dead_letters = self.levels(queue), self.dead_letter_queue(queue)
         urls = [each.name for each in levels]
@@ -182,6 +183,7 @@ class MemoryDeployment(CoreDeployment):
             once=self._once[queue],
             locks=self._locks[queue],
             clock=self.clock,
+            report=report,
         )
 
     def route(self) -> TableWriter:
@@ -211,11 +213,9 @@ class MemoryDeployment(CoreDeployment):
     @cached_property
     def _ingestion(self) -> Ingest:
         return Ingest(
-            table=self.table,
-            dispatcher=self._dispatcher,
+            self.route(),
             rejects=lambda: self._queue(self.config.names.inbound_dlq),
             is_declared=self._partitions.__contains__,
-            clock=self.clock,
             jitter=lambda: 0.5,
         )
 
@@ -261,10 +261,9 @@ class MemoryDeployment(CoreDeployment):
             lease=timedelta(seconds=config.lease),
             longest_send=longest_send(config.lease),
         )
-        ports: dict[str, Any] = {"table": self.table, "clock": self.clock}
         # Always the same owner: another one would wait for the lease of the tick before.
-        lease = Lease(partition, periods=periods, owner="memory", until=math.inf, **ports)
-        Tick(partition, lease=lease, dispatcher=self._dispatcher(partition.queue), **ports).run()
+        lease = Lease(partition, table=self.table, clock=self.clock, periods=periods, owner="memory", until=math.inf)
+        Tick(lease, dispatcher=self._dispatcher(partition.queue)).run()
 
     def _plan(self) -> bool:
         arrivals, now = self._received(self._planning), self.clock.now()
@@ -277,7 +276,7 @@ class MemoryDeployment(CoreDeployment):
             )
             for each in arrivals
         ]
-        planner = Planner(table=self.table, route=self.route(), clock=self.clock, until=math.inf)
+        planner = Planner(self.route(), until=math.inf)
         again = planner.run(batch).again if batch else frozenset()
         self._planning.delete([each.receipt for each in arrivals if each.message_id not in again])
         return bool(arrivals)

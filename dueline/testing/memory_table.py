@@ -11,7 +11,6 @@ from dueline.core.job import Partition, State
 from dueline.core.ports import READ_KEYS, WRITE_ROWS, BatchRead, KeyChange, MoveOutcome, Page, ScheduleChange
 from dueline.core.rows import Key, PartitionState, Row
 from dueline.core.status import FINAL
-from dueline.schedules.schedule_rows import BEFORE_HEADS, CHANGE_CANCELLATIONS, MOST_SCHEDULES, schedules_of
 from dueline.testing.memory_queue import at_most
 
 
@@ -141,7 +140,7 @@ class MemoryTable:
         return MoveOutcome.DONE
 
     def change(self, change: ScheduleChange) -> bool:
-        at_most(CHANGE_CANCELLATIONS, change.cancellations, "cancellations in one change")
+        at_most(rows.CHANGE_CANCELLATIONS, change.cancellations, "cancellations in one change")
         _distinct([rows.key(row) for row in change.cancellations])
         takes_effect = self._is_as_read(change) and self._has_room(change) and self._is_below(change)
         if takes_effect:
@@ -163,7 +162,7 @@ class MemoryTable:
         return is_as_read
 
     def heads(self, queue: str, *, after: str, limit: int) -> Page:
-        return self._page(schedules_of(queue), after=max(after, BEFORE_HEADS), until="~", limit=limit)
+        return self._page(rows.schedules_of(queue), after=max(after, rows.BEFORE_HEADS), until="~", limit=limit)
 
     def _is_as_read(self, change: ScheduleChange) -> bool:
         pk, sk = rows.key(change.head)
@@ -173,7 +172,7 @@ class MemoryTable:
         return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)
 
     def _has_room(self, change: ScheduleChange) -> bool:
-        return change.counted <= 0 or self._count(change) < MOST_SCHEDULES
+        return change.counted <= 0 or self._count(change) < rows.MOST_SCHEDULES
 
     def _count(self, change: ScheduleChange) -> int:
         pk, sk = change.counter

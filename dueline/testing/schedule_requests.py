@@ -60,7 +60,7 @@ class ScheduleRequests:
     def _changed(self, what: str, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]) -> Changed:
         deployment, if_match = self._deployment, headers.get("if-match")
         settings = deployment.queue(queue)
-        changes = Changes(table=deployment.table, route=deployment.route(), clock=deployment.clock)
+        changes = Changes(deployment.route())
         match what:
             case "PUT":
                 definition = Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
@@ -77,7 +77,7 @@ class ScheduleRequests:
     ) -> dict[str, Any]:
         deployment = self._deployment
         deployment.queue(queue)
-        runs = ManualRuns(table=deployment.table, route=deployment.route(), clock=deployment.clock)
+        runs = ManualRuns(deployment.route())
         named: dict[str, Any] = {"key": headers.get("idempotency-key"), "if_match": headers.get("if-match")}
         if what == "run":
             payload = json_text(fields["payload"]) if "payload" in fields else None

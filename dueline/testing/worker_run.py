@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -19,7 +18,7 @@ from dueline.worker.events import Event, EventKind, Report
 from dueline.worker.execution import Callbacks, HandlerRunner, Trace
 from dueline.worker.handlers import Handlers
 from dueline.worker.lambda_consumer import Consumer, address_of
-from dueline.worker.limits import RateLimiter, common_time
+from dueline.worker.limits import RateLimiter
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.queue_worker import Item, Pool, Processor, WaitingJobs
 from dueline.worker.receiving import Receiver
@@ -104,22 +103,19 @@ class QueueRun:
         *,
         levels: Sequence[MemoryQueue],
         loop: asyncio.AbstractEventLoop,
-        report: Report,
         trace: Trace,
         callbacks: Callbacks,
     ) -> None:
         context.check()
         handlers.check(context.settings)
         self._context, self._levels = context, levels
-        of: dict[str, Any] = {"loop": loop, "report": report, "trace": trace, "callbacks": callbacks}
-        runner = HandlerRunner(handlers, context, jitter=lambda: 0.5, **of)
-        self._limiter = RateLimiter(context, wall=partial(common_time, context), report=report)
-        self._claims = _ClaimsAtOnce(context, concurrency=BATCH_MESSAGES, report=report)
+        runner = HandlerRunner(handlers, context, jitter=lambda: 0.5, loop=loop, trace=trace, callbacks=callbacks)
+        self._limiter = RateLimiter(context)
+        self._claims = _ClaimsAtOnce(context, concurrency=BATCH_MESSAGES)
         self._pool = Pool[Item](1, name=context.queue, clock=context.clock)
-        parts: dict[str, Any] = {"claims": self._claims, "report": report}
-        waiting = WaitingJobs(context, self._pool, limiter=self._limiter, **parts)
-        self._processor = Processor(context, runner, waiting=waiting, **parts)
-        self._receiver = Receiver(context, report=report)
+        waiting = WaitingJobs(context, self._pool, claims=self._claims, limiter=self._limiter)
+        self._processor = Processor(context, runner, waiting=waiting, claims=self._claims)
+        self._receiver = Receiver(context)
 
     def step(self) -> bool:
         """Process what one request receives; return whether to go on: not where nothing is due, or none may run."""
@@ -163,13 +159,13 @@ class LambdaRun:
 
 
 def connected(
-    consumer: Consumer, connect: Callable[[str], QueueContext], *, report: Report, trace: Trace
+    consumer: Consumer, connect: Callable[[str], QueueContext], *, trace: Trace
 ) -> Callable[[dict[str, Any]], Any]:
     """Return a Lambda handler over the queues that `connect` returns, in place of those on AWS."""
 
     def invoke(event: dict[str, Any]) -> Any:
         _, queue, _ = address_of(event["Records"][0]["eventSourceARN"])
-        return consumer.connected(lambda *_: (connect(queue), report), trace=trace)(event, None)
+        return consumer.connected(lambda *_: connect(queue), trace=trace)(event, None)
 
     return invoke
 

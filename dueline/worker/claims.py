@@ -12,7 +12,7 @@ from dueline.core.ports import BatchFailure, QueueMessage
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT, LONGEST_HIDDEN_SECONDS
 from dueline.core.text import text_of
 from dueline.errors import Unavailable
-from dueline.worker.events import Event, EventKind, Report, error_event
+from dueline.worker.events import Event, EventKind
 from dueline.worker.queue_context import QueueContext
 
 # Between the look at the clock and the moment at which SQS acts.
@@ -91,9 +91,8 @@ class Claims:
     in time is lost. One lock guards all of this.
     """
 
-    def __init__(self, context: QueueContext, *, concurrency: int, report: Report) -> None:
-        self._context, self._report = context, report
-        self._concurrency = concurrency
+    def __init__(self, context: QueueContext, *, concurrency: int) -> None:
+        self._context, self._concurrency = context, concurrency
         self._changed = threading.Condition()
         self._held: set[Claim] = set()
         self._unsettled: set[Claim] = set()
@@ -187,7 +186,7 @@ class Claims:
                     continue
             except Exception as fault:
                 # Whatever it is: a thread that ended would leave the messages to other workers.
-                self._report(error_event(fault, queue=self._context.queue))
+                self._context.report_error(fault)
                 time.sleep(self._check_seconds)
             with self._changed:
                 if not self._is_closed:
@@ -256,7 +255,7 @@ class Claims:
         try:
             failures = self._hide(claims, seconds)
         except Exception as fault:
-            self._report(error_event(fault, queue=self._context.queue, what="a claim was not renewed"))
+            self._context.report_error(fault, "a claim was not renewed")
             return
         now = self._now()
         for index, claim in enumerate(claims):
@@ -286,7 +285,7 @@ class Claims:
         failures = self._request(live) if live else {}
         for reason in {each.reason for each in failures.values() if not each.final}:
             what = "a message was not acknowledged, and will be"
-            self._report(error_event(Unavailable(reason), queue=self._context.queue, what=what))
+            self._context.report_error(Unavailable(reason), what)
         done = [claim for index, claim in enumerate(live) if index not in failures]
         again = [claim for index, claim in enumerate(live) if index in failures and not failures[index].final]
         with self._changed:
@@ -337,7 +336,7 @@ class Claims:
             sent = claim.arrival.message.attributes
             about: dict[str, Any] = {"job": sent.get(ID, claim.arrival.message_id), "job_kind": sent.get(KIND, "")}
             about |= {"queue": self._context.queue, "attempt": claim.arrival.receives}
-            self._report(Event(kind=EventKind.LOST, **about))
+            self._context.report(Event(kind=EventKind.LOST, **about))
 
     def _now(self) -> float:
         return self._context.clock.monotonic()

@@ -12,7 +12,6 @@ from math import isfinite
 from typing import Any
 
 from dueline.core.job import State
-from dueline.core.ports import Clock
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.status import Outcome, note_outcome
 from dueline.core.text import shown, stack_of
@@ -67,8 +66,8 @@ class _Lock:
 class OverlapLock:
     """Lets a job of a schedule run, or skips it while another has the lock. Other jobs run as they are."""
 
-    def __init__(self, context: QueueContext, *, report: Report) -> None:
-        self._context, self._report = context, report
+    def __init__(self, context: QueueContext) -> None:
+        self._context = context
         self._held: set[_Lock] = set()
         # How often to call `renew`.
         self.renewal_seconds = min(LEAST_VISIBILITY_TIMEOUT, context.settings.visibility_timeout) / _CHECKS
@@ -85,7 +84,7 @@ class OverlapLock:
                 return Skipped()
         except RETRYABLE as fault:
             held = Deferred(error=type(fault).__name__, reason=f"its schedule's lock could not be taken: {fault}")
-            self._report(received.event(EventKind.TROUBLE, error=held.error, reason=held.reason))
+            self._context.report(received.event(EventKind.TROUBLE, error=held.error, reason=held.reason))
             return held
         # Nobody renews a lock without end, that of a Lambda function's message.
         if isfinite(lock.outlives):
@@ -146,7 +145,7 @@ class OverlapLock:
         return clock.now() + timedelta(seconds=seconds + _MARGIN_SECONDS)
 
     def _trouble(self, lock: _Lock, fault: Exception, what: str) -> None:
-        self._report(error_event(fault, queue=self._context.queue, job=lock.job, what=what))
+        self._context.report(error_event(fault, queue=self._context.queue, job=lock.job, what=what))
 
 
 # Kinds of which nobody ever heard are no reason to keep, or to log, any number of them.
@@ -156,19 +155,19 @@ _NO_HANDLER_SECONDS, _MOST_NO_HANDLERS = 60.0, 100
 class NoHandlerLog:
     """Reports that jobs have no handler here: once a minute for each kind, of a hundred kinds at most."""
 
-    def __init__(self, *, clock: Clock, report: Report) -> None:
-        self._clock, self._report = clock, report
+    def __init__(self, context: QueueContext) -> None:
+        self._context = context
         self._until: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def note(self, received: ReceivedMessage, reason: str) -> None:
-        now = self._clock.monotonic()
+        now = self._context.clock.monotonic()
         with self._lock:
             self._until = {each: until for each, until in self._until.items() if until > now}
             if reason in self._until or len(self._until) >= _MOST_NO_HANDLERS:
                 return
             self._until[reason] = now + _NO_HANDLER_SECONDS
-        self._report(received.event(EventKind.NO_HANDLER, reason=reason))
+        self._context.report(received.event(EventKind.NO_HANDLER, reason=reason))
 
 
 class _Overtime(BaseException):
@@ -225,16 +224,15 @@ class HandlerRunner:
         context: QueueContext,
         *,
         loop: asyncio.AbstractEventLoop | None = None,
-        report: Report,
         trace: Trace,
         jitter: Callable[[], float],
         callbacks: Callbacks = Callbacks(),
     ) -> None:
         self._handlers, self._context, self._loop, self._callbacks = handlers, context, loop, callbacks
-        self._report, self._trace, self._jitter = report, trace, jitter
-        self._no_handler = NoHandlerLog(clock=context.clock, report=report)
+        self._trace, self._jitter = trace, jitter
+        self._no_handler = NoHandlerLog(context)
         self.kinds = handlers.kinds
-        self.overlap = OverlapLock(context, report=report)
+        self.overlap = OverlapLock(context)
 
     def run(self, received: ReceivedMessage) -> JobVerdict:
         """Run the job's handler, record the outcome if the queue tracks them, and return what happens to the job.
@@ -245,7 +243,7 @@ class HandlerRunner:
         if isinstance(verdict, Skipped):
             now = self._context.clock.now()
             self._note_outcome(received, verdict.state, started=now, ended=now)
-            self._report(received.event(verdict.kind, reason=ANOTHER_RUNS))
+            self._context.report(received.event(verdict.kind, reason=ANOTHER_RUNS))
         return verdict
 
     def _run(self, received: ReceivedMessage) -> JobVerdict:
@@ -260,7 +258,7 @@ class HandlerRunner:
         job = received.without_payload(lateness=Lateness.of(received.due, now=now), max_attempts=most)
         verdict = self._verdict_on(error, received, job, retries=Retries(attempts=most))
         self._note_outcome(received, verdict.state, started=now, ended=now, error=verdict.error)
-        self._report(received.event(verdict.kind, error=verdict.error, reason=verdict.reason))
+        self._context.report(received.event(verdict.kind, error=verdict.error, reason=verdict.reason))
         self._no_handler.note(received, str(error))
         return verdict
 
@@ -271,14 +269,14 @@ class HandlerRunner:
         lateness = Lateness.of(received.due, now=started, behind=behind, held=held)
         at_most = lateness.at_most if isfinite(lateness.at_most) else None
         about = replace(received.event(EventKind.STARTED), lateness=lateness.at_least, lateness_at_most=at_most)
-        self._report(about)
+        self._context.report(about)
         self._note_outcome(received, State.RUNNING, started=started)
         verdict = self._verdict(handler, received, lateness)
         self._note_outcome(received, verdict.state, started=started, ended=clock.now(), error=verdict.error or None)
         fields: dict[str, Any] = {"error": verdict.error, "reason": verdict.reason, "stack": verdict.stack}
         fields |= {"delay": getattr(verdict, "seconds", None)}
         duration = None if isinstance(verdict, Deferred) else clock.monotonic() - since
-        self._report(replace(about, kind=verdict.kind, duration=duration, **fields))
+        self._context.report(replace(about, kind=verdict.kind, duration=duration, **fields))
         return verdict
 
     def _verdict(self, handler: Handler, received: ReceivedMessage, lateness: Lateness) -> JobVerdict:
@@ -303,7 +301,7 @@ class HandlerRunner:
         of: dict[str, Any] = {"settings": settings, "jitter": self._jitter(), "held": held, "retries": retries}
         stack = stack_of(error, is_deliberate=issubclass(type(error), Retry | Discard))
         verdict = replace(verdict_on(error, attempt=received.attempt, **of), stack=stack)
-        self._callbacks.call(job, error, verdict, report=self._report)
+        self._callbacks.call(job, error, verdict, report=self._context.report)
         return verdict
 
     def _payload(self, received: ReceivedMessage) -> Any:
@@ -362,7 +360,7 @@ class HandlerRunner:
         try:
             note_outcome(received.job.id, outcome, expires=received.job.expires, table=self._context.table)
         except RETRYABLE as fault:
-            self._report(received.trouble(fault, "its outcome was not noted"))
+            self._context.report(received.trouble(fault, "its outcome was not noted"))
 
 
 def _is_unfinished(error: BaseException) -> bool:

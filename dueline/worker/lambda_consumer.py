@@ -22,7 +22,7 @@ from dueline.core.text import text_of
 from dueline.errors import RETRYABLE, DuelineError, Unavailable
 from dueline.worker.claims import Claim
 from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
-from dueline.worker.events import EventKind, Report, error_event
+from dueline.worker.events import EventKind
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner, Trace
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.queue_context import QueueContext
@@ -34,7 +34,7 @@ _RETRY_SECONDS = 0.2
 
 Function = Callable[[ReceivedJob], Any]
 # From the names of a deployment and a queue.
-Connect = Callable[[str, str], tuple[QueueContext, Report]]
+Connect = Callable[[str, str], QueueContext]
 
 
 class NotDone(Exception):
@@ -76,37 +76,36 @@ class Consumer:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
         records = [SQSRecord(record) for record in event["Records"]]
         deployment, queue, level = address_of(records[0].event_source_arn)
-        context, report, runner = self._connect(deployment, queue)
-        batch = _EventBatch(records, level=level, context=context, runner=runner, report=report)
+        context, runner = self._connect(deployment, queue)
+        batch = _EventBatch(records, level=level, context=context, runner=runner)
         processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         return process_partial_response(event, batch.process, processor, context)
 
-    def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, Report, HandlerRunner]:
-        context, report = (self._connect_elsewhere or connect)(deployment, queue)
+    def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, HandlerRunner]:
+        context = (self._connect_elsewhere or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
-        parts: dict[str, Any] = {"report": report, "trace": self._trace, "jitter": random.random}
-        runner = HandlerRunner(handlers, context, callbacks=self._callbacks, **parts)
-        return context, report, runner
+        runner = HandlerRunner(handlers, context, callbacks=self._callbacks, trace=self._trace, jitter=random.random)
+        return context, runner
 
 
-def connect(deployment: str, queue: str) -> tuple[QueueContext, Report]:
-    """Return the connection to a queue, and where to report events."""
+def connect(deployment: str, queue: str) -> QueueContext:
+    """Return the connection to a queue."""
     from dueline.aws.worker_deployment import WorkerDeployment
     from dueline.worker.log import log
 
-    return WorkerDeployment(deployment).connect(queue), log
+    return WorkerDeployment(deployment).connect(queue, report=log)
 
 
 class _EventBatch:
     """The records of an event, in order; `_actions` has what to do with those that are prepared, by message id."""
 
     def __init__(
-        self, records: Sequence[SQSRecord], *, level: int, context: QueueContext, runner: HandlerRunner, report: Report
+        self, records: Sequence[SQSRecord], *, level: int, context: QueueContext, runner: HandlerRunner
     ) -> None:
         # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
         self._unprepared = batches(records, size=lambda _: 0, most=READ_KEYS)
-        self._level, self._context, self._runner, self._report = level, context, runner, report
+        self._level, self._context, self._runner = level, context, runner
         self._actions: dict[str, Callable[[], None]] = {}
         self._unread: dict[JobId, DuelineError] = {}
 
@@ -122,7 +121,7 @@ class _EventBatch:
             self._prepare(records)
         except Exception as fault:
             # Whatever it is: these are delivered again, and later ones are prepared in their turn.
-            self._report(error_event(fault, queue=self._context.queue))
+            self._context.report_error(fault)
             self._actions |= {record.message_id: partial(_fail, text_of(fault)) for record in records}
 
     def _prepare(self, records: Sequence[SQSRecord]) -> None:
@@ -131,14 +130,14 @@ class _EventBatch:
         prepared = prepare(claims, self._context, look=self._cancelled_among)
         decided = [(each, partial(self._run, each)) for each in prepared.ready]
         decided += [(each.received, partial(self._bury, each)) for each in prepared.dead]
-        decided += [(each, partial(self._report, each.event(EventKind.SKIPPED))) for each in prepared.cancelled]
+        decided += [(each, partial(self._context.report, each.event(EventKind.SKIPPED))) for each in prepared.cancelled]
         self._actions |= {received.claim.arrival.message_id: action for received, action in decided}
 
     def _cancelled_among(self, ids: Iterable[JobId], *, table: Table) -> set[JobId]:
         cancellations = cancellations_of(ids, table=table)
         self._unread |= cancellations.unread
         for fault in set(cancellations.unread.values()):
-            self._report(error_event(fault, queue=self._context.queue))
+            self._context.report_error(fault)
         return cancellations.cancelled
 
     def _run(self, received: ReceivedMessage) -> None:
@@ -171,11 +170,11 @@ class _EventBatch:
             if refusals[0].final:
                 break
         what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
-        self._report(received.trouble(fault, what))
+        self._context.report(received.trouble(fault, what))
 
     def _bury(self, dead_letter: DeadLetter) -> None:
         """Report and bury what no handler was called with, of which its runner has reported nothing."""
-        self._report(dead_letter.event())
+        self._context.report(dead_letter.event())
         dead_letter.send(self._context.dead_letters)
 
 

@@ -7,7 +7,6 @@ from dueline.core.message import BATCH_MESSAGES
 from dueline.core.overview import Control, read_control
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS, Rate
 from dueline.core.rows import Key, slots_key, turns_key
-from dueline.worker.events import Report, error_event
 from dueline.worker.queue_context import QueueContext
 
 # A change takes effect within 5 s: a read, and what it takes to act on it, stay well below.
@@ -36,15 +35,15 @@ def common_time(context: QueueContext) -> float:
 
 
 class RateLimiter:
-    """Decides whether jobs of a queue may begin, and when. `wall` returns the time in seconds since 1970.
+    """Decides whether jobs of a queue may begin, and when.
 
     Each job takes a slot of its own. Slots follow one another at the queue's rate. A worker reserves some by moving the
     instant up to which all are reserved, in one request, so no two workers get the same. A slot that is not reserved in
     time is lost.
     """
 
-    def __init__(self, context: QueueContext, *, wall: Callable[[], float], report: Report) -> None:
-        self._context, self._wall, self._report = context, wall, report
+    def __init__(self, context: QueueContext) -> None:
+        self._context = context
         self._control = Control()
         self._is_changed = False
         self._turn_ends = 0
@@ -66,13 +65,13 @@ class RateLimiter:
         try:
             self._is_changed = self.read()
         except Exception as fault:
-            self._report(error_event(fault, queue=self._context.queue, what="pause and rate could not be read"))
+            self._context.report_error(fault, "pause and rate could not be read")
         try:
             if before or self._is_changed:
                 on_change()
         except Exception as fault:
             self._is_changed = True
-            self._report(error_event(fault, queue=self._context.queue, what="a changed pause or rate was not applied"))
+            self._context.report_error(fault, "a changed pause or rate was not applied")
 
     @property
     def is_open(self) -> bool:
@@ -137,11 +136,11 @@ class RateLimiter:
         return self._turn_ends - turn <= now
 
     def _reserve(self, key: Key, amount: int, *, now: int) -> int:
-        ttl = int(self._wall()) + _KEPT_SECONDS
+        ttl = int(common_time(self._context)) + _KEPT_SECONDS
         return self._context.table.reserve(key, now=now, amount=amount, ttl=ttl)
 
     def _now(self) -> int:
-        return int(self._wall() * _MICROSECONDS)
+        return int(common_time(self._context) * _MICROSECONDS)
 
     def _reserved_until(self, control: Control) -> int:
         key = slots_key(self._context.queue, control.rate_set)

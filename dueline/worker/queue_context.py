@@ -46,7 +46,7 @@ class QueueContext:
 
     `read_payload` fetches a payload that is kept in S3. `clock` is never ahead of AWS's own, and behind it by
     `behind()` seconds at most. `reload` connects to the queue as it is published now; without it, settings never
-    change. Others read `settings` again each time, as they may change.
+    change. Others read `settings` again each time, as they may change. What happens to its jobs goes to `report`.
     """
 
     settings: WorkSettings
@@ -57,6 +57,7 @@ class QueueContext:
     once: Once
     locks: Locks
     clock: Clock
+    report: Report
     behind: Callable[[], float] = lambda: 0.0
     reload: Callable[[], "QueueContext"] | None = None
 
@@ -71,7 +72,10 @@ class QueueContext:
             must = f"for a worker it must be {LEAST_VISIBILITY_TIMEOUT} or more"
             raise ValueError(f"visibility_timeout of queue {self.queue} is {hidden}: {must}")
 
-    def refresh(self, report: Report) -> None:
+    def report_error(self, fault: BaseException, what: str = "") -> None:
+        self.report(error_event(fault, queue=self.queue, what=what))
+
+    def refresh(self) -> None:
         """Read the published settings, and apply them. If that fails, it is reported, and nothing changes."""
         if self.reload is None:
             return
@@ -79,10 +83,10 @@ class QueueContext:
             published = self.reload()
             published.check()
         except Exception as fault:
-            report(error_event(fault, queue=self.queue, what="its published settings were not applied"))
+            self.report_error(fault, "its published settings were not applied")
             return
         if changes := self._apply(published):
-            report(Event(kind=EventKind.CHANGED, queue=self.queue, reason=changes))
+            self.report(Event(kind=EventKind.CHANGED, queue=self.queue, reason=changes))
 
     def _apply(self, published: "QueueContext") -> str:
         """Use other settings from now on; return what has changed, as text.

@@ -11,7 +11,7 @@ from dueline.core.ports import Clock
 from dueline.errors import RETRYABLE
 from dueline.worker.claims import Claim, Claims
 from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, JobVerdict, ReceivedMessage, RetryLater
-from dueline.worker.events import Event, EventKind, Report, error_event
+from dueline.worker.events import Event, EventKind
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
 from dueline.worker.queue_context import QueueContext
@@ -31,50 +31,37 @@ T = TypeVar("T")
 
 
 class QueueWorker:
-    """Starts and stops the threads that process one queue's jobs in this process.
-
-    `wall` returns the time in seconds since 1970, `jitter` 0 to 1.
-    """
+    """Starts and stops the threads that process one queue's jobs in this process. `jitter` returns 0 to 1."""
 
     def __init__(
-        self,
-        context: QueueContext,
-        runner: HandlerRunner,
-        *,
-        concurrency: int,
-        report: Report,
-        jitter: Callable[[], float],
-        wall: Callable[[], float],
+        self, context: QueueContext, runner: HandlerRunner, *, concurrency: int, jitter: Callable[[], float]
     ) -> None:
-        self._context, self._report, self.kinds = context, report, runner.kinds
-        self._limiter = RateLimiter(context, wall=wall, report=report)
-        self._claims = Claims(context, concurrency=concurrency, report=report)
+        self._context, self.kinds = context, runner.kinds
+        self._limiter = RateLimiter(context)
+        self._claims = Claims(context, concurrency=concurrency)
         self._pool = Pool[Item](concurrency, name=context.queue, clock=context.clock)
-        self._waiting = WaitingJobs(context, self._pool, claims=self._claims, limiter=self._limiter, report=report)
-        self._processor = Processor(context, runner, waiting=self._waiting, claims=self._claims, report=report)
+        self._waiting = WaitingJobs(context, self._pool, claims=self._claims, limiter=self._limiter)
+        self._processor = Processor(context, runner, waiting=self._waiting, claims=self._claims)
         self._receive_loop = ReceiveLoop(
             context,
             claims=self._claims,
             limiter=self._limiter,
             may_receive=lambda: self._processor.can_prepare,
             on_receive=self._on_receive,
-            report=report,
             jitter=jitter,
         )
         self._periodic = PeriodicTasks(
             {
                 runner.overlap.renew: lambda: runner.overlap.renewal_seconds,
                 lambda: self._limiter.look(on_change=self._waiting.apply_limits): lambda: WATCH_SECONDS,
-                lambda: context.refresh(report): lambda: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
+                context.refresh: lambda: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
             },
-            queue=context.queue,
-            clock=context.clock,
-            report=report,
+            context,
         )
 
     def open(self) -> None:
         """Receive nothing yet. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
-        self._report(Event(kind=EventKind.OPENED, queue=self._context.queue, kinds=self.kinds))
+        self._context.report(Event(kind=EventKind.OPENED, queue=self._context.queue, kinds=self.kinds))
         self._limiter.read()
 
     def start(self) -> None:
@@ -107,7 +94,7 @@ class QueueWorker:
         self._claims.close(within=within)
         self._pool.stop()
         self._periodic.stop()
-        self._report(Event(kind=EventKind.CLOSED, queue=self._context.queue))
+        self._context.report(Event(kind=EventKind.CLOSED, queue=self._context.queue))
 
     @property
     def heartbeat(self) -> float:
@@ -128,11 +115,8 @@ class WaitingJobs:
     Once it is stopped, each goes back into its queue, but for dead letters: these are sent.
     """
 
-    def __init__(
-        self, context: QueueContext, pool: "Pool[Item]", *, claims: Claims, limiter: RateLimiter, report: Report
-    ) -> None:
-        self._context, self._report = context, report
-        self._pool, self._claims, self._limiter = pool, claims, limiter
+    def __init__(self, context: QueueContext, pool: "Pool[Item]", *, claims: Claims, limiter: RateLimiter) -> None:
+        self._context, self._pool, self._claims, self._limiter = context, pool, claims, limiter
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -147,7 +131,7 @@ class WaitingJobs:
         for received, slot in zip(ready, slots, strict=True):
             if not received.claim.is_reported:
                 received.claim.is_reported = True
-                self._report(received.event(EventKind.RECEIVED))
+                self._context.report(received.event(EventKind.RECEIVED))
             self._put_in_slot(received, slot, rate_set=rate_set)
 
     def put(self, item: Item, *, after: float = 0.0) -> None:
@@ -186,7 +170,7 @@ class WaitingJobs:
             slots = self._limiter.slots(len(without_slot)) if self._limiter.is_open else [0.0] * len(without_slot)
         except Exception as fault:
             # Whatever it is: these jobs are no longer in the pool, and must not be kept from running for hours.
-            self._report(error_event(fault, queue=self._context.queue))
+            self._context.report_error(fault)
             if without_slot:
                 self.retry([received.claim for received in without_slot])
             return
@@ -213,7 +197,7 @@ class WaitingJobs:
                     self._pool.put(item, at=-math.inf)
 
     def _put_back(self, received: ReceivedMessage) -> None:
-        self._report(received.event(EventKind.RETURNED))
+        self._context.report(received.event(EventKind.RETURNED))
         self._claims.hide(received.claim, 0)
 
 
@@ -225,11 +209,8 @@ class Processor:
     To put them back would cost each an attempt, for a fault that is not theirs.
     """
 
-    def __init__(
-        self, context: QueueContext, runner: HandlerRunner, *, waiting: WaitingJobs, claims: Claims, report: Report
-    ) -> None:
-        self._context, self._runner, self._report = context, runner, report
-        self._waiting, self._claims = waiting, claims
+    def __init__(self, context: QueueContext, runner: HandlerRunner, *, waiting: WaitingJobs, claims: Claims) -> None:
+        self._context, self._runner, self._waiting, self._claims = context, runner, waiting, claims
         self.can_prepare = True
 
     def process(self, item: Item) -> None:
@@ -251,7 +232,7 @@ class Processor:
             self._prepare_later(claims, fault)
             return
         except Exception as fault:
-            self._error(fault)
+            self._context.report_error(fault)
             for claim in claims:
                 self._claims.hide(claim, RETRY_SECONDS)
             prepared = Prepared(ready=[], cancelled=[], dead=[])
@@ -259,11 +240,11 @@ class Processor:
         for received in prepared.cancelled:
             self._skip(received)
         for dead_letter in prepared.dead:
-            self._report(dead_letter.event())
+            self._context.report(dead_letter.event())
             self._waiting.put(dead_letter)
 
     def _prepare_later(self, claims: list[Claim], fault: Exception) -> None:
-        self._error(fault)
+        self._context.report_error(fault)
         self.can_prepare = False
         self._waiting.retry(claims)
 
@@ -277,7 +258,7 @@ class Processor:
             claim.started = None
             self._settle(received, verdict)
         except Exception as fault:
-            self._error(fault)
+            self._context.report_error(fault)
             self._claims.hide(claim, RETRY_SECONDS)
 
     def _may_run(self, received: ReceivedMessage) -> bool:
@@ -301,7 +282,7 @@ class Processor:
         return self._claims.has(claim)
 
     def _skip(self, received: ReceivedMessage) -> None:
-        self._report(received.event(EventKind.SKIPPED))
+        self._context.report(received.event(EventKind.SKIPPED))
         self._claims.delete(received.claim)
 
     def _settle(self, received: ReceivedMessage, verdict: JobVerdict) -> None:
@@ -324,13 +305,10 @@ class Processor:
         try:
             dead_letter.send(self._context.dead_letters)
         except Exception as fault:
-            self._error(fault)
+            self._context.report_error(fault)
             self._waiting.retry(dead_letter)
         else:
             self._claims.delete(claim)
-
-    def _error(self, fault: Exception) -> None:
-        self._report(error_event(fault, queue=self._context.queue))
 
 
 class Pool(Generic[T]):
@@ -407,12 +385,10 @@ class PeriodicTasks:
     What a task raises is reported, and it is called again: a thread that ended would do so without a word.
     """
 
-    def __init__(
-        self, tasks: Mapping[Callable[[], None], Callable[[], float]], *, queue: str, clock: Clock, report: Report
-    ) -> None:
-        self._tasks, self._queue, self._clock, self._report = tasks, queue, clock, report
+    def __init__(self, tasks: Mapping[Callable[[], None], Callable[[], float]], context: QueueContext) -> None:
+        self._tasks, self._context = tasks, context
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"periodic {queue}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"periodic {context.queue}", daemon=True)
 
     def start(self) -> None:
         """Raises RuntimeError when the system has no more threads."""
@@ -422,12 +398,12 @@ class PeriodicTasks:
         self._stopped.set()
 
     def _run(self) -> None:
-        now = self._clock.monotonic
+        now = self._context.clock.monotonic
         due = {task: now() + every() for task, every in self._tasks.items()}
         while not self._stopped.wait(max(0.0, min(due.values()) - now())):
             for task in [each for each, at in due.items() if at <= now()]:
                 try:
                     task()
                 except Exception as fault:
-                    self._report(error_event(fault, queue=self._queue))
+                    self._context.report_error(fault)
                 due[task] = now() + self._tasks[task]()

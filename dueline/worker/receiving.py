@@ -10,7 +10,6 @@ from dueline.core.message import BATCH_MESSAGES
 from dueline.errors import InvalidJob
 from dueline.worker.claims import Claim, Claims
 from dueline.worker.delivery import DeadLetter, DeadLettered, ReceivedMessage
-from dueline.worker.events import Report, error_event
 from dueline.worker.limits import RateLimiter
 from dueline.worker.queue_context import QueueContext
 
@@ -30,8 +29,8 @@ FLOOR_TURNS = 10
 class Receiver:
     """Polls the levels of a queue in turn. `on_request` is called before each request."""
 
-    def __init__(self, context: QueueContext, *, report: Report, on_request: Callable[[], None] = lambda: None) -> None:
-        self._context, self._report, self._on_request = context, report, on_request
+    def __init__(self, context: QueueContext, *, on_request: Callable[[], None] = lambda: None) -> None:
+        self._context, self._on_request = context, on_request
         self._turns = 0
         # Of each level that failed: the fault, until when it is not polled (monotonic), and for how long that is.
         self._rests: dict[int, tuple[Exception, float, float]] = {}
@@ -67,7 +66,7 @@ class Receiver:
             before = self._rests.get(level)
             seconds = min(_LONGEST_REST_SECONDS, before[2] * 2) if before else _FIRST_REST_SECONDS
             self._rests[level] = fault, self._context.clock.monotonic() + seconds, seconds
-            self._report(error_event(fault, queue=self._context.queue, what=f"priority {level + 1} was not polled"))
+            self._context.report_error(fault, f"priority {level + 1} was not polled")
             return []
         self._rests.pop(level, None)
         return claims
@@ -117,13 +116,12 @@ class ReceiveLoop:
         limiter: RateLimiter,
         may_receive: Callable[[], bool],
         on_receive: Callable[[list[Claim]], None],
-        report: Report,
         jitter: Callable[[], float],
     ) -> None:
-        self._context, self._report, self._jitter = context, report, jitter
+        self._context, self._jitter = context, jitter
         self._claims, self._limiter = claims, limiter
         self._may_receive, self._on_receive = may_receive, on_receive
-        self._receiver = Receiver(context, report=report, on_request=self._beat)
+        self._receiver = Receiver(context, on_request=self._beat)
         self._stopped = threading.Event()
         self.heartbeat = context.clock.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"receive {context.queue}", daemon=True)
@@ -155,7 +153,7 @@ class ReceiveLoop:
             except Exception as fault:
                 # Whatever it is: a thread that ends would leave a process that does nothing and says nothing.
                 faults += 1
-                self._report(error_event(fault, queue=self._context.queue))
+                self._context.report_error(fault)
                 self._beat()
                 longest = min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10))
                 self._stopped.wait(longest * (1 + self._jitter()) / 2)

@@ -23,7 +23,6 @@ from dueline.worker.delivery import ReceivedJob
 from dueline.worker.events import Event, Report
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, calling_line, check_function
-from dueline.worker.limits import common_time
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.retries import BY_POLICY, Retries, checked_seconds
@@ -80,7 +79,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
                     logger.exception("events are not reported as they should be")
 
     return Environment(
-        connect=resources.connect,
+        connect=partial(resources.connect, report=report),
         clock=resources.clock,
         report=report,
         serve=lambda port, ages: served(
@@ -338,9 +337,9 @@ def _queue_worker(
         for place in handlers.places:
             error.add_note(f"its handler is in {place}")
         raise
-    parts: dict[str, Any] = {"report": environment.report, "jitter": random.random}
-    runner = HandlerRunner(handlers, context, loop=loop, trace=otel.handling, callbacks=callbacks, **parts)
-    return QueueWorker(context, runner, concurrency=concurrency, wall=partial(common_time, context), **parts)
+    parts: dict[str, Any] = {"trace": otel.handling, "jitter": random.random, "callbacks": callbacks}
+    runner = HandlerRunner(handlers, context, loop=loop, **parts)
+    return QueueWorker(context, runner, concurrency=concurrency, jitter=random.random)
 
 
 def set_supervisor(worker: Worker, link: SupervisorLink) -> None:

@@ -7,11 +7,14 @@ import botocore.session
 import pytest
 from botocore.loaders import create_loader
 from moto import mock_aws
+from moto.core import models
 
 from tests.contract.engines import ENGINES, Engine
 
 # What AWS's services look like is read once.
 LOADER = create_loader()
+# moto makes 1,300 of them for each test, of the same patterns.
+models.CallbackResponse = cache(models.CallbackResponse)
 
 
 @pytest.fixture(autouse=True)

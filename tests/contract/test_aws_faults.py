@@ -208,7 +208,7 @@ REFUSED = error("ConditionalCheckFailedException")
 def test_unread_row_is_not_a_missing_row(table_name, sort_key, call):
     keys = [{"pk": {"S": "emails#0"}, "sk": {"S": sort_key}}]
     unread = (200, {"Responses": {}, "UnprocessedKeys": {table_name: {"Keys": keys}}})
-    with pytest.raises(Unavailable, match="left unread"):
+    with pytest.raises(Unavailable, match="could not be read"):
         call(table(REFUSED, unread))
 
 

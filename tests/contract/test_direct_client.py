@@ -161,9 +161,9 @@ def test_stream_may_reuse_a_dict(client, session):
 def test_retry_sends_the_payload_as_it_was(client, session):
     row = {"n": 1}
     draft = client._api.draft(NewJob(payload=row, delay=HOUR))
-    first = client._api.schedule("emails", draft)
+    first = client._api.schedule_many("emails", [draft])
     row["n"] = 2
-    again = client._api.schedule("emails", draft)
+    again = client._api.schedule_many("emails", [draft])
     assert again == first
     assert [job.payload for job in stored(session)] == ['{"n":1}']
 
@@ -372,8 +372,8 @@ def test_interrupted_batch_leaves_one_job_each(session, deployment, monkeypatch)
         first = threads.submit(client.schedule, "emails", 0, delay=HOUR)
         assert is_held.wait(HANG_SECONDS)
         others = [threads.submit(client.schedule, "emails", n, delay=HOUR) for n in range(1, 5)]
-        lanes = client._coalescers.schedule._pending()._by_key
-        assert wait_until(lambda: [len(lane.waiting) for lane in lanes.values()] == [4], every=0.01)
+        (batches,) = client._coalescers.schedule.pending().by_key.values()
+        assert wait_until(lambda: [len(each.calls) for each in batches[1:]] == [4], every=0.01)
         may_go.set()
     assert first.exception() is None
     assert [type(each.exception()) for each in others].count(TimeoutError) == len(interrupted) == 1

@@ -52,16 +52,14 @@ def test_some_reads_all_existing_queues(ssm, deployment):
 
 def test_connection_reloads_settings(ssm):
     publish(ssm, published(WORK))
-    connection = WorkerDeployment("direct", session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")).connect(
-        "emails"
-    )
+    session, events = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1"), Events()
+    connection = WorkerDeployment("direct", session=session).connect("emails", report=events)
     later = replace(WORK, queue=a_queue(track=True, priorities=2), urls=("https://1", "https://2"), longest_run=60)
     publish(ssm, published(later))
     changes = (
         "priorities is 2, was 1, urls is ('https://1', 'https://2'), was ('https://1',), longest_run is 60, was 3600"
     )
-    events = Events()
-    connection.refresh(events)
+    connection.refresh()
     assert [event.reason for event in events] == [changes]
     assert (connection.settings, len(connection.levels)) == (later, 2)
 

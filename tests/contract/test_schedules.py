@@ -7,7 +7,7 @@ import pytest
 
 from dueline.core import instant, rows
 from dueline.core.ports import ScheduleChange
-from dueline.schedules.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, count_key, head_key
+from dueline.core.rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, count_key, head_key
 from tests.builders import EMAILS, NOW, an_id
 from tests.contract.engines import TABLES, TABLES_WITH_TRANSACTIONS
 
@@ -29,14 +29,12 @@ def a_head(name="digest", *, generation=1, planned_to=FENCE, **more):
 def a_change(*, head=None, generation=1, planned_to=FENCE, **more):
     """Return the change of a head of that generation and with that `planned_to` to the next one."""
     new = a_head(generation=generation + 1, planned_to=LATER) if head is None else head
-    conditions = {"state": rows.state_key(EMAILS), "fence_below": LATER, "counter": count_key("emails")} | more
+    conditions = {"state": rows.state_key(EMAILS), "fence_below": LATER} | more
     return ScheduleChange(head=new, generation=generation, planned_to=planned_to, **conditions)
 
 
 def a_creation(name="digest", **more):
-    return ScheduleChange(
-        head=a_head(name), generation=0, planned_to="", counter=count_key("emails"), counted=1, **more
-    )
+    return ScheduleChange(head=a_head(name), generation=0, planned_to="", counted=1, **more)
 
 
 def cancellations(count):

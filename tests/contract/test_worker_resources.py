@@ -21,7 +21,7 @@ def publish(session, **of_queue):
 
 def test_connecting_a_queue_syncs_the_clock(session):
     publish(session)
-    assert math.isfinite(WorkerDeployment("shop", session=session).connect("emails").behind())
+    assert math.isfinite(WorkerDeployment("shop", session=session).connect("emails", report=print).behind())
 
 
 def test_exact_clock_ends_with_its_worker(session):

@@ -1,4 +1,4 @@
-"""The local run, as a newcomer starts it."""
+"""The local run, as a newcomer starts it and the tutorial says."""
 
 import json
 import os
@@ -18,7 +18,7 @@ import pytest
 from local.emulator import CREDENTIALS, free_port
 from local.template import ROOT
 from tests.e2e.chaos.bad_messages import carried, id_of
-from tests.e2e.newcomer import local
+from tests.e2e.newcomer import blocks, local, reader
 from tests.retrying_http import patient_http
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -44,9 +44,25 @@ def up(home: Path, *, ending: str | signal.Signals, port: int | None = None) -> 
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One home, in which what was synthesized once is found again."""
-    return tmp_path_factory.mktemp("home")
+def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("synthesized")
+
+
+@pytest.fixture
+def home(tmp_path: Path, synthesized: Path) -> Path:
+    """A home of its own, in which what was synthesized once is found again."""
+    (tmp_path / "synthesized").symlink_to(synthesized)
+    return tmp_path
+
+
+def test_tutorial_works_as_typed(home: Path) -> None:
+    """README's commands as well."""
+    tutorial, readme = (blocks((ROOT / page).read_text()) for page in ("docs/tutorial.md", "README.md"))
+    [commands] = [block for block in readme if "make -s env" in block.text]
+    with reader(home) as newcomer:
+        newcomer.follow(tutorial[:-1], folder="shop")
+        newcomer.terminal("README").type(commands.text)
+        newcomer.follow(tutorial[-1:], folder="shop")
 
 
 def test_state_survives_a_restart(home: Path) -> None:

@@ -65,7 +65,7 @@ def answer_of(script: str, *, folder: Path, **environment: str) -> Any:
 def test_first_job_by_curl_in_a_local_run(
     endpoints: Endpoints, emulator: Emulator, http: httpx.Client, tmp_path: Path
 ) -> None:
-    # tests/e2e/test_tutorial.py types the first line.
+    # tests/e2e/test_local_run.py types the first line.
     first, request = LOCAL.split("\n", 1)
     assert first == 'eval "$(make -s env)"'
     with signing_proxy(endpoints.api, authority=emulator.authority) as api:

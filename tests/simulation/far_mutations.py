@@ -26,8 +26,8 @@ OF_FAR_JOBS = [
             [LOST],
             "result=result, signed_before=signed_before)",
             "result=result)",
-            "self._table.add(row, signed_before=signed_before)",
-            "self._table.add(row)",
+            "self.table.add(row, signed_before=signed_before)",
+            "self.table.add(row)",
         ),
     ),
     *in_file(

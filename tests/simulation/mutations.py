@@ -136,7 +136,7 @@ OF_JOBS = [
             [LOST],
             "        self.fence, self.cursor = state.fence, state.cursor\n",
             "        self.fence = state.fence\n"
-            "        self.cursor = state.cursor if state.cursor != FIRST else instant.text(self._clock.now())\n",
+            "        self.cursor = state.cursor if state.cursor != FIRST else instant.text(self.clock.now())\n",
         ),
     ),
     *in_file(
@@ -247,7 +247,7 @@ OF_JOBS = [
             "the clock is read before the cancellation",
             [EXACT],
             "        cancelled, undone = self._cancelled_among(late, result)\n",
-            "        at, clock = self._clock.now(), self._clock\n"
+            "        at, clock = self.clock.now(), self.clock\n"
             '        self._then = type("Then", (), {"now": lambda _: at, "monotonic": lambda _: clock.monotonic(),'
             ' "sleep": lambda _, seconds: clock.sleep(seconds)})()\n'
             "        cancelled, undone = self._cancelled_among(late, result)\n",

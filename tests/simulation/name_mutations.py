@@ -97,8 +97,8 @@ OF_NAMES = [
         ),
         _mutation(
             "a key is taken over though its job waits",
-            "            is_waiting = state is _State.WAITING\n",
-            "            is_waiting = False\n",
+            "            if state is _State.WAITING:\n",
+            "            if False:\n",
         ),
         _mutation(
             "only an exact cancellation frees a key",

@@ -12,9 +12,8 @@ from dueline.core.job import JobId, State
 from dueline.core.message import Message
 from dueline.core.queue_settings import PLANNER
 from dueline.core.request import Request
-from dueline.core.rows import Key
+from dueline.core.rows import Key, head_key
 from dueline.core.submit import SubmitResult
-from dueline.core.table_writer import TableWriter
 from dueline.errors import RETRYABLE, AlreadyFinished, JobNotFound, ScheduleChanged, ScheduleNotFound, TooManyChanges
 from dueline.operations.ttl_guard import TtlGuard
 from dueline.schedules.changes import Changed, Changes
@@ -23,7 +22,6 @@ from dueline.schedules.head import Head
 from dueline.schedules.planner import Planner, PlanningMessage, Watchdog
 from dueline.schedules.queries import get
 from dueline.schedules.rule import Rule
-from dueline.schedules.schedule_rows import head_key
 from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.faults import HotPartitions
@@ -217,7 +215,7 @@ def plan(world: "World", me: "Running", action: actions.Plan) -> str:
         for place in places
     ]
     until = me.process.monotonic() + PLANNER_SECONDS
-    planner = Planner(table=me.core.table, route=_route(me), clock=me.process, until=until, spread=me.process.spread)
+    planner = Planner(me.core.a_route(), until=until)
     planned = planner.run(batch)
     if not planned.again:
         _acknowledge(world, me)
@@ -235,7 +233,7 @@ def _put_back_for(waited: timedelta) -> int:
 
 
 def alter(world: "World", me: "Running", action: actions.Alter) -> str:
-    changes = Changes(table=me.core.table, route=_route(me), clock=me.process)
+    changes = Changes(me.core.a_route())
     tag: str | None = None
     for left in range(action.again, -1, -1):
         began, is_seen = me.process.monotonic(), world.table.is_seen(head_key(action.queue, action.schedule))
@@ -302,14 +300,10 @@ def last_change(head: Head) -> actions.Alter:
 
 
 def watch(world: "World", me: "Running", action: actions.Watch) -> str:
-    watchdog = Watchdog(table=me.core.table, route=_route(me), clock=me.process, tick_period=world.periods.period)
+    watchdog = Watchdog(me.core.a_route(), tick_period=world.periods.period)
     revived = watchdog.revive(action.queue, until=me.process.monotonic() + PLANNER_SECONDS)
     _acknowledge(world, me)
     return f"set {revived} going"
-
-
-def _route(me: "Running") -> TableWriter:
-    return TableWriter(table=me.core.table, dispatcher=me.core.dispatcher, clock=me.process, spread=me.process.spread)
 
 
 def _acknowledge(world: "World", me: "Running") -> None:

@@ -3,10 +3,12 @@
 `python -m tests.simulation.model`, a part of `make soak`, visits all of them, and leaves out each rule.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.simulation.model.__main__ import FAR_RULES
 from tests.simulation.model.jobs import (
     FAR_STATES,
     MODEL_STATES,
@@ -14,7 +16,6 @@ from tests.simulation.model.jobs import (
     TWO_DELIVERIES,
     TWO_TICKS,
     AnyModel,
-    Crowd,
     Model,
     trace_of,
 )
@@ -49,11 +50,11 @@ def test_no_state_breaks_a_promise(model: AnyModel):
     assert explored.states == model.states
 
 
-@pytest.mark.parametrize("crowd", [TWO_TICKS, pytest.param(TWO_DELIVERIES, marks=pytest.mark.thorough)])
-def test_no_state_of_two_far_jobs_breaks_a_promise(crowd: Crowd):
-    explored = Model(Rules(), crowd, is_far=True).search()
-    assert explored.broken == "", "\n".join(explored.trace)
-    assert explored.states == FAR_STATES[crowd]
+@pytest.mark.parametrize("rule", ["", *FAR_RULES])
+def test_only_states_of_far_jobs_without_a_rule_break_a_promise(rule: str):
+    """Of one delivery and one tick: `make soak` visits two of each."""
+    rules = replace(Rules(), **dict.fromkeys([rule] if rule else [], False))
+    assert Model(rules, ONE_OF_EACH, is_far=True).search().broken == (broken_without(Rules)[rule] if rule else "")
 
 
 def test_no_state_of_a_move_breaks_a_promise():

@@ -14,8 +14,9 @@ from tests.simulation.record import Record, Sent, Violation
 from tests.simulation.run import BACKLOG, compare, first_failure, report_of, run, shrunk
 
 # `make soak-short`, which CI runs too, runs 3,000.
-SEEDS = 60
+SEEDS = 30
 FEW_SEEDS = range(20)
+ENOUGH_COMPARED = 5
 JOB = a_job(partition=Partition(queue=UNTOUCHED, number=0))
 
 
@@ -56,10 +57,11 @@ def test_seed_gives_the_same_run() -> None:
 
 @pytest.mark.usefixtures("_tick_forgets_cancellation_over_page")
 def test_broken_promise_is_found_shortened_and_shown() -> None:
-    failures = {seed: run(seed=seed)[1] for seed in FEW_SEEDS}
-    exact = {seed: each for seed, each in failures.items() if each is not None and each.promise == "exact cancel"}
-    seed, failure = next(iter(exact.items()))
-    assert first_failure(FEW_SEEDS) == next(seed for seed, each in failures.items() if each is not None)
+    first = first_failure(FEW_SEEDS)
+    assert first is not None
+    assert not any(run(seed=seed)[1] for seed in range(first))
+    failures = ((seed, run(seed=seed)[1]) for seed in range(first, FEW_SEEDS.stop))
+    seed, failure = next((seed, each) for seed, each in failures if each and each.promise == "exact cancel")
     assert 0 < len(shrunk(failure)) < len(failure.decided)
     report = report_of(seed)
     assert "Violation: exact cancel: job" in report
@@ -119,4 +121,6 @@ def test_histories_compare_an_untouched_queue() -> None:
                 each.world.run()
                 each.world.settle()
             compared += compare(history.world.record, alone.world.record)
-    assert compared >= 5
+        if compared >= ENOUGH_COMPARED:
+            return
+    pytest.fail(f"only {compared} jobs of untouched queues were compared")

@@ -4,10 +4,20 @@ import json
 
 import pytest
 
-from bench.bill import SECONDS_A_MONTH, TICK_SECONDS, Biller, Deployed, named, total
+from bench.bill import (
+    MILLION,
+    PRICES,
+    SECONDS_A_MONTH,
+    TICK_SECONDS,
+    Biller,
+    Deployed,
+    looks_month,
+    named,
+    polls_month,
+    watch_price,
+)
 from bench.counted import Step
 from bench.payloads import USUAL
-from bench.prices import MILLION, PRICES, looks_month, polls_month, watch_price
 from dueline.config import metrics
 from dueline.functions.telemetry import report
 from tests.template.synthesis import ROOT, Assembly, Template
@@ -31,7 +41,7 @@ def idle_partition() -> float:
         log_days=30,
         logs_its_platform=False,
     )
-    tick = total(Biller(deployed=deployed).invocation(step, jobs=1)) + PRICES.schedule_million
+    tick = Biller(deployed=deployed).invocation(step, jobs=1) + PRICES.schedule_million
     return tick * SECONDS_A_MONTH / TICK_SECONDS / MILLION
 
 

@@ -7,7 +7,10 @@ import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
 
+from tests.api_harness import import_api
+from tests.builders import a_queue
 from tests.fake_api_server import fake_api_server
+from tests.system import System
 
 # How long an example takes says how busy the machine is, and nothing of the code.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -20,6 +23,19 @@ gc.set_threshold(100_000, 20, 20)
 
 # The commands stay as they are; each that is typed would have all of them made again out of their functions.
 typer.testing._get_command = cache(typer.testing._get_command)
+
+
+@pytest.fixture
+def system():
+    """A deployment in memory with the queue `emails`, which has one partition."""
+    return System()
+
+
+@pytest.fixture
+def api(monkeypatch):
+    """The function of the HTTP API with a queue `emails`, on a table and queues in memory."""
+    with import_api(monkeypatch, a_queue()) as api:
+        yield api
 
 
 @pytest.fixture

@@ -174,12 +174,10 @@ class Deployment(System):
     def __init__(self, registry):
         super().__init__(a_queue(partitions=4))
         self._ingest = Ingest(
-            table=self.table,
-            dispatcher=self.dispatcher,
+            self.a_route(),
             rejects=lambda: self.rejects,
             is_declared=lambda _: False,
             stands=registry.takes,
-            clock=self.clock,
             jitter=lambda: 0.5,
         )
 
@@ -206,11 +204,6 @@ def test_partition_with_a_tick_needs_no_ssm(registry, ssm):
     assert (ssm.requests, len(states)) == ([], 4)
 
 
-def tick_all(system, *numbers):
-    for number in numbers:
-        system.tick(of_emails(number))
-
-
 @pytest.mark.parametrize(
     ("ticked", "later", "requests"),
     [((0, 1, 2, 3), 0, []), ((0, 1, 2), 0, [["emails"]]), ((0, 1, 2, 3), 3600, [["emails"]])],
@@ -218,7 +211,8 @@ def tick_all(system, *numbers):
 )
 def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, requests):
     system, ssm.published["emails"] = Deployment(registry), 3
-    tick_all(system, *ticked)
+    for number in ticked:
+        system.tick(of_emails(number))
     now = system.clock.now() + timedelta(seconds=later)
     active_partitions = TicksFirst(
         lambda queue: all_tick(queue, table=system.table, now=now),
@@ -259,7 +253,7 @@ def api(function, monkeypatch, clock):
 
 
 def schedule(api, queue="emails", **job):
-    return call_api(api.api, "POST", f"/queues/{queue}/jobs", body=json.dumps({"payload": 1, "delay": 3600, **job}))
+    return call_api(api.api, "POST", f"/queues/{queue}/jobs", {"payload": 1, "delay": 3600, **job})
 
 
 @pytest.mark.parametrize("delay", [0, 3600])

@@ -25,15 +25,15 @@ class Function:
 
     def __init__(self, call, monkeypatch, *, arn=ARN, levels=1, once=False, on_error=None, on_dead=None, **settings):
         self.levels = [SharedQueue() for _ in range(levels)]
-        self.connection = a_connection(*self.levels, **settings)
         self.events, self.queried, self.arn = Events(), [], arn
+        self.connection = a_connection(*self.levels, report=self.events, **settings)
         monkeypatch.setattr(lambda_consumer, "connect", self._connect)
         by_kind, options = isinstance(call, dict), {"once": once, "on_error": on_error, "on_dead": on_dead}
         self.handler = dueline.lambda_handler(call, **options) if by_kind else dueline.lambda_handler(**options)(call)
 
     def _connect(self, deployment, queue):
         self.queried.append((deployment, queue))
-        return self.connection, self.events
+        return self.connection
 
     def work(self, *messages, level=0):
         """Have messages processed; return the bodies of those that are to come again."""

@@ -1,6 +1,5 @@
 """Pause and rate: set while workers run, over HTTP too."""
 
-import json
 from datetime import timedelta
 
 import pytest
@@ -13,8 +12,8 @@ from dueline.core.rows import paused_key, rate_key, slots_key
 from dueline.errors import Unavailable
 from dueline.operations import control
 from dueline.testing import MemoryTable
-from tests.api_harness import call_api, import_api
-from tests.builders import NOW, a_queue
+from tests.api_harness import call_api
+from tests.builders import NOW
 from tests.wire import Wire, done_in_part, meanwhile, on, straight
 
 RATE = Rate(jobs=50)
@@ -123,18 +122,12 @@ def test_slots_have_a_partition_key_of_their_own():
 CALLER = "arn:aws:iam::123456789012:user/ann"
 
 
-@pytest.fixture
-def api(monkeypatch):
-    with import_api(monkeypatch, a_queue()) as api:
-        yield api
-
-
 def call(api, method, path, body=None):
-    return call_api(api, method, path, body=body, caller=CALLER)
+    return call_api(api, method, path, body, caller=CALLER)
 
 
 def put(api, rate):
-    return call(api, "PUT", "/queues/emails/rate", json.dumps({"rate": rate}))
+    return call(api, "PUT", "/queues/emails/rate", {"rate": rate})
 
 
 def held_http(api):

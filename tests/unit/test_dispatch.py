@@ -29,8 +29,7 @@ def delays(system):
     return [delivery.message.delay for delivery in system.queues["emails"].deliveries]
 
 
-def test_clock_is_read_before_each_batch():
-    system = System()
+def test_clock_is_read_before_each_batch(system):
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(7)))
     dispatch(system, *[due_in(99.9) for _ in range(20)])
     assert delays(system) == [100] * 10 + [93] * 10
@@ -44,8 +43,7 @@ def test_job_past_its_retention_is_parked():
     assert system.arrived() == []
 
 
-def test_last_moment_of_a_retention_still_counts():
-    system = System()
+def test_last_moment_of_a_retention_still_counts(system):
     dispatch(system, due_in(-10, expires=NOW + timedelta(milliseconds=1)))
     assert len(system.arrived()) == 1
 
@@ -82,8 +80,7 @@ def test_no_request_begins_after_the_time_to_stop():
     assert sent.unfinished == tuple(jobs[20:])
 
 
-def test_no_pause_reaches_beyond_the_time_to_stop():
-    system = System()
+def test_no_pause_reaches_beyond_the_time_to_stop(system):
     system.wire.around = on("emails.send", failing(Throttled("slow down")))
     dispatch(system, due_in(1), until=0.35)
     assert system.clock.monotonic() == pytest.approx(0.1 + 0.2)
@@ -240,8 +237,7 @@ def test_job_is_noted_before_it_is_parked():
     assert system.dead_letters.deliveries == []
 
 
-def test_unreadable_row_is_parked_as_json():
-    system = System()
+def test_unreadable_row_is_parked_as_json(system):
     row = {**rows.job_row(a_job()), "ttl": "soon"}
     system.parking.park_row(row, reason="no ttl")
     (delivery,) = system.dead_letters.deliveries

@@ -19,13 +19,6 @@ FAR_SECONDS = FAR.total_seconds()
 MILLISECOND = 0.001
 
 
-def calls_of(system):
-    """Return the calls of a system from now on."""
-    calls = []
-    system.wire.around = lambda call: (calls.append(call.name), straight(call))[1]
-    return calls
-
-
 def signed_before(system):
     """Return by when the requests of a system from now on are to be signed."""
     signed = []
@@ -43,16 +36,15 @@ def write(system, *jobs, have_rows=()):
 
 
 @pytest.mark.parametrize(("after", "is_far"), [(FAR_SECONDS, False), (FAR_SECONDS + MILLISECOND, True)])
-def test_fence_is_read_unless_the_job_is_far(after, is_far):
-    system = System()
-    calls = calls_of(system)
+def test_fence_is_read_unless_the_job_is_far(system, after, is_far):
+    calls = system.calls()
     system.schedule(after)
     assert calls == ["table.add", *([] if is_far else ["table.read"])]
 
 
 def test_fence_is_read_for_the_near_jobs_of_a_batch():
     system, near, far = System(), a_job(due=due_in(1800)), a_job(due=due_in(86_400))
-    calls = calls_of(system)
+    calls = system.calls()
     result = write(system, near, far)
     assert (calls, result.written, result.far) == (["table.write", "table.read"], {near, far}, {far})
 
@@ -81,10 +73,9 @@ def test_far_job_that_is_signed_too_late_is_undone(call):
     assert (result.undone, result.written, result.far) == ({*jobs[: 1 if add else 2]}, set(), set())
 
 
-def test_row_that_another_request_has_put_is_not_far():
-    system, job = System(), a_job(due=due_in(86_400))
-    system.put(job)
-    calls = calls_of(system)
+def test_row_that_another_request_has_put_is_not_far(system):
+    system.put(job := a_job(due=due_in(86_400)))
+    calls = system.calls()
     write(system, job, have_rows={job})
     assert calls == ["table.read"]
 
@@ -103,7 +94,7 @@ def test_job_without_a_row_is_never_sent(count):
 @pytest.mark.parametrize(("after", "is_far"), [(FAR_SECONDS, False), (FAR_SECONDS + MILLISECOND, True)])
 def test_far_job_is_cancelled_in_one_call(after, is_far):
     system, id = System(), an_id(due=due_in(after))
-    calls = calls_of(system)
+    calls = system.calls()
     assert [system.cancel(id) for _ in range(2)] == [State.CANCELLED] * 2
     assert calls == (["table.add"] * 2 if is_far else ["table.add", "table.read", "table.mark_exact", "table.add"])
 
@@ -112,7 +103,7 @@ def test_far_cancel_finds_one_without_a_promise():
     """One that was near by its clock, and got no further than its first write."""
     system, id = System(), an_id(due=due_in(86_400))
     system.table.add(rows.cancellation_row(id, at=NOW))
-    calls = calls_of(system)
+    calls = system.calls()
     assert system.cancel(id) is State.CANCELLED
     assert calls == ["table.add", "table.read", "table.mark_exact"]
 

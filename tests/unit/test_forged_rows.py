@@ -1,6 +1,5 @@
 """Whatever a direct producer or a worker writes into the rows that it may write, no route fails and no tick stops."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -10,8 +9,8 @@ from hypothesis import strategies as st
 
 from dueline.core import rows
 from dueline.core.message import REASON
+from dueline.core.rows import head_key
 from dueline.errors import InvalidJob, Unavailable
-from dueline.schedules.schedule_rows import head_key
 from tests.api_harness import call_api, import_api
 from tests.builders import EMAILS, a_job, a_queue
 from tests.system import System
@@ -31,19 +30,8 @@ KEYS = [
 ]
 ODD = [None, "", "x", 0, -1, Decimal("1e40"), Decimal("1.5"), True, b"", b"\0", [], {}, {"a"}, "é", "\1", 10**30]
 NAMES = ["ttl", "payload", "packed", "tenant", "priority", "offloaded_bytes", "schedule", "v", "traceparent"]
-NAMES += [
-    "moved_to",
-    "exact",
-    "dispatched",
-    "at",
-    "id",
-    "payload_hash",
-    "done",
-    "state",
-    "attempts",
-    "started",
-    "paused",
-]
+NAMES += ["moved_to", "exact", "dispatched", "at", "id", "payload_hash", "done"]
+NAMES += ["state", "attempts", "started", "paused"]
 SOUND = {**rows.job_row(GOOD), "id": str(ID), "done": True, "dispatched": True, "exact": True}
 ATTRIBUTES = st.dictionaries(st.sampled_from(NAMES), st.sampled_from([..., *ODD, *SOUND.values()]), max_size=4)
 FORGED = st.lists(st.tuples(st.sampled_from(KEYS), st.booleans(), ATTRIBUTES), min_size=1, max_size=4)
@@ -84,7 +72,7 @@ def test_no_route_fails_on_forged_rows(api, forged):
         table = api.DEPLOYMENT.table
         table.collect([rows.key(row) for row in table.all()])
         written(table, forged)
-        status, reported = call_api(api, method, path, body=None if body is None else json.dumps(body))
+        status, reported = call_api(api, method, path, body)
         assert status < 500, (method, path, status, reported)
     assert call_api(api, "GET", "/queues/emails/jobs", query={"key": "K"})[0] < 500
 

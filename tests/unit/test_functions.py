@@ -6,6 +6,7 @@ import logging
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -20,12 +21,17 @@ from dueline.core.ingest import InboundMessage, IngestResult
 from dueline.core.job import Partition
 from dueline.core.message import Message, TypedText
 from dueline.errors import Unavailable
-from dueline.functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
+from dueline.functions.telemetry import DispatchMetrics, log, report
 from dueline.schedules.planner import Planned, PlanningMessage
+from dueline.testing import VirtualClock
 from tests.api_harness import CONTEXT, import_function, sqs_record
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.contract.answers import answering
 from tests.system import System
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 @pytest.fixture
@@ -38,7 +44,7 @@ def test_late_path_reports_by_queue_and_on_time(ingest, monkeypatch, capsys):
     late = [a_job(due=ingest.DEPLOYMENT.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
     monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: IngestResult(late=late)))
     ingest.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    of_deployment, reported = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    of_deployment, reported = lines(capsys)
     assert of_deployment == {"deployment": "d", "LatePath": 3}
     assert reported == {"deployment": "d", "queue": "emails", "Dispatched": 3, "OnTime": 1, "Delayed": 2}
 
@@ -96,7 +102,7 @@ def plans(planner, monkeypatch, done, *, inbox=None):
         batches.append(list(batch))
         return done
 
-    monkeypatch.setattr(planner, "Planner", lambda **_: SimpleNamespace(run=run))
+    monkeypatch.setattr(planner, "Planner", lambda *_, **__: SimpleNamespace(run=run))
     monkeypatch.setattr(planner, "INBOX", inbox or Inbox())
     return batches
 
@@ -127,15 +133,11 @@ def test_step_that_cannot_be_hidden_comes_again(planner, monkeypatch):
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
 
 
-def reported(capsys):
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
 def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
     done = Planned(submitted=Counter(emails=3, invoices=2), missed=Counter(emails=1), dropped=1)
     plans(planner, monkeypatch, done)
     planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    deployments, *of_queues = sorted(reported(capsys), key=lambda line: line.get("queue", ""))
+    deployments, *of_queues = sorted(lines(capsys), key=lambda line: line.get("queue", ""))
     assert deployments == {"deployment": "d", "PlansDropped": 1}
     assert of_queues == [
         {"deployment": "d", "queue": "emails", "Planned": 3, "Missed": 1},
@@ -148,12 +150,12 @@ def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
     dispatcher = planner._dispatcher("emails")
 
     def run(batch):
-        dispatcher.dispatched.record([caught_up], now=planner.DEPLOYMENT.clock.now())
+        dispatcher.on_dispatched([caught_up])
         return Planned(submitted=Counter(emails=1))
 
-    monkeypatch.setattr(planner, "Planner", lambda **_: SimpleNamespace(run=run))
+    monkeypatch.setattr(planner, "Planner", lambda *_, **__: SimpleNamespace(run=run))
     planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    [metric] = reported(capsys)
+    [metric] = lines(capsys)
     assert (metric["Planned"], metric["Dispatched"], metric["OnTime"], metric["Delayed"]) == (1, 1, 0, 1)
 
 
@@ -201,22 +203,23 @@ def answer(on_time, delayed):
 
 @pytest.mark.parametrize(("late", "on_time"), [(-600, True), (0, True), (60, True), (60.001, False)])
 def test_job_sent_within_a_minute_is_on_time(late, on_time):
-    dispatched = DispatchMetrics()
-    dispatched.record([a_job(due=NOW)], now=NOW + timedelta(seconds=late))
+    dispatched = DispatchMetrics(VirtualClock(NOW + timedelta(seconds=late)))
+    dispatched.record([a_job(due=NOW)])
     assert dispatched.flush() == {"emails": answer(int(on_time), int(not on_time))}
 
 
 def test_jobs_are_counted_by_queue():
-    dispatched = DispatchMetrics()
-    dispatched.record([a_job(due=NOW), a_job(due=NOW - timedelta(hours=1))], now=NOW)
-    dispatched.record([a_job(due=NOW), a_job(partition=INVOICES, due=NOW)], now=NOW)
+    dispatched = DispatchMetrics(VirtualClock(NOW))
+    dispatched.record([a_job(due=NOW), a_job(due=NOW - timedelta(hours=1))])
+    dispatched.record([a_job(due=NOW), a_job(partition=INVOICES, due=NOW)])
     assert dispatched.flush() == {"emails": answer(2, 1), "invoices": answer(1, 0)}
     assert dispatched.flush() == {}
 
 
 def test_sent_jobs_count_by_their_wave():
-    system, dispatched = System(a_queue()), DispatchMetrics()
-    dispatcher = RecordingDispatcher.of(system.dispatcher("emails"), dispatched=dispatched)
+    system = System(a_queue())
+    dispatched = DispatchMetrics(system.clock)
+    dispatcher = replace(system.dispatcher("emails"), on_dispatched=dispatched.record)
     first, second = (a_job(due=NOW, uid=f"00000000-0000-4000-8000-00000000000{number}") for number in (1, 2))
     dispatcher.dispatch([first], until=math.inf)
     system.clock.sleep(61)
@@ -240,7 +243,7 @@ def test_tick_reports_jobs_on_time(tick, monkeypatch, capsys):
     )
     monkeypatch.setattr(tick, "DEPLOYMENT", in_memory)
     tick.handler({"queue": EMAILS.queue, "partition": EMAILS.number}, CONTEXT)
-    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [line] = lines(capsys)
     assert (line["queue"], line["Dispatched"], line["OnTime"], line["Delayed"]) == ("emails", 5, 3, 2)
     assert "_aws" not in line
     # An idle one has nothing to say.
@@ -249,10 +252,6 @@ def test_tick_reports_jobs_on_time(tick, monkeypatch, capsys):
 
 
 # Lines of figures and of the log
-
-
-def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_queue_has_metrics_by_setting(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,5 @@
 """Ids that callers make: what is refused and why, and that a forged one does no harm."""
 
-import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -71,17 +70,13 @@ def api(monkeypatch):
         yield api
 
 
-def post(api, body):
-    return call_api(api, "POST", "/queues/emails/jobs", body=json.dumps(body))
-
-
 def in_an_hour():
     return str(an_id(due=instant.round_up(datetime.now(UTC) + timedelta(hours=1))))
 
 
 def test_repeated_id_is_the_same_job(api):
     id = in_an_hour()
-    answer = [post(api, {"payload": 1, "id": id}) for _ in range(2)]
+    answer = [call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": id}) for _ in range(2)]
     assert [(status, job["id"], job["due"]) for status, job in answer] == [
         (201, id, instant.text(JobId.parse(id).due))
     ] * 2
@@ -96,7 +91,7 @@ def test_repeated_id_is_the_same_job(api):
     ],
 )
 def test_id_excludes_a_time_and_a_key(api, beside, reason):
-    status, answer = post(api, {"payload": 1, "id": in_an_hour(), **beside})
+    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": in_an_hour(), **beside})
     assert (status, answer["code"]) == (400, "invalid_job")
     assert reason in answer["detail"]
 

@@ -27,18 +27,9 @@ from tests.builders import NOW, a_job, a_queue, an_id
 from tests.contract.answers import answer
 from tests.fake_api_server import Reply, json_reply
 from tests.key_cells import EACH_CELL, check_cell
+from tests.wire import Wire, failing
 
 NEVER = Partition(queue="emails", number=77)
-
-
-@pytest.fixture
-def api(monkeypatch):
-    with import_api(monkeypatch, a_queue()) as api:
-        yield api
-
-
-def request(api, method, path, sent=None, *, raw=None):
-    return call_api(api, method, path, body=raw if sent is None else json.dumps(sent))
 
 
 def submitted(api):
@@ -52,16 +43,15 @@ def throttled(*_, **__):
     raise Throttled("slow down")
 
 
-KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 CALL = {"payload": 1, "delay": 3600, "idempotency_key": "order 5"}
 KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 
 
 def test_job_is_found_by_its_key(api):
     for sent in (KEYED, {"payload": 1, "delay": 3600, "key": "x/&y"}):
-        _, job = request(api, "POST", "/queues/emails/jobs", sent)
+        _, job = call_api(api, "POST", "/queues/emails/jobs", sent)
         answer = call_api(api, "GET", "/queues/emails/jobs", query={"key": sent["key"]})
-        assert answer == request(api, "GET", f"/queues/emails/jobs/{job['id']}")
+        assert answer == call_api(api, "GET", f"/queues/emails/jobs/{job['id']}")
         del job["created"]
         assert answer == (200, {**job, "payload": 1, "key": sent["key"], "priority": 1})
     for query, status in (({"key": "order"}, 404), ({"key": "ü"}, 400), ({"key": ""}, 400)):
@@ -82,32 +72,32 @@ def test_look_up_says_what_waits(api):
     pointer = Pointer(bucket="b", key="0032/emails/x").text
     large = a_job(due=due, payload=pointer, offloaded_bytes=300_000)
     api.DEPLOYMENT.table.write([rows.job_row(job), rows.job_row(large)])
-    _, answer = request(api, "GET", f"/queues/emails/jobs/{job.id}")
+    _, answer = call_api(api, "GET", f"/queues/emails/jobs/{job.id}")
     content = {name: answer.get(name) for name in ("payload", "key", "kind", "tenant", "priority")}
     assert content == {"payload": {"to": "ann"}, "key": "k", "kind": "welcome", "tenant": "acme", "priority": 2}
-    _, answer = request(api, "GET", f"/queues/emails/jobs/{large.id}")
+    _, answer = call_api(api, "GET", f"/queues/emails/jobs/{large.id}")
     assert answer["payload_at"] == {"bucket": "b", "key": "0032/emails/x", "bytes": 300_000}
 
 
 def test_old_id_finds_and_cancels_the_job(api):
     put(api, id := an_id(due=datetime.now(UTC) + timedelta(hours=1)))
     old = f"/queues/emails/jobs/{id}"
-    _, moved = request(api, "PATCH", old, {"delay": 7200})
+    _, moved = call_api(api, "PATCH", old, {"delay": 7200})
     assert moved["moved_from"] == str(id)
-    assert request(api, "GET", old) == (200, {**moved, "payload": 1, "priority": 1})
+    assert call_api(api, "GET", old) == (200, {**moved, "payload": 1, "priority": 1})
     cancelled = {**moved, "state": "cancelled"}
-    assert request(api, "DELETE", old) == (200, cancelled)
-    many = request(api, "POST", "/queues/emails/cancellations", {"ids": [str(id)]})
+    assert call_api(api, "DELETE", old) == (200, cancelled)
+    many = call_api(api, "POST", "/queues/emails/cancellations", {"ids": [str(id)]})
     assert many == (200, {"jobs": [cancelled]})
 
 
 def test_job_is_cancelled_by_its_key(api):
-    _, job = request(api, "POST", "/queues/emails/jobs", KEYED)
-    _, moved = request(api, "PATCH", f"/queues/emails/jobs/{job['id']}", {"delay": 7200})
+    _, job = call_api(api, "POST", "/queues/emails/jobs", KEYED)
+    _, moved = call_api(api, "PATCH", f"/queues/emails/jobs/{job['id']}", {"delay": 7200})
     del moved["moved_from"]
     cancelled = (200, {**moved, "state": "cancelled"})
     assert call_api(api, "DELETE", "/queues/emails/jobs", query={"key": "order 5"}) == cancelled
-    _, job = request(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3000, "key": "late"})
+    _, job = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3000, "key": "late"})
     pk, sk = rows.state_key(JobId.parse(job["id"]).partition)
     api.DEPLOYMENT.table.write([{"pk": pk, "sk": sk, "fence": "9999"}])
     assert call_api(api, "DELETE", "/queues/emails/jobs", query={"key": "late"})[0] == 202
@@ -116,8 +106,8 @@ def test_job_is_cancelled_by_its_key(api):
 
 
 def test_jobs_are_cancelled_by_their_keys(api):
-    _, job = request(api, "POST", "/queues/emails/jobs", KEYED)
-    status, answer = request(api, "POST", "/queues/emails/cancellations", {"keys": ["none", "order 5", 7]})
+    _, job = call_api(api, "POST", "/queues/emails/jobs", KEYED)
+    status, answer = call_api(api, "POST", "/queues/emails/cancellations", {"keys": ["none", "order 5", 7]})
     none, cancelled, wrong = answer["jobs"]
     assert (status, cancelled["id"], cancelled["state"]) == (200, job["id"], "cancelled")
     assert [each["error"]["code"] for each in (none, wrong)] == ["job_not_found", "invalid_job"]
@@ -134,15 +124,15 @@ def test_jobs_are_cancelled_by_their_keys(api):
     ],
 )
 def test_cancellations_take_ids_or_keys(api, body, detail):
-    status, answer = request(api, "POST", "/queues/emails/cancellations", body)
+    status, answer = call_api(api, "POST", "/queues/emails/cancellations", body)
     assert (status, answer["detail"].startswith(detail)) == (400, True), answer
 
 
 def test_failed_look_up_fails_one_repeat(api, monkeypatch):
-    _, first = request(api, "POST", "/queues/emails/jobs", CALL)
+    _, first = call_api(api, "POST", "/queues/emails/jobs", CALL)
     monkeypatch.setattr(api.DEPLOYMENT.table, "read", throttled)
     new = [{"payload": n, "delay": 1800} for n in range(3)]
-    status, answer = request(api, "POST", "/queues/emails/jobs", {"jobs": [*new, CALL]})
+    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"jobs": [*new, CALL]})
     *others, repeat = answer["jobs"]
     assert status == 200
     assert [job["state"] for job in others] == ["accepted"] * 3
@@ -152,16 +142,16 @@ def test_failed_look_up_fails_one_repeat(api, monkeypatch):
 
 def test_job_the_table_throttles_is_buffered(api, monkeypatch, capsys):
     monkeypatch.setattr(api.DEPLOYMENT.table, "add", throttled)
-    status, answer = request(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600})
+    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600})
     assert (status, answer["state"], submitted(api)) == (201, "accepted", (set(), [answer["id"]]))
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {"deployment": "d", "queue": "emails", "Submitted": 1, "Buffered": 1} in lines
 
 
 def test_repeat_is_200_with_the_first_job(api):
-    status, first = request(api, "POST", "/queues/emails/jobs", CALL)
+    status, first = call_api(api, "POST", "/queues/emails/jobs", CALL)
     assert status == 201
-    assert request(api, "POST", "/queues/emails/jobs", CALL) == (200, {**first, "created": False})
+    assert call_api(api, "POST", "/queues/emails/jobs", CALL) == (200, {**first, "created": False})
     assert submitted(api) == ({first["id"]}, [])
 
 
@@ -170,10 +160,10 @@ def test_run_shows_its_schedule_and_time(api):
     run, other = (a_job(due=due, **of_run) for of_run in ({"schedule": "digest", "scheduled_for": due}, {}))
     api.DEPLOYMENT.table.write([rows.job_row(run), rows.job_row(other)])
     origins = [{"schedule": "digest", "scheduled_for": instant.text(due)}, {}]
-    _, page = request(api, "GET", "/queues/emails/jobs")
+    _, page = call_api(api, "GET", "/queues/emails/jobs")
     listing = {answer["id"]: answer for answer in page["jobs"]}
     for job, origin in zip((run, other), origins, strict=True):
-        _, answer = request(api, "GET", f"/queues/emails/jobs/{job.id}")
+        _, answer = call_api(api, "GET", f"/queues/emails/jobs/{job.id}")
         for each in (answer, listing[str(job.id)]):
             assert {name: each[name] for name in ("schedule", "scheduled_for") if name in each} == origin
 
@@ -181,7 +171,7 @@ def test_run_shows_its_schedule_and_time(api):
 @pytest.mark.parametrize(("method", "body"), [("GET", None), ("DELETE", None), ("PATCH", {"delay": 60})])
 def test_job_of_an_unknown_partition_is_404(api, method, body):
     id = an_id(partition=NEVER)
-    status, answer = request(api, method, f"/queues/emails/jobs/{id}", body)
+    status, answer = call_api(api, method, f"/queues/emails/jobs/{id}", body)
     assert (status, answer["code"]) == (404, "job_not_found")
     assert answer["detail"] == f"no job has the id {id}: queue 'emails' never had a partition 77: it has 0 alone"
     assert api.DEPLOYMENT.table.page(NEVER, after="", until="~").rows == []
@@ -191,9 +181,9 @@ def test_job_moves_within_a_new_partition(api, monkeypatch):
     monkeypatch.setattr(api, "REGISTRY", Registry({"emails": a_queue(partitions=4)}, active_partitions=lambda _: 1))
     id = an_id(partition=Partition(queue="emails", number=3), due=datetime.now(UTC) + timedelta(hours=1))
     path = f"/queues/emails/jobs/{id}"
-    assert request(api, "PATCH", path, {"delay": 7200})[1]["code"] == "not_yet"
+    assert call_api(api, "PATCH", path, {"delay": 7200})[1]["code"] == "not_yet"
     put(api, id)
-    moved = request(api, "PATCH", path, {"delay": 7200})[1]["id"]
+    moved = call_api(api, "PATCH", path, {"delay": 7200})[1]["id"]
     assert JobId.parse(moved).partition == id.partition
 
 
@@ -205,24 +195,24 @@ def test_repeated_move_has_the_new_jobs_state(api):
     put(api, id := an_id(due=datetime.now(UTC) + timedelta(hours=1)))
     path = f"/queues/emails/jobs/{id}"
     to = {"at": (datetime.now(UTC) + timedelta(days=2)).isoformat()}
-    _, first = request(api, "PATCH", path, to)
+    _, first = call_api(api, "PATCH", path, to)
     assert first["state"] == "scheduled"
-    assert request(api, "PATCH", path, to) == (200, first)
+    assert call_api(api, "PATCH", path, to) == (200, first)
     successor = f"/queues/emails/jobs/{first['id']}"
-    assert request(api, "DELETE", successor)[1]["state"] == "cancelled"
-    assert request(api, "PATCH", path, to)[0] == 409
+    assert call_api(api, "DELETE", successor)[1]["state"] == "cancelled"
+    assert call_api(api, "PATCH", path, to)[0] == 409
 
 
 def test_failed_look_up_of_a_move_names_the_job(api, monkeypatch):
     put(api, id := an_id(due=datetime.now(UTC) + timedelta(hours=1)))
     path = f"/queues/emails/jobs/{id}"
     to = {"at": (datetime.now(UTC) + timedelta(days=2)).isoformat()}
-    _, first = request(api, "PATCH", path, to)
+    _, first = call_api(api, "PATCH", path, to)
     table, sent = api.DEPLOYMENT.table, []
     read = table.read
     # Where it was, and where it is now.
     monkeypatch.setattr(table, "read", lambda keys: throttled() if sent[1:] else (sent.append(keys), read(keys))[1])
-    status, answer = request(api, "PATCH", path, to)
+    status, answer = call_api(api, "PATCH", path, to)
     assert (status, answer["code"], answer["id"]) == (429, "throttled", first["id"])
 
 
@@ -234,7 +224,7 @@ def call(api, capsys):
     """Sends a request, and returns the status, the body, and how many faults were counted."""
 
     def call(method, path, body=None):
-        status, answer = call_api(api, method, path, body=None if body is None else json.dumps(body))
+        status, answer = call_api(api, method, path, body)
         reply = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
         counted = [line[metrics.API_FAULTS] for line in reply if metrics.API_FAULTS in line]
         assert all(line["deployment"] == "d" for line in reply if metrics.API_FAULTS in line)
@@ -243,24 +233,16 @@ def call(api, capsys):
     return call
 
 
-class Failing(MemoryTable):
-    """A table that cannot be queried."""
-
-    def __init__(self, error):
-        super().__init__()
-        self._error = error
-
-    def read(self, keys):
-        raise self._error
-
-    def add(self, row):
-        raise self._error
+def a_failing_table(error):
+    wire = Wire()
+    wire.around = failing(error)
+    return wire.to("table", MemoryTable())
 
 
 def test_jobs_of_a_kind_are_scheduled_and_listed(api):
     kinds = ["welcome", "digest", None]
     jobs = [{"payload": 1, "delay": 3600} | ({"kind": kind} if kind else {}) for kind in kinds]
-    assert request(api, "POST", "/queues/emails/jobs", {"jobs": jobs})[0] == 200
+    assert call_api(api, "POST", "/queues/emails/jobs", {"jobs": jobs})[0] == 200
     status, page = call_api(api, "GET", "/queues/emails/jobs", query={"kind": "welcome"})
     assert (status, [job["kind"] for job in page["jobs"]]) == (200, ["welcome"])
     _, page = call_api(api, "GET", "/queues/emails/jobs")
@@ -295,7 +277,7 @@ def test_jobs_that_workers_recorded_are_listed_by_state(monkeypatch):
 
 @pytest.mark.parametrize(("kind", "written"), [("Welcome", "'Welcome'"), ("", "''"), ("a" * 65, "'aaaa")])
 def test_kind_of_another_alphabet_is_refused(api, kind, written):
-    posted = request(api, "POST", "/queues/emails/jobs", {"payload": 1, "kind": kind})
+    posted = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "kind": kind})
     for status, reply in (posted, call_api(api, "GET", "/queues/emails/jobs", query={"kind": kind})):
         assert (status, reply["code"]) == (400, "invalid_job")
         assert reply["detail"].startswith(f"kind is {written}")
@@ -310,21 +292,21 @@ def test_early_reschedule_is_no_fault_of_aws(call):
 
 
 def test_fault_of_aws_is_counted_and_not_quoted(api, call, monkeypatch):
-    failing = Failing(Unavailable("reading: InternalServerError: host 10.0.0.1"))
-    monkeypatch.setattr(api.DEPLOYMENT, "table", failing)
+    table = a_failing_table(Unavailable("reading: InternalServerError: host 10.0.0.1"))
+    monkeypatch.setattr(api.DEPLOYMENT, "table", table)
     status, reply, faults = call("GET", f"/queues/emails/jobs/{an_id()}")
     assert (status, reply["code"], faults) == (503, "unavailable", 1)
     assert "10.0.0.1" not in reply["detail"]
 
 
 def test_fault_of_one_of_many_is_counted(api, call, monkeypatch):
-    monkeypatch.setattr(api.DEPLOYMENT, "table", Failing(Unavailable("writing: InternalServerError")))
+    monkeypatch.setattr(api.DEPLOYMENT, "table", a_failing_table(Unavailable("writing: InternalServerError")))
     status, reply, faults = call("POST", "/queues/emails/cancellations", {"ids": [str(an_id())]})
     assert (status, reply["jobs"][0]["error"]["status"], faults) == (200, 503, 1)
 
 
 def test_throttling_and_a_deadline_are_no_faults(api, call, monkeypatch):
-    monkeypatch.setattr(api.DEPLOYMENT, "table", Failing(Throttled("reading: slow down")))
+    monkeypatch.setattr(api.DEPLOYMENT, "table", a_failing_table(Throttled("reading: slow down")))
     status, _, faults = call("GET", f"/queues/emails/jobs/{an_id()}")
     assert (status, faults) == (429, 0)
     monkeypatch.setattr(CONTEXT, "get_remaining_time_in_millis", lambda: 0)
@@ -383,7 +365,7 @@ def slow(api, monkeypatch):
 
 @pytest.mark.parametrize(("method", "path", "body"), REQUESTS)
 def test_requests_are_answered_in_time(api, slow, method, path, body):
-    status, reply = call_api(api, method, path, body=None if body is None else json.dumps(body))
+    status, reply = call_api(api, method, path, body)
     assert slow.monotonic() <= 20
     assert status in (200, 201, 202, 404, 503)
     if status == 503 and path == "/queues/emails/jobs":
@@ -391,8 +373,7 @@ def test_requests_are_answered_in_time(api, slow, method, path, body):
 
 
 def test_unwritten_job_is_503_with_its_id(api, slow):
-    method, path, body = REQUESTS[1]
-    status, reply = call_api(api, method, path, body=json.dumps(body))
+    status, reply = call_api(api, *REQUESTS[1])
     assert (status, JobId.parse(reply["id"]).queue) == (503, "emails")
 
 
@@ -416,9 +397,9 @@ def test_url_of_a_payload_is_of_its_queue_alone(api, bucket, queue, has_url):
     pointer = Pointer(bucket=bucket, key=f"0032/{queue}/x.y")
     job = a_job(due=datetime.now(UTC) + timedelta(hours=1), payload=pointer.text, offloaded_bytes=300_000)
     api.DEPLOYMENT.table.write([rows.job_row(job)])
-    _, answer = request(api, "GET", f"/queues/emails/jobs/{job.id}")
+    _, answer = call_api(api, "GET", f"/queues/emails/jobs/{job.id}")
     assert ("url" in answer["payload_at"]) is has_url
-    _, page = request(api, "GET", "/queues/emails/jobs")
+    _, page = call_api(api, "GET", "/queues/emails/jobs")
     assert "url" not in page["jobs"][0]["payload_at"]
 
 

@@ -46,21 +46,8 @@ def on_their_way(system):
     return sent + [id for queue in system.settings for id in system.in_the_table(queue)]
 
 
-def calls_of(system, *requests):
-    calls = []
-
-    def around(call):
-        calls.append(call.name)
-        return straight(call)
-
-    system.wire.around = around
-    accepted(system, *requests)
-    return calls
-
-
 @EVERY_ROUTE
-def test_repeat_sends_nothing(delay):
-    system = System()
+def test_repeat_sends_nothing(system, delay):
     (first,), (second,) = system.submit_each(keyed(delay)), system.submit_each(keyed(delay))
     assert (first.is_repeat, second.is_repeat) == (False, True)
     assert second.job.id == first.job.id
@@ -68,8 +55,7 @@ def test_repeat_sends_nothing(delay):
 
 
 @pytest.mark.parametrize("time", [{"delay": 5}, {"delay": 2 * AN_HOUR}, {"at": NOW + timedelta(days=9)}, {}])
-def test_repeat_ignores_another_time(time):
-    system = System()
+def test_repeat_ignores_another_time(system, time):
     (first,) = accepted(system, keyed())
     (second,) = accepted(system, Request(payload=1, call="order 17", **time))
     assert second.id == first.id
@@ -85,8 +71,7 @@ def test_key_survives_a_growing_queue():
 
 
 @pytest.mark.parametrize("payload", [2, None, "1", {}])
-def test_key_of_another_payload_is_refused(payload):
-    system = System()
+def test_key_of_another_payload_is_refused(system, payload):
     (first,) = accepted(system, keyed())
     error = refused(system, keyed(payload=payload))
     assert isinstance(error, KeyReused)
@@ -96,8 +81,7 @@ def test_key_of_another_payload_is_refused(payload):
 
 
 @EVERY_ROUTE
-def test_key_is_free_after_the_retention(delay):
-    system = System()
+def test_key_is_free_after_the_retention(system, delay):
     (first,) = accepted(system, keyed(delay))
     system.clock.sleep(delay + RETENTION.total_seconds() - 1)
     assert accepted(system, keyed(delay))[0].id == first.id
@@ -106,8 +90,7 @@ def test_key_is_free_after_the_retention(delay):
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "naïve", "a\nb", "\x7f"])
-def test_invalid_key_is_refused_at_once(key):
-    system = System()
+def test_invalid_key_is_refused_at_once(system, key):
     system.wire.around = failing(AssertionError("nothing is to be requested"))
     error = refused(system, keyed(key=key))
     assert isinstance(error, InvalidJob)
@@ -115,14 +98,16 @@ def test_invalid_key_is_refused_at_once(key):
     assert "1 to 255 printable ASCII characters" in str(error)
 
 
-def test_key_costs_two_writes():
-    system = System()
-    assert calls_of(system, keyed()) == ["table.claim", "table.add", "table.read", "table.mark_done"]
-    assert calls_of(system, keyed()) == ["table.claim"]
+def test_key_costs_two_writes(system):
+    calls = system.calls()
+    accepted(system, keyed())
+    assert calls == ["table.claim", "table.add", "table.read", "table.mark_done"]
+    calls.clear()
+    accepted(system, keyed())
+    assert calls == ["table.claim"]
 
 
-def test_key_twice_in_a_call_is_a_repeat():
-    system = System()
+def test_key_twice_in_a_call_is_a_repeat(system):
     first, second = accepted(system, keyed(tenant="a"), keyed(tenant="b", delay=DIRECT))
     assert first == second
     assert on_their_way(system) == [first.id]
@@ -132,8 +117,7 @@ def test_key_twice_in_a_call_is_a_repeat():
 # What fails in between
 
 
-def test_resent_job_keeps_its_due_time():
-    system = System()
+def test_resent_job_keeps_its_due_time(system):
     system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
     refused(system, keyed(100))
     system.clock.sleep(40)
@@ -164,8 +148,7 @@ def test_refused_request_frees_its_key():
     assert on_their_way(system) == [job.id]
 
 
-def test_lost_upload_frees_its_key():
-    system = System()
+def test_lost_upload_frees_its_key(system):
     upload = Upload(uid=str(uuid.UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
     system.stores.payloads.put(upload.key("emails"), "7")
     system.wire.around = on("payloads.copy", lambda _: None)
@@ -187,16 +170,14 @@ def test_repeat_after_a_crash_is_the_first_job(delay, terms):
 
 
 @pytest.mark.parametrize("forged", [{"priority": "x"}, {"priority": 0}, {"tenant": ""}, {"priority": [1]}])
-def test_key_row_with_forged_terms_is_refused(forged):
-    system = System()
+def test_key_row_with_forged_terms_is_refused(system, forged):
     accepted(system, keyed())
     key = rows.idempotency_key("emails", "order 17")
     system.table.write([{**system.table.read([key]).rows[key], **forged}])
     assert isinstance(refused(system, keyed()), KeyReused)
 
 
-def test_no_claim_starts_out_of_time():
-    system = System()
+def test_no_claim_starts_out_of_time(system):
     system.wire.around = failing(AssertionError("nothing is to be requested"))
     submit = system.submission("emails", direct_horizon=system.direct_horizon, new_uid=lambda: "x")
     (error,) = submit.run([keyed()], until=system.clock.monotonic())
@@ -241,8 +222,7 @@ def repeats_of(system, *requests):
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no"))])
-def test_unreadable_repeat_fails_alone(react):
-    system = System()
+def test_unreadable_repeat_fails_alone(system, react):
     (repeat,) = repeats_of(system, *keyed_repeated(1))
     fresh, last = system.submit_each(*[Request(payload=each, delay=AN_HOUR) for each in range(2)])
     system.wire.around = on("table.read", react)
@@ -261,8 +241,7 @@ def test_500_repeats_are_looked_up_in_32_requests(track):
     assert len(calls) == 32
 
 
-def test_no_look_up_begins_when_time_is_over():
-    system = System()
+def test_no_look_up_begins_when_time_is_over(system):
     repeats = repeats_of(system, *keyed_repeated(20))
     system.wire.around = on("table.read", meanwhile(lambda: system.clock.sleep(1)))
     statuses = system.submitted_statuses(repeats, until=system.clock.monotonic() + 1)

@@ -64,10 +64,10 @@ def a_client(api, *, linger=LONG, patience=QUICK):
     return Client(http, patience=patience, linger=linger)
 
 
-def waiting(client, queue="emails"):
+def waiting(client, what="schedule"):
     """Return how many calls wait to leave."""
-    lanes = client._coalescers.schedule._pending()._by_key
-    return sum(len(lane.waiting) for (name, _), lane in lanes.items() if name == queue)
+    batches = getattr(client._coalescers, what).pending().by_key.values()
+    return sum(len(each.calls) for batch in list(batches) for each in batch if not each.leaves.is_set())
 
 
 @pytest.fixture(autouse=True)
@@ -190,22 +190,26 @@ def test_interrupted_sender_harms_no_other_caller(threads):
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_main_thread_sends_nothing_for_others(threads):
+@pytest.mark.parametrize("comes", ["first", "last"])
+def test_interrupted_waiting_call_harms_no_other(threads, comes):
     api = HeldApi(holds=lambda request, before: before < 2)
     client = a_client(api)
     main = threading.get_ident()
+    first, others = one_under_way(client, api, threads, *([1, 2] if comes == "last" else []))
 
     def interrupt():
+        if comes == "first":
+            assert wait_until(lambda: waiting(client) == 1, every=0.001)
+            others.extend(threads.submit(client.schedule, "emails", payload) for payload in (1, 2))
         assert wait_until(lambda: waiting(client) == 3, every=0.001)
         signal.pthread_kill(main, signal.SIGINT)
 
-    first, others = one_under_way(client, api, threads, 1, 2)
     threads.submit(interrupt)
     with pytest.raises(KeyboardInterrupt):
         client.schedule("emails", 3)
     api.let_go()
     assert all(isinstance(each.result(), Job) for each in (first, *others))
-    assert api.batches == [[0], [1, 2]]
+    assert sorted(n for batch in api.batches for n in batch) == [0, 1, 2]
 
 
 def test_queues_wait_for_nobody_but_themselves(threads):
@@ -241,7 +245,7 @@ def test_jobs_of_one_trace_travel_together(threads, monkeypatch):
     )
     assert [batch for _, batch in carried] == [[10], [11, 12], [20], [21, 22]]
     assert [parent for parent, _ in carried] == [parents[n].parent for n in (1, 1, 2, 2)]
-    assert waiting(client) == len(client._coalescers.schedule._pending()._by_key) == 0
+    assert client._coalescers.schedule.pending().by_key == {}
 
 
 def test_tasks_requests_are_sent_in_their_context():
@@ -263,11 +267,10 @@ def test_cancels_by_key_travel_apart_from_those_by_id(threads):
     client = a_client(api)
     first = threads.submit(client.cancel, str(an_id()))
     assert wait_until(lambda: bool(api.requests_received), every=0.001)
-    lanes = client._coalescers.cancel._pending()._by_key
     ids, keys = [str(an_id()), str(an_id())], ["a", "b"]
     others = [threads.submit(client.cancel, id) for id in ids]
     others += [threads.submit(partial(client.cancel, queue="emails", key=key)) for key in keys]
-    assert wait_until(lambda: sum(len(lane.waiting) for lane in list(lanes.values())) == 3, every=0.001)
+    assert wait_until(lambda: waiting(client, "cancel") == 3, every=0.001)
     api.let_go()
     assert [each.result() for each in (first, *others)] == [State.CANCELLED] * 5
 
@@ -277,9 +280,8 @@ def test_cancels_travel_together_as_well(threads):
     client, ids = a_client(api), [str(an_id()) for _ in range(4)]
     first = threads.submit(client.cancel, ids[0])
     assert wait_until(lambda: bool(api.requests_received), every=0.001)
-    lanes = client._coalescers.cancel._pending()._by_key
     others = [threads.submit(client.cancel, id) for id in ids[1:]]
-    assert wait_until(lambda: sum(len(lane.waiting) for lane in list(lanes.values())) == 3, every=0.001)
+    assert wait_until(lambda: waiting(client, "cancel") == 3, every=0.001)
     api.let_go()
     assert [each.result() for each in (first, *others)] == [State.CANCELLED] * 4
     assert sorted(api.requests_received[1].json["ids"]) == sorted(ids[1:])
@@ -380,7 +382,7 @@ def test_a_task_that_is_collected_takes_no_lock():
     loop.close()
 
     def collect():
-        with client._coalescers.schedule._pending()._lock:
+        with client._coalescers.schedule.pending()._lock:
             call.close()
 
     collector = threading.Thread(target=collect, daemon=True)
@@ -390,22 +392,20 @@ def test_a_task_that_is_collected_takes_no_lock():
     assert not task.done()
     api.let_go()
     assert isinstance(client.schedule("emails", 2), Job)
-    assert api.batches == [[0], [2]]
 
 
-def test_call_in_the_loop_awaits_no_task():
+def test_call_in_the_loop_awaits_no_task(threads):
     api = HeldApi()
 
     async def scenario(client, first):
         task = asyncio.create_task(client.schedule("emails", 1))
         await until(lambda: waiting(client.client) == 1)
-        client.client._coalescers.schedule._seconds = 0.01
+        threads.submit(lambda: wait_until(lambda: waiting(client.client) == 2) and api.let_go())
         job = client.client.schedule("emails", 2)
-        api.let_go()
         return [job, *await asyncio.gather(first, task)]
 
     assert len(in_a_loop(scenario, api)) == 3
-    assert api.batches == [[0], [2], [1]]
+    assert api.batches == [[0], [1, 2]]
 
 
 def test_failed_request_of_tasks_is_retried(monkeypatch):

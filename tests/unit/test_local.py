@@ -20,13 +20,14 @@ import yaml
 from typer import Exit
 
 import local.__main__ as main
+from local import template
 from local.__main__ import _plain_errors
 from local.demonstration import FAILED, RETRIED, SUCCEEDED, Shown, summary_of
 from local.emulator import Emulator, free_port
 from local.endpoints import Endpoints
 from local.running import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
-from local.template import configure
+from local.template import configure, synthesized
 from tests.fake_api_server import fake_api_server, json_reply
 from tests.waiting import HANG_SECONDS
 
@@ -100,6 +101,37 @@ def _configured(tmp_path, text):
 def test_local_run_has_its_own_periods(tmp_path):
     settings = yaml.safe_load(_configured(tmp_path, "name: mine\nlookahead: 300\n").read_text())
     assert (settings["name"], settings["tick_period"], settings["lookahead"]) == ("mine", 2, 21)
+
+
+APP = "import os; os.mkdir(os.environ['CDK_OUTDIR'])"
+CHANGES = ("", "app.py", "dueline/new.py", "settings", "CDK_DEFAULT_REGION", "a library")
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_only_what_changed_is_synthesized_again(tmp_path, monkeypatch, changed):
+    clone, cache = tmp_path / "clone", tmp_path / "cache"
+    (clone / "dueline").mkdir(parents=True)
+    monkeypatch.setattr(template, "ROOT", clone)
+    monkeypatch.setattr(template, "get_path", lambda _: cache)
+    (clone / "cdk.json").write_text('{"context": {}}')
+    (clone / "app.py").write_text(APP)
+    configured = _configured(tmp_path, "name: mine\n")
+    before = synthesized(configured, cache=cache)
+    match changed:
+        case "":
+            monkeypatch.setattr(template, "synthesize", pytest.fail)
+        case "a library":
+            monkeypatch.setattr(template, "get_path", lambda _: tmp_path)
+            (tmp_path / "aws_cdk_lib-9.dist-info").mkdir()
+        case "settings":
+            configured = _configured(tmp_path, "name: other\n")
+        case "CDK_DEFAULT_REGION":
+            monkeypatch.setenv(changed, "eu-west-1")
+        case file:
+            (clone / file).write_text(f"{APP}  # now")
+    after = synthesized(configured, cache=cache)
+    assert (after == before) is (changed == "")
+    assert sorted(cache.iterdir()) == sorted({before, after})
 
 
 def test_trailing_blank_of_a_header_is_dropped():

@@ -27,13 +27,6 @@ def queue_listing(**queue):
     return {"queues": [{name: value for name, value in reply.items() if value is not None}]}
 
 
-class Settable(VirtualClock):
-    """A clock that can be set."""
-
-    def set(self, by):
-        self._start += by
-
-
 class World:
     """A deployment whose clock is right, the transport to it, and a client whose clock is not.
 
@@ -42,7 +35,7 @@ class World:
     """
 
     def __init__(self):
-        self.clock = Settable(NOW + OFF)
+        self.clock = VirtualClock(NOW + OFF)
         self.queues = 200, queue_listing()
         self.requests = 0
         self.posted = []

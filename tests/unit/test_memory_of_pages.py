@@ -9,8 +9,8 @@ from dueline.core.job import MAX_PAYLOAD_BYTES
 from tests.builders import NOW, a_job
 from tests.system import System
 
-JOBS = 600
-# Half of what a function has. All payloads at once would be 150 MB of the 600 jobs, and of a full page of 1 MB, 900 MB.
+JOBS = 450
+# Half of what a function has. All payloads at once would be 115 MB of the 450 jobs, and of a full page of 1 MB, 900 MB.
 MOST_BYTES = 100 * 1024 * 1024
 
 

@@ -83,38 +83,31 @@ def test_large_payload_is_offloaded(size, delay, is_offloaded):
     assert len(system.stores.payloads.kept) == is_offloaded
 
 
-def test_payload_over_10_mib_is_too_large():
-    system = System()
+def test_payload_over_10_mib_is_too_large(system):
     (error,) = system.submit(Request(payload="x" * (MAX_OFFLOADED_BYTES - 1)))
     assert isinstance(error, PayloadTooLarge)
     assert str(error) == "payload has 10485761 bytes: at most 10485760 are allowed"
     assert system.stores.payloads.kept == {}
 
 
-def test_payload_is_kept_before_its_job():
-    system = System()
+def test_payload_is_kept_before_its_job(system):
     system.wire.around = on("payloads.put", failing(Unavailable("no")))
     (error,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
-    assert isinstance(error, Unavailable)
-    assert error.job_id
+    assert (type(error), bool(error.job_id)) == (Unavailable, True)
     assert (system.in_the_table(), system.inbound.deliveries) == ([], [])
 
 
 @pytest.mark.parametrize("fault", [Throttled, Unavailable])
-def test_what_cannot_be_kept_fails_alone(fault):
-    system = System()
+def test_what_cannot_be_kept_fails_alone(system, fault):
     system.wire.around = on("payloads.put", failing(fault("no")), times=1)
-    first, second, third = system.submit(
+    first, *others = system.submit(
         *[Request(payload=scattered(12_000), delay=AN_HOUR)] * 2, Request(payload={}, delay=AN_HOUR)
     )
     assert isinstance(first, fault)
-    assert isinstance(second, StoredJob)
-    assert isinstance(third, StoredJob)
-    assert system.in_the_table() == [second.id, third.id]
+    assert system.in_the_table() == [each.id for each in others]
 
 
-def test_nothing_is_kept_after_the_time_is_out():
-    system = System()
+def test_nothing_is_kept_after_the_time_is_out(system):
     submit = system.submission("emails", direct_horizon=DIRECT_HORIZON, new_uid=lambda: next(uids()))
     (error,) = submit.run([Request(payload=scattered(12_000), delay=AN_HOUR)], until=system.clock.monotonic())
     assert isinstance(error, Unavailable)
@@ -134,9 +127,8 @@ def test_pointer_arrives_with_its_size(delay):
     (delivery,) = system.queues["emails"].deliveries
     message = delivery.message
     name, place = json.loads(message.body)
-    assert name == "software.amazon.payloadoffloading.PayloadS3Pointer"
+    assert (name, place["s3BucketName"]) == ("software.amazon.payloadoffloading.PayloadS3Pointer", "payloads")
     assert system.stores.payloads.kept[place["s3Key"]].decode() == json_text(payload)
-    assert place["s3BucketName"] == "payloads"
     assert message.attributes[OFFLOADED_BYTES] == "300000"
     assert type_of(OFFLOADED_BYTES, "300000") == "Number"
     assert message.job() == replace(job, expires=message.job().expires)
@@ -206,8 +198,7 @@ def keyed(payload=None, *, key="order 17", delay=AN_HOUR, **more):
 def test_repeat_keeps_nothing_again():
     system, payload = System(), scattered(12_000)
     (first,) = system.submit(keyed(payload))
-    calls = []
-    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
+    calls = system.calls()
     (second,) = system.submit(keyed(payload))
     assert second.id == first.id
     assert not [name for name in calls if name.startswith("payloads")]
@@ -224,8 +215,7 @@ def test_repeat_keeps_the_first_due_time(delay, again, days):
     assert Pointer.parse(job.payload).key == f"{days}/emails/{job.id.uid}.{digest(payload)}"
 
 
-def test_repeat_needs_no_upload():
-    system = System()
+def test_repeat_needs_no_upload(system):
     upload = an_upload(system, "x")
     (first,) = system.submit(keyed(upload=upload))
     system.stores.payloads.kept.clear()
@@ -246,8 +236,7 @@ def test_upload_is_kept_for_its_job_as_it_is(delay, size):
     assert Pointer.parse(job.payload).key.startswith("0064/emails/")
 
 
-def test_missing_upload_uses_up_no_key():
-    system = System()
+def test_missing_upload_uses_up_no_key(system):
     upload = an_upload(system, "x")
     system.stores.payloads.kept.clear()
     (error,) = system.submit(keyed(upload=upload))
@@ -257,8 +246,7 @@ def test_missing_upload_uses_up_no_key():
 
 
 @pytest.mark.parametrize("broken", ["gone", "of another queue", "of another size", "of other content"])
-def test_bad_upload_makes_no_job(broken):
-    system = System()
+def test_bad_upload_makes_no_job(system, broken):
     upload = an_upload(system, "x", queue="invoices" if broken == "of another queue" else "emails")
     key = Upload.parse(upload).key("emails")
     if broken == "gone":
@@ -271,8 +259,7 @@ def test_bad_upload_makes_no_job(broken):
     assert system.queues["emails"].deliveries == []
 
 
-def test_upload_without_checksum_is_refused():
-    system = System()
+def test_upload_without_checksum_is_refused(system):
     upload = an_upload(system, "x")
     result = system.stores.payloads.find(Upload.parse(upload).key("emails"))
     system.wire.around = on("payloads.find", lambda call: replace(result, bytes=4, sha256=None))
@@ -337,8 +324,7 @@ def test_moved_payload_is_copied():
 
 
 @pytest.mark.parametrize("delay", [200, 7200], ids=["by an intent", "by a transaction alone"])
-def test_payload_is_copied_before_the_move(delay):
-    system = System()
+def test_payload_is_copied_before_the_move(system, delay):
     (job,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
     system.tick(job.id.partition)
     system.wire.around = on("payloads.copy", failing(Unavailable("no")))
@@ -351,8 +337,7 @@ def test_payload_is_copied_before_the_move(delay):
     assert len(system.inbound.deliveries) == (delay == 200)
 
 
-def test_job_whose_payload_is_gone_is_not_moved():
-    system = System()
+def test_job_whose_payload_is_gone_is_not_moved(system):
     (job,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
     system.ingest()
     system.stores.payloads.kept.clear()
@@ -362,8 +347,7 @@ def test_job_whose_payload_is_gone_is_not_moved():
 
 
 @pytest.mark.parametrize("key", ["0032/bills/x.7", "0032/emails-vip/x.7", "0032/emails/bills/x.7", "x.7", ""])
-def test_foreign_pointer_gets_no_copy(key):
-    system = System()
+def test_foreign_pointer_gets_no_copy(system, key):
     system.stores.payloads.kept[key] = b'"of others"'
     job = a_job(payload=Pointer(bucket="payloads", key=key).text, offloaded_bytes=11, route=Route.TABLE)
     system.put(job)

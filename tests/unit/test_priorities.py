@@ -108,8 +108,7 @@ def groups(queue):
 
 
 @pytest.mark.parametrize("tenant", ["acme", None])
-def test_table_job_is_grouped_by_tenant(tenant):
-    system = System()
+def test_table_job_is_grouped_by_tenant(system, tenant):
     system.breakers["emails"].trip()
     submit(system, delay=AN_HOUR, tenant=tenant)
     system.ingest()

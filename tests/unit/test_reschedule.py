@@ -4,9 +4,10 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
+from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
 from dueline.core.ports import MoveOutcome
+from dueline.core.trace import TraceContext
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
@@ -25,54 +26,29 @@ AN_HOUR = 3600
 WANTED = NOW + timedelta(hours=2)
 # At or below the fence of a tick that runs now.
 SOON = NOW + timedelta(seconds=200)
-FAULTS = pytest.mark.parametrize(
-    "react", [failing(Throttled("slow down")), failing(Unavailable("no")), losing_the_answer]
-)
 
 
 def at(seconds):
     return NOW + timedelta(seconds=seconds)
 
 
-def a_system_with(job, **settings):
-    system = System(a_queue(**settings))
-    system.put(job)
-    return system
-
-
-def after_a_tick(job, **settings):
-    system = a_system_with(job, **settings)
-    system.tick()
-    return system
-
-
-def pass_time(system, *, hours=3):
-    """Let hours pass; a look at every half of one is enough of ticks where lateness does not matter."""
-    for _ in range(2 * hours):
-        system.ingest()
-        system.clock.sleep(AN_HOUR / 2)
-        for number in range(system.settings["emails"].partitions):
-            system.tick(Partition(queue="emails", number=number))
-    system.ingest()
-
-
-def observed(system):
-    calls = []
-    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
-    return calls
+@pytest.fixture
+def job(system):
+    """A job that waits in the table."""
+    system.put(job := a_job())
+    return job
 
 
 # A job that is moved
 
 
 @pytest.mark.parametrize("target", [at(240.001), WANTED])
-def test_late_move_costs_three_calls(target):
-    job = a_job()
-    system = after_a_tick(job)
-    calls = observed(system)
+def test_late_move_costs_three_calls(system, job, target):
+    system.tick()
+    calls = system.calls()
     moved = system.reschedule(job.id, at=target)
     assert calls == ["table.read", "table.write", "table.move"]
-    pass_time(system)
+    system.pass_time(hours=3)
     assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
 
 
@@ -89,10 +65,8 @@ def test_late_move_costs_three_calls(target):
         ({"at": NOW + timedelta(days=5000)}, "it must be from"),
     ],
 )
-def test_bad_time_is_refused_with_what_is_allowed(to, answer):
-    job = a_job()
-    system = a_system_with(job)
-    calls = observed(system)
+def test_bad_time_is_refused_with_what_is_allowed(system, job, to, answer):
+    calls = system.calls()
     with pytest.raises(InvalidJob, match=answer):
         system.reschedule(job.id, **to)
     assert calls == []
@@ -101,19 +75,11 @@ def test_bad_time_is_refused_with_what_is_allowed(to, answer):
 # A job that can be moved no more
 
 
-def assert_nothing_is_moved(system, id, *, answer, arrived=(), at=WANTED):
-    with pytest.raises(AlreadyFinished, match=answer) as error:
-        system.reschedule(id, at=at)
-    pass_time(system)
-    assert system.arrived() == list(arrived)
-    return error.value
-
-
 @pytest.mark.parametrize("target", [SOON, WANTED], ids=["soon", "later"])
-def test_run_of_a_schedule_is_not_moved(target):
-    job = a_job(schedule="digest", scheduled_for=at(AN_HOUR))
-    system = after_a_tick(job)
-    calls = observed(system)
+def test_run_of_a_schedule_is_not_moved(system, target):
+    system.put(job := a_job(schedule="digest", scheduled_for=at(AN_HOUR)))
+    system.tick()
+    calls = system.calls()
     with pytest.raises(RunOfSchedule, match=r"is a run of schedule emails/digest: .* cancel it"):
         system.reschedule(job.id, at=target)
     assert set(calls) == {"table.read"}
@@ -121,38 +87,31 @@ def test_run_of_a_schedule_is_not_moved(target):
 
 
 @pytest.mark.parametrize("target", [SOON, WANTED], ids=["soon", "later"])
-def test_moved_job_keeps_its_kind_and_key(target):
-    job = a_job(due=at(AN_HOUR), kind="welcome", key="ann")
-    system = a_system_with(job)
+def test_moved_job_keeps_its_kind_key_and_trace(system, target):
+    trace = TraceContext(parent="00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01", state="vendor=7")
+    system.put(job := a_job(due=at(AN_HOUR), kind="welcome", key="ann", trace=trace))
     moved = system.reschedule(job.id, at=target)
-    pass_time(system)
-    (job,) = (delivery.message.job() for delivery in system.stores.level("emails", 1).deliveries)
-    assert (job.id, job.kind, job.key) == (moved, "welcome", "ann")
+    system.pass_time(hours=3)
+    (sent,) = (delivery.message.job() for delivery in system.queues["emails"].deliveries)
+    assert sent == replace(job, id=moved, expires=target + RETENTION)
 
 
-def test_parked_job_is_not_moved():
-    job = a_job()
-    system = a_system_with(job)
+def test_parked_job_is_not_moved(system, job):
     system.parking.park([job], reason="gone")
     with pytest.raises(AlreadyFinished):
         system.reschedule(job.id, at=WANTED)
 
 
 @pytest.mark.parametrize("by", ["first", "last"])
-def test_moved_job_is_moved_on_by_any_id(by):
-    job = a_job()
-    system = a_system_with(job)
+def test_moved_job_is_moved_on_by_any_id(system, job, by):
     second = system.reschedule(job.id, at=at(AN_HOUR / 2))
     third = system.reschedule(job.id, at=WANTED)
     fourth = system.reschedule(job.id if by == "first" else third, at=at(AN_HOUR))
-    pass_time(system)
-    assert system.arrived() == [fourth]
+    assert system.arrived_within(hours=3) == [fourth]
     assert len({job.id, second, third, fourth}) == 4
 
 
-def test_job_moved_too_often_is_unavailable():
-    job = a_job()
-    system = a_system_with(job)
+def test_job_moved_too_often_is_unavailable(system, job):
     last = job.id
     for hop in range(MOST_HOPS + 1):
         last = system.reschedule(last, at=at(AN_HOUR + 1 + hop))
@@ -161,15 +120,14 @@ def test_job_moved_too_often_is_unavailable():
     assert system.reschedule(last, at=WANTED).due == WANTED
 
 
-def test_cancelled_job_is_not_moved():
-    job = a_job()
-    system = a_system_with(job)
+def test_cancelled_job_is_not_moved(system, job):
     system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
-    assert_nothing_is_moved(system, job.id, answer="was cancelled")
+    with pytest.raises(AlreadyFinished, match="was cancelled"):
+        system.reschedule(job.id, at=WANTED)
+    assert system.arrived_within(hours=3) == []
 
 
-def test_unwritten_job_is_not_yet_movable():
-    system = System()
+def test_unwritten_job_is_not_yet_movable(system):
     system.breakers["emails"].trip()
     job = system.schedule(AN_HOUR)
     with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
@@ -178,8 +136,7 @@ def test_unwritten_job_is_not_yet_movable():
     assert system.reschedule(job.id, at=WANTED).due == WANTED
 
 
-def test_direct_job_has_left_for_its_queue():
-    system = System()
+def test_direct_job_has_left_for_its_queue(system):
     direct = system.schedule(60).id
     system.cancel(replace(direct, route=Route.TABLE))
     system.cancel(direct)
@@ -188,9 +145,10 @@ def test_direct_job_has_left_for_its_queue():
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_expired_job_is_not_found(is_there):
+def test_expired_job_is_not_found(system, is_there):
     job = a_job(due=NOW - RETENTION)
-    system = a_system_with(job) if is_there else System()
+    if is_there:
+        system.put(job)
     with pytest.raises(JobNotFound, match="past its retention"):
         system.reschedule(job.id, at=WANTED)
 
@@ -198,22 +156,18 @@ def test_expired_job_is_not_found(is_there):
 # Calls that fail
 
 
-AT_EACH_CALL = pytest.mark.parametrize(
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no")), losing_the_answer])
+@pytest.mark.parametrize(
     ("name", "target"),
     [(name, target) for name in ("table.write", "table.move") for target in (SOON, WANTED)] + [("inbound.send", SOON)],
 )
-
-
-@FAULTS
-@AT_EACH_CALL
-def test_fault_names_the_new_job(name, target, react):
-    job = a_job()
-    system = after_a_tick(job)
+def test_fault_names_the_new_job(system, job, name, target, react):
+    system.tick()
     system.wire.around = on(name, react)
     with pytest.raises((Throttled, Unavailable)) as error:
         system.reschedule(job.id, at=target)
     system.wire.around = straight
-    pass_time(system)
+    system.pass_time(hours=3)
     new = JobId.parse(error.value.job_id)
     assert new.due == target
     is_moved = system.inbound.deliveries or (name, react) == ("table.move", losing_the_answer)
@@ -221,16 +175,13 @@ def test_fault_names_the_new_job(name, target, react):
 
 
 @pytest.mark.parametrize(("target", "intents"), [(SOON, 1), (WANTED, 0)])
-def test_repeated_reschedule_gets_the_first_id(target, intents):
-    job = a_job()
-    system = after_a_tick(job)
+def test_repeated_reschedule_gets_the_first_id(system, job, target, intents):
+    system.tick()
     assert len({system.reschedule(job.id, at=target) for _ in range(3)}) == 1
     assert len(system.inbound.deliveries) == intents
 
 
-def test_repeat_to_the_past_gets_the_first_id():
-    job = a_job()
-    system = a_system_with(job)
+def test_repeat_to_the_past_gets_the_first_id(system, job):
     moved = system.reschedule(job.id, at=NOW)
     system.clock.sleep(7)
     assert system.reschedule(job.id, at=NOW) == moved
@@ -241,33 +192,28 @@ def test_repeat_to_the_past_gets_the_first_id():
     ("react", "error"),
     [(done_in_part, Unavailable), (refusing_for_good, InvalidJob), (failing(QueueNotFound("gone")), Unavailable)],
 )
-def test_unsent_intent_moves_nothing(react, error):
-    job = a_job()
-    system = after_a_tick(job)
+def test_unsent_intent_moves_nothing(system, job, react, error):
+    system.tick()
     system.wire.around = on("inbound.send", react)
     with pytest.raises(error):
         system.reschedule(job.id, at=SOON)
-    pass_time(system)
-    assert system.arrived() == [job.id]
+    assert system.arrived_within(hours=3) == [job.id]
 
 
 # The quicker of two
 
 
-def test_move_stops_when_its_rows_are_not_written():
-    job = a_job()
-    system = a_system_with(job)
+def test_move_stops_when_its_rows_are_not_written(system, job):
     system.wire.around = on("table.write", done_in_part)
     with pytest.raises(Unavailable, match=f"that job {job.id} is to be moved could not be written"):
         system.reschedule(job.id, at=WANTED)
-    pass_time(system)
-    assert system.arrived() == [job.id]
+    assert system.arrived_within(hours=3) == [job.id]
 
 
 @pytest.mark.parametrize("name", ["table.move", "table.read"])
 def test_late_refusal_never_denies_the_new_job(name):
-    job = a_job(due=at(60), expires=at(60) + MAX_RETENTION)
-    system = a_system_with(job, retention=MAX_RETENTION)
+    system = System(a_queue(retention=MAX_RETENTION))
+    system.put(job := a_job(due=at(60), expires=at(60) + MAX_RETENTION))
 
     def stand_still(call):
         system.wire.around = straight
@@ -281,8 +227,7 @@ def test_late_refusal_never_denies_the_new_job(name):
 
 
 def test_row_that_cannot_be_read_is_not_moved():
-    job = a_job()
-    system = System()
+    system, job = System(), a_job()
     system.table.write([{**rows.job_row(job), "payload": ""}])
     with pytest.raises(InvalidJob):
         system.reschedule(job.id, at=WANTED)
@@ -292,9 +237,8 @@ def test_row_that_cannot_be_read_is_not_moved():
 
 
 @pytest.mark.parametrize(("name", "delay"), [("inbound.send", 200), ("table.move", 200), ("table.move", AN_HOUR / 2)])
-def test_repeated_delay_is_the_first_one(name, delay):
-    job = a_job()
-    system = after_a_tick(job)
+def test_repeated_delay_is_the_first_one(system, job, name, delay):
+    system.tick()
     system.wire.around = on(name, losing_the_answer, times=1)
     with pytest.raises(Unavailable) as error:
         system.reschedule(job.id, delay=delay, call="k")
@@ -302,35 +246,28 @@ def test_repeated_delay_is_the_first_one(name, delay):
     system.clock.sleep(7)
     moved = system.reschedule(job.id, delay=delay, call="k")
     assert (str(moved), moved.due) == (error.value.job_id, at(delay))
-    pass_time(system)
-    assert system.arrived() == [moved]
+    assert system.arrived_within(hours=3) == [moved]
 
 
-def test_delay_under_another_key_is_another_time():
-    job = a_job()
-    system = a_system_with(job)
+def test_delay_under_another_key_is_another_time(system, job):
     system.reschedule(job.id, delay=AN_HOUR / 2, call="k")
     system.clock.sleep(7)
     for other in ({"call": "another"}, {}):
         assert system.reschedule(job.id, delay=AN_HOUR / 2, **other).due == at(AN_HOUR / 2 + 7)
 
 
-def test_call_repeated_after_another_move_changes_nothing():
-    job = a_job()
-    system = a_system_with(job)
+def test_call_repeated_after_another_move_changes_nothing(system, job):
     system.reschedule(job.id, delay=AN_HOUR / 2, call="first")
     last = system.reschedule(job.id, at=WANTED, call="second")
     assert system.reschedule(job.id, delay=AN_HOUR / 2, call="first") == last
-    pass_time(system)
-    assert system.arrived() == [last]
+    assert system.arrived_within(hours=3) == [last]
 
 
 def test_key_belongs_to_one_moved_job():
-    jobs = [a_job(), a_job()]
-    system = a_system_with(jobs[0])
-    system.put(jobs[1])
+    system, jobs = System(), [a_job(), a_job()]
+    system.put(*jobs)
     moved = [system.reschedule(job.id, delay=AN_HOUR / 2, call="k") for job in jobs]
-    pass_time(system)
+    system.pass_time(hours=3)
     assert sorted(map(str, system.arrived())) == sorted(map(str, moved))
     assert len(set(moved)) == 2
 
@@ -340,23 +277,18 @@ def test_key_of_a_move_that_is_no_key_is_refused():
         System().reschedule(an_id(), delay=1, call="")
 
 
-def test_move_refused_after_its_lost_answer_is_done():
-    job = a_job()
-    system = a_system_with(job)
+def test_move_refused_after_its_lost_answer_is_done(system, job):
     answers = []
     tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
     system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
     moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
     assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read_barrier"]
     assert (answers[2][1], moved.was_before) == (MoveOutcome.REFUSED, False)
-    pass_time(system)
-    assert system.arrived() == [moved.id]
+    assert system.arrived_within(hours=3) == [moved.id]
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
-def test_unread_rows_move_nothing(react):
-    job = a_job()
-    system = a_system_with(job)
+def test_unread_rows_move_nothing(system, job, react):
     system.wire.around = on("table.read", react, times=1)
     with pytest.raises((Throttled, Unavailable)) as error:
         system.reschedule(job.id, at=WANTED)
@@ -364,22 +296,22 @@ def test_unread_rows_move_nothing(react):
     assert system.inbound.deliveries == []
 
 
-@pytest.mark.parametrize("name", ["table.write", "table.move"])
-def test_job_cancelled_meanwhile_is_not_moved(name):
-    job = a_job()
-    system = after_a_tick(job)
+BEFORE_EACH_WRITE = pytest.mark.parametrize("name", ["table.write", "table.move"])
+
+
+@BEFORE_EACH_WRITE
+def test_job_cancelled_meanwhile_is_not_moved(system, job, name):
+    system.tick()
     system.wire.around = on(name, meanwhile(lambda: system.cancel(job.id)), times=1)
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule(job.id, at=WANTED)
     assert system.inbound.deliveries == []
 
 
-@pytest.mark.parametrize("name", ["table.write", "table.move"])
-def test_job_moved_meanwhile_is_moved_on(name):
-    job = a_job()
-    system = after_a_tick(job)
+@BEFORE_EACH_WRITE
+def test_job_moved_meanwhile_is_moved_on(system, job, name):
+    system.tick()
     cut_in = meanwhile(lambda: system.reschedule(job.id, at=at(2 * AN_HOUR + 1)))
     system.wire.around = on(name, cut_in, times=1)
     last = system.reschedule(job.id, at=WANTED)
-    pass_time(system)
-    assert system.arrived() == [last]
+    assert system.arrived_within(hours=3) == [last]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dueline.core import rows
 from dueline.core.job import Partition, State
+from dueline.core.overview import control_among
 from dueline.core.queue_settings import Rate
 from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, NotYet, Unavailable
 from dueline.operations.restore import BEFORE, LASTS, LATER, NOW, SETTLED, THERE, Parts, Restore
@@ -373,8 +374,8 @@ def test_pauses_and_rates_are_restored(deployment):
     table.write([rows.rate_row("emails", Rate.parse("5/s"), at=deployment.clock.now())])
     a_restore(deployment, backup).apply()
     result = table.read([rows.paused_key("emails"), rows.rate_key("emails")]).rows
-    assert rows.is_paused(result[rows.paused_key("emails")])
-    assert rows.read_rate(result[rows.rate_key("emails")])[0] == Rate.parse("5/s")
+    control = control_among(result, "emails")
+    assert (control.paused, control.rate) == (True, Rate.parse("5/s"))
 
 
 def test_notes_of_the_watch_stay_in_the_backup(deployment):

@@ -5,23 +5,15 @@ import json
 import pytest
 
 from dueline.core import instant
-from tests.api_harness import call_api, import_api
-from tests.builders import a_queue
+from tests.api_harness import call_api
 
 WEEKDAYS = {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin", "payload": {"to": "all"}}
 DIGEST = "/queues/emails/schedules/digest"
 CALLER = "arn:aws:iam::123456789012:user/ann"
 
 
-@pytest.fixture
-def api(monkeypatch):
-    with import_api(monkeypatch, a_queue()) as api:
-        yield api
-
-
 def request(api, method, path, sent=None, *, headers=None, query=None):
-    body = None if sent is None else json.dumps(sent)
-    return call_api(api, method, path, body=body, caller=CALLER, headers=headers, query=query)
+    return call_api(api, method, path, sent, caller=CALLER, headers=headers, query=query)
 
 
 def answer_of(api, method, path, sent=None, **options):

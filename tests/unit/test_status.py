@@ -17,9 +17,8 @@ from tests.wire import done_in_part, failing, on
 AN_HOUR = 3600
 
 
-def test_look_up_without_a_record_is_unrecorded():
+def test_look_up_without_a_record_is_unrecorded(system):
     """Whether it was sent, waits in the inbound queue, or was never scheduled: a look-up does not guess."""
-    system = System()
     assert system.look_up(system.schedule(5).id) is State.UNRECORDED
     assert system.look_up(an_id(due=NOW + timedelta(seconds=5), route=Route.DIRECT)) is State.UNRECORDED
     system.breakers["emails"].trip()
@@ -43,9 +42,8 @@ def test_status_shows_the_schedule_of_a_run():
     assert system.status_of(job.id).schedule is None
 
 
-def test_promised_cancel_is_shown_after_its_time():
-    system, job = System(), due_in(AN_HOUR)
-    system.put(job)
+def test_promised_cancel_is_shown_after_its_time(system):
+    system.put(job := due_in(AN_HOUR))
     system.cancel(job.id)
     assert system.look_up(job.id) is State.CANCELLED
     system.clock.sleep(AN_HOUR)
@@ -64,9 +62,8 @@ def test_direct_job_is_never_cancelled():
     assert system.look_up(direct.id) is State.SUCCEEDED
 
 
-def test_status_of_an_old_id_is_that_of_the_job():
-    system, job = System(), replace(due_in(700), key="k")
-    system.put(job)
+def test_status_of_an_old_id_is_that_of_the_job(system):
+    system.put(job := replace(due_in(700), key="k"))
     second = system.reschedule(job.id, delay=2 * AN_HOUR)
     last = system.reschedule(second, delay=3 * AN_HOUR)
     for id in (job.id, second):
@@ -75,16 +72,15 @@ def test_status_of_an_old_id_is_that_of_the_job():
         assert (status.job.id, status.job.payload, status.job.key) == (last, job.payload, "k")
     assert system.status_of(last).moved_from is None
     system.cancel(last)
-    assert system.job_status(job.id) == (last, Status(state=State.CANCELLED, moved_from=job.id))
+    assert system.job_status(job.id) == (last, Status(state=State.CANCELLED, moved_from=job.id, key="k"))
     assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.UNRECORDED)
 
 
-def test_many_moved_jobs_are_read_together():
-    system, calls = System(), []
+def test_many_moved_jobs_are_read_together(system):
     jobs = [due_in(700 + n) for n in range(8)]
     system.put(*jobs)
     moved = [system.reschedule(job.id, delay=2 * AN_HOUR) for job in jobs]
-    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
+    calls = system.calls()
     answer = statuses_of([each.id for each in jobs], queue=a_queue(), table=system.table, clock=system.clock, until=1)
     assert [present for present, _ in answer.values()] == moved
     assert calls == ["table.read"] * 2
@@ -117,9 +113,8 @@ def test_waiting_job_that_cannot_be_read_has_no_payload():
     assert system.status_of(job.id) == Status(state=State.SCHEDULED)
 
 
-def test_late_cancel_hides_no_parking():
-    system, job = System(), due_in(60)
-    system.put(job)
+def test_late_cancel_hides_no_parking(system):
+    system.put(job := due_in(60))
     system.queues["emails"].gone = True
     system.tick()
     assert system.look_up(job.id) is State.PARKED
@@ -135,8 +130,7 @@ def test_expired_job_is_not_found(route):
 
 
 @pytest.mark.parametrize("react", [done_in_part, failing(Unavailable("no"))])
-def test_look_up_answered_in_part_shows_nothing(react):
-    system = System()
+def test_look_up_answered_in_part_shows_nothing(system, react):
     system.wire.around = on("table.read", react)
     with pytest.raises(Unavailable):
         system.look_up(an_id())
@@ -157,6 +151,16 @@ def an_outcome(state=State.RUNNING, **overrides):
 
 def note(system, job, outcome, *, expires=None):
     return note_outcome(job.id, outcome, expires=expires or job.expires, table=system.table)
+
+
+def test_finished_job_of_the_table_keeps_its_key():
+    system = tracking()
+    system.put(job := due_in(AN_HOUR, key="order-7"))
+    system.clock.sleep(AN_HOUR)
+    system.tick()
+    note(system, job, an_outcome(State.SUCCEEDED))
+    status = system.status_of(job.id)
+    assert (status.state, status.key, status.job) == (State.SUCCEEDED, "order-7", None)
 
 
 @pytest.mark.parametrize("route", Route)
@@ -238,15 +242,10 @@ def test_look_up_makes_one_query():
 # Outcomes, as values and as rows
 
 
-def an_outcome_noted(state=State.FAILED, **overrides):
-    ended = None if state is State.RUNNING else NOW + timedelta(seconds=2)
-    return Outcome(**({"state": state, "attempts": 3, "started": NOW, "ended": ended} | overrides))
-
-
 @pytest.mark.parametrize("state", OF_WORKERS)
 @pytest.mark.parametrize("error", [None, "", "TimeoutError"])
 def test_outcome_is_read_as_it_was_written(state, error):
-    outcome, job = an_outcome_noted(state, error=error), a_job()
+    outcome, job = an_outcome(state, error=error), a_job()
     row = outcome_row(job.id, outcome, expires=job.expires)
     assert read_outcome(row) == outcome
     assert row["ttl"] == rows.job_row(job)["ttl"]
@@ -257,7 +256,7 @@ def test_outcome_keys_sort_by_due_time():
     id = JobId.parse("emails.7.d.1795244700123.00000000-0000-4000-8000-000000000001")
     key = ("emails#outcome#7", "2026-11-21T07:05:00.123Z#00000000-0000-4000-8000-000000000001")
     assert rows.outcome_key(id) == key
-    assert rows.key(outcome_row(id, an_outcome_noted(), expires=NOW)) == key
+    assert rows.key(outcome_row(id, an_outcome(State.FAILED), expires=NOW)) == key
 
 
 @pytest.mark.parametrize(
@@ -277,7 +276,7 @@ def test_outcome_keys_sort_by_due_time():
 )
 def test_invalid_outcome_says_why(wrong, reason):
     with pytest.raises(InvalidJob, match=reason):
-        an_outcome_noted(**wrong)
+        an_outcome(**({"state": State.FAILED} | wrong))
 
 
 @pytest.mark.parametrize(
@@ -293,9 +292,9 @@ def test_invalid_outcome_says_why(wrong, reason):
     ],
 )
 def test_error_has_200_printable_characters(error, kept):
-    outcome = an_outcome_noted(error=error)
+    outcome = an_outcome(State.FAILED, error=error)
     assert outcome.error == kept
-    assert an_outcome_noted(error=outcome.error) == outcome
+    assert an_outcome(State.FAILED, error=outcome.error) == outcome
     assert read_outcome(outcome_row(an_id(), outcome, expires=NOW)) == outcome
 
 
@@ -316,6 +315,6 @@ def test_error_has_200_printable_characters(error, kept):
     ],
 )
 def test_row_that_cannot_be_read_says_why(broken):
-    row = outcome_row(an_id(), an_outcome_noted(), expires=NOW)
+    row = outcome_row(an_id(), an_outcome(State.FAILED), expires=NOW)
     with pytest.raises(InvalidJob, match=r"row \('emails#outcome#0', .* cannot be read"):
         read_outcome({**row, **broken})

@@ -13,7 +13,7 @@ from dueline.core.tick import WAVE_JOBS
 from dueline.errors import Throttled, Unavailable
 from tests.builders import EMAILS, NOW, a_queue, due_in
 from tests.system import PERIODS, System
-from tests.wire import failing, meanwhile, on, straight
+from tests.wire import by_name, failing, meanwhile, on, straight
 
 EVERY_PAGE = pytest.mark.parametrize("page_rows", [1, 2, 3, 1000])
 
@@ -24,13 +24,6 @@ def jobs_due(*seconds):
 
 def ids(jobs):
     return [job.id for job in jobs]
-
-
-def count(system, name):
-    """Count the calls of a port by that name from here on."""
-    calls = []
-    system.wire.around = on(name, meanwhile(lambda: calls.append(name)))
-    return calls
 
 
 # What is handed over
@@ -63,31 +56,26 @@ def test_jobs_that_never_moved_need_no_barrier():
     system, jobs = System(), jobs_due(60, 61)
     system.put(*jobs)
     moved = system.reschedule(jobs[1].id, at=NOW + timedelta(seconds=100))
-    requests = count(system, "table.read_barrier")
+    calls = system.calls()
     assert system.tick().finished
-    assert (system.arrived(), requests) == ([jobs[0].id, moved], [])
+    assert (system.arrived(), calls.count("table.read_barrier")) == ([jobs[0].id, moved], 0)
 
 
 def lateness(system):
-    return [round((each.visible - each.message.job().id.due).total_seconds(), 3) for each in deliveries(system)]
+    deliveries = system.queues["emails"].deliveries
+    return [round((each.visible - each.message.job().id.due).total_seconds(), 3) for each in deliveries]
 
 
-def deliveries(system):
-    return system.queues["emails"].deliveries
-
-
-def test_tick_sends_by_the_fraction_of_the_second():
+def test_tick_sends_by_the_fraction_of_the_second(system):
     """But at once what is due within a period, and so behind a backlog: an earlier tick should have sent it."""
-    system = System()
     system.put(*jobs_due(-1, 1.5, 30.5, 59.5, 60.5, 200.25))
     system.tick()
     assert lateness(system) == [1, 0.5, 0.5, 0.5, 0.021, 0.021]
     assert system.clock.monotonic() == pytest.approx(0.521)
 
 
-def test_nothing_due_soon_waits_for_its_fraction():
+def test_nothing_due_soon_waits_for_its_fraction(system):
     """A tick that was suspended before it read a page looks at the clock again."""
-    system = System()
     system.wire.around = on("table.page", meanwhile(lambda: system.clock.sleep(15.9)))
     system.put(*jobs_due(70.5, 75.25, 76.5))
     system.tick()
@@ -139,9 +127,8 @@ def test_tick_that_outlasts_its_period_reads_on():
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_cursor_ends_at_the_fence(is_cancelled):
+def test_cursor_ends_at_the_fence(system, is_cancelled):
     """Behind all that is due until then, also where it saw a cancellation alone."""
-    system = System()
     if is_cancelled:
         system.cancel(due_in(60).id)
     else:
@@ -180,11 +167,7 @@ def test_held_back_tick_ends_in_time():
     system = System(a_queue(priorities=2), page_rows=1)
     system.put(due_in(10, priority=2), *jobs_due(*range(20, 60)))
     slow, down = meanwhile(lambda: system.clock.sleep(2)), failing(Unavailable("no"))
-    system.wire.around = lambda call: (
-        on("table.page", slow)(call)
-        if call.name == "table.page"
-        else (down(call) if call.name == "emails_p2.send" else straight(call))
-    )
+    system.wire.around = by_name({"table.page": slow, "emails_p2.send": down})
     began = system.clock.monotonic()
     assert not system.tick().finished
     assert system.clock.monotonic() - began < PERIODS.period.total_seconds()
@@ -196,8 +179,7 @@ def test_level_down_for_hours_delays_no_other(page_rows):
     """However long the backlog behind its first job is, each tick reads the new jobs of the others."""
     system = System(a_queue(priorities=2), page_rows=page_rows)
     slow, down = meanwhile(lambda: system.clock.sleep(3)), failing(Unavailable("no"))
-    reacts = {"table.page": slow, "emails_p2.send": down}
-    system.wire.around = lambda call: reacts.get(call.name, straight)(call)
+    system.wire.around = by_name({"table.page": slow, "emails_p2.send": down})
     stuck, good = [due_in(300, priority=2)], list[StoredJob]()
     system.put(*stuck)
     for minute in range(40):
@@ -207,7 +189,7 @@ def test_level_down_for_hours_delays_no_other(page_rows):
         system.put(*good[-5:], stuck[-1])
         assert not system.tick().finished
         assert {job.id for job in good} == set(system.arrived())
-    reacts.clear()
+    system.wire.around = straight
     assert system.tick().finished
     assert sorted(map(str, system.arrived())) == sorted(map(str, ids(good)))
     assert set(system.arrived(priority=2)) == set(ids(stuck))
@@ -219,11 +201,8 @@ def test_cancel_holds_across_a_backlog(seconds):
     system, jobs, new = System(a_queue(priorities=2), page_rows=1), jobs_due(11, 12, 13), due_in(100)
     system.put(due_in(10, priority=2), *jobs, new)
     assert {system.cancel(job.id) for job in jobs} == {State.CANCELLED}
-    reacts = {
-        "table.page": meanwhile(lambda: system.clock.sleep(seconds)),
-        "emails_p2.send": failing(Unavailable("no")),
-    }
-    system.wire.around = lambda call: reacts.get(call.name, straight)(call)
+    slow, down = meanwhile(lambda: system.clock.sleep(seconds)), failing(Unavailable("no"))
+    system.wire.around = by_name({"table.page": slow, "emails_p2.send": down})
     system.clock.sleep(30)
     assert not system.tick().finished
     assert system.arrived() == [new.id]
@@ -233,25 +212,18 @@ def test_tick_stops_when_it_cannot_note():
     """What was sent beyond an unfinished job is noted, or the tick sends nothing more."""
     system = System(a_queue(priorities=2))
     system.put(due_in(10, priority=2), *jobs_due(*(20 + n / 6 for n in range(210))))
-    refuse = on("emails_p2.send", failing(Unavailable("no")))
-    system.wire.around = lambda call: failing(Throttled("no"))(call) if call.name == "table.write" else refuse(call)
+    system.wire.around = by_name(dict.fromkeys(("emails_p2.send", "table.write"), failing(Unavailable("no"))))
     assert not system.tick().finished
     assert len(system.arrived()) == WAVE_JOBS - 1
 
 
-def test_idle_tick_costs_one_write_and_one_query():
-    system = System()
-    writes, calls = count(system, "table.acquire_lease"), []
-    around = system.wire.around
-    system.wire.around = lambda call: (calls.append(call.name), around(call))[1]
-    done = system.tick()
-    assert done.finished
+def test_idle_tick_costs_one_write_and_one_query(system):
+    calls = system.calls()
+    assert system.tick().finished
     assert calls == ["table.acquire_lease", "table.page"]
-    assert len(writes) == 1
 
 
-def test_idle_tick_releases_a_long_lease():
-    system = System()
+def test_idle_tick_releases_a_long_lease(system):
     system.periods = replace(PERIODS, period=timedelta(seconds=30))
     system.tick()
     assert system.tick().finished
@@ -259,40 +231,35 @@ def test_idle_tick_releases_a_long_lease():
 
 
 @pytest.mark.parametrize(("jobs", "checkpoints"), [(300, 1), (301, 2), (650, 3)])
-def test_tick_checkpoints_every_300_jobs(jobs, checkpoints):
-    system = System()
+def test_tick_checkpoints_every_300_jobs(system, jobs, checkpoints):
     system.put(*jobs_due(*range(-jobs, 0)))
-    calls = count(system, "table.checkpoint")
+    calls = system.calls()
     assert system.tick().dispatched == jobs
-    assert len(calls) == checkpoints
+    assert calls.count("table.checkpoint") == checkpoints
 
 
 def test_large_wave_needs_no_checkpoint_before_it():
     system = System(page_rows=400)
     system.put(*jobs_due(*(121 + n / 400 for n in range(401))))
-    calls = count(system, "table.checkpoint")
+    calls = system.calls()
     assert system.tick().dispatched == 401
-    assert len(calls) == 2
+    assert calls.count("table.checkpoint") == 2
 
 
-def test_slow_tick_checkpoints_every_10_seconds():
-    system = System()
+def test_slow_tick_checkpoints_every_10_seconds(system):
     system.put(*jobs_due(*range(-500, 0)))
     marks = []
     slowly, note = meanwhile(lambda: system.clock.sleep(1.1)), meanwhile(lambda: marks.append(system.clock.monotonic()))
-    around = on("table.checkpoint", note)
-    system.wire.around = lambda call: slowly(call) if call.name == "emails.send" else around(call)
+    system.wire.around = by_name({"emails.send": slowly, "table.checkpoint": note})
     done = system.tick()
-    assert done.owned_lease
-    assert done.finished
+    assert (done.owned_lease, done.finished) == (True, True)
     assert marks == pytest.approx([11, 22, 33, 44, 55, 55])
 
 
 # When it stops
 
 
-def test_tick_stops_before_its_lease_ends():
-    system = System()
+def test_tick_stops_before_its_lease_ends(system):
     system.put(*jobs_due(*range(-100, 0)))
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(7)))
     assert system.tick().dispatched == 30
@@ -307,8 +274,7 @@ def test_missing_queue_parks_its_jobs():
     system.put(*jobs)
     system.queues["emails"].gone = True
     done = system.tick()
-    assert done.finished
-    assert [parked.job for parked in done.parked] == jobs
+    assert (done.finished, [parked.job for parked in done.parked]) == (True, jobs)
     assert system.parked() == ids(jobs)
     assert [system.look_up(job.id) for job in jobs] == [State.PARKED] * 2
 
@@ -317,15 +283,13 @@ def test_missing_queue_parks_its_jobs():
 
 
 @pytest.mark.parametrize(("due", "lateness"), [([], 0), ([-90, -60, -30], 90), ([100], 0)])
-def test_lateness_is_of_the_oldest_job(due, lateness):
-    system = System()
+def test_lateness_is_of_the_oldest_job(system, due, lateness):
     system.put(*jobs_due(*due))
     system.wire.around = on("emails.send", failing(Throttled("slow down")))
     assert system.tick().lateness(NOW) == lateness
 
 
-def test_tick_out_of_time_has_a_lateness():
-    system = System()
+def test_tick_out_of_time_has_a_lateness(system):
     system.put(*jobs_due(*range(-500, 0)))
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(1)))
     done = system.tick(seconds=20)
@@ -333,15 +297,13 @@ def test_tick_out_of_time_has_a_lateness():
     assert done.lateness(NOW) == pytest.approx(300, abs=1)
 
 
-def test_tick_that_read_nothing_has_no_lateness():
-    system = System()
+def test_tick_that_read_nothing_has_no_lateness(system):
     system.wire.around = on("table.page", failing(Unavailable("no")))
     assert system.tick().lateness(NOW) is None
 
 
 @pytest.mark.parametrize("name", ["table.page", "table.checkpoint", "emails.send", "dead_letters.send"])
-def test_what_stopped_a_tick_is_reported(name):
-    system = System()
+def test_what_stopped_a_tick_is_reported(system, name):
     system.put(due_in(1))
     system.queues["emails"].gone = name == "dead_letters.send"
     system.wire.around = on(name, failing(Unavailable("AccessDenied")))
@@ -353,8 +315,7 @@ def test_what_stopped_a_tick_is_reported(name):
     assert system.tick().finished
 
 
-def test_leaving_tick_reports_lateness():
-    system = System()
+def test_leaving_tick_reports_lateness(system):
     system.put(*jobs_due(*range(-400, 0)))
     system.wire.around = on("table.checkpoint", meanwhile(lambda: None), times=1)
     working = system.a_lease()
@@ -365,8 +326,7 @@ def test_leaving_tick_reports_lateness():
     assert done.lateness(NOW) == 100
 
 
-def test_tick_without_the_lease_has_no_lateness():
-    system = System()
+def test_tick_without_the_lease_has_no_lateness(system):
     assert system.a_lease().acquire()
     assert system.tick(seconds=5).lateness(NOW) is None
 
@@ -389,22 +349,19 @@ def test_lease_knows_when_to_stop():
     assert received(System(), seconds=7).stop_at == 7
 
 
-def test_time_to_stop_counts_from_the_request():
-    system = System()
+def test_time_to_stop_counts_from_the_request(system):
     system.wire.around = on("table.acquire_lease", meanwhile(lambda: system.clock.sleep(4)))
     assert received(system).stop_at == 30 - 10
 
 
-def test_renewed_lease_is_left_alone():
-    system = System()
+def test_renewed_lease_is_left_alone(system):
     holder, late = received(system), system.a_lease()
     system.wire.around = on("table.acquire_lease", meanwhile(lambda: holder.checkpoint("0")), skip=1)
     assert not late.acquire()
     assert system.clock.monotonic() == 30
 
 
-def test_expired_lease_is_followed_at_once():
-    system = System()
+def test_expired_lease_is_followed_at_once(system):
     received(system)
     system.clock.sleep(12.3)
     follower = received(system)
@@ -412,16 +369,13 @@ def test_expired_lease_is_followed_at_once():
     assert follower.fence == after(240 + 30)
 
 
-def test_nobody_waits_beyond_his_own_deadline():
-    system = System()
+def test_nobody_waits_beyond_his_own_deadline(system):
     received(system)
     assert not system.a_lease(seconds=29).acquire()
     assert system.clock.monotonic() == 0
 
 
-def test_contested_partition_is_left():
-    system = System()
-
+def test_contested_partition_is_left(system):
     def another_passes():
         system.wire.around = lambda call: call.do(*call.args)
         system.clock.sleep(0.001)

@@ -1,19 +1,15 @@
 """The trace context that a job is scheduled in reaches its worker, whichever way it goes, and never makes it fail."""
 
-from datetime import timedelta
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.core import rows
-from dueline.core.job import StoredJob
 from dueline.core.message import Message
 from dueline.core.request import Request
 from dueline.core.trace import MAX_STATE_CHARACTERS, TraceContext
 from dueline.errors import InvalidJob
-from tests.builders import NOW, a_job
-from tests.system import System
+from tests.builders import a_job
 
 AN_HOUR = 3600
 PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
@@ -87,37 +83,12 @@ def test_no_trace_makes_a_message_or_a_row_fail(answer):
 # The way of a job
 
 
-def traces_in(queue):
-    return [TraceContext.from_headers(delivery.message.attributes) for delivery in queue.deliveries]
-
-
-def submitted(system, **request):
-    (job,) = system.submit(Request(**{"payload": {}, "trace": TRACE} | request))
-    assert isinstance(job, StoredJob), job
-    return job
-
-
 @pytest.mark.parametrize("payload", [{}, "x" * 20_000])
-def test_table_job_keeps_its_trace(payload):
-    system = System()
+def test_table_job_keeps_its_trace(system, payload):
     system.breakers["emails"].trip()
-    submitted(system, payload=payload, delay=AN_HOUR)
+    system.submit(Request(payload=payload, delay=AN_HOUR, trace=TRACE))
     system.ingest()
     system.clock.sleep(AN_HOUR)
     system.tick()
-    assert traces_in(system.inbound) == traces_in(system.queues["emails"]) == [TRACE]
-
-
-def test_moved_job_keeps_its_trace():
-    system = System()
-    job = submitted(system, delay=AN_HOUR)
-    system.ingest()
-    moved = system.reschedule(job.id, at=NOW + timedelta(hours=2))
-    system.ingest()
-    system.clock.sleep(2 * AN_HOUR)
-    system.tick()
-    assert system.arrived() == [moved]
-    assert traces_in(system.queues["emails"]) == [TRACE]
-
-
-# What is posted
+    for queue in (system.inbound, system.queues["emails"]):
+        assert [TraceContext.from_headers(each.message.attributes) for each in queue.deliveries] == [TRACE]

@@ -31,7 +31,7 @@ from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS, wait_until
-from tests.work import DeclaredSchedules, Events, SharedQueue, a_connection, due_now
+from tests.work import DeclaredSchedules, SharedQueue, a_connection, due_now
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def connected(monkeypatch, connection):
 class Connected:
     def __init__(self, connection, **others):
         self.connections, self.connection = {"emails": connection} | others, connection
-        self.events, self.served, self.names, self.closed = Events(), [], [], 0
+        self.events, self.served, self.names, self.closed = connection.report, [], [], 0
         self.schedules = DeclaredSchedules()
 
     def connect(self, name, *, session):
@@ -86,7 +86,7 @@ class Running:
     """A worker that runs in a thread."""
 
     def __init__(self, worker, **options):
-        self.returned = []
+        self.returned, self._worker = [], worker
         self._thread = threading.Thread(target=lambda: self.returned.append(worker.run(**options)), daemon=True)
         self._thread.start()
 
@@ -95,6 +95,10 @@ class Running:
         assert not self._thread.is_alive()
         return self.returned[0]
 
+    def stop(self):
+        self._worker.stop()
+        return self.end()
+
 
 def test_it_works_until_it_is_stopped(connected):
     worker, got = Worker("shop"), []
@@ -102,8 +106,7 @@ def test_it_works_until_it_is_stopped(connected):
     connected.send(due_now(1), due_now(2))
     running = Running(worker, port=9100)
     assert wait_until(lambda: sorted(got) == [1, 2])
-    worker.stop()
-    assert running.end() is True
+    assert running.stop() is True
     assert (connected.names, connected.served) == (["shop"], [(9100, {"emails"})])
     assert connected.connection.levels[0].messages == []
 
@@ -126,8 +129,7 @@ def test_exiting_coroutine_has_failed(connected, how):
     assert wait_until(lambda: bool(got))
     connected.send(due_now(2))
     assert wait_until(lambda: connected.connection.levels[0].messages == [])
-    worker.stop()
-    assert running.end() is True
+    assert running.stop() is True
     assert sorted(got) == [1, 1, 2]
 
 
@@ -146,8 +148,7 @@ def test_stopped_loop_ends_no_other_job(connected):
     assert wait_until(lambda: connected.connection.levels[0].messages == [])
     connected.send(due_now(2))
     assert wait_until(lambda: connected.connection.levels[0].messages == [])
-    worker.stop()
-    assert running.end() is True
+    assert running.stop() is True
     assert got == [1, 2]
 
 
@@ -184,8 +185,7 @@ def test_refused_acknowledgement_is_repeated(connected, monkeypatch):
     connected.send(due_now(1))
     running = Running(worker, grace=HANG_SECONDS)
     assert wait_until(lambda: bool(refused))
-    worker.stop()
-    assert running.end() is True
+    assert running.stop() is True
     assert (queue.messages, connected.events.of(EventKind.LOST)) == ([], [])
 
 
@@ -255,8 +255,7 @@ def test_stop_before_run_ends_one_run(connected):
     assert (got, connected.connection.levels[0].requests) == ([], [])
     running = Running(worker)
     assert wait_until(lambda: got == [1])
-    worker.stop()
-    assert running.end() is True
+    assert running.stop() is True
 
 
 def test_nothing_of_a_run_is_left_behind(connected):
@@ -270,8 +269,7 @@ def test_nothing_of_a_run_is_left_behind(connected):
         connected.send(due_now(number))
         running = Running(worker)
         assert wait_until(lambda done=number + 1: len(got) == done)
-        worker.stop()
-        assert running.end() is True
+        assert running.stop() is True
         assert wait_until(lambda: set(threading.enumerate()) <= before)
         assert connected.closed == number + 1
     assert connected.served == []
@@ -287,7 +285,10 @@ class Unreadable(MemoryTable):
 def two_queues(monkeypatch, connection, table):
     """Return a worker of two queues of which the second one's table is given, and what it connects to."""
     monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
-    connected = Connected(connection, invoices=replace(a_connection(queue=a_queue(name="invoices")), table=table))
+    connected = Connected(
+        connection,
+        invoices=replace(a_connection(queue=a_queue(name="invoices"), report=connection.report), table=table),
+    )
     monkeypatch.setattr(worker_module, "connect", connected.connect)
     worker = Worker()
     worker.job("invoices")(print)
@@ -377,8 +378,7 @@ def test_blocking_coroutine_is_left_behind(connected):
     connected.send(due_now(1))
     running = Running(worker, grace=0)
     assert starts.wait(60)
-    worker.stop()
-    assert running.end() is False
+    assert running.stop() is False
     assert ended == []
     assert connected.connection.levels[0].queue.depth().waiting == 1
     held.set()
@@ -399,8 +399,7 @@ def test_coroutine_is_cancelled_after_its_grace(connected):
     connected.send(due_now(1))
     running = Running(worker, grace=0)
     assert starts.wait(60)
-    worker.stop()
-    assert running.end() is False
+    assert running.stop() is False
     assert last_words == [True]
     assert connected.connection.levels[0].queue.depth().waiting == 1
 
@@ -421,8 +420,7 @@ def test_slots_are_reserved_in_the_time_of_aws(connected):
     connected.send(due_now(1))
     running = Running(worker)
     assert starts.wait(60)
-    worker.stop()
-    assert running.end() is True
+    assert running.stop() is True
     until = datetime.fromtimestamp(connection.table.read([key]).rows[key]["until"] / 1e6, UTC)
     assert until > datetime.now(UTC) + timedelta(hours=9)
 
@@ -433,8 +431,7 @@ def test_only_named_queues_are_processed(connected):
     worker.job("invoices")(print)
     running = Running(worker, queues=["emails"])
     assert wait_until(lambda: bool(connected.events.of(EventKind.OPENED)))
-    worker.stop()
-    assert running.end() is True
+    assert running.stop() is True
     with pytest.raises(QueueNotFound, match="invoices"):
         worker.run()
 

@@ -70,7 +70,7 @@ const columns = ({ groups }, choose, kinds) => [
       choose({ ...NONE, groups: chosen, only: chosen });
     }} />` },
   { name: "name wrap", label: "Error", head: true, cell: ({ error }) => html`<code>${error}</code>` },
-  ...(kinds ? [{ name: "kind wrap", label: "Kind", cell: ({ kind }) => kind ?? "" }] : []),
+  ...(kinds ? [{ name: "kind wrap", label: "Kind", cell: ({ kind }) => kind }] : []),
   { name: "count", label: "Jobs", end: true, cell: ({ count }) => number(count) },
   { name: "first", label: "First", cell: ({ oldest }) => html`<${Instant} at=${oldest} />` },
   { name: "last", label: "Last", cell: ({ newest }) => html`<${Instant} at=${newest} />` },

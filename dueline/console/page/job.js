@@ -60,14 +60,15 @@ const Timeline = ({ job }) => html`<ol class="timeline">${timeline(job).map((ste
     ${step.note && `: ${step.note}`}
   </li>`)}</ol>`;
 
-function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, scheduled_for, ...job }) {
+export function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, scheduled_for, ...job }) {
   return [
     ["Id", html`<code>${id}</code>`], ["Due", html`<${Instant} at=${due} />`],
     ["Route", route === "table" ? "by the table" : "straight to its queue"],
     ["Attempts", attempts ?? "not recorded"],
     ["Last attempt took", started && ended && span((Date.parse(ended) - Date.parse(started)) / 1000)],
     ["Error", error && html`<code>${error}</code>`],
-    ["Key", job.key], ["Kind", job.kind],
+    // Only a row of the table has it, and all else that waits there: without one, nobody knows whether there is a key.
+    ["Key", job.key ?? ("priority" in job ? undefined : "not recorded")], ["Kind", job.kind],
     ["Tenant", job.tenant], ["Priority", job.priority],
     ["Trace", traceparent && html`<code title=${traceparent}>${traceparent.split("-")[1]}</code>`],
     ["Schedule", schedule && html`<a href=${queuePath(job.queue, "schedules", schedule)}>${schedule}</a>`],

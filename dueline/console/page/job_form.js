@@ -3,7 +3,7 @@
 import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { parseExact, patch, post } from "./api.js";
 import { instant, seconds } from "./format.js";
-import { Confirm, Field, Input, Instant, JobLink } from "./parts.js";
+import { Confirm, Field, Input, Instant, JobLink, Select } from "./parts.js";
 
 /** The due time as parameters of the API. Throws an Error. */
 const timeOf = ({ when, delay, at }) =>
@@ -70,9 +70,8 @@ export function JobForm({ queue, copy, onClose }) {
       <${Input} form=${form} name="kind" label="Kind" hint="Which handler runs it; may be empty" maxlength="64" />
       <${Input} form=${form} name="tenant" label="Tenant" hint="Whose job it is; may be empty" maxlength="128" />
       <${Input} form=${form} name="key" label="Key" hint="One job has it at a time; may be empty" maxlength="255" />
-      ${values.key && html`<${Field} label="If a job has it"><select value=${values.if_exists}
-        onChange=${({ target }) => form[1]({ ...values, if_exists: target.value })}>
-        ${["keep", "replace", "fail"].map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select><//>`}
+      ${values.key && html`<${Select} form=${form} name="if_exists" label="If a job has it"
+        options=${[["keep"], ["replace"], ["fail"]]} />`}
       <${Input} form=${form} name="priority" label="Priority" hint="1 is most urgent" type="number" min="1" max="5" />
     </div>
   <//>`;

@@ -6,8 +6,8 @@ import { fieldText, instant, number, plural, ZONE } from "./format.js";
 import { STATES } from "./job.js";
 import { JobForm } from "./job_form.js";
 import { fetchJobs, countWords, matcher, payloadText, unread, unreadWords } from "./job_list.js";
-import { Button, Confirm, Failure, Field, Input, Instant, JobLink, Progress, Table } from "./parts.js";
-import { State, Unreadable, useDialog, View } from "./parts.js";
+import { Button, Confirm, Failure, Field, Input, Instant, JobLink, Progress, Select } from "./parts.js";
+import { State, Table, Unreadable, useDialog, View } from "./parts.js";
 import { queuePath, setQuery } from "./route.js";
 
 const SECONDS = 30;
@@ -49,10 +49,8 @@ export function Filters({ queue, query }) {
       value=${fieldText(query[name])} onChange=${set} /><//>`;
   };
   return html`<div class="filters" role="group" aria-label="Filters">
-    <${Field} label="State"><select value=${query.state ?? ""}
-      onChange=${({ target }) => setQuery({ state: target.value })}>${Object.entries(LISTED).map(([state, word]) =>
-        html`<option key=${state} value=${state} disabled=${isOff && state}>${word}${
-          isOff && state && " (needs track: true)"}</option>`)}</select><//>
+    <${Select} form=${[query, setQuery]} name="state" label="State" options=${Object.entries(LISTED).map(([state, word]) =>
+      (isOff && state ? [state, `${word} (needs track: true)`, true] : [state, word]))} />
     ${time("from", "Due from")}${time("to", "Due before")}${text("kind", "Kind", "all")}
     ${!query.state && html`${text("tenant", "Tenant", "all")}${text("text", "Text in the payload", "any")}
       ${text("field", "Field of the payload", "campaign = 42")}`}
@@ -93,26 +91,28 @@ function filterJobs(jobs, query) {
   }
 }
 
-const recordedColumns = () => [
+const recordedColumns = (_, jobs) => [
   { name: "name", label: "Due", head: true, cell: ({ due }) => html`<${Instant} at=${due} />` },
   { name: "states", label: "State", cell: ({ state }) =>
     html`<${State} word=${LISTED[state]} tone=${state === "dispatched" ? "warn" : STATES[state][0]} />` },
   { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
-  { name: "kind", label: "Kind", cell: ({ kind }) => kind ?? "" },
+  ...optional(jobs),
   { name: "count", label: "Attempts", end: true, cell: ({ attempts }) => number(attempts) },
   { name: "started", label: "Last began", cell: ({ started }) => html`<${Instant} at=${started} />` },
   { name: "ended", label: "Ended", cell: ({ ended }) => (ended ? html`<${Instant} at=${ended} />` : "not recorded") },
   { name: "error wrap", label: "Error", cell: ({ error }) => error && html`<code>${error}</code>` },
 ];
 
-/** The columns of jobs: those of kinds and keys only if one has any. */
+/** The columns of kinds and keys, if a job has any. */
+const optional = (jobs) => [{ name: "kind", label: "Kind" }, { name: "key", label: "Key" }].filter(({ name }) =>
+  jobs.some((job) => job[name]));
+
 const columns = (queue, jobs) => [
   { name: "name", label: "Due", head: true, cell: ({ due }) => html`<${Instant} at=${due} />` },
   { name: "near", label: "In", cell: ({ due }) => html`<${Instant} at=${due} near />` },
   { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
-  ...["kind", "key"].filter((name) => jobs.some((job) => job[name])).map(
-    (name) => ({ name, label: name === "kind" ? "Kind" : "Key", cell: (job) => job[name] })),
-  { name: "tenant", label: "Tenant", cell: ({ tenant }) => tenant },
+  ...optional(jobs),
+  { name: "tenant", label: "Tenant" },
   { name: "schedule", label: "Schedule",
     cell: ({ schedule }) => schedule && html`<a href=${queuePath(queue, "schedules", schedule)}>${schedule}</a>` },
   { name: "payload wrap", label: "Payload", cell: (job) => html`<code>${cut(payloadText(job))}</code>` },

@@ -95,7 +95,8 @@ export function Button({ children, onClick, kind = "plain", type = "button", wri
 }
 
 /**
- * `columns`: [{name, label, cell: (row) => …, end: numbers, head: names the row, title}]. `keyOf(row)` is unique.
+ * `columns`: [{name, label, cell: (row) => …, end: numbers, head: names the row, title}]. Without `cell`, it is what the
+ * row has of that name. `keyOf(row)` is unique.
  * `stack`: rows become cards on a telephone, in place of a box to scroll. `empty` is shown where there are no rows.
  */
 export function Table({ caption, columns, rows, keyOf, empty, stack = false, classOf = () => "" }) {
@@ -110,7 +111,7 @@ export function Table({ caption, columns, rows, keyOf, empty, stack = false, cla
   </table></div>`;
 }
 
-function Cell({ row, name, label, cell, end, head, title }) {
+function Cell({ row, name, label, cell = () => row[name], end, head, title }) {
   const as = { class: `${name} ${end ? "end" : ""}`, "data-label": label, title };
   return head ? html`<th scope="row" ...${as}>${cell(row)}</th>` : html`<td ...${as}>${cell(row)}</td>`;
 }
@@ -151,6 +152,12 @@ export function Input({ form: [values, set], name, label, hint, ...more }) {
     <input value=${values[name] ?? ""} onInput=${change} spellcheck="false" autocomplete="off" ...${more}
       title=${more.type === "datetime-local" ? `Time in ${ZONE}` : undefined} /><//>`;
 }
+
+/** A choice: of `form` it is the value `name`, of `options` [[value, word, whether it is off]]. */
+export const Select = ({ form: [values, set], name, label, options }) => html`<${Field} label=${label}>
+  <select value=${values[name] ?? ""} onChange=${({ target }) => set({ ...values, [name]: target.value })}>
+    ${options.map(([value, word = value, off]) =>
+      html`<option key=${value} value=${value} disabled=${off}>${word}</option>`)}</select><//>`;
 
 /** Return [dialog, open]: open(Dialog, props) sets `dialog`, which closes itself, with `onDone` if it did its work. */
 export function useDialog(onDone) {

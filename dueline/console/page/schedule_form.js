@@ -4,7 +4,7 @@ import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { ApiError, post, put, useResult } from "./api.js";
 import { fieldText, instant, seconds, SPAN, span, utc, ZONE } from "./format.js";
 import { JsonField, pick, readJson } from "./job_form.js";
-import { Confirm, Failure, Field, Input, Instant, Table } from "./parts.js";
+import { Confirm, Failure, Input, Instant, Select, Table } from "./parts.js";
 import { queuePath } from "./route.js";
 
 const PAUSE_MS = 300;
@@ -78,11 +78,8 @@ export function ScheduleForm({ queue, schedule, onClose }) {
 }
 
 function More({ form }) {
-  const [fields, set] = form;
   const input = (name, label, type, more) => html`<${Input} ...${{ form, name, label, type, ...more }} />`;
-  const choice = (name, label, values) => html`<${Field} label=${label}>
-    <select value=${fields[name]} onChange=${({ target }) => set({ ...fields, [name]: target.value })}>
-      ${values.map((value) => html`<option key=${value} value=${value}>${value}</option>`)}</select><//>`;
+  const choice = (name, label, options) => html`<${Select} ...${{ form, name, label, options }} />`;
   return html`<details><summary>More</summary><div class="filters">
     ${input("start", "From, in your own time", "datetime-local", { step: 1 })}
     ${input("end", "To just before", "datetime-local", { step: 1 })}
@@ -91,8 +88,8 @@ function More({ form }) {
     ${input("tenant", "Tenant", "text")}
     ${input("priority", "Priority", "number", { min: 1, max: 5 })}
     ${input("jitter", "Jitter in seconds", "number", { min: 0 })}
-    ${choice("catch_up", "Missed runs that get a job later", ["latest", "none", "all"])}
-    ${choice("overlap", "When a run has not ended", ["allow", "skip"])}
+    ${choice("catch_up", "Missed runs that get a job later", [["latest"], ["none"], ["all"]])}
+    ${choice("overlap", "When a run has not ended", [["allow"], ["skip"]])}
     ${input("description", "What it is for", "text")}
   </div></details>`;
 }

@@ -52,7 +52,7 @@ export const SCHEDULE_COLUMNS = [
   { name: "name", label: "Schedule", head: true,
     cell: ({ queue, schedule }) => html`<a href=${queuePath(queue, "schedules", schedule)}>${schedule}</a>` },
   { name: "rule wrap", label: "Rule", cell: (each) => html`${ruleWords(each)}<br /><code>${ruleText(each)}</code>` },
-  { name: "zone", label: "Zone", cell: ({ zone }) => zone },
+  { name: "zone", label: "Zone" },
   { name: "next", label: "Next run", cell: ({ next: [run], paused, zone }) => (run
     ? html`<${Instant} at=${run.scheduled_for} near /> <${Instant} at=${run.scheduled_for} zone=${zone} />`
     : html`<span class="none">${paused ? "paused" : "none any more"}</span>`) },
@@ -95,7 +95,7 @@ const runColumns = (zone) => [
   { name: "time", label: "On time", cell: ({ lateness }) => onTime(lateness) },
   { name: "took", label: "Took", end: true,
     cell: ({ started, ended }) => ended && span((Date.parse(ended) - Date.parse(started)) / 1000) },
-  { name: "attempts", label: "Attempts", end: true, cell: ({ attempts }) => attempts },
+  { name: "attempts", label: "Attempts", end: true },
   { name: "error wrap", label: "Error", cell: ({ error }) => error && html`<code>${error}</code>` },
   { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
 ];

@@ -71,6 +71,8 @@ class JobAnswer(OutcomeAnswer):
     """The id that was given, if the job was moved since: `id` is the one that it has now."""
     kind: NotRequired[str]
     """Which handler of the queue runs it: while it waits, or as workers noted it."""
+    key: NotRequired[str]
+    """The name under which it was scheduled, if by the table: until its retention is over."""
     schedule: NotRequired[str]
     """The schedule whose run it is. Of runs on demand, only the answer that made them has it."""
     scheduled_for: NotRequired[Instant]
@@ -143,8 +145,6 @@ class JobWithPayload(JobAnswer):
     """The payload as text, if it is no JSON."""
     payload_at: NotRequired[PayloadPlace]
     """Where the payload is kept, if it is large."""
-    key: NotRequired[str]
-    """The name under which it can be found, moved and cancelled."""
     tenant: NotRequired[str]
     """Whose job it is."""
     priority: NotRequired[PriorityLevel]
@@ -259,8 +259,10 @@ def job_answer(
 
 
 def status_answer(id: JobId, status: Status) -> JobAnswer:
-    """Return a job's state, and whose run it is, and for when, if it is one of a schedule."""
+    """Return a job's state, its key, and whose run it is, and for when, if it is one of a schedule."""
     answer = job_answer(id, status.state, moved_from=status.moved_from, outcome=status.outcome)
+    if status.key is not None:
+        answer["key"] = status.key
     if status.schedule is not None and status.scheduled_for is not None:
         answer |= {"schedule": status.schedule, "scheduled_for": instant.text(status.scheduled_for)}
     return answer

@@ -32,7 +32,7 @@ from dueline.core.job import (
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.core.queue_settings import Rate
 from dueline.core.request import FURTHEST, IfExists, Request
-from dueline.core.status import OF_WORKERS
+from dueline.core.status import ATTEMPTED, OF_WORKERS
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
 
@@ -40,8 +40,7 @@ MAX_JOBS = 500
 MOST_SHOWN = 100
 MOST_SHOWN_ERRORS = 3
 MOST_FIELDS = 1000
-# The states of jobs that can be listed; ATTEMPTED is any of those that workers record.
-ATTEMPTED = "attempted"
+# The states of jobs that can be listed.
 STATES_TO_LIST = (State.SCHEDULED.value, ATTEMPTED, *(state.value for state in OF_WORKERS))
 STRICT = ConfigDict(extra="forbid", strict=True)
 _LOST_PLUS = re.compile(r"T\S+ [0-9]{2}:?[0-9]{2}$")
@@ -65,16 +64,15 @@ def _rate(rate: Any) -> str:
     return rate
 
 
-def _exists_rule(rule: Any) -> str:
-    if rule not in [*IfExists]:
-        raise ValueError(f"must be one of {', '.join(IfExists)}")
-    return str(rule)
+def _one_of(*values: str) -> BeforeValidator:
+    """Return a validator of a text that is one of these."""
 
+    def read(value: Any) -> str:
+        if value not in values:
+            raise ValueError(f"must be one of {', '.join(values)}")
+        return str(value)
 
-def _state_to_list(state: Any) -> str:
-    if state not in STATES_TO_LIST:
-        raise ValueError(f"must be one of {', '.join(STATES_TO_LIST)}")
-    return str(state)
+    return BeforeValidator(read)
 
 
 def _integral(number: Any) -> Any:
@@ -106,8 +104,8 @@ Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTH
 Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_KEY_CHARACTERS}}}$"})]
 Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
 Kind = Annotated[str, Field(json_schema_extra={"pattern": f"^{KIND}$"})]
-ExistsRule = Annotated[str, BeforeValidator(_exists_rule), Field(json_schema_extra={"enum": [*IfExists]})]
-StateToList = Annotated[str, BeforeValidator(_state_to_list), Field(json_schema_extra={"enum": [*STATES_TO_LIST]})]
+ExistsRule = Annotated[str, _one_of(*IfExists), Field(json_schema_extra={"enum": [*IfExists]})]
+StateToList = Annotated[str, _one_of(*STATES_TO_LIST), Field(json_schema_extra={"enum": [*STATES_TO_LIST]})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(_integral)]
 _SPAN = Annotated[str, Field(json_schema_extra={"pattern": instant.SPAN_PATTERN})]

@@ -153,18 +153,10 @@ class ScheduleRoutes:
         return self._app.current_event.headers.get(name)
 
     def _changes(self) -> Changes:
-        resources = self._resources
-        return Changes(table=resources.table, route=self._route(), clock=resources.clock, patience=self._patience())
+        return Changes(self._route(), patience=self._patience())
 
     def _runs(self) -> ManualRuns:
-        resources = self._resources
-        return ManualRuns(
-            table=resources.table,
-            route=self._route(),
-            clock=resources.clock,
-            spread=resources.spread,
-            patience=self._patience(),
-        )
+        return ManualRuns(self._route(), patience=self._patience())
 
     def _route(self) -> TableWriter:
         resources = self._resources

@@ -7,9 +7,8 @@ from datetime import timedelta
 import httpx
 
 from dueline.console.application import make_app
-from dueline.console.backend import Backend
 from dueline.console.dead_letter_runs import BackgroundRuns, dead_letter_routes
-from dueline.console.queue_views import queue_routes
+from dueline.console.queue_views import Backend, queue_routes
 from dueline.core.message import ATTEMPTS, ERROR, ID, REASON, Message
 from dueline.core.retry import in_lanes
 from dueline.errors import QueueNotFound

@@ -33,7 +33,7 @@ const { byNextRun, jobOf, theOnly } = await import(`${PAGE}/all_queues.js`);
 const { dueWords, fill: fillSteps, latenessPoints } = await import(`${PAGE}/charts.js`);
 const { DeadLetterOf, DeadLetters, readable, Redrive } = await import(`${PAGE}/dead_letters.js`);
 const { fieldText, instant, inZone, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
-const { STATES, timeline } = await import(`${PAGE}/job.js`);
+const { facts, STATES, timeline } = await import(`${PAGE}/job.js`);
 const { condition, countWords, fetchDue, fetchJobs, group, matcher, payloadText, unread } = await import(`${PAGE}/job_list.js`);
 const { JobForm, JsonField } = await import(`${PAGE}/job_form.js`);
 const { CancelMany, Filters } = await import(`${PAGE}/jobs.js`);
@@ -368,6 +368,12 @@ test("a job's timeline has past and future steps", () => {
   assert.deepEqual(names({ state: "cancel_requested" }), ["accepted", "scheduled", "due", "cancel requested"]);
 });
 
+test("a key that nothing recorded is not shown as none", () => {
+  const keyOf = (job) => facts({ id: "j", due: DUE, route: "table", ...job }).find(([name]) => name === "Key")[1];
+  const jobs = [{ key: "k" }, { route: "direct" }, { priority: 1 }, { priority: 1, key: "k" }];
+  assert.deepEqual(jobs.map(keyOf), ["k", "not recorded", undefined, "k"]);
+});
+
 test("every state of openapi.json has a meaning", async () => {
   const { JobAnswer, RunAnswer } = JSON.parse(readFileSync("../../../docs/openapi.json", "utf8")).components.schemas;
   for (const { enum: states } of [JobAnswer.properties.state, RunAnswer.properties.state]) for (const state of states) assert(STATES[state], state);
@@ -407,7 +413,23 @@ async function settle(ms = 1) {
   }
 }
 
-const fill = ({ form: [values, set] }, changed) => set({ ...values, ...changed });
+/** Change values of the form that has a field. */
+async function fill(find, field, changed, ms) {
+  const [values, set] = find(field).form;
+  set({ ...values, ...changed });
+  await settle(ms);
+}
+
+async function press(find, button) {
+  find(button).onClick();
+  await settle();
+}
+
+/** Answer the last request. */
+async function answer(requests, content, status) {
+  requests.at(-1).answer(content, status);
+  await settle();
+}
 
 /** Hold requests: return their paths and bodies, each with `answer` to call. */
 function holdRequests() {
@@ -423,24 +445,19 @@ function holdRequests() {
 async function endRun(requests, ended) {
   requests.findLast(({ path }) => path.startsWith("POST")).answer({ run: "r" });
   await settle();
-  requests.at(-1).answer(ended);
-  await settle();
+  await answer(requests, ended);
 }
 
 test("a redrive is confirmed only after its own dry run", async () => {
   const requests = holdRequests();
   const groups = [{ error: "KeyError", kind: "welcome", count: 60, samples: [] }];
   const find = mount(Redrive, { queue: "emails", groups });
-  fill(find("limit"), { limit: "1" });
-  await settle();
-  find("Dry run").onClick();
-  await settle();
-  fill(find("limit"), { limit: "" });
-  await settle();
+  await fill(find, "limit", { limit: "1" });
+  await press(find, "Dry run");
+  await fill(find, "limit", { limit: "" });
   await endRun(requests, { state: "done", result: { wanted: 1, stay: [] } });
   assert.deepEqual([find("dialog").ready, find("dialog").verb], [false, "Redrive the jobs"]);
-  find("Dry run").onClick();
-  await settle();
+  await press(find, "Dry run");
   await endRun(requests, { state: "done", result: { wanted: 60, stay: [] } });
   assert.deepEqual([find("dialog").ready, find("dialog").verb], [true, "Redrive 60 jobs"]);
   find("dialog").act(() => {});
@@ -451,38 +468,29 @@ test("a redrive is confirmed only after its own dry run", async () => {
 test("a backfill is confirmed only with its own count", async () => {
   const requests = holdRequests();
   const find = mount(Backfill, { schedule: { queue: "emails", schedule: "digest", cron: "0 * * * *", etag: "1" } });
-  fill(find("from"), { from: "2026-11-02T00:00", to: "2026-11-02T01:00" });
-  await settle();
-  find("Count them").onClick();
-  await settle();
-  fill(find("from"), { to: "2026-11-20T00:00" });
-  await settle();
-  requests[0].answer({ next: [{ scheduled_for: "2026-11-01T23:00:00.000Z" }] });
-  await settle();
+  await fill(find, "from", { from: "2026-11-02T00:00", to: "2026-11-02T01:00" });
+  await press(find, "Count them");
+  await fill(find, "from", { to: "2026-11-20T00:00" });
+  await answer(requests, { next: [{ scheduled_for: "2026-11-01T23:00:00.000Z" }] });
   assert.deepEqual([find("dialog").ready, find("dialog").verb], [false, "Create the jobs"]);
-  fill(find("from"), { to: "2026-11-02T01:00" });
-  await settle();
-  find("Count them").onClick();
-  await settle();
-  requests.at(-1).answer({ next: [{ scheduled_for: "2026-11-01T23:00:00.000Z" }] });
-  await settle();
+  await fill(find, "from", { to: "2026-11-02T01:00" });
+  await press(find, "Count them");
+  await answer(requests, { next: [{ scheduled_for: "2026-11-01T23:00:00.000Z" }] });
   assert.deepEqual([find("dialog").ready, find("dialog").verb], [true, "Create 1 job"]);
 });
 
 test("a schedule is changed only with its own preview", async () => {
   const requests = holdRequests();
   const find = mount(ScheduleForm, { queue: "emails", schedule: { schedule: "digest", cron: "0 9 * * *", zone: "UTC", payload: null } });
-  const answer = async (words) => {
+  const preview = async (words) => {
     await settle(300);
-    requests.at(-1).answer({ next: [{ scheduled_for: "2026-11-02T09:00:00.000Z" }], words });
-    await settle();
+    await answer(requests, { next: [{ scheduled_for: "2026-11-02T09:00:00.000Z" }], words });
   };
-  await answer("At 09:00");
+  await preview("At 09:00");
   assert.equal(find("dialog").ready, true);
-  fill(find("rule"), { rule: "* * * * *" });
-  await settle(300);
+  await fill(find, "rule", { rule: "* * * * *" }, 300);
   assert.deepEqual([requests.length, find("dialog").ready], [2, false]);
-  await answer("Every minute");
+  await preview("Every minute");
   assert.equal(find("dialog").ready, true);
 });
 
@@ -490,11 +498,9 @@ test("chosen errors stay until new dead letters are read", async () => {
   const requests = holdRequests();
   const find = mount(DeadLetters, { queue: "emails" });
   await settle();
-  requests[0].answer({ dead: 12 });
-  await settle();
+  await answer(requests, { dead: 12 });
   const look = async (name, ended) => {
-    find(name).onClick();
-    await settle();
+    await press(find, name);
     await endRun(requests, ended);
   };
   const groups = [{ error: "ReadTimeout", kind: null, count: 12, samples: [] }];
@@ -540,12 +546,10 @@ test("a job is scheduled under a key, and what becomes of another with it", asyn
     requests.at(-1).answer({ id: "emails.0.t.1.a", due: DUE, ...answer }, status);
     return textOf(await done);
   };
-  fill(find("kind"), { payload: "{}", delay: "1m" });
-  await settle();
+  await fill(find, "kind", { payload: "{}", delay: "1m" });
   assert.equal(find("if_exists"), undefined);
   assert.match(await send({ created: true }), /^Scheduled: /);
-  fill(find("key"), { key: "order-7", if_exists: "replace" });
-  await settle();
+  await fill(find, "key", { key: "order-7", if_exists: "replace" });
   assert.match(await send({ created: false, moved_from: "b" }), /^Replaced the job with this key: /);
   assert.deepEqual(requests.map(({ body }) => body), ["", ',"key":"order-7","if_exists":"replace"'].map((more) => `{"payload":{},"priority":1,"delay":60${more}}`));
   assert.match(await send({ created: false }), /^Already scheduled: /);
@@ -561,15 +565,14 @@ test("states that need track: true are off without it", async () => {
   const requests = holdRequests();
   const off = async (track) => {
     const find = mount(Filters, { queue: "emails", query: {} });
-    const words = () => ["scheduled", "running", "failed"].filter((word) => find(word).disabled);
+    const words = () => find("state").options.flatMap(([state, , isOff]) => (isOff ? [state] : []));
     await settle();
     const before = words();
-    requests.at(-1).answer({ queues: [{ queue: "emails", track }, { queue: "others", track: !track }] });
-    await settle();
+    await answer(requests, { queues: [{ queue: "emails", track }, { queue: "others", track: !track }] });
     return [before, words()];
   };
   assert.deepEqual(await off(true), [[], []]);
-  assert.deepEqual(await off(false), [[], ["running", "failed"]]);
+  assert.deepEqual(await off(false), [[], ["attempted", "running", "dispatched", "failed", "succeeded", "skipped"]]);
 });
 
 test("a run that failed shows what it had done", async () => {
@@ -595,11 +598,9 @@ test("a job's dead letter may be among those not read", async () => {
   for (const [total, words] of [[12, /^None of the 12 dead letters read is this\s+job's: it was put back/], [30, /: about 18 more were not read\. .*emails --id j/s]]) {
     const requests = holdRequests();
     const find = mount(DeadLetterOf, { job: { id: "j", queue: "emails", state: "failed" } });
-    find("Find it").onClick();
-    await settle();
+    await press(find, "Find it");
     await endRun(requests, { state: "done", result: { received: 12, total } });
-    requests.at(-1).answer({ dead_letters: [], count: 0 });
-    await settle();
+    await answer(requests, { dead_letters: [], count: 0 });
     assert.match(plain(textOf(find("role").children)), words);
   }
 });

@@ -265,6 +265,7 @@ def test_closing_shows_messages_again():
     run.thread.join()
     assert (run.state, run.error["detail"], run.done < 500) == ("failed", "the console was ended", True)
     assert len(console.left()) == 500
+    assert console.run("redrive", {"apply": True})["error"]["code"] == "console_ended"
 
 
 @pytest.mark.parametrize(

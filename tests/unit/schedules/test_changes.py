@@ -9,6 +9,7 @@ import pytest
 from dueline.core.instant import text
 from dueline.core.job import MAX_RETENTION
 from dueline.core.request import FURTHEST
+from dueline.core.rows import MOST_SCHEDULES, count_key, head_key
 from dueline.errors import InvalidSchedule, NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules
 from dueline.schedules.head import (
     DELETED_IS_KEPT,
@@ -22,7 +23,6 @@ from dueline.schedules.head import (
 )
 from dueline.schedules.queries import RunState, history
 from dueline.schedules.rule import LAST
-from dueline.schedules.schedule_rows import MOST_SCHEDULES, count_key, head_key
 from tests.builders import EMAILS, NOW, a_queue
 from tests.schedule_system import A_MINUTE, ScheduleSystem, a_definition, at
 from tests.wire import straight
@@ -37,25 +37,13 @@ def runs(system, payload):
     return sorted((job.scheduled_for - NOW) / A_MINUTE for job in system.sent() if job.payload == payload)
 
 
-def expected(definition, after, until):
-    return [(each - NOW) / A_MINUTE for each in between(a_definition(**definition).rule, after, until)]
-
-
-def check_cutover(system, cutover, *, until=90):
-    """Check that each time up to the cutover ran by the old rule, once, and each after it by the new one."""
-    assert [each for each in runs(system, '"old"') if each <= until] == expected(OLD, NOW, cutover)
-    assert [each for each in runs(system, '"new"') if each <= until] == expected(NEW, cutover, at(until))
-
-
 # Create
 
 
-def test_identical_definition_changes_nothing():
-    system = ScheduleSystem()
+def test_identical_definition_changes_nothing(system):
     first = system.define()
     system.live(30)
-    calls = []
-    system.wire.around = lambda call: (calls.append(call.name), straight(call))[1]
+    calls = system.calls()
     again = system.define()
     assert (again.is_new, again.is_changed, again.effective_from) == (False, False, first.effective_from)
     assert again.head.etag == first.head.etag
@@ -75,8 +63,7 @@ def test_ended_rule_is_put_only_without_must_run():
     assert system.changes.put(queue, "digest", other).is_changed
 
 
-def test_queue_has_at_most_10_000_schedules():
-    system = ScheduleSystem()
+def test_queue_has_at_most_10_000_schedules(system):
     system.define("first")
     pk, sk = count_key("emails")
     system.table.write([{"pk": pk, "sk": sk, "count": MOST_SCHEDULES}])
@@ -91,19 +78,21 @@ def test_queue_has_at_most_10_000_schedules():
 
 
 @pytest.mark.parametrize("lived", [0, 15, 29.5])
-def test_old_rule_runs_until_the_cutover(lived):
-    system = ScheduleSystem()
+def test_old_rule_runs_until_the_cutover(system, lived):
+    """Each time up to the cutover ran by the old rule, once, and each after it by the new one."""
     system.define(**OLD)
     system.live(lived)
     changed = system.define(**NEW)
     # The fence is the last tick's, and up to a minute old.
     assert at(lived) <= changed.effective_from <= at(lived + AHEAD + 0.5)
     system.live(120 - lived)
-    check_cutover(system, changed.effective_from)
+    cutover, end = changed.effective_from, at(90)
+    for definition, after, until in ((OLD, NOW, cutover), (NEW, cutover, end)):
+        expected = [(each - NOW) / A_MINUTE for each in between(a_definition(**definition).rule, after, until)]
+        assert [each for each in runs(system, definition["payload"]) if at(each) <= end] == expected
 
 
-def test_overtaken_change_raises_not_yet():
-    system = ScheduleSystem()
+def test_overtaken_change_raises_not_yet(system):
     system.define(**OLD)
     payloads = map(str, range(100))
 
@@ -119,8 +108,7 @@ def test_overtaken_change_raises_not_yet():
         system.define(**NEW)
 
 
-def test_head_keeps_20_generations():
-    system = ScheduleSystem()
+def test_head_keeps_20_generations(system):
     system.define(**OLD)
     changed = system.define(**NEW)
     (past,) = changed.head.generations
@@ -134,8 +122,7 @@ def test_head_keeps_20_generations():
 # If-Match
 
 
-def test_stale_etag_is_refused():
-    system = ScheduleSystem()
+def test_stale_etag_is_refused(system):
     etag = system.define(**OLD).head.etag
     changed = system.define(**NEW)
     for act in (
@@ -150,8 +137,7 @@ def test_stale_etag_is_refused():
     assert system.define(payload="1", if_match=changed.head.etag).is_changed
 
 
-def test_retry_with_old_etag_returns_the_change():
-    system = ScheduleSystem()
+def test_retry_with_old_etag_returns_the_change(system):
     etag = system.define(**OLD).head.etag
     first = system.define(if_match=etag, **NEW)
     again = system.define(if_match=etag, **NEW)
@@ -163,57 +149,52 @@ def test_retry_with_old_etag_returns_the_change():
 
 @pytest.mark.parametrize("end", ["pause", "delete"])
 @pytest.mark.parametrize("name", ["digest", "late"])
-def test_ended_schedule_sends_nothing_after_cutover(end, name):
-    system = ScheduleSystem()
+def test_ended_schedule_sends_nothing_after_cutover(system, end, name):
     definition = system.define(name, jitter=A_MINUTE, **OLD).head.definition
     assert (jitter("emails", name, definition) > A_MINUTE / 2) is (name == "late")
     system.live(20)
-    ended = getattr(system.changes, end)("emails", name)
+    ended = system.change(end, name)
     assert ended.effective_from == system.fence() == at(23.5)
     system.live(60)
     assert max(job.id.due for job in system.sent()) <= ended.effective_from
     assert runs(system, '"old"') == list(range(1, 23 if name == "late" else 24))
 
 
-def test_changed_schedule_stays_paused():
-    system = ScheduleSystem()
+def test_changed_schedule_stays_paused(system):
     system.define(**OLD)
-    system.changes.pause("emails", "digest")
+    system.change("pause")
     assert system.define(**NEW).head.paused
     system.live(60)
     assert runs(system, '"new"') == []
 
 
 @pytest.mark.parametrize("act", ["pause", "resume", "delete"])
-def test_repeated_change_does_nothing(act):
-    system = ScheduleSystem()
+def test_repeated_change_does_nothing(system, act):
     system.define(**OLD)
     if act == "resume":
-        system.changes.pause("emails", "digest")
+        system.change("pause")
     first, again = (system.change(act) for _ in range(2))
     assert (first.is_changed, again.is_changed) == (True, False)
     assert (again.head, again.effective_from) == (first.head, first.effective_from)
 
 
 @pytest.mark.parametrize("act", ["pause", "resume", "delete"])
-def test_unknown_schedule_is_not_found(act):
-    system = ScheduleSystem()
+def test_unknown_schedule_is_not_found(system, act):
     with pytest.raises(ScheduleNotFound, match="queue 'emails' has no schedule 'digest'"):
         system.change(act)
     system.define()
-    system.changes.delete("emails", "digest")
+    system.change("delete")
     if act != "delete":
         with pytest.raises(ScheduleNotFound):
             system.change(act)
 
 
-def test_deleted_head_outlives_its_cancelled_runs():
-    system = ScheduleSystem()
+def test_deleted_head_outlives_its_cancelled_runs(system):
     first = system.define(cron="0 0 1 1 *").head
     (new_year,) = between(first.definition.rule, NOW, step(first.definition.rule, NOW))
     system.live(2)
     system.define(**OLD)
-    deleted = system.changes.delete("emails", "digest").head
+    deleted = system.change("delete").head
     assert deleted.used_to == new_year
     row = system.table.read([head_key("emails", "digest")]).rows[head_key("emails", "digest")]
     assert row["ttl"] > new_year.timestamp()
@@ -236,8 +217,7 @@ def changed_too_often(system):
     return name, occurrence(head, at(60))
 
 
-def test_change_dropping_a_delayed_run_is_refused():
-    system = ScheduleSystem()
+def test_change_dropping_a_delayed_run_is_refused(system):
     name, run = changed_too_often(system)
     head, before = system.head(name), system.in_the_table()
     what = f"emails/{name} was changed 20 times since {text(head.generations[-1].end)}, and its jitter of 3600 s .*"
@@ -268,7 +248,7 @@ def test_resume_moves_to_an_active_partition(end):
     name = next(f"s{n}" for n in range(99) if system.define(f"s{n}", **OLD).head.partition.number)
     was = system.head(name).partition
     system.tick(was)
-    getattr(system.changes, end)("emails", name)
+    system.change(end, name)
     system.settings["emails"] = a_queue(partitions=1)
     system.live(30)
     head = (system.define(name, **OLD) if end == "delete" else system.resume(name)).head
@@ -296,8 +276,8 @@ def test_last_possible_schedule_can_be_changed():
     system = ScheduleSystem(a_queue(retention=MAX_RETENTION))
     system.define(**latest)
     system.live(1)
-    assert system.changes.pause("emails", "digest").is_changed
+    assert system.change("pause").is_changed
     assert system.resume().is_changed
     assert system.define(**latest, payload="2").is_changed
-    assert system.changes.delete("emails", "digest").is_changed
+    assert system.change("delete").is_changed
     assert system.define(**latest).is_new

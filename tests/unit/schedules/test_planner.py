@@ -10,7 +10,7 @@ from dueline.schedules.head import planning_job
 from dueline.schedules.planner import PlanningMessage
 from tests.builders import NOW, a_job, a_queue
 from tests.schedule_system import ScheduleSystem, at
-from tests.wire import done_in_part, on, straight
+from tests.wire import done_in_part, on
 
 PLANNING = '{"queue": "emails", "schedule": "digest", "generation": 1, "from": "2026-01-01T00:00:00.000Z"}'
 
@@ -37,15 +37,13 @@ def test_run_has_the_definitions_fields():
     assert (job.schedule, job.scheduled_for, job.id.due) == ("digest", at(2), at(2))
 
 
-def test_one_planning_job_plans_15_minutes():
-    system = ScheduleSystem()
+def test_one_planning_job_plans_15_minutes(system):
     system.define()
     system.live(600)
     assert len(system.in_the_table(PLANNER.name)) <= 600 / 15 + 2
 
 
-def test_ended_rule_leaves_no_planning_job():
-    system = ScheduleSystem()
+def test_ended_rule_leaves_no_planning_job(system):
     system.define(start=NOW, count=3, every=timedelta(minutes=1))
     system.live(60)
     assert system.scheduled_times() == [1, 2]
@@ -57,8 +55,7 @@ def test_ended_rule_leaves_no_planning_job():
 
 
 @pytest.mark.parametrize("newer", [{"generation": 2}, {"from": "2026-11-21T07:20:00.000Z"}, {"schedule": "other"}])
-def test_early_step_is_dropped_after_an_hour(newer):
-    system = ScheduleSystem()
+def test_early_step_is_dropped_after_an_hour(system, newer):
     head = system.define().head
     fresh = received(system, head, NOW, **newer)
     assert plan(system, fresh).again == {"m"}
@@ -70,22 +67,20 @@ def test_early_step_is_dropped_after_an_hour(newer):
     assert system.head().planned_to == NOW
 
 
-def test_late_planning_job_is_not_dropped():
-    system = ScheduleSystem()
+def test_late_planning_job_is_not_dropped(system):
     head = system.define().head
     system.clock.sleep(5 * 3600)
     assert plan(system, received(system, head, NOW, generation=2)).again == {"m"}
 
 
 @pytest.mark.parametrize("change", ["pause", "delete", "define"])
-def test_step_of_an_ended_generation_is_done(change):
+def test_step_of_an_ended_generation_is_done(system, change):
     """However far that was planned."""
-    system = ScheduleSystem()
     head = system.define().head
     if change == "define":
         system.define(payload='"new"')
     else:
-        head = getattr(system.changes, change)("emails", "digest").head
+        head = system.change(change).head
     before = system.in_the_table()
     assert plan(system, received(system, head, at(60) if change == "define" else head.planned_to)).again == set()
     assert system.in_the_table() == before
@@ -102,8 +97,7 @@ def test_step_of_an_ended_generation_is_done(change):
     ],
     ids=["a job", "deep", "infinite", "long name", "long queue"],
 )
-def test_bad_message_affects_no_other(body):
-    system = ScheduleSystem()
+def test_bad_message_affects_no_other(system, body):
     head = system.define().head
     bad = PlanningMessage(message_id="bad", body=body, first_received=NOW)
     planned = plan(system, bad, received(system, head, NOW))
@@ -112,8 +106,7 @@ def test_bad_message_affects_no_other(body):
     assert planned.submitted == {"emails": 15}
 
 
-def test_unwritten_run_delays_its_schedule_only():
-    system = ScheduleSystem()
+def test_unwritten_run_delays_its_schedule_only(system):
     heads = {name: system.define(name, cron="8 7 * * *").head for name in ("a", "b")}
     system.wire.around = on("table.write", done_in_part, times=1)
     batch = [
@@ -127,10 +120,9 @@ def test_unwritten_run_delays_its_schedule_only():
     assert planned.submitted == {"emails": 1}
 
 
-def test_steps_of_many_schedules_share_requests():
-    system, calls = ScheduleSystem(), []
+def test_steps_of_many_schedules_share_requests(system):
     heads = [system.define(f"s{number}", cron="8 7 * * *").head for number in range(100)]
-    system.wire.around = lambda call: (calls.append(call.name), straight(call))[1]
+    calls = system.calls()
     batch = [
         PlanningMessage(message_id=head.name, body=planning_job(head, NOW, now=NOW).payload, first_received=NOW)
         for head in heads
@@ -154,8 +146,7 @@ def test_steps_of_many_schedules_share_requests():
         (1, "all", list(range(84, 186))),
     ],
 )
-def test_missed_runs_are_made_as_catch_up_says(rule, catch_up, caught_up):
-    system = ScheduleSystem()
+def test_missed_runs_are_made_as_catch_up_says(system, rule, catch_up, caught_up):
     system.define(every=timedelta(minutes=rule), start=NOW, catch_up=catch_up)
     system.plan()
     system.live(185, planner=False)
@@ -167,8 +158,7 @@ def test_missed_runs_are_made_as_catch_up_says(rule, catch_up, caught_up):
 
 
 @pytest.mark.parametrize("catch_up", ["none", "latest"])
-def test_missed_runs_are_counted(catch_up):
-    system = ScheduleSystem()
+def test_missed_runs_are_counted(system, catch_up):
     head = system.define(catch_up=catch_up).head
     system.clock.sleep(5 * 60 + 1)
     planned = plan(system, received(system, head, NOW))

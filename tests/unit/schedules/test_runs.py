@@ -8,34 +8,44 @@ import pytest
 
 from dueline.core import rows
 from dueline.core.job import State
+from dueline.core.rows import head_key
 from dueline.core.status import Outcome, note_outcome
 from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged, Unavailable
 from dueline.schedules import rule
 from dueline.schedules.manual_runs import ManualRuns
 from dueline.schedules.queries import RunState, history, page
-from dueline.schedules.schedule_rows import head_key
 from tests.builders import NOW, RETENTION, a_queue
 from tests.schedule_system import A_MINUTE, ScheduleSystem, at
 from tests.wire import failing, losing_the_answer, on, straight
-
-
-def run_now(system, *args, **parameters):
-    return system.runs.run_now(*args, **parameters).job
-
-
-def backfill(system, *args, **parameters):
-    return [each.job for each in system.runs.backfill(*args, **parameters)]
 
 
 class Running(ScheduleSystem):
     def __init__(self, *settings):
         super().__init__(*settings)
         numbers = (f"00000000-0000-4000-9000-{number:012}" for number in range(10_000))
-        self.runs = ManualRuns(table=self.table, route=self.route, clock=self.clock, new_uid=lambda: next(numbers))
+        self.runs = ManualRuns(self.route, new_uid=lambda: next(numbers))
 
     def history(self, **parameters):
         queue = self.settings["emails"]
         return history(queue, "digest", table=self.table, clock=self.clock, until=math.inf, **parameters)
+
+    def run_now(self, **parameters):
+        return self.runs.run_now("emails", "digest", **parameters).job
+
+    def backfill(self, **parameters):
+        return [each.job for each in self.runs.backfill("emails", "digest", **parameters)]
+
+
+def running(*settings, **definition):
+    """Return a deployment whose queue has the schedule `digest`."""
+    system = Running(*settings)
+    system.define(**definition)
+    return system
+
+
+def minute_of(run):
+    """Return for which minute from the beginning a run is."""
+    return (run.scheduled_for - NOW) / A_MINUTE
 
 
 FAR = at(60 * 24 * 365 * 2)
@@ -44,7 +54,7 @@ FAR = at(60 * 24 * 365 * 2)
 def minutes_by_state(runs):
     """Return for which minutes from the beginning there are runs, by their states."""
     return {
-        state: [(run.scheduled_for - NOW) / A_MINUTE for run in runs if run.state is state]
+        state: [minute_of(run) for run in runs if run.state is state]
         for state in RunState
         if any(run.state is state for run in runs)
     }
@@ -54,8 +64,7 @@ def minutes_by_state(runs):
 
 
 def test_history_has_states_of_runs_latest_first():
-    system = Running()
-    system.define(catch_up="none")
+    system = running(catch_up="none")
     system.plan()
     system.live(20, planner=False)
     system.live(1)
@@ -73,23 +82,21 @@ def test_history_has_states_of_runs_latest_first():
 
 def test_run_is_missed_once_planner_skips_it():
     """What became of a run is not known until its planner was there: then it is in no history."""
-    system = Running()
-    system.define(catch_up="none")
+    system = running(catch_up="none")
     system.plan()
     system.live(20, planner=False)
     assert minutes_by_state(system.history(limit=100)) == {RunState.DISPATCHED: [*range(15, 0, -1)]}
     system.live(1)
     assert minutes_by_state(system.history(limit=100))[RunState.MISSED] == [18, 17, 16]
-    backfill(system, "emails", "digest", start=at(16), end=at(19))
+    system.backfill(start=at(16), end=at(19))
     system.live(1)
     assert minutes_by_state(system.history(limit=100))[RunState.MISSED] == [18, 17, 16]
 
 
 def test_change_renews_a_cancelled_run():
-    system = Running()
-    system.define()
+    system = running()
     system.live(1)
-    runs = {(run.scheduled_for - NOW) / A_MINUTE: run.id for run in system.history(limit=100, before=FAR)}
+    runs = {minute_of(run): run.id for run in system.history(limit=100, before=FAR)}
     for minute in (8, 12):
         assert system.cancel(runs[minute]) is State.CANCELLED
     system.live(5)
@@ -99,36 +106,33 @@ def test_change_renews_a_cancelled_run():
 
 
 def test_history_spans_changes():
-    system = Running()
-    system.define()
+    system = running()
     system.live(20)
     changed = system.define(every=5 * A_MINUTE, start=NOW)
     system.live(40)
     runs = system.history(limit=100, before=FAR)
     cutover = (changed.effective_from - NOW) / A_MINUTE
     assert {run.generation for run in runs} == {1, 2}
-    times = [(run.scheduled_for - NOW) / A_MINUTE for run in runs if run.scheduled_for <= at(59)]
+    times = [minute_of(run) for run in runs if run.scheduled_for <= at(59)]
     assert times == [n for n in range(59, 0, -1) if n <= cutover or n % 5 == 0]
     assert {run.state for run in runs} <= {RunState.PLANNED, RunState.DISPATCHED}
     assert [run.scheduled_for for run in system.history(limit=2, before=at(3))] == [at(2), at(1)]
 
 
 def test_history_pages_runs_whose_time_has_come():
-    system = Running()
-    system.define()
+    system = running()
     system.live(20.5)
     first = system.history(limit=3)
-    assert [run.scheduled_for for run in first] == [at(20), at(19), at(18)]
+    assert [minute_of(run) for run in first] == [20, 19, 18]
     second = system.history(limit=3, before=first[-1].scheduled_for)
-    assert [run.scheduled_for for run in second] == [at(17), at(16), at(15)]
+    assert [minute_of(run) for run in second] == [17, 16, 15]
     to_come = system.history(limit=100, before=FAR)
     assert to_come[0].scheduled_for > at(21)
     assert [run for run in to_come if run.scheduled_for <= at(20.5)] == system.history(limit=100)
 
 
 def test_history_has_outcomes_of_tracked_jobs():
-    system = Running(a_queue(track=True))
-    system.define(cron="7 7 * * *")
+    system = running(a_queue(track=True), cron="7 7 * * *")
     system.live(3)
     (run, *_) = system.history()
     assert run.state is RunState.DISPATCHED
@@ -139,8 +143,7 @@ def test_history_has_outcomes_of_tracked_jobs():
 
 
 def test_history_beyond_retention_is_forgotten():
-    system = Running()
-    system.define(cron="7 7 * * *")
+    system = running(cron="7 7 * * *")
     system.live(3)
     system.clock.sleep(20 * 86400)
     assert minutes_by_state(system.history()) == {RunState.FORGOTTEN: [2]}
@@ -151,8 +154,7 @@ def test_history_beyond_retention_is_forgotten():
 
 @pytest.mark.parametrize("limit", [0, 101])
 def test_history_and_pages_have_1_to_100(limit):
-    system = Running()
-    system.define()
+    system = running()
     with pytest.raises(InvalidSchedule, match="it must be from 1 to 100"):
         system.history(limit=limit)
     with pytest.raises(InvalidSchedule, match="it must be from 1 to 100"):
@@ -163,10 +165,9 @@ def test_history_and_pages_have_1_to_100(limit):
 
 
 def test_run_now_is_due_now_beside_planned_runs():
-    system = Running()
-    system.define(overlap="skip", kind="digest", tenant="acme")
+    system = running(overlap="skip", kind="digest", tenant="acme")
     system.live(2.5)
-    job = run_now(system, "emails", "digest", payload='{"to":"me"}')
+    job = system.run_now(payload='{"to":"me"}')
     assert (job.scheduled_for, job.schedule, job.id.due, job.tenant) == (at(2.5), "digest", at(2.5), "acme")
     assert (job.kind, job.exclusive) == ("digest", True)
     assert [each for each in system.sent() if each.payload == '{"to":"me"}'] == [job]
@@ -187,7 +188,7 @@ def test_run_with_a_key_is_made_once(fault):
         system.wire.around = around
         for _ in range(3):
             try:
-                job = run_now(system, "emails", "digest", key="k")
+                job = system.run_now(key="k")
             except Unavailable:
                 system.clock.sleep(5)
         assert {each.id for each in system.sent()} == {job.id}, observed
@@ -195,24 +196,22 @@ def test_run_with_a_key_is_made_once(fault):
 
 
 def test_key_used_for_another_payload_is_refused():
-    system = Running()
-    system.define()
-    run_now(system, "emails", "digest", key="k")
+    system = running()
+    system.run_now(key="k")
     for again in ({"payload": "1"}, {"payload": '{"to":"all"}'}):
         with pytest.raises(KeyReused, match="key is 'k': it was used for something else of schedule 'digest'"):
-            run_now(system, "emails", "digest", key="k", **again)
+            system.run_now(key="k", **again)
     with pytest.raises(InvalidJob, match="1 to 128"):
-        run_now(system, "emails", "digest", key="k" * 129)
+        system.run_now(key="k" * 129)
 
 
 @pytest.mark.parametrize("is_done", [True, False])
 def test_run_under_a_key_survives_a_change(is_done):
-    system = Running()
-    system.define(cron="0 0 1 1 *", tenant="acme")
+    system = running(cron="0 0 1 1 *", tenant="acme")
     system.wire.around = on("table.mark_done", straight if is_done else failing(Unavailable("no")))
-    first = run_now(system, "emails", "digest", key="k")
+    first = system.run_now(key="k")
     system.define(cron="0 0 1 1 *", payload="2", overlap="skip")
-    again = run_now(system, "emails", "digest", key="k")
+    again = system.run_now(key="k")
     assert (again.id, again.payload, again.tenant, again.exclusive) == (first.id, first.payload, "acme", False)
     assert len(system.sent()) == (1 if is_done else 2)
     assert {job.payload for job in system.sent()} == {first.payload}
@@ -221,86 +220,81 @@ def test_run_under_a_key_survives_a_change(is_done):
 @pytest.mark.parametrize("text", ["[" * 100_000, "{}", "1", "x"], ids=["deep", "empty", "number", "no JSON"])
 def test_unreadable_definition_under_a_key_is_unavailable(text):
     """Direct producers may write the rows of keys."""
-    system = Running()
-    system.define(cron="0 0 1 1 *")
-    run_now(system, "emails", "digest", key="k")
+    system = running(cron="0 0 1 1 *")
+    system.run_now(key="k")
     (row,) = (row for row in system.table.all() if "definition" in row)
     system.table.write([{**row, "definition": rows.pack(text)}])
     with pytest.raises(Unavailable, match="cannot be read"):
-        run_now(system, "emails", "digest", key="k")
+        system.run_now(key="k")
 
 
 # Backfill
 
 
 def test_backfill_runs_the_current_rule():
-    system = Running()
-    system.define(cron="0 * * * *", overlap="skip")
-    jobs = backfill(system, "emails", "digest", start=at(-65), end=at(-5), key="k")
+    system = running(cron="0 * * * *", overlap="skip")
+    jobs = system.backfill(start=at(-65), end=at(-5), key="k")
     assert [job.scheduled_for for job in jobs] == [at(-65)]
-    again = backfill(system, "emails", "digest", start=at(-65), end=at(-5), key="k")
+    again = system.backfill(start=at(-65), end=at(-5), key="k")
     assert [job.id for job in again] == [job.id for job in jobs]
-    others = backfill(system, "emails", "digest", start=at(-125), end=at(-5), key="other")
+    others = system.backfill(start=at(-125), end=at(-5), key="other")
     assert [job.scheduled_for for job in others] == [at(-125), at(-65)]
     with pytest.raises(KeyReused, match="other instants"):
-        backfill(system, "emails", "digest", start=at(-125), end=at(-5), key="k")
+        system.backfill(start=at(-125), end=at(-5), key="k")
     assert {job.id.due for job in system.sent()} == {NOW}
     assert sorted(system.scheduled_times()) == [-125, -65, -65]
     assert not any(job.exclusive for job in system.sent())
 
 
 def test_backfill_under_a_key_survives_a_change():
-    system = Running()
-    system.define(cron="0 * * * *")
+    system = running(cron="0 * * * *")
     system.wire.around = lambda call: losing_the_answer(call) if call.name.endswith(".send") else straight(call)
     with pytest.raises(Unavailable):
-        backfill(system, "emails", "digest", start=at(-125), end=at(-5), key="k")
+        system.backfill(start=at(-125), end=at(-5), key="k")
     system.wire.around = straight
     system.define(cron="30 * * * *", payload="2")
-    jobs = backfill(system, "emails", "digest", start=at(-125), end=at(-5), key="k")
+    jobs = system.backfill(start=at(-125), end=at(-5), key="k")
     assert [job.scheduled_for for job in jobs] == [at(-125), at(-65)]
     assert {(job.id, job.payload) for job in system.sent()} == {(job.id, '{"to":"all"}') for job in jobs}
 
 
 def test_backfill_repeats_after_a_denser_rule():
-    system = Running()
-    system.define(cron="0 * * * *")
+    system = running(cron="0 * * * *")
     span = {"start": at(-600), "end": at(0)}
-    first = backfill(system, "emails", "digest", **span, key="k")
+    first = system.backfill(**span, key="k")
     system.define(every=A_MINUTE)
-    assert [job.id for job in backfill(system, "emails", "digest", **span, key="k")] == [job.id for job in first]
+    assert [job.id for job in system.backfill(**span, key="k")] == [job.id for job in first]
     with pytest.raises(KeyReused, match="other instants"):
-        backfill(system, "emails", "digest", start=at(-601), end=at(0), key="k")
+        system.backfill(start=at(-601), end=at(0), key="k")
     with pytest.raises(InvalidSchedule, match="over 500 runs"):
-        backfill(system, "emails", "digest", **span, key="other")
+        system.backfill(**span, key="other")
     system.define(cron="30 * * * *")
-    assert len(backfill(system, "emails", "digest", **span, key="other")) == 10
+    assert len(system.backfill(**span, key="other")) == 10
 
 
 def test_runs_with_a_stale_etag_are_refused():
     """What was confirmed by one rule is not made by another; a repeat goes by its first call."""
     system, span = Running(), {"start": at(-65), "end": at(-5)}
     confirmed = system.define(cron="0 * * * *").head.etag
-    first = backfill(system, "emails", "digest", **span, key="k", if_match=confirmed)
+    first = system.backfill(**span, key="k", if_match=confirmed)
     system.define(every=A_MINUTE)
     for call in (partial(system.runs.backfill, **span), system.runs.run_now):
         with pytest.raises(ScheduleChanged, match="read it again"):
             call("emails", "digest", key="other", if_match=confirmed)
     assert len(system.sent()) == len(first) == 1
-    again = backfill(system, "emails", "digest", **span, key="k", if_match=confirmed)
+    again = system.backfill(**span, key="k", if_match=confirmed)
     assert [job.id for job in again] == [job.id for job in first]
 
 
 def test_backfill_has_at_most_500_past_runs():
-    system = Running()
-    system.define()
-    assert len(backfill(system, "emails", "digest", start=at(-500), end=at(0))) == 500
+    system = running()
+    assert len(system.backfill(start=at(-500), end=at(0))) == 500
     with pytest.raises(InvalidSchedule, match="over 500 runs"):
-        backfill(system, "emails", "digest", start=at(-501), end=at(0))
+        system.backfill(start=at(-501), end=at(0))
     with pytest.raises(InvalidSchedule, match="must not be in the future"):
-        backfill(system, "emails", "digest", start=at(-5), end=at(1))
+        system.backfill(start=at(-5), end=at(1))
     with pytest.raises(InvalidSchedule, match=r"to is 2026-\S+: it must not be before from, which is 2026-\S+$"):
-        backfill(system, "emails", "digest", start=at(-5), end=at(-6))
+        system.backfill(start=at(-5), end=at(-6))
 
 
 # The watchdog
@@ -337,8 +331,7 @@ def clock_is_moved(monkeypatch):
 
 
 def test_newer_tzdata_moves_runs(clock_is_moved):
-    system = Running()
-    system.define(cron="0 12 * * *", zone="Africa/Harare", catch_up="none")
+    system = running(cron="0 12 * * *", zone="Africa/Harare", catch_up="none")
     system.live(5)
     assert system.watchdog.revive("emails", until=math.inf) == 0
     clock_is_moved()
@@ -346,15 +339,13 @@ def test_newer_tzdata_moves_runs(clock_is_moved):
     assert newer.revive("emails", until=math.inf) == 0
     system.live(120)
     assert system.scheduled_times() == [(12 - 3 - 7) * 60 - 5]
-    calls = []
-    system.wire.around = lambda call: [calls.append(call.name), straight(call)][1]
+    calls = system.calls()
     newer.revive("emails", until=math.inf)
     assert "table.write" not in calls
 
 
 def test_watchdog_ignores_a_recent_change():
-    system = Running()
-    system.define()
+    system = running()
     system.live(30)
     system.define(every=5 * A_MINUTE)
     assert system.watchdog.revive("emails", until=math.inf) == 0
@@ -365,8 +356,7 @@ def test_watchdog_ignores_a_recent_change():
 
 
 def test_watchdog_counts_an_unreadable_head(caplog):
-    system = Running()
-    system.define("lost")
+    system = running(name="lost")
     pk, sk = head_key("emails", "broken")
     system.table.write([{"pk": pk, "sk": sk, "generation": 1}])
     system.clock.sleep(3600)

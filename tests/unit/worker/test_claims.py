@@ -25,8 +25,9 @@ class Holding:
     def __init__(self, number=1, *, clock=None, **settings):
         self.clock = clock or VirtualClock(NOW)
         self.levels = SharedQueue(clock=self.clock), SharedQueue(clock=self.clock)
-        self.context, self.events = a_connection(*self.levels, clock=self.clock, **settings), Events()
-        self.claims = Claims(self.context, concurrency=40, report=self.events)
+        self.events = Events()
+        self.context = a_connection(*self.levels, clock=self.clock, report=self.events, **settings)
+        self.claims = Claims(self.context, concurrency=40)
         self.each = []
         for number_of_level, level in enumerate(self.levels):
             level.send([a_message(body=str(each)) for each in range(number)])

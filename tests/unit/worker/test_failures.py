@@ -26,9 +26,11 @@ def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, loop=None, hand
     """Return the verdict on one job, its events, and its received message."""
     events = Events()
     handler = Handler(queue="emails", call=call, retry=retry or Retries(), timeout=timeout)
-    of = {"report": events, "trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0, "loop": loop}
+    of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0, "loop": loop}
     of |= {"callbacks": Callbacks(**callbacks)}
-    runner = HandlerRunner(handlers or Handlers(queue="emails", by_kind={None: handler}), a_connection(), **of)
+    runner = HandlerRunner(
+        handlers or Handlers(queue="emails", by_kind={None: handler}), a_connection(report=events), **of
+    )
     received = a_received_message(a_job(payload=payload), receives=receives)
     return runner.run(received), events, received
 

@@ -36,10 +36,10 @@ class Running:
     """A runner of a handler, its connection and its events."""
 
     def __init__(self, call=None, *, once=False, loop=None, trace=no_trace, behind=0.0, by_kind=None, **settings):
-        self.connection = replace(a_connection(**settings), behind=lambda: behind)
         self.events = Events()
+        self.connection = replace(a_connection(report=self.events, **settings), behind=lambda: behind)
         handlers = Handlers(queue="emails", by_kind=by_kind) if by_kind else handlers_of(call, once=once)
-        of = {"report": self.events, "trace": trace, "jitter": lambda: 1.0, "loop": loop}
+        of = {"trace": trace, "jitter": lambda: 1.0, "loop": loop}
         self.run = HandlerRunner(handlers, self.connection, **of).run
 
     def kinds(self):

@@ -31,13 +31,13 @@ def clock():
 
 
 @pytest.fixture
-def connection(clock):
-    return a_connection(clock=clock, queue=a_queue(track=True))
+def connection(clock, events):
+    return a_connection(clock=clock, report=events, queue=a_queue(track=True))
 
 
 @pytest.fixture
-def overlap(connection, events):
-    return OverlapLock(connection, report=events)
+def overlap(connection):
+    return OverlapLock(connection)
 
 
 def an_occurrence(clock, *, job=None, hidden=HIDDEN, exclusive=True, schedule="digest"):
@@ -147,7 +147,6 @@ def test_skipped_job_is_reported(connection, clock, events):
     runner = HandlerRunner(
         handlers_of(run_another),
         connection,
-        report=events,
         trace=lambda *_args, **_fields: nullcontext(),
         jitter=lambda: 0.0,
     )
@@ -206,7 +205,7 @@ class History:
         job = self.random.choice(there)
         received = a_received_message(job, visible=now + HIDDEN_HISTORY, received=now)
         self.visible[job] = now + HIDDEN_HISTORY
-        overlap = OverlapLock(a_connection(clock=self.clock), report=Events())
+        overlap = OverlapLock(a_connection(clock=self.clock))
         overlap._context.locks = self.locks
         try:
             verdict = overlap.run(received, lambda _: self._handle(job, received.claim, overlap, depth))

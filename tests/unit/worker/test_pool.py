@@ -8,7 +8,7 @@ import pytest
 from dueline.core.clock import SystemClock
 from dueline.worker.queue_worker import PeriodicTasks, Pool
 from tests.waiting import HANG_SECONDS, wait_until
-from tests.work import Events
+from tests.work import Events, a_connection
 
 FAR = 1000.0
 
@@ -72,7 +72,7 @@ def test_periodic_tasks_go_on_whatever_one_raises(ran):
         (lambda: ran.append("often")): lambda: 0.01,
         (lambda: ran.append("never")): lambda: FAR,
     }
-    periodic = PeriodicTasks(tasks, queue="emails", clock=SystemClock(), report=events)
+    periodic = PeriodicTasks(tasks, a_connection(report=events))
     periodic.start()
     assert wait_until(lambda: len(ran) >= 3 and len(events) >= 3)
     periodic.stop()

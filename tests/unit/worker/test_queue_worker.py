@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,22 +23,20 @@ from dueline.worker.limits import WATCH_SECONDS
 from dueline.worker.queue_worker import QueueWorker
 from tests.builders import NOW, a_queue
 from tests.waiting import HANG_SECONDS, wait_until
-from tests.work import Events, SharedQueue, a_connection, due_now, handlers_of
+from tests.work import SharedQueue, a_connection, due_now, handlers_of
 
 
 class Working:
     """A queue worker at work; `starts` has the jobs that its handler got, and when."""
 
     def __init__(self, connection, call=lambda job: None, *, once=False, concurrency=8):
-        self.connection, self.events = connection, Events()
+        self.connection, self.events = connection, connection.report
         self.queue, self.dead_letters = connection.levels[0], connection.dead_letters
         self.starts = []
         self._call = call
-        parts = {"report": self.events, "jitter": lambda: 0.5}
-        runner = HandlerRunner(
-            handlers_of(self._note, once=once), connection, trace=lambda *_, **__: contextlib.nullcontext(), **parts
-        )
-        self.worker = QueueWorker(connection, runner, concurrency=concurrency, wall=time.time, **parts)
+        of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 0.5}
+        runner = HandlerRunner(handlers_of(self._note, once=once), connection, **of)
+        self.worker = QueueWorker(connection, runner, concurrency=concurrency, jitter=lambda: 0.5)
 
     def _note(self, job):
         self.starts.append((job, datetime.now(UTC)))

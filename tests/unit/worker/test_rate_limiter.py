@@ -3,7 +3,6 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from functools import partial
 
 import pytest
 
@@ -11,35 +10,37 @@ from dueline.aws.server_clock import ServiceClock
 from dueline.core.queue_settings import Rate
 from dueline.errors import Throttled
 from dueline.operations import control
-from dueline.testing import MemoryTable
+from dueline.testing import MemoryTable, VirtualClock
 from dueline.worker.events import EventKind
-from dueline.worker.limits import RateLimiter, common_time
+from dueline.worker.limits import RateLimiter
 from tests.builders import NOW
-from tests.work import Events, a_connection
+from tests.work import a_connection
 
 
-class Wall:
+class Wall(VirtualClock):
     """The time that all workers of a test share."""
 
-    def __init__(self):
-        self.seconds = 1_000_000.0
+    @property
+    def seconds(self):
+        return self.now().timestamp()
 
-    def __call__(self):
-        return self.seconds
+    @seconds.setter
+    def seconds(self, seconds):
+        self.sleep(seconds - self.seconds)
 
 
 @pytest.fixture
 def wall():
-    return Wall()
+    return Wall(NOW)
 
 
 @pytest.fixture
-def connection():
-    return a_connection()
+def connection(wall):
+    return a_connection(clock=wall)
 
 
-def a_limiter(connection, wall):
-    limiter = RateLimiter(connection, wall=wall, report=Events())
+def a_limiter(connection):
+    limiter = RateLimiter(connection)
     limiter.read()
     return limiter
 
@@ -48,9 +49,9 @@ def set_rate(connection, text):
     control.set_rate("emails", text and Rate.parse(text), table=connection.table, now=NOW)
 
 
-def test_paused_queue_requests_nothing(connection, wall):
+def test_paused_queue_requests_nothing(connection):
     control.pause("emails", table=connection.table, now=NOW)
-    limiter = a_limiter(connection, wall)
+    limiter = a_limiter(connection)
     assert (limiter.is_open, limiter.most()) == (False, 0)
     control.resume("emails", table=connection.table, now=NOW)
     assert limiter.read()
@@ -60,7 +61,7 @@ def test_paused_queue_requests_nothing(connection, wall):
 
 def test_slots_follow_the_rate(connection, wall):
     set_rate(connection, "50/s")
-    limiter = a_limiter(connection, wall)
+    limiter = a_limiter(connection)
     assert limiter.slots(3) == pytest.approx([0.0, 0.02, 0.04])
     assert limiter.slots(2) == pytest.approx([0.06, 0.08])
     wall.seconds += 0.1
@@ -71,16 +72,16 @@ class Skewed(ServiceClock):
     """The clock of a machine whose own is so far ahead, and that AWS gives the time at odd moments."""
 
     def __init__(self, wall, *, ahead):
-        self.seconds = lambda: wall() + ahead
+        self.seconds = lambda: wall.seconds + ahead
         super().__init__(self.seconds)
         self._aws = wall
 
     def monotonic(self):
-        return self._aws()
+        return self._aws.seconds
 
     def request(self):
         self._note_sent()
-        date = format_datetime(datetime.fromtimestamp(int(self._aws()), UTC), usegmt=True)
+        date = format_datetime(datetime.fromtimestamp(int(self._aws.seconds), UTC), usegmt=True)
         self._note_received({"headers": {"date": date}})
 
 
@@ -90,7 +91,7 @@ def test_workers_share_a_rate(connection, wall, ahead):
     set_rate(connection, "100/s")
     clocks = [Skewed(wall, ahead=ahead), Skewed(wall, ahead=0.0)]
     connections = [replace(connection, clock=clock, behind=clock.behind) for clock in clocks]
-    slow, quick = (a_limiter(each, partial(common_time, each)) for each in connections)
+    slow, quick = (a_limiter(each) for each in connections)
     started = []
     for turn in range(3000):
         if turn % 77 == 0:
@@ -106,9 +107,9 @@ def test_workers_share_a_rate(connection, wall, ahead):
     assert whole[0] <= 1000 + 50
 
 
-def test_only_jobs_that_were_got_are_charged(connection, wall):
+def test_only_jobs_that_were_got_are_charged(connection):
     set_rate(connection, "10/s")
-    limiter = a_limiter(connection, wall)
+    limiter = a_limiter(connection)
     for _ in range(100):
         assert limiter.most() > 0
     assert limiter.slots(0) == []
@@ -117,7 +118,7 @@ def test_only_jobs_that_were_got_are_charged(connection, wall):
 
 def test_low_rate_receives_near_a_slot(connection, wall):
     set_rate(connection, "6/m")
-    limiter = a_limiter(connection, wall)
+    limiter = a_limiter(connection)
     assert limiter.most() == 1
     limiter.slots(1)
     assert limiter.most() == 0
@@ -125,9 +126,9 @@ def test_low_rate_receives_near_a_slot(connection, wall):
     assert limiter.most() == 1
 
 
-def test_another_rate_begins_again(connection, wall):
+def test_another_rate_begins_again(connection):
     set_rate(connection, "1/h")
-    limiter = a_limiter(connection, wall)
+    limiter = a_limiter(connection)
     limiter.slots(1)
     control.set_rate("emails", Rate.parse("50/s"), table=connection.table, now=NOW.replace(year=2027))
     assert limiter.read()
@@ -139,7 +140,7 @@ def test_idle_workers_take_no_slots_hours_ahead(connection, wall, rate):
     """All look for room before any has taken a slot, as idle ones do: they request messages in turns."""
     set_rate(connection, rate)
     interval = Rate.parse(rate).seconds / Rate.parse(rate).jobs
-    limiters, started = [a_limiter(connection, wall) for _ in range(30)], []
+    limiters, started = [a_limiter(connection) for _ in range(30)], []
     begin = wall.seconds
     while wall.seconds < begin + 4 * interval:
         requesting = [limiter for limiter in limiters if limiter.most()]
@@ -151,7 +152,7 @@ def test_idle_workers_take_no_slots_hours_ahead(connection, wall, rate):
 
 def test_dead_worker_delays_the_turns_by_seconds(connection, wall):
     set_rate(connection, "1/h")
-    dead, alive = a_limiter(connection, wall), a_limiter(connection, wall)
+    dead, alive = a_limiter(connection), a_limiter(connection)
     assert (dead.most(), alive.most()) == (1, 0)
     wall.seconds += 6
     assert alive.most() == 1
@@ -159,17 +160,16 @@ def test_dead_worker_delays_the_turns_by_seconds(connection, wall):
 
 @pytest.mark.parametrize(("longest_run", "kept"), [(3600, 2), (42_000, 1)])
 def test_too_late_slots_are_refused(wall, longest_run, kept):
-    connection = a_connection(longest_run=longest_run)
+    connection = a_connection(longest_run=longest_run, clock=wall)
     set_rate(connection, "1/h")
-    limiter = a_limiter(connection, wall)
+    limiter = a_limiter(connection)
     assert limiter.slots(4) == [number * 3600.0 for number in range(kept)] + [math.inf] * (4 - kept)
     wall.seconds += kept * 3600
     assert limiter.slots(1) == [0.0]
 
 
-def test_fault_keeps_the_last_state(connection, wall, monkeypatch):
-    events, changed = Events(), []
-    limiter = RateLimiter(connection, wall=wall, report=events)
+def test_fault_keeps_the_last_state(connection, monkeypatch):
+    changed, limiter = [], RateLimiter(connection)
     control.pause("emails", table=connection.table, now=NOW)
     limiter.read()
 
@@ -178,13 +178,13 @@ def test_fault_keeps_the_last_state(connection, wall, monkeypatch):
 
     monkeypatch.setattr(MemoryTable, "read", fail)
     limiter.look(on_change=lambda: changed.append(1))
-    assert [event.kind for event in events] == [EventKind.TROUBLE]
+    assert [event.kind for event in connection.report] == [EventKind.TROUBLE]
     assert not limiter.is_open
     assert not changed
 
 
-def test_change_is_applied_twice(connection, wall):
-    limiter, calls = a_limiter(connection, wall), []
+def test_change_is_applied_twice(connection):
+    limiter, calls = a_limiter(connection), []
     for number in range(7):
         if number == 3:
             control.pause("emails", table=connection.table, now=NOW)
@@ -192,15 +192,14 @@ def test_change_is_applied_twice(connection, wall):
     assert calls == [3, 4]
 
 
-def test_rate_of_0_has_no_slots_and_is_no_error(connection, wall):
+def test_rate_of_0_has_no_slots_and_is_no_error(connection):
     set_rate(connection, "0/s")
-    limiter = a_limiter(connection, wall)
+    limiter = a_limiter(connection)
     assert (limiter.slots(2), limiter.is_open, limiter.most()) == ([0.0, 0.0], False, 0)
 
 
-def test_failed_change_is_applied_again(connection, wall):
-    events, applied = Events(), []
-    limiter = RateLimiter(connection, wall=wall, report=events)
+def test_failed_change_is_applied_again(connection):
+    applied, limiter = [], RateLimiter(connection)
     control.pause("emails", table=connection.table, now=NOW)
 
     def apply():
@@ -211,4 +210,6 @@ def test_failed_change_is_applied_again(connection, wall):
     for _ in range(6):
         limiter.look(on_change=apply)
     assert applied == [False] * 4
-    assert [event.reason for event in events] == ["a changed pause or rate was not applied: KeyError: 'Attributes'"] * 3
+    assert [event.reason for event in connection.report] == [
+        "a changed pause or rate was not applied: KeyError: 'Attributes'"
+    ] * 3

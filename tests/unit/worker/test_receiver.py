@@ -31,7 +31,7 @@ def test_claim_counts_from_before_the_request():
     queue.send([a_message()])
     connection = a_connection(queue, visibility_timeout=60)
     before, requests = connection.clock.monotonic(), datetime.now(UTC)
-    (claim,) = Receiver(connection, report=Events()).receive(most=10)
+    (claim,) = Receiver(connection).receive(most=10)
     assert before <= claim.received <= connection.clock.monotonic()
     assert claim.visible == claim.received + 60
     (delivery,) = queue.queue.deliveries
@@ -46,18 +46,18 @@ def test_long_poll_takes_a_sixth_of_a_claim(timeout, wait):
             return []
 
     waits = []
-    Receiver(a_connection(Recorded(), visibility_timeout=timeout), report=Events()).receive(most=7)
+    Receiver(a_connection(Recorded(), visibility_timeout=timeout)).receive(most=7)
     assert waits == [(7, wait)]
     waits.clear()
     # With nothing at any level, the first is waited for.
-    Receiver(a_connection(Recorded(), Recorded(), visibility_timeout=timeout), report=Events()).receive(most=1)
+    Receiver(a_connection(Recorded(), Recorded(), visibility_timeout=timeout)).receive(most=1)
     assert waits == [(1, 0), (1, 0), (1, 1)]
 
 
 def test_most_urgent_level_comes_first(levels):
     for level, body in zip(levels[1:], "12", strict=True):
         level.send([a_message(body=body) for _ in range(2)])
-    receiver = Receiver(a_connection(*levels), report=Events())
+    receiver = Receiver(a_connection(*levels))
     got = [[(claim.level, claim.arrival.message.body) for claim in receiver.receive(most=10)] for _ in range(2)]
     assert got == [[(1, "1")] * 2, [(2, "2")] * 2]
 
@@ -66,7 +66,7 @@ def test_lowest_level_is_not_starved(levels):
     for level in (levels[0], levels[2]):
         for _ in range(10):
             level.send([a_message() for _ in range(10)])
-    receiver = Receiver(a_connection(*levels), report=Events())
+    receiver = Receiver(a_connection(*levels))
     first = [claim.level for _ in range(20) for claim in receiver.receive(most=1)]
     assert (first.count(0), first.count(2)) == (19, 1)
 
@@ -91,7 +91,7 @@ def test_failing_level_rests():
 
     requests, events, clock = [], Events(), VirtualClock(NOW)
     started = clock.monotonic()
-    receiver = Receiver(a_connection(Empty(), Broken(), clock=clock), report=events)
+    receiver = Receiver(a_connection(Empty(), Broken(), clock=clock, report=events))
     while clock.monotonic() < started + 60:
         assert receiver.receive(most=1) == []
     assert requests == [0, 1, 3, 7, 15, 31, 51]
@@ -100,7 +100,7 @@ def test_failing_level_rests():
 
 def test_failure_of_all_levels_raises():
     events = Events()
-    receiver = Receiver(a_connection(Failing(), Failing()), report=events)
+    receiver = Receiver(a_connection(Failing(), Failing(), report=events))
     for _ in range(2):
         with pytest.raises(Unavailable, match="AccessDenied"):
             receiver.receive(most=1)
@@ -117,15 +117,14 @@ def test_worker_is_healthy_while_no_level_answers(levels):
             ages.append(clock.monotonic() - loop.heartbeat)
             raise Unavailable("timed out")
 
-    ages, clock, report = [], VirtualClock(NOW), Events()
+    ages, clock = [], VirtualClock(NOW)
     connection = a_connection(*(BlackHole() for _ in range(levels)), clock=clock)
     loop = ReceiveLoop(
         connection,
-        claims=Claims(connection, concurrency=10, report=report),
-        limiter=RateLimiter(connection, wall=lambda: 0.0, report=report),
+        claims=Claims(connection, concurrency=10),
+        limiter=RateLimiter(connection),
         may_receive=lambda: True,
         on_receive=print,
-        report=report,
         jitter=lambda: 1.0,
     )
     with pytest.raises(Unavailable):
@@ -259,14 +258,15 @@ class Deployed:
 
     def __init__(self, *levels, **settings):
         self.levels, self.settings = levels or (SharedQueue(),), settings
-        self.connection, self.events = replace(self.now(), reload=self.now), Events()
+        self.events = Events()
+        self.connection = replace(self.now(), reload=self.now)
 
     def now(self):
-        return a_connection(*self.levels, clock=VirtualClock(NOW), **self.settings)
+        return a_connection(*self.levels, report=self.events, clock=VirtualClock(NOW), **self.settings)
 
     def changed(self, *levels, **settings):
         self.levels, self.settings = levels or self.levels, settings
-        self.connection.refresh(self.events)
+        self.connection.refresh()
         return [(event.kind, event.reason) for event in self.events]
 
 
@@ -281,9 +281,9 @@ def test_only_current_levels_are_polled():
     deployed = Deployed(one)
     deployed.changed(one, two)
     two.send([a_message()])
-    (claim,) = Receiver(deployed.connection, report=Events()).receive(most=1)
+    (claim,) = Receiver(deployed.connection).receive(most=1)
     deployed.changed(one)
-    assert Receiver(deployed.connection, report=Events()).receive(most=1) == []
+    assert Receiver(deployed.connection).receive(most=1) == []
     assert two.requests == [("receive", 1)]
     assert deployed.connection.levels[claim.level] is two
 

@@ -341,6 +341,7 @@ def connect(name, session):
         counted(event)
         log.log(event)
 
+    connection.report = report
     needed = {"connect": lambda queue: connection, "clock": SystemClock(), "report": report}
     return worker_module.Environment(**needed, serve=None, schedules=None)
 
