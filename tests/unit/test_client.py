@@ -225,13 +225,17 @@ def test_invalid_job_is_refused_before_sending(client, api_server, options, name
     assert api_server.requests == []
 
 
-@pytest.mark.parametrize("wrong", [NewJob(payload=1, tenant=uuid.UUID(int=0)), {"payload": 1}, None], ids=type)
+@pytest.mark.parametrize(
+    "wrong", [NewJob(payload=1, tenant=uuid.UUID(int=0)), {"payload": 1}, None], ids=["tenant", "dict", "none"]
+)
 def test_schedule_many_survives_a_wrong_type(client, api_server, wrong):
     first, error, last = client.schedule_many("emails", [NewJob(payload=1), wrong, NewJob(payload=2)])
     assert (type(first), type(error), type(last)) == (Job, InvalidJob, Job)
 
 
-@pytest.mark.parametrize("wrong", [None, 5, pytest.param(HUGE, id="huge"), b"emails", uuid.UUID(int=0)])
+@pytest.mark.parametrize(
+    "wrong", [None, 5, HUGE, b"emails", uuid.UUID(int=0)], ids=["none", "int", "huge", "bytes", "uuid"]
+)
 def test_cancel_many_survives_a_wrong_type(client, wrong):
     first, error, last = client.cancel_many([str(an_id()), wrong, str(an_id())])
     assert (first, type(error), last) == (State.CANCELLED, JobNotFound, State.CANCELLED)
