@@ -265,10 +265,8 @@ def test_name_and_the_function_of_another_deployment_are_refused(monkeypatch):
     Path("queues.yaml").write_text("name: bank\nqueues: {emails: {schedules: {a: {every: 60}}}}")
     monkeypatch.setenv("DUELINE_URL", function)
     refused = typed("--name", "bank", "queues")
-    assert (refused.exit_code, refused.stderr) == (
-        2,
-        f"dueline: --name is 'bank', but the URL is '{function}', no function bank-api\n",
-    )
+    message = f"dueline: --name is 'bank', but the URL is '{function}', no function bank-api\n"
+    assert (refused.exit_code, refused.stderr) == (2, message)
     assert typed("schedules", "apply", "queues.yaml").exit_code == typed("--name", "sho", "queues").exit_code == 2
     assert typed("--name", "shop", "queues").exit_code == typed("queues").exit_code == 0
 
@@ -390,10 +388,11 @@ ANSWERS = {(kind.status, kind.code): kind.exit_code for kind in ERRORS if kind.s
 def test_each_error_is_a_line_and_an_exit_code(api_server, answer, code):
     status, name = answer
     api_server.script = [problem_reply(status, name, "a detail\nof two lines")] * 2
-    result = typed("--url", api_server.url, "reschedule", str(an_id()), "--delay", "3d")
+    command = ("--url", api_server.url, "reschedule", str(an_id()), "--delay", "3d")
+    result = typed(*command)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (code, "", 1)
     assert "a detail of two lines" in result.stderr
-    machine = typed("--url", api_server.url, "reschedule", str(an_id()), "--delay", "3d", "--json")
+    machine = typed(*command, "--json")
     (document,) = documents(machine.stderr)
     assert machine.exit_code == code
     assert document["error"]["message"].startswith("a detail of two lines")
@@ -456,16 +455,15 @@ def test_apply_overwrites_no_concurrent_change(api_server, monkeypatch):
                 answer(replace(request, body=b'{"every": 3600, "owner": "they"}', headers=headers))
             return answer(request)
 
+        schedules = partial(typed, "--url", api_server.url, "schedules")
         for every in (900, 1800):
             api_server.respond = change_first
             Path("s.yaml").write_text(f"schedules: {{raced: {{every: {every}}}}}")
-            result = typed("--url", api_server.url, "schedules", "apply", "s.yaml", "--queue", "emails")
+            result = schedules("apply", "s.yaml", "--queue", "emails")
             assert (result.exit_code, "0 of 1 done" in result.stdout) == (4, True)
-            (schedule,) = documents(
-                typed("--url", api_server.url, "schedules", "get", "emails", "raced", "--json").stdout
-            )
+            (schedule,) = documents(schedules("get", "emails", "raced", "--json").stdout)
             assert schedule["owner"] == "they"
-            typed("--url", api_server.url, "schedules", "put", "emails", "raced", "--every", "2h")
+            schedules("put", "emails", "raced", "--every", "2h")
 
 
 # Redrive
@@ -505,8 +503,8 @@ def test_messages_that_did_not_arrive_are_reported(dead, monkeypatch, command):
 
 def test_failed_redrive_shows_what_it_did(dead):
     ends, wire = dead
-    for number in range(20):
-        ends.dead_letters.send([dead_letter(payload=str(each)) for each in range(10 * number, 10 * number + 10)])
+    for number in range(200):
+        ends.dead_letters.send([dead_letter(payload=str(number))])
     wire.around = on("emails.send", failing(Forbidden("not any more")), skip=8)
     result = typed("redrive", "emails", "--apply", "--yes")
     assert (result.exit_code, result.stderr) == (5, "dueline: not any more\n")

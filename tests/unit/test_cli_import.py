@@ -42,9 +42,8 @@ def schedule(api_server, monkeypatch, tmp_path):
         connect, "client", lambda target, patience=None: Client(connected(target)._api, patience=Patience(attempts=1))
     )
 
-    def schedule(*args, stdin=None, before=(), queue=()):
-        typed = ["--url", api_server.url, *before, "schedule", *([] if queue else ["emails"]), *args, *queue]
-        return CliRunner().invoke(app, typed, input=stdin)
+    def schedule(*args, stdin=None):
+        return CliRunner().invoke(app, ["--url", api_server.url, "schedule", "emails", *args], input=stdin)
 
     return schedule
 

@@ -43,13 +43,17 @@ def test_own_queues_yaml_loads() -> None:
     assert set(load(ROOT / "queues.yaml").queues) == {"emails", "invoices"}
 
 
+def _emails(settings: str) -> str:
+    return f"queues: {{emails: {{{settings}}}}}"
+
+
 SUM = "it must be at least max(3 tick_period, 2 tick_period + lease) + 5"
 TOGETHER = {
     "lookahead: 184": f"lookahead is 184: {SUM}, which is 185",
     "lease: 120": f"lookahead is 240: {SUM}, which is 245",
     "direct_horizon: 299": "direct_horizon is 299: it must be at least lookahead + tick_period, which is 300",
     **{
-        f"queues: {{emails: {{{settings}}}}}": f"queues.emails.{message}"
+        _emails(settings): f"queues.emails.{message}"
         for settings, message in {
             "retry: {delay: 3601}": "retry.max_delay is 3600: it must be at least delay, which is 3601",
             "retry: {max_delay: 29}": "retry.max_delay is 29: it must be at least delay, which is 30",
@@ -83,10 +87,7 @@ TOGETHER = {
         ("capacity: {min: 0, max: 5}", ["capacity.min is 0", "greater than or equal to 1"]),
         ("capacity: {min: 1, max: 2, colour: 3}", ["capacity.colour is 3", "unknown setting; there are min, max"]),
         ("capacity: {min: 6, max: 5}", ["capacity.max is 5: it must be at least min, which is 6"]),
-        (
-            "warm_writes: 5000\ncapacity: {min: 1, max: 2}",
-            ["warm_writes is 5000: it must be left out where capacity is"],
-        ),
+        ("warm_writes: 5000\ncapacity: {min: 1, max: 2}", ["warm_writes is 5000: it must be left out where capacity"]),
         ("dashboards: some", ["dashboards is 'some'", "'none', 'deployment' or 'all'"]),
         ("queues: {a: {owner: me}}", ["queues.a.owner is 'me': must be an e-mail address, or the ARN of an SNS topic"]),
         ("groups: {a: []}", ["groups.a is []", "at least 1 item"]),
@@ -105,25 +106,19 @@ TOGETHER = {
         ("queues: {emails: 4}", ["queues.emails is 4", "must be settings", "there are partitions,"]),
         ("queues: {emails: {colour: red}}", ["queues.emails.colour is 'red'", "there are partitions,"]),
         ("queues: {emails: {partitions: '4'}}", ["queues.emails.partitions is '4'", "valid integer"]),
-        (
-            "queues: {emails: {message_retention_days: 14}}",
-            ["queues.emails.message_retention_days is 14: Input should be less than or equal to 13"],
-        ),
+        (_emails("message_retention_days: 14"), ["queues.emails.message_retention_days is 14", "equal to 13"]),
         ("queues: {emails: {retry: 5}}", ["queues.emails.retry is 5", "must be settings", "there are backoff,"]),
         ("queues: {emails: {retry: {colour: 1}}}", ["queues.emails.retry.colour is 1", "there are backoff, attempts,"]),
         ("queues: {retry: {colour: 1}}", ["queues.retry.colour is 1", "there are partitions,"]),
         (
-            "queues: {emails: {retry: {backoff: never}}}",
+            _emails("retry: {backoff: never}"),
             ["queues.emails.retry.backoff is 'never'", "'linear-exponential', 'constant', 'linear' or 'exponential'"],
         ),
+        (_emails("schedules: {a: {cron: 0 25 * * *}}"), ["emails.schedules.a.cron is '0 25 * * *'", "0 to 23"]),
+        (_emails("schedules: {a: {evry: 60}}"), ["schedules.a.evry is 60", "there are cron, every,"]),
+        (_emails("schedules: {a: {every: 59}}"), ["schedules.a.every is 59", "equal to 60"]),
         (
-            "queues: {emails: {schedules: {a: {cron: 0 25 * * *}}}}",
-            ["queues.emails.schedules.a.cron is '0 25 * * *'", "0 to 23"],
-        ),
-        ("queues: {emails: {schedules: {a: {evry: 60}}}}", ["schedules.a.evry is 60", "there are cron, every,"]),
-        ("queues: {emails: {schedules: {a: {every: 59}}}}", ["schedules.a.every is 59", "equal to 60"]),
-        (
-            "queues: {emails: {schedules: {a: {every: 60, priority: 2}}}}",
+            _emails("schedules: {a: {every: 60, priority: 2}}"),
             ["queues.emails.schedules.a.priority is 2", "from 1 to priorities, which is 1"],
         ),
         ("domain_name: jobs.example.com", ["domain_name is jobs.example.com: certificate_arn must be given with it"]),
@@ -241,11 +236,9 @@ def test_schedules_in_the_docs_load(queues_yaml: Path, page: str) -> None:
     shown = [text for text in re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL) if "cron" in text]
     for text in shown:
         queues_yaml.write_text(text)
-        assert load(queues_yaml).queues["emails"].schedules["digest"].definition.rule.zone == "Europe/Berlin"
-        assert (
-            load_schedules(queues_yaml).schedules["emails"].keys()
-            == load(queues_yaml).queues["emails"].schedules.keys()
-        )
+        schedules = load(queues_yaml).queues["emails"].schedules
+        assert schedules["digest"].definition.rule.zone == "Europe/Berlin"
+        assert load_schedules(queues_yaml).schedules["emails"].keys() == schedules.keys()
     assert shown
 
 
@@ -337,22 +330,17 @@ def test_environment_round_trip(settings: Settings | TickSettings | ApiSettings)
 
 def test_longest_names_fit_aws_limits() -> None:
     names = Names("d" * 15)
-    assert len(names.queue_dlq(LONGEST)) <= 80
-    assert len(names.queue(LONGEST, MAX_PRIORITY)) <= 80
-    assert len(names.schedule(LONGEST, 999)) <= 64
-    assert len(names.queue_stack(LONGEST)) <= 128
-    assert len(names.policy(LONGEST, "producer")) <= 128
-    assert len(names.scheduler_role) <= 64
-    assert len(names.function("ingest")) <= 64
+    assert max(map(len, (names.queue_dlq(LONGEST), names.queue(LONGEST, MAX_PRIORITY)))) <= 80
+    assert max(map(len, (names.schedule(LONGEST, 999), names.scheduler_role, names.function("ingest")))) <= 64
+    assert max(map(len, (names.queue_stack(LONGEST), names.policy(LONGEST, "producer")))) <= 128
 
 
 def test_prefix_is_only_that_of_teams_queues() -> None:
     names = Names("dueline")
     others = [names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq]
     assert not [name for name in others if name.startswith(names.queue_prefix)]
-    assert names.queue("emails").startswith(names.queue_prefix)
-    assert names.queue_dlq("emails").startswith(names.queue_prefix)
-    assert names.queue("emails", 2).startswith(names.queue_prefix)
+    teams = (names.queue("emails"), names.queue_dlq("emails"), names.queue("emails", 2))
+    assert all(name.startswith(names.queue_prefix) for name in teams)
 
 
 def test_names_of_levels_and_queues_are_unique() -> None:

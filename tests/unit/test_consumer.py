@@ -51,9 +51,17 @@ class Function:
     def dead_letter_queue(self):
         return self.connection.dead_letters.messages
 
+    @property
+    def troubles(self):
+        return [event.reason for event in self.events.of(EventKind.TROUBLE)]
+
 
 def jobs(*payloads):
     return [Message.of(a_job(payload=payload)) for payload in payloads]
+
+
+def discard(job):
+    raise dueline.Discard("why")
 
 
 def test_each_job_succeeds_or_fails_alone(monkeypatch):
@@ -123,7 +131,7 @@ def test_refused_delay_is_requested_again(monkeypatch):
     assert queried == [[600]] * 3
     (delivery,) = function.levels[0].queue.deliveries
     assert (delivery.visible - delivery.sent).total_seconds() >= 600
-    assert not function.events.of(EventKind.TROUBLE)
+    assert function.troubles == []
 
 
 @pytest.mark.parametrize(("answer", "times"), [(a_refusal(), 3), (a_refusal(final=True), 1), (Throttled("no"), 3)])
@@ -132,8 +140,8 @@ def test_early_retry_is_reported(monkeypatch, answer, times):
     queried = hiding(function, monkeypatch, answer)
     assert function.work(*jobs("1")) == ["1"]
     assert queried == [[600]] * times
-    (event,) = function.events.of(EventKind.TROUBLE)
-    assert "it comes after the visibility_timeout of its queue, and not after 600 s: " in event.reason
+    (reason,) = function.troubles
+    assert "it comes after the visibility_timeout of its queue, and not after 600 s: " in reason
 
 
 def test_failed_read_leaves_later_records_fresh(monkeypatch):
@@ -152,7 +160,7 @@ def test_failed_read_leaves_later_records_fresh(monkeypatch):
     reading(function, monkeypatch, answer)
     assert function.work(*map(Message.of, jobs_of)) == [str(number) for number in range(100)]
     assert got == list(range(100, 200))
-    assert [event.reason for event in function.events.of(EventKind.TROUBLE)] == ["KeyError: 'Responses'"]
+    assert function.troubles == ["KeyError: 'Responses'"]
 
 
 def test_unreadable_job_is_a_dead_letter(monkeypatch):
@@ -164,23 +172,17 @@ def test_unreadable_job_is_a_dead_letter(monkeypatch):
 
 
 def test_unsent_dead_letter_comes_again(monkeypatch):
-    def call(job):
-        raise dueline.Discard("why")
-
-    function = Function(call, monkeypatch)
+    function = Function(discard, monkeypatch)
     function.connection.dead_letters.queue.gone = True
     assert function.work(*jobs("1")) == ["1"]
 
 
 def test_record_that_cannot_start_comes_again(monkeypatch):
-    def fail(key, effect):
-        raise Throttled("slow down")
-
     function = Function(print, monkeypatch, once=True, max_receives=1)
-    function.connection.once = fail
+    function.connection.once = throttled
     assert function.work(*jobs("1")) == ["1"]
     assert function.dead_letter_queue == []
-    assert [event.reason for event in function.events if event.kind is EventKind.TROUBLE]
+    assert function.troubles
 
 
 def test_once_has_no_second_effect(monkeypatch):
@@ -191,10 +193,7 @@ def test_once_has_no_second_effect(monkeypatch):
 
 
 def test_level_is_known_by_its_name(monkeypatch):
-    def call(job):
-        raise dueline.Retry(5)
-
-    function = Function(call, monkeypatch, levels=2, arn=f"{ARN}_p2")
+    function = Function(requests_for_600_seconds, monkeypatch, levels=2, arn=f"{ARN}_p2")
     assert function.work(*jobs("1"), level=1) == ["1"]
     assert ("hide", 1) in function.levels[1].requests
     assert ("hide", 1) not in function.levels[0].requests
@@ -228,8 +227,7 @@ def test_unread_cancellations_come_again(monkeypatch):
     reading(function, monkeypatch, answer)
     assert function.work(*messages) == ["0", *map(str, range(100, 200))]
     assert got == [*range(1, 100), 200]
-    reasons = [event.reason for event in function.events if event.kind is EventKind.TROUBLE]
-    assert reasons == ["1 cancellations could not be read: try again", "slow down"]
+    assert function.troubles == ["1 cancellations could not be read: try again", "slow down"]
 
 
 def test_foreign_message_needs_no_cancellations(monkeypatch):

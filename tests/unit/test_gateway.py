@@ -49,8 +49,8 @@ def _settings(monkeypatch, tmp_path, api_server):
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
 
-def a_session(**options):
-    return boto3.Session(**(KEYS | {"region_name": "eu-west-1"} | options))
+def a_session():
+    return boto3.Session(**KEYS, region_name="eu-west-1")
 
 
 def refusal(code, status=400):
@@ -124,10 +124,10 @@ def test_closed_client_keeps_no_connection(api_server):
     assert connections_of(client) > 0
 
 
+@pytest.mark.usefixtures("requested")
 @pytest.mark.parametrize("refused", [(), ("invoices",)])
 def test_client_that_invokes_closes_what_it_opened(api_server, refused):
     """Connections to the function, and where an alias was refused those to the gateway."""
-    a_function(api_server)
     refuse_aliases(api_server, *refused)
     client = Client.connect("sandbox", session=a_session())
     for queue in ("emails", "invoices"):
@@ -290,14 +290,15 @@ def lambda_error(code, status):
     return json_reply({"Message": "why", "Type": "User"}, status, x_amzn_errortype=code)
 
 
-def a_function(api_server, *, published=FUNCTION):
-    """Have the server be Lambda, and the API behind it; return the aliases that are invoked and the paths, in order."""
+@pytest.fixture
+def requested(api_server):
+    """Have the server be Lambda, and the API behind it: the aliases that are invoked and the paths, in order."""
     requested = []
 
     def respond(request):
         if "x-amz-target" in request.headers:
             name = request.json["Name"].rpartition("/")[2]
-            return json_reply({"Parameter": {"Value": published if name == "api-function" else api_server.url}})
+            return json_reply({"Parameter": {"Value": FUNCTION if name == "api-function" else api_server.url}})
         if not request.path.startswith("/2015-03-31/functions/"):
             requested.append(("http", request.path))
             return default_reply(request) if "/jobs" in request.path else json_reply({"queues": []})
@@ -316,6 +317,11 @@ def a_function(api_server, *, published=FUNCTION):
     return requested
 
 
+@pytest.fixture
+def transport(requested):
+    return connect("sandbox", url=None, session=a_session(), lanes=1)
+
+
 def refuse_aliases(api_server, *queues, code="AccessDeniedException"):
     """Have Lambda refuse to invoke by the aliases of these queues, and return the list of what it refused."""
     answer, refused = api_server.respond, []
@@ -330,8 +336,7 @@ def refuse_aliases(api_server, *queues, code="AccessDeniedException"):
     return refused
 
 
-def test_function_is_invoked_by_the_queues_alias(api_server):
-    requested = a_function(api_server)
+def test_function_is_invoked_by_the_queues_alias(api_server, requested):
     client = Client.connect("sandbox", session=a_session())
     job = client.schedule("emails", {"to": "é"}, key="1")
     assert client.cancel(queue="emails", key="1") is State.CANCELLED
@@ -340,16 +345,13 @@ def test_function_is_invoked_by_the_queues_alias(api_server):
     assert all("/eu-central-1/lambda/" in each.headers["authorization"] for each in api_server.requests[1:])
 
 
-def test_operators_alias_has_their_routes(api_server):
-    requested = a_function(api_server)
-    transport = connect("sandbox", url=None, session=a_session(), lanes=1)
+def test_operators_alias_has_their_routes(requested, transport):
     for method, below in (("POST", "/pause"), ("PUT", "/rate"), ("GET", "")):
         transport.send(method, f"/queues/emails{below}", b"{}" if below else None, headers={})
     assert [alias for alias, _ in requested] == ["o-emails", "o-emails", "q-emails"]
 
 
-def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(api_server):
-    requested = a_function(api_server)
+def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(requested):
     client = Client.connect("sandbox", session=a_session())
     transport = client._api._transport
     transport.send("GET", "/queues?a=b", None, headers={}, queue="invoices")
@@ -362,15 +364,13 @@ def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(api_server):
         connect("sandbox", url=FUNCTION, session=a_session(), lanes=1).send("GET", "/queues", None, headers={})
 
 
-def test_preview_goes_by_the_alias_of_its_queue(api_server):
-    requested = a_function(api_server)
+def test_preview_goes_by_the_alias_of_its_queue(requested):
     with suppress(Unavailable):  # its answer is not a preview's
         Client.connect(url=FUNCTION, session=a_session(), patience=ONCE).schedules("emails").preview("0 9 * * *")
     assert requested == [("q-emails", "/schedules/preview")]
 
 
-def test_client_that_never_reached_lambda_uses_the_gateway(api_server, monkeypatch):
-    requested = a_function(api_server)
+def test_client_that_never_reached_lambda_uses_the_gateway(requested, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1")
     client = Client.connect("sandbox", session=a_session())
     for key in ("1", "2"):
@@ -380,9 +380,7 @@ def test_client_that_never_reached_lambda_uses_the_gateway(api_server, monkeypat
         Client.connect(url=FUNCTION, session=a_session(), patience=ONCE).schedule("emails", 1)
 
 
-def test_client_that_reached_lambda_waits_for_it(api_server, monkeypatch):
-    requested = a_function(api_server)
-    transport = connect("sandbox", url=None, session=a_session(), lanes=1)
+def test_client_that_reached_lambda_waits_for_it(requested, transport, monkeypatch):
     transport.send("GET", "/queues/emails", None, headers={})
 
     def unreachable(**_):
@@ -394,15 +392,13 @@ def test_client_that_reached_lambda_waits_for_it(api_server, monkeypatch):
     assert requested == [("q-emails", "/queues/emails")]
 
 
-def test_function_in_another_region_needs_none_here(api_server):
-    requested = a_function(api_server)
+def test_function_in_another_region_needs_none_here(requested):
     Client.connect(url=FUNCTION, session=boto3.Session(**KEYS)).schedule("emails", 1, key="1")
     assert requested == [("q-emails", "/queues/emails/jobs")]
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException"])
-def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, code):
-    requested = a_function(api_server)
+def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, requested, code):
     refused = refuse_aliases(api_server, "emails", code=code)
     client = Client.connect("sandbox", session=a_session())
     for key in ("1", "2"):
@@ -417,6 +413,7 @@ def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, code):
     assert len(refused) == 3
 
 
+@pytest.mark.usefixtures("requested")
 @pytest.mark.parametrize(
     ("answers", "error"),
     [
@@ -439,7 +436,6 @@ def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, code):
     ],
 )
 def test_what_may_pass_is_retried_and_the_rest_raised(api_server, monkeypatch, answers, error):
-    a_function(api_server)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     client = Client.connect(url=FUNCTION, session=a_session(), patience=Patience(attempts=2))
     api_server.script = list(answers)
@@ -452,15 +448,13 @@ def test_what_may_pass_is_retried_and_the_rest_raised(api_server, monkeypatch, a
     assert type(raised.value) is error
 
 
-def test_time_is_learned_from_lambdas_answers(api_server):
-    a_function(api_server)
-    transport = connect("sandbox", url=None, session=a_session(), lanes=1)
+def test_time_is_learned_from_lambdas_answers(transport):
     answer = transport.send("GET", "/queues/emails", None, headers={})
     assert parsedate_to_datetime(answer.headers["date"])
 
 
+@pytest.mark.usefixtures("requested")
 def test_forked_process_invokes_over_own_connections(api_server):
-    a_function(api_server)
     client = Client.connect("sandbox", session=a_session())
     call = lambda: client.schedule("emails", 1, key="1")  # noqa: E731
     call()

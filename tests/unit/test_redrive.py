@@ -34,10 +34,10 @@ from dueline.operations.dead_letters import BY_SQS, DeadLetterFilter, to_inbound
 from dueline.operations.redrive import DEAD_AGAIN, HIDDEN_SECONDS, Redrive, RedriveQueues
 from dueline.testing import MemoryPayloads, MemoryQueue, VirtualClock
 from tests.builders import NOW, a_job
-from tests.fake_api_server import DROPPED, fake_api_server, json_reply
+from tests.fake_api_server import DROPPED, json_reply
 from tests.system import System
 from tests.waiting import HANG_SECONDS
-from tests.wire import NOT_NOW, Wire, done_in_part, failing, losing_the_answer, on, refusing, straight
+from tests.wire import NOT_NOW, Wire, done_in_part, failing, losing_the_answer, meanwhile, on, refusing, straight
 
 
 class Killed(BaseException):
@@ -47,8 +47,9 @@ class Killed(BaseException):
 class Place:
     """A dead-letter queue, the two levels of its queue, and the wire to them."""
 
-    def __init__(self, *dead_letter_queue):
+    def __init__(self, *dead_letter_queue, around=straight):
         self.clock, self.wire = VirtualClock(NOW), Wire()
+        self.wire.around = around
         self.dead = MemoryQueue(name="dead", clock=self.clock)
         self.payloads = MemoryPayloads()
         self.levels = [MemoryQueue(name=name, clock=self.clock) for name in ("emails", "emails_p2")]
@@ -68,6 +69,11 @@ class Place:
         calls = Calls(patience=Patience(attempts=3), clock=self.clock, jitter=lambda: 0.5)
         return Redrive(ends, calls=calls, **options)
 
+    def failed_run_is_over(self):
+        """Let calls succeed again, and what the failed run held be visible."""
+        self.wire.around = straight
+        self.clock.sleep(HIDDEN_SECONDS)
+
     def left(self):
         return bodies(self.dead)
 
@@ -77,8 +83,8 @@ class Place:
     def moved(self, level=1):
         return bodies(self.levels[level - 1])
 
-    def message(self):
-        (delivery,) = self.levels[0].deliveries
+    def message(self, level=1):
+        (delivery,) = self.levels[level - 1].deliveries
         return delivery.message
 
 
@@ -101,6 +107,9 @@ def counts(done):
     return {kind.error: kind.count for kind in done.kinds}
 
 
+KEY_ERRORS = DeadLetterFilter(errors=frozenset({"KeyError"}))
+
+
 # A look
 
 
@@ -109,22 +118,19 @@ def test_look_counts_by_error_and_changes_nothing():
     done = place.redrive().look()
     assert counts(done) == {"KeyError": 12, "TypeError": 3, BY_SQS: 1}
     assert (done.received, done.selected, done.moved) == (16, 16, 0)
-    assert len(place.visible()) == 16
-    assert place.moved() == []
+    assert (len(place.visible()), place.moved()) == (16, [])
 
 
-def test_look_counts_kinds_apart():
-    place = Place(*numbered(3, kind="welcome"), *numbered(2), *numbered(1, kind="welcome", error="NoHandler"))
-    groups = [(each.error, each.kind, each.count) for each in place.redrive().look().kinds]
-    assert groups == [("KeyError", "welcome", 3), ("KeyError", "", 2), ("NoHandler", "welcome", 1)]
-
-
-def test_look_reports_oldest_and_newest():
-    place = Place(a_dead_letter())
+def test_look_groups_by_kind_from_oldest_to_newest():
+    place = Place(*numbered(3, kind="welcome"), *numbered(1), *numbered(1, kind="welcome", error="NoHandler"))
     place.clock.sleep(60)
     place.dead.send([a_dead_letter()])
-    (kind,) = place.redrive().look().kinds
-    assert (kind.oldest, kind.newest) == (NOW, NOW + timedelta(seconds=60))
+    groups = [(each.error, each.kind, each.count, each.oldest, each.newest) for each in place.redrive().look().kinds]
+    assert groups == [
+        ("KeyError", "welcome", 3, NOW, NOW),
+        ("KeyError", "", 2, NOW, NOW + timedelta(seconds=60)),
+        ("NoHandler", "welcome", 1, NOW, NOW),
+    ]
 
 
 def test_messages_in_flight_are_reported():
@@ -140,18 +146,15 @@ def test_messages_in_flight_are_reported():
 @pytest.mark.parametrize("spread", [{}, {"spread": in_lanes}], ids=["in turn", "in lanes"])
 def test_many_are_redriven_once(spread):
     place = Place(*numbered(257))
-    done = place.redrive(**spread).apply()
-    assert done.moved == 257
-    assert place.left() == []
-    assert place.moved() == [f"{number:04}" for number in range(257)]
+    assert place.redrive(**spread).apply().moved == 257
+    assert (place.left(), place.moved()) == ([], [f"{number:04}" for number in range(257)])
 
 
 def test_redriven_job_is_as_before_it_failed():
     job = a_job(priority=2, tenant="acme")
     place = Place(a_dead_letter(job.payload, job=job, error="KeyError", reason="no key", attempts="3"))
     place.redrive().apply()
-    (delivery,) = place.levels[1].deliveries
-    assert delivery.message == replace(Message.of(job), group="acme")
+    assert place.message(level=2) == replace(Message.of(job), group="acme")
 
 
 def test_a_message_without_a_job_goes_to_level_1():
@@ -203,8 +206,7 @@ def test_interrupted_job_of_ten_attributes_is_redriven():
     place = Place(sent.with_reasons({ERROR: "Interrupted", REASON: "its process ended"}))
     place.redrive().apply()
     attributes = place.message().attributes
-    assert len(attributes) == MAX_ATTRIBUTES
-    assert attributes[AGAIN] == "1"
+    assert (len(attributes), attributes[AGAIN]) == (MAX_ATTRIBUTES, "1")
     assert unfolded(attributes) == {**sent.attributes, AGAIN: "1"}
 
 
@@ -219,8 +221,7 @@ def test_redrive_keeps_no_bodies():
         alive.update(each.message.body for each in arrivals)
         return arrivals
 
-    place, alive, kept = Place(*numbered(1000)), WeakSet(), []
-    place.wire.around = on("dead.receive", receive)
+    place, alive, kept = Place(*numbered(1000), around=on("dead.receive", receive)), WeakSet(), []
     done = place.redrive(on_progress=lambda *_: kept.append(len(alive))).look()
     assert max(kept) <= 2 * LANES * BATCH_MESSAGES < 1000
     assert counts(done) == {"KeyError": 1000}
@@ -260,15 +261,8 @@ def test_long_errors_and_stacks_are_cut():
 def test_filter_selects_what_is_put_back(selection, moved):
     place = Place(a_dead_letter("key"))
     place.clock.sleep(10)
-    place.dead.send(
-        [
-            a_dead_letter("type", error="TypeError", reason="none", kind="welcome"),
-            a_dead_letter("sqs", id="an-id", error=None),
-        ]
-    )
-    place.dead.deliveries[-1] = replace(
-        place.dead.deliveries[-1], message=Message(body="sqs", attributes={ID: "an-id"})
-    )
+    by_sqs = Message(body="sqs", attributes={ID: "an-id"})
+    place.dead.send([a_dead_letter("type", error="TypeError", reason="none", kind="welcome"), by_sqs])
     done = place.redrive(selection=DeadLetterFilter(**selection)).apply()
     assert place.moved() == moved
     assert done.moved == done.selected == len(moved)
@@ -277,8 +271,7 @@ def test_filter_selects_what_is_put_back(selection, moved):
 
 def test_limit_is_kept_and_the_rest_is_visible():
     place = Place(*numbered(45))
-    assert place.redrive(limit=13).apply().moved == 13
-    assert len(place.moved()) == 13
+    assert place.redrive(limit=13).apply().moved == len(place.moved()) == 13
     assert len(place.visible()) == 32
 
 
@@ -327,8 +320,7 @@ def test_job_that_died_again_is_not_redriven_again(final):
 
 
 def test_messages_of_a_lost_receive_are_reported():
-    place = Place(*numbered(400))
-    place.wire.around = on("dead.receive", losing_the_answer, times=2)
+    place = Place(*numbered(400), around=on("dead.receive", losing_the_answer, times=2))
     done = place.redrive().apply()
     assert (done.there, done.received, done.moved, done.not_received) == (400, 380, 380, 20)
     place.clock.sleep(HIDDEN_SECONDS)
@@ -342,8 +334,7 @@ def test_bounded_run_misses_nothing(bound):
 
 @pytest.mark.parametrize(("act", "call"), [(Redrive.apply, "emails.send"), (Redrive.delete, "dead.delete")])
 def test_result_of_a_failed_run_has_what_it_did(act, call):
-    place = Place(*numbered(200))
-    place.wire.around = on(call, failing(Throttled("slow down")), skip=10)
+    place = Place(*numbered(200), around=on(call, failing(Throttled("slow down")), skip=10))
     run = place.redrive()
     with pytest.raises(Throttled):
         act(run)
@@ -352,18 +343,15 @@ def test_result_of_a_failed_run_has_what_it_did(act, call):
 
 
 def test_wrong_depth_ends_all_the_same():
-    place = Place(*numbered(3))
-    place.wire.around = on("dead.depth", lambda call: replace(straight(call), waiting=100_000))
+    place = Place(*numbered(3), around=on("dead.depth", lambda call: replace(straight(call), waiting=100_000)))
     assert place.redrive().apply().moved == 3
 
 
 def test_reappearing_message_counts_once():
     place = Place(*numbered(100, error="TypeError"))
-    slow = on("dead.receive", lambda call: [place.clock.sleep(HIDDEN_SECONDS), straight(call)][1], times=12)
-    place.wire.around = slow
+    place.wire.around = on("dead.receive", meanwhile(lambda: place.clock.sleep(HIDDEN_SECONDS)), times=12)
     done = place.redrive().look()
-    assert (done.received, done.selected) == (100, 100)
-    assert len(place.visible()) == 100
+    assert (done.received, done.selected, len(place.visible())) == (100, 100, 100)
 
 
 # Failures
@@ -371,8 +359,8 @@ def test_reappearing_message_counts_once():
 
 @pytest.mark.parametrize("final", [True, False])
 def test_refused_message_stays_visible(final):
-    place = Place(*numbered(30))
-    place.wire.around = on("emails.send", refusing(lambda message: message.body == "0007", final=final))
+    refuse = refusing(lambda message: message.body == "0007", final=final)
+    place = Place(*numbered(30), around=on("emails.send", refuse))
     done = place.redrive().apply()
     assert (done.moved, done.failed) == (29, {"no": 1})
     assert place.visible() == place.left() == ["0007"]
@@ -381,30 +369,35 @@ def test_refused_message_stays_visible(final):
 @pytest.mark.parametrize("name", ["dead.depth", "dead.receive", "dead.delete", "dead.hide", "emails.send"])
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no"))])
 def test_a_call_that_fails_is_tried_again(name, react):
-    place = Place(*numbered(25), a_dead_letter("kept", error="TypeError"))
-    place.wire.around = on(name, react, times=2)
-    place.redrive(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).apply()
-    assert len(place.moved()) == 25
-    assert place.visible() == ["kept"]
+    place = Place(*numbered(25), a_dead_letter("kept", error="TypeError"), around=on(name, react, times=2))
+    place.redrive(selection=KEY_ERRORS).apply()
+    assert (len(place.moved()), place.visible()) == (25, ["kept"])
 
 
-def test_refused_deletion_is_retried_last():
-    place = Place(*numbered(10))
+def refusing_to_delete_one(call):
+    """Refuse the first of a batch, and delete the others."""
+    (receipts,) = call.args
+    call.do(receipts[1:])
+    return [BatchFailure(index=0, reason=NOT_NOW, final=False)]
 
-    def refuse(call):
-        (receipts,) = call.args
-        return done_in_part(call._replace(name="dead.send", args=(receipts,)))
 
-    place.wire.around = on("dead.delete", refuse, times=1)
-    place.redrive().apply()
-    assert place.left() == []
-    assert len(place.moved()) == 10
+@pytest.mark.parametrize("act", [Redrive.apply, Redrive.delete])
+def test_refused_deletion_is_retried_last(act):
+    place = Place(*numbered(12), around=on("dead.delete", refusing_to_delete_one, times=1))
+    assert (act(place.redrive()).moved, place.left()) == (12, [])
 
 
 def test_sent_message_that_is_not_deleted_counts():
-    place = Place(*numbered(12))
-    place.wire.around = on("dead.delete", for_now)
+    place = Place(*numbered(12), around=on("dead.delete", refusing_to_delete_one))
     assert (place.redrive().apply().moved, len(place.moved()), len(place.left())) == (12, 12, 1)
+
+
+def test_message_that_is_not_deleted_is_reported():
+    place = Place(*numbered(12), around=on("dead.delete", refusing_to_delete_one))
+    done = place.redrive().delete()
+    assert (done.selected, done.moved, done.failed) == (12, 11, {NOT_NOW: 1})
+    place.clock.sleep(HIDDEN_SECONDS)
+    assert len(place.visible()) == 1
 
 
 def test_missing_queue_ends_the_run():
@@ -462,11 +455,9 @@ def test_interrupted_run_loses_nothing(count, calls, react, ever, limit, errors)
     # Only what is cut off while it shows messages again leaves those hidden that it has not come to.
     if not ever and (react is done_in_part or (react is killed_before and matches != ["dead.hide"])):
         assert len(place.left()) == len(place.visible())
-    place.wire.around = straight
-    place.clock.sleep(HIDDEN_SECONDS)
+    place.failed_run_is_over()
     place.redrive().apply()
-    assert place.left() == []
-    assert everything == {*place.moved(1), *place.moved(2)}
+    assert (place.left(), {*place.moved(1), *place.moved(2)}) == ([], everything)
 
 
 def repeats(place):
@@ -474,14 +465,13 @@ def repeats(place):
 
 
 def test_each_lost_answer_of_a_send_repeats_ten_jobs():
-    place = Place(*numbered(200))
-    place.wire.around = on("emails.send", losing_the_answer, times=2)
+    place = Place(*numbered(200), around=on("emails.send", losing_the_answer, times=2))
     assert place.redrive().apply().moved == 200
     assert repeats(place) == 20
 
 
 def test_run_that_ends_repeats_eighty_jobs_at_most():
-    place, together = Place(*numbered(400)), threading.Barrier(LANES)
+    together = threading.Barrier(LANES)
 
     def around(call):
         if call.name == "dead.delete":
@@ -492,11 +482,10 @@ def test_run_that_ends_repeats_eighty_jobs_at_most():
             together.wait(HANG_SECONDS)
         return refusals
 
-    place.wire.around = around
+    place = Place(*numbered(400), around=around)
     with pytest.raises(Forbidden):
         place.redrive(spread=in_lanes).apply()
-    place.wire.around = straight
-    place.clock.sleep(HIDDEN_SECONDS)
+    place.failed_run_is_over()
     place.redrive().apply()
     assert ({*place.moved()}, place.left()) == ({f"{number:04}" for number in range(400)}, [])
     assert repeats(place) == LANES * BATCH_MESSAGES == 80
@@ -505,41 +494,46 @@ def test_run_that_ends_repeats_eighty_jobs_at_most():
 # Parked jobs
 
 
-def parked(system, **options):
+def parked(system, *, past_retention=False):
     ends = RedriveQueues(dead_letters=system.dead_letters, queues=[system.inbound])
     calls = Calls(patience=Patience(), clock=system.clock, jitter=lambda: 0.5)
-    options = {"past_retention": False} | options
-    return Redrive(ends, rule=partial(to_inbound, now=system.clock.now(), **options), calls=calls)
+    rule = partial(to_inbound, now=system.clock.now(), past_retention=past_retention)
+    return Redrive(ends, rule=rule, calls=calls)
 
 
-def test_parked_job_is_sent_inbound_again():
-    system, job = System(), a_job()
-    system.parking.park([job], reason="the queue is gone")
-    done = parked(system).apply()
-    assert counts(done) == {"the queue is gone": 1}
+PARKED = a_job()
+
+
+@pytest.fixture
+def system():
+    """A deployment that parked a job."""
+    system = System()
+    system.parking.park([PARKED], reason="the queue is gone")
+    return system
+
+
+def test_parked_job_is_sent_inbound_again(system):
+    assert counts(parked(system).apply()) == {"the queue is gone": 1}
     (delivery,) = system.inbound.deliveries
-    assert delivery.message == Message.of(job, group="emails")
+    assert delivery.message == Message.of(PARKED, group="emails")
     system.ingest()
     system.clock.sleep(3600)
     system.tick()
-    assert system.arrived() == [job.id]
-    assert system.parked() == []
+    assert (system.arrived(), system.parked()) == ([PARKED.id], [])
 
 
-def test_expired_job_stays_unless_allowed():
-    system, job = System(), a_job()
-    system.parking.park([job], reason="the queue is gone")
+def test_expired_job_stays_unless_allowed(system):
     system.clock.sleep(timedelta(days=30).total_seconds())
     done = parked(system).apply()
     assert done.stay == {"the job is past its retention": 1}
-    assert system.parked() == [job.id]
+    assert system.parked() == [PARKED.id]
     assert parked(system, past_retention=True).apply().moved == 1
     (delivery,) = system.inbound.deliveries
     assert delivery.message.attributes[EXPIRES] == instant.text(system.clock.now() + timedelta(days=1))
     system.tick()
     system.ingest()
     system.tick()
-    assert system.arrived() == [job.id]
+    assert system.arrived() == [PARKED.id]
 
 
 def test_parked_row_stays():
@@ -554,13 +548,6 @@ def test_parked_row_stays():
 # Deleting
 
 
-def for_now(call):
-    """Refuse the first of a batch, and delete the others."""
-    (receipts,) = call.args
-    call.do(receipts[1:])
-    return [BatchFailure(index=0, reason=NOT_NOW, final=False)]
-
-
 @pytest.mark.parametrize("spread", [map, in_lanes])
 def test_deletion_puts_nothing_back(spread):
     place = Place(*numbered(123))
@@ -571,35 +558,23 @@ def test_deletion_puts_nothing_back(spread):
 
 def test_only_letters_of_the_error_are_deleted():
     place = Place(*numbered(12), *numbered(25, error="TypeError"))
-    done = place.run(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).delete()
+    done = place.run(selection=KEY_ERRORS).delete()
     assert (counts(done), done.received, done.moved) == ({"KeyError": 12}, 37, 12)
     assert len(place.visible()) == len(place.left()) == 25
 
 
 def test_no_more_are_received_than_the_bound():
     place = Place(*numbered(60), *numbered(60, error="TypeError"))
-    done = place.run(selection=DeadLetterFilter(errors=frozenset({"KeyError"})), most=70).delete()
+    done = place.run(selection=KEY_ERRORS, most=70).delete()
     assert (done.received, done.moved) == (70, 60)
     assert len(place.visible()) == len(place.left()) == 60
 
 
-def test_failed_delete_is_retried_then_reported():
-    place = Place(*numbered(12))
-    place.wire.around = on("dead.delete", for_now, times=1)
-    assert (place.run().delete().moved, place.left()) == (12, [])
-    place = Place(*numbered(12))
-    place.wire.around = on("dead.delete", for_now)
-    done = place.run().delete()
-    assert (done.selected, done.moved, done.failed) == (12, 11, {NOT_NOW: 1})
-    place.clock.sleep(HIDDEN_SECONDS)
-    assert len(place.visible()) == 1
-
-
 def test_dying_run_deletes_only_its_selection():
-    place = Place(*numbered(30), *numbered(30, error="TypeError"))
-    place.wire.around = on("dead.delete", failing(Killed()), skip=1)
+    dies = on("dead.delete", failing(Killed()), skip=1)
+    place = Place(*numbered(30), *numbered(30, error="TypeError"), around=dies)
     with pytest.raises(Killed):
-        place.run(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).delete()
+        place.run(selection=KEY_ERRORS).delete()
     assert len(place.left()) == 50
 
 
@@ -610,15 +585,10 @@ URLS = ["https://sqs/1/dueline_emails", "https://sqs/1/dueline_emails_p2"]
 
 
 @pytest.fixture
-def api_server(monkeypatch):
-    with fake_api_server() as opened:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", opened.url)
-        yield opened
-
-
-@pytest.fixture
-def session():
-    return boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
+def find(api_server, monkeypatch):
+    """Find the queues of a redrive by their deployment and queue, with the fake server for AWS."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", api_server.url)
+    return partial(recovery.dead_letters, session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1"))
 
 
 def parameter(**value):
@@ -633,17 +603,17 @@ def urls_of(ends):
     return ends.dead_letters._url, [queue._url for queue in ends.queues]
 
 
-def test_queue_parameter_names_dead_letters(api_server, session):
+def test_queue_parameter_names_dead_letters(api_server, find):
     api_server.script = [parameter(urls=URLS, work={"dead_letters": "https://sqs/1/elsewhere"})]
-    result = recovery.dead_letters("dueline", "emails", session=session)
+    result = find("dueline", "emails")
     assert urls_of(result) == ("https://sqs/1/elsewhere", URLS)
     assert result.payloads._bucket == "dueline-payloads-1-eu-west-1"
     assert api_server.requests[0].json == {"Name": "/dueline/dueline/queues/emails"}
 
 
-def test_settings_name_the_parked_jobs(api_server, session):
+def test_settings_name_the_parked_jobs(api_server, find):
     api_server.script = [parameter(queue_urls="https://sqs/1/", lookahead=240)]
-    result = urls_of(recovery.dead_letters("sandbox", None, session=session))
+    result = urls_of(find("sandbox", None))
     assert result == ("https://sqs/1/sandbox-dispatch-dlq", ["https://sqs/1/sandbox-inbound"])
     assert api_server.requests[0].json == {"Name": "/dueline/sandbox/settings"}
 
@@ -656,27 +626,24 @@ def test_settings_name_the_parked_jobs(api_server, session):
         (DROPPED, Unavailable, Unavailable),
     ],
 )
-def test_unreadable_parameter_says_why(api_server, session, answer, of_queue, of_deployment):
-    api_server.script = [answer] * 4
-    with pytest.raises(of_queue):
-        recovery.dead_letters("dueline", "emails", session=session)
-    api_server.script = [answer] * 4
-    with pytest.raises(of_deployment):
-        recovery.dead_letters("dueline", None, session=session)
+def test_unreadable_parameter_says_why(api_server, find, answer, of_queue, of_deployment):
+    for queue, error in (("emails", of_queue), (None, of_deployment)):
+        api_server.script = [answer] * 4
+        with pytest.raises(error):
+            find("dueline", queue)
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "null", '{"url": 1, "queue_urls": 1}'])
-def test_a_parameter_that_cannot_be_read_is_named(api_server, session, content):
+def test_a_parameter_that_cannot_be_read_is_named(api_server, find, content):
     api_server.script = [json_reply({"Parameter": {"Value": content}})] * 2
-    with pytest.raises(Unavailable, match="parameter /dueline/dueline/queues/emails cannot be read"):
-        recovery.dead_letters("dueline", "emails", session=session)
-    with pytest.raises(Unavailable, match="parameter /dueline/dueline/settings cannot be read"):
-        recovery.dead_letters("dueline", None, session=session)
+    for queue, name in (("emails", "queues/emails"), (None, "settings")):
+        with pytest.raises(Unavailable, match=f"parameter /dueline/dueline/{name} cannot be read"):
+            find("dueline", queue)
 
 
-def test_invalid_name_of_a_queue_is_not_requested(api_server, session):
+def test_invalid_name_of_a_queue_is_not_requested(api_server, find):
     with pytest.raises(QueueNotFound):
-        recovery.dead_letters("dueline", "../settings", session=session)
+        find("dueline", "../settings")
     assert api_server.requests == []
 
 
@@ -690,10 +657,10 @@ def test_invalid_name_of_a_queue_is_not_requested(api_server, session):
         lambda ends: ends.queues[0].send([Message(body="1")]),
     ],
 )
-def test_missing_right_is_not_retried(api_server, session, call):
+def test_missing_right_is_not_retried(api_server, find, call):
     urls, dead_letters = [f"{api_server.url}/1/dueline_emails"], f"{api_server.url}/1/dueline_emails_dlq"
     api_server.script = [parameter(urls=urls, work={"dead_letters": dead_letters})]
-    ends = recovery.dead_letters("dueline", "emails", session=session)
+    ends = find("dueline", "emails")
     api_server.script = [refusal("AccessDenied", 403)]
     with pytest.raises(Forbidden, match="AccessDenied"):
         call(ends)

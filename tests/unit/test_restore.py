@@ -42,10 +42,9 @@ def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=Non
         return call.do(*call.args)
 
     wire.around = around
-    table = wire.to("table", system.stores.table)
     parts = Parts(
         backup,
-        table=table,
+        table=wire.to("table", system.stores.table),
         inbound=wire.to("inbound", system.stores.inbound),
         clock=system.clock,
         lookahead=PERIODS.lookahead,
@@ -181,9 +180,9 @@ class Drill:
         return Counter(self.system.arrived())
 
 
-def _is_of_a_job_in(lost, key):
+def _job_of(key):
     pk, sk = key
-    return (pk, rows.prefix_and_kind(sk)[0]) in lost
+    return pk, rows.prefix_and_kind(sk)[0]
 
 
 LOSSES = ("both tables", "the table of jobs", "some jobs", "the table of states")
@@ -212,15 +211,10 @@ def test_restore_keeps_all_promises(before, between, after, loss, at, meanwhile,
     since = drill.unasked - cached
     jobs_survive = loss == "the table of states"
     if loss == "some jobs":
-        there = sorted(
-            {
-                (str(row["pk"]), rows.prefix_and_kind(str(row["sk"]))[0])
-                for row in system.stores.table.all()
-                if not rows.in_state_table(rows.key(row))
-            }
-        )
+        keys = map(rows.key, system.stores.table.all())
+        there = sorted({_job_of(key) for key in keys if not rows.in_state_table(key)})
         lost = set(data.draw(st.lists(st.sampled_from(there)))) if there else set()
-        lose(system, lambda key: _is_of_a_job_in(lost, key))
+        lose(system, lambda key: _job_of(key) in lost)
     else:
         lose(system, lambda key: loss == "both tables" or rows.in_state_table(key) == jobs_survive)
     if not jobs_survive:
@@ -285,12 +279,10 @@ def test_look_says_what_the_restore_does(deployment):
     assert counted(a_restore(deployment, backup).apply()) == counted(looked)
     deployment.tick(EMAILS)
     deployment.ingest()
-    answers = deployment.deployed
-    assert deployment.arrived() == [answers.come.id, answers.late.id]
-    states = {
-        job: deployment.look_up(job) for job in (answers.cancelled.id, answers.moved.id, answers.waits.id, answers.new)
-    }
-    assert list(states.values()) == [State.CANCELLED, State.SCHEDULED, State.SCHEDULED, State.SCHEDULED]
+    jobs = deployment.deployed
+    assert deployment.arrived() == [jobs.come.id, jobs.late.id]
+    assert deployment.look_up(jobs.cancelled.id) is State.CANCELLED
+    assert [deployment.look_up(id) for id in (jobs.moved.id, jobs.waits.id, jobs.new)] == [State.SCHEDULED] * 3
 
 
 def test_existing_rows_stay_and_are_reported(deployment):
@@ -301,10 +293,8 @@ def test_existing_rows_stay_and_are_reported(deployment):
     kept = deployment.stores.table.all()
     assert counted(a_restore(deployment, backup).look())[THERE] == 3
     assert counted(a_restore(deployment, backup).apply())[THERE] == 3
-    states = {key for row in kept if rows.in_state_table(key := rows.key(row))}
-    assert [row for row in deployment.stores.table.all() if row in kept and rows.key(row) not in states] == [
-        row for row in kept if rows.key(row) not in states
-    ]
+    there = deployment.stores.table.all()
+    assert [row for row in kept if not rows.in_state_table(rows.key(row)) and row not in there] == []
     assert deployment.look_up(deployment.deployed.waits.id) is State.CANCELLED
     deployment.ingest()
     assert deployment.arrived() == [deployment.deployed.come.id, deployment.deployed.late.id]
@@ -333,17 +323,18 @@ def test_continued_restore_keeps_its_bound(deployment, started, ends_early):
     kept = deployment.stores.table.all()
     with pytest.raises(InvalidJob, match=r"was started with .*--hand-over-from.*: continue it as it was started"):
         a_restore(deployment, backup, **second).apply()
-    assert [row for row in deployment.stores.table.all() if row["sk"] != "run"] == [
-        row for row in kept if row["sk"] != "run"
-    ]
+    assert but_the_run(deployment.stores.table.all()) == but_the_run(kept)
     a_restore(deployment, backup, **first).apply()
+
+
+def but_the_run(kept):
+    return [row for row in kept if row["sk"] != "run"]
 
 
 def test_restored_jobs_keep_their_kind_and_key():
     system = System(a_queue(partitions=1))
-    jobs = [
-        a_job(due=system.clock.now() + timedelta(seconds=s), kind="welcome", key=f"ann {s}") for s in (*DUE[2:4], 2100)
-    ]
+    dues = [system.clock.now() + timedelta(seconds=s) for s in (*DUE[2:4], 2100)]
+    jobs = [a_job(due=due, kind="welcome", key=f"ann {due}") for due in dues]
     system.put(*jobs)
     system.tick(EMAILS)
     a_restore(system, lost(system)).apply()
@@ -360,11 +351,8 @@ def test_job_past_its_retention_is_parked(deployment):
     deployment.clock.sleep(timedelta(days=30).total_seconds())
     a_restore(deployment, backup).apply()
     deployment.ingest()
-    assert set(deployment.parked()) == {
-        deployment.deployed.late.id,
-        deployment.deployed.waits.id,
-        deployment.deployed.new,
-    }
+    jobs = deployment.deployed
+    assert set(deployment.parked()) == {jobs.late.id, jobs.waits.id, jobs.new}
 
 
 def test_pauses_and_rates_are_restored(deployment):

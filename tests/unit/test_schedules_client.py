@@ -35,6 +35,7 @@ from tests.fake_api_server import DROPPED, json_reply
 
 BERLIN = {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin"}
 START, END = datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC)
+NO_ZONE = START.replace(tzinfo=None)
 
 
 @pytest.fixture
@@ -49,6 +50,24 @@ def api(api_server, monkeypatch):
 @pytest.fixture
 def schedules(api_server):
     return Client.connect(url=api_server.url).schedules("emails")
+
+
+def lose_an_answer(api, meanwhile=lambda request: None):
+    """Have the API do what it is asked once and not answer; another change may follow at once."""
+    answer = api.respond
+
+    def lose(request):
+        api.respond = answer
+        answer(request)
+        meanwhile(request)
+        return DROPPED
+
+    api.respond = lose
+
+
+def impatient(api_server, *, attempts):
+    client = Client(Client.connect(url=api_server.url)._api, patience=Patience(attempts=attempts))
+    return client.schedules("emails")
 
 
 def test_schedule_lives_and_is_deleted(api, schedules):
@@ -90,14 +109,8 @@ def test_stale_etag_is_refused_though_nothing_would_change(api, schedules):
 
 
 def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
-    made, answer = schedules.put("digest", every=600), api.respond
-
-    def lose(request):
-        api.respond = answer
-        answer(request)
-        return DROPPED
-
-    api.respond = lose
+    made = schedules.put("digest", every=600)
+    lose_an_answer(api)
     assert schedules.pause("digest", if_match=made.etag) == schedules.get("digest")
 
 
@@ -163,20 +176,9 @@ def test_a_list_is_fetched_a_page_at_a_time(api_server, schedules):
 
 
 def test_a_run_shows_how_far_it_has_come(api_server, schedules):
-    at = START.isoformat()
-    run = {
-        "id": "i",
-        "scheduled_for": at,
-        "generation": 2,
-        "state": "failed",
-        "attempts": 1,
-        "error": "E",
-        "lateness": 1,
-    }
-    api_server.script = [json_reply({"runs": [run]})]
-    assert schedules.history("digest") == [
-        Run(id="i", scheduled_for=START, generation=2, state="failed", attempts=1, error="E", lateness=1.0)
-    ]
+    run = {"id": "i", "generation": 2, "state": "failed", "attempts": 1, "error": "E", "lateness": 1.0}
+    api_server.script = [json_reply({"runs": [run | {"scheduled_for": START.isoformat()}]})]
+    assert schedules.history("digest") == [Run(**run, scheduled_for=START)]
     assert api_server.requests[0].path.endswith("/digest/history?limit=10")
 
 
@@ -200,33 +202,26 @@ def test_only_new_keeps_an_existing_schedule(api, schedules):
         schedules.put("other", every=600, only_new=True, if_match=made.etag)
 
 
-@pytest.mark.parametrize("by_others", [False, True])
-def test_only_new_survives_a_lost_response(api, schedules, by_others):
-    verb = api.respond
+def test_only_new_survives_a_lost_response(api, schedules):
+    lose_an_answer(api)
+    made = schedules.put("digest", every=600, only_new=True)
+    assert (made.every, made.generation) == (timedelta(seconds=600), 1)
+    assert schedules.get("digest") == made
 
-    def lose(request):
-        api.respond = verb
-        verb(request)
-        if by_others:
-            verb(replace(request, body=b'{"every":3600}', headers={}))
-        return DROPPED
 
-    api.respond = lose
-    if by_others:
-        with pytest.raises(ScheduleChanged, match="there already"):
-            schedules.put("digest", every=600, only_new=True)
-    else:
-        assert schedules.put("digest", every=600, only_new=True) == schedules.get("digest")
-    seconds, generation = (3600, 2) if by_others else (600, 1)
-    result = schedules.get("digest")
-    assert (result.every, result.generation) == (timedelta(seconds=seconds), generation)
+def test_only_new_reports_a_change_behind_a_lost_response(api, schedules):
+    change = api.respond
+    lose_an_answer(api, lambda request: change(replace(request, body=b'{"every":3600}', headers={})))
+    with pytest.raises(ScheduleChanged, match="there already"):
+        schedules.put("digest", every=600, only_new=True)
+    changed = schedules.get("digest")
+    assert (changed.every, changed.generation) == (timedelta(seconds=3600), 2)
 
 
 def test_error_of_a_run_has_its_key(api_server):
     api_server.script = [DROPPED]
-    client = Client(Client.connect(url=api_server.url)._api, patience=Patience(attempts=1))
     with pytest.raises(Unavailable) as refusal:
-        client.schedules("emails").run("digest")
+        impatient(api_server, attempts=1).run("digest")
     assert refusal.value.idempotency_key == api_server.requests[0].headers["idempotency-key"]
 
 
@@ -237,11 +232,7 @@ def test_error_of_a_run_has_its_key(api_server):
         (lambda them: them.put("a", every=60.5), InvalidSchedule, "every is 60.5"),
         (lambda them: them.put("a", every=True), InvalidSchedule, "every"),
         (lambda them: them.put("a", every=60, jitter=timedelta(seconds=0.1)), InvalidSchedule, "jitter is 0.1 s:"),
-        (
-            lambda them: them.put("a", every=60, start=START.replace(tzinfo=None)),
-            InvalidSchedule,
-            "start is 2026-11-02",
-        ),
+        (lambda them: them.put("a", every=60, start=NO_ZONE), InvalidSchedule, "start is 2026-11-02"),
         (lambda them: them.put("a", every=60, payload={1j}), InvalidSchedule, "payload"),
         (lambda them: them.get("../../jobs"), InvalidSchedule, "name"),
         (lambda them: them.pause("a", if_match="a\nb"), InvalidSchedule, "if_match"),
@@ -258,9 +249,8 @@ def test_invalid_call_is_refused(api_server, schedules, verb, error, named):
 
 def test_unreadable_schedule_is_unavailable(api_server):
     api_server.respond = lambda _: json_reply({"schedule": 5})
-    client = Client(Client.connect(url=api_server.url)._api, patience=Patience(attempts=2))
     with pytest.raises(Unavailable, match="no schedule"):
-        client.schedules("emails").get("digest")
+        impatient(api_server, attempts=2).get("digest")
     assert len(api_server.requests) == 2
 
 

@@ -44,8 +44,7 @@ def test_look_counts_errors():
     console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
     run = console.run("look", {})
     assert (run["state"], run["done"], run["of"], run["error"]) == ("done", 14, 14, None)
-    assert counts(run) == {"KeyError": 12, "TypeError": 2}
-    assert len(console.left()) == 14
+    assert (counts(run), len(console.left())) == ({"KeyError": 12, "TypeError": 2}, 14)
 
 
 def test_pages_of_a_look_show_each_dead_letter_once():
@@ -54,11 +53,10 @@ def test_pages_of_a_look_show_each_dead_letter_once():
     pages = [dead_letters(console, run, f"from={start}") for start in (0, 20, 40, 60)]
     assert [(len(page), count) for page, count in pages] == [(20, 45), (20, 45), (5, 45), (0, 45)]
     assert len({each["message"] for page, _ in pages for each in page}) == 45
-    (group, *_), _ = dead_letters(console, run, "group=1")
-    assert (group["error"], dead_letters(console, run, "group=1")[1], dead_letters(console, run, "group=0")[1]) == (
-        ("TypeError", 15, 30)
-    )
-    assert dead_letters(console, run, "group=0&group=1")[1] == 45
+    (first, *_), count = dead_letters(console, run, "group=1")
+    assert (first["error"], count) == ("TypeError", 15)
+    counted = [dead_letters(console, run, query)[1] for query in ("group=0", "group=0&group=1")]
+    assert counted == [30, 45]
 
 
 @pytest.mark.parametrize(
@@ -217,11 +215,7 @@ def test_runs_select_an_error_with_its_kind_alone():
     [
         (DELETE, {}, "confirm is None: it must be the queue's name, 'emails'"),
         (DELETE, {"confirm": "email"}, "confirm is 'email'"),
-        (
-            DELETE,
-            {"confirm": "emails", "errors": ["KeyError"]},
-            "'errors' is no field: there is confirm, groups, messages",
-        ),
+        (DELETE, {"confirm": "emails", "errors": []}, "'errors' is no field: there is confirm, groups, messages"),
         (REDRIVE, {"groups": "KeyError", "apply": True}, "groups is 'KeyError': it must be a list"),
         (REDRIVE, {"groups": [{"error": "", "kind": None}], "apply": True}, "groups is [{'error': ''"),
         (REDRIVE, {"groups": [{"error": "KeyError"}], "apply": True}, "groups is [{'error': 'KeyError'}]"),
