@@ -90,13 +90,6 @@ def test_policy_invokes_its_own_alias_alone(neighbours: Assembly, kind: str, own
     assert allowed == [f":{own}"] * bool(own)
 
 
-def test_operators_never_purge_or_delete(neighbours: Assembly) -> None:
-    operator = policy(neighbours.queues["emails"], "dueline_emails_operator")
-    for queue in ("dueline_emails", "dueline_emails_p2", "dueline_emails_dlq"):
-        for action in ("sqs:PurgeQueue", "sqs:DeleteQueue", "sqs:SetQueueAttributes"):
-            assert not allows(operator, action, f"sqs:{queue}")
-
-
 def _roles(template: Template) -> Iterator[list[dict[str, Any]]]:
     for role in template.of_type("AWS::IAM::Role").values():
         assert "ManagedPolicyArns" not in role
@@ -104,9 +97,8 @@ def _roles(template: Template) -> Iterator[list[dict[str, Any]]]:
 
 
 def _role(template: Template, function: str) -> list[dict[str, Any]]:
-    functions = template.of_type("AWS::Lambda::Function").values()
-    [id] = [one["Role"]["Fn::GetAtt"][0] for one in functions if one["FunctionName"] == function]
-    [inline] = template.resources[id]["Properties"]["Policies"]
+    _, properties = template.find("AWS::Lambda::Function", function)
+    [inline] = template.resources[properties["Role"]["Fn::GetAtt"][0]]["Properties"]["Policies"]
     return statements(template, inline["PolicyDocument"])
 
 

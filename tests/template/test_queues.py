@@ -19,8 +19,7 @@ STANDARD_PARAMETER_BYTES = 4096
 
 
 def _queue(template: Template, name: str) -> dict[str, Any]:
-    [queue] = [queue for queue in template.of_type("AWS::SQS::Queue").values() if queue["QueueName"] == name]
-    return queue
+    return template.find("AWS::SQS::Queue", name)[1]
 
 
 def test_queue_has_its_settings(one_more: Assembly) -> None:
@@ -61,19 +60,14 @@ def test_longest_parameter_fits_ssm() -> None:
     assert len(json.dumps(published(settings))) < STANDARD_PARAMETER_BYTES
 
 
-def _source(template: Template, queue: str) -> dict[str, Any]:
-    sources = template.of_type("AWS::Lambda::EventSourceMapping").values()
-    [source] = [each for each in sources if template.spelled(each["EventSourceArn"]) == f"sqs:{queue}"]
-    return source
-
-
 @pytest.mark.parametrize(("queue", "function"), [("dueline-inbound", "ingest"), ("dueline_dueline-planner", "planner")])
 def test_visibility_is_six_timeouts(three: Assembly, queue: str, function: str) -> None:
-    source = _source(three.core, queue)
-    functions = three.core.of_type("AWS::Lambda::Function").values()
-    [timeout] = [each["Timeout"] for each in functions if each["FunctionName"] == f"dueline-{function}"]
-    hidden = _queue(three.core, queue)["VisibilityTimeout"]
-    assert hidden >= 6 * timeout + source.get("MaximumBatchingWindowInSeconds", 0)
+    core = three.core
+    sources = core.of_type("AWS::Lambda::EventSourceMapping").values()
+    [source] = [each for each in sources if core.spelled(each["EventSourceArn"]) == f"sqs:{queue}"]
+    _, reader = core.find("AWS::Lambda::Function", f"dueline-{function}")
+    hidden = _queue(core, queue)["VisibilityTimeout"]
+    assert hidden >= 6 * reader["Timeout"] + source.get("MaximumBatchingWindowInSeconds", 0)
 
 
 def test_six_hour_outage_makes_no_dead_letters(three: Assembly) -> None:
