@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from dueline import Client, Control, Rate
 from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
-from tests.acceptance.conftest import IS_AWS
+from tests.acceptance.conftest import IS_AWS, Aws
 from tests.acceptance.invoking import AliasTransport
 from tests.acceptance.rights import KINDS
 from tests.waiting import PATIENT, wait_until
@@ -25,7 +25,6 @@ ID = "0.t.4102444800000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
 # A missing job of the future may be on its way: one who moves it has to try again.
 LONG_AGO = ID.replace("4102444800000", "1600000000000")
 Holder = Callable[[str, str], boto3.Session]
-Aws = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +180,8 @@ def client_of(session: boto3.Session, service: str) -> Any:
     return make(service)
 
 
-def test_consumer_receives_from_its_queue_alone(holder: Holder, names: Names, aws: Aws) -> None:
-    url = {queue: aws("sqs").get_queue_url(QueueName=names.queue(queue))["QueueUrl"] for queue in (OWN, OTHER)}
-    inbound = aws("sqs").get_queue_url(QueueName=names.inbound)["QueueUrl"]
+def test_consumer_receives_from_its_queue_alone(holder: Holder, names: Names, url_of: Callable[[str], str]) -> None:
+    url, inbound = {queue: url_of(names.queue(queue)) for queue in (OWN, OTHER)}, url_of(names.inbound)
     for kind in KINDS:
         sqs = client_of(holder(kind, OWN), "sqs")
         for queue in (OWN, OTHER):
@@ -193,18 +191,17 @@ def test_consumer_receives_from_its_queue_alone(holder: Holder, names: Names, aw
             assert not may(lambda sqs=sqs: sqs.send_message(QueueUrl=inbound, MessageBody="from nobody who may"))
 
 
-def test_nobody_sends_planning_jobs(holder: Holder, names: Names, aws: Aws) -> None:
+def test_nobody_sends_planning_jobs(holder: Holder, names: Names, aws: Aws, url_of: Callable[[str], str]) -> None:
     """Not even who may send to every queue: the planner's own policy refuses them."""
-    session, sqs = holder("producer", OWN), aws("sqs")
+    session = holder("producer", OWN)
     role = client_of(session, "sts").get_caller_identity()["Arn"].split("/")[-2]
     document = {"Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}], "Version": "2012-10-17"}
     aws("iam").put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=json.dumps(document))
     try:
-        sender, url = client_of(session, "sqs"), sqs.get_queue_url(QueueName=names.queue("moved"))["QueueUrl"]
+        sender, url = client_of(session, "sqs"), url_of(names.queue("moved"))
         assert wait_until(lambda: may(lambda: sender.send_message(QueueUrl=url, MessageBody="no job")))
-        planner = sqs.get_queue_url(QueueName=names.queue(PLANNER.name))["QueueUrl"]
         with pytest.raises(ClientError, match="AccessDenied"):
-            sender.send_message(QueueUrl=planner, MessageBody="no job")
+            sender.send_message(QueueUrl=url_of(names.queue(PLANNER.name)), MessageBody="no job")
     finally:
         aws("iam").delete_role_policy(RoleName=role, PolicyName="all")
 
