@@ -1,8 +1,7 @@
-"""The alarms of the sandbox, named by what they are on, and the figures by which those ring whose causes take hours."""
+"""The alarms of the sandbox, by what they are on, and the figures that make the one ring that looks at an hour."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,12 +12,17 @@ from tests.acceptance import sandbox
 
 # CloudFormation makes the name of the stack's and the construct's, and adds a hash to each.
 _ON = re.compile(r"-Alarms([A-Za-z]+?)[0-9A-F]{8}(-|$)")
-# How long a figure stays in an alarm's window, which slides.
-_STAYS = timedelta(minutes=20)
 
 # It reports by the state of alarms without data.
 BY_SILENCE = ("WatchSilent",)
-ON_FAULTS = (*BY_SILENCE, "ApiFaults", "FunctionErrors", "InboundAge", "TickDeadLetters", "plain Lateness")
+BY_FIGURES = "plain OnTime"
+EXPECTED = {*BY_SILENCE, BY_FIGURES, "ApiFaults", "FunctionErrors", "InboundAge", "TickDeadLetters", "plain Lateness"}
+
+# Beside a million late jobs, those of a real hour are few.
+FIGURES = {metrics.ON_TIME: 1.0, metrics.DELAYED: 1_000_000.0}
+WINDOW = timedelta(hours=1)
+# How long a figure stays in the alarm's window, which slides.
+_STAYS = timedelta(minutes=20)
 
 
 def on_what(alarm: str, names: Names) -> str:
@@ -36,30 +40,14 @@ def on_what(alarm: str, names: Names) -> str:
     return stacks[stack] + match[1] if match and stack in stacks else ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ByFigure:
-    """The values of a queue's metrics by which an alarm rings that looks at so long a window, soon to leave it."""
-
-    window: timedelta
-    rings: Mapping[str, float]
-    queue: str
-
-    def data(self, deployment: str, *, now: datetime) -> Iterator[dict[str, Any]]:
-        """Yield what CloudWatch is to be given."""
-        of = metrics.dimensions(deployment, self.queue)
-        for name, value in self.rings.items():
-            yield {
-                "MetricName": name,
-                "Dimensions": [{"Name": each, "Value": one} for each, one in of.items()],
-                "Timestamp": now - self.window + _STAYS,
-                "Value": value,
-                "Unit": "Count",
-            }
-
-
-BY_FIGURE: Mapping[str, ByFigure] = {
-    # Beside a million late jobs, those of a real hour are few.
-    "plain OnTime": ByFigure(
-        window=timedelta(hours=1), rings={metrics.ON_TIME: 1.0, metrics.DELAYED: 1_000_000.0}, queue="plain"
-    ),
-}
+def figures(deployment: str, *, now: datetime) -> Iterator[dict[str, Any]]:
+    """Yield what CloudWatch is to be given for its alarm on late jobs to ring."""
+    of = metrics.dimensions(deployment, "plain")
+    for name, value in FIGURES.items():
+        yield {
+            "MetricName": name,
+            "Dimensions": [{"Name": each, "Value": one} for each, one in of.items()],
+            "Timestamp": now - WINDOW + _STAYS,
+            "Value": value,
+            "Unit": "Count",
+        }

@@ -30,6 +30,8 @@ from tests.waiting import HANG_SECONDS, PATIENT
 IS_AWS = os.environ.get("ACCEPTANCE") == "aws"
 FIGURE = "figure: "
 Figure = Callable[[str, float], float]
+Aws = Callable[[str], Any]
+Scale = Callable[[int, int], int]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -91,10 +93,16 @@ def session(deployment: str) -> boto3.Session:
 
 
 @pytest.fixture(scope="session")
-def aws(session: boto3.Session) -> Callable[[str], Any]:
+def aws(session: boto3.Session) -> Aws:
     """Clients of AWS's services, with the rights of the one who runs the tests."""
     make: Any = session.client
     return cache(make)
+
+
+@pytest.fixture(scope="session")
+def url_of(aws: Aws) -> Callable[[str], str]:
+    """The URL of an SQS queue, by its name."""
+    return lambda name: str(aws("sqs").get_queue_url(QueueName=name)["QueueUrl"])
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +118,7 @@ def client(request: pytest.FixtureRequest, clients: Callable[..., Client]) -> Cl
 
 
 @pytest.fixture(scope="session")
-def http_of(names: Names, aws: Callable[[str], Any]) -> Iterator[Callable[[boto3.Session | None], httpx.Client]]:
+def http_of(names: Names, aws: Aws) -> Iterator[Callable[[boto3.Session | None], httpx.Client]]:
     """HTTP clients of the API, which sign with the credentials of a session, or not at all."""
     url = aws("ssm").get_parameter(Name=names.api_url_parameter)["Parameter"]["Value"]
     with ExitStack() as stack:
@@ -154,7 +162,7 @@ def early(gateway: httpx.Client, table_after: float) -> dict[str, Job]:
 
 
 @pytest.fixture(scope="session")
-def inboxes(names: Names, aws: Callable[[str], Any]) -> Iterator[Callable[..., Inbox]]:
+def inboxes(names: Names, aws: Aws) -> Iterator[Callable[..., Inbox]]:
     made: dict[str, Inbox] = {}
 
     def inbox(queue: str, priority: int = 1) -> Inbox:
@@ -186,7 +194,7 @@ def holder(names: Names, session: boto3.Session) -> Iterator[Callable[[str, str]
 
 
 @pytest.fixture(scope="session")
-def of_scale() -> Callable[[int, int], int]:
+def of_scale() -> Scale:
     """How many jobs to send: few to a local AWS, many to AWS."""
     return lambda few, many: many if IS_AWS else few
 

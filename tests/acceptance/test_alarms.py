@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,13 +12,11 @@ import pytest
 from dueline import Client, DuelineError, NewJob
 from dueline.config import metrics
 from dueline.config.names import Names
-from tests.acceptance.alarms import BY_FIGURE, BY_SILENCE, ON_FAULTS, on_what
-from tests.acceptance.conftest import Figure
+from tests.acceptance.alarms import BY_SILENCE, EXPECTED, figures, on_what
+from tests.acceptance.conftest import Aws, Figure
 from tests.acceptance.faults import Faults
 from tests.acceptance.inbox import jobs_of
-from tests.acceptance.test_settings import alarms_of
 
-Aws = Callable[[str], Any]
 # CloudWatch has SQS's metrics a minute or two later, of a queue that nobody used for hours up to 15 minutes later:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/monitoring-using-cloudwatch.html
 RINGS_WITHIN, SILENT_WITHIN = timedelta(minutes=20), timedelta(minutes=35)
@@ -26,6 +24,12 @@ WITHOUT_WATCH = timedelta(minutes=25)
 # Two periods have it for certain, of five minutes and of a quarter of an hour.
 FAULTY, FAILING = timedelta(minutes=6), timedelta(minutes=17)
 FIRINGS = 3
+
+
+def alarms_of(names: Names, aws: Aws) -> Iterator[Any]:
+    pages = aws("cloudwatch").get_paginator("describe_alarms")
+    for page in pages.paginate(AlarmNamePrefix=f"{names.deployment}-", AlarmTypes=["MetricAlarm"]):
+        yield from page["MetricAlarms"]
 
 
 class Alarms:
@@ -68,27 +72,25 @@ def let_ingest_wait(client: Client) -> None:
 
 @pytest.mark.aws_only("the local AWS does not evaluate alarms by itself")
 def test_alarms_ring_and_fall_silent(
-    client: Client, names: Names, aws: Aws, figure: Figure, table_after: float
+    client: Client, names: Names, aws: Aws, url_of: Callable[[str], str], figure: Figure, table_after: float
 ) -> None:
     alarms, faults, now = Alarms(names, aws), Faults(names, aws), datetime.now(UTC)
-    data = [each for by in BY_FIGURE.values() for each in by.data(names.deployment, now=now)]
+    data = list(figures(names.deployment, now=now))
     aws("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data)
     far = jobs_of(client.schedule_many("plain", [NewJob(payload=n, delay=86_400) for n in range(2000)]))
-    expected = {*ON_FAULTS, *BY_FIGURE}
     with faults.schedule_off("plain"), faults.stopped("watch"):
         # Its jobs are due before its ticks are back, so that the first of these shows how late they are.
         jobs_of(client.schedule_many("plain", [NewJob(payload=1, delay=table_after)]))
         with faults.stopped("ingest"):
             break_functions(client, names, aws, faults, iter([job.id for job in far]))
-        url = aws("sqs").get_queue_url(QueueName=names.tick_dlq)["QueueUrl"]
         for _ in range(FIRINGS):
-            aws("sqs").send_message(QueueUrl=url, MessageBody="this alarm is to ring")
-        alarms.wait(datetime.now(UTC) + WITHOUT_WATCH, lambda: expected - {"plain Lateness"} <= alarms.rang)
-    alarms.wait(datetime.now(UTC) + RINGS_WITHIN, lambda: expected <= alarms.rang)
-    alarms.wait(datetime.now(UTC) + SILENT_WITHIN, lambda: {alarms.states.get(on) for on in expected} == {"OK"})
-    never_silent = sorted(on for on in expected if alarms.states.get(on) != "OK")
-    assert figure("alarms", len(expected)) > 0
-    assert (sorted(expected - alarms.rang), never_silent) == ([], [])
+            aws("sqs").send_message(QueueUrl=url_of(names.tick_dlq), MessageBody="this alarm is to ring")
+        alarms.wait(datetime.now(UTC) + WITHOUT_WATCH, lambda: EXPECTED - {"plain Lateness"} <= alarms.rang)
+    alarms.wait(datetime.now(UTC) + RINGS_WITHIN, lambda: alarms.rang >= EXPECTED)
+    alarms.wait(datetime.now(UTC) + SILENT_WITHIN, lambda: {alarms.states.get(on) for on in EXPECTED} == {"OK"})
+    never_silent = sorted(on for on in EXPECTED if alarms.states.get(on) != "OK")
+    assert figure("alarms", len(EXPECTED)) > 0
+    assert (sorted(EXPECTED - alarms.rang), never_silent) == ([], [])
 
 
 def break_functions(client: Client, names: Names, aws: Aws, faults: Faults, far: Any) -> None:

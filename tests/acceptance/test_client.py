@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import boto3
 import pytest
@@ -22,6 +21,7 @@ from dueline import (
     State,
 )
 from dueline.config.names import Names
+from tests.acceptance.conftest import Aws
 from tests.acceptance.inbox import Inbox, jobs_of
 from tests.waiting import PATIENT, wait_until
 
@@ -32,7 +32,7 @@ each_way = pytest.mark.parametrize("client", WAYS.values(), ids=WAYS, indirect=T
 
 
 @each_way
-def test_job_is_scheduled_looked_up_and_cancelled(client: Client, aws: Callable[[str], Any], names: Names) -> None:
+def test_job_is_scheduled_looked_up_and_cancelled(client: Client, aws: Aws, names: Names) -> None:
     at = datetime.now(UTC) + DAY
     job = client.schedule("plain", {"to": "ann"}, at=at)
     table = aws("dynamodb").scan(TableName=names.table)["Items"]

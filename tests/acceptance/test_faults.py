@@ -4,19 +4,17 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from dueline import Client, Job, NewJob, State
 from dueline.config.names import Names
-from tests.acceptance.conftest import IS_AWS, Figure
+from tests.acceptance.conftest import IS_AWS, Aws, Figure
 from tests.acceptance.faults import Faults
 from tests.acceptance.inbox import Inbox, lateness, percentile
 from tests.waiting import HANG_SECONDS
 
 Break = Callable[[Faults], AbstractContextManager[None]]
-Aws = Callable[[str], Any]
 
 
 @pytest.mark.parametrize(

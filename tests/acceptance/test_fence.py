@@ -11,11 +11,10 @@ from itertools import pairwise
 import pytest
 
 from dueline import AlreadyFinished, Client, DuelineError, Job, NewJob, State
-from tests.acceptance.conftest import IS_AWS, Figure
+from tests.acceptance.conftest import IS_AWS, Figure, Scale
 from tests.acceptance.inbox import Inbox, jobs_of, lateness, percentile
 from tests.waiting import HANG_SECONDS, wait_until
 
-Scale = Callable[[int, int], int]
 # What SQS brings again comes within its visibility timeout; what is broken comes at its due time.
 REPEATS = timedelta(seconds=3)
 # The fence jumps by a tick's period, a minute on AWS: due times are spread over three.

@@ -34,45 +34,21 @@ def test_created_job_has_all_its_fields(http: httpx.Client) -> None:
     }
 
 
-@each_way
-def test_payload_is_any_json(http: httpx.Client) -> None:
-    for payload in (None, 0, "", [], {}, {"nested": [1, "ü", "\x01"]}):
-        assert post(http, {"payload": payload, "delay": DAY}).status_code == 201
-
-
-@each_way
-def test_past_time_is_now(http: httpx.Client) -> None:
-    job = post(http, {"payload": 1, "at": "1999-12-31T23:59:59Z"}).json()
-    assert (job["route"], job["state"]) == ("direct", "dispatched")
-
-
 @pytest.mark.parametrize(
     ("body", "named"),
     [
         ({}, "payload is missing"),
-        ([], "body"),
-        ({"payload": 1, "at": "2030-01-01T09:00:00"}, "zone"),
-        ({"payload": 1, "at": "soon"}, "at is"),
-        ({"payload": 1, "at": "2999-01-01T00:00:00Z"}, "at is"),
-        ({"payload": 1, "at": "9999-12-31T23:59:59-23:59"}, "at is"),
-        ({"payload": 1, "at": 1893484800}, "at is"),
-        ({"payload": 1, "delay": -1}, "delay is -1"),
-        ({"payload": 1, "delay": "5"}, "delay is"),
-        ({"payload": 1, "delay": True}, "delay is"),
+        ([], "body is []"),
+        ({"payload": 1, "at": "2999-01-01T00:00:00Z"}, "at is 2999"),
         ({"payload": 1, "delay": 10**400}, "delay is"),
-        ({"payload": 1, "delay": 11 * 366 * DAY}, "delay is"),
-        ({"payload": 1, "delay": 1, "at": "2030-01-01T09:00:00Z"}, "at and delay"),
-        ({"payload": 1, "when": "now"}, "when"),
         ({"payload": 1, "priority": 2}, "priority is 2"),
-        ({"jobs": []}, "jobs is []"),
-        ({"jobs": 5}, "jobs is 5"),
-        ({"jobs": [{"payload": 1}], "payload": 1}, "payload is no field"),
-        ({"payload": None, "upload": "x"}, "payload and upload are both given"),
-        ({"upload": "x"}, "upload is 'x'"),
+        ({"payload": 1, "key": "naïve"}, "key is"),
+        ({"payload": 1, "key": "k", "if_exists": "no"}, "if_exists is"),
         ({"upload": f"{'0' * 36}.5.{'0' * 64}"}, "nothing was uploaded"),
     ],
 )
 def test_bad_request_names_what_is_wrong(http: httpx.Client, body: Any, named: str) -> None:
+    """Some of each kind, through the gateway; the unit tests have all fields."""
     answer = post(http, body)
     assert answer.status_code == 400, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
@@ -80,7 +56,7 @@ def test_bad_request_names_what_is_wrong(http: httpx.Client, body: Any, named: s
 
 
 @each_way
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"payload": NaN}', b'{"payload": 1e999}', b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[" * 100_000])
 def test_broken_json_is_a_bad_request(http: httpx.Client, body: bytes) -> None:
     answer = http.post("/queues/plain/jobs", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400, answer.text
@@ -165,7 +141,18 @@ def test_jobs_carry_their_requests_trace(
         assert {name: attributes.get(name) for name in TRACE} == TRACE
 
 
-@each_way
-def test_bad_trace_headers_are_left_out(http: httpx.Client, inbox: Callable[..., Inbox]) -> None:
-    job = schedule(http, "plain", headers={"traceparent": "no good", "tracestate": "x" * 600})
-    assert not TRACE.keys() & inbox("plain").wait_for(job["id"]).attributes.keys()
+def test_moved_job_keeps_its_tenant(http: httpx.Client, inbox: Callable[..., Inbox]) -> None:
+    moved, old = inbox("moved"), schedule(http, "moved", delay=DAY, tenant="acme")
+    path = f"/queues/moved/jobs/{old['id']}"
+    assert wait_until(lambda: http.get(path).json()["state"] == "scheduled")
+    answer = http.patch(path, json={"delay": 3})
+    assert answer.status_code == 200, answer.text
+    new = answer.json()
+    assert new["id"] != old["id"]
+    assert (new["queue"], new["route"], new["moved_from"]) == ("moved", "table", old["id"])
+    # What is due so soon goes by the inbound queue, too: ingest may have moved and sent it before its caller did.
+    assert new["state"] in ("scheduled", "dispatched")
+    landed = moved.wait_for(new["id"])
+    assert landed.visible >= landed.due
+    assert landed.group == "acme"
+    assert not moved.of(old["id"])

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from dueline import Client, JobExists, KeyReused, State
-from tests.acceptance.conftest import Figure
+from tests.acceptance.conftest import Figure, Scale
 from tests.acceptance.inbox import Inbox
 from tests.acceptance.invoking import each_way
 
@@ -83,27 +83,8 @@ def test_key_of_a_job_is_kept_replaced_or_refused(client: Client, key: str, has_
     assert client.get(queue="plain", key=key).id == second.id
 
 
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({"key": "x" * 256}, "key is "),
-        ({"key": 5}, "key is "),
-        ({"key": "naïve"}, "key is "),
-        ({"key": "k", "if_exists": "no"}, "if_exists is "),
-        ({"if_exists": "fail"}, "if_exists is 'fail', and there is no key"),
-        ({"key": "k", "if_exists": "replace", "delay": 60}, "if_exists is 'replace', with a delay of 60"),
-        ({"kind": "Welcome"}, "kind is "),
-        ({"idempotency_key": ""}, "idempotency_key is "),
-    ],
-)
-def test_bad_key_is_400_and_named(http: httpx.Client, fields: dict[str, Any], named: str) -> None:
-    answer = post(http, {"payload": 1, **fields})
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["detail"].startswith(named)
-
-
 def test_calls_at_once_under_one_key_make_one_job(
-    client: Client, key: str, inbox: Callable[..., Inbox], figure: Figure, of_scale: Callable[[int, int], int]
+    client: Client, key: str, inbox: Callable[..., Inbox], figure: Figure, of_scale: Scale
 ) -> None:
     plain, numbers = inbox("plain"), range(of_scale(4, 100))
 

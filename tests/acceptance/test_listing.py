@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 import pytest
 
-from dueline import Client, State
 from tests.acceptance.early import schedule
 from tests.waiting import wait_until
 
@@ -90,36 +89,10 @@ def test_each_cancel_has_a_result_or_an_error(http: httpx.Client) -> None:
     assert http.get(f"/queues/plain/jobs/{other}").json()["state"] in ("unrecorded", "scheduled")
 
 
-def test_cancelled_jobs_are_listed_no_more(http: httpx.Client, client: Client) -> None:
-    bodies = [{"payload": n, "at": "2035-01-01T00:00:00Z"} for n in range(50)]
-    ids = [job["id"] for job in http.post(f"{QUEUE}/jobs", json={"jobs": bodies}).json()["jobs"]]
-    span = {"from": "2035-01-01T00:00:00Z", "to": "2035-01-01T00:00:01Z"}
-    assert wait_until(lambda: len(list_jobs(http, **span, limit=100)) == 50)
-    assert client.cancel_many(ids) == [State.CANCELLED] * 50
-    assert get(http, **span).json() == {"jobs": [], "next": None}
-
-
 def test_500_ids_fit_into_a_call(http: httpx.Client) -> None:
     answer = cancel(http, {"ids": ["nonsense"] * 500})
     assert answer.status_code == 200
     assert [result["error"]["status"] for result in answer.json()["jobs"]] == [404] * 500
-
-
-@pytest.mark.parametrize(
-    ("body", "named"),
-    [
-        ({}, "ids and keys are both missing"),
-        ({"ids": []}, "ids is []"),
-        ({"ids": "x"}, "ids is"),
-        ({"ids": ["x"] * 501}, "500"),
-        ({"ids": ["x"], "more": 1}, "more is no field: there are ids"),
-        ([], "body"),
-    ],
-)
-def test_bad_list_of_ids_names_what_is_wrong(http: httpx.Client, body: Any, named: str) -> None:
-    answer = cancel(http, body)
-    assert answer.status_code == 400, answer.text
-    assert named in answer.json()["detail"]
 
 
 # Queues

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 
 from dueline import Client, NewJob, ScheduledJob, State
 from dueline.config.names import Names
-from tests.acceptance.conftest import IS_AWS, Figure
+from tests.acceptance.conftest import IS_AWS, Aws, Figure
 from tests.acceptance.early import PAYLOADS, UPLOADED, Job, scattered, schedule, upload
 from tests.acceptance.inbox import Inbox, Landed, compact, jobs_of
 from tests.waiting import HANG_SECONDS, wait_until
@@ -32,7 +32,7 @@ Read = Callable[[Landed], str]
 
 
 @pytest.fixture(scope="module")
-def bucket(names: Names, session: boto3.Session, aws: Callable[[str], Any]) -> str:
+def bucket(names: Names, session: boto3.Session, aws: Aws) -> str:
     account = aws("sts").get_caller_identity()["Account"]
     return names.payloads(account=account, region=str(session.region_name))
 
@@ -117,7 +117,7 @@ def test_upload_and_payload_share_a_key(http: httpx.Client) -> None:
 
 
 def test_large_payload_moves_with_its_job(
-    http: httpx.Client, aws: Callable[[str], Any], inbox: Callable[..., Inbox], read: Read, bucket: str
+    http: httpx.Client, aws: Aws, inbox: Callable[..., Inbox], read: Read, bucket: str
 ) -> None:
     payload = scattered(20_000)
     job = schedule(http, "plain", payload=payload, delay=40 * DAY)
@@ -135,7 +135,7 @@ def test_large_payload_moves_with_its_job(
     assert read(inbox("plain").wait_for(moved.json()["id"])) == compact(payload)
 
 
-def test_consumer_reads_no_other_queues_payloads(consumer_s3: Any, aws: Callable[[str], Any], bucket: str) -> None:
+def test_consumer_reads_no_other_queues_payloads(consumer_s3: Any, aws: Aws, bucket: str) -> None:
     keys = ["0032/flood/x", "0032/plain-vip/x", "uploads/plain/x"]
     for key in [*keys, "0032/plain/x"]:
         aws("s3").put_object(Bucket=bucket, Key=key, Body=b"1")
@@ -147,7 +147,7 @@ def test_consumer_reads_no_other_queues_payloads(consumer_s3: Any, aws: Callable
     assert consumer_s3.get_object(Bucket=bucket, Key="0032/plain/x")["Body"].read() == b"1"
 
 
-def test_call_takes_100_payloads_of_12_kb(http: httpx.Client, aws: Callable[[str], Any], bucket: str) -> None:
+def test_call_takes_100_payloads_of_12_kb(http: httpx.Client, aws: Aws, bucket: str) -> None:
     jobs = [{"payload": scattered(12_000 + number), "delay": 3 * DAY} for number in range(100)]
     answer = http.post("/queues/plain/jobs", json={"jobs": jobs})
     assert answer.status_code == 200

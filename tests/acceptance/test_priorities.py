@@ -13,13 +13,11 @@ from typer.testing import CliRunner
 from dueline import Client, NewJob, State
 from dueline.cli.app import app
 from dueline.config.names import Names
-from tests.acceptance.conftest import IS_AWS, Figure
+from tests.acceptance.conftest import IS_AWS, Aws, Figure, Scale
 from tests.acceptance.early import PRIORITIES, Job, schedule
 from tests.acceptance.faults import Faults
 from tests.acceptance.inbox import Inbox, jobs_of, lateness
 from tests.waiting import HANG_SECONDS, wait_until
-
-Aws = Callable[[str], Any]
 
 
 def test_jobs_arrive_by_priority(http: httpx.Client, early: dict[str, Job], inbox: Callable[..., Inbox]) -> None:
@@ -79,7 +77,7 @@ def test_redrive_keeps_the_level(
     aws: Aws,
     inboxes: Callable[..., Inbox],
     figure: Figure,
-    of_scale: Callable[[int, int], int],
+    of_scale: Scale,
     monkeypatch: Any,
 ) -> None:
     monkeypatch.setenv("DUELINE_NAME", names.deployment)
@@ -106,7 +104,7 @@ def test_jobs_of_a_missing_level_are_parked(
     aws: Aws,
     inboxes: Callable[..., Inbox],
     table_after: float,
-    of_scale: Callable[[int, int], int],
+    of_scale: Scale,
     monkeypatch: Any,
 ) -> None:
     monkeypatch.setenv("DUELINE_NAME", names.deployment)

@@ -14,19 +14,18 @@ import pytest
 from dueline import Client, NewJob
 from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
-from tests.acceptance.conftest import IS_AWS, Figure
+from tests.acceptance.conftest import IS_AWS, Aws, Figure, Scale
 from tests.acceptance.inbox import Inbox, jobs_of, percentile
 from tests.waiting import HANG_SECONDS, wait_until
 
-Aws = Callable[[str], Any]
-Scale = Callable[[int, int], int]
-
 
 @pytest.mark.aws_only("the timers are AWS's own")
-def test_sqs_counts_delays_from_acceptance(names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure) -> None:
+def test_sqs_counts_delays_from_acceptance(
+    names: Names, aws: Aws, url_of: Callable[[str], str], inbox: Callable[..., Inbox], figure: Figure
+) -> None:
     """By its own timestamps, to within 50 ms, and never less: so a tick that sends at the right moment is punctual."""
     sqs, plain, delays, chance = aws("sqs"), inbox("plain"), dict[str, int](), random.Random(1)
-    url, run = sqs.get_queue_url(QueueName=names.queue("plain"))["QueueUrl"], datetime.now(UTC).isoformat()
+    url, run = url_of(names.queue("plain")), datetime.now(UTC).isoformat()
     for batch in range(200):
         delay = chance.randint(1, 30)
         bodies = [json.dumps([run, batch, n]) for n in range(10)]

@@ -1,5 +1,7 @@
 """The synthesized template, deployed into the emulator with IAM enforced; nothing is mocked."""
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +14,14 @@ from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.e2e.deployed import deployed_locally, signed_client
 from tests.e2e.environment import environment_of
-from tests.e2e.inbox import Inbox
 from tests.e2e.ready import typed_in
+from tests.waiting import HANG_SECONDS
 
 # schemathesis reads them, in a process of its own.
 collect_ignore = ["fuzz/hooks.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
+Typed = Callable[..., subprocess.CompletedProcess[str]]
+Shell = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
@@ -77,14 +81,26 @@ def credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: 
 
 
 @pytest.fixture
-def inbox(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str], Inbox]]:
-    """Opens the inbox of a queue: all that arrives there from then on."""
-    opened: list[Inbox] = []
+def typed(commands: Path, tmp_path: Path, credentials: None) -> Typed:
+    """Runs a command as an administrator, with `dueline` on the PATH, in a folder; some of the environment changed."""
 
-    def open_inbox(queue: str) -> Inbox:
-        opened.append(Inbox(emulator, endpoints.queues[queue]))
-        return opened[-1]
+    def run(*command: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+        path = f"{commands}:{os.environ['PATH']}"
+        changed = os.environ | {"HOME": str(tmp_path), "PATH": path, "COLUMNS": "200"} | changes
+        env = {name: value for name, value in changed.items() if value is not None}
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=HANG_SECONDS)
 
-    yield open_inbox
-    for each in opened:
-        each.close()
+    return run
+
+
+@pytest.fixture
+def shell(typed: Typed) -> Shell:
+    """Runs a script for the shell, to its end without an error; returns its stdout."""
+
+    def run(script: str, **changes: str | None) -> str:
+        done = typed("/bin/bash", "-euc", script, **changes)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout
+
+    return run

@@ -2,9 +2,10 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from local.emulator import Emulator
 from tests.waiting import wait_until
@@ -14,13 +15,12 @@ _LONG_POLL_SECONDS = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Landed:
-    """A job that a consumer received, with its message group and its run of a schedule, if it has one."""
+    """A job that a consumer received, with its run of a schedule, if it has one."""
 
     id: str
     payload: str
     due: datetime
     at: datetime
-    group: str | None = None
     run: str | None = None
 
     @property
@@ -50,31 +50,14 @@ def _consume(emulator: Emulator, url: str, on_job: Callable[[Landed], None], sto
             MaxNumberOfMessages=10,
             WaitTimeSeconds=_LONG_POLL_SECONDS,
             MessageAttributeNames=["All"],
-            MessageSystemAttributeNames=["MessageGroupId"],
         )
         at = datetime.now(UTC)
         for message in answer.get("Messages", []):
             attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
             due = datetime.fromisoformat(attributes["dueline-due"])
-            group = message.get("Attributes", {}).get("MessageGroupId")
             run = attributes.get("dueline-schedule")
-            on_job(Landed(id=attributes["dueline-id"], payload=message["Body"], due=due, at=at, group=group, run=run))
+            on_job(Landed(id=attributes["dueline-id"], payload=message["Body"], due=due, at=at, run=run))
             sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-
-
-class Inbox:
-    """Collects what arrives in a queue until it is closed."""
-
-    def __init__(self, emulator: Emulator, url: str) -> None:
-        self.landed: list[Landed] = []
-        self._stack = ExitStack()
-        self._stack.enter_context(consuming(emulator, url, self.landed.append))
-
-    def close(self) -> None:
-        self._stack.close()
-
-    def of(self, id: str) -> list[Landed]:
-        return [landed for landed in self.landed if landed.id == id]
 
 
 def wait_until_ingested(emulator: Emulator, inbound_url: str) -> None:
@@ -86,3 +69,17 @@ def wait_until_ingested(emulator: Emulator, inbound_url: str) -> None:
         return not any(int(depths[name]) for name in names)
 
     assert wait_until(is_empty)
+
+
+def dead_letter(emulator: Emulator, url: str) -> tuple[str, dict[str, str]]:
+    """Wait until a message is in a dead-letter queue; return its body and its attributes."""
+    received: list[Any] = []
+
+    def receive() -> bool:
+        answer = emulator.client("sqs").receive_message(QueueUrl=url, MessageAttributeNames=["All"])
+        received.extend(answer.get("Messages", []))
+        return bool(received)
+
+    assert wait_until(receive), "there is none"
+    attributes = received[0]["MessageAttributes"]
+    return received[0]["Body"], {name: value["StringValue"] for name, value in attributes.items()}

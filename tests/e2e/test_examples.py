@@ -15,6 +15,7 @@ from local.endpoints import Endpoints
 from local.template import ROOT
 from tests.e2e.emulated_iam import key_of
 from tests.e2e.functions import deploy_consumer
+from tests.e2e.inbox import dead_letter
 from tests.e2e.working import working
 from tests.fake_api_server import FakeApiServer, Reply, fake_api_server
 from tests.waiting import PATIENT, wait_until
@@ -114,8 +115,8 @@ def test_webhook_is_retried_until_gone(
             assert wait_until(lambda path=path: path in received_paths(receiver))
         assert wait_until(lambda: received_paths(receiver) == ["/busy", "/busy", "/gone", "/well"])
         assert wait_until(lambda: client.queue("reminders").dead == 1)
-    (dead_letter,) = _dead_letters(emulator, endpoints, "reminders")
-    assert dead_letter["dueline-reason"] == "the receiver answered 410"
+    _, attributes = dead_letter(emulator, endpoints.dead_letter_queues["reminders"])
+    assert attributes["dueline-reason"] == "the receiver answered 410"
 
 
 def test_lambda_function_discards_bad_charges(client: Client, emulator: Emulator, endpoints: Endpoints) -> None:
@@ -126,14 +127,6 @@ def test_lambda_function_discards_bad_charges(client: Client, emulator: Emulator
     assert wait_until(lambda: client.get(good.id).state is State.SUCCEEDED)
     assert wait_until(lambda: client.queue(queue).dead == 1)
     emulator.client("lambda").delete_event_source_mapping(UUID=source)
-    (dead_letter,) = _dead_letters(emulator, endpoints, queue)
-    assert (dead_letter["dueline-error"], dead_letter["dueline-attempts"]) == ("Discard", "1")
-    assert dead_letter["dueline-reason"] == "cents is 0: it must be 1 or more"
-
-
-def _dead_letters(emulator: Emulator, endpoints: Endpoints, queue: str) -> list[dict[str, str]]:
-    answer = emulator.client("sqs").receive_message(
-        QueueUrl=endpoints.dead_letter_queues[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-    )
-    attributes = [message["MessageAttributes"] for message in answer.get("Messages", [])]
-    return [{name: value["StringValue"] for name, value in each.items()} for each in attributes]
+    _, attributes = dead_letter(emulator, endpoints.dead_letter_queues[queue])
+    assert (attributes["dueline-error"], attributes["dueline-attempts"]) == ("Discard", "1")
+    assert attributes["dueline-reason"] == "cents is 0: it must be 1 or more"

@@ -8,9 +8,10 @@ import sqlite3
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ import pytest
 from dueline import Client, Discard, JobNotFound, ReceivedJob, State, Worker
 from dueline.config.names import Names
 from local.emulator import ACCOUNT, Emulator
+from tests.e2e.conftest import Typed
 from tests.e2e.emulated_iam import key_of
 from tests.e2e.working import working
 from tests.waiting import HANG_SECONDS, PATIENT, wait_until
@@ -252,23 +254,15 @@ MESSAGES = re.findall(r"`([^`]*…|finding queue[^`]*|the module[^`]*)`", TROUBL
 NO_KEY = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_EC2_METADATA_DISABLED": "true"}
 NO_REGION: dict[str, str | None] = {"AWS_DEFAULT_REGION": None}
 NOBODY_LISTENS = "http://127.0.0.1:9"
-Dueline = Callable[..., subprocess.CompletedProcess[str]]
 WORKER = 'import dueline\nworker = dueline.Worker("e2e")\n@worker.job("{}")\ndef send(job): ...\n'
 
 
 @pytest.fixture
-def dueline(commands: Path, tmp_path: Path) -> Dueline:
-    """Runs the command in a folder with workers, with a changed environment."""
+def dueline(typed: Typed, tmp_path: Path) -> Typed:
+    """Runs the command in a folder with workers."""
     for module, queue in {"shop": "emails", "wrong": "emial"}.items():
         (tmp_path / f"{module}.py").write_text(WORKER.format(queue))
-
-    def run(*args: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
-        env = os.environ | {"HOME": str(tmp_path), "COLUMNS": "200"} | changes
-        command = [str(commands / "dueline"), *args]
-        env = {name: value for name, value in env.items() if value is not None}
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=HANG_SECONDS)
-
-    return run
+    return partial(typed, "dueline")
 
 
 def is_of_the_page(printed: str) -> bool:
@@ -295,14 +289,14 @@ def is_of_the_page(printed: str) -> bool:
     ],
 )
 def test_page_has_what_failures_to_connect_print(
-    dueline: Dueline, args: str, changes: dict[str, str | None], code: int
+    dueline: Typed, args: str, changes: dict[str, str | None], code: int
 ) -> None:
     done = dueline(*args.split(), **changes)
     printed = done.stderr.removeprefix("dueline: ").strip()
     assert (done.returncode, is_of_the_page(printed)) == (code, True), printed
 
 
-def test_page_has_what_missing_rights_print(dueline: Dueline, emulator: Emulator) -> None:
+def test_page_has_what_missing_rights_print(dueline: Typed, emulator: Emulator) -> None:
     id, secret = key_of(emulator, "no-worker", NAMES.policy("emails", "producer"))
     done = dueline("worker", "shop:worker", AWS_ACCESS_KEY_ID=id, AWS_SECRET_ACCESS_KEY=secret)
     printed = done.stderr.removeprefix("dueline: ").strip()
@@ -317,7 +311,7 @@ def as_shown(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
-def test_outputs_look_as_on_the_page(dueline: Dueline, client: Client) -> None:
+def test_outputs_look_as_on_the_page(dueline: Typed, client: Client) -> None:
     worker, (paused, dead) = Worker("e2e"), re.findall(r"```console\n(.*?)```", TROUBLE, re.DOTALL)
 
     @worker.job("archive")

@@ -1,10 +1,8 @@
 """What README, docs/http.md, docs/worker.md and docs/lambda-consumer.md show first works."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -16,8 +14,10 @@ import pytest
 from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
+from tests.e2e.conftest import Shell
+from tests.e2e.inbox import dead_letter
 from tests.e2e.working import working
-from tests.waiting import HANG_SECONDS, wait_until
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -51,36 +51,30 @@ def test_readme_shows_ten_lines_of_python_first() -> None:
     assert README.index(WORKER) < README.index("## ")
 
 
-def answer_of(script: str, *, folder: Path, **environment: str) -> Any:
-    """Return what a script for the shell prints, as JSON."""
-    env = os.environ | environment
-    done = subprocess.run(
-        ["/bin/bash", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, timeout=HANG_SECONDS
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 @needs_curl
 def test_first_job_by_curl_in_a_local_run(
-    endpoints: Endpoints, emulator: Emulator, http: httpx.Client, tmp_path: Path
+    endpoints: Endpoints, emulator: Emulator, http: httpx.Client, shell: Shell
 ) -> None:
     # tests/e2e/test_local_run.py types the first line.
     first, request = LOCAL.split("\n", 1)
     assert first == 'eval "$(make -s env)"'
     with signing_proxy(endpoints.api, authority=emulator.authority) as api:
-        job = answer_of(request, folder=tmp_path, DUELINE_URL=api)
+        job = json.loads(shell(request, DUELINE_URL=api))
     assert http.get(f"/queues/emails/jobs/{job['id']}").is_success
 
 
 @needs_curl
-@pytest.mark.usefixtures("credentials")
-def test_first_job_by_curl_with_a_signature(endpoints: Endpoints, emulator: Emulator, tmp_path: Path) -> None:
-    signer = {"AWS_REGION": REGION, "AWS_SESSION_TOKEN": "", "CURL_CA_BUNDLE": str(emulator.authority)}
-    job = answer_of(SIGNED, folder=tmp_path, API=endpoints.api, **signer)
+def test_first_job_by_curl_with_a_signature(endpoints: Endpoints, emulator: Emulator, shell: Shell) -> None:
+    signer = {
+        "API": endpoints.api,
+        "AWS_REGION": REGION,
+        "AWS_SESSION_TOKEN": "",
+        "CURL_CA_BUNDLE": str(emulator.authority),
+    }
+    job = json.loads(shell(SIGNED, **signer))
     assert (job["queue"], job["route"], job["state"]) == ("emails", "table", "scheduled")
     refused = SIGNED.replace("$AWS_ACCESS_KEY_ID", "nobody")
-    assert "id" not in answer_of(refused, folder=tmp_path, API=endpoints.api, **signer)
+    assert "id" not in json.loads(shell(refused, **signer))
 
 
 @pytest.mark.usefixtures("credentials")
@@ -115,11 +109,8 @@ def test_lambda_consumer_processes_a_job(
     records = [record_of(job, arn), {**record_of(job, arn), "messageId": "2", "body": "{"}]
     assert names["handler"]({"Records": records}, None) == {"batchItemFailures": []}
     assert f"{job['id']} {{'to': 'ann'}} 1\n" in capsys.readouterr().out
-    dead_letters = emulator.client("sqs").receive_message(
-        QueueUrl=endpoints.dead_letter_queues["invoices"], MessageAttributeNames=["All"]
-    )
-    (dead_letter,) = dead_letters["Messages"]
-    assert dead_letter["MessageAttributes"]["dueline-reason"]["StringValue"] == "its payload is no JSON"
+    _, attributes = dead_letter(emulator, endpoints.dead_letter_queues["invoices"])
+    assert attributes["dueline-reason"] == "its payload is no JSON"
 
 
 def record_of(job: dict[str, Any], arn: str) -> dict[str, Any]:

@@ -4,11 +4,9 @@ The copy is made by a scan: the emulator has no point-in-time recovery.
 """
 
 import json
-import subprocess
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,28 +18,18 @@ from dueline.core import rows
 from dueline.core.job import JobId, StoredJob
 from local.emulator import Emulator
 from local.endpoints import Endpoints
-from tests.e2e.environment import environment_of
-from tests.e2e.inbox import Inbox
-from tests.waiting import HANG_SECONDS, wait_until
+from tests.acceptance.inbox import Inbox
+from tests.e2e.conftest import Shell
 
 NAMES, QUEUE = Names("e2e"), "invoices"
 BACKUP = {NAMES.table: "e2e-jobs-restored", NAMES.state: "e2e-state-restored"}
 
 
 @pytest.fixture
-def restore(emulator: Emulator, endpoints: Endpoints, commands: Path) -> Callable[..., Any]:
-    """Runs `dueline restore`, and returns what it reports."""
-
-    def run(*args: str) -> Any:
-        tables = ("--jobs", BACKUP[NAMES.table], "--state", BACKUP[NAMES.state])
-        command = [str(commands / "dueline"), "restore", *tables, *args, "--json"]
-        result = subprocess.run(
-            command, env=environment_of(emulator, "e2e"), capture_output=True, text=True, timeout=HANG_SECONDS
-        )
-        assert result.returncode == 0, result.stderr
-        return json.loads(result.stdout)
-
-    return run
+def inbox(emulator: Emulator, endpoints: Endpoints) -> Iterator[Inbox]:
+    opened = Inbox(emulator.client("sqs"), NAMES.queue(QUEUE), threads=1).open()
+    yield opened
+    opened.close()
 
 
 def copied(dynamodb: Any) -> None:
@@ -65,9 +53,11 @@ def rows_of(dynamodb: Any, id: JobId) -> list[rows.Key]:
     return [(each["pk"]["S"], each["sk"]["S"]) for each in page["Items"]]
 
 
-def test_restore_brings_no_cancelled_jobs(
-    emulator: Emulator, http: httpx.Client, inbox: Callable[[str], Inbox], restore: Callable[..., Any]
-) -> None:
+def test_restore_brings_no_cancelled_jobs(emulator: Emulator, http: httpx.Client, inbox: Inbox, shell: Shell) -> None:
+    def restore(options: str) -> Any:
+        tables = f"--jobs {BACKUP[NAMES.table]} --state {BACKUP[NAMES.state]}"
+        return json.loads(shell(f"dueline restore {tables} {options} --json"))
+
     dynamodb, now = emulator.client("dynamodb"), datetime.now(UTC)
     ids = [
         JobId.parse(http.post(f"/queues/{QUEUE}/jobs", json={"payload": number, "delay": 3600}).json()["id"])
@@ -81,14 +71,14 @@ def test_restore_brings_no_cancelled_jobs(
     for key in [key for id in ids for key in rows_of(dynamodb, id)]:
         dynamodb.delete_item(TableName=NAMES.table, Key=key_item(key))
     assert http.get(f"/queues/{QUEUE}/jobs/{cancelled}").json().get("state") != "cancelled"
-    arrived, since = inbox(QUEUE), (now - timedelta(minutes=2)).isoformat()
-    for applying in ((), ("--apply", "--yes")):
-        counts = restore("--hand-over-from", since, *applying)["queues"][QUEUE]
+    since = f"--hand-over-from {(now - timedelta(minutes=2)).isoformat()}"
+    for applying in ("", "--apply --yes"):
+        counts = restore(f"{since} {applying}")["queues"][QUEUE]
         assert (counts["now"], counts["later"]) == (1, 2)
-    assert wait_until(lambda: bool(arrived.of(str(overdue))))
+    inbox.wait_for(str(overdue))
     states = [http.get(f"/queues/{QUEUE}/jobs/{id}").json()["state"] for id in ids]
     assert states == ["scheduled", "scheduled", "cancelled"]
     moved = http.patch(f"/queues/{QUEUE}/jobs/{ids[1]}", json={"delay": 0}).json()["id"]
-    assert wait_until(lambda: bool(arrived.of(moved)))
-    assert restore("--hand-over-from", since, "--apply", "--yes")["left"] is False
-    assert [len(arrived.of(str(id))) for id in (overdue, cancelled)] == [1, 0]
+    inbox.wait_for(moved)
+    assert restore(f"{since} --apply --yes")["left"] is False
+    assert [len(inbox.of(str(id))) for id in (overdue, cancelled)] == [1, 0]

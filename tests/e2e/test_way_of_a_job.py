@@ -12,13 +12,9 @@ import httpx
 
 from local.emulator import Emulator
 from local.endpoints import Endpoints
+from tests.acceptance.early import schedule
+from tests.e2e.inbox import dead_letter
 from tests.waiting import wait_until
-
-
-def schedule(http: httpx.Client, queue: str, **body: Any) -> dict[str, Any]:
-    answer = http.post(f"/queues/{queue}/jobs", json={"payload": {"n": 1}, **body})
-    assert answer.status_code == 201, answer.text
-    return answer.json()
 
 
 def _state(http: httpx.Client, id: str) -> str:
@@ -28,11 +24,10 @@ def _state(http: httpx.Client, id: str) -> str:
 def test_poison_message_becomes_a_dead_letter(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> None:
     emulator.client("sqs").send_message(QueueUrl=endpoints.inbound_url, MessageBody="poison")
     beside = schedule(http, "emails", delay=3600)
-    rejected = _dead_letter(emulator, endpoints.dead_letter_queues["inbound"])
-    assert rejected["Body"] == "poison"
-    assert "dueline-id" in rejected["MessageAttributes"]["dueline-reason"]["StringValue"]
-    path = f"/queues/emails/jobs/{beside['id']}"
-    assert wait_until(lambda: http.get(path).json()["state"] == "scheduled")
+    body, attributes = dead_letter(emulator, endpoints.dead_letter_queues["inbound"])
+    assert body == "poison"
+    assert "dueline-id" in attributes["dueline-reason"]
+    assert wait_until(lambda: _state(http, beside["id"]) == "scheduled")
 
 
 def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> None:
@@ -84,18 +79,6 @@ def _send_inbound(emulator: Emulator, endpoints: Endpoints, id: str, due: dateti
         MessageBody=body,
         MessageAttributes={name: {"DataType": "String", "StringValue": text} for name, text in attributes.items()},
     )
-
-
-def _dead_letter(emulator: Emulator, url: str) -> dict[str, Any]:
-    events: list[dict[str, Any]] = []
-
-    def receive() -> bool:
-        answer = emulator.client("sqs").receive_message(QueueUrl=url, MessageAttributeNames=["All"])
-        events.extend(answer.get("Messages", []))
-        return bool(events)
-
-    assert wait_until(receive), "nothing was parked"
-    return events[0]
 
 
 def _text_of(logs: Any, groups: list[str]) -> str:

@@ -18,8 +18,7 @@ def allows(statements: Sequence[Mapping[str, Any]], action: str, resource: str, 
 
 def policy(template: Template, name: str) -> list[dict[str, Any]]:
     """Return the statements of a managed policy, spelled out."""
-    policies = template.of_type("AWS::IAM::ManagedPolicy").values()
-    [properties] = [each for each in policies if each["ManagedPolicyName"] == name]
+    _, properties = template.find("AWS::IAM::ManagedPolicy", name)
     return statements(template, properties["PolicyDocument"])
 
 

@@ -20,6 +20,8 @@ _NAMES = {
     "AWS::Lambda::Function": ("lambda:function:", "FunctionName"),
     "AWS::Logs::LogGroup": ("logs:", "LogGroupName"),
     "AWS::SNS::Topic": ("sns:", "TopicName"),
+    "AWS::DynamoDB::Table": ("dynamodb:table/", "TableName"),
+    "AWS::IAM::ManagedPolicy": ("iam:policy/", "ManagedPolicyName"),
 }
 
 
@@ -36,6 +38,12 @@ class Template:
     def of_type(self, type: str) -> dict[str, dict[str, Any]]:
         """Return the properties of all resources of a type, by logical id."""
         return {id: one.get("Properties", {}) for id, one in self.resources.items() if one["Type"] == type}
+
+    def find(self, type: str, name: str) -> tuple[str, dict[str, Any]]:
+        """Return the logical id and the properties of the resource of a type that has this name."""
+        _, property = _NAMES[type]
+        [found] = [(id, each) for id, each in self.of_type(type).items() if each[property] == name]
+        return found
 
     def spelled(self, value: Any) -> str:
         """Return a value with its references spelled out; an ARN without partition, region and account."""

@@ -9,7 +9,6 @@ import yaml
 
 from dueline.config import metrics
 from tests.acceptance import alarms, sandbox
-from tests.acceptance.alarms import BY_FIGURE, ON_FAULTS
 from tests.template.synthesis import Assembly, synthesize
 
 # What has the type's own name in it, and outlives the stack or may.
@@ -37,24 +36,20 @@ def alarms_by_subject(assembly: Assembly) -> dict[str, dict[str, Any]]:
 
 
 def test_every_alarm_has_an_acceptance_test(alarms_by_subject: dict[str, dict[str, Any]]) -> None:
-    assert alarms_by_subject.keys() == {*ON_FAULTS, *BY_FIGURE}
+    assert alarms_by_subject.keys() == alarms.EXPECTED
 
 
-@pytest.mark.parametrize("on", BY_FIGURE)
-def test_figure_rings_its_alarm(alarms_by_subject: dict[str, dict[str, Any]], on: str) -> None:
-    alarm, by = alarms_by_subject[on], BY_FIGURE[on]
-    stats = [
-        {**each["MetricStat"]["Metric"], "Period": each["MetricStat"]["Period"]}
-        for each in alarm.get("Metrics", [])
-        if "MetricStat" in each
-    ] or [alarm]
-    assert {each["MetricName"] for each in stats} == set(by.rings)
-    for each in stats:
-        of = {one["Name"]: one["Value"] for one in each["Dimensions"]}
-        assert (each["Namespace"], of) == (metrics.NAMESPACE, metrics.dimensions(sandbox.NAME, by.queue))
-        assert timedelta(seconds=each["Period"]) * alarm["EvaluationPeriods"] == by.window
-    assert alarm["Metrics"][0]["Expression"] == "100 * on_time / (on_time + delayed)"
-    on_time, delayed = by.rings[metrics.ON_TIME], by.rings[metrics.DELAYED]
+def test_figures_ring_their_alarm(alarms_by_subject: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms_by_subject[alarms.BY_FIGURES]
+    share, *stats = alarm["Metrics"]
+    read = {each["MetricStat"]["Metric"]["MetricName"]: each["MetricStat"] for each in stats}
+    assert read.keys() == alarms.FIGURES.keys()
+    for each in read.values():
+        of = {one["Name"]: one["Value"] for one in each["Metric"]["Dimensions"]}
+        assert (each["Metric"]["Namespace"], of) == (metrics.NAMESPACE, metrics.dimensions(sandbox.NAME, "plain"))
+        assert timedelta(seconds=each["Period"]) * alarm["EvaluationPeriods"] == alarms.WINDOW
+    assert share["Expression"] == "100 * on_time / (on_time + delayed)"
+    on_time, delayed = alarms.FIGURES[metrics.ON_TIME], alarms.FIGURES[metrics.DELAYED]
     assert alarm["ComparisonOperator"] == "LessThanThreshold"
     assert 100 * on_time / (on_time + delayed) < alarm["Threshold"]
 

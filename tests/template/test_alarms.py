@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from dueline.operations.watch import KINDS
-from tests.template.iam import allows, statements
 from tests.template.synthesis import Assembly, Template
 
 ROOT = Path(__file__).parents[2]
@@ -48,23 +47,10 @@ def test_only_pages_report_their_end(measured: Assembly) -> None:
             assert alarm.get("OKActions", []) == (alarm["AlarmActions"] if pages else [])
 
 
-def test_queue_owner_gets_its_alarms(measured: Assembly, neighbours: Assembly) -> None:
+def test_queue_owner_gets_its_alarms(measured: Assembly) -> None:
     for alarm in _alarms(measured.queues["measured"]):
         own = [measured.queues["measured"].spelled(topic) for topic in alarm["AlarmActions"][1:]]
         assert own == ["sns:dueline_measured_alarms"]
-    [mail] = neighbours.queues["emails"].of_type("AWS::SNS::Subscription").values()
-    assert (mail["Protocol"], mail["Endpoint"]) == ("email", "mail-team@example.com")
-    assert not neighbours.queues["e"].of_type("AWS::SNS::Topic")
-
-
-def test_watch_may_publish_to_owners(measured: Assembly) -> None:
-    [role] = [role for id, role in measured.core.of_type("AWS::IAM::Role").items() if id.startswith("WatchRole")]
-    granted = [each for each in role["Policies"][0]["PolicyDocument"]["Statement"] if each["Action"] == "sns:Publish"]
-    theirs = "arn:aws:sns:eu-central-1:123456789012:pager"
-    for topic in ("sns:dueline-alarms", "sns:dueline-tickets", "sns:dueline_measured_alarms", theirs):
-        assert allows(statements(measured.core, {"Statement": granted}), "sns:Publish", topic), topic
-    assert not allows(statements(measured.core, {"Statement": granted}), "sns:Publish", f"{theirs}-of-others")
-    assert not allows(statements(measured.core, {"Statement": granted}), "sns:Publish", "sns:others-alarms")
 
 
 def test_alarm_email_is_subscribed(three: Assembly, measured: Assembly) -> None:

@@ -53,7 +53,10 @@ def test_quotas_page_counts_what_is_deployed(three: Assembly) -> None:
 
 @pytest.mark.parametrize(("page", "stack"), [(0, "queue"), (1, "core")])
 def test_import_map_has_all_that_is_retained(one_more: Assembly, page: int, stack: str) -> None:
-    """But for ticks' schedules, which CloudFormation cannot import, and the deployment makes again."""
+    """By its logical id, which must stay: a deployment with another would make it anew, beside what it holds.
+
+    But for ticks' schedules, which CloudFormation cannot import, and the deployment makes again.
+    """
     mapping = json.loads(re.findall(r"```json\n(.*?)```", _page("removing.md"), re.DOTALL)[page])
     template = one_more.core if stack == "core" else one_more.queues["ahead"]
     kept = {id: each for id, each in template.resources.items() if "Retain" in each.get("DeletionPolicy", "")}

@@ -126,9 +126,7 @@ NEEDS = {
 }
 
 
-def test_key_is_used_through_services_only(
-    strict: Assembly,
-) -> None:
+def test_key_is_used_through_services_only(strict: Assembly) -> None:
     names = [f"dueline_emails_{kind}" for kind in ("producer", "consumer", "operator", "direct")]
     managed = [policy(strict.queues["emails"], name) for name in names]
     for granted in [*_roles(strict), *managed]:

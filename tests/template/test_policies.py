@@ -69,45 +69,10 @@ def test_tracking_consumers_alone_write_outcomes(neighbours: Assembly) -> None:
         assert allows(consumer, "dynamodb:PutItem", JOBS, {KEYS: [f"{queue}#outcome#0"]}) is tracks
 
 
-@pytest.mark.parametrize("path", ["POST/queues/{}/pause", "POST/queues/{}/resume", "PUT/queues/{}/rate"])
-def test_operators_alone_control_a_queue(neighbours: Assembly, path: str) -> None:
-    for kind, queue in product(("producer", "consumer", "operator"), ("emails", "emails-vip")):
-        granted = policy(neighbours.queues["emails"], f"dueline_emails_{kind}")
-        request = f"execute-api:<HttpApiId>/$default/{path.format(queue)}"
-        assert allows(granted, "execute-api:Invoke", request) is (kind == "operator" and queue == "emails")
-
-
-@pytest.mark.parametrize(("kind", "own"), [("producer", "q-emails"), ("operator", "o-emails"), ("consumer", "")])
-def test_policy_invokes_its_own_alias_alone(neighbours: Assembly, kind: str, own: str) -> None:
-    granted = policy(neighbours.queues["emails"], f"dueline_emails_{kind}")
-    aliases = [f":{prefix}-{queue}" for prefix in "qo" for queue in ("emails", "emails-vip", "e")]
-    others = ["", ":live", ":$LATEST", ":1", ":*"]
-    allowed = [
-        alias
-        for alias in [*aliases, *others]
-        if allows(granted, "lambda:InvokeFunction", f"lambda:function:dueline-api{alias}")
-    ]
-    assert allowed == [f":{own}"] * bool(own)
-
-
-def test_operators_never_purge_or_delete(neighbours: Assembly) -> None:
-    operator = policy(neighbours.queues["emails"], "dueline_emails_operator")
-    for queue in ("dueline_emails", "dueline_emails_p2", "dueline_emails_dlq"):
-        for action in ("sqs:PurgeQueue", "sqs:DeleteQueue", "sqs:SetQueueAttributes"):
-            assert not allows(operator, action, f"sqs:{queue}")
-
-
 def _roles(template: Template) -> Iterator[list[dict[str, Any]]]:
     for role in template.of_type("AWS::IAM::Role").values():
         assert "ManagedPolicyArns" not in role
         yield [each for one in role.get("Policies", []) for each in statements(template, one["PolicyDocument"])]
-
-
-def _role(template: Template, function: str) -> list[dict[str, Any]]:
-    functions = template.of_type("AWS::Lambda::Function").values()
-    [id] = [one["Role"]["Fn::GetAtt"][0] for one in functions if one["FunctionName"] == function]
-    [inline] = template.resources[id]["Properties"]["Policies"]
-    return statements(template, inline["PolicyDocument"])
 
 
 def test_nobody_may_scan_or_use_partiql(three: Assembly, neighbours: Assembly) -> None:
@@ -119,21 +84,6 @@ def test_nobody_may_scan_or_use_partiql(three: Assembly, neighbours: Assembly) -
         actions = {action for statement in granted for action in as_list(statement["Action"])}
         assert [each for each in actions if re.search(r"\*|:Scan|PartiQL", each)] == []
         assert {statement["Effect"] for statement in granted} <= {"Allow"}
-
-
-@pytest.mark.parametrize(
-    ("function", "action", "kind"),
-    [
-        ("api", "BatchWriteItem", "control"),
-        ("api", "UpdateItem", "schedules"),
-        ("planner", "UpdateItem", "schedules"),
-    ],
-)
-def test_function_writes_one_kind_of_row(three: Assembly, function: str, action: str, kind: str) -> None:
-    granted = _role(three.core, f"dueline-{function}")
-    others = [TICK, [f"emails#{kind}", *TICK], ["emails#rate"], NOTHING]
-    keys = [[f"emails#{kind}"], *others]
-    assert [each for each in keys if allows(granted, f"dynamodb:{action}", STATE, {KEYS: each})] == keys[:1]
 
 
 def policies_fit(template: Template) -> bool:

@@ -15,12 +15,13 @@ from dueline.core.queue_settings import QueueSettings, WorkSettings
 from tests.template.synthesis import Assembly, Template
 
 SIX_HOURS = 6 * 3_600
+# The longest that SQS keeps a message: nobody who is on holiday loses one.
+DAYS_14 = 14 * 86_400
 STANDARD_PARAMETER_BYTES = 4096
 
 
 def _queue(template: Template, name: str) -> dict[str, Any]:
-    [queue] = [queue for queue in template.of_type("AWS::SQS::Queue").values() if queue["QueueName"] == name]
-    return queue
+    return template.find("AWS::SQS::Queue", name)[1]
 
 
 def test_queue_has_its_settings(one_more: Assembly) -> None:
@@ -61,19 +62,14 @@ def test_longest_parameter_fits_ssm() -> None:
     assert len(json.dumps(published(settings))) < STANDARD_PARAMETER_BYTES
 
 
-def _source(template: Template, queue: str) -> dict[str, Any]:
-    sources = template.of_type("AWS::Lambda::EventSourceMapping").values()
-    [source] = [each for each in sources if template.spelled(each["EventSourceArn"]) == f"sqs:{queue}"]
-    return source
-
-
 @pytest.mark.parametrize(("queue", "function"), [("dueline-inbound", "ingest"), ("dueline_dueline-planner", "planner")])
 def test_visibility_is_six_timeouts(three: Assembly, queue: str, function: str) -> None:
-    source = _source(three.core, queue)
-    functions = three.core.of_type("AWS::Lambda::Function").values()
-    [timeout] = [each["Timeout"] for each in functions if each["FunctionName"] == f"dueline-{function}"]
-    hidden = _queue(three.core, queue)["VisibilityTimeout"]
-    assert hidden >= 6 * timeout + source.get("MaximumBatchingWindowInSeconds", 0)
+    core = three.core
+    sources = core.of_type("AWS::Lambda::EventSourceMapping").values()
+    [source] = [each for each in sources if core.spelled(each["EventSourceArn"]) == f"sqs:{queue}"]
+    _, reader = core.find("AWS::Lambda::Function", f"dueline-{function}")
+    hidden = _queue(core, queue)["VisibilityTimeout"]
+    assert hidden >= 6 * reader["Timeout"] + source.get("MaximumBatchingWindowInSeconds", 0)
 
 
 def test_six_hour_outage_makes_no_dead_letters(three: Assembly) -> None:
@@ -81,6 +77,15 @@ def test_six_hour_outage_makes_no_dead_letters(three: Assembly) -> None:
     assert inbound["RedrivePolicy"]["maxReceiveCount"] * inbound["VisibilityTimeout"] > SIX_HOURS
     assert planner["RedrivePolicy"]["maxReceiveCount"] * LONGEST_HIDDEN_SECONDS > SIX_HOURS
     assert three.core.spelled(planner["RedrivePolicy"]["deadLetterTargetArn"]) == "sqs:dueline_dueline-planner_dlq"
+
+
+def test_dead_letters_are_kept_for_14_days(one_more: Assembly) -> None:
+    queues = [each for template in one_more.templates.values() for each in template.of_type("AWS::SQS::Queue").values()]
+    kept = {each["QueueName"]: each["MessageRetentionPeriod"] for each in queues if "RedrivePolicy" not in each}
+    # The planner's have no use when a day is over.
+    kept.pop("dueline_dueline-planner_dlq")
+    core = {f"dueline-{name}-dlq" for name in ("inbound", "tick", "dispatch")}
+    assert kept == dict.fromkeys({*core, *(f"dueline_{queue}_dlq" for queue in one_more.queues)}, DAYS_14)
 
 
 def _warnings(assembly: Assembly, queue: str) -> list[str]:

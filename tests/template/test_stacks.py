@@ -20,49 +20,6 @@ from tests.template.synthesis import CONTEXT, ROOT, Assembly, Template, referenc
 
 MOST_RESOURCES = 500
 MOST_BYTES = 1_000_000
-RETAINED_IN_CORE = {
-    "IngestQueue95F6DB49": "AWS::SQS::Queue",
-    "IngestDeadLetterQueueE8016E9B": "AWS::SQS::Queue",
-    "TickDeadLetterQueue0703B8BB": "AWS::SQS::Queue",
-    "TickDispatchDeadLetterQueue93B37D0E": "AWS::SQS::Queue",
-    "PlannerQueue516EB695": "AWS::SQS::Queue",
-    "PlannerDeadLetterQueueCB634A68": "AWS::SQS::Queue",
-    "PlannerTicksPartition05D3BBAB0": "AWS::Scheduler::Schedule",
-    "SchedulerGroupC7019706": "AWS::Scheduler::ScheduleGroup",
-    "TableCD117FA1": "AWS::DynamoDB::Table",
-    "State1C20CC9A": "AWS::DynamoDB::Table",
-    "Once15654B9D": "AWS::DynamoDB::Table",
-    "PayloadsCDFAA0A2": "AWS::S3::Bucket",
-}
-RETAINED_IN_A_QUEUES_STACK = {
-    "Queue4A7E3555": "AWS::SQS::Queue",
-    "DeadLetterQueue9F481546": "AWS::SQS::Queue",
-    "SchedulesPartition0659C29AF": "AWS::Scheduler::Schedule",
-    "SchedulesPartition104458BC2": "AWS::Scheduler::Schedule",
-    "SchedulesPartition2A1C5752B": "AWS::Scheduler::Schedule",
-    "SchedulesPartition30ADE36EF": "AWS::Scheduler::Schedule",
-}
-
-
-def _retained(template: Template) -> dict[str, str]:
-    return {id: one["Type"] for id, one in template.resources.items() if "Retain" in one.get("DeletionPolicy", "")}
-
-
-def test_stateful_logical_ids_are_pinned(three: Assembly) -> None:
-    assert _retained(three.core) == RETAINED_IN_CORE
-    for template in three.queues.values():
-        assert _retained(template) == RETAINED_IN_A_QUEUES_STACK
-
-
-def test_logical_ids_of_levels_are_pinned(one_more: Assembly) -> None:
-    template = one_more.queues["ahead"]
-    levels = [id for id, queue in template.of_type("AWS::SQS::Queue").items() if "_p" in queue["QueueName"]]
-    assert levels == ["Level27A540C90", "Level3039ACB5F", "Level4A9919779", "Level51830006E"]
-    assert {*RETAINED_IN_A_QUEUES_STACK, *levels} <= _retained(template).keys()
-
-
-def test_each_queue_has_a_stack_of_its_own(three: Assembly) -> None:
-    assert set(three.templates) == {"dueline-core"} | {f"dueline-queue-queue-{number}" for number in range(3)}
 
 
 def test_new_queue_changes_no_other_stack(three: Assembly, one_more: Assembly) -> None:

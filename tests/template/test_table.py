@@ -9,16 +9,13 @@ NAMES = ["dueline-jobs", "dueline-once", "dueline-state"]
 
 
 def _table(template: Template, name: str) -> tuple[str, dict[str, Any]]:
-    """Return a table's logical id and its resource."""
-    tables = template.of_type("AWS::DynamoDB::Table")
-    [id] = [id for id, properties in tables.items() if properties["TableName"] == name]
-    return id, template.resources[id]
+    return template.find("AWS::DynamoDB::Table", name)
 
 
 def test_jobs_table_scales_within_bounds(thrifty: Assembly) -> None:
     id, table = _table(thrifty.core, "dueline-jobs")
-    assert table["Properties"]["ProvisionedThroughput"] == {"ReadCapacityUnits": 50, "WriteCapacityUnits": 50}
-    assert "BillingMode" not in table["Properties"]
+    assert table["ProvisionedThroughput"] == {"ReadCapacityUnits": 50, "WriteCapacityUnits": 50}
+    assert "BillingMode" not in table
     targets = thrifty.core.of_type("AWS::ApplicationAutoScaling::ScalableTarget")
     assert {each["ScalableDimension"]: (each["MinCapacity"], each["MaxCapacity"]) for each in targets.values()} == {
         "dynamodb:table:ReadCapacityUnits": (50, 2000),
@@ -31,14 +28,13 @@ def test_jobs_table_scales_within_bounds(thrifty: Assembly) -> None:
 
 def test_jobs_table_may_save_costs(thrifty: Assembly) -> None:
     _, table = _table(thrifty.core, "dueline-jobs")
-    assert table["Properties"]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
-    assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
-    assert table["Properties"]["DeletionProtectionEnabled"] is True
+    assert (table["TableClass"], table["DeletionProtectionEnabled"]) == ("STANDARD_INFREQUENT_ACCESS", True)
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
 
 
 def test_jobs_table_alone_is_warm_by_setting(measured: Assembly, three: Assembly) -> None:
     for assembly, warm in ((measured, {"WriteUnitsPerSecond": 20_000}), (three, None)):
-        tables = [_table(assembly.core, name)[1]["Properties"] for name in NAMES]
+        tables = [_table(assembly.core, name)[1] for name in NAMES]
         assert [each.get("WarmThroughput") for each in tables] == [warm, None, None]
 
 

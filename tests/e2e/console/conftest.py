@@ -50,20 +50,15 @@ def served(consoles: dict[str, Served]) -> Served:
     return consoles["all"]
 
 
-@pytest.fixture(scope="session")
-def read_only_console(consoles: dict[str, Served]) -> Served:
-    return consoles["read-only"]
-
-
-@pytest.fixture(scope="session")
-def producer_console(consoles: dict[str, Served]) -> Served:
-    """The console of a service that has the managed policy for producers of emails, and nothing else."""
-    return consoles["producer"]
+@pytest.fixture
+def page(browser: webdriver.Chrome, served: Served) -> Page:
+    return Page(browser, served)
 
 
 @pytest.fixture
-def page(browser: webdriver.Chrome, served: Served) -> Page:
-    return Page(browser, url=served.url, token=served.token)
+def producer_page(browser: webdriver.Chrome, consoles: dict[str, Served]) -> Page:
+    """The page of a service that has the managed policy for producers of emails, and nothing else."""
+    return Page(browser, consoles["producer"])
 
 
 @pytest.fixture(scope="session")

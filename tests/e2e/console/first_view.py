@@ -43,7 +43,7 @@ def main() -> None:
             chromium() as browser,
         ):
             browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": NOTE})
-            page = Page(browser, url=served.url, token=served.token)
+            page = Page(browser, served)
             times = [_shown_after(page) for _ in range(TIMES)]
     for what, (first, *others) in zip(("table", "figures"), zip(*times, strict=True), strict=True):
         sys.stdout.write(

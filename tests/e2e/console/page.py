@@ -19,6 +19,7 @@ from selenium.common.exceptions import (
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
+from tests.e2e.console.serving import Served
 from tests.waiting import wait_until
 
 Name = str | re.Pattern[str]
@@ -88,15 +89,16 @@ class Node:
 
 
 class Page:
-    """A tab of the console at `url`, whose token is `token`."""
+    """A tab of a console."""
 
-    def __init__(self, driver: webdriver.Chrome, *, url: str, token: str) -> None:
-        self.driver, self.url, self.token = driver, url, token
+    def __init__(self, driver: webdriver.Chrome, console: Served) -> None:
+        self.driver, self._console = driver, console
 
     def open(self, path: str = "/") -> None:
         """Open a view as a link with the token does, from its beginning."""
-        was_there = self.driver.current_url == f"{self.url}{path}"
-        self.driver.get(f"{self.url}{path}#token={self.token}")
+        url = f"{self._console.url}{path}"
+        was_there = self.driver.current_url == url
+        self.driver.get(f"{url}#token={self._console.token}")
         if was_there:
             # With nothing new but a fragment, it has stayed as it was.
             self.driver.refresh()

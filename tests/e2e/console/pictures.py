@@ -90,7 +90,7 @@ def main() -> None:
         serving(environment_of(deployed.emulator, deployed.endpoints.name)) as served,
         chromium() as browser,
     ):
-        page = Page(browser, url=served.url, token=served.token)
+        page = Page(browser, served)
         for picture in album(happened):
             file = PICTURES / f"console-{picture.name}.png"
             file.write_bytes(_take(page, picture))

@@ -4,12 +4,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from selenium import webdriver
 
 from dueline import Client, Job
 from tests.e2e.console.conftest import AddDeadLetter
 from tests.e2e.console.page import Page
-from tests.e2e.console.serving import Served
 
 FIND = "Whole id or key of a job, in all queues"
 REFUSED = re.compile(r"3 of 4 queues did not answer:\ninvoices: .*is not authorized to perform")
@@ -22,12 +20,6 @@ def jobs(client: Client) -> Iterator[dict[str, Job]]:
     jobs = {queue: client.schedule(queue, {}, delay=7200, key=key) for queue, key in keys.items()}
     yield jobs
     client.cancel_many([job.id for job in jobs.values()])
-
-
-@pytest.fixture
-def producer_page(browser: webdriver.Chrome, producer_console: Served) -> Page:
-    """The page of a service that may only produce for emails."""
-    return Page(browser, url=producer_console.url, token=producer_console.token)
 
 
 def search(page: Page, text: str) -> None:

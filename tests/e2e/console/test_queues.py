@@ -3,11 +3,9 @@
 import re
 
 import pytest
-from selenium import webdriver
 
 from dueline import Client
 from tests.e2e.console.page import Page
-from tests.e2e.console.serving import Served
 
 
 @pytest.fixture(autouse=True)
@@ -72,15 +70,14 @@ def test_broken_view_shows_its_error(page: Page) -> None:
     page.see("rowheader", "emails")
 
 
-def test_a_refusal_by_iam_is_shown(browser: webdriver.Chrome, producer_console: Served, client: Client) -> None:
-    page = Page(browser, url=producer_console.url, token=producer_console.token)
-    page.open()
-    page.see("row", re.compile("^emails not known "))
-    page.says("Late to dispatch and On time are not known: ")
-    page.see("row", re.compile("^webhooks no access .*is not authorized to perform.*( \N{EN DASH}){8}"))
-    page.says(re.compile(r"Waiting\n\d+\n1 of 4 queues"))
-    page.click("button", "Pause emails")
-    page.click("button", "Pause")
-    page.says("Forbidden 403", "is not authorized to perform")
-    page.is_answered("/pause", 403)
+def test_a_refusal_by_iam_is_shown(producer_page: Page, client: Client) -> None:
+    producer_page.open()
+    producer_page.see("row", re.compile("^emails not known "))
+    producer_page.says("Late to dispatch and On time are not known: ")
+    producer_page.see("row", re.compile("^webhooks no access .*is not authorized to perform.*( \N{EN DASH}){8}"))
+    producer_page.says(re.compile(r"Waiting\n\d+\n1 of 4 queues"))
+    producer_page.click("button", "Pause emails")
+    producer_page.click("button", "Pause")
+    producer_page.says("Forbidden 403", "is not authorized to perform")
+    producer_page.is_answered("/pause", 403)
     assert client.queue("emails").control.paused is False

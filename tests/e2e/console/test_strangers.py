@@ -13,7 +13,6 @@ from tests.e2e.console.serving import Served
 from tests.fake_api_server import Reply, fake_api_server
 from tests.waiting import wait_until
 
-WRONG = "wrong"
 PAGE = """<!doctype html><title>elsewhere</title>
 <form action="{url}/api/queues/invoices/pause" method="post" enctype="text/plain">
 <input name='{{"a":"' value='"}}'><button>Win a prize</button></form>
@@ -44,7 +43,7 @@ def test_foreign_page_can_do_nothing(browser: webdriver.Chrome, served: Served, 
         assert blind in ("opaque", "nothing")
         browser.find_element(By.TAG_NAME, "button").click()
         assert wait_until(lambda: browser.current_url.startswith(served.url))
-        Page(browser, url=served.url, token=served.token).says('"status"')
+        Page(browser, served).says('"status"')
     assert client.queue("invoices").control.paused is False
 
 
@@ -60,9 +59,8 @@ def another_tab(browser: webdriver.Chrome) -> Iterator[None]:
         browser.switch_to.window(first)
 
 
-def test_link_without_a_token_explains_itself(browser: webdriver.Chrome, served: Served) -> None:
+def test_link_without_a_token_explains_itself(page: Page, browser: webdriver.Chrome, served: Served) -> None:
     with another_tab(browser):
-        page = Page(browser, url=served.url, token=WRONG)
         browser.get(f"{served.url}/queues/emails/jobs")
         page.see("heading", "This page needs a console of your own")
         page.says("Run dueline console", "/queues/emails/jobs")
@@ -71,8 +69,8 @@ def test_link_without_a_token_explains_itself(browser: webdriver.Chrome, served:
         page.see("heading", "Jobs")
 
 
-def test_a_read_only_page_has_its_buttons_off(browser: webdriver.Chrome, read_only_console: Served) -> None:
-    page = Page(browser, url=read_only_console.url, token=read_only_console.token)
+def test_a_read_only_page_has_its_buttons_off(browser: webdriver.Chrome, consoles: dict[str, Served]) -> None:
+    page = Page(browser, consoles["read-only"])
     page.open()
     page.see("rowheader", "emails")
     page.says("read-only")
