@@ -42,8 +42,8 @@ class Template:
     def find(self, type: str, name: str) -> tuple[str, dict[str, Any]]:
         """Return the logical id and the properties of the resource of a type that has this name."""
         _, property = _NAMES[type]
-        [found] = [(id, each) for id, each in self.of_type(type).items() if each[property] == name]
-        return found
+        [match] = [(id, each) for id, each in self.of_type(type).items() if each[property] == name]
+        return match
 
     def spelled(self, value: Any) -> str:
         """Return a value with its references spelled out; an ARN without partition, region and account."""

@@ -53,7 +53,7 @@ def schedules(api_server):
 
 
 def lose_an_answer(api, meanwhile=lambda request: None):
-    """Have the API do what it is asked once and not answer; another change may follow at once."""
+    """Have the API carry out one request and not answer it; another change may follow at once."""
     answer = api.respond
 
     def lose(request):
