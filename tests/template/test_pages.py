@@ -53,7 +53,7 @@ def test_quotas_page_counts_what_is_deployed(three: Assembly) -> None:
 
 @pytest.mark.parametrize(("page", "stack"), [(0, "queue"), (1, "core")])
 def test_import_map_has_all_that_is_retained(one_more: Assembly, page: int, stack: str) -> None:
-    """By its logical id, which must stay: a deployment with another id creates it again, and leaves what it holds behind.
+    """By its logical id, which must stay: under another one a deployment creates it again, and leaves what it holds.
 
     But for ticks' schedules, which CloudFormation cannot import, and the deployment makes again.
     """
