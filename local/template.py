@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from sysconfig import get_path
@@ -47,16 +48,19 @@ def synthesized(queues: Path, *, cache: Path) -> Path:
 
     It is found again by all that it is made of: settings, the clone's files, installed libraries, the CDK's variables.
     """
-    place = cache / _hash_of_inputs(queues)
-    if not place.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        for old in sorted(cache.iterdir(), key=lambda each: each.stat().st_mtime)[: 1 - _MOST_KEPT]:
-            shutil.rmtree(old)
+    cache.mkdir(parents=True, exist_ok=True)
+    while not (place := cache / _hash_of_inputs(queues)).exists():
         with tempfile.TemporaryDirectory(dir=cache, prefix=".") as scratch:
             made = synthesize(queues, out=Path(scratch) / "cdk.out")
-            # Another process may have been first.
-            if not place.exists():
+            # Of files that were edited meanwhile it is not known which were read; another process may have been first.
+            if place.name == _hash_of_inputs(queues) and not place.exists():
                 made.rename(place)
+    os.utime(place)
+    # Others may remove the same.
+    with suppress(FileNotFoundError):
+        kept = sorted(cache.glob("[!.]*"), key=lambda each: each.stat().st_mtime)
+        for unused in kept[:-_MOST_KEPT]:
+            shutil.rmtree(unused)
     return place
 
 

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -74,7 +75,7 @@ def import_api(monkeypatch: pytest.MonkeyPatch, *queues: QueueSettings) -> Itera
     def queue(name: str) -> MemoryQueue:
         return made.setdefault(name, MemoryQueue(name=name, clock=api.DEPLOYMENT.clock))
 
-    monkeypatch.setattr(api.DEPLOYMENT, "table", MemoryTable())
+    monkeypatch.setattr(api.DEPLOYMENT, "_table", cache(MemoryTable))
     monkeypatch.setattr(api.DEPLOYMENT, "queue", queue)
     yield api
 

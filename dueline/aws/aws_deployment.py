@@ -6,7 +6,7 @@ What not all of them need is imported when it is built: the cold start of a func
 import random
 import uuid
 from datetime import timedelta
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dueline.aws.botocore_errors import map_botocore_errors
@@ -51,22 +51,22 @@ class AwsDeployment(CoreDeployment):
         self.clock: Clock = service_clock or SystemClock()
         self.spread = Threads(LANES).spread
         self.clients = Clients(session, longest=longest, service_clock=service_clock)
-        self.queue = cache(self._queue)
+        # Not cached_property, whose lock a forked process may inherit as held.
+        self.queue, self._table = cache(self._new_queue), cache(self._new_table)
+        self._payloads = cache(self._new_payloads)
         self._queue_urls, self._bucket = queue_urls, bucket
 
     def make_clients(self) -> None:
         """Make the clients of the table and the queues now, and not in the first request that needs them."""
         _ = self.table, self.inbound
 
-    @cached_property
+    @property
     def table(self) -> DynamoTable:
-        return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)
+        return self._table()
 
-    @cached_property
+    @property
     def payloads(self) -> "S3Payloads":
-        from dueline.aws.s3 import S3Payloads
-
-        return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
+        return self._payloads()
 
     def url(self, name: str) -> str:
         return self._queue_urls + name
@@ -105,7 +105,15 @@ class AwsDeployment(CoreDeployment):
         names = [schedule["Name"].rpartition(".") for page in pages for schedule in page["Schedules"]]
         return [Partition(queue=queue, number=int(number)) for queue, _, number in names if number.isdigit()]
 
-    def _queue(self, name: str) -> SqsQueue:
+    def _new_table(self) -> DynamoTable:
+        return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)
+
+    def _new_payloads(self) -> "S3Payloads":
+        from dueline.aws.s3 import S3Payloads
+
+        return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
+
+    def _new_queue(self, name: str) -> SqsQueue:
         return SqsQueue(self.clients.sqs(), self.url(name))
 
 

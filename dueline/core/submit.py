@@ -219,7 +219,11 @@ class Submit:
         sent = [(each.row, each.job.id) for each in submissions if each.row]
         sent = [(row, id) for row, id in sent if isinstance(results[id], SubmitResult)]
         idempotency.note_done(sent, table=self._table, spread=self._spread)
-        return [_answer(draft, results) if isinstance(draft, Submission) else draft for draft in drafts]
+        first = {each.job.id: each for each in reversed(drafts) if isinstance(each, Submission)}
+        return [
+            _answer(draft, results, is_first=draft is first[draft.job.id]) if isinstance(draft, Submission) else draft
+            for draft in drafts
+        ]
 
     def _prepare(self, drafts: Sequence[Draft], *, until: float) -> list[Draft]:
         """Claim keys, and store large payloads, before anything is sent."""
@@ -391,11 +395,12 @@ def _row_of(request: Request, *, queue: str) -> Key | None:
     return rows.name_key(queue, checked_key(request.key))
 
 
-def _answer(submission: Submission, results: Results) -> SubmitResult | DuelineError:
-    result = results[submission.job.id]
-    if not isinstance(result, SubmitResult) or result.is_new == submission.is_new:
+def _answer(submission: Submission, results: Results, *, is_first: bool) -> SubmitResult | DuelineError:
+    """Return the result of a submission: of several with one id, the first made the job."""
+    result, is_new = results[submission.job.id], submission.is_new and is_first
+    if not isinstance(result, SubmitResult) or result.is_new == is_new:
         return result
-    return replace(result, is_new=submission.is_new)
+    return replace(result, is_new=is_new)
 
 
 def _out_of_time(id: JobId) -> DuelineError:

@@ -19,7 +19,7 @@ from dueline.errors import DuelineError, InvalidJob
 from dueline.operations.dead_letters import DeadLetterFilter, ErrorGroup, ErrorGroups, RedriveMessage, Rule, own_pointer
 
 HIDDEN_SECONDS = 600
-DEAD_AGAIN = "this run had put its job back, and it is a dead letter again"
+DEAD_AGAIN = "this run has put its job back already, and it is a dead letter once more"
 _WAIT_SECONDS = 1
 # An SQS queue that is nearly empty may answer with nothing though something is there.
 _EMPTY_ROUNDS = 2
@@ -213,8 +213,12 @@ class Redrive:
         return chosen
 
     def _move(self, chosen: Sequence[_Chosen]) -> None:
-        level = attrgetter("back.level")
-        levels = groupby(sorted(chosen, key=level), key=level)
+        level, first = attrgetter("back.level"), dict[str, _Chosen]()
+        for each in chosen:
+            # A message without a job's id is one of its own.
+            first.setdefault(str(each.arrival.message.attributes.get(ID, each.arrival.message_id)), each)
+        self._stay[DEAD_AGAIN] += len(chosen) - len(first)
+        levels = groupby(sorted(first.values(), key=level), key=level)
         cut = chain.from_iterable(batches(its, size=attrgetter("back.message.sent_bytes")) for _, its in levels)
         for stay, refusals in self._spread(self._put_back, cut):
             self._stay.update(stay)

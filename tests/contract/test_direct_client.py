@@ -351,6 +351,26 @@ def test_lost_answers_leave_one_job(session, deployment, sqs, key):
     assert [str(each.id) for each in stored(session)] == [later.id]
 
 
+def test_child_forked_during_a_first_call_schedules(session, deployment, monkeypatch):
+    client, is_held, may_go, make = a_client(session), threading.Event(), threading.Event(), clients.Clients.dynamodb
+
+    def held(self):
+        if threading.current_thread() is not threading.main_thread():
+            is_held.set()
+            assert may_go.wait(HANG_SECONDS)
+        return make(self)
+
+    monkeypatch.setattr(clients.Clients, "dynamodb", held)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(client.schedule, "emails", 1, delay=HOUR)
+        assert is_held.wait(HANG_SECONDS)
+        try:
+            assert run_in_fork(lambda: client.schedule("emails", 2, delay=HOUR))
+        finally:
+            may_go.set()
+    assert first.result().created
+
+
 def test_interrupted_batch_leaves_one_job_each(session, deployment, monkeypatch):
     """Where what sends for others is interrupted once their jobs are written."""
     monkeypatch.setattr("dueline.client.coalescing.LONGEST_SECONDS", HANG_SECONDS)

@@ -523,19 +523,20 @@ def test_interrupted_redrive_shows_the_rest(dead):
     assert ends.dead_letters.depth().waiting == 4
 
 
-def test_sigterm_ends_a_command_as_ctrl_c_does(dead):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signal_ends_a_command_as_ctrl_c_does(dead, number):
     ends, wire = dead
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(number)
 
     def terminated(call):
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         return straight(call)
 
     wire.around = on("emails.send", terminated)
     result = typed("redrive", "emails", "--apply", "--yes", "--error", "KeyError")
     assert (result.exit_code, result.stderr) == (130, "dueline: interrupted\n")
     assert ends.dead_letters.depth().waiting == 1
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before
 
 
 # As a process

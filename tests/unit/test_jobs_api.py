@@ -293,20 +293,20 @@ def test_early_reschedule_is_no_fault_of_aws(call):
 
 def test_fault_of_aws_is_counted_and_not_quoted(api, call, monkeypatch):
     table = a_failing_table(Unavailable("reading: InternalServerError: host 10.0.0.1"))
-    monkeypatch.setattr(api.DEPLOYMENT, "table", table)
+    monkeypatch.setattr(api.DEPLOYMENT, "_table", lambda: table)
     status, reply, faults = call("GET", f"/queues/emails/jobs/{an_id()}")
     assert (status, reply["code"], faults) == (503, "unavailable", 1)
     assert "10.0.0.1" not in reply["detail"]
 
 
 def test_fault_of_one_of_many_is_counted(api, call, monkeypatch):
-    monkeypatch.setattr(api.DEPLOYMENT, "table", a_failing_table(Unavailable("writing: InternalServerError")))
+    monkeypatch.setattr(api.DEPLOYMENT, "_table", lambda: a_failing_table(Unavailable("writing: InternalServerError")))
     status, reply, faults = call("POST", "/queues/emails/cancellations", {"ids": [str(an_id())]})
     assert (status, reply["jobs"][0]["error"]["status"], faults) == (200, 503, 1)
 
 
 def test_throttling_and_a_deadline_are_no_faults(api, call, monkeypatch):
-    monkeypatch.setattr(api.DEPLOYMENT, "table", a_failing_table(Throttled("reading: slow down")))
+    monkeypatch.setattr(api.DEPLOYMENT, "_table", lambda: a_failing_table(Throttled("reading: slow down")))
     status, _, faults = call("GET", f"/queues/emails/jobs/{an_id()}")
     assert (status, faults) == (429, 0)
     monkeypatch.setattr(CONTEXT, "get_remaining_time_in_millis", lambda: 0)
@@ -356,8 +356,8 @@ def slow(api, monkeypatch):
     monkeypatch.setattr(clients, "DEADLINE", clients.Deadline(monotonic=clock.monotonic))
     monkeypatch.setattr(CONTEXT, "get_remaining_time_in_millis", lambda: 20_000 - clock.monotonic() * 1000)
     table, sqs, s3 = DynamoTable(made("dynamodb"), "jobs", state="state"), made("sqs"), made("s3")
-    monkeypatch.setattr(api.DEPLOYMENT, "table", table)
-    monkeypatch.setattr(api.DEPLOYMENT, "payloads", S3Payloads(lambda: s3, "b"))
+    monkeypatch.setattr(api.DEPLOYMENT, "_table", lambda: table)
+    monkeypatch.setattr(api.DEPLOYMENT, "_payloads", lambda: S3Payloads(lambda: s3, "b"))
     for name, value in {"clock": clock, "spread": map, "queue": lambda name: SqsQueue(sqs, name)}.items():
         monkeypatch.setattr(api.DEPLOYMENT, name, value)
     return clock

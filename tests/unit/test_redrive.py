@@ -296,6 +296,16 @@ def test_failing_job_is_redriven_once():
     assert len(place.left()) == 30
 
 
+def test_job_with_two_dead_letters_is_put_back_once():
+    """As of a worker that died between sending one and deleting the job's message."""
+    place = Place(*numbered(3), a_dead_letter("other"))
+    place.dead.send([each.message for each in place.dead.deliveries[:3]])
+    done = place.redrive().apply()
+    assert (done.received, done.moved, done.stay) == (7, 4, {DEAD_AGAIN: 3})
+    assert place.moved() == ["0000", "0001", "0002", "other"]
+    assert len(place.left()) == 3
+
+
 @pytest.mark.parametrize("final", [replace, lambda message, **_: message], ids=["by its worker", "by SQS"])
 def test_job_that_died_again_is_not_redriven_again(final):
     """A worker moves a failed job with a new reason, SQS one that it delivered too often as it is."""

@@ -47,6 +47,13 @@ def a_worker(call, queue="emails", **options):
     return worker
 
 
+def test_one_of_several_calls_made_the_job(local):
+    one = NewJob(payload=1, delay=9, idempotency_key="one")
+    jobs = local.client.schedule_many("emails", [one, NewJob(payload=2, delay=9), one, one])
+    assert [job.created for job in jobs] == [True, True, False, False]
+    assert len({job.id for job in jobs}) == 2
+
+
 # Time
 
 
