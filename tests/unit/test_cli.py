@@ -523,10 +523,16 @@ def test_interrupted_redrive_shows_the_rest(dead):
     assert ends.dead_letters.depth().waiting == 4
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.fixture(params=[signal.SIGTERM, signal.SIGHUP])
+def number(request):
+    """A signal that this process does not ignore, as it may under nohup."""
+    before = signal.signal(request.param, signal.SIG_DFL)
+    yield request.param
+    signal.signal(request.param, before)
+
+
 def test_signal_ends_a_command_as_ctrl_c_does(dead, number):
     ends, wire = dead
-    before = signal.getsignal(number)
 
     def terminated(call):
         os.kill(os.getpid(), number)
@@ -536,7 +542,17 @@ def test_signal_ends_a_command_as_ctrl_c_does(dead, number):
     result = typed("redrive", "emails", "--apply", "--yes", "--error", "KeyError")
     assert (result.exit_code, result.stderr) == (130, "dueline: interrupted\n")
     assert ends.dead_letters.depth().waiting == 1
-    assert signal.getsignal(number) is before
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_hangup_is_ignored_under_nohup(dead):
+    _, wire = dead
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        wire.around = lambda call: os.kill(os.getpid(), signal.SIGHUP) or straight(call)
+        assert typed("redrive", "emails", "--apply", "--yes").exit_code == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 # As a process
