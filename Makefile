@@ -50,7 +50,7 @@ run: $(READY) ## Deploy into a local AWS, watch a worker process a handful of jo
 up: $(READY) ## Deploy into a local AWS and stay up (QUEUES=your/queues.yaml; TICK=aws: with AWS's own schedule, once a minute; DUELINE_PORT=14566: at other ports)
 	@$(BIN)/python -m local up --queues $(QUEUES) --tick $(TICK)
 
-env: $(READY) ## Print what makes a shell use what is up: eval "$$(make -s env)"
+env: $(READY) ## Print what makes a shell use what is up, for eval: docs/tutorial.md
 	@$(BIN)/python -m local env
 
 down: $(READY) ## End what `make up` started

@@ -183,11 +183,11 @@ def _first_port(chosen: int | None) -> int:
     if kept and EMULATOR.exists() and not is_free(kept):
         pid = EMULATOR.read_text()
         _fail(f"port {kept} is in use: the run before was killed, its local AWS, process {pid}, goes on: kill {pid}")
-    kept_too = f" and remove {HOME}, whose jobs are kept for this port" if kept else ""
+    kept_too = f"remove {HOME}, whose jobs are kept for this port, and " if kept else ""
     for number, whose in ((port, "the local AWS"), (port + 1, "the API")):
         if not is_free(number):
-            example = f"make up DUELINE_PORT={FIRST_PORT + 10_000}{kept_too}"
-            _fail(f"port {number}, of {whose}, is in use: end what listens there, or set three free ports: {example}")
+            others = f"{kept_too}set the first of three free ports: make up DUELINE_PORT={FIRST_PORT + 10_000}"
+            _fail(f"port {number}, of {whose}, is in use: end what listens there, or {others}")
     HOME.mkdir(exist_ok=True)
     PORT.write_text(str(port))
     return port

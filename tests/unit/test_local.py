@@ -190,7 +190,9 @@ def test_port_in_use_is_named(home: Path, capsys: pytest.CaptureFixture[str], nu
         with pytest.raises(Exit):
             main._first_port(port - number)
     error = capsys.readouterr().err
-    assert error.startswith(f"port {port}, of {whose}, is in use: end what listens there, or set three free ports: ")
+    assert error.startswith(
+        f"port {port}, of {whose}, is in use: end what listens there, or set the first of three free ports: "
+    )
     assert error.endswith("make up DUELINE_PORT=14566\n")
     assert not (home / "PORT").exists()
 
