@@ -27,7 +27,7 @@ from local.emulator import Emulator, free_port
 from local.endpoints import Endpoints
 from local.running import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
-from local.template import configure, synthesized
+from local.template import configure, synthesize, synthesized
 from tests.fake_api_server import fake_api_server, json_reply
 from tests.waiting import HANG_SECONDS
 
@@ -107,14 +107,24 @@ APP = "import os; os.mkdir(os.environ['CDK_OUTDIR'])"
 CHANGES = ("", "app.py", "dueline/new.py", "settings", "CDK_DEFAULT_REGION", "a library")
 
 
-@pytest.mark.parametrize("changed", CHANGES)
-def test_only_what_changed_is_synthesized_again(tmp_path, monkeypatch, changed):
-    clone, cache = tmp_path / "clone", tmp_path / "cache"
-    (clone / "dueline").mkdir(parents=True)
-    monkeypatch.setattr(template, "ROOT", clone)
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def clone(tmp_path, cache, monkeypatch):
+    """A clone whose app.py makes an empty folder of its synthesis."""
+    (tmp_path / "clone" / "dueline").mkdir(parents=True)
+    monkeypatch.setattr(template, "ROOT", tmp_path / "clone")
     monkeypatch.setattr(template, "get_path", lambda _: cache)
-    (clone / "cdk.json").write_text('{"context": {}}')
-    (clone / "app.py").write_text(APP)
+    (tmp_path / "clone" / "cdk.json").write_text('{"context": {}}')
+    (tmp_path / "clone" / "app.py").write_text(APP)
+    return tmp_path / "clone"
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_only_what_changed_is_synthesized_again(clone, cache, tmp_path, monkeypatch, changed):
     configured = _configured(tmp_path, "name: mine\n")
     before = synthesized(configured, cache=cache)
     match changed:
@@ -132,6 +142,34 @@ def test_only_what_changed_is_synthesized_again(tmp_path, monkeypatch, changed):
     after = synthesized(configured, cache=cache)
     assert (after == before) is (changed == "")
     assert sorted(cache.iterdir()) == sorted({before, after})
+
+
+@pytest.mark.usefixtures("clone")
+def test_synthesis_is_not_kept_of_what_was_edited_meanwhile(clone, cache, tmp_path, monkeypatch):
+    configured, calls = _configured(tmp_path, "name: mine\n"), []
+
+    def edited(queues, *, out):
+        made = synthesize(queues, out=out)
+        calls.append(out)
+        if len(calls) == 1:
+            (clone / "app.py").write_text(f"{APP}  # now")
+        return made
+
+    monkeypatch.setattr(template, "synthesize", edited)
+    now = synthesized(configured, cache=cache)
+    assert (len(calls), [*cache.iterdir()]) == (2, [now])
+    (clone / "app.py").write_text(APP)
+    assert synthesized(configured, cache=cache) != now
+
+
+@pytest.mark.usefixtures("clone")
+def test_syntheses_longest_unused_are_removed(cache, tmp_path):
+    first = synthesized(_configured(tmp_path, "name: n0\n"), cache=cache)
+    (first / "is the same").touch()
+    for number in range(1, 6):
+        last = synthesized(_configured(tmp_path, f"name: n{number}\n"), cache=cache)
+        assert synthesized(_configured(tmp_path, "name: n0\n"), cache=cache) == first
+    assert (len([*cache.iterdir()]), last.exists(), (first / "is the same").exists()) == (4, True, True)
 
 
 def test_trailing_blank_of_a_header_is_dropped():
