@@ -106,11 +106,15 @@ def first_result(query: str, browser: webdriver.Chrome, url: str) -> str:
 
 
 def test_pages_link_to_where_their_file_is_edited(browser: webdriver.Chrome, url: str) -> None:
+    def links() -> list[str | None]:
+        return browser.execute_script("return [...document.querySelectorAll('a[rel=edit]')].map((each) => each.href)")
+
     pages = {"index.html": "README.md", "docs/worker.html": "docs/worker.md", "docs/decisions/index.html": None}
     for page, file in pages.items():
         browser.get(f"{url}{page}")
-        links = [each.get_attribute("href") for each in browser.find_elements(By.CSS_SELECTOR, "a[rel=edit]")]
-        assert links == ([f"{EDIT}{file}"] if file else [])
+        assert wait_until(lambda: browser.find_elements(By.CSS_SELECTOR, "article h1"))
+        expected = [f"{EDIT}{file}"] if file else []
+        assert wait_until(lambda expected=expected: links() == expected), (page, links())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
