@@ -43,6 +43,7 @@ help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 setup: $(READY) ## Make the virtual environment and install what is pinned in requirements.txt, checked by its hashes
+	@echo "$(VENV) is ready: make run, make test"
 
 run: $(READY) ## Deploy into a local AWS, watch a worker process a handful of jobs, and stop
 	@$(BIN)/python -m local run
