@@ -2,7 +2,7 @@
 queues and control them. The routes about schedules are in `functions.http.schedules`.
 
 A route reads its request, makes one call to the core, records it, and answers; what it means for callers is in
-`functions.http.openapi.operations`.
+`functions.http.api_operations`.
 """
 
 import os
