@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import pack
 from dueline.core.text import shown
 from dueline.errors import InvalidJob, InvalidSchedule
-from dueline.schedules.rule import FIRST, LAST, MOST_RUNS, Rule
+from dueline.schedules.rule import FIRST, LAST, Rule
 
 MAX_PACKED_BYTES = 8 * 1024
 MAX_LABEL_CHARACTERS = 200
@@ -173,17 +173,10 @@ def _check_jitter(jitter: object, *, rule: Rule) -> None:
 
 
 def check_fires(rule: Rule, *, after: datetime | None = None) -> None:
-    """Raise InvalidSchedule when a rule names no instant, or none after `after`, and say what to change."""
-    after, which = (FIRST - _MOMENT, "first") if after is None else (after, "next")
-    if next(rule.after(after), None) is not None:
+    """Raise InvalidSchedule when a rule names no instant, or none after `after`."""
+    if next(rule.after(FIRST - _MOMENT if after is None else after), None) is not None:
         return
-    following = next(replace(rule, end=None).after(after), None)
-    if rule.end and following:
-        must = f"it must be after {instant.text(following)}, the {which} instant that the rule names"
-        raise InvalidSchedule(f"end is {instant.text(rule.end)}: {must}")
-    last = next(rule.before(after), None)
-    if rule.count and last:
-        must = f"it must name one that is to come, at most {MOST_RUNS}: the last of them was {instant.text(last)}"
-        raise InvalidSchedule(f"count is {rule.count}: {must}")
-    must = f"it must have an instant of the rule after it, up to the year {LAST.year - 1}"
-    raise InvalidSchedule(f"start is {instant.text(rule.start or FIRST)}: {must}")
+    bounds = {name: getattr(rule, name) for name in ("start", "end", "count")}
+    given = ", ".join(f"{name} is {_plain(value)}" for name, value in bounds.items() if value is not None)
+    run = "a run" if after is None else f"a run after {instant.text(after)}"
+    raise InvalidSchedule(f"{given}: the rule must have {run}, up to the year {LAST.year - 1}")

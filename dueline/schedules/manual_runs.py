@@ -4,7 +4,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import islice, takewhile
 
 from dueline.core import idempotency, instant, rows
@@ -14,8 +13,8 @@ from dueline.core.payloads import hash_of
 from dueline.core.submit import SubmitResult
 from dueline.core.table_writer import TableWriter
 from dueline.core.text import shown
-from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged
-from dueline.schedules.changes import PATIENCE, check_match
+from dueline.errors import InvalidJob, InvalidSchedule, KeyReused
+from dueline.schedules.changes import PATIENCE
 from dueline.schedules.head import Head, occurrence, packed_definition, read_definition, submit
 from dueline.schedules.queries import get
 
@@ -42,8 +41,7 @@ class ManualRuns:
     """Makes runs of schedules on demand: jobs on the direct route. `new_uid` returns a random UUID.
 
     `key` makes a call safe to repeat: the same one submits the same jobs once, by the schedule as the first one read
-    it. After Throttled or Unavailable the jobs may or may not be submitted. With `if_match`, as for Changes, a schedule
-    that is not as it was read makes nothing: ScheduleChanged. A repeat under a key is not checked.
+    it. After Throttled or Unavailable the jobs may or may not be submitted.
     """
 
     def __init__(
@@ -56,31 +54,22 @@ class ManualRuns:
         self._route, self._table, self._clock, self._spread = route, route.table, route.clock, route.spread
         self._patience, self._new_uid = patience, new_uid
 
-    def run_now(
-        self, queue: str, name: str, *, payload: str | None = None, key: str | None = None, if_match: str | None = None
-    ) -> SubmitResult:
+    def run_now(self, queue: str, name: str, *, payload: str | None = None, key: str | None = None) -> SubmitResult:
         """Submit a job of a schedule, scheduled for and due now. A paused schedule runs, too.
 
-        `payload` is JSON text, by default the schedule's. Raises ScheduleNotFound, ScheduleChanged, InvalidSchedule,
-        InvalidJob, KeyReused, Throttled or Unavailable.
+        `payload` is JSON text, by default the schedule's. Raises ScheduleNotFound, InvalidSchedule, InvalidJob,
+        KeyReused, Throttled or Unavailable.
         """
         head, parameters = get(queue, name, table=self._table), ""
         of_key = key_of(name, key)
         if payload is not None:
             head = replace(head, definition=replace(head.definition, payload=payload))
             parameters = head.definition.payload
-        _, run = self._first_call(head, of_key, parameters=parameters, check=partial(check_match, if_match))
+        _, run = self._first_call(head, of_key, parameters=parameters)
         return self._submit([run], [of_key])[0]
 
     def backfill(
-        self,
-        queue: str,
-        name: str,
-        *,
-        start: datetime,
-        end: datetime,
-        key: str | None = None,
-        if_match: str | None = None,
+        self, queue: str, name: str, *, start: datetime, end: datetime, key: str | None = None
     ) -> list[SubmitResult]:
         """Submit a job, due now, for each time of the rule as it is now from `start` to just before `end`.
 
@@ -94,33 +83,28 @@ class ManualRuns:
         if end > now:
             must = f"it must not be in the future, it is {instant.text(now)} now"
             raise InvalidSchedule(f"to is {instant.text(end)}: {must}")
-
-        def check(head: Head) -> None:
-            check_match(if_match, head)
+        of_key = key_of(f"{name}@", key)
+        try:
             _times(head, start, end)
-
+        except InvalidSchedule:
+            # A repeat has the times of the first call.
+            if of_key is None or not self._is_claimed(rows.idempotency_key(queue, of_key)):
+                raise
         # By the rule of the first call: after a change, the second would add runs.
         parameters = f"{start.astimezone(UTC).isoformat()}/{end.astimezone(UTC).isoformat()}"
-        head, _ = self._first_call(head, key_of(f"{name}@", key), parameters=parameters, check=check)
+        head, _ = self._first_call(head, of_key, parameters=parameters)
         times = _times(head, start, end)
         jobs = [replace(self._job(head, at), exclusive=False) for at in times]
         of_keys = [key_of(f"{name}@{instant.text(at)}", key) for at in times]
         runs = list(self._spread(self._claim, zip(jobs, of_keys, strict=True)))
         return self._submit(runs, of_keys)
 
-    def _first_call(
-        self, head: Head, key: str | None, *, parameters: str, check: Callable[[Head], None]
-    ) -> tuple[Head, KeyClaim]:
+    def _first_call(self, head: Head, key: str | None, *, parameters: str) -> tuple[Head, KeyClaim]:
         """Return the schedule as the first call under a key read it, and its run; this call is it if there is none.
 
-        That one alone is checked. `parameters` is what the caller gave: a schedule that was changed between two calls
+        `parameters` is what the caller gave: a schedule that was changed between two calls
         makes no other run of the second. Raises KeyReused when the key was used with other parameters.
         """
-        try:
-            check(head)
-        except (InvalidSchedule, ScheduleChanged):
-            if key is None or not self._is_claimed(rows.idempotency_key(head.queue, key)):
-                raise
         run, parameters_hash = self._job(head), hash_of(parameters)
         if key is None:
             return head, KeyClaim(job=run)

@@ -53,14 +53,6 @@ def test_three_wrong_fields_are_named():
     assert more == "and 147 more"
 
 
-@pytest.mark.parametrize(("time", "has_hint"), [("T09:00:00 01:00", True), ("T" + "0" * 200 + " 01:00", False)])
-def test_lost_plus_is_looked_for_at_the_end(time, has_hint):
-    """In a text of 100 KB, all of it would take longer than the function may."""
-    with pytest.raises(InvalidJob) as error:
-        requests.read_jobs(json.dumps({"payload": 1, "at": f"2030-01-01{time}"}))
-    assert ("+ is written %2B" in str(error.value)) is has_hint
-
-
 def test_kept_error_keeps_nothing_alive():
     [error] = requests.read_jobs(json.dumps({"jobs": [{"payload": 1, "color": "red"}]}))
     assert str(error).startswith("color is no field")
@@ -101,12 +93,9 @@ def test_number_without_a_fraction_is_an_integer(one):
     assert (size, type(size)) == (request.priority, type(request.priority)) == (1, int)
 
 
-@pytest.mark.parametrize(
-    ("form", "field"), [('{"payload":1,"delay":%s}', "delay"), ('{"jobs":[{"payload":{"a":%s}}]}', "a"), ("%s", "body")]
-)
-def test_huge_integer_is_refused_by_its_field(form, field):
-    with pytest.raises(InvalidJob, match=f"^{field} has an integer of 5000 digits: at most 4300 are allowed"):
-        requests.read_jobs(form % ("9" * 5000))
+def test_huge_integer_is_refused():
+    with pytest.raises(InvalidJob, match=r"^body is not JSON: Exceeds the limit"):
+        requests.read_jobs(f'{{"payload":1,"delay":{"9" * 5000}}}')
 
 
 @pytest.mark.parametrize("size", ["615.5", '"615"', "true", "1e400"])
@@ -129,6 +118,11 @@ def test_empty_query_is_the_first_20_from_now():
     assert read_span({}, now=NOW) == Span(start=NOW, end=FAR_END, limit=20)
 
 
+def test_times_beyond_all_jobs_are_those_of_the_first_and_last():
+    query = {"from": "1969-12-31T23:59:59Z", "to": "9999-12-31T23:59:59Z"}
+    assert read_span(query, now=NOW) == Span(start=instant.EPOCH, end=FAR_END, limit=20)
+
+
 def test_times_of_a_query_may_have_any_zone():
     query = {"from": "2030-01-01T09:00:00+01:00", "to": "2030-01-02T00:00:00Z", "limit": "100"}
     berlin = timezone(timedelta(hours=1))
@@ -148,16 +142,12 @@ def test_next_page_starts_where_the_last_ended():
         ({"from": "soon"}, ["from is", "soon", "ISO 8601"]),
         ({"from": "2030-01-01T00:00:00"}, ["from is", "zone"]),
         ({"to": "2030-01-01T00:00:00 01:00"}, ["to is", "zone"]),
-        ({"from": "1969-12-31T23:59:59Z"}, ["from is 1969", "1970-01-01", "9999-01-01"]),
-        ({"to": "9999-12-31T23:59:59.999999Z"}, ["to is 9999-12-31", "9999-01-01"]),
         ({"from": "0001-01-01T00:00:00+23:59"}, ["from is", "zone"]),
         ({"to": "2026-01-01T00:00:00Z"}, ["to is 2026-01-01", "before from", instant.text(NOW)]),
-        ({"limit": "0"}, ['limit is "0"', "from 1 to 100"]),
-        ({"limit": "101"}, ['limit is "101"', "from 1 to 100"]),
-        ({"limit": "9" * 5000}, ["limit is", "from 1 to 100"]),
-        ({"limit": "1.5"}, ['limit is "1.5"', "from 1 to 100"]),
-        ({"limit": "٣"}, ["limit is", "from 1 to 100"]),
-        ({"limit": ""}, ['limit is ""', "from 1 to 100"]),
+        ({"limit": "0"}, ['limit is "0"', "greater than or equal to 1"]),
+        ({"limit": "101"}, ['limit is "101"', "less than or equal to 100"]),
+        ({"limit": "9" * 5000}, ["limit is", "integer"]),
+        ({"limit": "1.5"}, ['limit is "1.5"', "integer"]),
         ({"next": ""}, ['next is ""', "earlier answer"]),
         ({"next": "abc"}, ['next is "abc"', "earlier answer"]),
         ({"start": "2030-01-01T00:00:00Z"}, ["start is no field: there are from, to, limit, next"]),

@@ -112,14 +112,13 @@ function Preview({ error, next, ...rule }) {
   return next && html`<p><strong>${ruleWords(rule)}</strong></p><${NextRuns} next=${next} zone=${rule.zone} />`;
 }
 
-/** The next runs: by the reader's clock, in the schedule's zone and in UTC, with the changes of the clock. */
+/** The next runs: by the reader's clock, in the schedule's zone and in UTC. */
 export function NextRuns({ next, zone, empty }) {
   const columns = [
     { name: "name", label: "Your time", of: ZONE, head: true, cell: (run) => html`<${Instant} at=${run.scheduled_for} />` },
     { name: "near", label: "In", cell: (run) => html`<${Instant} at=${run.scheduled_for} near />` },
     { name: "zone", label: zone, of: zone, cell: ({ local: at }) => `${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19)}` },
     { name: "utc", label: "UTC", of: "UTC", cell: (run) => utc(run.scheduled_for) },
-    { name: "clock wrap", label: "Clock", cell: ({ clock }) => clock && html`<strong>${clock}</strong>` },
   ].filter(({ of }, index, all) => !of || all.findIndex((each) => each.of === of) === index);
   return html`<${Table} caption="Next runs" stack columns=${columns} rows=${next} empty=${empty}
     keyOf=${(run) => run.scheduled_for} />`;

@@ -77,7 +77,7 @@ def record_schedule(action: str, changed: "Changed", *, caller: str) -> None:
     """Log who made, changed, paused, resumed or deleted a schedule; `caller` is the ARN of an IAM user or role."""
     head = changed.head
     fields = {"queue": head.queue, "schedule": head.name, "generation": head.generation, "caller": caller}
-    logger.info(action, extra={**fields, "effective_from": instant.text(changed.effective_from)})
+    logger.info(action, extra={**fields, "effective_from": instant.text(head.start)})
 
 
 def record_runs(results: Sequence[SubmitResult], *, deployment: str, queue: str, schedule: str) -> None:

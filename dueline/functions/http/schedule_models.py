@@ -14,9 +14,9 @@ from typing_extensions import TypedDict
 from dueline.core.job import SCHEDULE_NAME
 from dueline.core.request import FURTHEST
 from dueline.functions.http.answers import Instant, OutcomeAnswer, Positive, PriorityLevel
-from dueline.functions.http.requests import STRICT, At, Duration, Integer, Kind, Priority, Tenant, whole_number
+from dueline.functions.http.requests import STRICT, At, Duration, Integer, Kind, Limit, Priority, Tenant
 from dueline.schedules.definition import MAX_LABEL_CHARACTERS, CatchUp, Overlap
-from dueline.schedules.queries import MOST_HEADS, MOST_RUNS, RunState
+from dueline.schedules.queries import MOST_RUNS, RunState
 
 _ONE_OF: JsonDict = {"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
 _WITH_START: JsonDict = {"dependentRequired": {"count": ["start"]}}
@@ -111,7 +111,7 @@ class SchedulesQuery(BaseModel):
 
     model_config = STRICT
 
-    limit: Annotated[int, whole_number(most=MOST_HEADS)] = Field(default=20, ge=1, le=MOST_HEADS, examples=[50])
+    limit: Limit = 20
     """The most schedules to return."""
     after: str = Field(default="", alias="next", min_length=1, pattern=f"^{SCHEDULE_NAME}$", examples=["digest"])
     """Go on behind an earlier page: its `next`, as it was."""
@@ -122,7 +122,7 @@ class HistoryQuery(BaseModel):
 
     model_config = STRICT
 
-    limit: Annotated[int, whole_number(most=MOST_RUNS)] = Field(default=20, ge=1, le=MOST_RUNS, examples=[50])
+    limit: Limit = 20
     """The most runs to return."""
     before: At | None = Field(default=None, examples=["2027-01-04T00:00:00Z"])
     """Runs for instants before this one, such as that of an earlier answer's last run. Without it: those whose time
@@ -136,8 +136,6 @@ class NextRun(TypedDict):
     """The instant that the rule names, in UTC."""
     local: str
     """The same in the schedule's zone."""
-    clock: NotRequired[str]
-    """What a change of the clock has to do with it, in words."""
 
 
 class RuleAnswer(TypedDict):

@@ -48,7 +48,7 @@ def test_ended_rule_leaves_no_planning_job(system):
     system.live(60)
     assert system.scheduled_times() == [1, 2]
     assert len(system.in_the_table(PLANNER.name)) == 1
-    cutover = system.define().effective_from
+    cutover = system.define().head.start
     system.live(20)
     assert system.scheduled_times()[:2] == [1, 2]
     assert at(system.scheduled_times()[2]) > cutover
