@@ -36,7 +36,7 @@ RunPayload = Annotated[
 _SECOND = timedelta(seconds=1)
 _UTC = "%Y-%m-%d %H:%M:%S"
 _LOCAL = f"%a {_UTC}"
-_FIELDS = ["start", "end", "count", "kind", "tenant", "priority", "overlap", "owner", "description", "etag"]
+_FIELDS = ["start", "end", "count", "kind", "tenant", "priority", "overlap", "owner", "etag"]
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", show_default=False)]
 Cron = Annotated[
     str | None, typer.Argument(metavar="RULE", show_default=False, help="A cron expression of five fields.")
@@ -53,7 +53,6 @@ OverlapOption = Annotated[
     Literal["allow", "skip"], typer.Option(help="Whether to skip a run while another is running.")
 ]
 Owner = Annotated[str | None, typer.Option(help="Who maintains it: a file's name, a service.")]
-Description = Annotated[str | None, typer.Option(help="What it is for.")]
 IfMatch = Annotated[str | None, typer.Option(metavar="ETAG", help="Only if its etag is still this one.")]
 
 
@@ -179,7 +178,6 @@ def put(
     catch_up: CatchUpOption = "latest",
     overlap: OverlapOption = "allow",
     owner: Owner = None,
-    description: Description = None,
     if_match: IfMatch = None,
 ) -> None:
     """Create a schedule, or replace it as a whole.

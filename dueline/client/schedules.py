@@ -62,7 +62,6 @@ class Schedule:
     catch_up: str
     overlap: str
     owner: str | None = None
-    description: str | None = None
     generation: int
     effective_from: datetime
     paused: bool
@@ -175,7 +174,6 @@ class Schedules:
         catch_up: Literal["latest", "none", "all"] = "latest",
         overlap: Literal["allow", "skip"] = "allow",
         owner: str | None = None,
-        description: str | None = None,
         if_match: str | None = None,
         only_new: bool = False,
     ) -> Schedule:
@@ -188,8 +186,7 @@ class Schedules:
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"kind": kind, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
-        rest = {"overlap": overlap, "owner": owner, "description": description}
-        body = _json_of({**rule, **job, **rest}, default=self._default, payload=payload)
+        body = _json_of({**rule, **job, "overlap": overlap, "owner": owner}, default=self._default, payload=payload)
         if only_new:
             return self._create(self._path_of(name), body, if_match)
         return self._change("PUT", self._path_of(name), body, if_match=if_match)

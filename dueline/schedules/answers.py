@@ -12,7 +12,7 @@ from dueline.schedules.queries import RunRecord, ScheduleList
 from dueline.schedules.rule import Rule, next_runs
 
 NEXT_RUNS = 5
-_OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner", "description")
+_OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner")
 
 
 def schedule_fields(head: Head, *, now: datetime, changed: bool | None = None) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Definition:
     """A schedule's rule and jobs. Each run has the same payload, which is JSON text, kind, tenant and priority.
 
     All runs are due later than scheduled by the same part of `jitter`, which is in whole seconds. `owner` says who
-    declared the schedule, `description` what it is for. Raises InvalidSchedule, which names the field.
+    declared the schedule. Raises InvalidSchedule, which names the field.
     """
 
     rule: Rule
@@ -59,7 +59,6 @@ class Definition:
     catch_up: CatchUp = CatchUp.LATEST
     overlap: Overlap = Overlap.ALLOW
     owner: str | None = None
-    description: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "payload", _sendable(self.payload))
@@ -71,10 +70,9 @@ class Definition:
             raise InvalidSchedule(str(error)) from None
         object.__setattr__(self, "catch_up", _one_of(CatchUp, self.catch_up, name="catch_up"))
         object.__setattr__(self, "overlap", _one_of(Overlap, self.overlap, name="overlap"))
-        for name in ("owner", "description"):
-            label = getattr(self, name)
-            if label is not None and not (isinstance(label, str) and 1 <= len(label) <= MAX_LABEL_CHARACTERS):
-                raise InvalidSchedule(f"{name} is {shown(label)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
+        owner = self.owner
+        if owner is not None and not (isinstance(owner, str) and 1 <= len(owner) <= MAX_LABEL_CHARACTERS):
+            raise InvalidSchedule(f"owner is {shown(owner)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
         _check_jitter(self.jitter, rule=self.rule)
 
     def to_dict(self) -> dict[str, Any]:

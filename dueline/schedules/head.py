@@ -38,7 +38,7 @@ _PLANNER_PARTITION = Partition(queue=PLANNER.name, number=0)
 class Generation:
     """What a schedule was after `start`, up to `end`.
 
-    Of its definition the payload, the owner and the description are not kept. Its runs are in one partition, and were
+    Of its definition the payload and the owner are not kept. Its runs are in one partition, and were
     kept for what its queue's `retention` was then.
     """
 
@@ -100,7 +100,7 @@ class Head:
         """Return this generation as one that ends there."""
         return Generation(
             number=self.generation,
-            definition=replace(self.definition, payload="null", owner=None, description=None),
+            definition=replace(self.definition, payload="null", owner=None),
             partition=self.partition,
             retention=self.retention,
             start=self.start,

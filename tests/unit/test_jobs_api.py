@@ -119,7 +119,7 @@ def test_jobs_are_cancelled_by_their_keys(api):
         ({"ids": ["x"], "keys": ["y"]}, "ids and keys are both given: give one of them"),
         ({}, "ids and keys are both missing: give one of them"),
         ({"keys": []}, "keys is []"),
-        ({"keys": ["x"], "id": "y"}, "id is no field: there are keys"),
+        ({"keys": ["x"], "id": "y"}, "id is no field: there are ids, keys"),
         (["x"], "body is"),
     ],
 )
@@ -268,7 +268,7 @@ def test_jobs_that_workers_recorded_are_listed_by_state(monkeypatch):
         _, every = call_api(api, "GET", "/queues/emails/jobs", query={"state": "attempted"})
         assert [job["state"] for job in every["jobs"]] == ["failed", "succeeded", "failed"]
         for queue, state, wrong in (
-            ("emails", "parked", 'state is "parked": must be one of scheduled, attempted, running'),
+            ("emails", "parked", 'state is "parked": Input should be'),
             ("invoices", "failed", "track of queue invoices is false: it must be true"),
         ):
             status, reply = call_api(api, "GET", f"/queues/{queue}/jobs", query={"state": state})

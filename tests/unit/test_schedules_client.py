@@ -136,10 +136,10 @@ def test_another_kind_is_a_change(api, schedules):
 
 def test_rule_round_trips(api, schedules):
     every, start, end = timedelta(hours=8), datetime(2035, 1, 1, tzinfo=UTC), datetime(2035, 1, 8, tzinfo=UTC)
-    rest = {"start": start, "end": end, "count": 5, "overlap": "skip", "description": "d"}
+    rest = {"start": start, "end": end, "count": 5, "overlap": "skip"}
     made = schedules.put("beat", every=every, priority=1, **rest)
     assert (made.every, made.start, made.end, made.count) == (every, start, end, 5)
-    assert (made.overlap, made.description, made.payload) == ("skip", "d", None)
+    assert (made.overlap, made.payload) == ("skip", None)
     assert schedules.put("beat", every=8 * 3600.0, **rest) == made
     assert schedules.put("beat", every="7h60m", jitter="0", **rest) == made
 

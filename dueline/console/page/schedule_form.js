@@ -46,7 +46,7 @@ function ruleOf({ rule, zone, start, end, count, read }) {
 
 /** The schedule as the body of a PUT: what the form has no field for stays as it was. */
 export const bodyOf = (fields) => ({
-  ...pick(fields, ["kind", "tenant", "owner", "description", "catch_up", "overlap"]), ...ruleOf(fields),
+  ...pick(fields, ["kind", "tenant", "owner", "catch_up", "overlap"]), ...ruleOf(fields),
   payload: readJson(fields.payload), jitter: Number(fields.jitter), priority: Number(fields.priority),
 });
 
@@ -90,7 +90,6 @@ function More({ form }) {
     ${input("jitter", "Jitter in seconds", "number", { min: 0 })}
     ${choice("catch_up", "Missed runs that get a job later", [["latest"], ["none"], ["all"]])}
     ${choice("overlap", "When a run has not ended", [["allow"], ["skip"]])}
-    ${input("description", "What it is for", "text")}
   </div></details>`;
 }
 

@@ -71,7 +71,7 @@ export function Schedule({ queue, name }) {
   const [dialog, open] = useDialog(polled.refresh);
   return html`<${View} title=${name} beside=${polled.data && html`<${RunState} ...${polled.data} />`} polled=${polled}
     seconds=${SECONDS} what="the schedule">${(schedule) => html`
-    <p><strong>${ruleWords(schedule)}</strong> <code>${ruleText(schedule)}</code> ${schedule.description}</p>
+    <p><strong>${ruleWords(schedule)}</strong> <code>${ruleText(schedule)}</code></p>
     <${Verbs} paused=${schedule.paused} open=${(Dialog) => open(Dialog, { queue, schedule })} />
     <section class="panel"><h2>Next runs</h2>
       <${NextRuns} ...${schedule} empty=${schedule.paused ? "None while it is paused." : "None any more."} /></section>

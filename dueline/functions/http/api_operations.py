@@ -131,7 +131,7 @@ OPERATIONS = (
         "Cancel (unschedule) up to 500 jobs",
         "Take jobs back, by their ids or by their keys, each for itself.",
         {200: answers.Results},
-        body=requests.IdsBody | requests.KeysBody,
+        body=requests.CancellationsBody,
         examples={"ids": {"ids": [ID]}, "keys": {"keys": ["welcome-ann"]}},
     ),
     Operation(

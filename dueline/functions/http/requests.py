@@ -49,6 +49,12 @@ def _instant(at: Any) -> datetime:
         raise ValueError("must be a text in ISO 8601 with a time zone, such as 2026-01-01T09:00:00Z") from None
 
 
+def _rate(rate: Any) -> str:
+    if not isinstance(rate, str):
+        raise ValueError("must be a text such as 50/s, 90/m or 200/h, or null for no limit")
+    return rate
+
+
 def _integral(number: Any) -> Any:
     """Return a number without a fraction as an int, as JSON has but one kind of number: 615.0 is 615."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
@@ -72,7 +78,7 @@ Integer = Annotated[int, BeforeValidator(_integral)]
 _SPAN = Annotated[str, Field(json_schema_extra={"pattern": instant.SPAN_PATTERN})]
 Duration = Annotated[int, BeforeValidator(instant.seconds, json_schema_input_type=int | _SPAN)]
 Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
-RateText = Annotated[str, Field(json_schema_extra={"pattern": "^(0?[0-9]{1,5}|100000)/[smh]$"})]
+RateText = Annotated[str, BeforeValidator(_rate), Field(json_schema_extra={"pattern": "^(0?[0-9]{1,5}|100000)/[smh]$"})]
 # In a query string, all is text.
 Limit = Annotated[int, Field(strict=False, ge=1, le=MOST_JOBS, examples=[50])]
 _WITH_PAYLOAD: JsonDict = {"required": ["payload"]}
@@ -128,21 +134,14 @@ class JobsBody(BaseModel):
     """The jobs, in the order of their answers."""
 
 
-class IdsBody(BaseModel):
-    """The ids of up to 500 jobs, each checked for itself: what is wrong with one is answered in its place."""
+class CancellationsBody(BaseModel):
+    """The ids or keys of up to 500 jobs, each checked for itself: what is wrong with one is answered in its place."""
 
-    model_config = STRICT
+    model_config = STRICT | ConfigDict(json_schema_extra={"oneOf": [{"required": ["ids"]}, {"required": ["keys"]}]})
 
-    ids: list[SkipValidation[str]] = Field(min_length=1, max_length=MAX_JOBS)
+    ids: list[SkipValidation[str]] = Field(default_factory=list, min_length=1, max_length=MAX_JOBS)
     """The ids, in the order of their answers."""
-
-
-class KeysBody(BaseModel):
-    """The keys of up to 500 jobs, each checked for itself: what is wrong with one is answered in its place."""
-
-    model_config = STRICT
-
-    keys: list[SkipValidation[Key]] = Field(min_length=1, max_length=MAX_JOBS)
+    keys: list[SkipValidation[Key]] = Field(default_factory=list, min_length=1, max_length=MAX_JOBS)
     """The keys, in the order of their answers."""
 
 
@@ -206,7 +205,7 @@ class JobsQuery(BaseModel):
     @property
     def is_tracked(self) -> bool:
         """Whether it lists what workers recorded."""
-        return self.state != State.SCHEDULED
+        return self.state != "scheduled"
 
     @property
     def only(self) -> State | None:
@@ -270,15 +269,13 @@ def read_jobs(
 
 def read_cancellations(text: str) -> tuple[list[str | DuelineError], list[object]]:
     """Return the ids that a body names, an error in place of each that is no text, or the keys. Raises InvalidJob."""
-    body = read_json(text)
-    fields = set(body) & {"ids", "keys"} if isinstance(body, dict) else {"ids"}
-    if len(fields) != 1:
-        raise InvalidJob(f"ids and keys are {'both given' if fields else 'both missing'}: give one of them")
-    if fields == {"keys"}:
-        return [], [*validate(KeysBody, body).keys]
-    ids: Sequence[Any] = validate(IdsBody, body).ids
+    body = read_body(CancellationsBody, text)
+    if len(body.model_fields_set) != 1:
+        given = "both given" if body.model_fields_set else "both missing"
+        raise InvalidJob(f"ids and keys are {given}: give one of them")
+    ids: Sequence[Any] = body.ids
     must = "it must be a text, as in a job's answer"
-    return [id if isinstance(id, str) else InvalidJob(f"id is {_excerpt(id)}: {must}") for id in ids], []
+    return [id if isinstance(id, str) else InvalidJob(f"id is {_excerpt(id)}: {must}") for id in ids], [*body.keys]
 
 
 def read_rate(text: str) -> Rate | None:

@@ -21,7 +21,6 @@ from dueline.schedules.queries import MOST_RUNS, RunState
 _ONE_OF: JsonDict = {"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
 _WITH_START: JsonDict = {"dependentRequired": {"count": ["start"]}}
 _INSTANT: JsonDict = {"format": "date-time"}
-_LABEL: JsonDict = {"minLength": 1, "maxLength": MAX_LABEL_CHARACTERS}
 _LONGEST = int(FURTHEST.total_seconds())
 _CATCH_UP: JsonDict = {"enum": [each.value for each in CatchUp]}
 _OVERLAP: JsonDict = {"enum": [each.value for each in Overlap]}
@@ -69,10 +68,8 @@ class ScheduleBody(RuleFields):
     overlap: str = Field(default=Overlap.ALLOW.value, json_schema_extra=_OVERLAP)
     """`skip`: a run does not begin while another one of the schedule runs. The library's worker and Lambda consumer
     hold to it; plain consumers of SQS cannot be held to it."""
-    owner: str = Field(default_factory=str, json_schema_extra=_LABEL)
+    owner: str = Field(default_factory=str, json_schema_extra={"minLength": 1, "maxLength": MAX_LABEL_CHARACTERS})
     """Who declared it, so that what is declared no more can be found."""
-    description: str = Field(default_factory=str, json_schema_extra=_LABEL)
-    """What it is for."""
 
 
 class PreviewBody(RuleFields):
@@ -188,8 +185,6 @@ class ScheduleAnswer(RuleAnswer):
     """Whether runs may overlap."""
     owner: NotRequired[str]
     """Who declared it."""
-    description: NotRequired[str]
-    """What it is for."""
     planned_to: Instant
     """Runs up to here are made."""
     etag: str

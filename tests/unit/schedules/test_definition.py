@@ -29,7 +29,6 @@ FULL = {
     "catch_up": "all",
     "overlap": "skip",
     "owner": "billing",
-    "description": "the digest",
 }
 
 
@@ -68,7 +67,7 @@ def test_definition_round_trips_as_json():
         ({"catch_up": "some"}, "catch_up is 'some': it must be latest or none or all"),
         ({"overlap": ["skip"]}, "overlap is ['skip']: it must be allow or skip"),
         ({"owner": ""}, "owner is ''"),
-        ({"description": "a" * 201}, "it must have 1 to 200 characters"),
+        ({"owner": "a" * 201}, "it must have 1 to 200 characters"),
         ({"every": "60"}, "every is '60': it must be a number of whole seconds"),
         (
             {"every": None, "cron": "0 9 * * *", "start": "2026-01-01T10:00:00Z", "end": "2026-01-02T09:00:00Z"},

@@ -147,7 +147,7 @@ def test_history_beyond_retention_is_forgotten():
     system.clock.sleep(20 * 86400)
     assert minutes_by_state(system.history()) == {RunState.FORGOTTEN: [2]}
     system.settings["emails"] = a_queue(retention=timedelta(days=30))
-    system.define(cron="7 7 * * *", description="kept for longer from now on")
+    system.define(cron="7 7 * * *", owner="kept for longer from now on")
     assert system.history()[-1].state is RunState.FORGOTTEN
 
 
