@@ -65,7 +65,6 @@ def test_rule_without_runs_to_come_is_refused(api):
     [
         ({}, ["neither cron nor every is given"]),
         ({"cron": "0 9 * * MON-FRY"}, ["cron is '0 9 * * MON-FRY'", "day of week has 'MON-FRY'"]),
-        ({"cron": 5}, ["cron is 5", "valid string"]),
         ({"every": 60.5}, ["every is 60.5", "valid integer"]),
         ({"every": 60, "catch_up": None}, ["catch_up is null", "valid string"]),
         ({"every": 60, "priority": 6}, ["priority is 6"]),
@@ -82,16 +81,7 @@ def test_wrong_schedule_names_what_is_allowed(api, body, parts):
     assert request(api, "GET", DIGEST)[0] == 404
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("PUT", DIGEST),
-        ("GET", DIGEST),
-        ("POST", f"{DIGEST}/pause"),
-        ("GET", "/queues"),
-        ("POST", "/queues/emails/jobs"),
-    ],
-)
+@pytest.mark.parametrize(("method", "path"), [("PUT", DIGEST), ("POST", f"{DIGEST}/pause"), ("GET", "/queues")])
 def test_path_with_a_line_feed_is_no_route(api, method, path):
     request(api, "PUT", DIGEST, {"every": 60})
     status, problem = request(api, method, f"{path}\n", {"every": 60})

@@ -113,25 +113,11 @@ def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
     assert schedules.pause("digest", if_match=made.etag) == schedules.get("digest")
 
 
-def test_cron_may_be_positional(api, schedules):
-    assert schedules.put("digest", "0 9 * * *").cron == "0 9 * * *"
-    assert [run.local.hour for run in schedules.preview("0 9 * * *", most=1)] == [9]
-
-
 def test_payloads_are_written_with_the_default(api, api_server):
     schedules = Client.connect(url=api_server.url, default=str).schedules("emails")
     assert schedules.put("digest", "0 9 * * *", payload={"on": START}).payload == {"on": str(START)}
     schedules.run("digest", payload=[END])
     assert api_server.requests[-1].json == {"payload": [str(END)]}
-
-
-def test_another_kind_is_a_change(api, schedules):
-    made = schedules.put("digest", **BERLIN, kind="welcome")
-    assert schedules.put("digest", **BERLIN, kind="welcome") == made
-    changed = schedules.put("digest", **BERLIN, kind="digest")
-    assert (changed.kind, changed.generation) == ("digest", 2)
-    with pytest.raises(InvalidSchedule, match="kind is 'A B': it must have 1 to 64 of"):
-        schedules.put("digest", **BERLIN, kind="A B")
 
 
 def test_rule_round_trips(api, schedules):

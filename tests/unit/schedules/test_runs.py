@@ -75,21 +75,10 @@ def test_history_has_states_of_runs_latest_first():
     assert states[RunState.CANCELLED] == [(planned.scheduled_for - NOW) / A_MINUTE]
     # The planner was back at 20: what was up to a minute late by then was made.
     assert states[RunState.MISSED] == [18, 17, 16]
+    system.backfill(start=at(16), end=at(19))
+    assert minutes_by_state(system.history(limit=100))[RunState.MISSED] == [18, 17, 16]
     assert states[RunState.DISPATCHED] == [*range(24, 18, -1), *range(15, 0, -1)]
     assert [run.scheduled_for for run in runs] == sorted((run.scheduled_for for run in runs), reverse=True)
-
-
-def test_run_is_missed_once_planner_skips_it():
-    """What became of a run is not known until its planner was there: then it is in no history."""
-    system = running(catch_up="none")
-    system.plan()
-    system.live(20, planner=False)
-    assert minutes_by_state(system.history(limit=100)) == {RunState.DISPATCHED: [*range(15, 0, -1)]}
-    system.live(1)
-    assert minutes_by_state(system.history(limit=100))[RunState.MISSED] == [18, 17, 16]
-    system.backfill(start=at(16), end=at(19))
-    system.live(1)
-    assert minutes_by_state(system.history(limit=100))[RunState.MISSED] == [18, 17, 16]
 
 
 def test_change_renews_a_cancelled_run():
