@@ -164,22 +164,16 @@ class Rule:
                 raise InvalidSchedule(f"{name} is {shown(text)}: it must be a text")
 
     def after(self, instant: datetime) -> Iterator[datetime]:
-        """Yield the scheduled times after an instant, strictly, the earliest first.
-
-        Raises ValueError when the instant has no zone.
-        """
-        since = min(max(_aware(instant), self._start - _MOMENT), LAST)
+        """Yield the scheduled times after an instant, strictly, the earliest first."""
+        since = min(max(instant, self._start - _MOMENT), LAST)
         end = self._end
         runs = takewhile(lambda at: at <= end, self._times.after(since))
         return runs if self.count is None else islice(runs, self.count - _counted(self, since)[0])
 
     def before(self, instant: datetime) -> Iterator[datetime]:
-        """Yield the scheduled times at an instant and before, the latest first, back to 1970.
-
-        Raises ValueError when the instant has no zone.
-        """
+        """Yield the scheduled times at an instant and before, the latest first, back to 1970."""
         start = self._start
-        until = max(min(_aware(instant), self._end), start - _MOMENT)
+        until = max(min(instant, self._end), start - _MOMENT)
         if self.count is not None:
             _, until = _counted(self, until)
         return takewhile(lambda at: at >= start, self._times.before(until))
@@ -257,12 +251,6 @@ def _bound(name: str, at: object) -> datetime | None:
     if at.microsecond or not FIRST <= at < _LAST_BOUND:
         raise InvalidSchedule(f"{name} is {shown(at)}: it must be in whole seconds, in the years 1970 to 9998")
     return at.astimezone(UTC)
-
-
-def _aware(instant: datetime) -> datetime:
-    if instant.utcoffset() is None:
-        raise ValueError(f"{instant.isoformat()} has no time zone: add one, such as Z or +01:00")
-    return instant
 
 
 def next_runs(rule: Rule, *, after: datetime, limit: int) -> list[tuple[datetime, datetime]]:

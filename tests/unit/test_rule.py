@@ -130,12 +130,6 @@ def test_rule_may_end_before_its_first_run():
     assert next_runs(Rule(**newyear, end=at("2028-01-01T00:00:01")), START, 1) == [at("2028-01-01")]
 
 
-@pytest.mark.parametrize("call", [Rule(cron="@daily").after, Rule(every=timedelta(hours=1)).before])
-def test_naive_instant_is_refused(call):
-    with pytest.raises(ValueError, match="has no time zone"):
-        call(datetime(2027, 1, 1))  # noqa: DTZ001
-
-
 @pytest.mark.parametrize(
     ("rule", "spacing"),
     [
