@@ -175,6 +175,6 @@ def check_fires(rule: Rule, *, after: datetime | None = None) -> None:
     if next(rule.after(FIRST - _MOMENT if after is None else after), None) is not None:
         return
     bounds = {name: getattr(rule, name) for name in ("start", "end", "count")}
-    given = ", ".join(f"{name} is {_plain(value)}" for name, value in bounds.items() if value is not None)
+    shown_bounds = ", ".join(f"{name} is {_plain(value)}" for name, value in bounds.items() if value is not None)
     run = "a run" if after is None else f"a run after {instant.text(after)}"
-    raise InvalidSchedule(f"{given}: the rule must have {run}, up to the year {LAST.year - 1}")
+    raise InvalidSchedule(f"{shown_bounds}: the rule must have {run}, up to the year {LAST.year - 1}")

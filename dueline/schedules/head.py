@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
@@ -88,13 +87,9 @@ class Head:
         return f'"{self.generation}-{instant.epoch_ms(self.start)}"'
 
     @property
-    def state(self) -> str:
-        return "deleted" if self.deleted else "paused" if self.paused else "live"
-
-    @property
     def is_live(self) -> bool:
         """Return whether it makes runs: it is neither paused nor deleted."""
-        return self.state == "live"
+        return not (self.paused or self.deleted)
 
     def up_to(self, end: datetime) -> Generation:
         """Return this generation as one that ends there."""
@@ -206,17 +201,11 @@ def _generation_dict(past: Generation) -> dict[str, Any]:
 
 def _generation(kept: dict[str, Any], queue: str) -> Generation:
     read = {name: instant.parse(kept[name]) for name in ("start", "end")} | {
-        "definition": _past_definition(json.dumps(kept["definition"])),
+        "definition": Definition.from_row(kept["definition"]),
         "partition": Partition(queue=queue, number=int(kept["partition"])),
         "retention": timedelta(seconds=kept["retention"]),
     }
     return Generation(**kept | read)
-
-
-# Most changes are of a payload, which is not kept: then all are the same.
-@lru_cache(maxsize=256)
-def _past_definition(text: str) -> Definition:
-    return Definition.from_row(json.loads(text))
 
 
 # The jobs of a schedule's runs, which follow from its head and a time alone: who submits one again submits the same.

@@ -166,19 +166,6 @@ def put(api, id):
     api.DEPLOYMENT.table.write([rows.job_row(StoredJob(id=id, payload="1", expires=id.due + timedelta(days=7)))])
 
 
-def test_failed_look_up_of_a_move_names_the_job(api, monkeypatch):
-    put(api, id := an_id(due=datetime.now(UTC) + timedelta(hours=1)))
-    path = f"/queues/emails/jobs/{id}"
-    to = {"at": (datetime.now(UTC) + timedelta(days=2)).isoformat()}
-    _, first = call_api(api, "PATCH", path, to)
-    table, sent = api.DEPLOYMENT.table, []
-    read = table.read
-    # Where it was, and where it is now.
-    monkeypatch.setattr(table, "read", lambda keys: throttled() if sent[1:] else (sent.append(keys), read(keys))[1])
-    status, answer = call_api(api, "PATCH", path, to)
-    assert (status, answer["code"], answer["id"]) == (429, "throttled", first["id"])
-
-
 # Faults of AWS
 
 

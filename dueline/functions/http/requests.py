@@ -271,8 +271,8 @@ def read_cancellations(text: str) -> tuple[list[str | DuelineError], list[object
     """Return the ids that a body names, an error in place of each that is no text, or the keys. Raises InvalidJob."""
     body = read_body(CancellationsBody, text)
     if len(body.model_fields_set) != 1:
-        given = "both given" if body.model_fields_set else "both missing"
-        raise InvalidJob(f"ids and keys are {given}: give one of them")
+        what = "both given" if body.model_fields_set else "both missing"
+        raise InvalidJob(f"ids and keys are {what}: give one of them")
     ids: Sequence[Any] = body.ids
     must = "it must be a text, as in a job's answer"
     return [id if isinstance(id, str) else InvalidJob(f"id is {_excerpt(id)}: {must}") for id in ids], [*body.keys]

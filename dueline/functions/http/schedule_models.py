@@ -135,9 +135,13 @@ class NextRun(TypedDict):
     """The same in the schedule's zone."""
 
 
-class RuleAnswer(TypedDict):
-    """When a schedule runs."""
+class ScheduleAnswer(TypedDict):
+    """A schedule as it is after a call, and its next runs: none while it is paused, or once it is deleted."""
 
+    queue: str
+    """The queue's name in queues.yaml."""
+    schedule: str
+    """The schedule's name."""
     cron: NotRequired[str]
     """By the clock of its zone."""
     every: NotRequired[Seconds]
@@ -152,15 +156,6 @@ class RuleAnswer(TypedDict):
     """How many runs there are from `start` on."""
     words: str
     """The rule in words, for people."""
-
-
-class ScheduleAnswer(RuleAnswer):
-    """A schedule as it is after a call, and its next runs: none while it is paused, or once it is deleted."""
-
-    queue: str
-    """The queue's name in queues.yaml."""
-    schedule: str
-    """The schedule's name."""
     generation: Positive
     """It counts the changes."""
     effective_from: Instant
