@@ -87,9 +87,13 @@ class Head:
         return f'"{self.generation}-{instant.epoch_ms(self.start)}"'
 
     @property
+    def state(self) -> str:
+        return "deleted" if self.deleted else "paused" if self.paused else "live"
+
+    @property
     def is_live(self) -> bool:
         """Return whether it makes runs: it is neither paused nor deleted."""
-        return not (self.paused or self.deleted)
+        return self.state == "live"
 
     def up_to(self, end: datetime) -> Generation:
         """Return this generation as one that ends there."""
