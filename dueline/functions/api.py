@@ -84,6 +84,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         except InvalidJob as error:
             request_log.record_refusals([error], deployment=SETTINGS.deployment)
             return problems.refused_event(error)
+    logger.debug("request", extra={"path": event["rawPath"]})
     if "/schedules" in event["rawPath"]:
         with_schedules()
     return app.resolve(event, context)

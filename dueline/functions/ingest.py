@@ -69,6 +69,7 @@ def _record(done: IngestResult) -> None:
         logger.warning("rejected", extra={"message_id": rejected.received.message_id, "reason": rejected.reason})
     if done.failed and done.faults:
         logger.warning("left", extra={"jobs": [str(job.id) for job in done.again], "reasons": sorted(done.faults)})
+    logger.debug("ingested", extra={"written": done.written})
     counts = {
         metrics.INGESTED: done.written,
         metrics.LATE_PATH: len(done.late),

@@ -60,6 +60,7 @@ def _record(partition: Partition, done: TickResult, dispatched: DispatchMetrics,
         logger.warning("parked", extra={"job": unreadable.row["sk"], "reason": unreadable.reason})
     if done.fault:
         logger.warning("stopped", extra={"reason": done.fault})
+    logger.debug("ticked", extra={"dispatched": done.dispatched})
     figures_of_queue = {
         metrics.LATENESS: done.lateness(DEPLOYMENT.clock.now()),
         **dispatched.flush().get(partition.queue, {}),
