@@ -14,10 +14,11 @@ import typer
 
 from dueline.cli import connect, options, screen
 from dueline.client.schedules import Schedule, SubmittedRun
+from dueline.core import instant
 from dueline.core.request import json_text
 from dueline.errors import DuelineError, InvalidSchedule
 from dueline.schedules.definition import Definition, check_fires, check_of_queue
-from dueline.schedules.rule import MOST_RUNS, Rule, shown_runs, zone_of
+from dueline.schedules.rule import MOST_RUNS, Rule, next_runs, zone_of
 
 if TYPE_CHECKING:
     from dueline.config.deployment import SchedulesFile
@@ -35,7 +36,7 @@ RunPayload = Annotated[
 _SECOND = timedelta(seconds=1)
 _UTC = "%Y-%m-%d %H:%M:%S"
 _LOCAL = f"%a {_UTC}"
-_FIELDS = ["start", "end", "count", "kind", "tenant", "priority", "overlap", "owner", "description", "etag"]
+_FIELDS = ["start", "end", "count", "kind", "tenant", "priority", "overlap", "owner", "etag"]
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", show_default=False)]
 Cron = Annotated[
     str | None, typer.Argument(metavar="RULE", show_default=False, help="A cron expression of five fields.")
@@ -52,7 +53,6 @@ OverlapOption = Annotated[
     Literal["allow", "skip"], typer.Option(help="Whether to skip a run while another is running.")
 ]
 Owner = Annotated[str | None, typer.Option(help="Who maintains it: a file's name, a service.")]
-Description = Annotated[str | None, typer.Option(help="What it is for.")]
 IfMatch = Annotated[str | None, typer.Option(metavar="ETAG", help="Only if its etag is still this one.")]
 
 
@@ -81,13 +81,12 @@ def run(
     name: Name,
     payload: RunPayload = None,
     idempotency_key: Call = None,
-    if_match: IfMatch = None,
 ) -> None:
     """Run a schedule now, paused or not. Its own runs are not affected."""
     this = connect.run_of(ctx)
     content: dict[str, Any] = {} if payload is None else {"payload": options.payload(payload)}
-    content |= {"idempotency_key": idempotency_key, "if_match": if_match}
-    _show_submitted(this, [this.client.schedules(queue).run(name, **content)])
+    submitted = this.client.schedules(queue).run(name, **content, idempotency_key=idempotency_key)
+    _show_submitted(this, [submitted])
 
 
 def backfill(
@@ -97,15 +96,13 @@ def backfill(
     start: From,
     end: To,
     idempotency_key: Call = None,
-    if_match: IfMatch = None,
 ) -> None:
     """Run a schedule now for its times in a past span.
 
     A span may have 500 runs at most.
     """
     this = connect.run_of(ctx)
-    once: dict[str, Any] = {"idempotency_key": idempotency_key, "if_match": if_match}
-    runs = this.client.schedules(queue).backfill(name, start=start, end=end, **once)
+    runs = this.client.schedules(queue).backfill(name, start=start, end=end, idempotency_key=idempotency_key)
     _show_submitted(this, runs)
 
 
@@ -181,7 +178,6 @@ def put(
     catch_up: CatchUpOption = "latest",
     overlap: OverlapOption = "allow",
     owner: Owner = None,
-    description: Description = None,
     if_match: IfMatch = None,
 ) -> None:
     """Create a schedule, or replace it as a whole.
@@ -227,11 +223,10 @@ def preview(
     this = connect.run_of(ctx)
     rule = Rule(cron=cron, every=every, zone=zone)
     after = this.screen.now if since is None else options.ahead(since, zone=zone_of(zone), option="--from")
-    shown = list(islice(shown_runs(rule, after=after), count))
-    this.screen.json(*(run.fields for run in shown))
+    runs = next_runs(rule, after=after, limit=count)
+    this.screen.json(*({"scheduled_for": instant.text(at), "local": local.isoformat()} for at, local in runs))
     this.screen.line(rule.words)
-    rows = ((f"{run.local:{_LOCAL} %Z}", f"{run.scheduled_for:{_UTC}}", run.mark) for run in shown)
-    this.screen.table(["in the zone", "UTC", "clock"], rows)
+    this.screen.table(["in the zone", "UTC"], ((f"{local:{_LOCAL} %Z}", f"{at:{_UTC}}") for at, local in runs))
 
 
 # `apply`: the schedules of a file.

@@ -25,14 +25,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextRun:
-    """When a schedule runs: the instant that its rule names, in UTC, and the same in its zone. Jitter is left out.
-
-    `clock` says what a change of the clock has to do with it, if anything.
-    """
+    """When a schedule runs: the instant that its rule names, in UTC, and the same in its zone. Jitter is left out."""
 
     scheduled_for: datetime
     local: datetime
-    clock: str | None = None
 
     @classmethod
     def of(cls, response: Mapping[str, Any]) -> Self:
@@ -66,7 +62,6 @@ class Schedule:
     catch_up: str
     overlap: str
     owner: str | None = None
-    description: str | None = None
     generation: int
     effective_from: datetime
     paused: bool
@@ -140,8 +135,8 @@ _read_next = _list_reader("next runs", "next", NextRun.of)
 
 _PAGE_SIZE = 100
 _ETAG = r"[!-~]{1,200}"
-# A weak tag matches no schedule: only an identical one, which needs no match, passes.
-_NO_ETAG = 'W/"none"'
+# Matches no schedule: only an identical one, which needs no match, passes.
+_NO_ETAG = '"none"'
 _DURATIONS = ("every", "jitter")
 _INSTANTS = ("start", "end", "from", "to")
 
@@ -150,8 +145,8 @@ class Schedules:
     """The schedules of one queue, from `client.schedules(queue)`. Threads may share it.
 
     Every method retries as the client does, which is safe: a schedule is put as a whole, and `run` and `backfill` go
-    under an idempotency key. Every error is a DuelineError. With `if_match`, the `etag` of a Schedule, a change or a
-    run is made only if nobody has changed the schedule since: otherwise it raises ScheduleChanged.
+    under an idempotency key. Every error is a DuelineError. With `if_match`, the `etag` of a Schedule, a change is made
+    only if nobody has changed the schedule since: otherwise it raises ScheduleChanged.
     """
 
     def __init__(
@@ -179,7 +174,6 @@ class Schedules:
         catch_up: Literal["latest", "none", "all"] = "latest",
         overlap: Literal["allow", "skip"] = "allow",
         owner: str | None = None,
-        description: str | None = None,
         if_match: str | None = None,
         only_new: bool = False,
     ) -> Schedule:
@@ -192,8 +186,7 @@ class Schedules:
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"kind": kind, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
-        rest = {"overlap": overlap, "owner": owner, "description": description}
-        body = _json_of({**rule, **job, **rest}, default=self._default, payload=payload)
+        body = _json_of({**rule, **job, "overlap": overlap, "owner": owner}, default=self._default, payload=payload)
         if only_new:
             return self._create(self._path_of(name), body, if_match)
         return self._change("PUT", self._path_of(name), body, if_match=if_match)
@@ -217,28 +210,17 @@ class Schedules:
         """Delete a schedule: it makes no runs after `effective_from`. Return how it was. Raises as `pause` does."""
         return self._change("DELETE", self._path_of(name), if_match=if_match)
 
-    def run(
-        self, name: str, *, payload: object = ..., idempotency_key: str | None = None, if_match: str | None = None
-    ) -> SubmittedRun:
+    def run(self, name: str, *, payload: object = ..., idempotency_key: str | None = None) -> SubmittedRun:
         """Run a schedule now, paused or not, with its payload or another one; its own runs are not touched.
 
         Called again with the same `idempotency_key`, it returns the run that is there, whatever the schedule is by
-        then. Raises ScheduleNotFound, ScheduleChanged or InvalidSchedule, or KeyReused for one that went with another
-        payload.
+        then. Raises ScheduleNotFound or InvalidSchedule, or KeyReused for one that went with another payload.
         """
         body = _json_of({}) if payload is ... else _json_of({}, default=self._default, payload=payload)
-        return self._send_named(
-            f"{self._path_of(name)}/run", body, SubmittedRun.of, call=idempotency_key, if_match=if_match
-        )
+        return self._send_named(f"{self._path_of(name)}/run", body, SubmittedRun.of, call=idempotency_key)
 
     def backfill(
-        self,
-        name: str,
-        *,
-        start: datetime,
-        end: datetime,
-        idempotency_key: str | None = None,
-        if_match: str | None = None,
+        self, name: str, *, start: datetime, end: datetime, idempotency_key: str | None = None
     ) -> Sequence[SubmittedRun]:
         """Run a schedule, now, for each instant of its rule from `start` to just before `end`, which has passed.
 
@@ -246,9 +228,7 @@ class Schedules:
         there, whatever the schedule is by then. Raises as `run` does, KeyReused for one that went with another span.
         """
         body = _json_of({"from": _aware("start", start), "to": _aware("end", end)})
-        return self._send_named(
-            f"{self._path_of(name)}/backfill", body, _read_submitted, call=idempotency_key, if_match=if_match
-        )
+        return self._send_named(f"{self._path_of(name)}/backfill", body, _read_submitted, call=idempotency_key)
 
     def history(self, name: str, most: int = 10, *, before: datetime | None = None) -> Sequence[Run]:
         """Return the last runs whose time has come, 1 to 100 of them, the latest first.
@@ -292,7 +272,7 @@ class Schedules:
             is_retry = next(tries) > 0
             answer = self._request(method, path, body, headers=_matching(if_match))
             schedule = Schedule.of(answer)
-            matches = if_match in (None, "*") or schedule.etag in str(if_match).split(",")
+            matches = if_match in (None, "*", schedule.etag)
             if answer.get("changed") is False and not (matches or is_retry):
                 now = f"schedule {schedule.queue}/{schedule.name} is {schedule.etag} now"
                 raise ScheduleChanged(f"{now}, and if_match is {shown(if_match)}: read it again")
@@ -320,13 +300,11 @@ class Schedules:
 
         return self._calls.run(create)
 
-    def _send_named(
-        self, path: str, body: str, read: Callable[[Any], A], *, call: str | None, if_match: str | None
-    ) -> A:
+    def _send_named(self, path: str, body: str, read: Callable[[Any], A], *, call: str | None) -> A:
         """Post under the name of the call, which is made before the first try; an error of a try has it."""
         call = str(uuid.uuid4()) if call is None else checked_call(call)
         try:
-            return self._send("POST", path, body, read=read, headers={"idempotency-key": call, **_matching(if_match)})
+            return self._send("POST", path, body, read=read, headers={"idempotency-key": call})
         except RETRYABLE as error:
             error.idempotency_key = call
             raise

@@ -69,8 +69,6 @@ class ScheduleConfig(BaseModel):
     """Which missed runs are made."""
     overlap: Annotated[Overlap, Field(strict=False)] = Overlap.ALLOW
     """`skip`: no run starts while another one is running."""
-    description: str | None = None
-    """What it is for."""
 
     @model_validator(mode="after")
     def _is_one_that_runs(self) -> Self:

@@ -2,7 +2,7 @@
 queues and control them. The routes about schedules are in `functions.http.schedules`.
 
 A route reads its request, makes one call to the core, records it, and answers; what it means for callers is in
-`functions.http.openapi.operations`.
+`functions.http.api_operations`.
 """
 
 import os
@@ -71,7 +71,6 @@ app.use(
         set_deadline,
         callers.only_what_the_alias_may,
         problems.no_route_of_lines,
-        request_log.record_request,
     ]
 )
 
@@ -85,6 +84,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         except InvalidJob as error:
             request_log.record_refusals([error], deployment=SETTINGS.deployment)
             return problems.refused_event(error)
+    logger.debug("request", extra={"path": event["rawPath"]})
     if "/schedules" in event["rawPath"]:
         with_schedules()
     return app.resolve(event, context)
@@ -123,7 +123,6 @@ def upload(queue: str) -> tuple[answers.UploadAnswer, int]:
     body = requests.read_body(requests.UploadBody, requests.body_of(app.current_event))
     payloads, clock = DEPLOYMENT.payloads, DEPLOYMENT.clock
     started = begin(queue, bytes=body.bytes, sha256=body.sha256, payloads=payloads, clock=clock, new_uid=new_uid)
-    request_log.record_upload(queue=queue, bytes=body.bytes)
     return answers.upload_answer(started), HTTPStatus.CREATED
 
 
@@ -163,7 +162,6 @@ def _reschedule(queue: str, *, id: JobId | None = None, key: str | None = None) 
     call = app.current_event.headers.get("idempotency-key")
     moved = DEPLOYMENT.reschedule(settings).run(id, key=key, at=body.at, delay=body.delay, call=call)
     successor, status = moved_status(moved, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    request_log.record_reschedule(moved.moved_from, successor=successor)
     return answers.status_answer(successor, status)
 
 

@@ -61,8 +61,6 @@ def _received(record: Mapping[str, Any]) -> InboundMessage:
 
 
 def _record(done: IngestResult) -> None:
-    for job in done.late:
-        logger.debug("late path", extra=_keys(job.id))
     for job in done.reused:
         logger.warning("id of another job", extra=_keys(job.id))
     for parked in done.parked:
@@ -71,8 +69,7 @@ def _record(done: IngestResult) -> None:
         logger.warning("rejected", extra={"message_id": rejected.received.message_id, "reason": rejected.reason})
     if done.failed and done.faults:
         logger.warning("left", extra={"jobs": [str(job.id) for job in done.again], "reasons": sorted(done.faults)})
-    counted = {"moved": done.moved, "dropped": done.dropped, "late": done.late, "failed": done.failed}
-    logger.debug("ingested", extra={"written": done.written, **{name: len(each) for name, each in counted.items()}})
+    logger.debug("ingested", extra={"written": done.written})
     counts = {
         metrics.INGESTED: done.written,
         metrics.LATE_PATH: len(done.late),

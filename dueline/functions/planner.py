@@ -120,7 +120,7 @@ def _record(done: Planned) -> None:
         logger.error("steps were given up", extra={"steps": done.dropped})
     if done.missed:
         logger.warning("runs were missed", extra={"queues": dict(done.missed)})
-    logger.debug("planned", extra={"queues": dict(done.submitted), "again": len(done.again)})
+    logger.debug("planned", extra={"queues": dict(done.submitted)})
     dispatched = DISPATCHED.flush()
     of_queues = {
         queue: {

@@ -1,7 +1,7 @@
 """Logs and figures of the functions.
 
 Lines are JSON, and each byte is paid for: a line holds nothing that its log group's name says already, and success is
-logged at DEBUG. Figures are fields of a line, in CloudWatch's embedded metric format (EMF) where they are metrics too.
+a figure. Figures are fields of a line, in CloudWatch's embedded metric format (EMF) where they are metrics too.
 """
 
 import json

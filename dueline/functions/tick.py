@@ -60,8 +60,7 @@ def _record(partition: Partition, done: TickResult, dispatched: DispatchMetrics,
         logger.warning("parked", extra={"job": unreadable.row["sk"], "reason": unreadable.reason})
     if done.fault:
         logger.warning("stopped", extra={"reason": done.fault})
-    figures = {"owned_lease": done.owned_lease, "finished": done.finished, "dispatched": done.dispatched}
-    logger.debug("ticked", extra=figures)
+    logger.debug("ticked", extra={"dispatched": done.dispatched})
     figures_of_queue = {
         metrics.LATENESS: done.lateness(DEPLOYMENT.clock.now()),
         **dispatched.flush().get(partition.queue, {}),

@@ -3,17 +3,16 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import StoredJob
 from dueline.schedules.head import Head
 from dueline.schedules.queries import RunRecord, ScheduleList
-from dueline.schedules.rule import Rule, shown_runs
+from dueline.schedules.rule import Rule, next_runs
 
 NEXT_RUNS = 5
-_OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner", "description")
+_OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner")
 
 
 def schedule_fields(head: Head, *, now: datetime, changed: bool | None = None) -> dict[str, Any]:
@@ -43,7 +42,10 @@ def schedule_fields(head: Head, *, now: datetime, changed: bool | None = None) -
 
 def next_fields(rule: Rule, *, after: datetime, limit: int = NEXT_RUNS) -> list[dict[str, Any]]:
     """Return the next runs of a rule, in UTC and in its zone."""
-    return [dict(run.fields) for run in islice(shown_runs(rule, after=after), limit)]
+    return [
+        {"scheduled_for": instant.text(at), "local": local.isoformat()}
+        for at, local in next_runs(rule, after=after, limit=limit)
+    ]
 
 
 def page_fields(schedules: ScheduleList, *, now: datetime) -> dict[str, Any]:

@@ -30,13 +30,12 @@ _MOST = rows.CHANGE_CANCELLATIONS - 5 - 2 * heads.KEPT_GENERATIONS
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """A schedule after a call: it serves as it is after `effective_from`.
+    """A schedule after a call.
 
     `is_changed` is False when it already was as requested; `is_new` when there was none, or it had been deleted.
     """
 
     head: Head
-    effective_from: datetime
     is_new: bool = False
     is_changed: bool = True
 
@@ -49,8 +48,8 @@ class Changes:
     """Changes schedules. `route` writes jobs of their queue, and planning jobs, to the table.
 
     After Throttled or Unavailable a change may or may not be done: the same call again is safe, and says. With
-    `if_match`, an entity tag or several with commas between, a schedule that is not as it was when one of them was read
-    is left alone: ScheduleChanged. "*" matches any, a weak tag (`W/"..."`) none.
+    `if_match`, a schedule that is not as it was when that entity tag was read is left alone: ScheduleChanged. "*"
+    matches any.
     """
 
     def __init__(self, route: TableWriter, *, patience: timedelta = PATIENCE) -> None:
@@ -126,7 +125,7 @@ class Changes:
         for _ in range(ATTEMPTS):
             was, fields = stored.head, desire(stored.head)
             if was is not None and not fields:
-                return Changed(head=was, effective_from=was.start, is_changed=False)
+                return Changed(head=was, is_changed=False)
             if if_match is not None and (was is None or was.deleted):
                 missing = f"schedule {queue}/{name} does not exist, and If-Match is {shown(if_match, most=200)}"
                 raise ScheduleChanged(f"{missing}: leave that out to create it")
@@ -134,7 +133,7 @@ class Changes:
                 check_match(if_match, was)
             head = self._try(stored, name, fields, settings, until=until) if stored.is_ready else None
             if head is not None:
-                return Changed(head=head, effective_from=head.start, is_new=was is None or was.deleted)
+                return Changed(head=head, is_new=was is None or was.deleted)
             stored = find(queue, name, table=self._table, fenced=was.partition if was else None)
         raise NotYet(f"schedule {queue}/{name} was changed by others at each of {ATTEMPTS} tries: try again")
 
@@ -237,8 +236,7 @@ def existing(queue: str, name: str, head: Head | None) -> Head:
 
 def check_match(if_match: str | None, head: Head) -> None:
     """Raise ScheduleChanged unless a schedule is as it was when its entity tag was read."""
-    # No tag of ours has a comma.
-    if if_match is not None and if_match.strip() != "*" and head.etag not in map(str.strip, if_match.split(",")):
+    if if_match not in (None, "*", head.etag):
         now = f"schedule {head.queue}/{head.name} is {head.etag} now"
         raise ScheduleChanged(f"{now}, and If-Match is {shown(if_match, most=200)}: read it again")
 

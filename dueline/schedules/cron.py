@@ -1,6 +1,5 @@
 """Cron expressions: what a clock shows when they run, in whatever zone."""
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from cronsim import CronSim, CronSimError
+from cronsim.cronsim import Field
 from cronsim.explain import explain
 
 from dueline.core.text import shown
@@ -29,9 +29,14 @@ ALIASES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-_TERM = re.compile(r"(?:\*|(?P<low>\w+)(?:-(?P<high>\w+))?)(?:/(?P<step>\w+))?", re.ASCII)
-_MONTHS = ("", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+# The five fields, and what their values may be.
+_FIELDS = {
+    "minute": (Field.MINUTE, "0 to 59"),
+    "hour": (Field.HOUR, "0 to 23"),
+    "day of month": (Field.DAY, "1 to 31, L (the last day), LW (the last weekday)"),
+    "month": (Field.MONTH, "1 to 12, JAN to DEC"),
+    "day of week": (Field.DOW, "0 to 7, SUN to SAT, 5L (the last Friday), MON#1 (the first Monday)"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,8 @@ class Cron:
         return timedelta(minutes=min(later - earlier for earlier, later in pairwise(of_day)))
 
     def _runs(self, clock: datetime, *, reverse: bool) -> Iterator[datetime]:
-        # Beyond the year 9999 there is none.
-        with suppress(OverflowError):
+        # Beyond the year 9999 there is none, nor on a day that no month has.
+        with suppress(OverflowError, CronSimError):
             yield from CronSim(self.text, clock, reverse=reverse)
 
 
@@ -90,10 +95,7 @@ def _is_too_rare(cron: Cron) -> bool:
         return False
     clock, end = _SOME_DAY, _SOME_DAY.replace(year=_SOME_DAY.year + _YEARS_LOOKED_AT)
     while clock < end:
-        try:
-            run = next(cron.after(clock), None)
-        except CronSimError:
-            return True
+        run = next(cron.after(clock), None)
         if run is None or run - clock > _LONGEST_WAIT:
             return True
         # Far enough to skip most runs of a year, and near enough to see a wait of 11 years.
@@ -101,66 +103,10 @@ def _is_too_rare(cron: Cron) -> bool:
     return False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Field:
-    """One of the five: its values, and what else it may be; an error names it, the character and what is allowed."""
-
-    name: str
-    low: int
-    high: int
-    names: tuple[str, ...] = ()
-    besides: str = ""
-    example: str = ""
-
-    def check(self, term: str) -> None:
-        """Raise ValueError with the reason when a term is not valid in this field."""
-        if self.besides and re.fullmatch(self.besides, term, re.ASCII):
-            return
-        match = _TERM.fullmatch(term)
-        if match is None:
-            forms = f"*, a value {self._allowed}, a range such as 1-5, or one with a step"
-            raise ValueError(f"it must be {forms}{self.example}")
-        low = self._value(match["low"]) if match["low"] else self.low
-        high = self._value(match["high"]) if match["high"] else self.high
-        if high < low:
-            raise ValueError("a range must not end before it begins: list its two parts")
-        step, most = match["step"], high - low
-        if step is not None and not (step.isdigit() and 1 <= int(step) <= most):
-            raise ValueError(f"its step must be from 1 to {most}" if most else "a step needs a range")
-
-    def _value(self, text: str) -> int:
-        value = int(text) if text.isdigit() else self.names.index(text) if text in self.names else -1
-        if not self.low <= value <= self.high:
-            raise ValueError(f"a value must be {self._allowed}")
-        return value
-
-    @property
-    def _allowed(self) -> str:
-        named = [name for name in self.names if name]
-        return f"from {self.low} to {self.high}" + (f" or {named[0]} to {named[-1]}" if named else "")
-
-
-FIELDS = (
-    Field(name="minute", low=0, high=59),
-    Field(name="hour", low=0, high=23),
-    Field(name="day of month", low=1, high=31, besides="LW?", example=", L (the last day) or LW (the last weekday)"),
-    Field(name="month", low=1, high=12, names=_MONTHS),
-    Field(
-        name="day of week",
-        low=0,
-        high=7,
-        names=_DAYS,
-        besides=r"[0-7]L|([0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)#[1-5]",
-        example=", 5L (the last Friday) or MON#1 (the first Monday)",
-    ),
-)
-_NAMES = ", ".join(field.name for field in FIELDS)
-
-
 def fields_of(cron: str) -> tuple[str, ...]:
     """Return the five fields of an expression, in upper case; an alias is written out.
 
-    Raises InvalidSchedule, with the field, the character and what is allowed.
+    Raises InvalidSchedule, with the field, its value and what is allowed.
 
     >>> fields_of("0 9 * * mon-fri"), fields_of("@daily")
     (('0', '9', '*', '*', 'MON-FRI'), ('0', '0', '*', '*', '*'))
@@ -168,23 +114,24 @@ def fields_of(cron: str) -> tuple[str, ...]:
     if len(cron) > MOST_CHARACTERS:
         raise InvalidSchedule(f"cron has {len(cron)} characters: at most {MOST_CHARACTERS} are allowed")
     text = ALIASES.get(cron.strip().lower(), cron).upper()
-    parts = list(re.finditer(r"\S+", text))
     if text.lstrip().startswith("@"):
         raise InvalidSchedule(f"cron is {shown(cron)}: it must have five fields, or be one of {', '.join(ALIASES)}")
-    if len(parts) != len(FIELDS):
-        problem = f"it has {len(parts)} fields and must have 5: {_NAMES}, without seconds and years"
+    values = text.split()
+    if len(values) != len(_FIELDS):
+        problem = f"it has {len(values)} fields and must have 5: {', '.join(_FIELDS)}, without seconds and years"
         raise InvalidSchedule(f"cron is {shown(cron)}: {problem}")
-    for field, part in zip(FIELDS, parts, strict=True):
-        _check(field, part, cron)
-    return tuple(part[0] for part in parts)
+    for name, value in zip(_FIELDS, values, strict=True):
+        for term in value.split(","):
+            if not _is_valid(term, name):
+                allowed = f"{_FIELDS[name][1]}, *, a range such as 1-5, or one of these with a step within it"
+                raise InvalidSchedule(f"cron is {shown(cron)}: its {name} has {term!r}: it must be {allowed}")
+    return tuple(values)
 
 
-def _check(field: Field, part: re.Match[str], cron: str) -> None:
-    at = part.start() + 1
-    for term in part[0].split(","):
-        try:
-            field.check(term)
-        except ValueError as why:
-            where = f"its {field.name} has {term!r} at character {at}"
-            raise InvalidSchedule(f"cron is {shown(cron)}: {where}: {why}") from None
-        at += len(term) + 1
+def _is_valid(term: str, name: str) -> bool:
+    """Return whether a term is valid in a field, and a step has a second value to step to."""
+    try:
+        values = _FIELDS[name][0].parse(term)
+    except CronSimError:
+        return False
+    return len(values) > 1 or "/" not in term

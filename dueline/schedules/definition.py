@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import pack
 from dueline.core.text import shown
 from dueline.errors import InvalidJob, InvalidSchedule
-from dueline.schedules.rule import FIRST, LAST, MOST_RUNS, Rule
+from dueline.schedules.rule import FIRST, LAST, Rule
 
 MAX_PACKED_BYTES = 8 * 1024
 MAX_LABEL_CHARACTERS = 200
@@ -47,7 +47,7 @@ class Definition:
     """A schedule's rule and jobs. Each run has the same payload, which is JSON text, kind, tenant and priority.
 
     All runs are due later than scheduled by the same part of `jitter`, which is in whole seconds. `owner` says who
-    declared the schedule, `description` what it is for. Raises InvalidSchedule, which names the field.
+    declared the schedule. Raises InvalidSchedule, which names the field.
     """
 
     rule: Rule
@@ -59,7 +59,6 @@ class Definition:
     catch_up: CatchUp = CatchUp.LATEST
     overlap: Overlap = Overlap.ALLOW
     owner: str | None = None
-    description: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "payload", _sendable(self.payload))
@@ -71,10 +70,9 @@ class Definition:
             raise InvalidSchedule(str(error)) from None
         object.__setattr__(self, "catch_up", _one_of(CatchUp, self.catch_up, name="catch_up"))
         object.__setattr__(self, "overlap", _one_of(Overlap, self.overlap, name="overlap"))
-        for name in ("owner", "description"):
-            label = getattr(self, name)
-            if label is not None and not (isinstance(label, str) and 1 <= len(label) <= MAX_LABEL_CHARACTERS):
-                raise InvalidSchedule(f"{name} is {shown(label)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
+        owner = self.owner
+        if owner is not None and not (isinstance(owner, str) and 1 <= len(owner) <= MAX_LABEL_CHARACTERS):
+            raise InvalidSchedule(f"owner is {shown(owner)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
         _check_jitter(self.jitter, rule=self.rule)
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,17 +171,10 @@ def _check_jitter(jitter: object, *, rule: Rule) -> None:
 
 
 def check_fires(rule: Rule, *, after: datetime | None = None) -> None:
-    """Raise InvalidSchedule when a rule names no instant, or none after `after`, and say what to change."""
-    after, which = (FIRST - _MOMENT, "first") if after is None else (after, "next")
-    if next(rule.after(after), None) is not None:
+    """Raise InvalidSchedule when a rule names no instant, or none after `after`."""
+    if next(rule.after(FIRST - _MOMENT if after is None else after), None) is not None:
         return
-    following = next(replace(rule, end=None).after(after), None)
-    if rule.end and following:
-        must = f"it must be after {instant.text(following)}, the {which} instant that the rule names"
-        raise InvalidSchedule(f"end is {instant.text(rule.end)}: {must}")
-    last = next(rule.before(after), None)
-    if rule.count and last:
-        must = f"it must name one that is to come, at most {MOST_RUNS}: the last of them was {instant.text(last)}"
-        raise InvalidSchedule(f"count is {rule.count}: {must}")
-    must = f"it must have an instant of the rule after it, up to the year {LAST.year - 1}"
-    raise InvalidSchedule(f"start is {instant.text(rule.start or FIRST)}: {must}")
+    bounds = {name: getattr(rule, name) for name in ("start", "end", "count")}
+    shown_bounds = ", ".join(f"{name} is {_plain(value)}" for name, value in bounds.items() if value is not None)
+    run = "a run" if after is None else f"a run after {instant.text(after)}"
+    raise InvalidSchedule(f"{shown_bounds}: the rule must have {run}, up to the year {LAST.year - 1}")

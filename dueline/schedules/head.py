@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
@@ -38,7 +37,7 @@ _PLANNER_PARTITION = Partition(queue=PLANNER.name, number=0)
 class Generation:
     """What a schedule was after `start`, up to `end`.
 
-    Of its definition the payload, the owner and the description are not kept. Its runs are in one partition, and were
+    Of its definition the payload and the owner are not kept. Its runs are in one partition, and were
     kept for what its queue's `retention` was then.
     """
 
@@ -100,7 +99,7 @@ class Head:
         """Return this generation as one that ends there."""
         return Generation(
             number=self.generation,
-            definition=replace(self.definition, payload="null", owner=None, description=None),
+            definition=replace(self.definition, payload="null", owner=None),
             partition=self.partition,
             retention=self.retention,
             start=self.start,
@@ -206,17 +205,11 @@ def _generation_dict(past: Generation) -> dict[str, Any]:
 
 def _generation(kept: dict[str, Any], queue: str) -> Generation:
     read = {name: instant.parse(kept[name]) for name in ("start", "end")} | {
-        "definition": _past_definition(json.dumps(kept["definition"])),
+        "definition": Definition.from_row(kept["definition"]),
         "partition": Partition(queue=queue, number=int(kept["partition"])),
         "retention": timedelta(seconds=kept["retention"]),
     }
     return Generation(**kept | read)
-
-
-# Most changes are of a payload, which is not kept: then all are the same.
-@lru_cache(maxsize=256)
-def _past_definition(text: str) -> Definition:
-    return Definition.from_row(json.loads(text))
 
 
 # The jobs of a schedule's runs, which follow from its head and a time alone: who submits one again submits the same.

@@ -4,7 +4,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import islice, takewhile
 
 from dueline.core import idempotency, instant, rows
@@ -14,12 +13,12 @@ from dueline.core.payloads import hash_of
 from dueline.core.submit import SubmitResult
 from dueline.core.table_writer import TableWriter
 from dueline.core.text import shown
-from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged
-from dueline.schedules.changes import PATIENCE, check_match
+from dueline.errors import InvalidJob, InvalidSchedule, KeyReused
+from dueline.schedules.changes import PATIENCE
 from dueline.schedules.head import Head, occurrence, packed_definition, read_definition, submit
 from dueline.schedules.queries import get
 
-# The schedule and the scheduled time are part of the idempotency key as well.
+# The schedule is part of the idempotency key as well.
 MAX_RUN_KEY_CHARACTERS = 128
 # Jobs' keys are printable, so none has it.
 _SEPARATOR = "\x1f"
@@ -42,8 +41,7 @@ class ManualRuns:
     """Makes runs of schedules on demand: jobs on the direct route. `new_uid` returns a random UUID.
 
     `key` makes a call safe to repeat: the same one submits the same jobs once, by the schedule as the first one read
-    it. After Throttled or Unavailable the jobs may or may not be submitted. With `if_match`, as for Changes, a schedule
-    that is not as it was read makes nothing: ScheduleChanged. A repeat under a key is not checked.
+    it. After Throttled or Unavailable the jobs may or may not be submitted.
     """
 
     def __init__(
@@ -56,31 +54,22 @@ class ManualRuns:
         self._route, self._table, self._clock, self._spread = route, route.table, route.clock, route.spread
         self._patience, self._new_uid = patience, new_uid
 
-    def run_now(
-        self, queue: str, name: str, *, payload: str | None = None, key: str | None = None, if_match: str | None = None
-    ) -> SubmitResult:
+    def run_now(self, queue: str, name: str, *, payload: str | None = None, key: str | None = None) -> SubmitResult:
         """Submit a job of a schedule, scheduled for and due now. A paused schedule runs, too.
 
-        `payload` is JSON text, by default the schedule's. Raises ScheduleNotFound, ScheduleChanged, InvalidSchedule,
-        InvalidJob, KeyReused, Throttled or Unavailable.
+        `payload` is JSON text, by default the schedule's. Raises ScheduleNotFound, InvalidSchedule, InvalidJob,
+        KeyReused, Throttled or Unavailable.
         """
         head, parameters = get(queue, name, table=self._table), ""
         of_key = key_of(name, key)
         if payload is not None:
             head = replace(head, definition=replace(head.definition, payload=payload))
             parameters = head.definition.payload
-        _, run = self._first_call(head, of_key, parameters=parameters, check=partial(check_match, if_match))
-        return self._submit([run], [of_key])[0]
+        _, run = self._first_call(head, of_key, parameters=parameters)
+        return self._submit([run.job], run, of_key)[0]
 
     def backfill(
-        self,
-        queue: str,
-        name: str,
-        *,
-        start: datetime,
-        end: datetime,
-        key: str | None = None,
-        if_match: str | None = None,
+        self, queue: str, name: str, *, start: datetime, end: datetime, key: str | None = None
     ) -> list[SubmitResult]:
         """Submit a job, due now, for each time of the rule as it is now from `start` to just before `end`.
 
@@ -94,33 +83,25 @@ class ManualRuns:
         if end > now:
             must = f"it must not be in the future, it is {instant.text(now)} now"
             raise InvalidSchedule(f"to is {instant.text(end)}: {must}")
-
-        def check(head: Head) -> None:
-            check_match(if_match, head)
+        of_key = key_of(f"{name}@", key)
+        try:
             _times(head, start, end)
-
+        except InvalidSchedule:
+            # A repeat has the times of the first call.
+            if of_key is None or not self._is_claimed(rows.idempotency_key(queue, of_key)):
+                raise
         # By the rule of the first call: after a change, the second would add runs.
         parameters = f"{start.astimezone(UTC).isoformat()}/{end.astimezone(UTC).isoformat()}"
-        head, _ = self._first_call(head, key_of(f"{name}@", key), parameters=parameters, check=check)
-        times = _times(head, start, end)
-        jobs = [replace(self._job(head, at), exclusive=False) for at in times]
-        of_keys = [key_of(f"{name}@{instant.text(at)}", key) for at in times]
-        runs = list(self._spread(self._claim, zip(jobs, of_keys, strict=True)))
-        return self._submit(runs, of_keys)
+        head, first = self._first_call(head, of_key, parameters=parameters)
+        jobs = [_backfilled(head, at, first=first.job) for at in _times(head, start, end)]
+        return self._submit(jobs, first, of_key)
 
-    def _first_call(
-        self, head: Head, key: str | None, *, parameters: str, check: Callable[[Head], None]
-    ) -> tuple[Head, KeyClaim]:
+    def _first_call(self, head: Head, key: str | None, *, parameters: str) -> tuple[Head, KeyClaim]:
         """Return the schedule as the first call under a key read it, and its run; this call is it if there is none.
 
-        That one alone is checked. `parameters` is what the caller gave: a schedule that was changed between two calls
+        `parameters` is what the caller gave: a schedule that was changed between two calls
         makes no other run of the second. Raises KeyReused when the key was used with other parameters.
         """
-        try:
-            check(head)
-        except (InvalidSchedule, ScheduleChanged):
-            if key is None or not self._is_claimed(rows.idempotency_key(head.queue, key)):
-                raise
         run, parameters_hash = self._job(head), hash_of(parameters)
         if key is None:
             return head, KeyClaim(job=run)
@@ -140,33 +121,30 @@ class ManualRuns:
     def _is_claimed(self, key: rows.Key) -> bool:
         return rows.is_live(self._table.read([key]).whole(f"row {key}").get(key), now=self._clock.now())
 
-    def _job(self, head: Head, scheduled_for: datetime | None = None) -> StoredJob:
-        """Return a job of a schedule that is due now, its scheduled time now unless it is given."""
+    def _job(self, head: Head) -> StoredJob:
+        """Return a job of a schedule that is scheduled for and due now."""
         due = self._present()
         id = JobId(partition=head.partition, route=Route.DIRECT, due=due, uid=self._new_uid())
-        return replace(occurrence(head, scheduled_for or due), id=id, expires=due + head.retention)
+        return replace(occurrence(head, due), id=id, expires=due + head.retention)
 
     def _present(self) -> datetime:
         return instant.from_epoch_ms(instant.epoch_ms(self._clock.now()))
 
-    def _submit(self, runs: Sequence[KeyClaim], of_keys: Sequence[str | None]) -> list[SubmitResult]:
-        """Submit the runs that no earlier call did, and mark the keys of all as done."""
-        until = self._clock.monotonic() + self._patience.total_seconds()
-        submit([run.job for run in runs if not run.is_done], route=self._route, until=until)
-        done = [
-            (rows.idempotency_key(run.job.id.queue, key), run.job.id)
-            for run, key in zip(runs, of_keys, strict=True)
-            if key is not None
-        ]
-        idempotency.note_done(done, table=self._table, spread=self._spread)
-        return [SubmitResult(job=run.job, state=None if run.is_done else State.DISPATCHED) for run in runs]
+    def _submit(self, jobs: Sequence[StoredJob], first: KeyClaim, key: str | None) -> list[SubmitResult]:
+        """Submit jobs unless an earlier call under the key did, and mark that as done."""
+        if not first.is_done:
+            until = self._clock.monotonic() + self._patience.total_seconds()
+            submit(jobs, route=self._route, until=until)
+            if key is not None:
+                claimed = (rows.idempotency_key(first.job.id.queue, key), first.job.id)
+                idempotency.note_done([claimed], table=self._table, spread=self._spread)
+        return [SubmitResult(job=job, state=None if first.is_done else State.DISPATCHED) for job in jobs]
 
-    def _claim(self, run_and_key: tuple[StoredJob, str | None]) -> KeyClaim:
-        run, key = run_and_key
-        if key is None:
-            return KeyClaim(job=run)
-        now = self._clock.now()
-        return idempotency.claim(key, run, payload_hash=hash_of(run.payload), table=self._table, now=now)
+
+def _backfilled(head: Head, at: datetime, *, first: StoredJob) -> StoredJob:
+    """Return the job of a time in the past: its id follows from that time and the first call."""
+    id = replace(first.id, uid=str(uuid.uuid5(uuid.UUID(first.id.uid), instant.text(at))))
+    return replace(occurrence(head, at), id=id, expires=first.expires, exclusive=False)
 
 
 def _times(head: Head, start: datetime, end: datetime) -> list[datetime]:

@@ -5,14 +5,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
 from importlib.resources import files
 from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
-from dueline.core import instant
 from dueline.core.instant import EPOCH
 from dueline.core.request import FURTHEST
 from dueline.core.text import shown
@@ -166,22 +164,16 @@ class Rule:
                 raise InvalidSchedule(f"{name} is {shown(text)}: it must be a text")
 
     def after(self, instant: datetime) -> Iterator[datetime]:
-        """Yield the scheduled times after an instant, strictly, the earliest first.
-
-        Raises ValueError when the instant has no zone.
-        """
-        since = min(max(_aware(instant), self._start - _MOMENT), LAST)
+        """Yield the scheduled times after an instant, strictly, the earliest first."""
+        since = min(max(instant, self._start - _MOMENT), LAST)
         end = self._end
         runs = takewhile(lambda at: at <= end, self._times.after(since))
         return runs if self.count is None else islice(runs, self.count - _counted(self, since)[0])
 
     def before(self, instant: datetime) -> Iterator[datetime]:
-        """Yield the scheduled times at an instant and before, the latest first, back to 1970.
-
-        Raises ValueError when the instant has no zone.
-        """
+        """Yield the scheduled times at an instant and before, the latest first, back to 1970."""
         start = self._start
-        until = max(min(_aware(instant), self._end), start - _MOMENT)
+        until = max(min(instant, self._end), start - _MOMENT)
         if self.count is not None:
             _, until = _counted(self, until)
         return takewhile(lambda at: at >= start, self._times.before(until))
@@ -261,43 +253,10 @@ def _bound(name: str, at: object) -> datetime | None:
     return at.astimezone(UTC)
 
 
-def _aware(instant: datetime) -> datetime:
-    if instant.utcoffset() is None:
-        raise ValueError(f"{instant.isoformat()} has no time zone: add one, such as Z or +01:00")
-    return instant
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShownRun:
-    """A run, by UTC and in its zone; `mark` says what a change of the clock does to it, if anything."""
-
-    scheduled_for: datetime
-    local: datetime
-    mark: str
-
-    @property
-    def fields(self) -> dict[str, str]:
-        fields = {"scheduled_for": instant.text(self.scheduled_for), "local": self.local.isoformat()}
-        return fields | ({"clock": self.mark} if self.mark else {})
-
-
-def shown_runs(rule: Rule, *, after: datetime) -> Iterator[ShownRun]:
-    """Yield the runs of a rule after an instant, the earliest first."""
+def next_runs(rule: Rule, *, after: datetime, limit: int) -> list[tuple[datetime, datetime]]:
+    """Return the next runs of a rule, in UTC and in its zone."""
     zone = zone_of(rule.zone)
-    # West of UTC, the first hours of the year 1 are in no year.
-    before = next(rule.before(after), max(after, FIRST)).astimezone(zone)
-    for scheduled_for in rule.after(after):
-        local = scheduled_for.astimezone(zone)
-        yield ShownRun(scheduled_for=scheduled_for, local=local, mark="; ".join(_marks(local, before)))
-        before = local
-
-
-def _marks(local: datetime, before: datetime) -> Iterator[str]:
-    change = (local.utcoffset() or _NONE) - (before.utcoffset() or _NONE)
-    if change:
-        yield f"put {'forward' if change > _NONE else 'back'} by {abs(change)} since the run before"
-    if clock_change(local.replace(tzinfo=None), zone_of(str(local.tzinfo))) < _NONE:
-        yield f"shows this twice: the {'second' if local.fold else 'first'} time"
+    return [(at, at.astimezone(zone)) for at in islice(rule.after(after), limit)]
 
 
 # Time zones by the pinned package tzdata, not by the machine's: all processes must agree.
@@ -305,7 +264,7 @@ def _marks(local: datetime, before: datetime) -> Iterator[str]:
 def zone_of(name: str) -> ZoneInfo:
     """Return the zone of that name. Raises InvalidSchedule when there is none."""
     if name not in _names():
-        raise InvalidSchedule(f"zone is {shown(name)}: it must be the name of an IANA time zone{_like(name)}")
+        raise InvalidSchedule(f"zone is {shown(name)}: it must be the name of an IANA time zone, such as Europe/Berlin")
     with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)
 
@@ -362,9 +321,3 @@ def _offset(local: datetime) -> timedelta:
 @lru_cache(maxsize=1)
 def _names() -> frozenset[str]:
     return frozenset(files("tzdata").joinpath("zones").read_text().split())
-
-
-def _like(name: str) -> str:
-    lower = {each.lower(): each for each in _names()}
-    near = get_close_matches(name[:100].lower(), lower, n=1)
-    return f"; did you mean {lower[near[0]]!r}?" if near else ", such as Europe/Berlin"

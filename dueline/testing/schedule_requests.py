@@ -78,12 +78,12 @@ class ScheduleRequests:
         deployment = self._deployment
         deployment.queue(queue)
         runs = ManualRuns(deployment.route())
-        named: dict[str, Any] = {"key": headers.get("idempotency-key"), "if_match": headers.get("if-match")}
+        call = headers.get("idempotency-key")
         if what == "run":
             payload = json_text(fields["payload"]) if "payload" in fields else None
-            return answers.submitted_fields(runs.run_now(queue, name, payload=payload, **named).job)
+            return answers.submitted_fields(runs.run_now(queue, name, payload=payload, key=call).job)
         start, end = instant.parse(fields["from"]), instant.parse(fields["to"])
-        results: list[SubmitResult] = runs.backfill(queue, name, start=start, end=end, **named)
+        results: list[SubmitResult] = runs.backfill(queue, name, start=start, end=end, key=call)
         return {"runs": [answers.submitted_fields(each.job) for each in results]}
 
     def _preview(self, fields: dict[str, Any]) -> dict[str, Any]:

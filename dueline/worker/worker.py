@@ -219,7 +219,6 @@ class Worker:
         jitter: timedelta | float | str = 0,
         catch_up: Literal["latest", "none", "all"] = "latest",
         overlap: Literal["allow", "skip"] = "allow",
-        description: str | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a schedule of a queue when the worker starts, and decorate the function that processes its jobs.
 
@@ -233,7 +232,6 @@ class Worker:
             "jitter": jitter,
             "catch_up": catch_up,
             "overlap": overlap,
-            "description": description,
         }
         with blamed_on_caller():
             _check_queue(queue, example='@worker.schedule("emails", "digest", "0 9 * * *")')

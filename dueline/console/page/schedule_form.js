@@ -46,7 +46,7 @@ function ruleOf({ rule, zone, start, end, count, read }) {
 
 /** The schedule as the body of a PUT: what the form has no field for stays as it was. */
 export const bodyOf = (fields) => ({
-  ...pick(fields, ["kind", "tenant", "owner", "description", "catch_up", "overlap"]), ...ruleOf(fields),
+  ...pick(fields, ["kind", "tenant", "owner", "catch_up", "overlap"]), ...ruleOf(fields),
   payload: readJson(fields.payload), jitter: Number(fields.jitter), priority: Number(fields.priority),
 });
 
@@ -90,7 +90,6 @@ function More({ form }) {
     ${input("jitter", "Jitter in seconds", "number", { min: 0 })}
     ${choice("catch_up", "Missed runs that get a job later", [["latest"], ["none"], ["all"]])}
     ${choice("overlap", "When a run has not ended", [["allow"], ["skip"]])}
-    ${input("description", "What it is for", "text")}
   </div></details>`;
 }
 
@@ -112,14 +111,13 @@ function Preview({ error, next, ...rule }) {
   return next && html`<p><strong>${ruleWords(rule)}</strong></p><${NextRuns} next=${next} zone=${rule.zone} />`;
 }
 
-/** The next runs: by the reader's clock, in the schedule's zone and in UTC, with the changes of the clock. */
+/** The next runs: by the reader's clock, in the schedule's zone and in UTC. */
 export function NextRuns({ next, zone, empty }) {
   const columns = [
     { name: "name", label: "Your time", of: ZONE, head: true, cell: (run) => html`<${Instant} at=${run.scheduled_for} />` },
     { name: "near", label: "In", cell: (run) => html`<${Instant} at=${run.scheduled_for} near />` },
     { name: "zone", label: zone, of: zone, cell: ({ local: at }) => `${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19)}` },
     { name: "utc", label: "UTC", of: "UTC", cell: (run) => utc(run.scheduled_for) },
-    { name: "clock wrap", label: "Clock", cell: ({ clock }) => clock && html`<strong>${clock}</strong>` },
   ].filter(({ of }, index, all) => !of || all.findIndex((each) => each.of === of) === index);
   return html`<${Table} caption="Next runs" stack columns=${columns} rows=${next} empty=${empty}
     keyOf=${(run) => run.scheduled_for} />`;

@@ -71,7 +71,7 @@ export function Schedule({ queue, name }) {
   const [dialog, open] = useDialog(polled.refresh);
   return html`<${View} title=${name} beside=${polled.data && html`<${RunState} ...${polled.data} />`} polled=${polled}
     seconds=${SECONDS} what="the schedule">${(schedule) => html`
-    <p><strong>${ruleWords(schedule)}</strong> <code>${ruleText(schedule)}</code> ${schedule.description}</p>
+    <p><strong>${ruleWords(schedule)}</strong> <code>${ruleText(schedule)}</code></p>
     <${Verbs} paused=${schedule.paused} open=${(Dialog) => open(Dialog, { queue, schedule })} />
     <section class="panel"><h2>Next runs</h2>
       <${NextRuns} ...${schedule} empty=${schedule.paused ? "None while it is paused." : "None any more."} /></section>
@@ -144,16 +144,12 @@ export function Delete({ schedule, onClose }) {
     ${schedule.owner && html`<p>Its owner, <code>${schedule.owner}</code>, may create it again.</p>`}<//>`;
 }
 
-/** Run or backfill a schedule, unless it has changed since it was shown. */
-export const runUnchanged = ({ queue, schedule: name, etag }, verb, body, key) =>
-  post(schedulePath(queue, name, verb), body, { ...key, "if-match": etag }).catch(explainConflict);
-
 function Run({ schedule, onClose }) {
   const form = useState({ payload: "" });
   const key = useKey();
   const act = async () => {
     const body = form[0].payload.trim() ? { payload: readJson(form[0].payload) } : {};
-    const { id } = await runUnchanged(schedule, "run", body, key);
+    const { id } = await post(schedulePath(schedule.queue, schedule.schedule, "run"), body, key);
     return html`A job that is due now: <${JobLink} id=${id} />.`;
   };
   return html`<${Confirm} title=${`Run ${schedule.schedule} now?`} verb="Run now" act=${act} onClose=${onClose}>
@@ -169,7 +165,7 @@ export function Backfill({ schedule, onClose }) {
   const key = useKey();
   const bounds = () => ({ from: instant(span.from, "from"), to: instant(span.to, "to") });
   const act = async () => {
-    const made = await runUnchanged(schedule, "backfill", bounds(), key);
+    const made = await post(schedulePath(schedule.queue, schedule.schedule, "backfill"), bounds(), key);
     return html`${plural(made.runs.length, "job")} created, due now.
       ${made.runs.slice(0, 3).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}`;
   };

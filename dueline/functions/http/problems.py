@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, NotRequired
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
@@ -15,23 +15,9 @@ from dueline.core.text import shown
 from dueline.errors import ERRORS, RETRYABLE, DuelineError, NotYet
 
 _STATUS = {kind.error: HTTPStatus(kind.status) for kind in ERRORS if kind.over_http}
-# In the words of RFC 9110, which Python learnt in 3.13.
-_TITLES = {
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
-}
 _NO_ROUTE = "route_not_found"
+_CODES: list[JsonValue] = [*sorted({_NO_ROUTE, *(error.code for error in _STATUS)})]
 _RETRY_AFTER_SECONDS = "1"
-
-
-def title(status: HTTPStatus) -> str:
-    return _TITLES.get(status, status.phrase)
-
-
-def codes(status: HTTPStatus | None = None) -> list[str]:
-    """Return the codes that problems of a status have, or all."""
-    every = [*((error.code, its) for error, its in _STATUS.items()), (_NO_ROUTE, HTTPStatus.NOT_FOUND)]
-    return sorted(code for code, its in every if status in (None, its))
 
 
 class Problem(TypedDict):
@@ -43,7 +29,7 @@ class Problem(TypedDict):
     """The status in words."""
     status: int
     """The status of the answer, or of one of many."""
-    code: Annotated[str, Field(json_schema_extra={"enum": codes()})]
+    code: Annotated[str, Field(json_schema_extra={"enum": _CODES})]
     """For machines: it distinguishes errors of one status, and never changes."""
     detail: str
     """For people: what is wrong, the value got, and what is allowed."""
@@ -81,7 +67,7 @@ def route_problem(path: str) -> Problem:
 
 
 def _problem(status: HTTPStatus, code: str, detail: str) -> Problem:
-    return {"type": "about:blank", "title": title(status), "status": status.value, "code": code, "detail": detail}
+    return {"type": "about:blank", "title": status.phrase, "status": status.value, "code": code, "detail": detail}
 
 
 def response(problem: Problem) -> Response[str]:

@@ -1,16 +1,13 @@
 """The log lines and metrics of what the API did; never a payload."""
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from dueline.config import metrics
 from dueline.core import instant
 from dueline.core.cancel import CancelResult
-from dueline.core.job import JobId, State
+from dueline.core.job import State
 from dueline.core.overview import Control
 from dueline.core.submit import SubmitResult
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
@@ -26,13 +23,6 @@ _MOST_NAMED = 10
 logger = log()
 
 
-def record_request(app: APIGatewayHttpResolver, call: Callable[..., Any]) -> Any:
-    """Log a request at DEBUG, and pass it on to its route."""
-    if _logs_debug():
-        logger.debug("request", extra={"method": app.current_event.http_method, "path": app.current_event.path})
-    return call(app)
-
-
 def record_scheduled(results: Sequence[SubmitResult | DuelineError], *, deployment: str, queue: str) -> None:
     submitted = [result for result in results if isinstance(result, SubmitResult)]
     jobs = [result.job for result in submitted if not result.is_repeat]
@@ -43,27 +33,11 @@ def record_scheduled(results: Sequence[SubmitResult | DuelineError], *, deployme
         **{metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: states[State.DISPATCHED]},
         **{metrics.BUFFERED: states[State.ACCEPTED], metrics.PARKED: states[State.PARKED]},
     )
-    if _logs_debug():
-        repeats = len(submitted) - len(jobs)
-        counts = {"jobs": [str(job.id) for job in jobs], "repeats": repeats}
-        logger.debug("scheduled", extra={"queue": queue, **counts, "refused": len(results) - len(jobs) - repeats})
-
-
-def record_upload(*, queue: str, bytes: int) -> None:
-    logger.debug("upload started", extra={"queue": queue, "bytes": bytes})
-
-
-def record_reschedule(id: JobId, *, successor: JobId) -> None:
-    if _logs_debug():
-        logger.debug("rescheduled", extra={"queue": id.queue, "job": str(id), "moved_to": str(successor)})
 
 
 def record_cancelled(results: Sequence[CancelResult | DuelineError], *, deployment: str, queue: str) -> None:
-    done = [result for result in results if isinstance(result, CancelResult)]
-    _count(queue, deployment, **{metrics.CANCELLED: len(done)})
-    if _logs_debug():
-        jobs = {str(each.id): each.state for each in done}
-        logger.debug("cancelled", extra={"queue": queue, "jobs": jobs, "refused": len(results) - len(jobs)})
+    cancelled = sum(isinstance(result, CancelResult) for result in results)
+    _count(queue, deployment, **{metrics.CANCELLED: cancelled})
 
 
 def record_control(action: str, control: Control, *, queue: str, caller: str) -> None:
@@ -77,7 +51,7 @@ def record_schedule(action: str, changed: "Changed", *, caller: str) -> None:
     """Log who made, changed, paused, resumed or deleted a schedule; `caller` is the ARN of an IAM user or role."""
     head = changed.head
     fields = {"queue": head.queue, "schedule": head.name, "generation": head.generation, "caller": caller}
-    logger.info(action, extra={**fields, "effective_from": instant.text(changed.effective_from)})
+    logger.info(action, extra={**fields, "effective_from": instant.text(head.start)})
 
 
 def record_runs(results: Sequence[SubmitResult], *, deployment: str, queue: str, schedule: str) -> None:
@@ -101,7 +75,3 @@ def record_refusals(results: Iterable[object], *, deployment: str) -> None:
 
 def _count(queue: str, deployment: str, **counts: int) -> None:
     report({}, deployment=deployment, of_queues={queue: counts}, measured=DECLARED.measured)
-
-
-def _logs_debug() -> bool:
-    return bool(logger.log_level <= logging.DEBUG)

@@ -4,13 +4,11 @@ docs/openapi.json is written from the forms: the string below a field is its des
 """
 
 import json
-import re
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from json import JSONEncoder
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from aws_lambda_powertools.utilities.data_classes.common import BaseProxyEvent
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationError
@@ -32,7 +30,7 @@ from dueline.core.job import (
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.core.queue_settings import Rate
 from dueline.core.request import FURTHEST, IfExists, Request
-from dueline.core.status import ATTEMPTED, OF_WORKERS
+from dueline.core.status import ATTEMPTED
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
 
@@ -40,11 +38,7 @@ MAX_JOBS = 500
 MOST_SHOWN = 100
 MOST_SHOWN_ERRORS = 3
 MOST_FIELDS = 1000
-# The states of jobs that can be listed.
-STATES_TO_LIST = (State.SCHEDULED.value, ATTEMPTED, *(state.value for state in OF_WORKERS))
 STRICT = ConfigDict(extra="forbid", strict=True)
-_LOST_PLUS = re.compile(r"T\S+ [0-9]{2}:?[0-9]{2}$")
-_NAMES = re.compile(r'"([^"\\]+)"\s*:')
 Form = TypeVar("Form", bound=BaseModel)
 
 
@@ -52,27 +46,13 @@ def _instant(at: Any) -> datetime:
     try:
         return instant.parse(at)
     except (TypeError, ValueError):
-        must = "must be a text in ISO 8601 with a time zone, such as 2026-01-01T09:00:00Z"
-        # A + in a query string is a space. Only the end is searched: the time that this takes grows with its square.
-        hint = "; in a URL, + is written %2B" if isinstance(at, str) and _LOST_PLUS.search(at[-MOST_SHOWN:]) else ""
-        raise ValueError(must + hint) from None
+        raise ValueError("must be a text in ISO 8601 with a time zone, such as 2026-01-01T09:00:00Z") from None
 
 
 def _rate(rate: Any) -> str:
     if not isinstance(rate, str):
         raise ValueError("must be a text such as 50/s, 90/m or 200/h, or null for no limit")
     return rate
-
-
-def _one_of(*values: str) -> BeforeValidator:
-    """Return a validator of a text that is one of these."""
-
-    def read(value: Any) -> str:
-        if value not in values:
-            raise ValueError(f"must be one of {', '.join(values)}")
-        return str(value)
-
-    return BeforeValidator(read)
 
 
 def _integral(number: Any) -> Any:
@@ -87,31 +67,20 @@ def _place(text: str) -> str:
         raise ValueError("must be the `next` of an earlier answer, as it was") from None
 
 
-def whole_number(*, most: int) -> BeforeValidator:
-    """Return a validator of a whole number from 1 to `most` in a query string."""
-
-    def read(number: str) -> int:
-        if not (number.isascii() and number.isdecimal() and len(number) <= 9 and 1 <= int(number) <= most):
-            raise ValueError(f"must be a whole number from 1 to {most}")
-        return int(number)
-
-    return BeforeValidator(read)
-
-
 # What the core checks is only described here (`json_schema_extra`): its own errors say more than pydantic's.
 At = Annotated[datetime, BeforeValidator(_instant)]
 Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTHEST.total_seconds()})]
 Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_KEY_CHARACTERS}}}$"})]
 Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
 Kind = Annotated[str, Field(json_schema_extra={"pattern": f"^{KIND}$"})]
-ExistsRule = Annotated[str, _one_of(*IfExists), Field(json_schema_extra={"enum": [*IfExists]})]
-StateToList = Annotated[str, _one_of(*STATES_TO_LIST), Field(json_schema_extra={"enum": [*STATES_TO_LIST]})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(_integral)]
 _SPAN = Annotated[str, Field(json_schema_extra={"pattern": instant.SPAN_PATTERN})]
 Duration = Annotated[int, BeforeValidator(instant.seconds, json_schema_input_type=int | _SPAN)]
 Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
 RateText = Annotated[str, BeforeValidator(_rate), Field(json_schema_extra={"pattern": "^(0?[0-9]{1,5}|100000)/[smh]$"})]
+# In a query string, all is text.
+Limit = Annotated[int, Field(strict=False, ge=1, le=MOST_JOBS, examples=[50])]
 _WITH_PAYLOAD: JsonDict = {"required": ["payload"]}
 _WITH_UPLOAD: JsonDict = {"required": ["upload"]}
 _WITH_AT: JsonDict = {"required": ["at"], "properties": {"at": {"type": "string"}}}
@@ -141,7 +110,7 @@ class JobBody(BaseModel):
     """Seconds until the job is due."""
     key: Key | None = None
     """The job's name: one job of its queue has it at a time, to be found, moved and cancelled by it."""
-    if_exists: ExistsRule = IfExists.KEEP.value
+    if_exists: Literal["keep", "replace", "fail"] = "keep"
     """What becomes of a job that has the key and waits: it is kept and returned, it is replaced, or the call fails."""
     idempotency_key: Key | None = None
     """The name of the call: repeats of it make one job. As the header, for one of several jobs."""
@@ -165,21 +134,14 @@ class JobsBody(BaseModel):
     """The jobs, in the order of their answers."""
 
 
-class IdsBody(BaseModel):
-    """The ids of up to 500 jobs, each checked for itself: what is wrong with one is answered in its place."""
+class CancellationsBody(BaseModel):
+    """The ids or keys of up to 500 jobs, each checked for itself: what is wrong with one is answered in its place."""
 
-    model_config = STRICT
+    model_config = STRICT | ConfigDict(json_schema_extra={"oneOf": [{"required": ["ids"]}, {"required": ["keys"]}]})
 
-    ids: list[SkipValidation[str]] = Field(min_length=1, max_length=MAX_JOBS)
+    ids: list[SkipValidation[str]] = Field(default_factory=list, min_length=1, max_length=MAX_JOBS)
     """The ids, in the order of their answers."""
-
-
-class KeysBody(BaseModel):
-    """The keys of up to 500 jobs, each checked for itself: what is wrong with one is answered in its place."""
-
-    model_config = STRICT
-
-    keys: list[SkipValidation[Key]] = Field(min_length=1, max_length=MAX_JOBS)
+    keys: list[SkipValidation[Key]] = Field(default_factory=list, min_length=1, max_length=MAX_JOBS)
     """The keys, in the order of their answers."""
 
 
@@ -223,7 +185,7 @@ class JobsQuery(BaseModel):
     """Jobs due at this instant or later, with a zone. Without it: from now on if they are scheduled, else all."""
     end: At = Field(default=FAR_END, alias="to", examples=["2027-01-05T00:00:00Z"])
     """Jobs due before this instant, with a zone. Without it: all."""
-    limit: Annotated[int, whole_number(most=MOST_JOBS)] = Field(default=20, ge=1, le=MOST_JOBS, examples=[50])
+    limit: Limit = 20
     """The most jobs to return."""
     after: Annotated[str, BeforeValidator(_place)] = Field(
         default="", alias="next", json_schema_extra={"minLength": 1}, examples=["IjIwMjctMDEtMDRUMDg6MDA6MDAuMDAwWiI"]
@@ -234,14 +196,16 @@ class JobsQuery(BaseModel):
 
     kind: Kind | None = Field(default=None, examples=["welcome"])
     """Only the jobs of this kind. Without it: all."""
-    state: StateToList = Field(default=State.SCHEDULED.value, examples=["failed"])
+    state: Literal["scheduled", "attempted", "running", "dispatched", "succeeded", "failed", "skipped"] = Field(
+        default="scheduled", examples=["failed"]
+    )
     """`scheduled`: in due order. Of a queue that tracks its jobs: those that workers received, the last due first,
     `attempted` for all. `dispatched`: between two attempts; `running`: also where the worker has died since."""
 
     @property
     def is_tracked(self) -> bool:
         """Whether it lists what workers recorded."""
-        return self.state != State.SCHEDULED
+        return self.state != "scheduled"
 
     @property
     def only(self) -> State | None:
@@ -256,13 +220,10 @@ class JobsQuery(BaseModel):
             raise InvalidJob(f"key and {names} are both given: give key for one job, or {names} for a page of them")
         # What goes on begins behind `next`: the present has moved since.
         start = self.start or (instant.EPOCH if self.after or self.is_tracked else now)
-        for name, at in (("from", start), ("to", self.end)):
-            if not instant.EPOCH <= at <= FAR_END:
-                allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(FAR_END)}"
-                raise InvalidJob(f"{name} is {at.isoformat()}: it must be {allowed}")
-        if self.end < start:
-            raise InvalidJob(f"to is {instant.text(self.end)}: it must not be before from, {instant.text(start)}")
-        return Span(start=start, end=self.end, after=self.after, limit=self.limit, kind=self.kind)
+        start, end = max(start, instant.EPOCH), min(self.end, FAR_END)
+        if end < start:
+            raise InvalidJob(f"to is {end.isoformat()}: it must not be before from, {instant.text(start)}")
+        return Span(start=start, end=end, after=self.after, limit=self.limit, kind=self.kind)
 
 
 class KeyQuery(BaseModel):
@@ -308,15 +269,13 @@ def read_jobs(
 
 def read_cancellations(text: str) -> tuple[list[str | DuelineError], list[object]]:
     """Return the ids that a body names, an error in place of each that is no text, or the keys. Raises InvalidJob."""
-    body = read_json(text)
-    fields = set(body) & {"ids", "keys"} if isinstance(body, dict) else {"ids"}
-    if len(fields) != 1:
-        raise InvalidJob(f"ids and keys are {'both given' if fields else 'both missing'}: give one of them")
-    if fields == {"keys"}:
-        return [], [*validate(KeysBody, body).keys]
-    ids: Sequence[Any] = validate(IdsBody, body).ids
+    body = read_body(CancellationsBody, text)
+    if len(body.model_fields_set) != 1:
+        what = "both given" if body.model_fields_set else "both missing"
+        raise InvalidJob(f"ids and keys are {what}: give one of them")
+    ids: Sequence[Any] = body.ids
     must = "it must be a text, as in a job's answer"
-    return [id if isinstance(id, str) else InvalidJob(f"id is {_excerpt(id)}: {must}") for id in ids], []
+    return [id if isinstance(id, str) else InvalidJob(f"id is {_excerpt(id)}: {must}") for id in ids], [*body.keys]
 
 
 def read_rate(text: str) -> Rate | None:
@@ -363,25 +322,9 @@ def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Requ
 def read_json(text: str) -> Any:
     """Return what a body holds. Raises InvalidJob when it is not JSON."""
     try:
-        return json.loads(text, parse_constant=_refuse, parse_int=_integer)
-    except _TooManyDigits as error:
-        digits, most = str(error), sys.get_int_max_str_digits()
-        (*_, field) = ("body", *_NAMES.findall(text[: text.index(digits)]))
-        what = f"{field[:MOST_SHOWN]} has an integer of {len(digits)} digits"
-        raise InvalidJob(f"{what}: at most {most} are allowed, send it as a text") from None
+        return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise InvalidJob(f"body is not JSON: {error}") from None
-
-
-class _TooManyDigits(ValueError):
-    """An integer that Python does not read."""
-
-
-def _integer(digits: str) -> int:
-    try:
-        return int(digits)
-    except ValueError:
-        raise _TooManyDigits(digits) from None
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -14,14 +14,13 @@ from typing_extensions import TypedDict
 from dueline.core.job import SCHEDULE_NAME
 from dueline.core.request import FURTHEST
 from dueline.functions.http.answers import Instant, OutcomeAnswer, Positive, PriorityLevel
-from dueline.functions.http.requests import STRICT, At, Duration, Integer, Kind, Priority, Tenant, whole_number
+from dueline.functions.http.requests import STRICT, At, Duration, Integer, Kind, Limit, Priority, Tenant
 from dueline.schedules.definition import MAX_LABEL_CHARACTERS, CatchUp, Overlap
-from dueline.schedules.queries import MOST_HEADS, MOST_RUNS, RunState
+from dueline.schedules.queries import MOST_RUNS, RunState
 
 _ONE_OF: JsonDict = {"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
 _WITH_START: JsonDict = {"dependentRequired": {"count": ["start"]}}
 _INSTANT: JsonDict = {"format": "date-time"}
-_LABEL: JsonDict = {"minLength": 1, "maxLength": MAX_LABEL_CHARACTERS}
 _LONGEST = int(FURTHEST.total_seconds())
 _CATCH_UP: JsonDict = {"enum": [each.value for each in CatchUp]}
 _OVERLAP: JsonDict = {"enum": [each.value for each in Overlap]}
@@ -69,10 +68,8 @@ class ScheduleBody(RuleFields):
     overlap: str = Field(default=Overlap.ALLOW.value, json_schema_extra=_OVERLAP)
     """`skip`: a run does not begin while another one of the schedule runs. The library's worker and Lambda consumer
     hold to it; plain consumers of SQS cannot be held to it."""
-    owner: str = Field(default_factory=str, json_schema_extra=_LABEL)
+    owner: str = Field(default_factory=str, json_schema_extra={"minLength": 1, "maxLength": MAX_LABEL_CHARACTERS})
     """Who declared it, so that what is declared no more can be found."""
-    description: str = Field(default_factory=str, json_schema_extra=_LABEL)
-    """What it is for."""
 
 
 class PreviewBody(RuleFields):
@@ -111,7 +108,7 @@ class SchedulesQuery(BaseModel):
 
     model_config = STRICT
 
-    limit: Annotated[int, whole_number(most=MOST_HEADS)] = Field(default=20, ge=1, le=MOST_HEADS, examples=[50])
+    limit: Limit = 20
     """The most schedules to return."""
     after: str = Field(default="", alias="next", min_length=1, pattern=f"^{SCHEDULE_NAME}$", examples=["digest"])
     """Go on behind an earlier page: its `next`, as it was."""
@@ -122,7 +119,7 @@ class HistoryQuery(BaseModel):
 
     model_config = STRICT
 
-    limit: Annotated[int, whole_number(most=MOST_RUNS)] = Field(default=20, ge=1, le=MOST_RUNS, examples=[50])
+    limit: Limit = 20
     """The most runs to return."""
     before: At | None = Field(default=None, examples=["2027-01-04T00:00:00Z"])
     """Runs for instants before this one, such as that of an earlier answer's last run. Without it: those whose time
@@ -136,13 +133,15 @@ class NextRun(TypedDict):
     """The instant that the rule names, in UTC."""
     local: str
     """The same in the schedule's zone."""
-    clock: NotRequired[str]
-    """What a change of the clock has to do with it, in words."""
 
 
-class RuleAnswer(TypedDict):
-    """When a schedule runs."""
+class ScheduleAnswer(TypedDict):
+    """A schedule as it is after a call, and its next runs: none while it is paused, or once it is deleted."""
 
+    queue: str
+    """The queue's name in queues.yaml."""
+    schedule: str
+    """The schedule's name."""
     cron: NotRequired[str]
     """By the clock of its zone."""
     every: NotRequired[Seconds]
@@ -157,15 +156,6 @@ class RuleAnswer(TypedDict):
     """How many runs there are from `start` on."""
     words: str
     """The rule in words, for people."""
-
-
-class ScheduleAnswer(RuleAnswer):
-    """A schedule as it is after a call, and its next runs: none while it is paused, or once it is deleted."""
-
-    queue: str
-    """The queue's name in queues.yaml."""
-    schedule: str
-    """The schedule's name."""
     generation: Positive
     """It counts the changes."""
     effective_from: Instant
@@ -190,8 +180,6 @@ class ScheduleAnswer(RuleAnswer):
     """Whether runs may overlap."""
     owner: NotRequired[str]
     """Who declared it."""
-    description: NotRequired[str]
-    """What it is for."""
     planned_to: Instant
     """Runs up to here are made."""
     etag: str

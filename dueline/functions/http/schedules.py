@@ -89,16 +89,15 @@ class ScheduleRoutes:
         self._registry.queue(queue)
         run = self._body(models.RunBody, may_be_empty=True)
         payload = _payload(run.payload) if run.model_fields_set else None
-        key, if_match = self._header("idempotency-key"), self._header("if-match")
-        result = self._runs().run_now(queue, schedule, payload=payload, key=key, if_match=if_match)
+        result = self._runs().run_now(queue, schedule, payload=payload, key=self._header("idempotency-key"))
         record_runs([result], deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
         return cast("models.SubmittedRun", answers.submitted_fields(result.job)), HTTPStatus.CREATED
 
     def backfill_schedule(self, queue: str, schedule: str) -> models.Backfilled:
         self._registry.queue(queue)
         span = self._body(models.BackfillBody)
-        key, if_match = self._header("idempotency-key"), self._header("if-match")
-        results = self._runs().backfill(queue, schedule, start=span.start, end=span.end, key=key, if_match=if_match)
+        key = self._header("idempotency-key")
+        results = self._runs().backfill(queue, schedule, start=span.start, end=span.end, key=key)
         record_runs(results, deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
         return {"runs": [cast("models.SubmittedRun", answers.submitted_fields(each.job)) for each in results]}
 

@@ -115,7 +115,7 @@ def _begin_schedules(client: Client) -> None:
     """Put one that runs every minute, so that it soon has runs behind it, and one that is paused."""
     schedules = client.schedules("reminders")
     soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=8)
-    schedules.put("carts", every=60, start=soon, payload={"older_than": "1h"}, description="Left carts", owner="growth")
+    schedules.put("carts", every=60, start=soon, payload={"older_than": "1h"}, owner="growth")
     schedules.put("newsletter", cron="0 8 * * SUN", zone="Europe/Berlin", payload={"issue": 48}, owner="marketing")
     schedules.pause("newsletter")
 

@@ -105,7 +105,7 @@ def test_dead_job_is_retried_from_its_page(page: Page, client: Client, dead_job:
 
 def test_markup_in_a_payload_is_shown_as_text(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> None:
     job = client.schedule("webhooks", {"evil": EVIL}, delay=timedelta(hours=3), tenant="<b>acme")
-    client.schedules("webhooks").put("evil", every=timedelta(days=1), payload=EVIL, description=EVIL, owner=EVIL)
+    client.schedules("webhooks").put("evil", every=timedelta(days=1), payload=EVIL, owner=EVIL)
     add_dead_letter("webhooks", job.id, EVIL, error=EVIL[:60], reason=EVIL)
     for path in ("jobs", f"jobs/{job.id}", "schedules", "schedules/evil"):
         page.open(f"/queues/webhooks/{path}")

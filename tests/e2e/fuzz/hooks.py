@@ -22,7 +22,7 @@ _BEYOND_SCHEMAS = re.compile(
     r"|idempotency_key is .*: it was used for "
     r"|(key is .*: job .* has it, and|if_exists is)"
     r"|(id and key|key and [a-z, ]+) are both given"
-    r"|(jitter|end|count|start) is .*: it must (be whole seconds|be after|come with start|name one|have an instant)"
+    r"|(jitter|end|count|start) is .*: (it must (be whole seconds|be after|come with start)|the rule must have a run)"
     r"|(every|jitter) is .*: ('.*' is no span of time|it must be from)"
     r"|schedule \S+ is there already"
     r"|track of queue \S+ is false"

@@ -64,7 +64,7 @@ def narrowed(document: dict[str, Any], *, ids: Sequence[str]) -> dict[str, Any]:
     for body in ("JobBody", "ScheduleBody"):
         schemas[body]["properties"]["priority"]["maximum"] = 1
     del schemas["JobBody"]["properties"]["upload"]
-    for body, many in (("JobsBody", "jobs"), ("IdsBody", "ids")):
+    for body, many in (("JobsBody", "jobs"), ("CancellationsBody", "ids"), ("CancellationsBody", "keys")):
         schemas[body]["properties"][many]["maxItems"] = _MANY
     for schema in schemas.values():
         # Published open, so that a field may be added; closed here, so that none is returned that is not written.

@@ -48,7 +48,7 @@ def test_ended_rule_leaves_no_planning_job(system):
     system.live(60)
     assert system.scheduled_times() == [1, 2]
     assert len(system.in_the_table(PLANNER.name)) == 1
-    cutover = system.define().effective_from
+    cutover = system.define().head.start
     system.live(20)
     assert system.scheduled_times()[:2] == [1, 2]
     assert at(system.scheduled_times()[2]) > cutover
@@ -65,25 +65,6 @@ def test_early_step_is_dropped_after_an_hour(system, newer):
     planned = plan(system, fresh)
     assert (planned.again, planned.dropped) == (set(), 1)
     assert system.head().planned_to == NOW
-
-
-def test_late_planning_job_is_not_dropped(system):
-    head = system.define().head
-    system.clock.sleep(5 * 3600)
-    assert plan(system, received(system, head, NOW, generation=2)).again == {"m"}
-
-
-@pytest.mark.parametrize("change", ["pause", "delete", "define"])
-def test_step_of_an_ended_generation_is_done(system, change):
-    """However far that was planned."""
-    head = system.define().head
-    if change == "define":
-        system.define(payload='"new"')
-    else:
-        head = system.change(change).head
-    before = system.in_the_table()
-    assert plan(system, received(system, head, at(60) if change == "define" else head.planned_to)).again == set()
-    assert system.in_the_table() == before
 
 
 @pytest.mark.parametrize(
