@@ -1,4 +1,4 @@
-"""What a deployment rests on, broken while a context is open. Whatever is broken is mended by its name alone, too."""
+"""What a deployment rests on, broken while a context is open."""
 
 import json
 import time
@@ -72,14 +72,8 @@ class Faults:
         finally:
             self._make_level(queue, priority)
 
-    def mend(self) -> None:
-        """Mend whatever was broken, by whichever run."""
-        self._set_schedules("ENABLED", prefix="")
-        self.mend_functions()
-        self._limit_writes(_NO_LIMIT)
-        self._make_level("levels", 2)
-
     def mend_functions(self) -> None:
+        """Mend what a run that was killed left of functions, without which their roles are not removed."""
         functions = self._aws("lambda")
         for function in FUNCTIONS:
             with suppress(functions.exceptions.ResourceNotFoundException):

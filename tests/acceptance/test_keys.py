@@ -12,7 +12,6 @@ import pytest
 from dueline import Client, JobExists, KeyReused, State
 from tests.acceptance.conftest import Figure, Scale
 from tests.acceptance.inbox import Inbox
-from tests.acceptance.invoking import each_way
 
 DAY = 24 * 3600
 REPEATS = 4
@@ -27,7 +26,6 @@ def post(http: httpx.Client, body: dict[str, Any], **headers: str) -> httpx.Resp
     return http.post("/queues/plain/jobs", json=body, headers=headers)
 
 
-@each_way
 def test_repeated_call_makes_one_job(http: httpx.Client, key: str) -> None:
     header = {"Idempotency-Key": key}
     first = post(http, {"payload": 1, "delay": DAY}, **header)
@@ -38,7 +36,6 @@ def test_repeated_call_makes_one_job(http: httpx.Client, key: str) -> None:
     assert post(http, {"payload": 2, "delay": DAY}, **header).status_code == 422
 
 
-@each_way
 def test_each_of_many_jobs_is_a_call(http: httpx.Client, key: str) -> None:
     jobs = [{"payload": 1, "delay": DAY} for _ in range(10)]
     first, again = (post(http, {"jobs": jobs}, **{"Idempotency-Key": key}).json()["jobs"] for _ in range(2))

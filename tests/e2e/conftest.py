@@ -4,7 +4,9 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import boto3
 import httpx
@@ -15,11 +17,12 @@ from local.endpoints import Endpoints
 from tests.e2e.deployed import deployed_locally, signed_client
 from tests.e2e.environment import environment_of
 from tests.e2e.ready import typed_in
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, wait_until
 
 # schemathesis reads them, in a process of its own.
 collect_ignore = ["fuzz/hooks.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
+DeadLetter = Callable[[str], tuple[str, dict[str, str]]]
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 Shell = Callable[..., str]
 
@@ -62,6 +65,20 @@ def endpoints(deployed: Deployed) -> Endpoints:
 @pytest.fixture(scope="session")
 def http(deployed: Deployed) -> httpx.Client:
     return deployed.http
+
+
+@pytest.fixture
+def dead_letter(emulator: Emulator, endpoints: Endpoints) -> DeadLetter:
+    """Waits until a message is in a dead-letter queue; returns its body and its attributes."""
+
+    def receive(queue: str) -> tuple[str, dict[str, str]]:
+        sqs, received = emulator.client("sqs"), []
+        read = partial(sqs.receive_message, QueueUrl=endpoints.dead_letter_queues[queue], MessageAttributeNames=["All"])
+        assert wait_until(lambda: bool(received.extend(read().get("Messages", [])) or received)), "there is none"
+        message: Any = received[0]
+        return message["Body"], {name: each["StringValue"] for name, each in message["MessageAttributes"].items()}
+
+    return receive
 
 
 @pytest.fixture(scope="session")

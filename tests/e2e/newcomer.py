@@ -53,6 +53,11 @@ def blocks(page: str) -> list[Block]:
     return [Block(**match.groupdict(default="")) for match in BLOCK.finditer(page)]
 
 
+def code_of(page: str, language: str) -> list[str]:
+    """Return the code in a language that a page of this repository shows."""
+    return [block.text for block in blocks((ROOT / page).read_text()) if block.language == language]
+
+
 class Reader:
     """Does what a page says, each terminal by its title, with a home of its own."""
 

@@ -1,12 +1,9 @@
-"""The API's function answers as docs/openapi.json says, deployed too; and the local run shows the document."""
+"""The deployed API answers as docs/openapi.json says; and the local run shows the document."""
 
 import json
 import os
-from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx
 import pytest
@@ -15,56 +12,18 @@ from local.emulator import Emulator
 from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from local.template import ROOT
-from tests.api_harness import CONTEXT, import_api
-from tests.builders import a_queue
 from tests.e2e.fuzz.run import SCHEDULE, fuzz
-from tests.fake_api_server import ApiRequest, Reply, fake_api_server
 from tests.waiting import HANG_SECONDS, wait_until
 
 YEAR = 366 * 86_400
 
 
 @pytest.fixture(scope="module")
-def in_memory() -> Iterator[str]:
-    """The API's function in this process, with tables and queues in memory, behind a server."""
-    with pytest.MonkeyPatch.context() as patch, import_api(patch, a_queue()) as api, fake_api_server() as server:
-        api.with_schedules()
-        server.queues_reply = None
-        server.respond = lambda request: _reply_of(api, request)
-        yield server.url
-
-
-def _reply_of(api: Any, request: ApiRequest) -> Reply:
-    """Return the function's reply, invoked as the gateway does it."""
-    url = urlsplit(request.path)
-    http = {"method": request.method, "path": unquote(url.path), "sourceIp": "1.2.3.4", "userAgent": "curl"}
-    event = {
-        "version": "2.0",
-        "rawPath": unquote(url.path),
-        "headers": dict(request.headers),
-        "queryStringParameters": dict(parse_qsl(url.query, keep_blank_values=True)),
-        "requestContext": {"http": http, "stage": "$default", "authorizer": {"iam": {"userArn": "ann"}}},
-        "isBase64Encoded": True,
-        "body": b64encode(request.body).decode(),
-    }
-    answer = api.handler(event, CONTEXT)
-    return Reply(status=answer["statusCode"], headers=answer["headers"], body=answer["body"].encode())
-
-
-@pytest.fixture(scope="module")
-def deployed_api(emulator: Emulator, endpoints: Endpoints) -> Iterator[str]:
-    with signing_proxy(endpoints.api, authority=emulator.authority) as url:
-        yield url
-
-
-@pytest.fixture(scope="module", params=["in_memory", pytest.param("deployed_api", marks=pytest.mark.thorough)])
-def opened(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue(request.param))
-
-
-@pytest.fixture(scope="module")
-def api(opened: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=opened, timeout=HANG_SECONDS) as client:
+def api(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]:
+    with (
+        signing_proxy(endpoints.api, authority=emulator.authority) as url,
+        httpx.Client(base_url=url, timeout=HANG_SECONDS) as client,
+    ):
         yield client
 
 
@@ -75,13 +34,19 @@ def ids(api: httpx.Client) -> list[str]:
     ids = [job["id"] for job in api.post("/queues/emails/jobs", json=bodies).json()["jobs"]]
     # A schedule that never runs, for there is none at all else until one is made up.
     api.put(f"/queues/emails/schedules/{SCHEDULE}", json={"cron": "0 0 29 2 *"}).raise_for_status()
-    assert wait_until(lambda: all(_state(api, id) == "scheduled" for id in ids[-3:]))
+    paths = [f"/queues/emails/jobs/{id}" for id in ids[-3:]]
+    assert wait_until(lambda: all(api.get(path).json()["state"] == "scheduled" for path in paths))
     return ids
 
 
-def test_api_answers_as_its_document_says(opened: str, api: httpx.Client, ids: list[str], tmp_path: Path) -> None:
-    done = fuzz(opened, ids=ids, folder=tmp_path, examples=os.environ.get("FUZZ_EXAMPLES"))
-    _let_go(api)
+@pytest.mark.thorough
+def test_api_answers_as_its_document_says(api: httpx.Client, ids: list[str], tmp_path: Path) -> None:
+    done = fuzz(str(api.base_url), ids=ids, folder=tmp_path, examples=os.environ.get("FUZZ_EXAMPLES"))
+    # Other tests need the queue, neither paused nor limited.
+    api.post("/queues/emails/resume").raise_for_status()
+    api.put("/queues/emails/rate", json={"rate": None}).raise_for_status()
+    for schedule in api.get("/queues/emails/schedules", params={"limit": 100}).json()["schedules"]:
+        api.delete(f"/queues/emails/schedules/{schedule['schedule']}").raise_for_status()
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     # Not for want of anything to send.
     operations = sum(map(len, json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"].values()))
@@ -89,32 +54,13 @@ def test_api_answers_as_its_document_says(opened: str, api: httpx.Client, ids: l
     assert all(f"✅  {phase}" in done.stdout for phase in ("Examples", "Coverage", "Fuzzing", "Stateful"))
 
 
-@pytest.fixture
-def local_api() -> Iterator[httpx.Client]:
-    with signing_proxy("http://127.0.0.1:9") as url, httpx.Client(base_url=url) as client:
-        yield client
-
-
-def test_local_api_serves_its_document(local_api: httpx.Client) -> None:
-    document = local_api.get("/openapi.json")
-    assert document.json()["openapi"] == "3.1.0"
-    assert document.content == (ROOT / "docs" / "openapi.json").read_bytes()
-    page = local_api.get("/docs")
-    assert page.headers["content-type"].startswith("text/html")
-    assert 'url: "/openapi.json"' in page.text
-    # It fetches nothing else.
-    assert "//" not in page.text
-    assert "SwaggerUIBundle" in local_api.get("/docs/swagger-ui.js").text
-    assert ".swagger-ui" in local_api.get("/docs/swagger-ui.css").text
-
-
-def _let_go(api: httpx.Client) -> None:
-    """Leave the queue to other tests neither paused nor limited."""
-    api.post("/queues/emails/resume").raise_for_status()
-    api.put("/queues/emails/rate", json={"rate": None}).raise_for_status()
-    for schedule in api.get("/queues/emails/schedules", params={"limit": 100}).json()["schedules"]:
-        api.delete(f"/queues/emails/schedules/{schedule['schedule']}").raise_for_status()
-
-
-def _state(api: httpx.Client, id: str) -> str:
-    return str(api.get(f"/queues/emails/jobs/{id}").json()["state"])
+def test_local_api_serves_its_document() -> None:
+    with signing_proxy("http://127.0.0.1:9") as url, httpx.Client(base_url=url) as local_api:
+        document, page = local_api.get("/openapi.json"), local_api.get("/docs")
+        assert document.content == (ROOT / "docs" / "openapi.json").read_bytes()
+        assert page.headers["content-type"].startswith("text/html")
+        assert 'url: "/openapi.json"' in page.text
+        # It fetches nothing else.
+        assert "//" not in page.text
+        assert "SwaggerUIBundle" in local_api.get("/docs/swagger-ui.js").text
+        assert ".swagger-ui" in local_api.get("/docs/swagger-ui.css").text

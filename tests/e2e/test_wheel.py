@@ -17,14 +17,14 @@ from local.emulator import Emulator
 from local.endpoints import find
 from local.signing_proxy import signing_proxy
 from local.template import ROOT
+from tests.e2e.newcomer import code_of
 from tests.waiting import wait_until
 
 # Installs 30 packages; `make release` and `make soak` run it.
 pytestmark = pytest.mark.thorough
 
-PAGE = (ROOT / "docs" / "own-app.md").read_text()
-[APP] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-[CLI] = re.findall(r"aws-cdk@[\d.]+", PAGE)
+[APP] = code_of("docs/own-app.md", "python")
+[CLI] = re.findall(r"aws-cdk@[\d.]+", (ROOT / "docs" / "own-app.md").read_text())
 SCHEDULE = """
 import sys
 from dueline import Client

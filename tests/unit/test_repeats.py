@@ -1,17 +1,17 @@
 """The cause of each repeat is found in the requests, and none where there is none."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from dueline.core.job import JobId
 from dueline.core.rows import job_key
+from tests.acceptance.inbox import Landed
 from tests.e2e.chaos import repeats
 from tests.e2e.chaos.kills import Kill
 from tests.e2e.chaos.ledger import Ledger
 from tests.e2e.chaos.proxy import Record, Sender, StateChange
-from tests.e2e.inbox import Landed
 
 ID = "emails.0.t.1795255290123.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
 UID = ID.rpartition(".")[2]
@@ -52,7 +52,7 @@ def a_change(invocation: str, *, now: str = "", lease: str = "", cursor: str = "
 
 
 def causes(*records: Record, arrivals: int = 2, kills: tuple[Kill, ...] = ()) -> list[str]:
-    landed = Landed(id=ID, payload="1", due=DUE, at=DUE + timedelta(seconds=1))
+    landed = Landed(body="1", attributes={"dueline-id": ID}, sent=DUE, visible=DUE)
     in_order = [replace(record, at=float(n)) for n, record in enumerate(records)]
     return repeats.causes_of(Ledger(delivered=[landed] * arrivals), in_order, kills)[ID]
 

@@ -1,12 +1,11 @@
 """A deployment in an emulator of its own, whose functions reach AWS through a proxy."""
 
-import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import httpx
 from dueline.config.deployment import Deployment as Settings
 from dueline.config.deployment import load
 from dueline.core import instant
+from dueline.core.queue_settings import PLANNER
 from local.deploy import deploy
 from local.emulator import Emulator, free_port
 from local.endpoints import Endpoints, find
@@ -22,7 +22,6 @@ from local.signing_proxy import signing_proxy
 from local.template import configure
 from local.ticks import fired_every
 from tests.e2e.assemblies import assembly_of
-from tests.e2e.chaos.network_faults import tables_throttled
 from tests.e2e.chaos.proxy import Proxy, environment, proxy, straight, uid_of
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -31,7 +30,6 @@ QUEUES = Path(__file__).parent / "queues.yaml"
 TICK_EVERY_SECONDS = 3.0
 # Deployed, SQS delivers a message again 181 s after its ingest was killed: nobody would wait for that.
 INBOUND_VISIBILITY_SECONDS = 8
-_ON_ITS_WAY_SECONDS = 1
 _COUNTS = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
 
 
@@ -39,7 +37,7 @@ _COUNTS = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible
 class Deployment:
     """A running deployment, the proxy of its functions, and the ticks that failed so far.
 
-    `environment` is for functions of a team's own. The clean-up of what is started in `folder` goes on `stack`.
+    The clean-up of what is started in `folder` goes on `stack`.
     """
 
     emulator: Emulator
@@ -67,32 +65,15 @@ class Deployment:
 
     def is_ingested(self) -> bool:
         """Return whether the inbound queue is empty, and no function works at any of its messages."""
-        return not any(self._count(self.endpoints.inbound_url))
+        sqs, url = self.emulator.client("sqs"), self.endpoints.inbound_url
+        counts = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=_COUNTS)["Attributes"]
+        return not any(int(counts[count]) for count in _COUNTS)
 
-    def _count(self, url: str) -> tuple[int, int]:
-        """Return how many messages of a queue are visible, and how many are not."""
-        answer = self.emulator.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=_COUNTS)
-        visible, hidden = (int(answer["Attributes"][count]) for count in _COUNTS)
-        return visible, hidden
-
-    def count_dead_letters(self) -> int:
-        return sum(self._count(url)[0] for url in self.endpoints.dead_letter_queues.values())
-
-    def dead_letters(self, *but: str) -> dict[str, list[dict[str, Any]]]:
-        """Return what is in each dead-letter queue that holds anything, by its name; `but` are left out."""
-        queues = {name: url for name, url in self.endpoints.dead_letter_queues.items() if name not in but}
-        by_queue = {name: self.all_in(url) for name, url in queues.items()}
-        return {name: messages for name, messages in by_queue.items() if messages}
-
-    def all_in(self, url: str) -> list[dict[str, Any]]:
-        """Return every message that a queue holds; each stays there, unseen by others for a while."""
-        sqs = self.emulator.client("sqs")
-        received: list[dict[str, Any]] = []
-        while True:
-            answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"])
-            if "Messages" not in answer:
-                return received
-            received += answer["Messages"]
+    def dead_letters(self) -> list[dict[str, str]]:
+        """Return the attributes of what is in the dead-letter queues; it stays there, unseen by others for a while."""
+        sqs, of_planner = self.emulator.client("sqs"), self.settings.names.queue_dlq(PLANNER.name)
+        urls = {*self.endpoints.dead_letter_queues.values(), self.queue_url(of_planner)}
+        return [_attributes(each) for url in urls for each in _all_in(sqs, url)]
 
     def log_lines(self, text: str) -> list[str]:
         """Return the log lines of all functions that have a text in them."""
@@ -114,56 +95,27 @@ class Deployment:
 
         return wait_until(are_read)
 
-    def throttle_with_jobs_in_the_table(
-        self, schedule: Callable[[timedelta], list[str]], *, lead: timedelta
-    ) -> list[str]:
-        """Have jobs in the table, none of them sent to its queue, and throttle the tables; return the jobs' ids.
 
-        `schedule` schedules jobs that are due after `lead`; again after twice that where ticks were quicker than a slow
-        machine.
-        """
-        while True:
-            waiting = schedule(lead)
-            assert wait_until(self.is_ingested), "ingest hangs"
-            self.proxy.around = tables_throttled
-            # What was sent before that has its answer.
-            time.sleep(_ON_ITS_WAY_SECONDS)
-            delivered = {uid for record in list(self.proxy.records) for uid in record.delivered}
-            if not delivered & set(map(uid_of, waiting)):
-                return waiting
-            self.proxy.around, lead = straight, lead * 2
+def _all_in(sqs: Any, url: str) -> Iterator[Any]:
+    read = partial(sqs.receive_message, QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"])
+    while messages := read().get("Messages"):
+        yield from messages
 
 
-def attribute(message: Mapping[str, Any], name: str) -> str:
-    """Return a message attribute's text, empty where there is none."""
-    return str(message.get("MessageAttributes", {}).get(name, {}).get("StringValue", ""))
-
-
-def reasons(dead_letters: Mapping[str, list[dict[str, Any]]]) -> str:
-    """Return the reasons of dead letters, by queue, as text."""
-    return json.dumps(
-        {name: [attribute(each, "dueline-reason") for each in messages] for name, messages in dead_letters.items()}
-    )
-
-
-@contextmanager
-def emulated(folder: Path) -> Iterator[tuple[Emulator, Proxy, Settings]]:
-    """Deploy into an emulator while the context lasts, with a proxy between the functions and AWS; nothing ticks."""
-    configured = configure(QUEUES, out=folder)
-    assembly, port = assembly_of(configured, out=folder / "cdk.out"), free_port()
-    with (
-        proxy(f"http://127.0.0.1:{port}") as between,
-        Emulator(log=folder / "log", port=port, environment=environment(between.endpoint)) as emulator,
-    ):
-        deploy(emulator, assembly)
-        yield emulator, between, load(configured)
+def _attributes(message: Any) -> dict[str, str]:
+    return {name: str(value.get("StringValue")) for name, value in message.get("MessageAttributes", {}).items()}
 
 
 @contextmanager
 def deployed(folder: Path) -> Iterator[Deployment]:
-    """Deploy and tick while the context lasts."""
+    """Deploy into an emulator and tick while the context lasts, with a proxy between the functions and AWS."""
+    configured = configure(QUEUES, out=folder)
+    assembly, settings, port = assembly_of(configured, out=folder / "cdk.out"), load(configured), free_port()
     with ExitStack() as stack:
-        emulator, between, settings = stack.enter_context(emulated(folder))
+        between = stack.enter_context(proxy(f"http://127.0.0.1:{port}"))
+        reached = environment(between.endpoint)
+        emulator = stack.enter_context(Emulator(log=folder / "log", port=port, environment=reached))
+        deploy(emulator, assembly)
         endpoints = find(emulator, settings)
         endpoints = replace(endpoints, api=stack.enter_context(signing_proxy(endpoints.api)))
         visibility = {"VisibilityTimeout": str(INBOUND_VISIBILITY_SECONDS)}

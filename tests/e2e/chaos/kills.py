@@ -11,7 +11,7 @@ from types import MappingProxyType
 from dueline.aws import dynamodb
 from dueline.core.queue_settings import PLANNER as OWN_QUEUE
 from tests.e2e.chaos.network_faults import throttled
-from tests.e2e.chaos.proxy import Answer, Around, Exchange
+from tests.e2e.chaos.proxy import Answer, Exchange
 
 TICK, API, INGEST, PLANNER = "tick", "api", "ingest", "planner"
 Step = tuple[str, bool]
@@ -138,15 +138,13 @@ class _Target:
 class Killer:
     """Kills processes of the functions that `steps` names, each as often, evenly over so many seconds.
 
-    The requests of those that live go to `around`. A process has no effect but by its requests. So to die before one
-    takes effect, or after it did and before its answer is read, are all the ways there are to die; other requests of
-    the same process may be on their way meanwhile.
+    A process has no effect but by its requests. So to die before one takes effect, or after it did and before its
+    answer is read, are all the ways there are to die; other requests of the same process may be on their way meanwhile.
     """
 
     kills: int
     seconds: float
-    steps: Steps = field(default_factory=lambda: STEPS)
-    around: Around = ingest_has_work
+    steps: Steps
     done: list[Kill] = field(default_factory=list)
     _targets: list[_Target] = field(init=False)
     _doomed: set[int] = field(default_factory=set)
@@ -173,7 +171,7 @@ class Killer:
     def __call__(self, exchange: Exchange) -> Answer | None:
         has_effect = self._chosen(exchange)
         if has_effect is None:
-            return self.around(exchange)
+            return ingest_has_work(exchange)
         if has_effect:
             exchange.pass_on()
         exchange.fault = f"its process was killed {'after' if has_effect else 'before'} it took effect"

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from dueline.core.job import JobId
 from dueline.core.rows import job_key
+from tests.e2e.chaos.deployment import Deployment
 from tests.e2e.chaos.kills import API, INGEST, PLANNER, TICK, Kill
-from tests.e2e.chaos.ledger import Ledger
+from tests.e2e.chaos.ledger import Ledger, Report
 from tests.e2e.chaos.proxy import Record, StateChange, uid_of
 
 BY_A_KILLED_TICK = "sent by a tick that was killed"
@@ -31,7 +32,7 @@ class Invocations:
     """What the invocations of functions did; `killed` are those that were."""
 
     records: Sequence[Record]
-    killed: frozenset[str] = frozenset()
+    killed: frozenset[str]
     _unheard: set[tuple[int, int]] = field(init=False)
     _records_of: dict[str, list[Record]] = field(init=False)
 
@@ -48,10 +49,6 @@ class Invocations:
     def fell_short(self, invocation: str) -> bool:
         """Return whether a request of an invocation was refused or not heard of."""
         return any(not record.had_effect or self.is_unheard(record) for record in self._records_of[invocation])
-
-    def acquired_its_lease(self, invocation: str) -> bool:
-        """Return whether a tick acquired its lease within these records."""
-        return any(state.acquires for state in self._states(invocation))
 
     def has_saved(self, invocation: str, id: str) -> bool:
         """Return whether a tick moved the cursor behind a job: then no other may send it."""
@@ -79,9 +76,13 @@ def causes_of(ledger: Ledger, records: Sequence[Record], kills: Iterable[Kill] =
     return {id: _causes(of_job[uid_of(id)], id, ledger.times[id], invocations) for id in ledger.repeated}
 
 
-def unexplained(causes: dict[str, list[str]]) -> list[str]:
-    """Return the jobs of which a repeat has no cause."""
-    return [id for id, of_job in causes.items() if UNEXPLAINED in of_job]
+def check(report: Report, ledger: Ledger, deployment: Deployment, kills: Iterable[Kill]) -> None:
+    """Complain of repeats that have no cause, with the requests about the first few jobs."""
+    causes = causes_of(ledger, list(deployment.proxy.records), kills)
+    unexplained = [id for id, of_job in causes.items() if UNEXPLAINED in of_job]
+    report.expect(not unexplained, f"{len(unexplained)} jobs arrived more than once for no cause")
+    report.details += map(deployment.history_of, unexplained[:3])
+    report.figures["repeats by cause"] = dict(Counter(cause for of_job in causes.values() for cause in of_job))
 
 
 def most_by_one_kill(ledger: Ledger, records: Sequence[Record], kills: Iterable[Kill]) -> int:

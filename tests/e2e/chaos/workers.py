@@ -16,13 +16,13 @@ from typing import Any
 from dueline import Client, NewJob, State
 from local.emulator import CREDENTIALS, REGION
 from local.template import ROOT
+from tests.acceptance.inbox import Landed
 from tests.e2e.chaos import worker_app
-from tests.e2e.chaos.deployment import Deployment, attribute
-from tests.e2e.chaos.killed_functions import until_answered
+from tests.e2e.chaos.deployment import Deployment
+from tests.e2e.chaos.functions import until_answered
 from tests.e2e.chaos.ledger import Ledger, Report
 from tests.e2e.chaos.worker_app import DISCARDED, DOOMED, FLAKY, OK, RETRIED, SLOW
 from tests.e2e.functions import deploy_consumer
-from tests.e2e.inbox import Landed
 from tests.waiting import HANG_SECONDS, wait_until
 
 AUDIT, *OF_WORKERS = QUEUES = ("audit", "letters", "hooks")
@@ -100,14 +100,10 @@ def _report(
 ) -> Report:
     report = Report()
     for effect in worker_app.effects(workers.effects):
-        at, due = datetime.fromtimestamp(effect["at"], UTC), ledger.accepted[effect["id"]].due
-        ledger.delivered.append(Landed(id=effect["id"], payload="", due=due, at=at))
-    dead_letters = [
-        dead_letter
-        for queue in QUEUES
-        for dead_letter in deployment.all_in(deployment.endpoints.dead_letter_queues[queue])
-    ]
-    dead = {attribute(each, "dueline-id"): attribute(each, "dueline-error") or "moved by SQS" for each in dead_letters}
+        at, due = datetime.fromtimestamp(effect["at"], UTC), ledger.accepted[effect["id"]]
+        attributes = {"dueline-id": effect["id"], "dueline-due": due.isoformat()}
+        ledger.delivered.append(Landed(body="", attributes=attributes, sent=at, visible=at))
+    dead = {each["dueline-id"]: each.get("dueline-error", "moved by SQS") for each in deployment.dead_letters()}
     ledger.parked |= dead.keys()
     interrupted = workers.interrupted()
     ledger.check(report, deployment)
