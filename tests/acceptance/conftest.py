@@ -30,6 +30,8 @@ FIGURE = "figure: "
 Figure = Callable[[str, float], float]
 Aws = Callable[[str], Any]
 Scale = Callable[[int, int], int]
+WAYS = {"invoked": {"transport": "invoke"}, "over http": {"transport": "http"}, "direct": {"direct": True}}
+each_way = pytest.mark.parametrize("client", WAYS.values(), ids=WAYS, indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,14 +21,11 @@ from dueline import (
     State,
 )
 from dueline.config.names import Names
-from tests.acceptance.conftest import Aws
+from tests.acceptance.conftest import Aws, each_way
 from tests.acceptance.inbox import Inbox, jobs_of
 from tests.waiting import PATIENT, wait_until
 
 DAY = timedelta(days=1)
-
-WAYS = {"invoked": {"transport": "invoke"}, "over http": {"transport": "http"}, "direct": {"direct": True}}
-each_way = pytest.mark.parametrize("client", WAYS.values(), ids=WAYS, indirect=True)
 
 
 @each_way

@@ -21,7 +21,6 @@ Break = Callable[[Faults], AbstractContextManager[None]]
 @pytest.mark.parametrize(
     ("broken", "minutes"),
     [
-        pytest.param(lambda faults: faults.schedule_off("plain"), 3, id="schedule off"),
         pytest.param(lambda faults: faults.stopped("tick"), 2, id="ticks throttled"),
         pytest.param(lambda faults: faults.table_denied("api", "ingest"), 5, id="table denied"),
     ],

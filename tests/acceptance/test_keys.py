@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from dueline import Client, JobExists, KeyReused, State
-from tests.acceptance.conftest import Figure, Scale
+from tests.acceptance.conftest import Figure, Scale, each_way
 from tests.acceptance.inbox import Inbox
 
 DAY = 24 * 3600
@@ -36,13 +36,6 @@ def test_repeated_call_makes_one_job(http: httpx.Client, key: str) -> None:
     assert post(http, {"payload": 2, "delay": DAY}, **header).status_code == 422
 
 
-def test_each_of_many_jobs_is_a_call(http: httpx.Client, key: str) -> None:
-    jobs = [{"payload": 1, "delay": DAY} for _ in range(10)]
-    first, again = (post(http, {"jobs": jobs}, **{"Idempotency-Key": key}).json()["jobs"] for _ in range(2))
-    assert len({each["id"] for each in first}) == 10
-    assert [each["id"] for each in again] == [each["id"] for each in first]
-
-
 def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
     """Scheduled, moved, scheduled again, cancelled by an earlier id, and scheduled once more."""
     first = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
@@ -63,6 +56,7 @@ def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
     assert client.cancel(queue="plain", key=key) is State.CANCELLED
 
 
+@each_way
 @pytest.mark.parametrize("has_left", [False, True], ids=["waiting", "left"])
 def test_key_of_a_job_is_kept_replaced_or_refused(client: Client, key: str, has_left: bool) -> None:
     schedule = partial(client.schedule, "plain", key=key)
@@ -88,7 +82,7 @@ def test_calls_at_once_under_one_key_make_one_job(
     def schedule(number: int) -> str:
         return client.schedule("plain", {key: number // REPEATS}, delay=3, key=f"{key} {number // REPEATS}").id
 
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(of_scale(2, 4)) as pool:
         ids = list(pool.map(schedule, range(len(numbers) * REPEATS)))
     several = sum(len(set(ids[number * REPEATS :][:REPEATS])) > 1 for number in numbers)
     assert figure("keys with several jobs, by their answers", several) == 0

@@ -36,14 +36,14 @@ def list_jobs(http: httpx.Client, **query: Any) -> list[dict[str, Any]]:
 
 
 def test_jobs_are_listed_in_due_order_by_pages(http: httpx.Client, jobs: list[dict[str, Any]]) -> None:
-    listed, query = list[dict[str, Any]](), {"limit": "3"}
+    rows, query = list[dict[str, Any]](), {"limit": "3"}
     for size in (3, 3, 1):
         page = get(http, **query).json()
         assert len(page["jobs"]) == size
-        listed += page["jobs"]
+        rows += page["jobs"]
         query["next"] = page["next"]
     assert page["next"] is None
-    assert listed == [
+    assert rows == [
         {name: value for name, value in job.items() if name != "created"}
         | {"state": "scheduled", "priority": 1, "payload": {"n": n, "ü": 1.5}}
         for n, job in enumerate(jobs)

@@ -21,11 +21,10 @@ import httpx
 
 from dueline.aws.dynamodb import DynamoTable
 from dueline.core.queue_settings import PLANNER as PLANNER_QUEUE
-from dueline.schedules.head import Generation, Head, planning_job, read_head
+from dueline.schedules.head import Generation, Head, read_head
 from tests.acceptance.inbox import Landed
-from tests.e2e.chaos import repeats
 from tests.e2e.chaos.deployment import Deployment
-from tests.e2e.chaos.kills import STEPS_OF_SCHEDULES, Kill, Killer
+from tests.e2e.chaos.kills import API, PLANNER, TICK, Killer
 from tests.e2e.chaos.ledger import FAULTS, MOST_TRIES, Ledger, Report
 from tests.e2e.chaos.proxy import straight
 from tests.e2e.deployed import not_slow
@@ -40,12 +39,7 @@ PLANNER_VISIBILITY_SECONDS = 6
 UNCHANGED_ONE_IN = 5
 # A head keeps the last 20 generations: so all of them are known at the end.
 MOST_CHANGES = 18
-IF_MATCH_SHARE = 0.3
-# The lookahead of a local run, and a second: sooner no change takes effect.
-CUT_AFTER = timedelta(seconds=22)
-# Of changes, so many are of any schedule; the others of one of the few that are due next after their cut.
-ANY_SHARE, FEW = 0.3, 2
-ANSWERS = {200, 201, 404, 412}
+ANSWERS = {200, 201, 404}
 # What follows most often upon what a schedule is, as far as is known.
 NEXT = {
     "put": ("put", "put", "pause", "pause", "delete"),
@@ -113,7 +107,6 @@ def run(plan: Plan, deployment: Deployment) -> Report:
     report.expect(not untrue, f"answered, but not so: {len(untrue)}, {untrue[:3]}")
     dead = _dead(deployment, until)
     report.expect(not dead, f"a schedule does not die: {dead}")
-    repeats.check(report, ledger, deployment, kills)
     others = not_slow(deployment.tick_faults, "ProvisionedThroughputExceeded", "Worker process died")
     report.expect(not others, f"ticks failed for another reason: {others}")
     report.expect(set(ledger.statuses) <= ANSWERS | FAULTS, f"callers were answered {dict(ledger.statuses)}")
@@ -124,16 +117,17 @@ def run(plan: Plan, deployment: Deployment) -> Report:
         "generations": sum(map(len, runs.generations.values())),
         "changes answered": dict(Counter(change.act for change in changes.answered)),
         "answers": dict(ledger.statuses),
-        "kills by step": dict(sorted(Counter(map(str, kills)).items())),
+        "kills": dict(kills),
         "runs that had to come": len(runs.expected(until)),
         "runs that came": len(ledger.times),
     }
     return report
 
 
-def _change_and_kill(plan: Plan, deployment: Deployment, changes: "Changes") -> list[Kill]:
+def _change_and_kill(plan: Plan, deployment: Deployment, changes: "Changes") -> Counter[str]:
     """Put all schedules, then change them until there was enough of everything; return the kills."""
-    killer = deployment.proxy.around = Killer(kills=plan.kills, seconds=plan.seconds, steps=STEPS_OF_SCHEDULES)
+    killer = Killer((API, TICK, PLANNER), kills=plan.kills, seconds=plan.seconds, seed=plan.seed)
+    deployment.proxy.around = killer
     ends = time.monotonic() + plan.seconds
     schedules = [Schedule(queue=QUEUES[n % len(QUEUES)], name=f"s{n}") for n in range(plan.schedules)]
     changed, pause = schedules[len(schedules) // UNCHANGED_ONE_IN :], LANES * plan.seconds / plan.changes
@@ -167,15 +161,8 @@ def heads(deployment: Deployment) -> dict[Schedule, Head]:
 
 
 def _dead(deployment: Deployment, until: datetime) -> list[str]:
-    """Return the schedules that run, but are not planned by now, or of which nobody has the next planning job."""
-    done = [record for record in list(deployment.proxy.records) if record.had_effect]
-    submitted = {uid for record in done for uid in (*record.rows, *record.sent)}
-
-    def goes_on(head: Head) -> bool:
-        job = planning_job(head, head.planned_to, now=head.start)
-        return head.planned_to > until and (job.id.uid if job else "") in submitted
-
-    return [each.path for each, head in heads(deployment).items() if head.is_live and not goes_on(head)]
+    """Return the schedules that run, but are not planned by now."""
+    return [each.path for each, head in heads(deployment).items() if head.is_live and head.planned_to <= until]
 
 
 def anchor_of(generation: Generation) -> datetime:
@@ -256,8 +243,7 @@ class Changes:
             left = [each for each in schedules if self._counts[each] < MOST_CHANGES]
         if not left:
             return
-        is_any = self.random.random() < ANY_SHARE
-        schedule = self.random.choice(left if is_any else self._due_after_a_cut(left))
+        schedule = self.random.choice(left)
         tries, latest = self.random.choice((1, MOST_TRIES)), self._latest.get(schedule)
         act = self.random.choice(NEXT[latest.act] if latest else ("put",))
         if act == "put":
@@ -265,30 +251,17 @@ class Changes:
         else:
             self._request(schedule, act, tries=tries)
 
-    def _due_after_a_cut(self, schedules: list[Schedule]) -> list[Schedule]:
-        """Return the schedules of which a run is due the soonest after a change that is made now."""
-        cut = datetime.now(UTC) + CUT_AFTER
-
-        def wait(schedule: Schedule) -> timedelta:
-            latest = self._latest.get(schedule)
-            return (datetime.fromisoformat(latest.answer["start"]) - cut) % EVERY if latest else timedelta()
-
-        return sorted(schedules, key=wait)[:FEW]
-
     def _request(self, schedule: Schedule, act: str, anchor: datetime | None = None, *, tries: int) -> None:
         with self._lock:
             self._counts[schedule] += 1
-            latest = self._latest.get(schedule)
-        is_matched = latest is not None and self.random.random() < IF_MATCH_SHARE
-        headers = {"If-Match": latest.answer["etag"]} if latest and is_matched else {}
-        answer = self._ledger.answered(tries, partial(self._send, schedule, act, anchor, headers))
+        answer = self._ledger.answered(tries, partial(self._send, schedule, act, anchor))
         if answer.is_success:
             change = Change(schedule=schedule, act=act, anchor=anchor, answer=answer.json())
             with self._lock:
                 self.answered.append(change)
                 self._latest[schedule] = change
 
-    def _send(self, schedule: Schedule, act: str, anchor: datetime | None, headers: dict[str, str]) -> httpx.Response:
+    def _send(self, schedule: Schedule, act: str, anchor: datetime | None) -> httpx.Response:
         rule: dict[str, Any] = {"every": int(EVERY.total_seconds()), "catch_up": "all"}
         if anchor:
             rule |= {"start": anchor.isoformat(), "payload": {"version": self.versions[anchor]}}
@@ -298,7 +271,7 @@ class Changes:
         }
         method, path, body = methods.get(act, ("POST", f"{schedule.path}/{act}", None))
         try:
-            return self._http.request(method, path, headers=headers, json=body)
+            return self._http.request(method, path, json=body)
         except httpx.TransportError:
             # As a gateway answers that waits no longer.
             return httpx.Response(httpx.codes.GATEWAY_TIMEOUT)
