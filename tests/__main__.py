@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +59,7 @@ DEPLOYED |= {part: f"tests/e2e/{part}/queues.yaml" for part in ("console", "chao
 OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 # Functions are unpacked and removed by the hundred, which a disk takes seconds for.
 MEMORY, ENOUGH_BYTES = Path("/dev/shm"), 4 * 2**30  # noqa: S108, not shared: a folder of our own in there
+AT_ONCE = 9
 # Only a part that hangs takes so long.
 HANG_SECONDS = 3600
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -89,7 +90,6 @@ class Ended:
 @app.command()
 def main(
     parts: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(PARTS)}; all, where none is named.")] = None,
-    at_once: Annotated[int, typer.Option(help="How many parts to run at once.", min=1)] = 9,
     busy: Annotated[int, typer.Option(help="How many busy loops to run beside them.", min=0)] = 0,
 ) -> None:
     """Run parts of the tests, a line for each as it ends. Exits with 1 if a part failed."""
@@ -99,28 +99,22 @@ def main(
     # Each process would compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     began, ended = time.monotonic(), list[Ended]()
-    typer.echo(f"running {', '.join(chosen)}: {at_once} at once")
-    with _busy_loops(busy), _scratch() as scratch, ThreadPoolExecutor(at_once) as pool:
-        sharing = _share(chosen, scratch)
-        for future in as_completed([pool.submit(_run, part, scratch) for part in chosen]):
+    typer.echo(f"running {', '.join(chosen)}: {AT_ONCE} at once")
+    with _busy_loops(busy), _scratch() as scratch, ThreadPoolExecutor(AT_ONCE) as pool:
+        os.environ[assemblies.SHARED] = str(scratch)
+        files = dict.fromkeys(DEPLOYED[part] for part in chosen if part in DEPLOYED)
+        shared = pool.submit(assemblies.share, files, folder=scratch) if files else None
+        for future in as_completed([pool.submit(_run, part, scratch, shared) for part in chosen]):
             ended.append(future.result())
             typer.echo(ended[-1] if ended[-1].is_good else f"{ended[-1].output}\n{ended[-1]}")
-        sharing.join()
     outcomes, cpu = sum((each.outcomes for each in ended), Counter[str]()), sum(os.times()[:4])
     typer.echo(f"\n{time.monotonic() - began:.0f} s, and {cpu:.0f} s of CPU: {dict(outcomes)}")
     raise typer.Exit(0 if all(each.is_good for each in ended) else 1)
 
 
-def _share(parts: list[str], scratch: Path) -> threading.Thread:
-    """Begin to synthesize what parts deploy, and wait for once they need it."""
-    files = dict.fromkeys(DEPLOYED[part] for part in parts if part in DEPLOYED)
-    os.environ[assemblies.SHARED] = str(scratch)
-    thread = threading.Thread(target=lambda: assemblies.share(files, folder=scratch) if files else None)
-    thread.start()
-    return thread
-
-
-def _run(part: str, scratch: Path) -> Ended:
+def _run(part: str, scratch: Path, shared: "Future[None] | None") -> Ended:
+    if shared and part in DEPLOYED:
+        shared.result()
     began, report = time.monotonic(), scratch / f"{part}.xml"
     options = [f"--junitxml={report}"] if "pytest" in PARTS[part] else []
     with subprocess.Popen([*PARTS[part], *options], cwd=ROOT, stdout=PIPE, stderr=STDOUT, text=True) as process:
