@@ -3,7 +3,6 @@
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,14 +33,6 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
         yield running
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Deployed:
-    """Where everything is, and a client that signs."""
-
-    endpoints: Endpoints
-    http: httpx.Client
-
-
 @pytest.fixture(scope="session")
 def queues_yaml() -> Path:
     """What is deployed; a folder with tests about other queues has a file of its own."""
@@ -49,22 +40,17 @@ def queues_yaml() -> Path:
 
 
 @pytest.fixture(scope="session")
-def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path) -> Iterator[Deployed]:
-    with (
-        deployed_locally(emulator, queues_yaml, folder=tmp_path_factory.mktemp("assembly")) as endpoints,
-        signed_client(emulator, endpoints) as http,
-    ):
-        yield Deployed(endpoints=endpoints, http=http)
+def endpoints(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path) -> Iterator[Endpoints]:
+    """Where everything is that is deployed."""
+    with deployed_locally(emulator, queues_yaml, folder=tmp_path_factory.mktemp("assembly")) as endpoints:
+        yield endpoints
 
 
 @pytest.fixture(scope="session")
-def endpoints(deployed: Deployed) -> Endpoints:
-    return deployed.endpoints
-
-
-@pytest.fixture(scope="session")
-def http(deployed: Deployed) -> httpx.Client:
-    return deployed.http
+def http(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]:
+    """A client that signs."""
+    with signed_client(emulator, endpoints) as http:
+        yield http
 
 
 @pytest.fixture

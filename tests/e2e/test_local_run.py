@@ -19,7 +19,7 @@ import pytest
 from local.emulator import CREDENTIALS, free_port
 from local.template import ROOT
 from tests.e2e.deployed import RetryingTransport, send_inbound
-from tests.e2e.newcomer import blocks, local, reader
+from tests.e2e.newcomer import Reader, blocks, local
 from tests.waiting import HANG_SECONDS, wait_until
 
 
@@ -59,7 +59,7 @@ def test_tutorial_works_as_typed(home: Path) -> None:
     """README's commands as well."""
     tutorial, readme = (blocks((ROOT / page).read_text()) for page in ("docs/tutorial.md", "README.md"))
     [commands] = [block for block in readme if "make -s env" in block.text]
-    with reader(home) as newcomer:
+    with Reader(home) as newcomer:
         newcomer.follow(tutorial[:-1], folder="shop")
         newcomer.terminal("README").type(commands.text)
         newcomer.follow(tutorial[-1:], folder="shop")

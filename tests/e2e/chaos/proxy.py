@@ -160,23 +160,18 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: Proxy
 
-    def do_GET(self) -> None:
-        """Pass on a request to EventBridge Scheduler or S3 as it is."""
-        self._return(self._forward("GET"))
-
-    def do_PUT(self) -> None:
-        """Pass on what is put into S3 as it is."""
-        self._return(self._forward("PUT", self._content()))
-
-    def do_POST(self) -> None:
-        if "x-amz-target" not in self.headers:  # SNS, to which the watch publishes
-            self._return(self._forward("POST", self._content()))
+    def _answer(self) -> None:
+        """Let a request to DynamoDB or SQS meet `around`, and pass on all others as they are."""
+        content = self.rfile.read(int(self.headers.get("content-length", 0)))
+        carry = partial(self._forward, self.command)
+        if "x-amz-target" not in self.headers:
+            self._return(carry(content))
             return
         exchange = Exchange(
             operation=self.headers["x-amz-target"].rpartition(".")[2],
-            body=self._content(),
+            body=content,
             sender=Sender(**json.loads(self.headers[_HEADER])),
-            carry=partial(self._forward, "POST"),
+            carry=carry,
         )
         self.server.exchanges.append(exchange)
         answer = self.server.around(exchange)
@@ -185,10 +180,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._return(answer)
 
-    def _content(self) -> bytes:
-        return self.rfile.read(int(self.headers["content-length"]))
+    do_GET = do_PUT = do_POST = _answer  # noqa: N815, names that http.server calls
 
-    def _forward(self, method: str, content: bytes = b"") -> Answer:
+    def _forward(self, method: str, content: bytes) -> Answer:
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_FORWARDED}
         call = partial(self.server.upstream.request, method, self.path, content=content, headers=headers)
         answer = self.server.pool.submit(call).result()
