@@ -34,7 +34,7 @@ Doctor = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
-    """Runs the doctor as an operator of emails, who has the rights that its page names if `documented`, but some."""
+    """Runs the doctor as an operator of emails, who has the rights that its page names, but for some."""
     iam = emulator.client("iam")
     key = key_of(emulator, "on-call", NAMES.policy("emails", "operator"))
     # Else no role's policies are read, and no depth of a queue that was given up.
@@ -44,12 +44,11 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     given_up = emulator.client("sqs").create_queue(QueueName=f"{NAMES.queue_prefix}given-up")["QueueUrl"]
     session = boto3.Session(*key, region_name=REGION)
 
-    def run(*args: str, documented: bool = True, denied: Sequence[str] = ()) -> Result:
-        allowed = [{"Effect": "Allow", "Action": DOCUMENTED, "Resource": "*"}] if documented else []
-        but = [{"Effect": "Deny", "Action": denied, "Resource": "*"}] if denied else []
-        document = as_the_emulator_takes_it({"Version": "2012-10-17", "Statement": [*allowed, *but]})
-        if document["Statement"]:
-            iam.put_user_policy(UserName="on-call", PolicyName="doctor", PolicyDocument=json.dumps(document))
+    def run(*args: str, denied: Sequence[str] = ()) -> Result:
+        statements = [{"Effect": "Allow", "Action": DOCUMENTED, "Resource": "*"}]
+        statements += [{"Effect": "Deny", "Action": denied, "Resource": "*"}] if denied else []
+        document = as_the_emulator_takes_it({"Version": "2012-10-17", "Statement": statements})
+        iam.put_user_policy(UserName="on-call", PolicyName="doctor", PolicyDocument=json.dumps(document))
         return CliRunner().invoke(app, ["doctor", *args])
 
     with pytest.MonkeyPatch.context() as patch:
@@ -74,7 +73,7 @@ def unseen(result: Result) -> set[str]:
 
 
 def test_operator_without_rights_gets_no_all_clear(doctor: Doctor) -> None:
-    result = doctor(documented=False)
+    result = doctor(denied=DOCUMENTED)
     assert (result.exit_code, result.stdout) == (NOT_CHECKED, "")
     assert f"needs the right {NEEDS}" in result.stderr
     assert "AccessDenied" in result.stderr
