@@ -181,7 +181,7 @@ class Kill:
         answer = exchange.pass_on()
         sender = exchange.sender
         is_send = sender.function == "tick" and exchange.operation == "SendMessageBatch"
-        if not is_send or exchange.record().queue != self._queue:
+        if not is_send or exchange.queue != self._queue:
             return answer
         with self._lock:
             if self.at:

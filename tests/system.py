@@ -26,8 +26,7 @@ from dueline.core.tick import Tick, TickResult
 from dueline.errors import DuelineError
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_queue, uids
-from tests.unseen import UnseenTable
-from tests.wire import Wire, straight
+from tests.wire import UnseenTable, Wire, straight
 
 PERIODS = Periods(
     period=timedelta(seconds=60),

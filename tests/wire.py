@@ -1,12 +1,14 @@
 """The way from the core to its ports: a test may stand on it, and fail, lose or hold up any call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dueline.core.message import Message
 from dueline.core.ports import BatchFailure, BatchRead
+from dueline.core.rows import Key
 from dueline.errors import Unavailable
+from dueline.testing import MemoryTable
 
 
 class Call(NamedTuple):
@@ -133,3 +135,20 @@ def refusing_for_good(call: Call) -> Any:
     return [
         BatchFailure(index=each.index, reason="InvalidMessageContents: no", final=True) for each in done_in_part(call)
     ]
+
+
+class UnseenTable(MemoryTable):
+    """Reads and queries do not show a row whose sort key has one of the endings `unseen`; what writes meets it.
+
+    So it is while the transaction that put a row is not over.
+    """
+
+    unseen: tuple[str, ...] = ()
+
+    def read(self, keys: Sequence[Key], *, consistent: bool = True) -> BatchRead:
+        reading = super().read(keys, consistent=consistent)
+        return BatchRead(rows={key: row for key, row in reading.rows.items() if not key[1].endswith(self.unseen)})
+
+    def _order_of(self, pk: str) -> list[str]:
+        order = super()._order_of(pk)
+        return [key for key in order if not key.endswith(self.unseen)] if self.unseen else order

@@ -1,25 +1,25 @@
 """Deploy the sandbox into an AWS account, run the acceptance tests there, and remove it: `python -m tests.acceptance`.
 
-`remove` only removes it, `tidy` mends and empties one that stays. What follows `--` is pytest's.
+`remove` only removes it. What follows `--` is pytest's.
 """
 
 import argparse
 import sys
-from datetime import UTC, datetime
 
 import boto3
 
 from tests.acceptance import sandbox
 
 CDK = ("npx", "--yes", "aws-cdk@2.1148.1", "deploy", "--all", "--require-approval", "never")
-DEPLOY = (*CDK, "--app", f"{sys.executable} app.py", "--output", ".local/acceptance.out", "--context")
+APP = ("--app", f"{sys.executable} app.py", "--output", ".local/acceptance.out")
+DEPLOY = (*CDK, *APP, "--context", f"queues={sandbox.QUEUES.relative_to(sandbox.ROOT)}")
+TESTS = (sys.executable, "-m", "pytest", "tests/acceptance", "--junit-xml=acceptance.xml")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.acceptance", description=__doc__)
-    parser.add_argument("command", nargs="?", choices=("run", "remove", "tidy"), default="run")
+    parser.add_argument("command", nargs="?", choices=("run", "remove"), default="run")
     parser.add_argument("--yes", action="store_true", help="do not prompt")
-    parser.add_argument("--report", default="acceptance.xml", help="the file for the results, as JUnit's XML")
     parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
     options = parser.parse_args()
     session = boto3.Session()
@@ -28,24 +28,16 @@ def main() -> int:
     if not options.yes and input(f"{options.command}: {where}, for under a dollar? [y/N] ") != "y":
         return 1
     try:
-        sandbox.refuse_other_queues(session)
-        if options.command == "tidy":
-            sandbox.tidy(session)
-            return 0
+        sandbox.refuse_others(session)
         if options.command == "remove":
             left = sandbox.Removal(session).run()
             print("\n".join(left) or "nothing is left")
             return 1 if left else 0
-        sandbox.refuse_credentials_that_end(session, now=datetime.now(UTC))
-        sandbox.refuse_other_deployments(session)
+        sandbox.refuse_jobs(session)
     except sandbox.Refused as reason:
         print(f"refused: {reason}", file=sys.stderr)
         return 2
-    print(f"a run takes up to {sandbox.EXPECTED}; run it in {region} itself: figures include the way to it")
-    tests = [sys.executable, "-m", "pytest", "tests/acceptance", f"--junit-xml={options.report}", *options.pytest]
-    return sandbox.run(
-        [*DEPLOY, f"queues={sandbox.QUEUES.relative_to(sandbox.ROOT)}"], tests, remove=sandbox.Removal(session).run
-    )
+    return sandbox.run(DEPLOY, [*TESTS, *options.pytest], remove=sandbox.Removal(session).run)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,10 @@ from local.emulator import Emulator
 from tests.acceptance import sandbox
 from tests.acceptance.early import Job, schedule_early, trust
 from tests.acceptance.inbox import Inbox
-from tests.acceptance.invoking import InvokingTransport
 from tests.acceptance.rights import SigV4, role_with
-from tests.e2e.deployed import deployed_locally
+from tests.e2e.deployed import RetryingTransport, deployed_locally
 from tests.e2e.environment import environment_of
 from tests.e2e.working import working as process_jobs
-from tests.retrying_http import RetryingTransport
 from tests.waiting import HANG_SECONDS, PATIENT
 
 IS_AWS = os.environ.get("ACCEPTANCE") == "aws"
@@ -32,6 +30,8 @@ FIGURE = "figure: "
 Figure = Callable[[str, float], float]
 Aws = Callable[[str], Any]
 Scale = Callable[[int, int], int]
+WAYS = {"invoked": {"transport": "invoke"}, "over http": {"transport": "http"}, "direct": {"direct": True}}
+each_way = pytest.mark.parametrize("client", WAYS.values(), ids=WAYS, indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -78,7 +78,8 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             patch.setattr(boto3, "DEFAULT_SESSION", None)
             for name, value in environment_of(emulator, sandbox.NAME).items():
                 patch.setenv(name, value)
-        sandbox.refuse_other_deployments(boto3.Session())
+        sandbox.refuse_others(boto3.Session())
+        sandbox.refuse_jobs(boto3.Session())
         yield sandbox.NAME
 
 
@@ -133,32 +134,21 @@ def http_of(names: Names, aws: Aws) -> Iterator[Callable[[boto3.Session | None],
 
 
 @pytest.fixture(scope="session")
-def gateway(http_of: Callable[[boto3.Session | None], httpx.Client], session: boto3.Session) -> httpx.Client:
+def http(http_of: Callable[[boto3.Session | None], httpx.Client], session: boto3.Session) -> httpx.Client:
+    """An HTTP client of the API, by its gateway."""
     return http_of(session)
 
 
 @pytest.fixture(scope="session")
-def invoked(deployment: str, session: boto3.Session) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url="http://invoked", transport=InvokingTransport(deployment, session)) as client:
-        yield client
-
-
-@pytest.fixture
-def http(request: pytest.FixtureRequest, gateway: httpx.Client, invoked: httpx.Client) -> httpx.Client:
-    """An HTTP client of the API, by its gateway unless a test is `each_way`."""
-    return {"gateway": gateway, "invoked": invoked}[getattr(request, "param", "gateway")]
-
-
-@pytest.fixture(scope="session")
-def table_after(gateway: httpx.Client) -> float:
+def table_after(http: httpx.Client) -> float:
     """After how many seconds a job must be due to go by the table, with time for the request to be sent."""
-    return float(gateway.get("/queues").json()["queues"][0]["direct_horizon"] + (5 if IS_AWS else 1))
+    return float(http.get("/queues").json()["queues"][0]["direct_horizon"] + (5 if IS_AWS else 1))
 
 
 @pytest.fixture(scope="session")
-def early(gateway: httpx.Client, table_after: float) -> dict[str, Job]:
+def early(http: httpx.Client, table_after: float) -> dict[str, Job]:
     """Jobs by the table for several tests, scheduled first, so that all of them are waited for at once."""
-    return schedule_early(gateway, delay=table_after)
+    return schedule_early(http, delay=table_after)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What a deployment rests on, broken while a context is open. Whatever is broken is mended by its name alone, too."""
+"""What a deployment rests on, broken while a context is open."""
 
 import json
 import time
@@ -14,8 +14,6 @@ _NO_LIMIT = -1
 _LOOKS = {"Delay": 2, "MaxAttempts": 150}
 _POLICY = "dueline-verify"
 _WRITES = [f"dynamodb:{each}" for each in ("BatchWriteItem", "PutItem", "UpdateItem")]
-# What update_schedule takes of what get_schedule returns: it keeps nothing that it is not given again.
-_OF_A_SCHEDULE = ("Description", "FlexibleTimeWindow", "GroupName", "Name", "ScheduleExpression", "Target")
 # What a queue is made with; the rest of its attributes are counts, and names of its own.
 _OF_A_QUEUE = ("MessageRetentionPeriod", "RedriveAllowPolicy", "SqsManagedSseEnabled", "VisibilityTimeout")
 # SQS makes no queue of a name that was deleted within a minute.
@@ -27,15 +25,6 @@ class Faults:
 
     def __init__(self, names: Names, aws: Callable[[str], Any]) -> None:
         self._names, self._aws = names, aws
-
-    @contextmanager
-    def schedule_off(self, queue: str) -> Iterator[None]:
-        """Disable the schedules of a queue's ticks."""
-        try:
-            self._set_schedules("DISABLED", prefix=f"{queue}.")
-            yield
-        finally:
-            self._set_schedules("ENABLED", prefix=f"{queue}.")
 
     @contextmanager
     def stopped(self, function: str) -> Iterator[None]:
@@ -72,14 +61,8 @@ class Faults:
         finally:
             self._make_level(queue, priority)
 
-    def mend(self) -> None:
-        """Mend whatever was broken, by whichever run."""
-        self._set_schedules("ENABLED", prefix="")
-        self.mend_functions()
-        self._limit_writes(_NO_LIMIT)
-        self._make_level("levels", 2)
-
     def mend_functions(self) -> None:
+        """Mend what a run that was killed left of functions, without which their roles are not removed."""
         functions = self._aws("lambda")
         for function in FUNCTIONS:
             with suppress(functions.exceptions.ResourceNotFoundException):
@@ -107,16 +90,6 @@ class Faults:
     def _role_of(self, function: str) -> str:
         configuration = self._aws("lambda").get_function_configuration(FunctionName=self._names.function(function))
         return str(configuration["Role"]).rpartition("/")[2]
-
-    def _set_schedules(self, state: str, *, prefix: str) -> None:
-        scheduler, group = self._aws("scheduler"), self._names.schedule_group
-        for page in scheduler.get_paginator("list_schedules").paginate(GroupName=group):
-            for summary in page["Schedules"]:
-                if summary["Name"].startswith(prefix) and summary["State"] != state:
-                    schedule = scheduler.get_schedule(GroupName=group, Name=summary["Name"])
-                    scheduler.update_schedule(
-                        **{each: schedule[each] for each in _OF_A_SCHEDULE if schedule.get(each)}, State=state
-                    )
 
     def _limit_writes(self, units: int) -> None:
         dynamodb, table = self._aws("dynamodb"), self._names.table

@@ -27,7 +27,7 @@ class Landed:
     attributes: dict[str, str]
     sent: datetime
     visible: datetime
-    group: str | None
+    group: str | None = None
 
     @property
     def id(self) -> str:
@@ -37,14 +37,19 @@ class Landed:
     def due(self) -> datetime:
         return datetime.fromisoformat(self.attributes["dueline-due"])
 
+    @property
+    def lateness(self) -> float:
+        """Seconds from due to visible."""
+        return (self.visible - self.due).total_seconds()
+
 
 class Inbox:
-    """Receives and deletes what arrives in a queue while it is open, and keeps it in `landed`."""
+    """Receives and deletes what arrives in a queue while it is open, and keeps it in `landed`, which may be shared."""
 
-    def __init__(self, sqs: Any, queue: str, *, threads: int) -> None:
+    def __init__(self, sqs: Any, queue: str, *, threads: int, landed: list[Landed] | None = None) -> None:
         self._sqs, self._url = sqs, sqs.get_queue_url(QueueName=queue)["QueueUrl"]
         self._number, self._threads, self._stop = threads, list[threading.Thread](), threading.Event()
-        self.landed: list[Landed] = []
+        self.landed: list[Landed] = [] if landed is None else landed
 
     def open(self) -> Self:
         if not self._threads:

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,8 @@ from tests.waiting import PATIENT
 ROOT = Path(__file__).parents[2]
 QUEUES = Path(__file__).parent / "queues.yaml"
 NAME = "dueline-verify"
-# With deployment, removal, and the alarms that take CloudWatch three quarters of an hour.
-EXPECTED = timedelta(hours=4)
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html
-SQS_DELETES_FOR = timedelta(seconds=60)
+SQS_DELETES_FOR_SECONDS = 60
 _LOOKS = {"Delay": 5, "MaxAttempts": 720}
 _MISSING = ("404", "NoSuchBucket", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue")
 _MISSING += ("ResourceNotFoundException", "ValidationError", "NoSuchEntity")
@@ -40,25 +37,8 @@ class Refused(Exception):
     """Nothing was done; the message says why."""
 
 
-def refuse_other_deployments(session: boto3.Session) -> None:
-    """Raise Refused unless the deployment is the sandbox, whole, and not in use; what is not deployed is no matter."""
-    expected = set(load(QUEUES).queues)
-    try:
-        client = Client.connect(NAME, session=session, patience=PATIENT)
-        actual = {queue.name for queue in client.queues()}
-    except DeploymentNotFound:
-        return
-    if actual != expected:
-        raise Refused(f"{NAME} has the queues {sorted(actual)}: the sandbox has {sorted(expected)} and no others")
-    for queue in expected:
-        overview = client.queue(queue)
-        depth = overview.depth
-        if overview.scheduled or depth.waiting or depth.in_flight or depth.delayed:
-            raise Refused(f"{NAME} has jobs in queue {queue}: wait for their run, or `python -m tests.acceptance tidy`")
-
-
-def refuse_other_queues(session: boto3.Session) -> None:
-    """Raise Refused if something of that name, even half removed, has a queue that the sandbox does not have."""
+def refuse_others(session: boto3.Session) -> None:
+    """Raise Refused if what has that name, even half removed, has a queue that the sandbox does not have."""
     path, ssm = Names(NAME).queue_parameters, session.client("ssm")
     pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
     deployed = {each["Name"].rpartition("/")[2] for page in pages for each in page["Parameters"]}
@@ -66,34 +46,15 @@ def refuse_other_queues(session: boto3.Session) -> None:
         raise Refused(f"{NAME} has the queues {others}, which the sandbox does not have: nothing was touched")
 
 
-def refuse_credentials_that_end(session: boto3.Session, *, now: datetime) -> None:
-    """Raise Refused when the credentials end before a run does, or do not say when they end.
-
-    Those of roles, SSO and processes are renewed by botocore; those of the environment and of files are not.
-    """
-    credentials: Any = session.get_credentials()
-    if credentials is None:
-        raise Refused("there are no AWS credentials")
-    ends: datetime | None = getattr(credentials, "_expiry_time", None)
-    if credentials.method in ("env", "shared-credentials-file", "config-file", "explicit"):
-        if ends is not None and ends < now + EXPECTED:
-            raise Refused(f"the credentials end at {ends:%H:%M %Z}: a run takes up to {EXPECTED}")
-        if ends is None and credentials.get_frozen_credentials().token:
-            raise Refused(
-                f"the credentials are temporary and do not say when they end, and a run takes up to {EXPECTED}: use a"
-                " profile that renews them, or set AWS_CREDENTIAL_EXPIRATION"
-            )
-
-
-def tidy(session: boto3.Session) -> None:
-    """Mend what a run broke, cancel the jobs that it left, and empty its queues."""
-    Faults(Names(NAME), session.client).mend()
-    client, sqs = Client.connect(NAME, session=session, patience=PATIENT), session.client("sqs")
-    for queue in load(QUEUES).queues:
-        client.cancel_many(job.id for job in client.jobs(queue))
-    for name in queue_names():
-        with suppress(sqs.exceptions.PurgeQueueInProgress, sqs.exceptions.QueueDoesNotExist):
-            sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])
+def refuse_jobs(session: boto3.Session) -> None:
+    """Raise Refused if somebody uses it."""
+    with suppress(DeploymentNotFound):
+        client = Client.connect(NAME, session=session, patience=PATIENT)
+        for queue in client.queues():
+            overview = client.queue(queue.name)
+            depth = overview.depth
+            if overview.scheduled or depth.waiting or depth.in_flight or depth.delayed:
+                raise Refused(f"{NAME} has jobs in queue {queue.name}: wait for their run, or remove it")
 
 
 # Removal
@@ -186,7 +147,7 @@ class Removal:
                 sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])
                 deleted += 1
         if deleted:
-            self._sleep(SQS_DELETES_FOR.total_seconds())
+            self._sleep(SQS_DELETES_FOR_SECONDS)
 
 
 def _is_missing(error: Exception) -> bool:

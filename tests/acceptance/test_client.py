@@ -21,14 +21,11 @@ from dueline import (
     State,
 )
 from dueline.config.names import Names
-from tests.acceptance.conftest import Aws
+from tests.acceptance.conftest import Aws, each_way
 from tests.acceptance.inbox import Inbox, jobs_of
 from tests.waiting import PATIENT, wait_until
 
 DAY = timedelta(days=1)
-
-WAYS = {"invoked": {"transport": "invoke"}, "over http": {"transport": "http"}, "direct": {"direct": True}}
-each_way = pytest.mark.parametrize("client", WAYS.values(), ids=WAYS, indirect=True)
 
 
 @each_way
@@ -114,18 +111,24 @@ def test_refusals(client: Client, call: Callable[[Client], object], error: type[
         call(client)
 
 
-def test_producer_uses_its_own_queue_alone(holder: Callable[[str, str], boto3.Session], deployment: str) -> None:
-    service = holder("producer", "plain")
-    client = Client.connect(deployment, session=service, patience=PATIENT)
-    id = client.schedule("plain", 1, delay=3600).id
-    assert client.get(id).id == id
-    assert client.cancel(id) is State.CANCELLED
+@pytest.mark.parametrize("kind", ["producer", "direct"])
+def test_producer_uses_its_own_queue_alone(
+    holder: Callable[[str, str], boto3.Session], deployment: str, kind: str
+) -> None:
+    service = holder(kind, "plain")
+    client = Client.connect(deployment, session=service, patience=PATIENT, direct=kind == "direct")
+    job = client.schedule("plain", 1, delay=3600, key=f"by a {kind}")
+    assert client.cancel(client.schedule("plain", 1).id) is State.CANCEL_REQUESTED
+    assert wait_until(lambda: client.get(job.id).state is State.SCHEDULED)
+    assert job.id in [each.id for each in client.jobs("plain", start=job.due, end=job.due + timedelta(seconds=1))]
+    moved = client.reschedule(job.id, delay=7200)
+    assert client.get(job.id).id == moved.id
     for queue in ("flood", "plain-vip"):
         with pytest.raises(Forbidden):
             client.schedule(queue, 1)
-        with pytest.raises(Forbidden):
-            client.get(id.replace("plain", queue))
-    with pytest.raises(Forbidden, match=f"finding the deployment '{deployment}'"):
-        Client.connect(deployment, session=service, direct=True).queues()
-    with pytest.raises(Forbidden, match="finding the deployment 'theirs'"):
-        Client.connect("theirs", session=service).queues()
+    assert client.cancel_many([moved.id]) == [State.CANCELLED]
+    large = client.schedule("plain", "x" * 300_000, delay=3600)
+    assert client.cancel(large.id) is State.CANCELLED
+    elsewhere = client if kind == "direct" else Client.connect("theirs", session=service)
+    with pytest.raises(Forbidden):
+        elsewhere.queues()

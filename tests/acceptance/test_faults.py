@@ -9,7 +9,7 @@ import pytest
 
 from dueline import Client, Job, NewJob, State
 from dueline.config.names import Names
-from tests.acceptance.conftest import IS_AWS, Aws, Figure
+from tests.acceptance.conftest import Aws, Figure
 from tests.acceptance.faults import Faults
 from tests.acceptance.inbox import Inbox, lateness, percentile
 from tests.waiting import HANG_SECONDS
@@ -17,21 +17,11 @@ from tests.waiting import HANG_SECONDS
 Break = Callable[[Faults], AbstractContextManager[None]]
 
 
+@pytest.mark.aws_only("simulation and kills show it locally, in less time")
 @pytest.mark.parametrize(
     ("broken", "minutes"),
     [
-        pytest.param(
-            lambda faults: faults.schedule_off("plain"),
-            3,
-            id="schedule off",
-            marks=pytest.mark.aws_only("the local run fires the ticks itself"),
-        ),
-        pytest.param(
-            lambda faults: faults.stopped("tick"),
-            2,
-            id="ticks throttled",
-            marks=pytest.mark.aws_only("simulation and kills show it locally, in less time"),
-        ),
+        pytest.param(lambda faults: faults.stopped("tick"), 2, id="ticks throttled"),
         pytest.param(lambda faults: faults.table_denied("api", "ingest"), 5, id="table denied"),
     ],
 )
@@ -49,10 +39,10 @@ def test_nothing_is_lost_meanwhile(
     at = datetime.now(UTC) + timedelta(seconds=table_after)
     jobs = client.schedule_many("plain", [NewJob(payload=n, at=at) for n in range(5)])
     with broken(Faults(names, aws)):
-        until = time.monotonic() + (60 * minutes if IS_AWS else 3)
+        until = time.monotonic() + 60 * minutes
         while time.monotonic() < until:
             jobs += client.schedule_many("plain", [NewJob(payload="meanwhile", delay=table_after)])
-            time.sleep(2 if IS_AWS else 1)
+            time.sleep(2)
     accepted = [job for job in jobs if isinstance(job, Job)]
     figure("refused, and their callers informed", len(jobs) - len(accepted))
     plain.wait_for(*(job.id for job in accepted), seconds=60 * minutes + table_after + HANG_SECONDS)

@@ -57,7 +57,8 @@ def crossing(
     assert wait_until(lambda: client.get(at_fence).state is State.DISPATCHED), "no tick handed it over"
     states = client.cancel_many(job.id for job in cancels[::2])
     chance = random.Random(1)
-    moved = [(job, move(client, job, timedelta(seconds=chance.choice([10, table_after])))) for job in moves]
+    delays = (10, table_after if IS_AWS else 5)
+    moved = [(job, move(client, job, timedelta(seconds=chance.choice(delays)))) for job in moves]
     for route in timed:
         boxes["flood"].wait_for(*(job.id for job in timed[route]), seconds=table_after + HANG_SECONDS)
     boxes["plain-vip"].wait_for(*(job.id for job in cancels[1::2]))

@@ -8,7 +8,6 @@ import pytest
 
 from tests.acceptance.early import TRACE, Job, schedule
 from tests.acceptance.inbox import Inbox
-from tests.acceptance.invoking import each_way
 from tests.waiting import wait_until
 
 DAY = 86_400
@@ -18,69 +17,37 @@ def post(http: httpx.Client, body: Any, queue: str = "plain") -> httpx.Response:
     return http.post(f"/queues/{queue}/jobs", json=body)
 
 
-@each_way
 def test_created_job_has_all_its_fields(http: httpx.Client) -> None:
     answer = post(http, {"payload": {"to": "ann"}, "at": "2030-01-01T09:00:00+01:00"})
     assert answer.status_code == 201
     job = answer.json()
-    assert job["id"].startswith("plain.0.t.1893484800000.")
-    assert job | {"id": ""} == {
-        "id": "",
-        "queue": "plain",
-        "due": "2030-01-01T08:00:00.000Z",
-        "route": "table",
-        "state": "scheduled",
-        "created": True,
-    }
+    assert job.pop("id").startswith("plain.0.t.1893484800000.")
+    due = "2030-01-01T08:00:00.000Z"
+    assert job == {"queue": "plain", "due": due, "route": "table", "state": "scheduled", "created": True}
 
 
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        ({}, "payload is missing"),
-        ([], "body is []"),
-        ({"payload": 1, "at": "2999-01-01T00:00:00Z"}, "at is 2999"),
-        ({"payload": 1, "delay": 10**400}, "delay is"),
-        ({"payload": 1, "priority": 2}, "priority is 2"),
-        ({"payload": 1, "key": "naïve"}, "key is"),
-        ({"payload": 1, "key": "k", "if_exists": "no"}, "if_exists is"),
-        ({"upload": f"{'0' * 36}.5.{'0' * 64}"}, "nothing was uploaded"),
+        ("", "JSON"),
+        ("[" * 100_000, "JSON"),
+        ("[]", "body is []"),
+        ("{}", "payload is missing"),
+        ('{"payload": 1, "at": "2999-01-01T00:00:00Z"}', "at is 2999"),
+        ('{"payload": 1, "key": "naïve"}', "key is"),
+        (f'{{"upload": "{"0" * 36}.5.{"0" * 64}"}}', "nothing was uploaded"),
     ],
 )
-def test_bad_request_names_what_is_wrong(http: httpx.Client, body: Any, named: str) -> None:
+def test_bad_request_names_what_is_wrong(http: httpx.Client, body: str, named: str) -> None:
     """Some of each kind, through the gateway; the unit tests have all fields."""
-    answer = post(http, body)
+    answer = http.post("/queues/plain/jobs", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert named in answer.json()["detail"]
 
 
-@each_way
-@pytest.mark.parametrize("body", [b"", b"\xff", b"[" * 100_000])
-def test_broken_json_is_a_bad_request(http: httpx.Client, body: bytes) -> None:
-    answer = http.post("/queues/plain/jobs", content=body, headers={"content-type": "application/json"})
-    assert answer.status_code == 400, answer.text
-    assert "JSON" in answer.json()["detail"]
-
-
-@each_way
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/queues/nobody/jobs"),
-        ("GET", "/queues/nobody"),
-        ("POST", "/queues/nobody/cancellations"),
-    ],
-)
-def test_unknown_queue_is_not_found(http: httpx.Client, method: str, path: str) -> None:
-    answer = http.request(method, path, json={"ids": ["x"]} if "cancel" in path else {"payload": 1})
-    assert answer.status_code == 404
-    assert "nobody" in answer.json()["detail"]
-
-
-@each_way
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PATCH"])
-def test_id_of_another_queue_is_not_found(http: httpx.Client, method: str) -> None:
+def test_what_is_not_there_is_not_found(http: httpx.Client, method: str) -> None:
     id = schedule(http, "plain", delay=3600)["id"]
     for path in ("/queues/plain/jobs/nonsense", f"/queues/flood/jobs/{id}", f"/queues/nobody/jobs/{id}"):
         answer = http.request(method, path, json={"delay": 1} if method == "PATCH" else None)
@@ -88,26 +55,19 @@ def test_id_of_another_queue_is_not_found(http: httpx.Client, method: str) -> No
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-@each_way
-def test_each_job_has_a_result_or_an_error(http: httpx.Client) -> None:
-    answer = post(http, {"jobs": [{"payload": 1, "delay": DAY}, {"payload": 2, "delay": -1}, {"payload": 3}]})
-    assert answer.status_code == 200
-    first, second, third = answer.json()["jobs"]
-    assert (first["route"], third["route"]) == ("table", "direct")
-    assert second["error"]["status"] == 400
-    assert "delay is -1" in second["error"]["detail"]
-
-
-@each_way
 def test_call_takes_500_jobs_and_not_501(http: httpx.Client) -> None:
     jobs = [{"payload": n, "delay": n % 2 * DAY} for n in range(500)]
+    jobs[7] = {"payload": 7, "delay": -1}
     answer = post(http, {"jobs": jobs}, queue="flood")
     assert answer.status_code == 200
-    assert len({job["id"] for job in answer.json()["jobs"]}) == 500
+    results = answer.json()["jobs"]
+    error = results.pop(7)["error"]
+    assert (error["status"], "delay is -1" in error["detail"]) == (400, True)
+    assert len({job["id"] for job in results}) == 499
+    assert {job["route"] for job in results} == {"table", "direct"}
     assert post(http, {"jobs": [*jobs, {"payload": 1}]}).status_code == 400
 
 
-@each_way
 @pytest.mark.parametrize("tenant", ["acme", None])
 def test_message_group_is_the_tenant(http: httpx.Client, inbox: Callable[..., Inbox], tenant: str | None) -> None:
     id = schedule(http, "plain", **({"tenant": tenant} if tenant else {}))["id"]

@@ -10,9 +10,8 @@ import httpx
 import pytest
 
 from dueline import Client, JobExists, KeyReused, State
-from tests.acceptance.conftest import Figure, Scale
+from tests.acceptance.conftest import Figure, Scale, each_way
 from tests.acceptance.inbox import Inbox
-from tests.acceptance.invoking import each_way
 
 DAY = 24 * 3600
 REPEATS = 4
@@ -27,7 +26,6 @@ def post(http: httpx.Client, body: dict[str, Any], **headers: str) -> httpx.Resp
     return http.post("/queues/plain/jobs", json=body, headers=headers)
 
 
-@each_way
 def test_repeated_call_makes_one_job(http: httpx.Client, key: str) -> None:
     header = {"Idempotency-Key": key}
     first = post(http, {"payload": 1, "delay": DAY}, **header)
@@ -36,14 +34,6 @@ def test_repeated_call_makes_one_job(http: httpx.Client, key: str) -> None:
     assert (again.status_code, again.json()) == (200, {**first.json(), "created": False})
     assert post(http, {"payload": 1, "delay": DAY, "idempotency_key": key}).json()["id"] == first.json()["id"]
     assert post(http, {"payload": 2, "delay": DAY}, **header).status_code == 422
-
-
-@each_way
-def test_each_of_many_jobs_is_a_call(http: httpx.Client, key: str) -> None:
-    jobs = [{"payload": 1, "delay": DAY} for _ in range(10)]
-    first, again = (post(http, {"jobs": jobs}, **{"Idempotency-Key": key}).json()["jobs"] for _ in range(2))
-    assert len({each["id"] for each in first}) == 10
-    assert [each["id"] for each in again] == [each["id"] for each in first]
 
 
 def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
@@ -66,6 +56,7 @@ def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
     assert client.cancel(queue="plain", key=key) is State.CANCELLED
 
 
+@each_way
 @pytest.mark.parametrize("has_left", [False, True], ids=["waiting", "left"])
 def test_key_of_a_job_is_kept_replaced_or_refused(client: Client, key: str, has_left: bool) -> None:
     schedule = partial(client.schedule, "plain", key=key)
@@ -91,7 +82,7 @@ def test_calls_at_once_under_one_key_make_one_job(
     def schedule(number: int) -> str:
         return client.schedule("plain", {key: number // REPEATS}, delay=3, key=f"{key} {number // REPEATS}").id
 
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(of_scale(2, 4)) as pool:
         ids = list(pool.map(schedule, range(len(numbers) * REPEATS)))
     several = sum(len(set(ids[number * REPEATS :][:REPEATS])) > 1 for number in numbers)
     assert figure("keys with several jobs, by their answers", several) == 0

@@ -6,7 +6,6 @@ import json
 import random
 import re
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -89,31 +88,12 @@ def test_upload_of_6_mb_is_read_by_one_get(early: dict[str, Job], inbox: Callabl
     assert read(landed) == text
 
 
-def test_upload_says_all_that_sending_it_takes(http: httpx.Client) -> None:
-    presigned = http.post("/queues/plain/uploads", json={"bytes": 5, "sha256": "0" * 64}).json()
-    assert presigned["method"] == "PUT"
-    assert datetime.fromisoformat(presigned["expires"]).tzinfo is not None
-    refused = http.post("/queues/plain/jobs", json={"upload": presigned["upload"]})
-    assert refused.status_code == 400
-    assert "nothing was uploaded" in refused.json()["detail"]
-
-
 @pytest.mark.parametrize(("said", "sent"), [(b'"cd"', b'"ab"'), (b'"abcd"', b'"abc"')], ids=["checksum", "length"])
 def test_upload_of_other_content_is_refused(http: httpx.Client, said: bytes, sent: bytes) -> None:
     claimed = {"bytes": len(said), "sha256": hashlib.sha256(said).hexdigest()}
     presigned, answer = upload(http, "plain", sent, **claimed)
     assert 400 <= answer.status_code < 500
     assert http.post("/queues/plain/jobs", json={"upload": presigned["upload"]}).status_code == 400
-
-
-def test_upload_and_payload_share_a_key(http: httpx.Client) -> None:
-    payload = scattered(9_000)
-    presigned, sent = upload(http, "plain", compact(payload).encode())
-    assert sent.is_success, sent.text
-    key = f"given and uploaded {presigned['upload']}"
-    first = schedule(http, "plain", payload=payload, delay=DAY, key=key)
-    second = http.post("/queues/plain/jobs", json={"upload": presigned["upload"], "delay": DAY, "key": key})
-    assert (second.status_code, second.json()["id"]) == (200, first["id"])
 
 
 def test_large_payload_moves_with_its_job(
@@ -145,17 +125,6 @@ def test_consumer_reads_no_other_queues_payloads(consumer_s3: Any, aws: Aws, buc
     with pytest.raises(ClientError, match="AccessDenied"):
         consumer_s3.put_object(Bucket=bucket, Key="0032/plain/x", Body=b"2")
     assert consumer_s3.get_object(Bucket=bucket, Key="0032/plain/x")["Body"].read() == b"1"
-
-
-def test_call_takes_100_payloads_of_12_kb(http: httpx.Client, aws: Aws, bucket: str) -> None:
-    jobs = [{"payload": scattered(12_000 + number), "delay": 3 * DAY} for number in range(100)]
-    answer = http.post("/queues/plain/jobs", json={"jobs": jobs})
-    assert answer.status_code == 200
-    results = answer.json()["jobs"]
-    assert not [job for job in results if "error" in job]
-    for job, body in zip(results[::10], jobs[::10], strict=True):
-        key = key_of(job["id"], body["payload"], days=64)
-        assert aws("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode() == compact(body["payload"])
 
 
 @pytest.mark.parametrize("client", [{}, {"direct": True}], ids=["invoked", "direct"], indirect=True)

@@ -31,20 +31,6 @@ def test_jobs_arrive_by_priority(http: httpx.Client, early: dict[str, Job], inbo
     assert early["priority 1"]["id"] in one
 
 
-def test_queue_shows_each_level_and_their_sum(http: httpx.Client) -> None:
-    def shows_each() -> bool:
-        """Look at the queue with jobs of each level held back, again for a machine on which they were soon due."""
-        for priority in (1, 2, 2):
-            schedule(http, "levels", delay=20, priority=priority)
-        queue = http.get("/queues/levels").json()
-        assert queue["priorities"] == 2
-        assert [level["priority"] for level in queue["levels"]] == list(PRIORITIES)
-        assert queue["delayed"] == sum(level["delayed"] for level in queue["levels"])
-        return all(level["delayed"] >= level["priority"] for level in queue["levels"])
-
-    assert wait_until(shows_each)
-
-
 def redriven(*args: str) -> int:
     answer = CliRunner().invoke(app, ["redrive", *args, "--apply", "--yes", "--json"])
     assert answer.exit_code == 0, answer.output

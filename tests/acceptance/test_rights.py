@@ -12,13 +12,11 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from dueline import Client, Control, Rate
 from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
 from tests.acceptance.conftest import IS_AWS, Aws
-from tests.acceptance.invoking import AliasTransport
 from tests.acceptance.rights import KINDS
-from tests.waiting import PATIENT, wait_until
+from tests.waiting import wait_until
 
 OWN, OTHER = "plain", "plain-vip"
 ID = "0.t.4102444800000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
@@ -134,6 +132,32 @@ def test_policy_allows_its_own_alias(holder: Holder, names: Names, kind: str) ->
     assert [each for each in [*ALIASES, *OTHERS] if may_invoke(each)] == own
 
 
+# Who an event may claim to be.
+_FORGED = {"stage": "$default", "authorizer": {"iam": {"userArn": "arn:aws:iam::123456789012:root"}}}
+
+
+class AliasTransport(httpx.BaseTransport):
+    """Invokes one alias of a function, whatever a request is, as one who knows how the gateway does."""
+
+    def __init__(self, function: str, session: boto3.Session) -> None:
+        self._function = function
+        self._lambda = client_of(session, "lambda")
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.raw_path.decode()
+        event = {
+            "version": "2.0",
+            "rawPath": path,
+            "headers": dict(request.headers),
+            "requestContext": {"http": {"method": request.method, "path": path}, **_FORGED},
+            "body": request.read().decode(),
+        }
+        answer = self._lambda.invoke(FunctionName=self._function, Payload=json.dumps(event).encode())
+        assert "FunctionError" not in answer
+        content = json.loads(answer["Payload"].read())
+        return httpx.Response(content["statusCode"], headers=content["headers"], content=content["body"])
+
+
 @pytest.mark.parametrize("kind", OF_ALIAS)
 def test_alias_allows_what_is_documented(holder: Holder, names: Names, kind: str) -> None:
     alias = AliasTransport(f"{names.function('api')}:{OF_ALIAS[kind]}", holder(kind, OWN))
@@ -148,20 +172,6 @@ def test_unsigned_requests_may_do_nothing(http_of: Callable[[Any], httpx.Client]
     stranger = http_of(None)
     for each in [*of_producers(OWN), *of_operators(OWN), *of_all()]:
         assert stranger.request(each.method, each.path, json=each.body).status_code == 403
-
-
-def test_operator_controls_its_queue_and_sees_it(holder: Holder, deployment: str, http: httpx.Client) -> None:
-    client = Client.connect(deployment, session=holder("operator", OWN), patience=PATIENT)
-    client.set_rate(OWN, None)
-    try:
-        assert client.pause(OWN) == Control(paused=True)
-        assert client.set_rate(OWN, "50/s") == Control(paused=True, rate=Rate(jobs=50))
-        assert client.queue(OWN).control == Control(paused=True, rate=Rate(jobs=50))
-        assert http.get(f"/queues/{OWN}").json()["rate"] == "50/s"
-        assert client.resume(OWN) == Control(rate=Rate(jobs=50))
-    finally:
-        client.resume(OWN)
-        assert client.set_rate(OWN, None) == Control()
 
 
 def may(do: Callable[[], object]) -> bool:

@@ -12,8 +12,7 @@ from tests.acceptance import sandbox
 def test_deployment_that_is_in_use_is_refused(client: Client, session: boto3.Session) -> None:
     id = client.schedule("flood", 1, delay=86_400).id
     with pytest.raises(sandbox.Refused, match=f"{sandbox.NAME} has jobs in queue"):
-        sandbox.refuse_other_deployments(session)
-    sandbox.refuse_other_queues(session)
+        sandbox.refuse_jobs(session)
     client.cancel(id)
 
 
@@ -23,7 +22,5 @@ def test_deployment_with_other_queues_is_refused(
     other = tmp_path / "queues.yaml"
     other.write_text(f"name: {sandbox.NAME}\nqueues:\n  plain:\n")
     monkeypatch.setattr(sandbox, "QUEUES", other)
-    with pytest.raises(sandbox.Refused, match="the sandbox has \\['plain'\\] and no others"):
-        sandbox.refuse_other_deployments(session)
     with pytest.raises(sandbox.Refused, match=r"has the queues .*'flood'.*, which the sandbox does not have"):
-        sandbox.refuse_other_queues(session)
+        sandbox.refuse_others(session)

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 
 from dueline import Client, NewJob
@@ -58,58 +57,6 @@ def test_worker_begins_precise_jobs_in_time(
     assert figure("precise: certainly early", sum(began[job.id].lateness_at_most < 0 for job in jobs)) == 0
     p95 = figure("precise: p95, s", percentile(sorted(began[job.id].lateness for job in jobs), 95))
     assert not IS_AWS or p95 <= 0.05
-
-
-def test_job_may_schedule_itself_20_times(client: Client, working: Callable[..., Any]) -> None:
-    """AWS stops functions that go round for the sixteenth time, and must not stop this."""
-    run, reached = datetime.now(UTC).isoformat(), set[int]()
-
-    def again(job: Any) -> None:
-        if isinstance(job.payload, list) and job.payload[0] == run:
-            reached.add(job.payload[1])
-            if job.payload[1] < 20:
-                client.schedule("precise", [run, job.payload[1] + 1], delay=1 if IS_AWS else 0)
-
-    with working("precise", again):
-        client.schedule("precise", [run, 1])
-        assert wait_until(lambda: len(reached) == 20), reached
-
-
-@pytest.mark.aws_only("the local AWS knows no fair queues")
-def test_tenants_flood_does_not_hold_up_another(client: Client, working: Callable[..., Any], figure: Figure) -> None:
-    loud, quiet, came = 3000, 50, list[int]()
-
-    def note(job: Any) -> None:
-        if isinstance(job.payload, dict) and "fair" in job.payload:
-            came.append(job.payload["fair"])
-            time.sleep(0.2)
-
-    with working("plain", note):
-        due = datetime.now(UTC) + timedelta(seconds=20)
-        jobs = [NewJob(payload={"fair": n}, at=due, tenant="loud") for n in range(loud)]
-        later = due + timedelta(seconds=5)
-        jobs += [NewJob(payload={"fair": loud + n}, at=later, tenant="quiet") for n in range(quiet)]
-        jobs_of(client.schedule_many("plain", jobs))
-        assert wait_until(lambda: len(set(came)) == loud + quiet, seconds=3 * HANG_SECONDS), "lost"
-    order = list(dict.fromkeys(came))
-    before = sorted(sum(n < loud for n in order[: order.index(loud + each)]) / loud for each in range(quiet))
-    assert figure("of the flood, before the quiet tenant's middle job", percentile(before, 50)) <= 0.6
-
-
-@pytest.mark.aws_only("the local AWS is one process")
-def test_cold_api_answers_within_three_seconds(aws: Aws, http: httpx.Client, figure: Figure) -> None:
-    count, most = 50, aws("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
-    if most < 2 * count:
-        pytest.skip(f"the account lets {most} functions run at once, and this takes {2 * count}")
-
-    def seconds(_: int) -> float:
-        started = time.monotonic()
-        assert http.get("/queues/plain").status_code == 200
-        return time.monotonic() - started
-
-    with ThreadPoolExecutor(count) as pool:
-        took = sorted(pool.map(seconds, range(count)))
-    assert figure("50 requests at once: p95, s", percentile(took, 95)) <= 3
 
 
 @pytest.mark.aws_only("the local AWS does not count what AWS bills")

@@ -48,7 +48,6 @@ from dueline.core.status import Outcome, note_outcome
 from tests.builders import a_queue, an_id
 from tests.contract.engines import create_table
 from tests.forking import run_in_fork
-from tests.key_cells import EACH_CELL, check_cell
 from tests.opentelemetry import TRACER, parent_of
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -546,12 +545,6 @@ def test_forked_child_ignores_the_parents_lock(session, deployment, monkeypatch)
     assert run_in_fork(lambda: client.schedule("emails", 1, delay=HOUR, key="another"))
     go_on.set()
     making.join()
-
-
-@EACH_CELL
-def test_key_of_a_direct_client(client, session, became, if_exists, expected):
-    table = DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state)
-    check_cell(client, table, became=became, if_exists=if_exists, expected=expected)
 
 
 def test_large_payload_is_fetched_by_a_direct_client(client):

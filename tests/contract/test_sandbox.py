@@ -1,4 +1,4 @@
-"""The sandbox of the acceptance tests: who may run there, and what is removed, by exact names."""
+"""The sandbox of the acceptance tests: what is removed, by exact names."""
 
 import os
 import signal
@@ -6,20 +6,17 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
-from botocore.credentials import Credentials, RefreshableCredentials
 
 from dueline.config.names import Names
 from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from tests.acceptance import sandbox
 from tests.acceptance.rights import role_name
-from tests.acceptance.sandbox import NAME, Refused, Removal
+from tests.acceptance.sandbox import NAME, Removal
 
-NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 NAMES, OTHER = Names(NAME), Names(f"{NAME}-ci")
 TABLE: Any = {
     "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
@@ -27,37 +24,6 @@ TABLE: Any = {
     "BillingMode": "PAY_PER_REQUEST",
 }
 EMPTY_STACK = '{"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}'
-
-
-def credentials_of(method: str, *, token: str | None, ends: datetime | None) -> boto3.Session:
-    session = boto3.Session(region_name="us-east-1")
-    made: Any = Credentials("key", "secret", token, method=method)
-    if ends:
-        made = RefreshableCredentials("key", "secret", token, ends, dict, method, time_fetcher=lambda: NOW)
-    session._session._credentials = made  # type: ignore[attr-defined]
-    return session
-
-
-@pytest.mark.parametrize(
-    ("method", "token", "ends", "named"),
-    [
-        ("env", "t", timedelta(hours=1), "the credentials end at 13:00 UTC: a run takes up to 4:00:00"),
-        ("env", "t", timedelta(hours=5), None),
-        ("env", "t", None, "do not say when they end"),
-        ("shared-credentials-file", "t", None, "AWS_CREDENTIAL_EXPIRATION"),
-        ("shared-credentials-file", None, None, None),
-        ("assume-role", "t", timedelta(hours=1), None),
-    ],
-)
-def test_soon_expiring_credentials_are_refused(
-    method: str, token: str | None, ends: timedelta | None, named: str | None
-) -> None:
-    session = credentials_of(method, token=token, ends=NOW + ends if ends else None)
-    if named:
-        with pytest.raises(Refused, match=named):
-            sandbox.refuse_credentials_that_end(session, now=NOW)
-    else:
-        sandbox.refuse_credentials_that_end(session, now=NOW)
 
 
 @pytest.fixture(scope="module")

@@ -11,24 +11,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from local.template import ROOT, UNVALIDATED, configure, context, synthesize
-from tests.waiting import wait_until
 
 # Names the folder that the parts of one run share.
 SHARED = "DUELINE_TEST_ASSEMBLIES"
-_ENDED = "ended"
 
 
 def assembly_of(configured: Path, *, out: Path) -> Path:
-    """Return the synthesized stacks of a file: those that the parts of this run share, or else its own, in `out`.
-
-    A process that comes while they are synthesized waits for them.
-    """
-    if shared := os.environ.get(SHARED):
-        place, ended = _place(configured, Path(shared)), Path(shared) / _ENDED
-        assert wait_until(lambda: place.exists() or ended.exists())
-        if place.exists():
-            return place
-    return synthesize(configured, out=out)
+    """Return the synthesized stacks of a file: those that the parts of this run share, or else its own, in `out`."""
+    place = _place(configured, Path(os.environ.get(SHARED, out)))
+    return place if place.exists() else synthesize(configured, out=out)
 
 
 def share(files: Iterable[str], *, folder: Path) -> None:
@@ -37,10 +28,7 @@ def share(files: Iterable[str], *, folder: Path) -> None:
     A process that finds nothing there synthesizes alone, and reports what is wrong.
     """
     command = [sys.executable, "-m", "tests.e2e.assemblies", str(folder), *files]
-    try:
-        subprocess.run(command, cwd=ROOT, env=os.environ | UNVALIDATED, capture_output=True, check=False)
-    finally:
-        (folder / _ENDED).touch()
+    subprocess.run(command, cwd=ROOT, env=os.environ | UNVALIDATED, capture_output=True, check=False)
 
 
 def _place(configured: Path, folder: Path) -> Path:

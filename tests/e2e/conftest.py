@@ -3,8 +3,9 @@
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import boto3
 import httpx
@@ -15,11 +16,12 @@ from local.endpoints import Endpoints
 from tests.e2e.deployed import deployed_locally, signed_client
 from tests.e2e.environment import environment_of
 from tests.e2e.ready import typed_in
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, wait_until
 
 # schemathesis reads them, in a process of its own.
 collect_ignore = ["fuzz/hooks.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
+DeadLetter = Callable[[str], tuple[str, dict[str, str]]]
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 Shell = Callable[..., str]
 
@@ -31,14 +33,6 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
         yield running
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Deployed:
-    """Where everything is, and a client that signs."""
-
-    endpoints: Endpoints
-    http: httpx.Client
-
-
 @pytest.fixture(scope="session")
 def queues_yaml() -> Path:
     """What is deployed; a folder with tests about other queues has a file of its own."""
@@ -46,22 +40,31 @@ def queues_yaml() -> Path:
 
 
 @pytest.fixture(scope="session")
-def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path) -> Iterator[Deployed]:
-    with (
-        deployed_locally(emulator, queues_yaml, folder=tmp_path_factory.mktemp("assembly")) as endpoints,
-        signed_client(emulator, endpoints) as http,
-    ):
-        yield Deployed(endpoints=endpoints, http=http)
+def endpoints(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path) -> Iterator[Endpoints]:
+    """Where everything is that is deployed."""
+    with deployed_locally(emulator, queues_yaml, folder=tmp_path_factory.mktemp("assembly")) as endpoints:
+        yield endpoints
 
 
 @pytest.fixture(scope="session")
-def endpoints(deployed: Deployed) -> Endpoints:
-    return deployed.endpoints
+def http(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]:
+    """A client that signs."""
+    with signed_client(emulator, endpoints) as http:
+        yield http
 
 
-@pytest.fixture(scope="session")
-def http(deployed: Deployed) -> httpx.Client:
-    return deployed.http
+@pytest.fixture
+def dead_letter(emulator: Emulator, endpoints: Endpoints) -> DeadLetter:
+    """Waits until a message is in a dead-letter queue; returns its body and its attributes."""
+
+    def receive(queue: str) -> tuple[str, dict[str, str]]:
+        sqs, received = emulator.client("sqs"), []
+        read = partial(sqs.receive_message, QueueUrl=endpoints.dead_letter_queues[queue], MessageAttributeNames=["All"])
+        assert wait_until(lambda: bool(received.extend(read().get("Messages", [])) or received)), "there is none"
+        message: Any = received[0]
+        return message["Body"], {name: each["StringValue"] for name, each in message["MessageAttributes"].items()}
+
+    return receive
 
 
 @pytest.fixture(scope="session")

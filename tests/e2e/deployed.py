@@ -1,13 +1,18 @@
 """A deployment in the emulator with IAM enforced, for the tests of one process."""
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import boto3
 import httpx
 
 from dueline.config.deployment import load
+from dueline.core import instant
 from local.deploy import deploy
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints, find, publish
@@ -16,7 +21,6 @@ from local.ticks import fired_every
 from tests.acceptance.rights import SigV4
 from tests.e2e.assemblies import assembly_of
 from tests.e2e.emulated_iam import grant_what_the_emulator_needs
-from tests.retrying_http import RetryingTransport
 from tests.waiting import HANG_SECONDS
 
 # Within a lookahead of 21 s, what becomes due meets two ticks; there are six partitions, and each tick costs.
@@ -24,6 +28,19 @@ TICK_EVERY_SECONDS = 9.0
 # What a tick's fault says whose requests took too long: on a slow machine, no defect, and the next tick goes on.
 TOO_SLOW = ("timed out", "timeout", "Timeout")
 SIGNER = SigV4(boto3.Session(region_name=REGION, **CREDENTIALS))
+
+
+class RetryingTransport(httpx.HTTPTransport):
+    """Repeats a request after 429 and 503, as callers must: a local AWS on a busy machine is slow."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        for _ in range(30):
+            response = super().handle_request(request)
+            if response.status_code not in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE):
+                break
+            response.read()
+            time.sleep(1)
+        return response
 
 
 def signed_client(emulator: Emulator, endpoints: Endpoints) -> httpx.Client:
@@ -54,6 +71,15 @@ def deployed_locally(emulator: Emulator, queues: Path, *, folder: Path) -> Itera
     with fired_every(TICK_EVERY_SECONDS, emulator, deployment.names.schedule_group) as faults:
         yield endpoints
     assert not not_slow(faults)
+
+
+def send_inbound(sqs: Any, url: str, *, due: datetime, body: str = "1") -> str:
+    """Send a job of `emails` to the inbound queue, as submission does while the table throttles; return its id."""
+    id = f"emails.0.t.{instant.epoch_ms(due)}.{uuid4()}"
+    attributes = {"dueline-id": id, "dueline-expires": instant.text(due + timedelta(days=7))}
+    named = {name: {"DataType": "String", "StringValue": text} for name, text in attributes.items()}
+    sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=named)
+    return id
 
 
 def not_slow(faults: Iterable[BaseException], *allowed: str) -> list[str]:

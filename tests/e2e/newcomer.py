@@ -5,10 +5,11 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from local.emulator import free_port
 from local.template import ROOT
@@ -53,6 +54,11 @@ def blocks(page: str) -> list[Block]:
     return [Block(**match.groupdict(default="")) for match in BLOCK.finditer(page)]
 
 
+def code_of(page: str, language: str) -> list[str]:
+    """Return the code in a language that a page of this repository shows."""
+    return [block.text for block in blocks((ROOT / page).read_text()) if block.language == language]
+
+
 class Reader:
     """Does what a page says, each terminal by its title, with a home of its own."""
 
@@ -76,19 +82,13 @@ class Reader:
             self._terminals[title] = Terminal(self._home, title, port=self._port)
         return self._terminals[title]
 
-    def leave(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Press Ctrl-C, and close the terminals."""
         for terminal in self._terminals.values():
             terminal.close()
-
-
-@contextmanager
-def reader(home: Path) -> Iterator[Reader]:
-    someone = Reader(home)
-    try:
-        yield someone
-    finally:
-        someone.leave()
 
 
 class Terminal:

@@ -13,9 +13,9 @@ from dueline.config.names import Names
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from local.template import ROOT
+from tests.e2e.conftest import DeadLetter
 from tests.e2e.emulated_iam import key_of
 from tests.e2e.functions import deploy_consumer
-from tests.e2e.inbox import dead_letter
 from tests.e2e.working import working
 from tests.fake_api_server import FakeApiServer, Reply, fake_api_server
 from tests.waiting import PATIENT, wait_until
@@ -102,9 +102,7 @@ def received_paths(receiver: FakeApiServer) -> list[str]:
     return sorted(request.path for request in receiver.requests)
 
 
-def test_webhook_is_retried_until_gone(
-    become: Become, client: Client, emulator: Emulator, endpoints: Endpoints
-) -> None:
+def test_webhook_is_retried_until_gone(become: Become, client: Client, dead_letter: DeadLetter) -> None:
     become("hooks", NAMES.policy("reminders", "consumer"))
     names = example("webhooks", webhooks="reminders")
     with fake_api_server() as receiver, working(names["worker"]):
@@ -115,11 +113,13 @@ def test_webhook_is_retried_until_gone(
             assert wait_until(lambda path=path: path in received_paths(receiver))
         assert wait_until(lambda: received_paths(receiver) == ["/busy", "/busy", "/gone", "/well"])
         assert wait_until(lambda: client.queue("reminders").dead == 1)
-    _, attributes = dead_letter(emulator, endpoints.dead_letter_queues["reminders"])
+    _, attributes = dead_letter("reminders")
     assert attributes["dueline-reason"] == "the receiver answered 410"
 
 
-def test_lambda_function_discards_bad_charges(client: Client, emulator: Emulator, endpoints: Endpoints) -> None:
+def test_lambda_function_discards_bad_charges(
+    client: Client, emulator: Emulator, endpoints: Endpoints, dead_letter: DeadLetter
+) -> None:
     queue, code = "billing", Path("examples/lambda_consumer.py")
     source = deploy_consumer(emulator, endpoints.queues[queue], name="e2e-billing", code=code)
     good = client.schedule(queue, {"customer": "ann", "cents": 500})
@@ -127,6 +127,6 @@ def test_lambda_function_discards_bad_charges(client: Client, emulator: Emulator
     assert wait_until(lambda: client.get(good.id).state is State.SUCCEEDED)
     assert wait_until(lambda: client.queue(queue).dead == 1)
     emulator.client("lambda").delete_event_source_mapping(UUID=source)
-    _, attributes = dead_letter(emulator, endpoints.dead_letter_queues[queue])
+    _, attributes = dead_letter(queue)
     assert (attributes["dueline-error"], attributes["dueline-attempts"]) == ("Discard", "1")
     assert attributes["dueline-reason"] == "cents is 0: it must be 1 or more"

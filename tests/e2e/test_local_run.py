@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,9 +18,8 @@ import pytest
 
 from local.emulator import CREDENTIALS, free_port
 from local.template import ROOT
-from tests.e2e.chaos.bad_messages import carried, id_of
-from tests.e2e.newcomer import blocks, local, reader
-from tests.retrying_http import patient_http
+from tests.e2e.deployed import RetryingTransport, send_inbound
+from tests.e2e.newcomer import Reader, blocks, local
 from tests.waiting import HANG_SECONDS, wait_until
 
 
@@ -59,7 +59,7 @@ def test_tutorial_works_as_typed(home: Path) -> None:
     """README's commands as well."""
     tutorial, readme = (blocks((ROOT / page).read_text()) for page in ("docs/tutorial.md", "README.md"))
     [commands] = [block for block in readme if "make -s env" in block.text]
-    with reader(home) as newcomer:
+    with Reader(home) as newcomer:
         newcomer.follow(tutorial[:-1], folder="shop")
         newcomer.terminal("README").type(commands.text)
         newcomer.follow(tutorial[-1:], folder="shop")
@@ -117,6 +117,11 @@ def test_run_shows_the_worker_at_work(home: Path) -> None:
         assert any(re.fullmatch(shown, line) for line in lines), (shown, output)
 
 
+def _patient_http(api: str) -> httpx.Client:
+    """Return a client of the API of a local run, which signs for its callers."""
+    return httpx.Client(base_url=api, timeout=HANG_SECONDS, transport=RetryingTransport())
+
+
 def _ports(endpoints: dict[str, Any]) -> list[int | None]:
     """Return the ports of the local AWS, the API and the console."""
     return [urlsplit(endpoints["aws"]).port, urlsplit(endpoints["api"]).port, endpoints["console_port"]]
@@ -147,7 +152,7 @@ print("welcome-ann:", state)'
 def _scheduled(endpoints: dict[str, Any]) -> str:
     """Schedule a job far ahead, and return its id."""
     body = {"payload": 1, "delay": 3600}
-    with patient_http(endpoints["api"]) as http:
+    with _patient_http(endpoints["api"]) as http:
         answer = http.post("/queues/emails/jobs", json=body).json()
     assert answer["state"] == "scheduled"
     return str(answer["id"])
@@ -155,15 +160,14 @@ def _scheduled(endpoints: dict[str, Any]) -> str:
 
 def _ingested(endpoints: dict[str, Any]) -> None:
     """Send a job to the inbound queue, as submission does while the table throttles; wait until it is in the table."""
-    id = id_of()
     make: Any = boto3.client
     sqs = make("sqs", endpoint_url=endpoints["aws"], region_name=endpoints["region"], **CREDENTIALS)
-    sqs.send_message(QueueUrl=endpoints["inbound_url"], MessageBody="1", MessageAttributes=carried(id))
+    id = send_inbound(sqs, endpoints["inbound_url"], due=datetime.now(UTC) + timedelta(hours=1))
     assert wait_until(lambda: _state(endpoints, id) == "scheduled")
 
 
 def _state(endpoints: dict[str, Any], id: str) -> str:
-    with patient_http(endpoints["api"]) as http:
+    with _patient_http(endpoints["api"]) as http:
         return str(http.get(f"/queues/emails/jobs/{id}").json()["state"])
 
 

@@ -17,14 +17,14 @@ from local.emulator import Emulator
 from local.endpoints import find
 from local.signing_proxy import signing_proxy
 from local.template import ROOT
-from tests.waiting import wait_until
+from tests.acceptance.inbox import Inbox
+from tests.e2e.newcomer import code_of
 
 # Installs 30 packages; `make release` and `make soak` run it.
 pytestmark = pytest.mark.thorough
 
-PAGE = (ROOT / "docs" / "own-app.md").read_text()
-[APP] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-[CLI] = re.findall(r"aws-cdk@[\d.]+", PAGE)
+[APP] = code_of("docs/own-app.md", "python")
+[CLI] = re.findall(r"aws-cdk@[\d.]+", (ROOT / "docs" / "own-app.md").read_text())
 SCHEDULE = """
 import sys
 from dueline import Client
@@ -91,13 +91,6 @@ def test_app_of_the_page_delivers_a_job(python: Path, tmp_path: Path) -> None:
         endpoints = find(emulator, deployment)
         with signing_proxy(endpoints.api) as url:
             id = run(python, "-c", SCHEDULE, url, cwd=tmp_path).strip()
-        sqs, url = emulator.client("sqs"), endpoints.queues["emails"]
-        received: list[str] = []
-
-        def arrives() -> bool:
-            messages = sqs.receive_message(QueueUrl=url, MessageAttributeNames=["All"]).get("Messages", [])
-            received.extend(each["Body"] for each in messages)
-            return bool(received)
-
-        assert wait_until(arrives)
-        assert (received, bool(id)) == (['{"to":"ann"}'], True)
+        inbox = Inbox(emulator.client("sqs"), deployment.names.queue("emails"), threads=1).open()
+        assert inbox.wait_for(id).body == '{"to":"ann"}'
+        inbox.close()

@@ -15,7 +15,7 @@ from dueline.core.message import Message
 from dueline.core.ports import BatchRead, Clock, KeyChange, MoveOutcome, ScheduleChange
 from dueline.core.rows import Key, Row
 from dueline.testing import MemoryQueue, MemoryTable
-from tests.unseen import UnseenTable
+from tests.wire import UnseenTable
 
 READS = ("read", "page", "heads")
 WRITES = (

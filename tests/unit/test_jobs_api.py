@@ -5,11 +5,9 @@ import random
 import string
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 import pytest
 
-from dueline import Client
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.s3 import S3Payloads
@@ -22,10 +20,9 @@ from dueline.core.ports import Pointer
 from dueline.core.status import Outcome, note_outcome
 from dueline.errors import Throttled, Unavailable
 from dueline.testing import MemoryTable, VirtualClock
-from tests.api_harness import CONTEXT, call_api, forward_to_api, import_api
+from tests.api_harness import CONTEXT, call_api, import_api
 from tests.builders import NOW, a_job, a_queue, an_id
 from tests.contract.answers import answer
-from tests.key_cells import EACH_CELL, check_cell
 from tests.wire import Wire, failing
 
 
@@ -317,13 +314,6 @@ def test_requests_are_answered_in_time(api, slow, method, path, body):
 def test_errors_of_callers_are_no_faults(call, path):
     status, _, faults = call("GET", path)
     assert (status, faults) == (404, 0)
-
-
-@EACH_CELL
-def test_key_over_http(api, api_server, became, if_exists, expected):
-    api_server.respond = partial(forward_to_api, api)
-    client = Client.connect(url=api_server.url)
-    check_cell(client, api.DEPLOYMENT.table, became=became, if_exists=if_exists, expected=expected)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +11,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.e2e.chaos import bad_messages, bad_network, killed_functions, schedules, workers
+from tests.e2e.chaos import functions, schedules, workers
 from tests.e2e.chaos.deployment import Deployment, deployed
 from tests.e2e.chaos.ledger import Report
 
 console = Console()
 app = typer.Typer(add_completion=False, no_args_is_help=True)
-Jobs = Annotated[int, typer.Option(help="How many jobs, at least.", min=4)]
+Jobs = Annotated[int, typer.Option(help="How many jobs, at least.", min=24)]
 Seed = Annotated[int, typer.Option(help="Of what is chosen at random. What meets what is up to the threads.")]
 Kills = Annotated[int, typer.Option(help="Processes of functions to kill.", min=3)]
 Seconds = Annotated[float, typer.Option(help="How long to schedule or change, and to kill; settling comes on top.")]
@@ -32,34 +33,16 @@ def _root() -> None:
 
 
 @app.command()
-def kills(
-    kills: Kills = 200,
-    jobs: Jobs = 5000,
-    seconds: Seconds = 300,
-    spread: Annotated[float, typer.Option(help="Seconds within which jobs by the table are due.", min=1)] = 15,
-    seed: Seed = 1,
-) -> None:
+def kills(kills: Kills = 200, jobs: Jobs = 5000, seconds: Seconds = 300, seed: Seed = 1) -> None:
     """Kill -9 ticks, API functions and ingests in mid-invocation, while jobs are scheduled, cancelled and moved."""
-    plan = killed_functions.Plan(kills=kills, jobs=jobs, seconds=seconds, spread=spread, seed=seed)
-    _run(lambda deployment: killed_functions.run(plan, deployment))
+    plan = functions.Plan(kills=kills, jobs=jobs, seconds=seconds, spread=15, seed=seed)
+    _run(partial(functions.run, plan))
 
 
 @app.command()
 def network_faults(jobs: Jobs = 400, seed: Seed = 7) -> None:
-    """Delay, lose, repeat, throttle and refuse requests, or do them in part."""
-    _run(lambda deployment: bad_network.network_faults(deployment, jobs=jobs, seed=seed))
-
-
-@app.command()
-def throttling(jobs: Jobs = 200) -> None:
-    """Throttle the tables until jobs are overdue, then the table of jobs alone."""
-    _run(lambda deployment: bad_network.throttling(deployment, jobs=jobs))
-
-
-@app.command("bad-messages")
-def of_bad_messages(jobs: Jobs = 50) -> None:
-    """Delete a queue under its jobs, and send messages of all kinds to the inbound queue, one that kills ingest."""
-    _run(lambda deployment: bad_messages.run(deployment, jobs=jobs))
+    """Delay, lose, repeat, throttle and refuse requests, or do them in part, while jobs are scheduled and changed."""
+    _run(partial(functions.run, functions.Plan(jobs=jobs, seconds=jobs / 20, spread=15, seed=seed)))
 
 
 @app.command("schedules")
@@ -71,16 +54,15 @@ def of_schedules(
     tail: Annotated[float, typer.Option(help="Seconds that they run on after the last change.", min=1)] = 65,
     seed: Seed = 5,
 ) -> None:
-    """Kill and throttle those who change, plan and send runs of schedules."""
+    """Kill those who change, plan and send runs of schedules."""
     sizes = {"schedules": number, "changes": changes, "kills": kills}
-    plan = schedules.Plan(seconds=seconds, lead=(0, 60), tail=tail, seed=seed, **sizes)
-    _run(lambda deployment: schedules.run(plan, deployment))
+    _run(partial(schedules.run, schedules.Plan(seconds=seconds, lead=(0, 60), tail=tail, seed=seed, **sizes)))
 
 
 @app.command("workers")
-def of_workers(jobs: Annotated[int, typer.Option(help="How many jobs.", min=24)] = 10_000, seed: Seed = 1) -> None:
+def of_workers(jobs: Jobs = 10_000, seed: Seed = 1) -> None:
     """Kill and end workers, one of two processes, beside a Lambda consumer: failures, retries, cancels."""
-    _run(lambda deployment: workers.run(deployment, jobs=jobs, seed=seed))
+    _run(partial(workers.run, jobs=jobs, seed=seed))
 
 
 def _run(scenario: Callable[[Deployment], Report]) -> None:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -14,11 +14,13 @@ from uuid import UUID, uuid4, uuid5
 import httpx
 
 from dueline import Job
+from tests.acceptance.inbox import Inbox, Landed, percentile
 from tests.e2e.chaos.deployment import Deployment
 from tests.e2e.chaos.proxy import uid_of
-from tests.e2e.inbox import Landed, consuming
 
 FAULTS = {429, 500, 502, 503, 504}
+# Of a caller that does not give up.
+MOST_TRIES = 100
 _BETWEEN_TRIES_SECONDS = 0.3
 _DETAILED = 3
 
@@ -42,16 +44,6 @@ class Report:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Accepted:
-    """A job that was answered as accepted."""
-
-    id: str
-    due: datetime
-    route: str
-    state: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Move:
     """The last answer to a reschedule, and the UUID that the new job has, if there is one."""
 
@@ -61,62 +53,31 @@ class Move:
 
 @dataclass(kw_only=True, slots=True)
 class Ledger:
-    """`unclear` are jobs whose call failed: they may be scheduled or not. `cancels` holds each cancel's HTTP status.
+    """`accepted` are the due times of jobs by their ids, and `cancels` holds each cancel's HTTP status.
 
     `moves` are reschedules by the id of the old job. The new one of a 200 is among those accepted. `parked` are jobs
-    that are in a dead-letter queue, and belong there. `named` are ids that calls by a key were answered.
+    that are in a dead-letter queue, and belong there.
     """
 
-    accepted: dict[str, Accepted] = field(default_factory=dict)
-    unclear: set[str] = field(default_factory=set)
+    accepted: dict[str, datetime] = field(default_factory=dict)
+    routes: Counter[str] = field(default_factory=Counter)
     cancels: dict[str, int] = field(default_factory=dict)
     moves: dict[str, Move] = field(default_factory=dict)
     statuses: Counter[int] = field(default_factory=Counter)
     delivered: list[Landed] = field(default_factory=list)
     parked: set[str] = field(default_factory=set)
-    named: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     # What callers do.
 
-    def schedule(self, http: httpx.Client, queue: str, jobs: list[dict[str, Any]], *, tries: int = 1) -> list[str]:
-        """Schedule jobs in one call; return the ids of those that were accepted.
-
-        What fails is scheduled again under its id, up to so many times in all.
-        """
-        answer = http.post(f"/queues/{queue}/jobs", json={"jobs": jobs} if len(jobs) > 1 else jobs[0])
-        content = answer.json() if answer.content else {}
-        with self._lock:
-            self.statuses[answer.status_code] += 1
-            results = content.get("jobs", [content if answer.is_success else {"error": content}])
-            accepted = [id for result in results for id in self._accept(result)]
-        # A call that failed as a whole has no ids in its answer.
-        errors = ((job, result["error"]) for job, result in zip(jobs, results, strict=False) if "error" in result)
-        again = [{"payload": job["payload"], "id": e["id"]} for job, e in errors if "id" in e and e["status"] in FAULTS]
-        return accepted + (self.schedule(http, queue, again, tries=tries - 1) if again and tries > 1 else [])
-
-    def _accept(self, result: dict[str, Any]) -> Iterator[str]:
-        if "error" in result:
-            self.unclear |= {result["error"]["id"]} if "id" in result["error"] else set()
-            return
-        due = datetime.fromisoformat(result["due"])
-        job = Accepted(id=result["id"], due=due, route=result["route"], state=result["state"])
-        self.accepted[job.id] = job
-        self.unclear.discard(job.id)
-        yield job.id
-
     def accept(self, job: Job) -> None:
         """Note a job that the library returned as scheduled."""
-        self.accepted[job.id] = Accepted(id=job.id, due=job.due, route=job.route.name.lower(), state=job.state)
+        self.accepted[job.id] = job.due
+        self.routes[job.route.name.lower()] += 1
 
-    def accept_answer(self, answer: dict[str, Any]) -> None:
-        """Note a job that the API returned as scheduled."""
-        with self._lock:
-            list(self._accept(answer))
-
-    def cancel(self, http: httpx.Client, id: str, *, tries: int = 1) -> None:
-        """Cancel a job, again after each fault, up to so many times in all."""
-        answer = self.answered(tries, lambda: http.delete(_path_of(id)))
+    def cancel(self, http: httpx.Client, id: str) -> None:
+        """Cancel a job, again after each fault."""
+        answer = self.answered(MOST_TRIES, lambda: http.delete(_path_of(id)))
         with self._lock:
             self.cancels[id] = answer.status_code
 
@@ -128,7 +89,8 @@ class Ledger:
         with self._lock:
             self.moves[id] = Move(status=answer.status_code, uid=str(uuid5(UUID(uid_of(id)), key)))
             if answer.is_success:
-                list(self._accept(answer.json()))
+                moved = answer.json()
+                self.accepted[moved["id"]] = datetime.fromisoformat(moved["due"])
 
     def answered(self, tries: int, request: Callable[[], httpx.Response]) -> httpx.Response:
         """Send a request up to so many times, until the answer is no fault; return the last one."""
@@ -144,11 +106,15 @@ class Ledger:
     @contextmanager
     def receiving(self, deployment: Deployment, *queues: str) -> Iterator[None]:
         """Note all that arrives in these queues, as plain consumers receive it, while the context lasts."""
-        with ExitStack() as stack:
-            for queue in queues:
-                url = deployment.endpoints.queues[queue]
-                stack.enter_context(consuming(deployment.emulator, url, self.delivered.append))
+        sqs, names = deployment.emulator.client("sqs"), deployment.settings.names
+        inboxes = [Inbox(sqs, names.queue(queue), threads=1, landed=self.delivered).open() for queue in queues]
+        try:
             yield
+        finally:
+            for inbox in inboxes:
+                inbox.stop()
+            for inbox in inboxes:
+                inbox.close()
 
     # What was promised, and came.
 
@@ -162,17 +128,12 @@ class Ledger:
         return [id for id, times in self.times.items() if times > 1]
 
     @property
-    def expected(self) -> set[str]:
-        """The jobs that must arrive: those accepted that nobody cancelled, or moved without a refusal."""
-        moved = self.moves.keys() - self._moves(httpx.codes.CONFLICT).keys()
-        return self.accepted.keys() - self.cancels.keys() - moved
-
-    @property
     def lost(self) -> set[str]:
-        """The expected jobs that did not arrive, and those of which neither the old nor the new one did."""
+        """The jobs that nobody cancelled or moved and did not arrive, and moves of which neither job did."""
+        moved = self.moves.keys() - self._moves(httpx.codes.CONFLICT).keys()
         times, uids = self.times.keys(), self._uids()
         neither = {id for id, move in self._unclear_moves().items() if id not in times and move.uid not in uids}
-        return (self.expected - times - self.parked) | neither
+        return (self.accepted.keys() - self.cancels.keys() - moved - times - self.parked) | neither
 
     @property
     def early(self) -> set[str]:
@@ -189,8 +150,7 @@ class Ledger:
     @property
     def unknown(self) -> set[str]:
         """The jobs that arrived and nobody scheduled: the second one after a 409, or one under another id."""
-        uids = {uid_of(id) for id in self.accepted.keys() | self.unclear | self.named}
-        uids |= {move.uid for move in self._unclear_moves().values()}
+        uids = {uid_of(id) for id in self.accepted} | {move.uid for move in self._unclear_moves().values()}
         return {id for id in self.times if uid_of(id) not in uids}
 
     def _moves(self, status: int) -> dict[str, Move]:
@@ -204,43 +164,28 @@ class Ledger:
     def _uids(self) -> set[str]:
         return set(map(uid_of, self.times))
 
-    def first_arrival(self, id: str) -> datetime:
-        return min(job.at for job in self.delivered if job.id == id)
-
-    def lateness(self) -> dict[str, float]:
-        """Return how late jobs first arrived, in seconds."""
-        first: dict[str, float] = {}
-        for job in list(self.delivered):
-            first[job.id] = min(first.get(job.id, job.lateness), job.lateness)
-        late = sorted(first.values()) or [0.0]
-        return {f"p{percent}": round(late[(len(late) - 1) * percent // 100], 3) for percent in (50, 95, 100)}
-
     @property
     def last_due(self) -> datetime:
         """The due time of the last of those that must or must not arrive."""
         unsure = {id for id, status in self.cancels.items() if status != httpx.codes.OK}
-        return max(job.due for job in self.accepted.values() if job.id not in unsure)
+        return max(due for id, due in self.accepted.items() if id not in unsure)
 
     def check(self, report: Report, deployment: Deployment) -> None:
         """Complain of each promise that was not kept, with the requests about the first few jobs."""
-        for promise in ("lost", "early", "delivered_after_200"):
+        for promise in ("lost", "early", "delivered_after_200", "unknown"):
             wrong = sorted(getattr(self, promise))
             report.expect(not wrong, f"{promise}: {len(wrong)} of {len(self.accepted)} jobs")
             report.details += map(deployment.history_of, wrong[:_DETAILED])
+        late = sorted(job.lateness for job in self.delivered)
         report.figures |= {
             "jobs accepted": len(self.accepted),
-            "jobs by route": dict(Counter(job.route for job in self.accepted.values())),
-            "jobs by state": dict(Counter(str(job.state) for job in self.accepted.values())),
-            "jobs whose call failed": len(self.unclear),
+            "jobs by route": dict(self.routes),
             "answers": dict(self.statuses),
             "cancels by answer": dict(Counter(self.cancels.values())),
             "reschedules by answer": dict(Counter(move.status for move in self.moves.values())),
             "delivered": len(self.times),
-            "lost": len(self.lost),
-            "early": len(self.early),
-            "delivered after a 200": len(self.delivered_after_200),
             "repeats": sum(self.times.values()) - len(self.times),
-            "lateness in s": self.lateness(),
+            "lateness in s": {f"p{percent}": percentile(late, percent) for percent in (50, 95, 100)},
         }
 
 

@@ -1,20 +1,17 @@
-"""What can happen to a request on its way to AWS: alone, all of it at random, or for a while."""
+"""What can happen to a request on its way to AWS: alone, or all of it at random."""
 
 import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from tests.e2e.chaos.proxy import Answer, Around, Exchange, straight
 
 # Longer than the functions wait for an answer: `dueline/aws/clients.py`, in an attempt of the longest request of 5 s.
 TOO_LATE_SECONDS = 1.6
 _LONGEST_DELAY_SECONDS = 0.4
-_PUTS = {"PutItem", "BatchWriteItem", "TransactWriteItems"}
 
 
 def delayed(exchange: Exchange) -> Answer | None:
@@ -43,7 +40,7 @@ def repeated(exchange: Exchange) -> Answer | None:
 
 
 def throttled(exchange: Exchange) -> Answer | None:
-    if is_of_a_table(exchange):
+    if not exchange.operation.startswith(("SendMessage", "ChangeMessageVisibility")):
         return _refusal("com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "slow down")
     return _refusal(
         "com.amazonaws.sqs#RequestThrottled", "slow down", {"x-amzn-query-error": "RequestThrottled;Sender"}
@@ -57,20 +54,22 @@ def failed(_: Exchange) -> Answer | None:
 def item_left_out(exchange: Exchange) -> Answer | None:
     """Leave one item of a BatchWriteItem unwritten."""
     request = exchange.json()
-    ((table, writes),) = request["RequestItems"].items()
-    left = [writes.pop(random.randrange(len(writes)))]
-    answer = exchange.pass_on(request).json() if writes else {"UnprocessedItems": {}}
-    left += answer.get("UnprocessedItems", {}).get(table, [])
-    return Answer.of({**answer, "UnprocessedItems": {table: left}})
+    table, writes = random.choice(list(request["RequestItems"].items()))
+    left = writes.pop(random.randrange(len(writes)))
+    kept = {name: items for name, items in request["RequestItems"].items() if items}
+    if kept:
+        exchange.pass_on(request | {"RequestItems": kept})
+    return Answer.of({"UnprocessedItems": {table: [left]}})
 
 
 def key_left_out(exchange: Exchange) -> Answer | None:
     """Leave one key of a BatchGetItem unread."""
     request = exchange.json()
-    ((table, read),) = request["RequestItems"].items()
-    left = [read["Keys"].pop(random.randrange(len(read["Keys"])))]
-    answer = exchange.pass_on(request).json() if read["Keys"] else {"Responses": {table: []}}
-    return Answer.of({**answer, "UnprocessedKeys": {table: {**read, "Keys": left}}})
+    table, read = random.choice(list(request["RequestItems"].items()))
+    left = read["Keys"].pop(random.randrange(len(read["Keys"])))
+    kept = {name: items for name, items in request["RequestItems"].items() if items["Keys"]}
+    rows = exchange.pass_on(request | {"RequestItems": kept}).json()["Responses"] if kept else {}
+    return Answer.of({"Responses": {table: []} | rows, "UnprocessedKeys": {table: {**read, "Keys": [left]}}})
 
 
 def message_left_out(exchange: Exchange) -> Answer | None:
@@ -82,26 +81,8 @@ def message_left_out(exchange: Exchange) -> Answer | None:
     return Answer.of({**answer, "Failed": [*answer.get("Failed", []), refused]})
 
 
-def is_of_a_table(exchange: Exchange) -> bool:
-    return not exchange.operation.startswith(("SendMessage", "ChangeMessageVisibility"))
-
-
 def _refusal(code: str, message: str, headers: dict[str, str] | None = None, *, status: int = 400) -> Answer:
     return Answer.of({"__type": code, "message": message}, status=status, headers=headers)
-
-
-def tables_throttled(exchange: Exchange) -> Answer | None:
-    """Throttle every request to a table."""
-    if not is_of_a_table(exchange):
-        return exchange.pass_on()
-    exchange.fault = throttled.__name__
-    return throttled(exchange)
-
-
-def writes_of_jobs_throttled(exchange: Exchange) -> Answer | None:
-    """Throttle whatever writes to the table of jobs; states have a table of their own."""
-    is_write = exchange.operation in _PUTS and b'-jobs"' in exchange.body
-    return tables_throttled(exchange) if is_write else exchange.pass_on()
 
 
 _RATES: Mapping[Around, float] = MappingProxyType(
@@ -119,7 +100,8 @@ _IN_PART: Mapping[str, Around] = MappingProxyType(
     {"BatchWriteItem": item_left_out, "BatchGetItem": key_left_out, "SendMessageBatch": message_left_out}
 )
 _IN_PART_RATE = 0.25
-KINDS = {kind.__name__ for kind in (*_RATES, *_IN_PART.values())}
+_KINDS = {kind.__name__ for kind in (*_RATES, *_IN_PART.values())}
+_FEWEST_OF_A_KIND = 3
 
 
 class RandomFaults:
@@ -133,6 +115,11 @@ class RandomFaults:
         self._random = random.Random(seed)
         self._lock = threading.Lock()
 
+    @property
+    def is_done(self) -> bool:
+        """Whether there was enough of each kind."""
+        return all(self.counts[kind] >= _FEWEST_OF_A_KIND for kind in _KINDS)
+
     def __call__(self, exchange: Exchange) -> Answer | None:
         with self._lock:
             kind = self._choose(exchange.operation)
@@ -145,58 +132,3 @@ class RandomFaults:
             return _IN_PART[operation]
         (kind,) = self._random.choices([*_RATES, straight], [*_RATES.values(), 1 - sum(_RATES.values())])
         return kind
-
-
-# Whose requests to throttle, from which share of the time to which.
-_SHARES = MappingProxyType({"all": (0.3, 0.4), "tick": (0.6, 0.75)})
-
-
-@dataclass(kw_only=True, slots=True)
-class ThrottledForAWhile:
-    """Throttles the tables for a tenth of some seconds, and later ticks alone: it is as if none came.
-
-    Each lasts until at least `fewest` requests were throttled. `counts` has how many, by `senders`.
-    """
-
-    seconds: float
-    fewest: int = 8
-    counts: Counter[str] = field(default_factory=Counter)
-    _began: float = field(default_factory=time.monotonic)
-
-    def __call__(self, exchange: Exchange) -> Answer | None:
-        share = (time.monotonic() - self._began) / self.seconds
-        for senders, (begin, end) in _SHARES.items():
-            is_on = begin <= share and (share < end or self.counts[senders] < self.fewest)
-            if is_on and senders in ("all", exchange.sender.function):
-                self.counts[senders] += 1
-                return tables_throttled(exchange)
-        return exchange.pass_on()
-
-    @property
-    def is_over(self) -> bool:
-        return all(self.counts[senders] >= self.fewest for senders in _SHARES)
-
-
-@dataclass(kw_only=True, slots=True)
-class LostMessages:
-    """Loses messages with a text in their bodies, as SQS never does: the sender's answer is that they are sent."""
-
-    text: str
-    around: Around = straight
-    lost: int = 0
-
-    def __call__(self, exchange: Exchange) -> Answer | None:
-        lost = self._lost(exchange)
-        if not lost:
-            return self.around(exchange)
-        self.lost += len(lost)
-        exchange.fault = "messages are lost"
-        request = exchange.json()
-        kept = [each for each in request["Entries"] if each not in lost]
-        answer = exchange.pass_on({**request, "Entries": kept}).json() if kept else {"Failed": []}
-        sent = [{"Id": each["Id"], "MessageId": each["Id"], "MD5OfMessageBody": ""} for each in lost]
-        return Answer.of({**answer, "Successful": [*answer.get("Successful", []), *sent]})
-
-    def _lost(self, exchange: Exchange) -> list[dict[str, Any]]:
-        entries = exchange.json()["Entries"] if exchange.operation == "SendMessageBatch" else []
-        return [each for each in entries if self.text in each["MessageBody"]]

@@ -1,11 +1,10 @@
-"""A proxy between the functions and AWS: a test may delay, change or drop each request, and a record of it is kept.
+"""A proxy between the functions and AWS: a test may delay, change or drop each request, and is kept.
 
 Each request names the process and the invocation that make it (`site/sitecustomize.py`).
 """
 
 import json
 import os
-import re
 import signal
 import sys
 import threading
@@ -21,16 +20,12 @@ from typing import Any
 
 import httpx
 
-from dueline.core.rows import STATE
 from tests.waiting import HANG_SECONDS, wait_until
 
 PROC = Path("/proc")
-UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # In a function's process, Python reads this folder's sitecustomize.py as it starts.
 _SITE = Path(__file__).parent / "site"
 _HEADER = "x-sender"
-_JOB_ROW, _NOTE = (re.compile(f'({UUID.pattern})#{row}"') for row in ("job", "handled"))
-_PUTS = {"PutItem", "BatchWriteItem", "TransactWriteItems"}
 _MAX_CONCURRENT = 128
 _NOT_FORWARDED = {"host", "content-length", _HEADER}
 # The checksum is of a body that may be rewritten here.
@@ -49,22 +44,11 @@ def uid_of(id: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sender:
-    """Who makes a request: a function's process, in one invocation.
-
-    `number` is the request's own in its process, and `unheard` are the numbers of earlier ones whose answer the process
-    has not read.
-    """
+    """Who makes a request: a function's process, in one invocation."""
 
     function: str
     pid: int
     invocation: str
-    number: int = 0
-    unheard: frozenset[int] = frozenset()
-
-    @classmethod
-    def read(cls, header: str) -> "Sender":
-        fields = json.loads(header)
-        return cls(**{**fields, "unheard": frozenset(fields["unheard"])})
 
     def kill(self) -> None:
         """Kill the process at once (SIGKILL), and return when it is dead."""
@@ -97,7 +81,7 @@ class Answer:
 
 @dataclass(kw_only=True, slots=True)
 class Exchange:
-    """One request on its way. `fault` names what was done to it."""
+    """One request on its way. `fault` names what was done to it; `statuses` are what AWS answered."""
 
     operation: str
     body: bytes
@@ -105,49 +89,26 @@ class Exchange:
     carry: Callable[[bytes], Answer]
     fault: str = ""
     at: float = field(default_factory=time.time)
-    answers: list[Answer] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
 
     def pass_on(self, request: dict[str, Any] | None = None) -> Answer:
         """Let the request, or another in its place, take effect; return AWS's answer."""
-        self.answers.append(self.carry(self.body if request is None else json.dumps(request).encode()))
-        return self.answers[-1]
+        answer = self.carry(self.body if request is None else json.dumps(request).encode())
+        self.statuses.append(answer.status)
+        return answer
 
     def json(self) -> dict[str, Any]:
         request: dict[str, Any] = json.loads(self.body)
         return request
 
-    def record(self) -> "Record":
-        text = self.body.decode()
-        is_put, is_send = self.operation in _PUTS, self.operation.startswith("SendMessage")
-        return Record(
-            at=self.at,
-            seconds=time.time() - self.at,
-            sender=self.sender,
-            operation=self.operation,
-            fault=self.fault,
-            statuses=tuple(answer.status for answer in self.answers),
-            uids=frozenset(UUID.findall(text)),
-            rows=frozenset(_JOB_ROW.findall(text) if is_put else ()),
-            notes=frozenset(_NOTE.findall(text) if is_put else ()),
-            queue=str(self.json()["QueueUrl"]).rpartition("/")[2] if is_send else "",
-            sent=tuple(uid for answer in self.answers for uid in self._sent(answer)),
-            state=self._state(),
-        )
+    @property
+    def queue(self) -> str:
+        """The SQS queue to which it sends."""
+        return str(self.json()["QueueUrl"]).rpartition("/")[2]
 
-    def _sent(self, answer: Answer) -> list[str]:
-        if self.operation != "SendMessageBatch" or answer.status != 200:
-            return []
-        accepted = {each["Id"] for each in answer.json()["Successful"]}
-        attributes = [entry["MessageAttributes"] for entry in self.json()["Entries"] if entry["Id"] in accepted]
-        return [uid_of(each.get("dueline-id", {}).get("StringValue", "")) for each in attributes]
-
-    def _state(self) -> "StateChange | None":
-        request = self.json() if self.operation == "UpdateItem" else {"Key": {}}
-        if request["Key"].get("sk") != {"S": STATE}:
-            return None
-        values = {name: value.get("S", "") for name, value in request["ExpressionAttributeValues"].items()}
-        named = {name: values.get(f":{name}", "") for name in ("now", "lease", "cursor")}
-        return StateChange(partition=request["Key"]["pk"]["S"], **named)
+    def __str__(self) -> str:
+        who, statuses = f"{self.sender.function:<6} {self.sender.invocation[-8:]}", " ".join(map(str, self.statuses))
+        return f"{self.at:.3f} {who} {self.operation:<16} {statuses or 'dropped'} {self.fault}"
 
 
 # None: the connection is closed without an answer.
@@ -158,68 +119,8 @@ def straight(exchange: Exchange) -> Answer | None:
     return exchange.pass_on()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StateChange:
-    """What a tick changes in its partition's state: it acquires the lease, or moves the cursor. Instants are texts.
-
-    `lease` is when it is to end, empty when it is given back; `now` and `cursor` are empty where none is named.
-    """
-
-    partition: str
-    now: str
-    lease: str
-    cursor: str
-
-    @property
-    def acquires(self) -> bool:
-        return not self.cursor
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
-    """What is kept of an exchange.
-
-    `uids` are the jobs that it mentions, `rows` those whose rows it puts, `notes` those that it notes as sent, and
-    `sent` those that it brought to `queue`.
-    """
-
-    at: float
-    seconds: float
-    sender: Sender
-    operation: str
-    fault: str
-    statuses: tuple[int, ...]
-    uids: frozenset[str]
-    rows: frozenset[str]
-    notes: frozenset[str]
-    queue: str
-    sent: tuple[str, ...]
-    state: StateChange | None
-
-    @property
-    def invocation(self) -> str:
-        return self.sender.invocation
-
-    @property
-    def delivered(self) -> tuple[str, ...]:
-        """The jobs that it brought to a team's queue, whose names alone have a `_`."""
-        return self.sent if "_" in self.queue else ()
-
-    @property
-    def had_effect(self) -> bool:
-        return 200 in self.statuses
-
-    def submits(self, uid: str) -> bool:
-        """Return whether it brought a job to a table or a queue."""
-        return uid in self.sent or (self.had_effect and uid in self.rows)
-
-    def __str__(self) -> str:
-        who, statuses = f"{self.sender.function:<6} {self.invocation[-8:]}", " ".join(map(str, self.statuses))
-        return f"{self.at:.3f} {who} {self.operation:<16} {statuses or 'dropped'} {self.seconds:.3f} s {self.fault}"
-
-
 class Proxy(ThreadingHTTPServer):
-    """Lets `around` answer every request, and keeps `records` of all."""
+    """Lets `around` answer every request, and keeps the `exchanges`."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -228,7 +129,7 @@ class Proxy(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.endpoint = f"http://127.0.0.1:{self.server_port}"
         self.around: Around = straight
-        self.records: list[Record] = []
+        self.exchanges: list[Exchange] = []
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30)
         self.pool = ThreadPoolExecutor(_MAX_CONCURRENT)
         self.upstream = httpx.Client(base_url=upstream, timeout=HANG_SECONDS, limits=limits, verify=False)  # noqa: S501, plain HTTP
@@ -259,37 +160,29 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: Proxy
 
-    def do_GET(self) -> None:
-        """Pass on a request to EventBridge Scheduler or S3 as it is."""
-        self._return(self._forward("GET"))
-
-    def do_PUT(self) -> None:
-        """Pass on what is put into S3 as it is."""
-        self._return(self._forward("PUT", self._content()))
-
-    def do_POST(self) -> None:
-        if "x-amz-target" not in self.headers:  # SNS, to which the watch publishes
-            self._return(self._forward("POST", self._content()))
+    def _answer(self) -> None:
+        """Let a request to DynamoDB or SQS meet `around`, and pass on all others as they are."""
+        content = self.rfile.read(int(self.headers.get("content-length", 0)))
+        carry = partial(self._forward, self.command)
+        if "x-amz-target" not in self.headers:
+            self._return(carry(content))
             return
         exchange = Exchange(
             operation=self.headers["x-amz-target"].rpartition(".")[2],
-            body=self._content(),
-            sender=Sender.read(self.headers[_HEADER]),
-            carry=partial(self._forward, "POST"),
+            body=content,
+            sender=Sender(**json.loads(self.headers[_HEADER])),
+            carry=carry,
         )
-        try:
-            answer = self.server.around(exchange)
-        finally:
-            self.server.records.append(exchange.record())
+        self.server.exchanges.append(exchange)
+        answer = self.server.around(exchange)
         if answer is None:
             self.close_connection = True
         else:
             self._return(answer)
 
-    def _content(self) -> bytes:
-        return self.rfile.read(int(self.headers["content-length"]))
+    do_GET = do_PUT = do_POST = _answer  # noqa: N815, names that http.server calls
 
-    def _forward(self, method: str, content: bytes = b"") -> Answer:
+    def _forward(self, method: str, content: bytes) -> Answer:
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_FORWARDED}
         call = partial(self.server.upstream.request, method, self.path, content=content, headers=headers)
         answer = self.server.pool.submit(call).result()
@@ -305,4 +198,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: the records have it."""
+        """Say nothing: the exchanges have it."""

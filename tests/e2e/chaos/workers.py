@@ -11,18 +11,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from dueline import Client, NewJob, State
-from local.emulator import CREDENTIALS, REGION
 from local.template import ROOT
+from tests.acceptance.inbox import Landed
 from tests.e2e.chaos import worker_app
-from tests.e2e.chaos.deployment import Deployment, attribute
-from tests.e2e.chaos.killed_functions import until_answered
+from tests.e2e.chaos.deployment import Deployment
+from tests.e2e.chaos.functions import until_answered
 from tests.e2e.chaos.ledger import Ledger, Report
 from tests.e2e.chaos.worker_app import DISCARDED, DOOMED, FLAKY, OK, RETRIED, SLOW
+from tests.e2e.environment import environment_of
 from tests.e2e.functions import deploy_consumer
-from tests.e2e.inbox import Landed
 from tests.waiting import HANG_SECONDS, wait_until
 
 AUDIT, *OF_WORKERS = QUEUES = ("audit", "letters", "hooks")
@@ -38,8 +37,8 @@ NOT_KNOWN = {"Interrupted", "Throttled", "Unavailable"}
 STATUSES = {State.CANCELLED: 200, State.CANCEL_REQUESTED: 202}
 CANCELLED_SHARE, MOST_OF_A_CALL, LATEST_SECONDS = 0.05, 500, 26.0
 SLOWEST_A_SECOND = 10
-# Less than any client waits for an answer, and far more than a note takes.
-TIMEOUT_SECONDS = 1.0
+# Of each queue, the killed process works at so many; a few more are of an AWS that is too slow to answer.
+MOST_INTERRUPTED = 40
 
 
 def run(deployment: Deployment, *, jobs: int, seed: int) -> Report:
@@ -100,27 +99,21 @@ def _report(
 ) -> Report:
     report = Report()
     for effect in worker_app.effects(workers.effects):
-        at, due = datetime.fromtimestamp(effect["at"], UTC), ledger.accepted[effect["id"]].due
-        ledger.delivered.append(Landed(id=effect["id"], payload="", due=due, at=at))
-    dead_letters = [
-        dead_letter
-        for queue in QUEUES
-        for dead_letter in deployment.all_in(deployment.endpoints.dead_letter_queues[queue])
-    ]
-    dead = {attribute(each, "dueline-id"): attribute(each, "dueline-error") or "moved by SQS" for each in dead_letters}
+        at, due = datetime.fromtimestamp(effect["at"], UTC), ledger.accepted[effect["id"]]
+        attributes = {"dueline-id": effect["id"], "dueline-due": due.isoformat()}
+        ledger.delivered.append(Landed(body="", attributes=attributes, sent=at, visible=at))
+    dead = {each["dueline-id"]: each.get("dueline-error", "moved by SQS") for each in deployment.dead_letters()}
     ledger.parked |= dead.keys()
-    interrupted = workers.interrupted()
+    interrupted = sum(error in NOT_KNOWN for error in dead.values())
     ledger.check(report, deployment)
     wrong = {
         "had their effect twice": ledger.repeated,
         "had an effect, and were to have none": [id for id in ledger.times if kinds[id] in ERRORS],
         "died of another error": [id for id, error in dead.items() if error not in {ERRORS.get(kinds[id]), *NOT_KNOWN}],
-        "were interrupted for no cause": [
-            id for id, error in dead.items() if error in NOT_KNOWN - {ERRORS.get(kinds[id])} and id not in interrupted
-        ],
     }
     for what, ids in wrong.items():
         report.expect(not ids, f"{len(ids)} jobs {what}: {ids[:3]}")
+    report.expect(interrupted <= MOST_INTERRUPTED, f"{interrupted} jobs were interrupted, by one kill")
     report.expect(not any(exits), f"workers that were ended by SIGTERM exited with {exits}")
     report.expect(len(exits) == 3, f"{len(exits)} workers were ended")
     report.expect(200 in ledger.cancels.values(), "no cancel was promised")
@@ -159,11 +152,13 @@ class Workers:
         queues = [word for queue in OF_WORKERS for word in ("--queue", queue)]
         command = [sys.executable, "-m", "dueline", "worker", f"tests.e2e.chaos.{APP.stem}:worker", *queues]
         command += ["--processes", str(processes), "--grace", str(GRACE_SECONDS)]
+        env = environment_of(self.deployment.emulator, "chaos")
+        env |= {worker_app.EFFECTS: str(self.effects), "POWERTOOLS_LOG_LEVEL": "DEBUG"}
         deadline = time.monotonic() + HANG_SECONDS
         while time.monotonic() < deadline:
             file = self.deployment.folder / f"worker-{len(self.logs)}.log"
             with file.open("wb") as log:
-                worker = subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
+                worker = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
             self.logs[worker] = file
             if self._opens(worker, processes * len(OF_WORKERS)):
                 return worker
@@ -172,11 +167,6 @@ class Workers:
     def _opens(self, worker: "subprocess.Popen[bytes]", queues: int) -> bool:
         has_opened = lambda: self.logs[worker].read_text().count('"opened"') >= queues  # noqa: E731
         return wait_until(lambda: has_opened() or worker.poll() is not None) and has_opened()
-
-    def _environment(self) -> dict[str, str]:
-        of_aws = {name.upper(): value for name, value in CREDENTIALS.items()} | {"AWS_DEFAULT_REGION": REGION}
-        of_aws["AWS_ENDPOINT_URL"] = self.deployment.emulator.endpoint
-        return {**os.environ, **of_aws, worker_app.EFFECTS: str(self.effects), "POWERTOOLS_LOG_LEVEL": "DEBUG"}
 
     def end(self, worker: "subprocess.Popen[bytes]") -> int:
         """End a worker as an orchestrator does; return with what it exited, 0 if it had not started a job."""
@@ -189,9 +179,8 @@ class Workers:
         """Kill one of a worker's processes, as the kernel does that has no memory left; it is replaced."""
 
         def processes() -> list[int]:
-            return [
-                each["pid"] for each in _events(self.logs[worker].read_text()) if each["message"] == "process started"
-            ]
+            lines = self.logs[worker].read_text().splitlines()
+            return [json.loads(line)["pid"] for line in lines if '"process started"' in line]
 
         started = processes()
         os.kill(started[-1], signal.SIGKILL)
@@ -205,32 +194,3 @@ class Workers:
     @property
     def log(self) -> str:
         return "\n".join(file.read_text() for file in self.logs.values())
-
-    def interrupted(self) -> set[str]:
-        """Return the jobs for whose interruption the logs show a cause.
-
-        An attempt began and did not end, lost its claim, or ended without a note of that; or the same attempt began
-        twice, as a message may be sent twice; or the first one found a note, as the answer to its writing was lost.
-        """
-        events = _events("\n".join([self.log, *self.deployment.log_lines("job")]))
-        causes, open_attempts, firsts = set[str](), Counter[str](), dict[str, tuple[int, str]]()
-        starts = Counter((each["job"], each["attempt"]) for each in events if each["message"] == "started")
-        for event in events:
-            job, message, error = str(event.get("job", "")), event["message"], event.get("error", "")
-            open_attempts[job] += (message == "started") - (message in ("succeeded", "retried", "failed"))
-            if message in ("succeeded", "retried", "failed"):
-                end = (int(event.get("attempt", 0)), error)
-                firsts[job] = min(firsts.get(job, end), end)
-            # Its request was made again after a time-out, and then found the note that the first one had written.
-            sees_own_note = error == "Interrupted" and event.get("duration", 0) >= TIMEOUT_SECONDS
-            if message == "lost" or error in ("Throttled", "Unavailable") or sees_own_note:
-                causes.add(job)
-        causes |= {job for (job, _), times in starts.items() if times > 1}
-        causes |= {job for job, number in open_attempts.items() if number > 0}
-        return causes | {job for job, (_, error) in firsts.items() if error == "Interrupted"}
-
-
-def _events(log: str) -> list[dict[str, Any]]:
-    """Return the lines of a log that are events, of a job or a process."""
-    lines = (json.loads(line) for line in log.splitlines() if line.startswith("{"))
-    return [line for line in lines if "message" in line]

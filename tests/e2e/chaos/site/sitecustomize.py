@@ -1,41 +1,25 @@
 """Python reads this first in a function's process: each request to AWS then says which invocation makes it.
 
-Why a job came twice (which invocation sent it, which answer was never heard) is thus read from the requests themselves.
 The header is not signed, and the code under test does not know of it.
 """
 
 import json
 import os
 from http.client import HTTPConnection
-from itertools import count
 from typing import Any
 
-_put_request, _get_response = HTTPConnection.putrequest, HTTPConnection.getresponse
-_numbers = count(1)
-_unheard: list[int] = []
+_put_request = HTTPConnection.putrequest
 
 
 def _put_with_sender(self: Any, *words: Any, **options: Any) -> None:
-    self.number = next(_numbers)
     sender = {
         "function": os.environ["AWS_LAMBDA_FUNCTION_NAME"].rpartition("-")[2],
         "pid": os.getpid(),
         "invocation": os.environ.get("_X_AMZN_TRACE_ID", "").partition(";")[0],
-        "number": self.number,
-        "unheard": _unheard,
     }
     _put_request(self, *words, **options)
     self.putheader("x-sender", json.dumps(sender))
 
 
-def _get_and_note_unheard(self: Any) -> Any:
-    try:
-        return _get_response(self)
-    except Exception:
-        _unheard.append(self.number)
-        raise
-
-
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     HTTPConnection.putrequest = _put_with_sender  # type: ignore[method-assign]
-    HTTPConnection.getresponse = _get_and_note_unheard  # type: ignore[method-assign]

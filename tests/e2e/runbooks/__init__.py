@@ -1,1 +1,0 @@
-"""Each page of docs/runbooks is followed by the word, on the local AWS."""
