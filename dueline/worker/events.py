@@ -56,27 +56,6 @@ class Event:
 Report = Callable[[Event], None]
 
 
-class ProcessKind(StrEnum):
-    """What happened to a worker process, as its supervisor reports it. FAILED: it could not be started."""
-
-    STARTED = "process started"
-    FAILED = "process failed to start"
-    DIED = "process died"
-    ENDED = "process ended"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProcessEvent:
-    """What happened to a process. `again_in` is in how many seconds another one is started in its place."""
-
-    kind: ProcessKind
-    number: int
-    pid: int = 0
-    exit_code: int | None = None
-    again_in: float | None = None
-    reason: str = ""
-
-
 def error_event(fault: BaseException, *, queue: str, job: str = "", job_kind: str = "", what: str = "") -> Event:
     """Return the event that reports a fault: by its text, and by its type and stack where it is none of Dueline's."""
     text, is_own = text_of(fault), issubclass(type(fault), DuelineError)

@@ -276,19 +276,18 @@ class Worker:
             ):
                 about: dict[str, Any] = {"loop": loop, "most": most, "callbacks": self._callbacks}
                 workers = {each.queue: _queue_worker(each, environment, **about) for each in handlers}
-                runner = Runner(workers, clock=environment.clock)
-                with self._declaring(environment, list(workers)), self._monitored(runner, environment, port):
+                on_ready = self._link.report_ready if self._link else lambda: None
+                runner = Runner(workers, clock=environment.clock, on_ready=on_ready)
+                served = nullcontext() if port is None else environment.serve(port, runner.ages)
+                with self._declaring(environment, list(workers)), served:
+                    if self._link:
+                        self._link.obey(shutdown)
                     return runner.run(shutdown, grace=grace)
         finally:
             self._ended = None
             ended.set()
             if shutdown.is_requested:
                 self._shutdown = Shutdown()
-
-    def _monitored(self, runner: Runner, environment: Environment, port: int | None) -> AbstractContextManager[object]:
-        if self._link is not None:
-            return self._link.watch(runner, self._shutdown)
-        return nullcontext() if port is None else environment.serve(port, runner.ages)
 
     def _declaring(self, environment: Environment, queues: Sequence[str]) -> AbstractContextManager[object]:
         """Declare the schedules of queues; of several processes, the first does."""
@@ -343,7 +342,7 @@ def _queue_worker(
 
 
 def set_supervisor(worker: Worker, link: SupervisorLink) -> None:
-    """Let the supervisor of this process watch and end a worker's runs, and serve its health and metrics.
+    """Let the supervisor of this process end a worker's runs.
 
     Of signals the first counts: one that is sent to all processes comes twice, from the supervisor too.
     """

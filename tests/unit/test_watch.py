@@ -21,7 +21,7 @@ from dueline.worker import log as log_module
 from dueline.worker import prometheus, worker
 from dueline.worker.events import Event, EventKind
 from dueline.worker.log import log, logger
-from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of, health_of_all, served
+from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of, served
 from tests.waiting import HANG_SECONDS
 
 KINDS = {"emails": ("digest", "welcome")}
@@ -166,11 +166,6 @@ def test_success_is_a_line_of_text(screen):
     assert text[9:] == "succeeded queue=emails job=id duration=1.000\n"
 
 
-def test_text_has_the_process_id(screen, monkeypatch):
-    monkeypatch.setattr(log_module, "_of_each_line", {"pid": 7})
-    assert "pid=7" in screen(FAILED)
-
-
 def test_steps_are_logged_at_debug(lines):
     logger.setLevel(logging.INFO)
     for kind in EventKind:
@@ -292,19 +287,11 @@ def test_hung_worker_names_its_queue():
     assert health(ages) == (503, hung)
 
 
-def test_worst_process_decides_health():
-    well, hung = {"emails": 0.5}, {"emails": HEALTHY_SECONDS + 1}
-    reported = health_of_all([(11, well), (12, hung)], KINDS)
-    assert (reported["healthy"], reported["hung"], reported["seconds_since_poll"]) == (False, ["emails"], hung)
-    assert [(each["pid"], each["healthy"]) for each in reported["processes"]] == [(11, True), (12, False)]
-    assert [each["kinds"] for each in (reported, *reported["processes"])] == [{"emails": ["digest", "welcome"]}] * 3
-    assert health_of_all([(11, well), (12, well)], {})["healthy"] is True
-    assert health_of_all([(11, well), (12, None)], {})["healthy"] is False
-
-
 @pytest.mark.parametrize("path", ["/", "/healthy", "/health/", "/metrics/x", "/favicon.ico"])
 def test_other_paths_are_not_found(path):
-    assert health({}, path) == (404, {"paths": ["/health", "/metrics"]})
+    with serving() as port:
+        status, _, text = http_get(port, path)
+    assert (status, "There are /health and /metrics." in text) == (404, True)
 
 
 def test_slow_client_of_health_delays_no_other():
