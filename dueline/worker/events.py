@@ -26,8 +26,7 @@ class EventKind(StrEnum):
     LOST = "lost"  # the claim was lost, so its message was not acknowledged
     TROUBLE = "trouble"  # AWS failed: it will be tried again
     CHANGED = "changed"  # the queue's published settings have changed, and are used from now on
-    DECLARED = "declared"
-    UNDECLARED = "undeclared"  # one that its owner declared before is no more in the code
+    DECLARED = "declared"  # a schedule in the code is as it is there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,8 +16,7 @@ from dueline.worker.events import Event, EventKind
 logger = Logger(service="worker", location=None)
 _json_formatter = logger.registered_formatter
 _QUIET = frozenset({EventKind.RECEIVED, EventKind.STARTED, EventKind.SKIPPED, EventKind.RETURNED, EventKind.UNHANDLED})
-_LOUD = frozenset({EventKind.RETRIED, EventKind.FAILED, EventKind.LOST, EventKind.TROUBLE, EventKind.UNDECLARED})
-_LOUD |= {EventKind.NO_HANDLER}
+_LOUD = frozenset({EventKind.RETRIED, EventKind.FAILED, EventKind.LOST, EventKind.TROUBLE, EventKind.NO_HANDLER})
 # The line's message is the event's own kind.
 _LOGGED_AS = {"job_kind": "kind"}
 

@@ -1,7 +1,6 @@
 """The worker: write a function, name its queue, and run it."""
 
 import asyncio
-import logging
 import math
 import os
 import random
@@ -14,7 +13,6 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from dueline import otel
-from dueline.core.clock import SystemClock
 from dueline.core.job import check_kind, queue_name
 from dueline.core.ports import Clock
 from dueline.errors import QueueNotFound, missing_extras_named
@@ -31,9 +29,9 @@ from dueline.worker.runner import Runner, Shutdown, SupervisorLink, event_loop, 
 if TYPE_CHECKING:
     import boto3
 
+    from dueline.client.client import Client
     from dueline.client.schedules import Schedules
 
-logger = logging.getLogger(__name__)
 MOST_CONCURRENCY = 1000
 CONCURRENCY = 32
 GRACE_SECONDS = 25.0
@@ -65,44 +63,32 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
         from dueline.worker.log import log
         from dueline.worker.prometheus import Metrics, health_of, served
 
-    metrics, resources = Metrics(), WorkerDeployment(name, session=session)
-    failures = set[str]()
+    metrics, deployment = Metrics(), WorkerDeployment(name, session=session)
 
     def report(event: Event) -> None:
-        """Count and log an event. Raises nothing: a thread that reports goes on, whatever becomes of metrics."""
-        for sink in (metrics, log):
-            try:
-                sink(event)
-            except Exception as error:
-                if (failure := f"{type(error).__name__}: {error}") not in failures:
-                    failures.add(failure)
-                    logger.exception("events are not reported as they should be")
+        metrics(event)
+        log(event)
 
     return Environment(
-        connect=partial(resources.connect, report=report),
-        clock=resources.clock,
+        connect=partial(deployment.connect, report=report),
+        clock=deployment.clock,
         report=report,
         serve=lambda port, ages: served(
             port, registry=metrics.registry, health=lambda: health_of(ages(), metrics.kinds)
         ),
-        schedules=_schedules(name, session=session),
-        close=resources.clock.close,
+        schedules=lambda queue: _client(name, session).schedules(queue),
+        close=deployment.clock.close,
     )
 
 
-def _schedules(name: str, *, session: "boto3.Session | None") -> "Callable[[str], Schedules]":
-    """Return what finds the schedules of a queue, over a client that connects at its first use."""
+@cache
+def _client(name: str, session: "boto3.Session | None") -> "Client":
+    from dueline.client.client import Client
+    from dueline.core.retry import Patience
 
-    @cache
-    def client() -> Any:
-        from dueline.client.client import Client
-        from dueline.core.retry import Patience
-
-        # Jobs do not wait for long until schedules are declared. A local run sets where its API is.
-        patience = Patience(attempts=3, seconds=_DECLARING_SECONDS)
-        return Client.connect(name, url=os.environ.get("DUELINE_URL"), session=session, patience=patience)
-
-    return lambda queue: client().schedules(queue)
+    # Jobs do not wait for long until schedules are declared. A local run sets where its API is.
+    patience = Patience(attempts=3, seconds=_DECLARING_SECONDS)
+    return Client.connect(name, url=os.environ.get("DUELINE_URL"), session=session, patience=patience)
 
 
 class Worker:
@@ -110,9 +96,6 @@ class Worker:
 
     `name` is the deployment's, in the account and region of the AWS session: by default the session that boto3 finds.
     At most `concurrency` jobs of a queue run at a time, in threads; coroutine functions run in one event loop.
-    `owner` is the name under which the schedules in this code are declared: those under it that are no more in the code
-    are logged and, with `prune`, deleted, unless they were put or changed within the last 24 hours: while a
-    rollout goes on, old code deletes nothing that new code has put.
     `on_error` is called with a job and the exception of each attempt that fails, except `Retry` and `Discard`;
     `on_dead` with a job that goes to the dead-letter queue, and why. They run in the job's thread, and what they raise
     is logged. A message whose job cannot be read gets neither.
@@ -125,14 +108,9 @@ class Worker:
         *,
         session: "boto3.Session | None" = None,
         concurrency: int = CONCURRENCY,
-        owner: str | None = None,
-        prune: bool = False,
         on_error: Callback | None = None,
         on_dead: Callback | None = None,
     ) -> None:
-        if prune and not owner:
-            raise ValueError("prune is True without an owner: give owner=, so that it is clear which are this code's")
-        self._owner, self._prune = owner, prune
         self._callbacks = Callbacks(on_error=on_error, on_dead=on_dead)
         self._scheduled = CodeSchedules()
         self._name = name
@@ -291,18 +269,10 @@ class Worker:
 
     def _declaring(self, environment: Environment, queues: Sequence[str]) -> AbstractContextManager[object]:
         """Declare the schedules of queues; of several processes, the first does."""
-        to_declare = [(each, self._scheduled.of(each)) for each in queues if self._owner or self._scheduled.of(each)]
+        to_declare = [each for queue in queues for each in self._scheduled.of(queue)]
         if not to_declare or (self._link and self._link.number != 1):
             return nullcontext()
-        return ScheduleSync(
-            scheduled=to_declare,
-            schedules=environment.schedules,
-            owner=self._owner,
-            prune=self._prune,
-            report=environment.report,
-            jitter=random.random,
-            now=SystemClock().now,
-        ).run()
+        return ScheduleSync(environment.schedules, report=environment.report).run(to_declare)
 
     def stop(self) -> None:
         """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""

@@ -18,7 +18,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dueline.worker import log as log_module
-from dueline.worker import prometheus, worker
 from dueline.worker.events import Event, EventKind
 from dueline.worker.log import log, logger
 from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of, served
@@ -44,7 +43,6 @@ LEVELS = {
     EventKind.TROUBLE: "WARNING",
     EventKind.CHANGED: "INFO",
     EventKind.DECLARED: "INFO",
-    EventKind.UNDECLARED: "WARNING",
 }
 UNCOUNTED = {
     EventKind.OPENED,
@@ -53,7 +51,6 @@ UNCOUNTED = {
     EventKind.NO_HANDLER,
     EventKind.CHANGED,
     EventKind.DECLARED,
-    EventKind.UNDECLARED,
 }
 # What Powertools says of every line.
 OF_EVERY_LINE = {"level", "location", "message", "timestamp", "service"}
@@ -329,25 +326,3 @@ def test_a_port_that_is_taken_is_named():
 def test_a_port_that_is_none_is_refused(port):
     with pytest.raises(ValueError, match=f"port is {port}: it must be from 0"), serving(port):
         pass
-
-
-def test_report_raises_nothing_and_still_logs(monkeypatch, caplog):
-    """Metrics fail where the folder that processes share is gone. A thread that reports must not end of that."""
-
-    class Gone:
-        registry = None
-
-        def __call__(self, event):
-            raise FileNotFoundError("metrics")
-
-    logged = []
-    monkeypatch.setattr(prometheus, "Metrics", Gone)
-    monkeypatch.setattr(log_module, "log", lambda event: logged.append(event.kind))
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with caplog.at_level(logging.ERROR):
-        connected = worker.connect("shop", session=None)
-        for _ in range(2):
-            connected.report(Event(kind=EventKind.OPENED, queue="emails"))
-    connected.close()
-    assert logged == [EventKind.OPENED] * 2
-    assert [record.exc_info[0] for record in caplog.records] == [FileNotFoundError]
