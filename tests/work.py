@@ -13,7 +13,6 @@ from dueline.core.ports import BatchFailure, Clock, QueueMessage
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
 from dueline.testing import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
 from dueline.testing.memory_deployment import MemoryOnce
-from dueline.worker.claims import Claim
 from dueline.worker.delivery import ReceivedJob, ReceivedMessage
 from dueline.worker.events import Event, EventKind
 from dueline.worker.handlers import Handler, Handlers
@@ -141,10 +140,12 @@ def a_claim(
     received: float | None = None,
     started: float | None = None,
     **of_arrival: Any,
-) -> Claim:
+) -> ReceivedMessage:
+    """Return a message as it is received: its job is not yet read."""
     at = time.monotonic() if received is None else received
-    return Claim(arrival=an_arrival(job, **of_arrival), level=0, received=at, visible=visible, started=started)
+    arrival = an_arrival(job, **of_arrival)
+    return ReceivedMessage(queue="emails", arrival=arrival, level=0, received=at, visible=visible, started=started)
 
 
 def a_received_message(job: StoredJob | None = None, **of_claim: Any) -> ReceivedMessage:
-    return ReceivedMessage.of(a_claim(job, **of_claim), queue="emails")
+    return a_claim(job, **of_claim).read()

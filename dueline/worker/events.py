@@ -33,8 +33,8 @@ class EventKind(StrEnum):
 class Event:
     """What happened to a job of a queue, never its payload. Times are in seconds.
 
-    The job is of the kind `job_kind`, and was late by at least `lateness` and at most `lateness_at_most`. `kinds` are
-    those for which the queue has handlers, when it is opened. `stack` is that of the error, with its frames.
+    The job is of the kind `job_kind`, and was late by at least `lateness`. `kinds` are those for which the queue has
+    handlers, when it is opened. `stack` is that of the error, with its frames.
     """
 
     kind: EventKind
@@ -44,7 +44,6 @@ class Event:
     kinds: tuple[str, ...] = ()
     attempt: int = 0
     lateness: float | None = None
-    lateness_at_most: float | None = None
     duration: float | None = None
     delay: int | None = None
     error: str = ""
@@ -57,7 +56,7 @@ Report = Callable[[Event], None]
 
 def error_event(fault: BaseException, *, queue: str, job: str = "", job_kind: str = "", what: str = "") -> Event:
     """Return the event that reports a fault: by its text, and by its type and stack where it is none of Dueline's."""
-    text, is_own = text_of(fault), issubclass(type(fault), DuelineError)
+    text, is_own = text_of(fault), isinstance(fault, DuelineError)
     reason = text if is_own else f"{name_of(fault)}: {text}"
     reason = f"{what}: {reason}" if what else reason
     stack = "" if is_own else stack_of(fault)

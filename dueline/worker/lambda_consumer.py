@@ -3,8 +3,7 @@
 import math
 import random
 import re
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -14,14 +13,12 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from dueline import otel
-from dueline.core.cancel import cancellations_of
-from dueline.core.job import JobId, check_kind
+from dueline.core.job import check_kind
 from dueline.core.message import Message, batches, from_lambda_event
-from dueline.core.ports import READ_KEYS, QueueMessage, Table
+from dueline.core.ports import READ_KEYS, QueueMessage
 from dueline.core.text import text_of
-from dueline.errors import RETRYABLE, DuelineError, Unavailable
-from dueline.worker.claims import Claim
-from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
+from dueline.errors import RETRYABLE, Unavailable
+from dueline.worker.delivery import DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
 from dueline.worker.events import EventKind
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner, Trace
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
@@ -29,8 +26,6 @@ from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import prepare, seconds_until_due
 
 _ARN = re.compile(r"arn:[^:]+:sqs:[^:]+:\d+:(?P<deployment>[^_:]+)_(?P<queue>[^_:]+?)(_p(?P<priority>\d))?")
-_HIDE_ATTEMPTS = 3
-_RETRY_SECONDS = 0.2
 
 Function = Callable[[ReceivedJob], Any]
 # From the names of a deployment and a queue.
@@ -107,7 +102,6 @@ class _EventBatch:
         self._unprepared = batches(records, size=lambda _: 0, most=READ_KEYS)
         self._level, self._context, self._runner = level, context, runner
         self._actions: dict[str, Callable[[], None]] = {}
-        self._unread: dict[JobId, DuelineError] = {}
 
     def process(self, record: SQSRecord) -> None:
         """Process one job. Raises NotDone when SQS is to deliver it again, and what sending a dead letter raises."""
@@ -126,56 +120,39 @@ class _EventBatch:
 
     def _prepare(self, records: Sequence[SQSRecord]) -> None:
         now = self._context.clock.monotonic()
-        claims = [_claim(record, self._level, now) for record in records]
-        prepared = prepare(claims, self._context, look=self._cancelled_among)
+        prepared = prepare(
+            [_received(record, self._context.queue, self._level, now) for record in records], self._context
+        )
         decided = [(each, partial(self._run, each)) for each in prepared.ready]
-        decided += [(each.received, partial(self._bury, each)) for each in prepared.dead]
+        decided += [(each, partial(self._bury, each)) for each in prepared.dead]
         decided += [(each, partial(self._context.report, each.event(EventKind.SKIPPED))) for each in prepared.cancelled]
-        self._actions |= {received.claim.arrival.message_id: action for received, action in decided}
-
-    def _cancelled_among(self, ids: Iterable[JobId], *, table: Table) -> set[JobId]:
-        cancellations = cancellations_of(ids, table=table)
-        self._unread |= cancellations.unread
-        for fault in set(cancellations.unread.values()):
-            self._context.report_error(fault)
-        return cancellations.cancelled
+        self._actions |= {received.arrival.message_id: action for received, action in decided}
 
     def _run(self, received: ReceivedMessage) -> None:
-        if received.job_id and received.job_id in self._unread:
-            raise NotDone(str(self._unread[received.job_id]))
         self._context.clock.sleep(seconds_until_due(received, self._context))
         match self._runner.run(received):
             case RetryLater(seconds=seconds, error=error):
                 self._hide(received, seconds)
                 raise NotDone(error)
             case DeadLettered() as dead:
-                DeadLetter(received=received, dead=dead).send(self._context.dead_letters)
+                received.send_dead_letter(dead, self._context.dead_letters)
             case Deferred(error=error):
                 raise NotDone(error)
 
     def _hide(self, received: ReceivedMessage, seconds: int) -> None:
-        """Hide a job for so long. If SQS refuses three times, report it: the job waits for the visibility timeout."""
-        inbox = self._context.levels[received.claim.level]
-        fault: Exception = NotDone()
-        for attempt in range(_HIDE_ATTEMPTS):
-            time.sleep(attempt * _RETRY_SECONDS)
-            try:
-                refusals = inbox.hide([received.claim.arrival.receipt], [seconds])
-            except RETRYABLE as error:
-                fault = error
-                continue
-            if not refusals:
-                return
-            fault = Unavailable(refusals[0].reason)
-            if refusals[0].final:
-                break
-        what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
-        self._context.report(received.trouble(fault, what))
+        """Hide a job for so long. If SQS refuses, report it: the job waits for the visibility timeout."""
+        try:
+            refusals = self._context.levels[received.level].hide([received.arrival.receipt], [seconds])
+            if refusals:
+                raise Unavailable(refusals[0].reason)
+        except RETRYABLE as fault:
+            what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
+            self._context.report(received.trouble(fault, what))
 
-    def _bury(self, dead_letter: DeadLetter) -> None:
+    def _bury(self, received: ReceivedMessage) -> None:
         """Report and bury what no handler was called with, of which its runner has reported nothing."""
-        self._context.report(dead_letter.event())
-        dead_letter.send(self._context.dead_letters)
+        self._context.report(received.dead_event())
+        received.send_dead_letter(received.dead or DeadLettered(), self._context.dead_letters)
 
 
 def _fail(why: str) -> None:
@@ -233,7 +210,7 @@ def address_of(arn: str) -> tuple[str, str, int]:
     return match["deployment"], match["queue"], int(match["priority"] or 1) - 1
 
 
-def _claim(record: SQSRecord, level: int, now: float) -> Claim:
+def _received(record: SQSRecord, queue: str, level: int, now: float) -> ReceivedMessage:
     attributes = from_lambda_event(record.raw_event.get("messageAttributes", {}))
     system = record.raw_event["attributes"]
     arrival = QueueMessage(
@@ -244,4 +221,4 @@ def _claim(record: SQSRecord, level: int, now: float) -> Claim:
         sent=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
     )
     # Lambda itself sees to it that no other call gets the record while the function runs.
-    return Claim(arrival=arrival, level=level, received=now, visible=math.inf)
+    return ReceivedMessage(queue=queue, arrival=arrival, level=level, received=now, visible=math.inf)

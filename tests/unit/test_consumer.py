@@ -8,7 +8,7 @@ import pytest
 import dueline
 from dueline.core import rows
 from dueline.core.message import BATCH_MESSAGES, Message, batches
-from dueline.core.ports import READ_KEYS, BatchFailure, BatchRead
+from dueline.core.ports import READ_KEYS, BatchFailure
 from dueline.errors import Throttled
 from dueline.testing.received import event_of
 from dueline.worker import lambda_consumer
@@ -100,48 +100,22 @@ def test_callbacks_get_job_and_exception(monkeypatch, of):
     assert "in call" in function.events.of(EventKind.RETRIED)[0].stack
 
 
-def hiding(function, monkeypatch, *answers):
-    """Have SQS answer requests to hide a message by these, the last of them from then on; return what was queried."""
-    hide, queried, left = function.levels[0].hide, [], list(answers)
-
-    def answer(receipts, seconds):
-        queried.append(list(seconds))
-        reply = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(reply, Exception):
-            raise reply
-        return reply or hide(receipts, seconds)
-
-    monkeypatch.setattr("dueline.worker.lambda_consumer._RETRY_SECONDS", 0.0)
-    function.levels[0].hide = answer
-    return queried
-
-
-def a_refusal(*, final=False):
-    return [BatchFailure(index=0, reason="InternalError: try again", final=final)]
-
-
 def requests_for_600_seconds(job):
     raise dueline.Retry(600)
 
 
-def test_refused_delay_is_requested_again(monkeypatch):
+@pytest.mark.parametrize("answer", [[BatchFailure(index=0, reason="no", final=False)], Throttled("no")])
+def test_early_retry_is_reported(monkeypatch, answer):
     function = Function(requests_for_600_seconds, monkeypatch)
-    queried = hiding(function, monkeypatch, a_refusal(), Throttled("slow down"), [])
-    assert function.work(*jobs("1")) == ["1"]
-    assert queried == [[600]] * 3
-    (delivery,) = function.levels[0].queue.deliveries
-    assert (delivery.visible - delivery.sent).total_seconds() >= 600
-    assert function.troubles == []
 
+    def refuse(receipts, seconds):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-@pytest.mark.parametrize(("answer", "times"), [(a_refusal(), 3), (a_refusal(final=True), 1), (Throttled("no"), 3)])
-def test_early_retry_is_reported(monkeypatch, answer, times):
-    function = Function(requests_for_600_seconds, monkeypatch)
-    queried = hiding(function, monkeypatch, answer)
+    function.levels[0].hide = refuse
     assert function.work(*jobs("1")) == ["1"]
-    assert queried == [[600]] * times
-    (reason,) = function.troubles
-    assert "it comes after the visibility_timeout of its queue, and not after 600 s: " in reason
+    assert function.troubles == ["it comes after the visibility_timeout of its queue, and not after 600 s: no"]
 
 
 def test_failed_read_leaves_later_records_fresh(monkeypatch):
@@ -213,29 +187,6 @@ def reading(function, monkeypatch, answer):
 
 def throttled(*_):
     raise Throttled("slow down")
-
-
-def test_unread_cancellations_come_again(monkeypatch):
-    got, messages = [], [Message.of(a_job(payload=str(number))) for number in range(201)]
-    function = Function(lambda job: got.append(job.payload), monkeypatch)
-
-    def answer(count, keys, read):
-        if count == 2:
-            raise Throttled("slow down")
-        return BatchRead(unread=frozenset([min(keys)])) if count == 1 else read(keys)
-
-    reading(function, monkeypatch, answer)
-    assert function.work(*messages) == ["0", *map(str, range(100, 200))]
-    assert got == [*range(1, 100), 200]
-    assert function.troubles == ["1 cancellations could not be read: try again", "slow down"]
-
-
-def test_foreign_message_needs_no_cancellations(monkeypatch):
-    got = []
-    function = Function(lambda job: got.append(job.payload), monkeypatch)
-    reading(function, monkeypatch, throttled)
-    assert function.work(*jobs("1"), a_message(body="2")) == ["1"]
-    assert got == [2]
 
 
 def test_functions_by_kind_get_their_jobs(monkeypatch):

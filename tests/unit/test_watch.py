@@ -85,7 +85,7 @@ def test_events_have_their_log_levels(lines, kind):
 
 
 def test_all_that_is_known_is_logged_zeros_too(lines):
-    every = {"job": "id", "attempt": 1, "lateness": 0.25, "lateness_at_most": 0.75, "duration": 0.5}
+    every = {"job": "id", "attempt": 1, "lateness": 0.25, "duration": 0.5}
     every |= {"delay": 30, "error": "E", "reason": "a\nb"}
     for reported in (every, {"lateness": 0.0, "delay": 0}, {"reason": "throttled"}):
         log(Event(kind=EventKind.RETRIED, queue="emails", **reported))
@@ -172,7 +172,7 @@ def test_steps_are_logged_at_debug(lines):
 
 def test_an_event_has_no_room_for_a_payload():
     reported = {"kind", "queue", "job", "job_kind", "kinds", "attempt", "error", "reason", "stack"}
-    reported |= {"lateness", "lateness_at_most", "duration", "delay"}
+    reported |= {"lateness", "duration", "delay"}
     assert {each.name for each in fields(Event)} == reported
 
 

@@ -11,8 +11,8 @@ from dueline.core.ports import BatchFailure
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS
 from dueline.errors import Throttled
 from dueline.testing import VirtualClock
-from dueline.worker.claims import Claim, Claims
-from dueline.worker.delivery import RetryLater, verdict_on
+from dueline.worker.claims import Claims
+from dueline.worker.delivery import DeadLettered, ReceivedMessage, RetryLater, verdict_on
 from dueline.worker.events import EventKind
 from tests.builders import NOW, a_message
 from tests.waiting import HANG_SECONDS, wait_until
@@ -33,7 +33,9 @@ class Holding:
             level.send([a_message(body=str(each)) for each in range(number)])
             received = self.clock.monotonic()
             self.each += [
-                Claim(arrival=arrival, level=number_of_level, received=received, visible=received + 30)
+                ReceivedMessage(
+                    queue="emails", arrival=arrival, level=number_of_level, received=received, visible=received + 30
+                )
                 for arrival in level.receive(most=10, wait=0, hidden=30)
             ]
             level.requests.clear()
@@ -126,7 +128,7 @@ def test_waiting_shortens_no_run():
 )
 def test_no_claim_outlasts_12_hours(started, ended, longest_run, until):
     claim = a_claim(received=0.0, started=started)
-    claim.ended = ended
+    claim.dead = DeadLettered() if ended else None
     assert claim.renewable_until(longest_run) == until
 
 

@@ -9,7 +9,7 @@ import pytest
 from dueline.core.message import BATCH_BYTES, ID, STACK, TRACEPARENT, Message
 from dueline.core.text import stack_of
 from dueline.operations.dead_letters import to_its_queue
-from dueline.worker.delivery import DeadLetter, DeadLettered, Discard, Retry, RetryLater, with_failure
+from dueline.worker.delivery import DeadLettered, Discard, Retry, RetryLater, with_failure
 from dueline.worker.events import EventKind
 from dueline.worker.execution import Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
@@ -152,7 +152,7 @@ def test_job_without_a_handler_has_no_stack():
 def test_dead_letter_keeps_its_stack():
     verdict, _, received = run(broken, retry=Retries(attempts=1))
     dead_letters = SharedQueue()
-    DeadLetter(received=received, dead=verdict).send(dead_letters)
+    received.send_dead_letter(verdict, dead_letters)
     (message,) = dead_letters.messages
     assert "in broken" in message.attributes[STACK]
     assert message.attributes[STACK].endswith("\nKeyError: 'name'")

@@ -256,7 +256,7 @@ def test_failed_dead_letter_is_sent_again():
     with Working(connection, call) as working:
         assert wait_until(lambda: len(working.events.of(EventKind.TROUBLE)) == 3)
         ((job, _),) = working.starts
-        assert job.claim.started is None, "or it would be renewed for longest_run only"
+        assert job.received.started is None, "or it would be renewed for longest_run only"
         dead_letter_queue.gone = False
         assert wait_until(working.is_empty)
     assert len(working.starts) == len(working.dead_letters.messages) == 1
