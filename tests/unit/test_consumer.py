@@ -1,7 +1,6 @@
 """The Lambda consumer, over a queue in memory."""
 
 import re
-from datetime import timedelta
 
 import pytest
 
@@ -159,13 +158,6 @@ def test_record_that_cannot_start_comes_again(monkeypatch):
     assert function.troubles
 
 
-def test_once_has_no_second_effect(monkeypatch):
-    got, message = [], jobs("1")[0]
-    function = Function(got.append, monkeypatch, once=True)
-    assert function.work(message) == function.work(message) == []
-    assert len(got) == 1
-
-
 def test_level_is_known_by_its_name(monkeypatch):
     function = Function(requests_for_600_seconds, monkeypatch, levels=2, arn=f"{ARN}_p2")
     assert function.work(*jobs("1"), level=1) == ["1"]
@@ -198,16 +190,6 @@ def test_functions_by_kind_get_their_jobs(monkeypatch):
     assert got == [("welcome", "ann"), (None, "digest"), (None, None)]
 
 
-def test_kind_without_a_function_comes_again_until_it_is_dead(monkeypatch):
-    function = Function({"welcome": print}, monkeypatch, max_receives=2)
-    digests = [Message.of(a_job(kind="digest")) for _ in range(2)]
-    assert [len(function.work(digest)) for digest in digests] == [1, 1]
-    assert len(function.events.of(EventKind.NO_HANDLER)) == 1
-    function = Function({"welcome": print}, monkeypatch, max_receives=1)
-    assert function.work(*digests) == []
-    assert [each.attributes["dueline-error"] for each in function.dead_letter_queue] == ["NoHandler"] * 2
-
-
 @pytest.mark.parametrize(
     ("calls", "wrong"),
     [
@@ -230,11 +212,6 @@ def test_misused_decorator_points_at_the_users_line(misuse):
     assert raised.value.__notes__ == [f"in {__file__}:{misuse.__code__.co_firstlineno}"]
 
 
-def test_callback_of_another_kind_is_refused():
-    with pytest.raises(ValueError, match="on_error is 7: it must be a plain function"):
-        dueline.lambda_handler(on_error=7)
-
-
 def test_decorator_needs_no_arguments():
     @dueline.lambda_handler
     def handler(job):
@@ -253,16 +230,3 @@ def test_the_names_of_queues_are_read():
 def test_another_event_source_is_refused(arn):
     with pytest.raises(ValueError, match=f"the event is of {re.escape(repr(arn))}: it must be of a queue of Dueline"):
         address_of(arn)
-
-
-def test_overlapping_job_is_skipped(monkeypatch):
-    got = []
-    function = Function(lambda job: got.append((job.payload, job.schedule)), monkeypatch)
-    made = [a_job(payload=str(n), schedule="digest", scheduled_for=NOW, exclusive=True) for n in range(3)]
-    first, *others = map(Message.of, made)
-    assert function.work(first) == []
-    now = function.connection.clock.now()
-    assert function.connection.locks.take("digest", job="another", now=now, until=now + timedelta(minutes=1))
-    assert function.work(*others) == []
-    assert got == [(0, "digest")]
-    assert [event.job for event in function.events.of(EventKind.OVERLAPPED)] == [str(job.id) for job in made[1:]]
