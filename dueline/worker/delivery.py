@@ -125,10 +125,7 @@ def verdict_on(
         later = Unhandled if isinstance(error, NoHandler) else RetryLater
         return later(seconds=min(seconds, left), error=kind, reason=reason)
     if delay > left:
-        limit = (
-            f"SQS hides a message for {MAX_HIDDEN_SECONDS} s in all from its receipt, of which"
-            f" {MAX_HIDDEN_SECONDS - LONGEST_HIDDEN_SECONDS} are kept in reserve"
-        )
+        limit = f"SQS hides a message for {MAX_HIDDEN_SECONDS} s in all from its receipt, less a reserve"
         why = f"Retry requested {delay:g} s, of which {left} are left: {limit}: {reason}"
         return DeadLettered(error=kind, reason=why)
     return RetryLater(seconds=ceil(delay), error=kind, reason=reason)
@@ -167,8 +164,8 @@ class ReceivedMessage:
     Times are on the monotonic clock, counted from before the request. The message is visible again at `visible` at the
     earliest. `tried` is when its renewal was last tried. `started` is when its handler began, while that runs. `lost`:
     another worker may have received the message, so it is never acknowledged here. `ack`: it is settled. `is_reported`:
-    the event that it was received is out, of which there is one. `slot`: when the rate was set under which its job has
-    a slot, and when that begins.
+    the event that it was received is out, of which there is one. `slot_of`: when the rate was set under which its job
+    has a slot.
 
     Once `read`, it has its `job`, None if it was not sent by Dueline. `cancellation_read` is when it was last looked up
     whether the job is cancelled. `dead`: no handler is to run any more, it goes into the dead-letter queue.
@@ -181,7 +178,7 @@ class ReceivedMessage:
     visible: float
     started: float | None = None
     tried: float = -math.inf
-    slot: tuple[str, float] | None = None
+    slot_of: str | None = None
     lost: bool = False
     ack: Ack | None = None
     is_reported: bool = False

@@ -51,9 +51,9 @@ class QueueWorker:
         )
         self._periodic = PeriodicTasks(
             {
-                runner.overlap.renew: lambda: runner.overlap.renewal_seconds,
-                lambda: self._limiter.look(on_change=self._processor.apply_limits): lambda: WATCH_SECONDS,
-                context.refresh: lambda: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
+                runner.overlap.renew: runner.overlap.renewal_seconds,
+                self._processor.apply_limits: WATCH_SECONDS,
+                context.refresh: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
             },
             context,
         )
@@ -142,17 +142,18 @@ class Processor:
         self._put_all_back()
 
     def apply_limits(self) -> None:
-        """Give the jobs that wait slots of the present rate, or put them back if the queue is paused.
+        """Read pause and rate. Give the jobs that wait slots of that rate, or put them back if the queue is paused.
 
         Those that have such slots keep them. If no slots can be reserved, they are prepared again.
         """
+        try:
+            self._limiter.read()
+        except Exception as fault:
+            self._context.report_error(fault, "pause and rate could not be read")
         rate_set, without_slot = self._limiter.rate_set, []
         for at, item in self._pool.drain():
-            if isinstance(item, list) or item.dead:
-                self._pool.put(item, at=at)
-            elif item.slot and item.slot[0] == rate_set:
-                seconds = item.slot[1] - self._context.clock.monotonic()
-                self._put_in_slot(item, max(0.0, seconds), rate_set=rate_set)
+            if isinstance(item, list) or item.dead or (self._limiter.is_open and item.slot_of == rate_set):
+                self._put_at(item, at)
             else:
                 without_slot.append(item)
         try:
@@ -206,12 +207,15 @@ class Processor:
         if self._stopped.is_set() or not self._limiter.is_open or math.isinf(slot):
             self._put_back(received)
             return
-        received.slot = rate_set, self._context.clock.monotonic() + slot
+        received.slot_of = rate_set
         self._put(received, after=max(slot, seconds_until_due(received, self._context)))
 
     def _put(self, item: Item, *, after: float = 0.0) -> None:
         """Process an item after so many seconds, as soon as a thread is free. It keeps its permits until then."""
-        self._pool.put(item, at=self._context.clock.monotonic() + after)
+        self._put_at(item, self._context.clock.monotonic() + after)
+
+    def _put_at(self, item: Item, at: float) -> None:
+        self._pool.put(item, at=at)
         if self._stopped.is_set():
             # What stopped it has not seen this one.
             self._put_all_back()
@@ -366,8 +370,8 @@ class PeriodicTasks:
     What a task raises is reported, and it is called again: a thread that ended would do so without a word.
     """
 
-    def __init__(self, tasks: Mapping[Callable[[], None], Callable[[], float]], context: QueueContext) -> None:
-        self._tasks, self._context = tasks, context
+    def __init__(self, seconds: Mapping[Callable[[], None], float], context: QueueContext) -> None:
+        self._seconds, self._context = seconds, context
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"periodic {context.queue}", daemon=True)
 
@@ -380,11 +384,11 @@ class PeriodicTasks:
 
     def _run(self) -> None:
         now = self._context.clock.monotonic
-        due = {task: now() + every() for task, every in self._tasks.items()}
+        due = {task: now() + seconds for task, seconds in self._seconds.items()}
         while not self._stopped.wait(max(0.0, min(due.values()) - now())):
             for task in [each for each, at in due.items() if at <= now()]:
                 try:
                     task()
                 except Exception as fault:
                     self._context.report_error(fault)
-                due[task] = now() + self._tasks[task]()
+                due[task] = now() + self._seconds[task]
