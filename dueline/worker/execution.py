@@ -94,26 +94,23 @@ class OverlapLock:
         """Hold each lock for longer than the claim on its job's message; let go of those whose claim is lost."""
         now = self._context.clock.monotonic()
         for lock in self._held.copy():
-            if not lock.received.is_live(now):
-                self._held.discard(lock)
-            elif lock.received.visible > lock.outlives:
-                self._renew(lock)
+            with lock.changing:
+                if lock.is_over or not lock.received.is_live(now):
+                    self._held.discard(lock)
+                elif lock.received.visible > lock.outlives and not self._is_renewed(lock):
+                    self._held.discard(lock)
+                    self._trouble(lock, RuntimeError(ANOTHER_RUNS), "its schedule's lock is another's")
 
-    def _renew(self, lock: _Lock) -> None:
-        with lock.changing:
-            if lock.is_over:
-                return
-            outlives = lock.received.visible
-            try:
-                if self._context.locks.renew(lock.schedule, job=lock.received.id, until=self._until(lock)):
-                    lock.outlives = outlives
-                    return
-            except Exception as fault:
-                # The next look tries again: what is written now holds for half of a visibility timeout.
-                self._trouble(lock, fault, "its schedule's lock was not renewed")
-                return
-        self._held.discard(lock)
-        self._trouble(lock, RuntimeError(ANOTHER_RUNS), "its schedule's lock is another's")
+    def _is_renewed(self, lock: _Lock) -> bool:
+        outlives = lock.received.visible
+        try:
+            is_own = self._context.locks.renew(lock.schedule, job=lock.received.id, until=self._until(lock))
+        except Exception as fault:
+            # The next look tries again: what is written now holds for half of a visibility timeout.
+            self._trouble(lock, fault, "its schedule's lock was not renewed")
+            return True
+        lock.outlives = outlives
+        return is_own
 
     def _let_go(self, lock: _Lock, verdict: JobVerdict) -> None:
         """Free a lock, or hold it until the job's next attempt; leave it where that may run elsewhere by now."""
@@ -374,19 +371,18 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any], *, timeout: float | No
 
     One that is still running after `timeout` seconds is cancelled: _Overtime, whatever it raises then.
     """
-    limit = asyncio.timeout(timeout)
+    limit, raised = asyncio.timeout(timeout), None
     try:
         async with limit:
             await coroutine
     except Exception as error:
-        if not limit.expired():
-            return error
-        # That of the cancellation says where it was.
-        return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(
-            (error.__cause__ or error).__traceback__
-        )
-    # It may have caught its cancellation, and returned in the middle of its work.
-    return _Overtime(f"it ran for over {timeout:g} s, its timeout") if limit.expired() else None
+        raised = error
+    # One that was cancelled may have caught that, and returned in the middle of its work.
+    if not limit.expired():
+        return raised
+    # The traceback of the cancellation says where it was.
+    cause = raised and (raised.__cause__ or raised)
+    return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(cause and cause.__traceback__)
 
 
 def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None:

@@ -71,7 +71,6 @@ HEALTHY_SECONDS = 60.0
 # How often the server checks whether the context has ended.
 _CHECK_SECONDS = 0.1
 _EVERYWHERE = ""
-_MOST_PORT = 65_535
 
 
 @contextmanager
@@ -79,10 +78,8 @@ def served(port: int, *, registry: CollectorRegistry, health: Callable[[], dict[
     """Serve `/health` and `/metrics` on a port while the context lasts; yield the port, a free one for 0.
 
     It listens on all IPv4 addresses of the machine: probes come from outside a container. `healthy` of the health says
-    whether all is well. Raises ValueError or OSError, which name the port.
+    whether all is well. Raises OSError, which names the port.
     """
-    if not 0 <= port <= _MOST_PORT:
-        raise ValueError(f"port is {port}: it must be from 0, which is any free one, to {_MOST_PORT}")
     try:
         server = _Server((_EVERYWHERE, port), _answering(registry, health))
     except OSError as fault:
@@ -103,7 +100,7 @@ class _Server(ThreadingTCPServer):
 
 
 def _answering(registry: CollectorRegistry, health: Callable[[], dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class HealthRequest(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             match self.path:
                 case "/metrics":
@@ -124,7 +121,7 @@ def _answering(registry: CollectorRegistry, health: Callable[[], dict[str, Any]]
         def log_message(self, *_: Any) -> None:
             """Log nothing: probes come every few seconds."""
 
-    return Handler
+    return HealthRequest
 
 
 def health_of(ages: Mapping[str, float], kinds: Mapping[str, Sequence[str]]) -> dict[str, Any]:

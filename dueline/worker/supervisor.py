@@ -5,8 +5,8 @@ import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing import Pipe
-from typing import Any
 
 from dueline.core.clock import SystemClock
 from dueline.core.ports import Clock
@@ -38,7 +38,8 @@ class WorkerSlot:
     def __init__(
         self, number: int, command: Sequence[str], *, clock: Clock, report: Callable[..., None] = log_process
     ) -> None:
-        self.command, self._number, self._clock, self._report = command, number, clock, report
+        self.command, self._number, self._clock = command, number, clock
+        self._log = partial(report, number=number)
         self._process: subprocess.Popen[bytes] | None = None
         self.is_ready = False
         self._deaths, self._started, self._again_at = 0, 0.0, 0.0
@@ -50,6 +51,13 @@ class WorkerSlot:
     @property
     def is_to_start(self) -> bool:
         return self._process is None and self._clock.monotonic() >= self._again_at
+
+    def start_again(self) -> None:
+        """Start a process, or note that the system has refused to: then it is tried again later."""
+        try:
+            self.start()
+        except OSError as fault:
+            self._log("process failed to start", reason=str(fault), again_in=self.rest(), is_warning=True)
 
     def start(self) -> None:
         """Start a process. Raises OSError."""
@@ -91,10 +99,6 @@ class WorkerSlot:
         self._again_at = self._clock.monotonic() + again_in
         return again_in
 
-    def note_failure(self, fault: OSError) -> None:
-        """Try later to start a process, which the system has refused."""
-        self._log("process failed to start", reason=str(fault), again_in=self.rest(), is_warning=True)
-
     def end(self) -> None:
         """Let the process end with its grace. One that is still starting ends at once."""
         if self._process:
@@ -109,9 +113,6 @@ class WorkerSlot:
         process, self._process = self._process, None
         self._connection.close()
         return process.pid if process else 0
-
-    def _log(self, message: str, **about: Any) -> None:
-        self._report(message, number=self._number, **about)
 
 
 class Supervisor:
@@ -140,7 +141,7 @@ class Supervisor:
         """Start what is to be started; return the exit code of the first process if it could not begin."""
         for slot in self._slots if self._is_ready else self._slots[:1]:
             if slot.is_to_start:
-                self._start(slot)
+                slot.start_again() if self._is_ready else slot.start()
             code = slot.ended()
             self._is_ready |= slot.is_ready
             if code is not None and not self._is_ready:
@@ -149,14 +150,6 @@ class Supervisor:
             if code is not None:
                 slot.note_death(code)
         return None
-
-    def _start(self, slot: WorkerSlot) -> None:
-        try:
-            slot.start()
-        except OSError as fault:
-            if not self._is_ready:
-                raise
-            slot.note_failure(fault)
 
     def _end(self, shutdown: Shutdown) -> int:
         """End all with grace, or at once if requested twice; return the highest exit code of those that were ready.

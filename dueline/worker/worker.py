@@ -1,7 +1,6 @@
 """The worker: write a function, name its queue, and run it."""
 
 import asyncio
-import math
 import os
 import random
 import threading
@@ -13,14 +12,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from dueline import otel
-from dueline.core.job import check_kind, queue_name
+from dueline.core.job import queue_name
 from dueline.core.ports import Clock
-from dueline.errors import QueueNotFound, missing_extras_named
+from dueline.errors import missing_extras_named
 from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
 from dueline.worker.delivery import ReceivedJob
 from dueline.worker.events import Event, Report
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner
-from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, calling_line, check_function
+from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.retries import BY_POLICY, Retries, checked_seconds
@@ -152,32 +151,28 @@ class Worker:
         """
         with blamed_on_caller():
             _check_queue(queue, example='@worker.job("emails")')
-            options = self._options(queue, kind, concurrency=concurrency, timeout=timeout)
-        options |= {"once": once, "retry": retry, "place": calling_line()}
 
         def decorated(function: Function) -> Function:
             with blamed_on_caller():
-                handler = Handler(queue=queue, kind=kind, call=function, **options)
-                if self._handlers.setdefault(queue, {}).setdefault(kind, handler) is not handler:
-                    raise ValueError(f"kind {kind!r} of queue {queue!r} has a handler already")
+                seconds = None if timeout is None else checked_seconds("timeout", timeout, least=_LEAST_TIMEOUT)
+                of: dict[str, Any] = {"concurrency": concurrency, "retry": retry, "timeout": seconds}
+                self._add(Handler(queue=queue, kind=kind, call=function, once=once, **of))
             return function
 
         return decorated
 
-    def _options(
-        self, queue: str, kind: str | None, *, concurrency: int | None, timeout: float | timedelta | None
-    ) -> dict[str, Any]:
-        check_kind(kind)
-        others = self._handlers.get(queue_name(queue), {})
+    def _add(self, handler: Handler) -> None:
+        queue, kind, most = handler.queue, handler.kind, handler.concurrency
+        others = self._handlers.setdefault(queue, {})
         if kind in others:
             which = f"kind {kind!r} of queue {queue!r}" if kind else f"queue {queue!r}"
-            raise ValueError(f"{which} has a handler already: {others[kind].call}, in {others[kind].place}")
-        most = None if concurrency is None else _checked(concurrency)
+            raise ValueError(f"{which} has a handler already: {others[kind].call}")
         differing = [each.concurrency for each in others.values() if each.concurrency not in (None, most)]
         if differing and most is not None:
             raise ValueError(f"concurrency is {most}: queue {queue!r} has {differing[0]} already, for all of its kinds")
-        seconds = None if timeout is None else checked_seconds("timeout", timeout, least=_LEAST_TIMEOUT)
-        return {"concurrency": most, "timeout": seconds}
+        if most is not None:
+            _checked(most)
+        others[kind] = handler
 
     def schedule(
         self,
@@ -243,7 +238,7 @@ class Worker:
         """
         handlers = self._chosen(queues)
         most = self._concurrency if concurrency is None else _checked(concurrency)
-        grace = _seconds(grace)
+        grace = checked_seconds("grace", grace, least=0)
         shutdown, ended = self._shutdown, threading.Event()
         self._ended = ended
         try:
@@ -298,17 +293,12 @@ class Worker:
 def _queue_worker(
     handlers: Handlers, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int, callbacks: Callbacks
 ) -> QueueWorker:
-    try:
-        context, concurrency = environment.connect(handlers.queue), handlers.concurrency or most
-        context.check()
-        handlers.check(context.settings)
-    except (QueueNotFound, ValueError) as error:
-        for place in handlers.places:
-            error.add_note(f"its handler is in {place}")
-        raise
+    context = environment.connect(handlers.queue)
+    context.check()
+    handlers.check(context.settings)
     parts: dict[str, Any] = {"trace": otel.handling, "jitter": random.random, "callbacks": callbacks}
     runner = HandlerRunner(handlers, context, loop=loop, **parts)
-    return QueueWorker(context, runner, concurrency=concurrency, jitter=random.random)
+    return QueueWorker(context, runner, concurrency=handlers.concurrency or most, jitter=random.random)
 
 
 def set_supervisor(worker: Worker, link: SupervisorLink) -> None:
@@ -326,16 +316,6 @@ def _check_queue(queue: object, *, example: str) -> None:
 
 
 def _checked(concurrency: int) -> int:
-    is_number = isinstance(concurrency, int) and not isinstance(concurrency, bool)
-    if not (is_number and 1 <= concurrency <= MOST_CONCURRENCY):
+    if not (type(concurrency) is int and 1 <= concurrency <= MOST_CONCURRENCY):
         raise ValueError(f"concurrency is {concurrency!r}: it must be from 1 to {MOST_CONCURRENCY}, a whole number")
     return concurrency
-
-
-def _seconds(grace: float | timedelta) -> float:
-    seconds = grace.total_seconds() if isinstance(grace, timedelta) else grace
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    # No comparison holds for NaN.
-    if not (is_number and 0 <= seconds < math.inf):
-        raise ValueError(f"grace is {grace!r}: it must be 0 or more seconds, a finite number, or a timedelta")
-    return seconds
