@@ -233,12 +233,6 @@ def test_lateness_and_duration_are_measured():
     }
 
 
-def test_two_workers_of_a_process_count_apart():
-    first, second = Metrics(), Metrics()
-    first(Event(kind=EventKind.SUCCEEDED, queue="emails"))
-    assert samples(second) == {}
-
-
 # The health
 
 
@@ -320,9 +314,3 @@ def test_a_port_that_is_taken_is_named():
         with pytest.raises(OSError, match=reported) as caught, serving(used_port):
             pass
     assert caught.value.errno == errno.EADDRINUSE
-
-
-@pytest.mark.parametrize("port", [-1, 65_536])
-def test_a_port_that_is_none_is_refused(port):
-    with pytest.raises(ValueError, match=f"port is {port}: it must be from 0"), serving(port):
-        pass

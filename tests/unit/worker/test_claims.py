@@ -15,7 +15,7 @@ from dueline.worker.claims import Claims
 from dueline.worker.delivery import DeadLettered, ReceivedMessage, RetryLater, verdict_on
 from dueline.worker.events import EventKind
 from tests.builders import NOW, a_message
-from tests.waiting import HANG_SECONDS, wait_until
+from tests.waiting import wait_until
 from tests.work import Events, SharedQueue, a_claim, a_connection
 
 
@@ -200,17 +200,6 @@ def test_acknowledgement_waits_for_a_renewal(holding):
     assert (delivery.visible - holding.clock.now()).total_seconds() == 3600
 
 
-def test_batches_are_renewed_several_at_once():
-    holding, meeting = Holding(10, clock=SystemClock()), threading.Barrier(2, timeout=HANG_SECONDS)
-    for level in holding.levels:
-        level.hide = lambda receipts, seconds, hide=level.hide: meeting.wait() * 0 or hide(receipts, seconds)
-    before = [claim.visible for claim in holding.each]
-    for claim in holding.each:
-        claim.visible -= 16
-    holding.claims.start()
-    assert wait_until(lambda: all(claim.visible > old for claim, old in zip(holding.each, before, strict=True)))
-
-
 def test_renewal_survives_any_error(monkeypatch):
     holding = Holding(clock=SystemClock())
     threads, due = set(threading.enumerate()), holding.claims._due_renewals
@@ -326,19 +315,6 @@ def test_unsent_acknowledgements_are_lost(holding):
     assert holding.first.lost
 
 
-def test_threads_send_all_acknowledgements():
-    threads, holding = set(threading.enumerate()), Holding(10, clock=SystemClock())
-    faults, delete = [1], holding.levels[1].delete
-    holding.levels[1].delete = lambda receipts: fail(faults.pop()) if faults else delete(receipts)
-    holding.claims.start()
-    for claim in holding.each:
-        holding.claims.delete(claim)
-    assert holding.claims.stop() is True
-    holding.claims.close(within=HANG_SECONDS)
-    assert holding.left() == [0, 0]
-    assert wait_until(lambda: set(threading.enumerate()) <= threads)
-
-
 # Permits
 
 
@@ -353,13 +329,6 @@ def test_settled_message_frees_its_permit(ten):
     assert permits() == 23
     ten.claims.add(ten.each[2:3] * 2 + [a_claim() for _ in range(22)])
     assert permits() == 0
-
-
-def test_wait_for_permits_ends_with_a_release():
-    holding = Holding(10)
-    holding.claims.add([a_claim() for _ in range(20)])
-    threading.Timer(0.05, lambda: holding.claims.delete(holding.first)).start()
-    assert holding.claims.wait_for_permits(within=HANG_SECONDS) == 1
 
 
 def test_has_reports_a_lost_message_once(holding):

@@ -1,6 +1,5 @@
 """Handlers and schedules in a worker's code."""
 
-import threading
 from datetime import timedelta
 from functools import partial
 
@@ -37,12 +36,6 @@ def test_schedule_function_gets_its_jobs_alone():
     assert handler_of(worker, "digest").once
 
 
-def test_other_jobs_than_a_schedules_have_no_handler():
-    worker = Worker()
-    worker.schedule("emails", "digest", every="15m")(lambda job: "digest's")
-    assert handled(worker, "digest", None, "another") == ["digest's", None, None]
-
-
 def test_schedule_function_gets_any_kind_of_its_runs():
     worker = Worker()
     worker.job("emails", kind="welcome")(lambda job: "welcome's")
@@ -69,14 +62,6 @@ def test_schedule_of_a_kind_needs_its_handler_alone():
         worker._chosen(None)
     worker.job("emails", kind="digest")(lambda job: "the kind's")
     assert handler_of(worker, "digest", kind="digest").call(None) == "the kind's"
-
-
-def test_schedule_needs_a_function():
-    worker = Worker()
-    worker.job("invoices")(lambda job: None)
-    worker.schedule("emails", "digest", cron=NINE)
-    with pytest.raises(ValueError, match="schedule 'digest' of queue 'emails' has no function"):
-        worker.run()
 
 
 @pytest.mark.parametrize(
@@ -196,9 +181,3 @@ def test_late_refusal_is_reported(events, monkeypatch):
     with declaring(schedules, events, "digest"):
         assert wait_until(lambda: len(events.of(EventKind.TROUBLE)) == 2)
     assert reasons(events, EventKind.TROUBLE)[1].endswith("nor is what follows it in the code: zone is 'Mars'")
-
-
-def test_no_thread_goes_on_when_the_worker_ends(events):
-    with declaring(DeclaredSchedules([Unavailable("away")]), events, "digest"):
-        assert "declare" in {thread.name for thread in threading.enumerate()}
-    assert wait_until(lambda: "declare" not in {thread.name for thread in threading.enumerate()})
