@@ -6,7 +6,7 @@ https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -56,6 +56,7 @@ def current() -> TraceContext | None:
     return TraceContext.from_headers(carrier)
 
 
+@contextmanager
 def handling(
     job_trace: TraceContext | None,
     *,
@@ -64,8 +65,8 @@ def handling(
     attempt: int,
     kind: str | None = None,
     expected: tuple[type[BaseException], ...] = (),
-) -> AbstractContextManager[None]:
-    """Return a context manager that runs a job's handler in a span `process {queue}` of kind CONSUMER.
+) -> Iterator[None]:
+    """Run a job's handler in a span `process {queue}` of kind CONSUMER.
 
     The first attempt is a child of the job's trace context. Later attempts begin a trace of their own, with a link to
     it, because nobody reads a trace of many attempts over days. Without a trace context the span is a child of the
@@ -73,29 +74,16 @@ def handling(
     OpenTelemetry it does nothing.
     """
     if not is_installed():
-        return nullcontext()
-    attributes: dict[str, str | int] = {"messaging.message.id": job_id, "dueline.attempt": attempt}
-    attributes |= {} if kind is None else {"dueline.kind": kind}
-    return _processing(job_trace, queue=queue, attributes=attributes, is_first=attempt == 1, expected=expected)
-
-
-@contextmanager
-def _processing(
-    job_trace: TraceContext | None,
-    *,
-    queue: str,
-    attributes: dict[str, str | int],
-    is_first: bool,
-    expected: tuple[type[BaseException], ...],
-) -> Iterator[None]:
+        yield
+        return
     from opentelemetry import trace
 
-    context, links = (None, []) if job_trace is None else _place_of(job_trace, is_first=is_first)
+    context, links = (None, []) if job_trace is None else _place_of(job_trace, is_first=attempt == 1)
     with _tracer().start_as_current_span(
         f"process {queue}",
         context=context,
         kind=trace.SpanKind.CONSUMER,
-        attributes={**_queue_attributes(queue), **attributes},
+        attributes=_attributes(queue, job_id, attempt, kind),
         links=links,
         record_exception=False,
         set_status_on_exception=False,
@@ -128,12 +116,15 @@ def _place_of(job_trace: TraceContext, *, is_first: bool) -> "tuple[Context, lis
     return trace.set_span_in_context(trace.INVALID_SPAN), [trace.Link(scheduled.get_span_context())]
 
 
-def _queue_attributes(queue: str) -> dict[str, str]:
+def _attributes(queue: str, job_id: str, attempt: int, kind: str | None) -> dict[str, str | int]:
     return {
         "messaging.system": "aws_sqs",
         "messaging.destination.name": queue,
         "messaging.operation.name": "process",
         "messaging.operation.type": "process",
+        "messaging.message.id": job_id,
+        "dueline.attempt": attempt,
+        **({} if kind is None else {"dueline.kind": kind}),
     }
 
 

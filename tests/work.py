@@ -1,11 +1,9 @@
 """Builders for tests of workers: a queue in memory that threads may share, and a connection to it."""
 
-import json
 import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 from dueline.core.clock import SystemClock
@@ -13,10 +11,8 @@ from dueline.core.job import Route, StoredJob
 from dueline.core.message import Message
 from dueline.core.ports import BatchFailure, Clock, QueueMessage
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
-from dueline.errors import ScheduleChanged
 from dueline.testing import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
 from dueline.testing.memory_deployment import MemoryOnce
-from dueline.worker.claims import Claim
 from dueline.worker.delivery import ReceivedJob, ReceivedMessage
 from dueline.worker.events import Event, EventKind
 from dueline.worker.handlers import Handler, Handlers
@@ -80,13 +76,8 @@ class Events(list[Event]):
 class DeclaredSchedules:
     """The schedules of a queue, as a client has them; each request fails first as often as `faults` has errors."""
 
-    def __init__(self, faults: Sequence[Exception] = (), **owners: str) -> None:
-        self.put_so_far: dict[str, dict[str, Any]] = {name: {"owner": owner} for name, owner in owners.items()}
-        # What others put as soon as the schedules are listed.
-        self.put_by_others: dict[str, dict[str, Any]] = {}
-        # When each was changed last, where that was not long ago.
-        self.changed: dict[str, datetime] = {}
-        self.requests = 0
+    def __init__(self, faults: Sequence[Exception] = ()) -> None:
+        self.put_so_far: dict[str, dict[str, Any]] = {}
         self._faults = list(faults)
 
     def __call__(self, queue: str) -> "DeclaredSchedules":
@@ -94,37 +85,9 @@ class DeclaredSchedules:
         return self
 
     def put(self, name: str, **options: Any) -> None:
-        self._count_request()
-        self.put_so_far[name] = options
-
-    def list(self) -> list[SimpleNamespace]:
-        self._count_request()
-        schedules = [
-            SimpleNamespace(
-                name=name,
-                owner=options["owner"],
-                etag=_etag(options),
-                effective_from=self.changed.get(name, NOW - timedelta(days=9)),
-            )
-            for name, options in self.put_so_far.items()
-        ]
-        self.put_so_far |= self.put_by_others
-        return schedules
-
-    def delete(self, name: str, *, if_match: str | None = None) -> None:
-        self._count_request()
-        if if_match not in (None, _etag(self.put_so_far[name])):
-            raise ScheduleChanged(name)
-        del self.put_so_far[name]
-
-    def _count_request(self) -> None:
-        self.requests += 1
         if self._faults:
             raise self._faults.pop(0)
-
-
-def _etag(options: dict[str, Any]) -> str:
-    return json.dumps(options, default=str)
+        self.put_so_far[name] = options
 
 
 def a_connection(
@@ -177,10 +140,12 @@ def a_claim(
     received: float | None = None,
     started: float | None = None,
     **of_arrival: Any,
-) -> Claim:
+) -> ReceivedMessage:
+    """Return a message as it is received: its job is not yet read."""
     at = time.monotonic() if received is None else received
-    return Claim(arrival=an_arrival(job, **of_arrival), level=0, received=at, visible=visible, started=started)
+    arrival = an_arrival(job, **of_arrival)
+    return ReceivedMessage(queue="emails", arrival=arrival, level=0, received=at, visible=visible, started=started)
 
 
 def a_received_message(job: StoredJob | None = None, **of_claim: Any) -> ReceivedMessage:
-    return ReceivedMessage.of(a_claim(job, **of_claim), queue="emails")
+    return a_claim(job, **of_claim).read()

@@ -26,7 +26,10 @@ def worker(
     processes: Annotated[
         int, typer.Option(min=1, help="How many processes run: for jobs that compute, one for each core.")
     ] = 1,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port of /health and /metrics.")] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="The port of /health and /metrics; of the second process, the next."),
+    ] = None,
     grace: Annotated[
         float, typer.Option(min=0, help="Seconds that running jobs have to finish after SIGTERM.")
     ] = GRACE_SECONDS,
@@ -38,7 +41,7 @@ def worker(
 ) -> None:
     """Run a worker until SIGTERM or Ctrl-C. The current folder is searched for its module too.
 
-    The Worker names its deployment. Several processes stop together, report together, and are restarted when they die.
+    The Worker names its deployment. Several processes stop together, and are restarted when they die.
     """
     _refuse_options_of_clients(context)
     with missing_extras_named():
@@ -49,15 +52,13 @@ def worker(
         from dueline.worker.supervisor import supervise
 
         # The same command, with Python's own options.
-        raise typer.Exit(supervise([sys.executable, *sys.orig_argv[1:]], processes=processes, port=port))
+        raise typer.Exit(supervise([sys.executable, *sys.orig_argv[1:]], processes=processes))
     if link is not None:
-        # Before the worker's module is imported, which may have metrics.
-        from dueline.worker import prometheus
         from dueline.worker.log import log_process_id
 
         log_process_id()
-        if prometheus.SHARED in os.environ:
-            prometheus.count_on_as(f"{os.getppid()}-{link.number}")
+        # Each process has a port of its own.
+        port = port and port + link.number - 1
     worker = worker_of(target)
     if link is not None:
         set_supervisor(worker, link)

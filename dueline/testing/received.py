@@ -14,8 +14,7 @@ from dueline.core.message import Message
 from dueline.core.ports import Pointer, QueueMessage
 from dueline.core.queue_settings import RetryPolicy
 from dueline.errors import InvalidJob
-from dueline.worker.claims import Claim
-from dueline.worker.delivery import Lateness, ReceivedJob, ReceivedMessage
+from dueline.worker.delivery import ReceivedJob, ReceivedMessage
 
 _ACCOUNT = "123456789012"
 _KEPT = timedelta(days=7)
@@ -48,9 +47,9 @@ def received_job(
     if schedule is not None:
         of |= {"schedule": schedule, "scheduled_for": scheduled_for or at}
     job = _job(text, queue=queue, due=at, id=id, **of)
-    received = ReceivedMessage.of(_claim(Message.of(job), attempt), queue=queue)
-    late = Lateness(at_least=lateness, at_most=lateness)
-    return replace(received.without_payload(lateness=late, max_attempts=max_attempts), payload=received.payload(_read))
+    arrival = _arrival(Message.of(job), 1, attempt)
+    received = ReceivedMessage(queue=queue, arrival=arrival, level=0, received=0.0, visible=math.inf).read()
+    return replace(received.for_handler(lateness=lateness, max_attempts=max_attempts), payload=received.payload(_read))
 
 
 def sqs_event(payloads: Iterable[object], *, queue: str = "jobs", attempt: int = 1) -> dict[str, Any]:
@@ -107,10 +106,6 @@ def _job(text: str, *, queue: str, due: datetime, id: str | None, **of: Any) -> 
         partition=Partition(queue=queue_name(queue), number=0), route=Route.DIRECT, due=due, uid=str(uuid.uuid4())
     )
     return StoredJob(id=JobId.parse(id) if id else made, payload=text, expires=due + _KEPT, **of)
-
-
-def _claim(message: Message, attempt: int) -> Claim:
-    return Claim(arrival=_arrival(message, 1, attempt), level=0, received=0.0, visible=math.inf)
 
 
 def _arrival(message: Message, number: int, attempt: int) -> QueueMessage:

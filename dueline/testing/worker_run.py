@@ -13,14 +13,15 @@ from dueline.core.message import BATCH_MESSAGES
 from dueline.errors import QueueNotFound
 from dueline.testing.memory_queue import MemoryQueue
 from dueline.testing.received import event_of
-from dueline.worker.claims import Claim, Claims
+from dueline.worker.claims import Claims
+from dueline.worker.delivery import ReceivedMessage
 from dueline.worker.events import Event, EventKind, Report
 from dueline.worker.execution import Callbacks, HandlerRunner, Trace
 from dueline.worker.handlers import Handlers
 from dueline.worker.lambda_consumer import Consumer, address_of
 from dueline.worker.limits import RateLimiter
 from dueline.worker.queue_context import QueueContext
-from dueline.worker.queue_worker import Item, Pool, Processor, WaitingJobs
+from dueline.worker.queue_worker import Item, Pool, Processor
 from dueline.worker.receiving import Receiver
 
 _OUTCOMES = {
@@ -85,7 +86,7 @@ def noting_errors(errors: list[BaseException]) -> Trace:
 class _ClaimsAtOnce(Claims):
     """Claims whose acknowledgements are sent as each message is settled: there are no threads that do so later."""
 
-    def _settle(self, claim: Claim, hidden: int | None, *, returns: bool = False) -> None:
+    def _settle(self, claim: ReceivedMessage, hidden: int | None, *, returns: bool = False) -> None:
         super()._settle(claim, hidden, returns=returns)
         if claim.ack is not None:
             claim.ack = replace(claim.ack, at=self._now())
@@ -113,8 +114,7 @@ class QueueRun:
         self._limiter = RateLimiter(context)
         self._claims = _ClaimsAtOnce(context, concurrency=BATCH_MESSAGES)
         self._pool = Pool[Item](1, name=context.queue, clock=context.clock)
-        waiting = WaitingJobs(context, self._pool, claims=self._claims, limiter=self._limiter)
-        self._processor = Processor(context, runner, waiting=waiting, claims=self._claims)
+        self._processor = Processor(context, runner, pool=self._pool, claims=self._claims, limiter=self._limiter)
         self._receiver = Receiver(context)
 
     def step(self) -> bool:

@@ -4,19 +4,16 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from dueline.core.message import BATCH_MESSAGES, ID, KIND
-from dueline.core.ports import BatchFailure, QueueMessage
-from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT, LONGEST_HIDDEN_SECONDS
+from dueline.core.message import BATCH_MESSAGES
+from dueline.core.ports import BatchFailure
+from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.text import text_of
 from dueline.errors import Unavailable
-from dueline.worker.events import Event, EventKind
+from dueline.worker.delivery import Ack, ReceivedMessage
+from dueline.worker.events import EventKind
 from dueline.worker.queue_context import QueueContext
 
-# Between the look at the clock and the moment at which SQS acts.
-_MARGIN_SECONDS = 0.2
 # An acknowledgement waits this long for others, to fill a batch; a receive, for permits of a full batch.
 _FULL_BATCH_SECONDS = 0.02
 _RETRY_SECONDS = 1.0
@@ -24,62 +21,6 @@ _RETRY_SECONDS = 1.0
 _CHECKS = 10
 # Renewals and acknowledgements do not wait for one another.
 _THREADS = 2
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ack:
-    """What SQS is to do with a message: hide it for `hidden` seconds, or delete it. It waits until `at` for others.
-
-    `returns`: the message goes back while its handler still runs, and from then on is another worker's.
-    """
-
-    hidden: int | None
-    at: float
-    returns: bool = False
-
-
-@dataclass(kw_only=True, slots=True, eq=False)
-class Claim:
-    """A message that this process received, from the level of its queue that `level` counts from 0.
-
-    Times are on the monotonic clock, counted from before the request. The message is visible again at `visible` at the
-    earliest. `tried` is when its renewal was last tried. `started` is when its handler began, while that runs; `ended`:
-    no handler is to run any more. `lost`: another worker may have received the message, so it is never acknowledged
-    here. `ack`: it is settled. `is_reported`: the event that it was received is out, of which there is one. `slot`:
-    when the rate was set under which its job has a slot, and when that begins.
-    """
-
-    arrival: QueueMessage
-    level: int
-    received: float
-    visible: float
-    started: float | None = None
-    tried: float = -math.inf
-    slot: tuple[str, float] | None = None
-    ended: bool = False
-    lost: bool = False
-    ack: Ack | None = None
-    is_reported: bool = False
-
-    def is_live(self, now: float) -> bool:
-        """Return whether the message is still this process's."""
-        return not self.lost and now < self.visible - _MARGIN_SECONDS
-
-    @property
-    def request(self) -> tuple[int, bool]:
-        """Its level, and whether it is to be deleted: what acknowledgements in one request have in common."""
-        return self.level, self.ack is not None and self.ack.hidden is None
-
-    def renewable_until(self, longest_run: int) -> float:
-        """Return until when it may be renewed: its handler may run for `longest_run` seconds.
-
-        Before the handler begins, that is as long as SQS allows, less the time to run. Without a handler left to run,
-        it is as long as SQS allows.
-        """
-        longest = self.received + LONGEST_HIDDEN_SECONDS
-        if self.started is not None:
-            return min(self.started + longest_run, longest)
-        return longest if self.ended else longest - longest_run
 
 
 class Claims:
@@ -94,12 +35,12 @@ class Claims:
     def __init__(self, context: QueueContext, *, concurrency: int) -> None:
         self._context, self._concurrency = context, concurrency
         self._changed = threading.Condition()
-        self._held: set[Claim] = set()
-        self._unsettled: set[Claim] = set()
+        self._held: set[ReceivedMessage] = set()
+        self._unsettled: set[ReceivedMessage] = set()
         # Settled, by level and whether they are deleted: in order of their time, as SQS is to be sent each batch.
-        self._settled: dict[tuple[int, bool], list[Claim]] = {}
+        self._settled: dict[tuple[int, bool], list[ReceivedMessage]] = {}
         # Of a request that is on its way.
-        self._busy: set[Claim] = set()
+        self._busy: set[ReceivedMessage] = set()
         self._check_seconds = min(LEAST_VISIBILITY_TIMEOUT, context.settings.visibility_timeout) / _CHECKS
         # When the next batch of a kind may be sent, after one has failed.
         self._resume: dict[tuple[int, bool], float] = {}
@@ -126,12 +67,12 @@ class Claims:
     def _permits(self) -> int:
         return self._concurrency - len(self._unsettled)
 
-    def add(self, claims: Iterable[Claim]) -> None:
+    def add(self, claims: Iterable[ReceivedMessage]) -> None:
         with self._changed:
             self._held.update(claims)
             self._unsettled.update(claims)
 
-    def has(self, claim: Claim) -> bool:
+    def has(self, claim: ReceivedMessage) -> bool:
         """Return whether a message is still this process's; report it, and release its permit, if it is not."""
         if claim.is_live(self._now()):
             return True
@@ -139,15 +80,15 @@ class Claims:
             self._end(claim, lost=True)
         return False
 
-    def delete(self, claim: Claim) -> None:
+    def delete(self, claim: ReceivedMessage) -> None:
         """Settle a message whose job is over: SQS deletes it."""
         self._settle(claim, None)
 
-    def hide(self, claim: Claim, seconds: int) -> None:
+    def hide(self, claim: ReceivedMessage, seconds: int) -> None:
         """Settle a message that SQS is to deliver again, after so many seconds, to any worker."""
         self._settle(claim, seconds)
 
-    def _settle(self, claim: Claim, hidden: int | None, *, returns: bool = False) -> None:
+    def _settle(self, claim: ReceivedMessage, hidden: int | None, *, returns: bool = False) -> None:
         """Release the permit, and queue the acknowledgement. The first one counts."""
         with self._changed:
             self._unsettled.discard(claim)
@@ -196,7 +137,7 @@ class Claims:
         """Send the next request that is due, renewals first; return whether there was one."""
         with self._changed:
             batch = self._due_renewals()
-            send: Callable[[list[Claim]], None] = self._renew if batch else self._acknowledge
+            send: Callable[[list[ReceivedMessage]], None] = self._renew if batch else self._acknowledge
             batch = batch or self._due_acks()
             self._busy.update(batch)
         if not batch:
@@ -220,7 +161,7 @@ class Claims:
         ]
         return max(0.0, min([self._check_seconds, *(at - self._now() for at in times)]))
 
-    def _due_renewals(self) -> list[Claim]:
+    def _due_renewals(self) -> list[ReceivedMessage]:
         """Return claims to renew in one request: the next to end of the most urgent level. Report those that are lost.
 
         None is renewed while it is in another request: a renewal that came after an acknowledgement would undo it.
@@ -240,17 +181,17 @@ class Claims:
             claim.tried = now
         return claims
 
-    def _is_due(self, claim: Claim, now: float) -> bool:
+    def _is_due(self, claim: ReceivedMessage, now: float) -> bool:
         half = self._context.settings.visibility_timeout / 2
         is_half_over = claim.is_live(now) and claim.visible - now <= half
         return is_half_over and now - claim.tried >= self._check_seconds and self._seconds_for(claim, now) > half
 
-    def _seconds_for(self, claim: Claim, now: float) -> int:
+    def _seconds_for(self, claim: ReceivedMessage, now: float) -> int:
         """Return for how many seconds a claim may be renewed."""
         settings = self._context.settings
         return min(settings.visibility_timeout, int(claim.renewable_until(settings.longest_run) - now))
 
-    def _renew(self, claims: list[Claim]) -> None:
+    def _renew(self, claims: list[ReceivedMessage]) -> None:
         seconds = [self._seconds_for(claim, claim.tried) for claim in claims]
         try:
             failures = self._hide(claims, seconds)
@@ -267,7 +208,7 @@ class Claims:
             elif not failure and claim.is_live(now):
                 claim.visible = claim.tried + seconds[index]
 
-    def _due_acks(self) -> list[Claim]:
+    def _due_acks(self) -> list[ReceivedMessage]:
         """Return settled messages to acknowledge in one request: once it is full, or one has waited a moment."""
         now = self._now()
         for request, settled in self._settled.items():
@@ -279,7 +220,7 @@ class Claims:
                 return batch
         return []
 
-    def _acknowledge(self, claims: list[Claim]) -> None:
+    def _acknowledge(self, claims: list[ReceivedMessage]) -> None:
         now = self._now()
         live = [claim for claim in claims if claim.is_live(now)]
         failures = self._request(live) if live else {}
@@ -297,7 +238,7 @@ class Claims:
                 self._settled[again[0].request] = again + self._settled[again[0].request]
                 self._resume[again[0].request] = self._now() + _RETRY_SECONDS
 
-    def _request(self, claims: Sequence[Claim]) -> dict[int, BatchFailure]:
+    def _request(self, claims: Sequence[ReceivedMessage]) -> dict[int, BatchFailure]:
         """Send acknowledgements of one kind; return those that failed, by index."""
         level, is_deleted = claims[0].request
         try:
@@ -309,11 +250,11 @@ class Claims:
             reason = text_of(fault)
             return {index: BatchFailure(index=index, reason=reason, final=False) for index in range(len(claims))}
 
-    def _hide(self, claims: Sequence[Claim], seconds: Sequence[int]) -> dict[int, BatchFailure]:
+    def _hide(self, claims: Sequence[ReceivedMessage], seconds: Sequence[int]) -> dict[int, BatchFailure]:
         inbox = self._context.levels[claims[0].level]
         return {each.index: each for each in inbox.hide([claim.arrival.receipt for claim in claims], seconds)}
 
-    def _end(self, claim: Claim, *, lost: bool) -> None:
+    def _end(self, claim: ReceivedMessage, *, lost: bool) -> None:
         """Hold a message no longer. One that went back is not acknowledged here, whatever its handler still does."""
         if lost:
             self._lose(claim)
@@ -322,21 +263,18 @@ class Claims:
         self._unsettled.discard(claim)
         self._changed.notify_all()
 
-    def _drop(self, claim: Claim) -> None:
+    def _drop(self, claim: ReceivedMessage) -> None:
         """Lose a claim. Its job, if that waits to begin, does not keep its permit until then: it never begins."""
         if claim.started is None and claim.ack is None:
             self._end(claim, lost=True)
         else:
             self._lose(claim)
 
-    def _lose(self, claim: Claim) -> None:
+    def _lose(self, claim: ReceivedMessage) -> None:
         """Note that another worker may have received the message; report that once."""
         if not claim.lost:
             claim.lost = True
-            sent = claim.arrival.message.attributes
-            about: dict[str, Any] = {"job": sent.get(ID, claim.arrival.message_id), "job_kind": sent.get(KIND, "")}
-            about |= {"queue": self._context.queue, "attempt": claim.arrival.receives}
-            self._context.report(Event(kind=EventKind.LOST, **about))
+            self._context.report(claim.event(EventKind.LOST))
 
     def _now(self) -> float:
         return self._context.clock.monotonic()

@@ -3,21 +3,20 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from dueline.core import instant
 from dueline.core.job import checked_schedule_name
-from dueline.errors import RETRYABLE, InvalidSchedule, ScheduleChanged
+from dueline.errors import RETRYABLE, InvalidSchedule
 from dueline.worker.delivery import ReceivedJob
 from dueline.worker.events import Event, EventKind, Report, error_event
 from dueline.worker.handlers import Handler, Handlers
 
 if TYPE_CHECKING:
-    from dueline.client.schedules import Schedule, Schedules
+    from dueline.client.schedules import Schedules
 
 Call = Callable[[ReceivedJob], Any]
 
@@ -101,101 +100,48 @@ def _span(seconds: object) -> object:
     return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
 
 
-# An API that does not answer keeps no job waiting for longer, and no signal to end.
-_JOBS_WAIT_SECONDS = 4.0
-_FIRST_WAIT_SECONDS = 2.0
-_LONGEST_WAIT_SECONDS = 60.0
-# A rollout may be under way for so long: what its new code has just put is not in the old code.
-_ROLLOUT = timedelta(hours=24)
+_RETRY_SECONDS = 15.0
 
 
-# Of each queue.
-_Declared = Sequence[tuple[str, Sequence[CodeSchedule]]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduleSync:
-    """Puts schedules that are in the code, and reports those of `owner` that are no longer in it, or deletes them.
+    """Puts the schedules that are in the code. `schedules` returns those of a queue that the client has."""
 
-    `scheduled` has those of each queue. Without an owner, nothing is looked for. What was put or changed within the
-    last 24 hours is not deleted. `now` returns the time, `jitter` 0 to 1.
-    """
-
-    scheduled: _Declared
-    schedules: "Callable[[str], Schedules]"
-    owner: str | None
-    prune: bool
-    report: Report
-    jitter: Callable[[], float]
-    now: Callable[[], datetime]
+    def __init__(self, schedules: "Callable[[str], Schedules]", *, report: Report) -> None:
+        self._schedules, self._report = schedules, report
 
     @contextmanager
-    def run(self) -> Iterator[None]:
-        """Declare them in a thread, within seconds. While AWS fails, it goes on trying as long as the context lasts.
+    def run(self, declared: Sequence[CodeSchedule]) -> Iterator[None]:
+        """Put them. While AWS fails, go on trying in a thread as long as the context lasts: jobs need not wait for it.
 
         What is refused raises: InvalidSchedule, Forbidden, QueueNotFound, TooManySchedules or TooManyChanges.
         """
-        first, ended = Future[None](), threading.Event()
-        threading.Thread(target=self._begin, args=(first, ended.wait), name="declare", daemon=True).start()
+        ended = threading.Event()
+        if left := self._put(declared):
+            threading.Thread(target=self._retry, args=(left, ended), name="declare", daemon=True).start()
         try:
-            wait([first], _JOBS_WAIT_SECONDS)
-            if not first.cancel():
-                first.result()
             yield
         finally:
             ended.set()
 
-    def _begin(self, first: Future[None], wait: Callable[[float], bool]) -> None:
-        """Declare all, as often as that takes; `first` gets what the first time raises, if it is still awaited."""
-        left, seconds = self.scheduled, _FIRST_WAIT_SECONDS
-        try:
-            left = self._declare(left)
-            if first.set_running_or_notify_cancel():
-                first.set_result(None)
-            while left and not wait(seconds * (1 + self.jitter()) / 2):
-                left = self._declare(left)
-                seconds = min(_LONGEST_WAIT_SECONDS, seconds * 2)
-        except Exception as fault:
-            if not first.done() and first.set_running_or_notify_cancel():
-                first.set_exception(fault)
-                return
-            # A thread that ended without a word would leave the schedules undeclared.
-            what = "the schedules in the code are not declared, and are not tried again"
-            self.report(error_event(fault, queue=left[0][0], what=what))
-
-    def _declare(self, schedules_of: _Declared) -> _Declared:
-        """Declare the schedules of each queue; return those that are to be tried again."""
-        left = []
-        for queue, of_queue in schedules_of:
+    def _put(self, declared: Sequence[CodeSchedule]) -> Sequence[CodeSchedule]:
+        """Return those that are to be tried again: as one waits for AWS, so would the next."""
+        for number, each in enumerate(declared):
             try:
-                self._declare_of(queue, of_queue)
+                self._schedules(each.queue).put(each.name, **each.arguments)
             except RETRYABLE as fault:
-                what = "the schedules in the code are not declared yet, and are tried again"
-                self.report(error_event(fault, queue=queue, what=what))
-                left.append((queue, of_queue))
-        return left
+                self._report_error(fault, each, "is not declared yet, and is tried again")
+                return declared[number:]
+            self._report(Event(kind=EventKind.DECLARED, queue=each.queue, reason=f"schedule {each.name}"))
+        return []
 
-    def _declare_of(self, queue: str, declared: Sequence[CodeSchedule]) -> None:
-        schedules = self.schedules(queue)
-        for each in declared:
-            schedules.put(each.name, **each.arguments, owner=self.owner)
-        names = [each.name for each in declared]
-        if names:
-            self.report(Event(kind=EventKind.DECLARED, queue=queue, reason=f"schedules {', '.join(names)}"))
-        if self.owner is None:
-            return
-        gone = [each for each in schedules.list() if each.owner == self.owner and each.name not in names]
-        for undeclared in gone:
-            done = self._pruned(schedules, undeclared) if self.prune else "goes on: delete it, or let the worker prune"
-            reason = f"schedule {undeclared.name!r} of owner {self.owner!r} is no more in the code, and {done}"
-            self.report(Event(kind=EventKind.UNDECLARED, queue=queue, reason=reason))
+    def _retry(self, left: Sequence[CodeSchedule], ended: threading.Event) -> None:
+        while left and not ended.wait(_RETRY_SECONDS):
+            try:
+                left = self._put(left)
+            except Exception as fault:
+                # A thread that ended without a word would leave the schedules undeclared.
+                self._report_error(fault, left[0], "is not declared, nor is what follows it in the code")
+                return
 
-    def _pruned(self, schedules: "Schedules", gone: "Schedule") -> str:
-        """Delete a schedule unless it was changed lately, or since it was listed; return what was done."""
-        if gone.effective_from > self.now() - _ROLLOUT:
-            return "was left alone: it was put or changed within the last 24 hours, perhaps by a rollout"
-        try:
-            schedules.delete(gone.name, if_match=gone.etag)
-        except ScheduleChanged:
-            return "was left alone: somebody has just changed it"
-        return "was deleted"
+    def _report_error(self, fault: Exception, schedule: CodeSchedule, what: str) -> None:
+        self._report(error_event(fault, queue=schedule.queue, what=f"schedule {schedule.name} {what}"))

@@ -8,16 +8,17 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any, ClassVar, Self
 
-from dueline.core import job as core
-from dueline.core.job import JobId, State
-from dueline.core.message import AGAIN, ATTEMPTS, ERROR, ID, REASON, STACK, Message
-from dueline.core.ports import Pointer, Queue
+from dueline.core.job import State, StoredJob
+from dueline.core.message import AGAIN, ATTEMPTS, ERROR, ID, KIND, REASON, STACK, Message
+from dueline.core.ports import Pointer, Queue, QueueMessage
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECONDS, RetryPolicy, WorkSettings
 from dueline.core.text import name_of, text_of
 from dueline.errors import InvalidJob, Unavailable
-from dueline.worker.claims import Claim
 from dueline.worker.events import Event, EventKind, error_event
 from dueline.worker.retries import BY_POLICY, Retries, checked_seconds
+
+# Between the look at the clock and the moment at which SQS acts.
+_MARGIN_SECONDS = 0.2
 
 
 class Retry(Exception):
@@ -112,66 +113,196 @@ def verdict_on(
 
     `jitter`, 0 to 1, spreads delays that grow exponentially. The job was received `held` seconds ago.
     """
-    # Not isinstance, which reads `__class__`: an error may raise there.
-    kind, reason, of = name_of(error), text_of(error), type(error)
-    if issubclass(of, Discard):
+    kind, reason = name_of(error), text_of(error)
+    if isinstance(error, Discard):
         return DeadLettered(error=kind, reason=reason)
     if attempt >= (attempts := retries.attempts_of(settings)):
         return DeadLettered(error=kind, reason=f"attempt {attempt} of {attempts} failed: {reason}")
     left = max(0, int(LONGEST_HIDDEN_SECONDS - held))
-    delay = _delay_of(error) if issubclass(of, Retry) else None
+    delay = error.delay if isinstance(error, Retry) else None
     if delay is None:
         seconds = retries.delay_after(attempt, policy=settings.retry, jitter=jitter)
-        later = Unhandled if issubclass(of, NoHandler) else RetryLater
+        later = Unhandled if isinstance(error, NoHandler) else RetryLater
         return later(seconds=min(seconds, left), error=kind, reason=reason)
     if delay > left:
-        limit = (
-            f"SQS hides a message for {MAX_HIDDEN_SECONDS} s in all from its receipt, of which"
-            f" {MAX_HIDDEN_SECONDS - LONGEST_HIDDEN_SECONDS} are kept in reserve"
-        )
+        limit = f"SQS hides a message for {MAX_HIDDEN_SECONDS} s in all from its receipt, less a reserve"
         why = f"Retry requested {delay:g} s, of which {left} are left: {limit}: {reason}"
         return DeadLettered(error=kind, reason=why)
     return RetryLater(seconds=ceil(delay), error=kind, reason=reason)
 
 
-def _delay_of(error: BaseException) -> float | None:
-    """Return the delay in seconds, if there is one: a subclass may have one of its own, which raises, or is none."""
-    try:
-        delay = getattr(error, "delay", None)
-    except BaseException:
-        # As in text_of.
-        return None
-    seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-    return seconds if isinstance(seconds, int | float) and seconds >= 0 else None
+def lateness_of(due: datetime, *, now: datetime, behind: float = 0.0) -> float:
+    """Return how many seconds late a job begins `now`, at least, by a clock up to `behind` seconds behind AWS's own.
+
+    It is below 0 for a job that certainly begins early: SQS delivers none before.
+
+    >>> from datetime import UTC, timedelta
+    >>> due = datetime(2026, 11, 21, tzinfo=UTC)
+    >>> [lateness_of(due, now=due + timedelta(seconds=seconds), behind=0.75) for seconds in (-1, -0.5, 0.5)]
+    [-0.25, 0.0, 0.5]
+    """
+    seconds = (now - due).total_seconds()
+    return seconds if seconds >= 0 else min(0.0, seconds + behind)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lateness:
-    """How many seconds after it was due a job began, by AWS's own clock: at least, and at most (infinite: unknown).
+class Ack:
+    """What SQS is to do with a message: hide it for `hidden` seconds, or delete it. It waits until `at` for others.
 
-    Both are below 0 for a job that certainly began early.
+    `returns`: the message goes back while its handler still runs, and from then on is another worker's.
     """
 
-    at_least: float
-    at_most: float
+    hidden: int | None
+    at: float
+    returns: bool = False
 
-    @classmethod
-    def of(cls, due: datetime, *, now: datetime, behind: float = 0.0, held: bool = False) -> Self:
-        """Return the lateness of a job that begins `now`, by a clock that is up to `behind` seconds behind AWS's own.
 
-        A job that the worker itself `held` until it was due is not early, even if its clock was set meanwhile.
+@dataclass(kw_only=True, slots=True, eq=False)
+class ReceivedMessage:
+    """A message that this process received, from the level of its queue that `level` counts from 0.
 
-        >>> from datetime import UTC, timedelta
-        >>> due = datetime(2026, 11, 21, tzinfo=UTC)
-        >>> Lateness.of(due, now=due - timedelta(seconds=0.25), behind=0.75)
-        Lateness(at_least=0.0, at_most=0.5)
+    Times are on the monotonic clock, counted from before the request. The message is visible again at `visible` at the
+    earliest. `tried` is when its renewal was last tried. `started` is when its handler began, while that runs. `lost`:
+    another worker may have received the message, so it is never acknowledged here. `ack`: it is settled. `is_reported`:
+    the event that it was received is out, of which there is one. `slot_of`: when the rate was set under which its job
+    has a slot.
+
+    Once `read`, it has its `job`, None if it was not sent by Dueline. `cancellation_read` is when it was last looked up
+    whether the job is cancelled. `dead`: no handler is to run any more, it goes into the dead-letter queue.
+    """
+
+    queue: str
+    arrival: QueueMessage
+    level: int
+    received: float
+    visible: float
+    started: float | None = None
+    tried: float = -math.inf
+    slot_of: str | None = None
+    lost: bool = False
+    ack: Ack | None = None
+    is_reported: bool = False
+    job: StoredJob | None = None
+    cancellation_read: float = -math.inf
+    dead: DeadLettered | None = None
+
+    def read(self) -> Self:
+        """Read the job that the message carries; return the message.
+
+        It is dead when it has Dueline's attributes and cannot be read, or carries a job of another queue: IAM lets
+        workers read the cancellations of their own queue only, and refuses a request for several as a whole.
         """
-        least = (now - due).total_seconds()
-        most = least + behind
-        if held:
-            least, most = max(0.0, least), max(0.0, most)
-        # A job that is not known to be early is taken to be on time: SQS delivers none before.
-        return cls(at_least=max(least, min(0.0, most)), at_most=most)
+        message = self.arrival.message
+        if ID not in message.attributes:
+            return self
+        try:
+            job = message.job()
+            if job.id.queue != self.queue:
+                raise InvalidJob(f"message attribute {ID} is {job.id}: it must be of a job of the queue {self.queue!r}")
+        except InvalidJob as error:
+            self.dead = DeadLettered(error=type(error).__name__, reason=str(error))
+        else:
+            self.job = job
+        return self
+
+    def is_live(self, now: float) -> bool:
+        """Return whether the message is still this process's."""
+        return not self.lost and now < self.visible - _MARGIN_SECONDS
+
+    def renewable_until(self, longest_run: int) -> float:
+        """Return until when it may be renewed: its handler may run for `longest_run` seconds.
+
+        Before the handler begins, that is as long as SQS allows, less the time to run. Without a handler left to run,
+        it is as long as SQS allows.
+        """
+        longest = self.received + LONGEST_HIDDEN_SECONDS
+        if self.started is not None:
+            return min(self.started + longest_run, longest)
+        return longest if self.dead else longest - longest_run
+
+    @property
+    def request(self) -> tuple[int, bool]:
+        """Its level, and whether it is to be deleted: what acknowledgements in one request have in common."""
+        return self.level, self.ack is not None and self.ack.hidden is None
+
+    def event(self, kind: EventKind, **about: Any) -> Event:
+        return Event(kind=kind, queue=self.queue, job=self.id, job_kind=self.kind or "", attempt=self.attempt, **about)
+
+    def dead_event(self) -> Event:
+        """Return the event to report when no handler was called with a message that is dead."""
+        dead = self.dead or DeadLettered()
+        return self.event(EventKind.FAILED, error=dead.error, reason=dead.reason)
+
+    def trouble(self, fault: BaseException, what: str) -> Event:
+        """Return the event that reports a fault about it."""
+        return error_event(fault, queue=self.queue, job=self.id, job_kind=self.kind or "", what=what)
+
+    @property
+    def id(self) -> str:
+        """The job's id, or SQS's message id if it carries none."""
+        return self.arrival.message.attributes.get(ID, self.arrival.message_id)
+
+    @property
+    def kind(self) -> str | None:
+        return self.arrival.message.attributes.get(KIND)
+
+    @property
+    def due(self) -> datetime:
+        return self.job.id.due if self.job else self.arrival.sent
+
+    @property
+    def attempt(self) -> int:
+        return self.arrival.receives
+
+    @property
+    def once_key(self) -> str:
+        """The key under which its effect is remembered: its id, and a count of redrives that let it run again."""
+        again = self.arrival.message.attributes.get(AGAIN, "")
+        return f"{self.id}/{again}" if again else self.id
+
+    def for_handler(self, *, lateness: float, max_attempts: int) -> "ReceivedJob":
+        """Return the job for its handler, but for its payload."""
+        names = ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")
+        of_job = {name: getattr(self.job, name) for name in names} if self.job else {"priority": self.level + 1}
+        of_message: dict[str, Any] = {"id": self.id, "queue": self.queue, "due": self.due, "attempt": self.attempt}
+        return ReceivedJob(
+            payload=None, lateness=lateness, max_attempts=max_attempts, received=self, **of_message, **of_job
+        )
+
+    def payload(self, read: Callable[[Pointer], str]) -> Any:
+        """Return its payload; `read` fetches one that is kept in S3.
+
+        Raises Discard when it is not JSON, and what `read` raises.
+        """
+        text = self.arrival.message.body
+        if self.job and self.job.offloaded_bytes is not None:
+            text = read(Pointer.parse(text))
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise Discard("its payload is no JSON") from None
+
+    def send_dead_letter(self, dead: DeadLettered, dead_letters: Queue) -> None:
+        """Send it to a dead-letter queue. The message is to be deleted only after that.
+
+        Raises QueueNotFound, Throttled or Unavailable: then it must be sent again.
+        """
+        message = self.arrival.message
+        refusals = dead_letters.send([with_failure(message, dead, attempt=self.attempt)])
+        if refusals and refusals[0].final:
+            # As it came, SQS took it before.
+            refusals = dead_letters.send([message])
+        if refusals:
+            raise Unavailable(f"job {self.id} could not be put into the dead-letter queue: {refusals[0].reason}")
+
+
+def with_failure(message: Message, dead: DeadLettered, *, attempt: int) -> Message:
+    """Return a message as it goes into the dead-letter queue: with as much of its failure as there is room for."""
+    # SQS refuses an empty value.
+    return message.with_reasons(
+        {ERROR: dead.error or "Error", ATTEMPTS: str(attempt), REASON: dead.reason or "none was given"}
+        | {STACK: dead.stack}
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -179,9 +310,8 @@ class ReceivedJob:
     """A job, as its handler gets it.
 
     `payload` is what was scheduled, `key` its name and `kind` its kind, if it has them. `attempt` is the receive count
-    of its message, 1 the first time, of `max_attempts`. The handler began at least `lateness` and at most
-    `lateness_at_most` seconds after the job was due (infinite: unknown).
-    A job that a schedule made has its name, and the instant that its rule names, `scheduled_for`.
+    of its message, 1 the first time, of `max_attempts`. The handler began at least `lateness` seconds after the job was
+    due. A job that a schedule made has its name, and the instant that its rule names, `scheduled_for`.
     """
 
     id: str
@@ -190,7 +320,6 @@ class ReceivedJob:
     due: datetime
     attempt: int
     lateness: float
-    lateness_at_most: float
     key: str | None = None
     kind: str | None = None
     tenant: str | None = None
@@ -198,7 +327,7 @@ class ReceivedJob:
     schedule: str | None = None
     scheduled_for: datetime | None = None
     max_attempts: int = RetryPolicy().attempts
-    claim: Claim = field(repr=False)
+    received: ReceivedMessage = field(repr=False)
 
     @property
     def is_last_attempt(self) -> bool:
@@ -211,135 +340,4 @@ class ReceivedJob:
 
         Then this handler should have no further effect: the job runs again elsewhere.
         """
-        return self.claim.lost
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ReceivedMessage:
-    """A message that was received, and the job that it carries, if it was sent by Dueline.
-
-    `id` is the job's, or SQS's message id if it carries none. `cancellation_read` is when it was last looked up whether
-    the job is cancelled, on the monotonic clock.
-    """
-
-    claim: Claim
-    queue: str
-    job: core.StoredJob | None
-    id: str
-    cancellation_read: float = -math.inf
-
-    @classmethod
-    def of(cls, claim: Claim, *, queue: str, cancellation_read: float = -math.inf) -> Self:
-        """Read the job that a message carries.
-
-        Raises InvalidJob when it has Dueline's attributes and cannot be read, or carries a job of another queue: IAM
-        lets workers read the cancellations of their own queue only, and refuses a request for several as a whole.
-        """
-        message = claim.arrival.message
-        if ID not in message.attributes:
-            return cls.without_job(claim, queue=queue, cancellation_read=cancellation_read)
-        job = message.job()
-        if job.id.queue != queue:
-            raise InvalidJob(f"message attribute {ID} is {job.id}: it must be of a job of the queue {queue!r}")
-        return cls(claim=claim, queue=queue, job=job, id=message.attributes[ID], cancellation_read=cancellation_read)
-
-    @classmethod
-    def without_job(cls, claim: Claim, *, queue: str, cancellation_read: float = -math.inf) -> Self:
-        """Return a message that carries no job of Dueline's, or none that can be read."""
-        return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id, cancellation_read=cancellation_read)
-
-    def event(self, kind: EventKind, *, error: str = "", reason: str = "") -> Event:
-        about: dict[str, Any] = {"queue": self.queue, "job": self.id, "job_kind": self.kind or ""}
-        return Event(kind=kind, attempt=self.attempt, error=error, reason=reason, **about)
-
-    def trouble(self, fault: BaseException, what: str) -> Event:
-        """Return the event that reports a fault about it."""
-        return error_event(fault, queue=self.queue, job=self.id, job_kind=self.kind or "", what=what)
-
-    @property
-    def job_id(self) -> JobId | None:
-        return self.job.id if self.job else None
-
-    @property
-    def kind(self) -> str | None:
-        return self.job.kind if self.job else None
-
-    @property
-    def due(self) -> datetime:
-        return self.job.id.due if self.job else self.claim.arrival.sent
-
-    @property
-    def attempt(self) -> int:
-        return self.claim.arrival.receives
-
-    @property
-    def once_key(self) -> str:
-        """The key under which its effect is remembered: its id, and a count of redrives that let it run again."""
-        again = self.claim.arrival.message.attributes.get(AGAIN, "")
-        return f"{self.id}/{again}" if again else self.id
-
-    def without_payload(self, *, lateness: Lateness, max_attempts: int) -> ReceivedJob:
-        """Return the job for its handler, but for its payload."""
-        names = ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")
-        of_job = {name: getattr(self.job, name) for name in names} if self.job else {"priority": self.claim.level + 1}
-        return ReceivedJob(
-            id=self.id,
-            queue=self.queue,
-            payload=None,
-            due=self.due,
-            attempt=self.attempt,
-            max_attempts=max_attempts,
-            lateness=lateness.at_least,
-            lateness_at_most=lateness.at_most,
-            claim=self.claim,
-            **of_job,
-        )
-
-    def payload(self, read: Callable[[Pointer], str]) -> Any:
-        """Return its payload; `read` fetches one that is kept in S3.
-
-        Raises Discard when it is not JSON, and what `read` raises.
-        """
-        text = self.claim.arrival.message.body
-        try:
-            if self.job and self.job.offloaded_bytes is not None:
-                text = read(Pointer.parse(text))
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, InvalidJob):
-                raise
-            raise Discard("its payload is no JSON") from None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeadLetter:
-    """A message that goes into the dead-letter queue, and why: its handler does not run again."""
-
-    received: ReceivedMessage
-    dead: DeadLettered
-
-    def event(self) -> Event:
-        """Return the event to report when no handler was called with it."""
-        return self.received.event(EventKind.FAILED, error=self.dead.error, reason=self.dead.reason)
-
-    def send(self, dead_letters: Queue) -> None:
-        """Send it to a dead-letter queue. Its message is to be deleted only after that.
-
-        Raises QueueNotFound, Throttled or Unavailable: then it must be sent again.
-        """
-        received, message = self.received, self.received.claim.arrival.message
-        refusals = dead_letters.send([with_failure(message, self.dead, attempt=received.attempt)])
-        if refusals and refusals[0].final:
-            # As it came, SQS took it before.
-            refusals = dead_letters.send([message])
-        if refusals:
-            raise Unavailable(f"job {received.id} could not be put into the dead-letter queue: {refusals[0].reason}")
-
-
-def with_failure(message: Message, dead: DeadLettered, *, attempt: int) -> Message:
-    """Return a message as it goes into the dead-letter queue: with as much of its failure as there is room for."""
-    # SQS refuses an empty value.
-    return message.with_reasons(
-        {ERROR: dead.error or "Error", ATTEMPTS: str(attempt), REASON: dead.reason or "none was given"}
-        | {STACK: dead.stack}
-    )
+        return self.received.lost

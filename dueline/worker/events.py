@@ -26,16 +26,15 @@ class EventKind(StrEnum):
     LOST = "lost"  # the claim was lost, so its message was not acknowledged
     TROUBLE = "trouble"  # AWS failed: it will be tried again
     CHANGED = "changed"  # the queue's published settings have changed, and are used from now on
-    DECLARED = "declared"
-    UNDECLARED = "undeclared"  # one that its owner declared before is no more in the code
+    DECLARED = "declared"  # a schedule in the code is as it is there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
     """What happened to a job of a queue, never its payload. Times are in seconds.
 
-    The job is of the kind `job_kind`, and was late by at least `lateness` and at most `lateness_at_most`. `kinds` are
-    those for which the queue has handlers, when it is opened. `stack` is that of the error, with its frames.
+    The job is of the kind `job_kind`, and was late by at least `lateness`. `kinds` are those for which the queue has
+    handlers, when it is opened. `stack` is that of the error, with its frames.
     """
 
     kind: EventKind
@@ -45,7 +44,6 @@ class Event:
     kinds: tuple[str, ...] = ()
     attempt: int = 0
     lateness: float | None = None
-    lateness_at_most: float | None = None
     duration: float | None = None
     delay: int | None = None
     error: str = ""
@@ -56,30 +54,9 @@ class Event:
 Report = Callable[[Event], None]
 
 
-class ProcessKind(StrEnum):
-    """What happened to a worker process, as its supervisor reports it. FAILED: it could not be started."""
-
-    STARTED = "process started"
-    FAILED = "process failed to start"
-    DIED = "process died"
-    ENDED = "process ended"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProcessEvent:
-    """What happened to a process. `again_in` is in how many seconds another one is started in its place."""
-
-    kind: ProcessKind
-    number: int
-    pid: int = 0
-    exit_code: int | None = None
-    again_in: float | None = None
-    reason: str = ""
-
-
 def error_event(fault: BaseException, *, queue: str, job: str = "", job_kind: str = "", what: str = "") -> Event:
     """Return the event that reports a fault: by its text, and by its type and stack where it is none of Dueline's."""
-    text, is_own = text_of(fault), issubclass(type(fault), DuelineError)
+    text, is_own = text_of(fault), isinstance(fault, DuelineError)
     reason = text if is_own else f"{name_of(fault)}: {text}"
     reason = f"{what}: {reason}" if what else reason
     stack = "" if is_own else stack_of(fault)

@@ -1,7 +1,6 @@
 """Run the handler for one job, and decide what happens to the job then."""
 
 import asyncio
-import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -16,14 +15,12 @@ from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.status import Outcome, note_outcome
 from dueline.core.text import shown, stack_of
 from dueline.errors import RETRYABLE
-from dueline.worker.claims import Claim
 from dueline.worker.delivery import (
     DeadLettered,
     Deferred,
     Discard,
     Interrupted,
     JobVerdict,
-    Lateness,
     NoHandler,
     ReceivedJob,
     ReceivedMessage,
@@ -31,6 +28,7 @@ from dueline.worker.delivery import (
     RetryLater,
     Skipped,
     Succeeded,
+    lateness_of,
     verdict_on,
 )
 from dueline.worker.events import EventKind, Report, error_event
@@ -52,12 +50,11 @@ ANOTHER_RUNS = "another job of its schedule has not ended"
 class _Lock:
     """The lock that a job of this process has. `changing` is held while it is written.
 
-    `outlives` is up to when, on the monotonic clock, a claim may last that it outlives.
+    `outlives` is up to when, on the monotonic clock, the claim on a message may last that it outlives.
     """
 
     schedule: str
-    job: str
-    claim: Claim
+    received: ReceivedMessage
     outlives: float
     is_over: bool = False
     changing: threading.Lock = field(default_factory=threading.Lock)
@@ -77,10 +74,10 @@ class OverlapLock:
         job = received.job
         if job is None or job.schedule is None or not job.exclusive:
             return handle(received)
-        lock = _Lock(schedule=job.schedule, job=str(job.id), claim=received.claim, outlives=received.claim.visible)
+        lock = _Lock(schedule=job.schedule, received=received, outlives=received.visible)
         try:
             now, until = self._context.clock.now(), self._until(lock)
-            if not self._context.locks.take(lock.schedule, job=lock.job, now=now, until=until):
+            if not self._context.locks.take(lock.schedule, job=lock.received.id, now=now, until=until):
                 return Skipped()
         except RETRYABLE as fault:
             held = Deferred(error=type(fault).__name__, reason=f"its schedule's lock could not be taken: {fault}")
@@ -97,26 +94,23 @@ class OverlapLock:
         """Hold each lock for longer than the claim on its job's message; let go of those whose claim is lost."""
         now = self._context.clock.monotonic()
         for lock in self._held.copy():
-            if not lock.claim.is_live(now):
-                self._held.discard(lock)
-            elif lock.claim.visible > lock.outlives:
-                self._renew(lock)
+            with lock.changing:
+                if lock.is_over or not lock.received.is_live(now):
+                    self._held.discard(lock)
+                elif lock.received.visible > lock.outlives and not self._is_renewed(lock):
+                    self._held.discard(lock)
+                    self._trouble(lock, RuntimeError(ANOTHER_RUNS), "its schedule's lock is another's")
 
-    def _renew(self, lock: _Lock) -> None:
-        with lock.changing:
-            if lock.is_over:
-                return
-            outlives = lock.claim.visible
-            try:
-                if self._context.locks.renew(lock.schedule, job=lock.job, until=self._until(lock)):
-                    lock.outlives = outlives
-                    return
-            except Exception as fault:
-                # The next look tries again: what is written now holds for half of a visibility timeout.
-                self._trouble(lock, fault, "its schedule's lock was not renewed")
-                return
-        self._held.discard(lock)
-        self._trouble(lock, RuntimeError(ANOTHER_RUNS), "its schedule's lock is another's")
+    def _is_renewed(self, lock: _Lock) -> bool:
+        outlives = lock.received.visible
+        try:
+            is_own = self._context.locks.renew(lock.schedule, job=lock.received.id, until=self._until(lock))
+        except Exception as fault:
+            # The next look tries again: what is written now holds for half of a visibility timeout.
+            self._trouble(lock, fault, "its schedule's lock was not renewed")
+            return True
+        lock.outlives = outlives
+        return is_own
 
     def _let_go(self, lock: _Lock, verdict: JobVerdict) -> None:
         """Free a lock, or hold it until the job's next attempt; leave it where that may run elsewhere by now."""
@@ -124,28 +118,28 @@ class OverlapLock:
         locks, clock = self._context.locks, self._context.clock
         with lock.changing:
             lock.is_over = True
-        if not lock.claim.is_live(clock.monotonic()):
+        if not lock.received.is_live(clock.monotonic()):
             return
         try:
             match verdict:
                 case RetryLater(seconds=seconds):
                     until = clock.now() + timedelta(seconds=seconds + _RECEIVED_WITHIN_SECONDS)
-                    locks.renew(lock.schedule, job=lock.job, until=until)
+                    locks.renew(lock.schedule, job=lock.received.id, until=until)
                 case Succeeded() | DeadLettered():
-                    locks.free(lock.schedule, job=lock.job)
+                    locks.free(lock.schedule, job=lock.received.id)
         except Exception as fault:
             self._trouble(lock, fault, "its schedule's lock was not let go, and expires")
 
     def _until(self, lock: _Lock) -> datetime:
         """Return up to when a lock is to be held, so that it outlives its job's claim."""
-        clock, visible = self._context.clock, lock.claim.visible
+        clock, visible = self._context.clock, lock.received.visible
         # A Lambda function's messages are hidden for as long as their queue says.
         hidden = self._context.settings.visibility_timeout
         seconds = visible - clock.monotonic() if isfinite(visible) else hidden
         return clock.now() + timedelta(seconds=seconds + _MARGIN_SECONDS)
 
     def _trouble(self, lock: _Lock, fault: Exception, what: str) -> None:
-        self._context.report(error_event(fault, queue=self._context.queue, job=lock.job, what=what))
+        self._context.report(lock.received.trouble(fault, what))
 
 
 # Kinds of which nobody ever heard are no reason to keep, or to log, any number of them.
@@ -200,7 +194,7 @@ class Callbacks:
 
     def call(self, job: ReceivedJob, error: BaseException, verdict: JobVerdict, *, report: Report) -> None:
         """Call those that this verdict on a job concerns. What one raises is reported, and harms nothing."""
-        is_failure = not issubclass(type(error), Retry | Discard | NoHandler)
+        is_failure = not isinstance(error, Retry | Discard | NoHandler)
         calls = {"on_error": self.on_error if is_failure else None}
         calls["on_dead"] = self.on_dead if isinstance(verdict, DeadLettered) else None
         for name, call in calls.items():
@@ -255,7 +249,7 @@ class HandlerRunner:
         now, error = self._context.clock.now(), NoHandler(_no_handler_for(received))
         # How many attempts it has is known where its handler is: here, as many as its queue allows.
         most = self._context.settings.max_receives
-        job = received.without_payload(lateness=Lateness.of(received.due, now=now), max_attempts=most)
+        job = received.for_handler(lateness=lateness_of(received.due, now=now), max_attempts=most)
         verdict = self._verdict_on(error, received, job, retries=Retries(attempts=most))
         self._note_outcome(received, verdict.state, started=now, ended=now, error=verdict.error)
         self._context.report(received.event(verdict.kind, error=verdict.error, reason=verdict.reason))
@@ -264,11 +258,9 @@ class HandlerRunner:
 
     def _run_with(self, handler: Handler, received: ReceivedMessage) -> JobVerdict:
         clock = self._context.clock
-        behind, started, since = self._context.behind(), clock.now(), clock.monotonic()
-        held = self._context.settings.queue.precise
-        lateness = Lateness.of(received.due, now=started, behind=behind, held=held)
-        at_most = lateness.at_most if isfinite(lateness.at_most) else None
-        about = replace(received.event(EventKind.STARTED), lateness=lateness.at_least, lateness_at_most=at_most)
+        started, since = clock.now(), clock.monotonic()
+        lateness = lateness_of(received.due, now=started, behind=self._context.behind())
+        about = received.event(EventKind.STARTED, lateness=lateness)
         self._context.report(about)
         self._note_outcome(received, State.RUNNING, started=started)
         verdict = self._verdict(handler, received, lateness)
@@ -279,9 +271,9 @@ class HandlerRunner:
         self._context.report(replace(about, kind=verdict.kind, duration=duration, **fields))
         return verdict
 
-    def _verdict(self, handler: Handler, received: ReceivedMessage, lateness: Lateness) -> JobVerdict:
+    def _verdict(self, handler: Handler, received: ReceivedMessage, lateness: float) -> JobVerdict:
         attempts = handler.retry.attempts_of(self._context.settings)
-        job = received.without_payload(lateness=lateness, max_attempts=attempts)
+        job = received.for_handler(lateness=lateness, max_attempts=attempts)
         try:
             job = replace(job, payload=self._payload(received))
             self._attempt(handler, received, job)
@@ -297,9 +289,9 @@ class HandlerRunner:
     def _verdict_on(
         self, error: BaseException, received: ReceivedMessage, job: ReceivedJob, *, retries: Retries
     ) -> JobVerdict:
-        settings, held = self._context.settings, self._context.clock.monotonic() - received.claim.received
+        settings, held = self._context.settings, self._context.clock.monotonic() - received.received
         of: dict[str, Any] = {"settings": settings, "jitter": self._jitter(), "held": held, "retries": retries}
-        stack = stack_of(error, is_deliberate=issubclass(type(error), Retry | Discard))
+        stack = stack_of(error, is_deliberate=isinstance(error, Retry | Discard))
         verdict = replace(verdict_on(error, attempt=received.attempt, **of), stack=stack)
         self._callbacks.call(job, error, verdict, report=self._context.report)
         return verdict
@@ -340,9 +332,7 @@ class HandlerRunner:
     def _call(self, handler: Handler, job: ReceivedJob) -> None:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
         returned = handler.call(job)
-        # To asyncio's own iscoroutine, generators are coroutines on Python 3.11.
         if not isinstance(returned, Coroutine):
-            check_returned(returned)
             return
         raised_by = _raised_by(returned, timeout=handler.timeout)
         if self._loop is None:
@@ -366,7 +356,7 @@ class HandlerRunner:
 def _is_unfinished(error: BaseException) -> bool:
     """Return whether a handler ended in such a way that its effect is unknown: to `once`, by no Exception."""
     is_overtime = type(error) is TimeoutError and isinstance(error.__cause__, _Overtime)
-    return is_overtime or not issubclass(type(error), Exception)
+    return is_overtime or not isinstance(error, Exception)
 
 
 def _no_handler_for(received: ReceivedMessage) -> str:
@@ -381,19 +371,18 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any], *, timeout: float | No
 
     One that is still running after `timeout` seconds is cancelled: _Overtime, whatever it raises then.
     """
-    limit = asyncio.timeout(timeout)
+    limit, raised = asyncio.timeout(timeout), None
     try:
         async with limit:
             await coroutine
     except Exception as error:
-        if not limit.expired():
-            return error
-        # That of the cancellation says where it was.
-        return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(
-            (error.__cause__ or error).__traceback__
-        )
-    # It may have caught its cancellation, and returned in the middle of its work.
-    return _Overtime(f"it ran for over {timeout:g} s, its timeout") if limit.expired() else None
+        raised = error
+    # One that was cancelled may have caught that, and returned in the middle of its work.
+    if not limit.expired():
+        return raised
+    # The traceback of the cancellation says where it was.
+    cause = raised and (raised.__cause__ or raised)
+    return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(cause and cause.__traceback__)
 
 
 def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None:
@@ -402,17 +391,3 @@ def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None
     except CancelledError:
         # It may have had its effect, unlike a coroutine that raised: `once` distinguishes these by Exception.
         raise asyncio.CancelledError from None
-
-
-class Unfinished(Discard):
-    """The handler returned what has not run yet, or not to its end, and what nobody waits for."""
-
-
-def check_returned(returned: object) -> None:
-    """Raise Unfinished, by which the job goes to the dead-letter queue: its next attempt would be no better."""
-    later = inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned)
-    if later or isinstance(returned, Future):
-        raise Unfinished(
-            f"the handler returned an object of type {type(returned).__name__}, for which nobody waits: wait for it in"
-            " the handler, or make that a coroutine function"
-        )

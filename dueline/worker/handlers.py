@@ -20,8 +20,7 @@ class Handler:
     """A function that processes the jobs of a queue, of one `kind` or without one.
 
     With `once`, each job has its effect at most once. At most `concurrency` jobs of the queue run at a time, by default
-    as many as the worker's own setting allows. A coroutine function is stopped after `timeout` seconds. `place` is the
-    line that declares it.
+    as many as the worker's own setting allows. A coroutine function is stopped after `timeout` seconds.
     """
 
     queue: str
@@ -31,7 +30,6 @@ class Handler:
     concurrency: int | None = None
     retry: Retries = BY_POLICY
     timeout: float | None = None
-    place: str = ""
 
     def __post_init__(self) -> None:
         check_kind(self.kind)
@@ -69,10 +67,6 @@ class Handlers:
     def kinds(self) -> tuple[str, ...]:
         """The kinds that have a handler of their own, in order."""
         return tuple(sorted(kind for kind in self.by_kind if kind is not None))
-
-    @property
-    def places(self) -> list[str]:
-        return sorted({each.place for each in (*self.by_kind.values(), *self.by_schedule.values()) if each.place})
 
     @property
     def concurrency(self) -> int | None:
@@ -131,19 +125,14 @@ def check_function(call: Callable[..., Any], *, queue: str = "") -> None:
 _OURS = (PACKAGE, contextlib.__file__)
 
 
-def calling_line() -> str:
-    """Return the file and the line of the code outside Dueline that is calling it."""
-    frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith(_OURS):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
 @contextmanager
 def blamed_on_caller() -> Iterator[None]:
     """Have what a decorator raises say at its end, and so after its traceback, which line of the caller's is meant."""
     try:
         yield
     except Exception as error:
-        error.add_note(f"in {calling_line()}")
+        frame = sys._getframe(1)
+        while frame.f_back and frame.f_code.co_filename.startswith(_OURS):
+            frame = frame.f_back
+        error.add_note(f"in {frame.f_code.co_filename}:{frame.f_lineno}")
         raise

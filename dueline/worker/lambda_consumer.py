@@ -3,42 +3,30 @@
 import math
 import random
 import re
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from typing import Any, overload
 
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-
 from dueline import otel
-from dueline.core.cancel import cancellations_of
-from dueline.core.job import JobId, check_kind
-from dueline.core.message import Message, batches, from_lambda_event
-from dueline.core.ports import READ_KEYS, QueueMessage, Table
-from dueline.core.text import text_of
-from dueline.errors import RETRYABLE, DuelineError, Unavailable
-from dueline.worker.claims import Claim
-from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
+from dueline.core.job import check_kind
+from dueline.core.message import Message, from_lambda_event
+from dueline.core.ports import READ_KEYS, QueueMessage, cut
+from dueline.errors import RETRYABLE, Unavailable
+from dueline.worker.delivery import DeadLettered, Deferred, JobVerdict, ReceivedJob, ReceivedMessage, RetryLater
 from dueline.worker.events import EventKind
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner, Trace
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
+from dueline.worker.log import log
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import prepare, seconds_until_due
 
 _ARN = re.compile(r"arn:[^:]+:sqs:[^:]+:\d+:(?P<deployment>[^_:]+)_(?P<queue>[^_:]+?)(_p(?P<priority>\d))?")
-_HIDE_ATTEMPTS = 3
-_RETRY_SECONDS = 0.2
 
 Function = Callable[[ReceivedJob], Any]
 # From the names of a deployment and a queue.
 Connect = Callable[[str, str], QueueContext]
-
-
-class NotDone(Exception):
-    """A record that SQS is to deliver again."""
 
 
 class Consumer:
@@ -72,14 +60,14 @@ class Consumer:
         other._connect_elsewhere, other._trace, other._connect = connect_to, trace, cache(other._connect_to)
         return other
 
-    def __call__(self, event: dict[str, Any], context: Any) -> Any:
+    def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
-        records = [SQSRecord(record) for record in event["Records"]]
-        deployment, queue, level = address_of(records[0].event_source_arn)
-        context, runner = self._connect(deployment, queue)
-        batch = _EventBatch(records, level=level, context=context, runner=runner)
-        processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
-        return process_partial_response(event, batch.process, processor, context)
+        records = event["Records"]
+        deployment, queue, level = address_of(records[0]["eventSourceARN"])
+        consumed = _EventBatch(level, *self._connect(deployment, queue))
+        # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
+        again = [id for some in cut(records, READ_KEYS) for id in consumed.process(some)]
+        return {"batchItemFailures": [{"itemIdentifier": id} for id in again]}
 
     def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, HandlerRunner]:
         context = (self._connect_elsewhere or connect)(deployment, queue)
@@ -92,94 +80,59 @@ class Consumer:
 def connect(deployment: str, queue: str) -> QueueContext:
     """Return the connection to a queue."""
     from dueline.aws.worker_deployment import WorkerDeployment
-    from dueline.worker.log import log
 
     return WorkerDeployment(deployment).connect(queue, report=log)
 
 
 class _EventBatch:
-    """The records of an event, in order; `_actions` has what to do with those that are prepared, by message id."""
+    """Processes the records of an event, in order."""
 
-    def __init__(
-        self, records: Sequence[SQSRecord], *, level: int, context: QueueContext, runner: HandlerRunner
-    ) -> None:
-        # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
-        self._unprepared = batches(records, size=lambda _: 0, most=READ_KEYS)
+    def __init__(self, level: int, context: QueueContext, runner: HandlerRunner) -> None:
         self._level, self._context, self._runner = level, context, runner
-        self._actions: dict[str, Callable[[], None]] = {}
-        self._unread: dict[JobId, DuelineError] = {}
 
-    def process(self, record: SQSRecord) -> None:
-        """Process one job. Raises NotDone when SQS is to deliver it again, and what sending a dead letter raises."""
-        while record.message_id not in self._actions:
-            self._prepare_next()
-        self._actions[record.message_id]()
-
-    def _prepare_next(self) -> None:
-        records = next(self._unprepared)
+    def process(self, records: Sequence[dict[str, Any]]) -> list[str]:
+        """Return the ids of the messages that SQS is to deliver again."""
+        now = self._context.clock.monotonic()
+        batch = [_received(record, self._context.queue, self._level, now) for record in records]
         try:
-            self._prepare(records)
+            prepared = prepare(batch, self._context)
         except Exception as fault:
             # Whatever it is: these are delivered again, and later ones are prepared in their turn.
             self._context.report_error(fault)
-            self._actions |= {record.message_id: partial(_fail, text_of(fault)) for record in records}
+            return [each.arrival.message_id for each in batch]
+        for each in prepared.cancelled:
+            self._context.report(each.event(EventKind.SKIPPED))
+        for each in prepared.dead:
+            self._context.report(each.dead_event())
+        left = [each for each in batch if each not in prepared.cancelled]
+        return [each.arrival.message_id for each in left if not self._is_done(each)]
 
-    def _prepare(self, records: Sequence[SQSRecord]) -> None:
-        now = self._context.clock.monotonic()
-        claims = [_claim(record, self._level, now) for record in records]
-        prepared = prepare(claims, self._context, look=self._cancelled_among)
-        decided = [(each, partial(self._run, each)) for each in prepared.ready]
-        decided += [(each.received, partial(self._bury, each)) for each in prepared.dead]
-        decided += [(each, partial(self._context.report, each.event(EventKind.SKIPPED))) for each in prepared.cancelled]
-        self._actions |= {received.claim.arrival.message_id: action for received, action in decided}
+    def _is_done(self, received: ReceivedMessage) -> bool:
+        """Process one job; return whether its message is done with."""
+        try:
+            verdict = received.dead or self._run(received)
+            if isinstance(verdict, DeadLettered):
+                received.send_dead_letter(verdict, self._context.dead_letters)
+        except Exception as fault:
+            self._context.report(received.trouble(fault, "it is delivered again"))
+            return False
+        if isinstance(verdict, RetryLater):
+            self._hide(received, verdict.seconds)
+        return not isinstance(verdict, RetryLater | Deferred)
 
-    def _cancelled_among(self, ids: Iterable[JobId], *, table: Table) -> set[JobId]:
-        cancellations = cancellations_of(ids, table=table)
-        self._unread |= cancellations.unread
-        for fault in set(cancellations.unread.values()):
-            self._context.report_error(fault)
-        return cancellations.cancelled
-
-    def _run(self, received: ReceivedMessage) -> None:
-        if received.job_id and received.job_id in self._unread:
-            raise NotDone(str(self._unread[received.job_id]))
+    def _run(self, received: ReceivedMessage) -> JobVerdict:
         self._context.clock.sleep(seconds_until_due(received, self._context))
-        match self._runner.run(received):
-            case RetryLater(seconds=seconds, error=error):
-                self._hide(received, seconds)
-                raise NotDone(error)
-            case DeadLettered() as dead:
-                DeadLetter(received=received, dead=dead).send(self._context.dead_letters)
-            case Deferred(error=error):
-                raise NotDone(error)
+        return self._runner.run(received)
 
     def _hide(self, received: ReceivedMessage, seconds: int) -> None:
-        """Hide a job for so long. If SQS refuses three times, report it: the job waits for the visibility timeout."""
-        inbox = self._context.levels[received.claim.level]
-        fault: Exception = NotDone()
-        for attempt in range(_HIDE_ATTEMPTS):
-            time.sleep(attempt * _RETRY_SECONDS)
-            try:
-                refusals = inbox.hide([received.claim.arrival.receipt], [seconds])
-            except RETRYABLE as error:
-                fault = error
-                continue
-            if not refusals:
-                return
-            fault = Unavailable(refusals[0].reason)
-            if refusals[0].final:
-                break
-        what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
-        self._context.report(received.trouble(fault, what))
-
-    def _bury(self, dead_letter: DeadLetter) -> None:
-        """Report and bury what no handler was called with, of which its runner has reported nothing."""
-        self._context.report(dead_letter.event())
-        dead_letter.send(self._context.dead_letters)
-
-
-def _fail(why: str) -> None:
-    raise NotDone(why)
+        """Hide a job for so long. If SQS refuses, report it: the job waits for the visibility timeout."""
+        try:
+            refusals = self._context.levels[received.level].hide([received.arrival.receipt], [seconds])
+            if refusals:
+                raise Unavailable(refusals[0].reason)
+        except RETRYABLE as fault:
+            what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
+            self._context.report(received.trouble(fault, what))
 
 
 @overload
@@ -233,15 +186,14 @@ def address_of(arn: str) -> tuple[str, str, int]:
     return match["deployment"], match["queue"], int(match["priority"] or 1) - 1
 
 
-def _claim(record: SQSRecord, level: int, now: float) -> Claim:
-    attributes = from_lambda_event(record.raw_event.get("messageAttributes", {}))
-    system = record.raw_event["attributes"]
+def _received(record: dict[str, Any], queue: str, level: int, now: float) -> ReceivedMessage:
+    system = record["attributes"]
     arrival = QueueMessage(
-        message=Message(body=record.body, attributes=attributes),
-        message_id=record.message_id,
-        receipt=record.receipt_handle,
+        message=Message(body=record["body"], attributes=from_lambda_event(record.get("messageAttributes", {}))),
+        message_id=record["messageId"],
+        receipt=record["receiptHandle"],
         receives=int(system["ApproximateReceiveCount"]),
         sent=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
     )
     # Lambda itself sees to it that no other call gets the record while the function runs.
-    return Claim(arrival=arrival, level=level, received=now, visible=math.inf)
+    return ReceivedMessage(queue=queue, arrival=arrival, level=level, received=now, visible=math.inf)

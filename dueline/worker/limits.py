@@ -1,7 +1,6 @@
 """Apply the pause and the rate of a queue, which all its workers share."""
 
 import math
-from collections.abc import Callable
 
 from dueline.core.message import BATCH_MESSAGES
 from dueline.core.overview import Control, read_control
@@ -45,33 +44,13 @@ class RateLimiter:
     def __init__(self, context: QueueContext) -> None:
         self._context = context
         self._control = Control()
-        self._is_changed = False
         self._turn_ends = 0
 
-    def read(self) -> bool:
-        """Read the pause and the rate; return whether they have changed. Raises Throttled or Unavailable."""
+    def read(self) -> None:
+        """Read the pause and the rate. Raises Throttled or Unavailable."""
         before, self._control = self._control, read_control(self._context.queue, table=self._context.table)
         if before.rate_set != self._control.rate_set:
             self._turn_ends = 0
-        return before != self._control
-
-    def look(self, *, on_change: Callable[[], None]) -> None:
-        """Read pause and rate once, as is done every two seconds; call `on_change` when they have changed.
-
-        It is called again after the next read, for the jobs that got slots during the first call. If it raises, it is
-        called again, too.
-        """
-        before = self._is_changed
-        try:
-            self._is_changed = self.read()
-        except Exception as fault:
-            self._context.report_error(fault, "pause and rate could not be read")
-        try:
-            if before or self._is_changed:
-                on_change()
-        except Exception as fault:
-            self._is_changed = True
-            self._context.report_error(fault, "a changed pause or rate was not applied")
 
     @property
     def is_open(self) -> bool:

@@ -4,28 +4,25 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import fields
-from typing import Literal
+from typing import Any, Literal
 
 from aws_lambda_powertools import Logger
 
 from dueline.core.text import printable
-from dueline.worker.events import Event, EventKind, ProcessEvent, ProcessKind
+from dueline.worker.events import Event, EventKind
 
 # Where in this module a line is written says nothing.
 logger = Logger(service="worker", location=None)
 _json_formatter = logger.registered_formatter
-_of_each_line: dict[str, int] = {}
 _QUIET = frozenset({EventKind.RECEIVED, EventKind.STARTED, EventKind.SKIPPED, EventKind.RETURNED, EventKind.UNHANDLED})
-_LOUD = frozenset({EventKind.RETRIED, EventKind.FAILED, EventKind.LOST, EventKind.TROUBLE, EventKind.UNDECLARED})
-_LOUD |= {EventKind.NO_HANDLER}
+_LOUD = frozenset({EventKind.RETRIED, EventKind.FAILED, EventKind.LOST, EventKind.TROUBLE, EventKind.NO_HANDLER})
 # The line's message is the event's own kind.
 _LOGGED_AS = {"job_kind": "kind"}
 
 LogForm = Literal["json", "text"]
 _RED, _GREEN, _YELLOW, _DIM = "31", "32", "33", "2"
-_COLOURS = {EventKind.SUCCEEDED: _GREEN, EventKind.FAILED: _RED, EventKind.LOST: _RED, ProcessKind.DIED: _RED}
+_COLOURS: dict[str, str] = {EventKind.SUCCEEDED: _GREEN, EventKind.FAILED: _RED, EventKind.LOST: _RED}
 
 
 def write_as(form: LogForm | None) -> None:
@@ -46,8 +43,7 @@ class TextFormatter(logging.Formatter):
         self._has_colours = has_colours
 
     def format(self, record: logging.LogRecord) -> str:
-        extra = {**_of_each_line, **record.__dict__}
-        fields = {name: value for name in _FIELDS if (value := extra.get(name)) not in (None, "")}
+        fields = {name: value for name in _FIELDS if (value := record.__dict__.get(name)) not in (None, "")}
         stack, reason = str(fields.pop("stack", "")), str(fields.pop("reason", ""))
         error = str(fields.pop("error", ""))
         message = record.getMessage()
@@ -55,7 +51,7 @@ class TextFormatter(logging.Formatter):
         named = " ".join(f"{name}={_short(value)}" for name, value in fields.items())
         why = printable(": ".join(filter(None, (error, reason))))
         moment = self._coloured(time.strftime("%H:%M:%S", time.localtime(record.created)), _DIM)
-        what = self._coloured(f"{printable(message):<9}", _COLOURS.get(message, usual))  # type: ignore[call-overload]
+        what = self._coloured(f"{printable(message):<9}", _COLOURS.get(message, usual))
         lines = [" ".join(filter(None, (moment, what, self._coloured(named, _DIM), why))).rstrip()]
         lines += [f"    {printable(line)}" for line in stack.splitlines()]
         return "\n".join(lines)
@@ -69,40 +65,34 @@ def _short(value: object) -> str:
 
 
 def log(event: Event) -> None:
-    """Log an event: as WARNING if someone should look at it, as DEBUG if another line says as much, else as INFO."""
+    """Log an event: as WARNING if someone should look at it, as DEBUG if another line says as much, else as INFO.
+
+    A line has an event's fields, without those that have their default; `kind` is that of the job.
+    """
     if event.kind in _QUIET and logger.log_level > logging.DEBUG:
         return
-    _log(logger.warning if event.kind in _LOUD else logger.debug if event.kind in _QUIET else logger.info, event)
-
-
-def log_process(event: ProcessEvent) -> None:
-    """Log what happened to a process: as WARNING if it was not to end."""
-    _log(logger.warning if event.kind in (ProcessKind.DIED, ProcessKind.FAILED) else logger.info, event)
-
-
-def _log(write: Callable[..., None], event: Event | ProcessEvent) -> None:
-    """Log an event's fields, without those that have their default; `kind` is that of the job."""
+    write = logger.warning if event.kind in _LOUD else logger.debug if event.kind in _QUIET else logger.info
     values = {each.name: getattr(event, each.name) for each in fields(event) if each.name != "kind"}
     defaults = {each.name: each.default for each in fields(event)}
-    changed = {_LOGGED_AS.get(name, name): value for name, value in values.items() if value != defaults[name]}
-    write(event.kind, extra=changed)
-
-
-# In the order in which a line of text has them: those of a job first.
-_FIELDS = tuple(
-    dict.fromkeys(
-        _LOGGED_AS.get(each.name, each.name)
-        for of in (Event, ProcessEvent)
-        for each in fields(of)
-        if each.name != "kind"
+    write(
+        event.kind,
+        extra={_LOGGED_AS.get(name, name): value for name, value in values.items() if value != defaults[name]},
     )
-)
+
+
+def log_process(message: str, *, is_warning: bool = False, **about: Any) -> None:
+    """Log what happened to a worker process, as its supervisor sees it."""
+    (logger.warning if is_warning else logger.info)(message, extra=about)
 
 
 def log_process_id() -> None:
-    """Let each line have the id of the process that wrote it."""
-    _of_each_line["pid"] = os.getpid()
-    _json_formatter.append_keys(**_of_each_line)
+    """Let each line of JSON have the id of the process that wrote it."""
+    _json_formatter.append_keys(pid=os.getpid())
 
 
+# In the order in which a line of text has them: those of a job first.
+_FIELDS = (
+    *(_LOGGED_AS.get(each.name, each.name) for each in fields(Event) if each.name != "kind"),
+    *("number", "pid", "exit_code", "again_in"),
+)
 write_as(None)

@@ -1,9 +1,9 @@
 """What a worker needs of one queue."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from dueline.core.ports import Clock, Pointer, Queue, QueueReader, Table
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT, WorkSettings
@@ -76,7 +76,11 @@ class QueueContext:
         self.report(error_event(fault, queue=self.queue, what=what))
 
     def refresh(self) -> None:
-        """Read the published settings, and apply them. If that fails, it is reported, and nothing changes."""
+        """Read the published settings, and use them from now on. If that fails, it is reported, and nothing changes.
+
+        New levels are polled. Levels that are gone from the settings are not, but messages that were received from them
+        are still acknowledged there.
+        """
         if self.reload is None:
             return
         try:
@@ -85,22 +89,7 @@ class QueueContext:
         except Exception as fault:
             self.report_error(fault, "its published settings were not applied")
             return
-        if changes := self._apply(published):
-            self.report(Event(kind=EventKind.CHANGED, queue=self.queue, reason=changes))
-
-    def _apply(self, published: "QueueContext") -> str:
-        """Use other settings from now on; return what has changed, as text.
-
-        New levels are polled. Levels that are gone from the settings are not, but messages that were received from them
-        are still acknowledged there.
-        """
-        before, self.settings = _flat(self.settings), published.settings
-        self.levels = (*self.levels, *published.levels[len(self.levels) :])
-        after = _flat(self.settings)
-        changed = [name for name in after if after[name] != before[name]]
-        return ", ".join(f"{name} is {after[name]}, was {before[name]}" for name in changed)
-
-
-def _flat(settings: WorkSettings) -> dict[str, Any]:
-    fields = asdict(settings)
-    return {**fields.pop("queue"), **fields.pop("retry"), **fields}
+        if published.settings != self.settings:
+            self.settings = published.settings
+            self.levels = (*self.levels, *published.levels[len(self.levels) :])
+            self.report(Event(kind=EventKind.CHANGED, queue=self.queue))

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 from dueline.core.ports import Clock
 from dueline.errors import RETRYABLE
-from dueline.worker.claims import Claim, Claims
-from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, JobVerdict, ReceivedMessage, RetryLater
+from dueline.worker.claims import Claims
+from dueline.worker.delivery import DeadLettered, Deferred, JobVerdict, ReceivedMessage, RetryLater
 from dueline.worker.events import Event, EventKind
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
@@ -25,8 +25,8 @@ LONGEST_REFRESH_SECONDS = 60.0
 _CANCELLATION_FRESH_SECONDS = 1.0
 
 
-# Claims are received messages that are to be prepared: their jobs read, and which of them were cancelled.
-Item = list[Claim] | ReceivedMessage | DeadLetter
+# A list has received messages that are to be prepared: their jobs read, and which of them were cancelled.
+Item = list[ReceivedMessage] | ReceivedMessage
 T = TypeVar("T")
 
 
@@ -40,21 +40,20 @@ class QueueWorker:
         self._limiter = RateLimiter(context)
         self._claims = Claims(context, concurrency=concurrency)
         self._pool = Pool[Item](concurrency, name=context.queue, clock=context.clock)
-        self._waiting = WaitingJobs(context, self._pool, claims=self._claims, limiter=self._limiter)
-        self._processor = Processor(context, runner, waiting=self._waiting, claims=self._claims)
+        self._processor = Processor(context, runner, pool=self._pool, claims=self._claims, limiter=self._limiter)
         self._receive_loop = ReceiveLoop(
             context,
             claims=self._claims,
             limiter=self._limiter,
             may_receive=lambda: self._processor.can_prepare,
-            on_receive=self._on_receive,
+            on_receive=self._processor.accept,
             jitter=jitter,
         )
         self._periodic = PeriodicTasks(
             {
-                runner.overlap.renew: lambda: runner.overlap.renewal_seconds,
-                lambda: self._limiter.look(on_change=self._waiting.apply_limits): lambda: WATCH_SECONDS,
-                context.refresh: lambda: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
+                runner.overlap.renew: runner.overlap.renewal_seconds,
+                self._processor.apply_limits: WATCH_SECONDS,
+                context.refresh: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
             },
             context,
         )
@@ -77,7 +76,7 @@ class QueueWorker:
     def stop(self) -> None:
         """Receive no more, and put back the jobs that have not started."""
         self._receive_loop.stop()
-        self._waiting.stop()
+        self._processor.stop()
 
     @property
     def is_busy(self) -> bool:
@@ -101,69 +100,60 @@ class QueueWorker:
         """When it last looked for work, on the monotonic clock."""
         return self._receive_loop.heartbeat
 
-    def _on_receive(self, claims: list[Claim]) -> None:
-        if self._limiter.is_limited:
-            # What is received next depends on the slots that these take.
-            self._processor.process(claims)
-        else:
-            self._waiting.put(claims)
 
+class Processor:
+    """Takes each message from its receipt to its settlement: prepares it, waits until it may run, and runs its handler.
 
-class WaitingJobs:
-    """The messages whose handlers have not started: each waits in the pool until it is due, and its slot begins.
-
-    Once it is stopped, each goes back into its queue, but for dead letters: these are sent.
+    Messages wait in the pool until they are due and their slots begin. One goes into the dead-letter queue before it is
+    deleted; when that fails it is tried again, and the handler does not run again for that. While `can_prepare` is
+    False, AWS fails: messages are kept, and no more should be received. To put them back would cost each an attempt,
+    for a fault that is not theirs. Once it is stopped, messages whose handlers have not started go back, but for dead
+    letters: these are sent.
     """
 
-    def __init__(self, context: QueueContext, pool: "Pool[Item]", *, claims: Claims, limiter: RateLimiter) -> None:
-        self._context, self._pool, self._claims, self._limiter = context, pool, claims, limiter
+    def __init__(
+        self, context: QueueContext, runner: HandlerRunner, *, pool: "Pool[Item]", claims: Claims, limiter: RateLimiter
+    ) -> None:
+        self._context, self._runner = context, runner
+        self._pool, self._claims, self._limiter = pool, claims, limiter
         self._stopped = threading.Event()
+        self.can_prepare = True
+
+    def accept(self, batch: list[ReceivedMessage]) -> None:
+        """Let received messages be prepared."""
+        if self._limiter.is_limited:
+            # What is received next depends on the slots that these take.
+            self.process(batch)
+        else:
+            self._put(batch)
+
+    def process(self, item: Item) -> None:
+        """Do the next step of what its time has come for. Raises nothing."""
+        if isinstance(item, list):
+            self._prepare(item)
+        elif item.dead:
+            self._send(item, item.dead)
+        else:
+            self._run(item)
 
     def stop(self) -> None:
-        """Put back the jobs that have not started, and from now on each that is added."""
+        """Put back the messages whose handlers have not started, and from now on each that is added."""
         self._stopped.set()
         self._put_all_back()
 
-    def add(self, ready: Sequence[ReceivedMessage]) -> None:
-        """Let prepared jobs run, each when it may. Raises Throttled or Unavailable: then none was added."""
-        rate_set = self._limiter.rate_set
-        slots = self._limiter.slots(len(ready))
-        for received, slot in zip(ready, slots, strict=True):
-            if not received.claim.is_reported:
-                received.claim.is_reported = True
-                self._context.report(received.event(EventKind.RECEIVED))
-            self._put_in_slot(received, slot, rate_set=rate_set)
-
-    def put(self, item: Item, *, after: float = 0.0) -> None:
-        """Process an item after so many seconds, as soon as a thread is free."""
-        self._pool.put(item, at=self._context.clock.monotonic() + after)
-        if self._stopped.is_set():
-            # What stopped it has not seen this one.
-            self._put_all_back()
-
-    def retry(self, item: Item) -> None:
-        """Try again in 5 seconds what AWS failed to do.
-
-        It keeps its permits: while no job can begin or be put into the dead-letter queue, no more are received.
-        """
-        if isinstance(item, ReceivedMessage) and not self._limiter.is_open:
-            self._put_back(item)
-        else:
-            self.put(item, after=RETRY_SECONDS)
-
     def apply_limits(self) -> None:
-        """Give the jobs that wait slots of the present rate, or put them back if the queue is paused.
+        """Read pause and rate. Give the jobs that wait slots of that rate, or put them back if the queue is paused.
 
         Those that have such slots keep them. If no slots can be reserved, they are prepared again.
         """
+        try:
+            self._limiter.read()
+        except Exception as fault:
+            self._context.report_error(fault, "pause and rate could not be read")
         rate_set, without_slot = self._limiter.rate_set, []
         for at, item in self._pool.drain():
-            slot = item.claim.slot if isinstance(item, ReceivedMessage) else None
-            if not isinstance(item, ReceivedMessage):
-                self._pool.put(item, at=at)
-            elif slot and slot[0] == rate_set:
-                seconds = slot[1] - self._context.clock.monotonic()
-                self._put_in_slot(item, max(0.0, seconds), rate_set=rate_set)
+            if isinstance(item, list) or item.dead or (self._limiter.is_open and item.slot_of == rate_set):
+                self._put_at(item, at)
             else:
                 without_slot.append(item)
         try:
@@ -172,143 +162,138 @@ class WaitingJobs:
             # Whatever it is: these jobs are no longer in the pool, and must not be kept from running for hours.
             self._context.report_error(fault)
             if without_slot:
-                self.retry([received.claim for received in without_slot])
+                self._put(without_slot, after=RETRY_SECONDS)
             return
         for received, begin in zip(without_slot, slots, strict=True):
             self._put_in_slot(received, begin, rate_set=rate_set)
+
+    def _prepare(self, batch: list[ReceivedMessage]) -> None:
+        try:
+            prepared = prepare(batch, self._context)
+            # First, as it may raise: then all are prepared again.
+            self._add(prepared.ready)
+        except RETRYABLE as fault:
+            self._prepare_later(batch, fault)
+            return
+        except Exception as fault:
+            self._context.report_error(fault)
+            for each in batch:
+                self._claims.hide(each, RETRY_SECONDS)
+            prepared = Prepared()
+        self.can_prepare = True
+        for received in prepared.cancelled:
+            self._skip(received)
+        for received in prepared.dead:
+            self._context.report(received.dead_event())
+            self._put(received)
+
+    def _prepare_later(self, batch: list[ReceivedMessage], fault: Exception) -> None:
+        self._context.report_error(fault)
+        self.can_prepare = False
+        self._put(batch, after=RETRY_SECONDS)
+
+    def _add(self, ready: Sequence[ReceivedMessage]) -> None:
+        """Let prepared jobs run, each when it may. Raises Throttled or Unavailable: then none was added."""
+        rate_set = self._limiter.rate_set
+        slots = self._limiter.slots(len(ready))
+        for received, slot in zip(ready, slots, strict=True):
+            if not received.is_reported:
+                received.is_reported = True
+                self._context.report(received.event(EventKind.RECEIVED))
+            self._put_in_slot(received, slot, rate_set=rate_set)
 
     def _put_in_slot(self, received: ReceivedMessage, slot: float, *, rate_set: str) -> None:
         """Let a job run in `slot` seconds, or when it is due; put it back if that is never."""
         if self._stopped.is_set() or not self._limiter.is_open or math.isinf(slot):
             self._put_back(received)
             return
-        received.claim.slot = rate_set, self._context.clock.monotonic() + slot
-        self.put(received, after=max(slot, seconds_until_due(received, self._context)))
+        received.slot_of = rate_set
+        self._put(received, after=max(slot, seconds_until_due(received, self._context)))
+
+    def _put(self, item: Item, *, after: float = 0.0) -> None:
+        """Process an item after so many seconds, as soon as a thread is free. It keeps its permits until then."""
+        self._put_at(item, self._context.clock.monotonic() + after)
+
+    def _put_at(self, item: Item, at: float) -> None:
+        self._pool.put(item, at=at)
+        if self._stopped.is_set():
+            # What stopped it has not seen this one.
+            self._put_all_back()
 
     def _put_all_back(self) -> None:
         for _, item in self._pool.drain():
-            match item:
-                case ReceivedMessage():
-                    self._put_back(item)
-                case list() as claims:
-                    for claim in claims:
-                        self._claims.hide(claim, 0)
-                case DeadLetter():
-                    self._pool.put(item, at=-math.inf)
+            if isinstance(item, list):
+                for each in item:
+                    self._claims.hide(each, 0)
+            elif item.dead:
+                self._pool.put(item, at=-math.inf)
+            else:
+                self._put_back(item)
 
     def _put_back(self, received: ReceivedMessage) -> None:
         self._context.report(received.event(EventKind.RETURNED))
-        self._claims.hide(received.claim, 0)
-
-
-class Processor:
-    """Processes each item of the pool: prepares batches, runs handlers, and settles messages as the verdict says.
-
-    A message goes into the dead-letter queue before it is deleted. When that fails it is tried again; the handler does
-    not run again for that. While `can_prepare` is False, AWS fails: messages are kept, and no more should be received.
-    To put them back would cost each an attempt, for a fault that is not theirs.
-    """
-
-    def __init__(self, context: QueueContext, runner: HandlerRunner, *, waiting: WaitingJobs, claims: Claims) -> None:
-        self._context, self._runner, self._waiting, self._claims = context, runner, waiting, claims
-        self.can_prepare = True
-
-    def process(self, item: Item) -> None:
-        """Raises nothing."""
-        match item:
-            case list():
-                self._prepare(item)
-            case ReceivedMessage():
-                self._run(item)
-            case DeadLetter():
-                self._send(item)
-
-    def _prepare(self, claims: list[Claim]) -> None:
-        try:
-            prepared = prepare(claims, self._context)
-            # First, as it may raise: then all are prepared again.
-            self._waiting.add(prepared.ready)
-        except RETRYABLE as fault:
-            self._prepare_later(claims, fault)
-            return
-        except Exception as fault:
-            self._context.report_error(fault)
-            for claim in claims:
-                self._claims.hide(claim, RETRY_SECONDS)
-            prepared = Prepared(ready=[], cancelled=[], dead=[])
-        self.can_prepare = True
-        for received in prepared.cancelled:
-            self._skip(received)
-        for dead_letter in prepared.dead:
-            self._context.report(dead_letter.event())
-            self._waiting.put(dead_letter)
-
-    def _prepare_later(self, claims: list[Claim], fault: Exception) -> None:
-        self._context.report_error(fault)
-        self.can_prepare = False
-        self._waiting.retry(claims)
+        self._claims.hide(received, 0)
 
     def _run(self, received: ReceivedMessage) -> None:
-        claim = received.claim
         try:
             if not self._may_run(received):
                 return
-            claim.started = self._context.clock.monotonic()
+            received.started = self._context.clock.monotonic()
             verdict = self._runner.run(received)
-            claim.started = None
+            received.started = None
             self._settle(received, verdict)
         except Exception as fault:
             self._context.report_error(fault)
-            self._claims.hide(claim, RETRY_SECONDS)
+            self._claims.hide(received, RETRY_SECONDS)
 
     def _may_run(self, received: ReceivedMessage) -> bool:
         """Return whether a job may begin: its message is still this process's, and it is not cancelled.
 
         One that is cancelled is deleted. One whose cancellation cannot be read is prepared again.
         """
-        claim = received.claim
-        if not self._claims.has(claim):
+        if not self._claims.has(received):
             return False
         if self._context.clock.monotonic() - received.cancellation_read <= _CANCELLATION_FRESH_SECONDS:
             return True
         try:
-            cancelled = prepare([claim], self._context).cancelled
+            cancelled = prepare([received], self._context).cancelled
         except RETRYABLE as fault:
-            self._prepare_later([claim], fault)
+            self._prepare_later([received], fault)
             return False
         if cancelled:
             self._skip(received)
             return False
-        return self._claims.has(claim)
+        return self._claims.has(received)
 
     def _skip(self, received: ReceivedMessage) -> None:
         self._context.report(received.event(EventKind.SKIPPED))
-        self._claims.delete(received.claim)
+        self._claims.delete(received)
 
     def _settle(self, received: ReceivedMessage, verdict: JobVerdict) -> None:
         match verdict:
             case RetryLater(seconds=seconds):
-                self._claims.hide(received.claim, seconds)
+                self._claims.hide(received, seconds)
             case DeadLettered():
-                self._send(DeadLetter(received=received, dead=verdict))
+                received.dead = verdict
+                self._send(received, verdict)
+            case Deferred() if not self._limiter.is_open:
+                self._put_back(received)
             case Deferred():
-                self._waiting.retry(received)
+                self._put(received, after=RETRY_SECONDS)
             case _:
-                self._claims.delete(received.claim)
+                self._claims.delete(received)
 
-    def _send(self, dead_letter: DeadLetter) -> None:
+    def _send(self, received: ReceivedMessage, dead: DeadLettered) -> None:
         """Send a dead letter, unless its message may be another worker's by now."""
-        claim = dead_letter.received.claim
-        claim.ended = True
-        if not self._claims.has(claim):
+        if not self._claims.has(received):
             return
         try:
-            dead_letter.send(self._context.dead_letters)
+            received.send_dead_letter(dead, self._context.dead_letters)
         except Exception as fault:
             self._context.report_error(fault)
-            self._waiting.retry(dead_letter)
+            self._put(received, after=RETRY_SECONDS)
         else:
-            self._claims.delete(claim)
+            self._claims.delete(received)
 
 
 class Pool(Generic[T]):
@@ -385,8 +370,8 @@ class PeriodicTasks:
     What a task raises is reported, and it is called again: a thread that ended would do so without a word.
     """
 
-    def __init__(self, tasks: Mapping[Callable[[], None], Callable[[], float]], context: QueueContext) -> None:
-        self._tasks, self._context = tasks, context
+    def __init__(self, seconds: Mapping[Callable[[], None], float], context: QueueContext) -> None:
+        self._seconds, self._context = seconds, context
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"periodic {context.queue}", daemon=True)
 
@@ -399,11 +384,11 @@ class PeriodicTasks:
 
     def _run(self) -> None:
         now = self._context.clock.monotonic
-        due = {task: now() + every() for task, every in self._tasks.items()}
+        due = {task: now() + seconds for task, seconds in self._seconds.items()}
         while not self._stopped.wait(max(0.0, min(due.values()) - now())):
             for task in [each for each, at in due.items() if at <= now()]:
                 try:
                     task()
                 except Exception as fault:
                     self._context.report_error(fault)
-                due[task] = now() + self._tasks[task]()
+                due[task] = now() + self._seconds[task]

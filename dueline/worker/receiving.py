@@ -1,15 +1,14 @@
 """Receive messages from the levels of a queue, and prepare their jobs."""
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dueline.core.cancel import cancelled_among
-from dueline.core.job import JobId
 from dueline.core.message import BATCH_MESSAGES
-from dueline.errors import InvalidJob
-from dueline.worker.claims import Claim, Claims
-from dueline.worker.delivery import DeadLetter, DeadLettered, ReceivedMessage
+from dueline.worker.claims import Claims
+from dueline.worker.delivery import ReceivedMessage
 from dueline.worker.limits import RateLimiter
 from dueline.worker.queue_context import QueueContext
 
@@ -19,9 +18,8 @@ LONG_POLL_SECONDS = 5
 _LONG_POLL_OF_LEVELS_SECONDS = 1
 # A claim is counted from before its request, so a long wait shortens it: by a sixth at most.
 _POLLS_A_CLAIM = 6
-# A level that fails is not polled again for so long, twice as long each time, while others are.
-_FIRST_REST_SECONDS = 1.0
-_LONGEST_REST_SECONDS = 20.0
+# A level that fails is not polled again for so long, while others are.
+_REST_SECONDS = 15.0
 # One turn in so many begins with a lower level, so that none is starved.
 FLOOR_TURNS = 10
 
@@ -32,11 +30,11 @@ class Receiver:
     def __init__(self, context: QueueContext, *, on_request: Callable[[], None] = lambda: None) -> None:
         self._context, self._on_request = context, on_request
         self._turns = 0
-        # Of each level that failed: the fault, until when it is not polled (monotonic), and for how long that is.
-        self._rests: dict[int, tuple[Exception, float, float]] = {}
+        # Of each level that failed: the fault, and until when it is not polled (monotonic).
+        self._rests: dict[int, tuple[Exception, float]] = {}
 
-    def receive(self, *, most: int) -> list[Claim]:
-        """Return the claims on up to `most` messages of the first level that has some; if none has, poll for a while.
+    def receive(self, *, most: int) -> list[ReceivedMessage]:
+        """Return up to `most` messages of the first level that has some; if none has, poll for a while.
 
         A level that fails is reported, and rests while the others are polled. Raises QueueNotFound, Throttled or
         Unavailable when all fail.
@@ -53,30 +51,29 @@ class Receiver:
         healthy = sorted(set(order) - self._rests.keys())
         if healthy:
             return self._try(healthy[0], most, wait=_LONG_POLL_OF_LEVELS_SECONDS)
-        fault, *_ = self._rests[order[0]]
+        fault, _ = self._rests[order[0]]
         # The caller waits before the next try, which is at all levels.
         self._rests.clear()
         raise fault
 
-    def _try(self, level: int, most: int, *, wait: int) -> list[Claim]:
-        """Return the claims on messages of a level; if it fails, let it rest."""
+    def _try(self, level: int, most: int, *, wait: int) -> list[ReceivedMessage]:
+        """Return messages of a level; if it fails, let it rest."""
         try:
             claims = self._receive_from(level, most, wait=wait)
         except Exception as fault:
-            before = self._rests.get(level)
-            seconds = min(_LONGEST_REST_SECONDS, before[2] * 2) if before else _FIRST_REST_SECONDS
-            self._rests[level] = fault, self._context.clock.monotonic() + seconds, seconds
+            self._rests[level] = fault, self._context.clock.monotonic() + _REST_SECONDS
             self._context.report_error(fault, f"priority {level + 1} was not polled")
             return []
         self._rests.pop(level, None)
         return claims
 
-    def _receive_from(self, level: int, most: int, *, wait: int) -> list[Claim]:
+    def _receive_from(self, level: int, most: int, *, wait: int) -> list[ReceivedMessage]:
         self._on_request()
         now, hidden = self._context.clock.monotonic(), self._context.settings.visibility_timeout
         # Sent each time: SQS must hide messages for as long as is counted here, whatever the queue's own timeout is.
         arrivals = self._context.levels[level].receive(most=min(most, BATCH_MESSAGES), wait=wait, hidden=hidden)
-        return [Claim(arrival=each, level=level, received=now, visible=now + hidden) for each in arrivals]
+        of: dict[str, Any] = {"queue": self._context.queue, "level": level, "received": now, "visible": now + hidden}
+        return [ReceivedMessage(arrival=each, **of) for each in arrivals]
 
 
 def order_of(levels: int, *, turn: int) -> list[int]:
@@ -115,7 +112,7 @@ class ReceiveLoop:
         claims: Claims,
         limiter: RateLimiter,
         may_receive: Callable[[], bool],
-        on_receive: Callable[[list[Claim]], None],
+        on_receive: Callable[[list[ReceivedMessage]], None],
         jitter: Callable[[], float],
     ) -> None:
         self._context, self._jitter = context, jitter
@@ -158,7 +155,7 @@ class ReceiveLoop:
                 longest = min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10))
                 self._stopped.wait(longest * (1 + self._jitter()) / 2)
 
-    def receive_once(self) -> list[Claim]:
+    def receive_once(self) -> list[ReceivedMessage]:
         """Receive as much as there are permits for; nothing while jobs may not begin or cannot be prepared."""
         self._beat()
         permits = self._claims.wait_for_permits(within=_PERMIT_SECONDS)
@@ -178,34 +175,28 @@ class ReceiveLoop:
 class Prepared:
     """A batch, sorted: the messages that are ready to run, those that were cancelled, those that can never run."""
 
-    ready: list[ReceivedMessage]
-    cancelled: list[ReceivedMessage]
-    dead: list[DeadLetter]
+    ready: Sequence[ReceivedMessage] = ()
+    cancelled: Sequence[ReceivedMessage] = ()
+    dead: Sequence[ReceivedMessage] = ()
 
 
-def prepare(
-    claims: Sequence[Claim], context: QueueContext, *, look: Callable[..., Collection[JobId]] = cancelled_among
-) -> Prepared:
-    """Sort a received batch; `look` returns which of its jobs were cancelled, in one request for up to 100.
+def prepare(batch: Sequence[ReceivedMessage], context: QueueContext) -> Prepared:
+    """Read the jobs of a received batch, and which of them were cancelled, in one request for up to 100.
 
-    Raises Throttled or Unavailable, as `look` does: then none may run, and all are to be prepared again.
+    Raises Throttled or Unavailable: then none may run, and all are to be prepared again.
     """
     # Counted from before the request.
     cancellation_read = context.clock.monotonic()
-    readable, dead = [], []
-    for claim in claims:
-        try:
-            readable.append(ReceivedMessage.of(claim, queue=context.queue, cancellation_read=cancellation_read))
-        except InvalidJob as error:
-            unreadable = ReceivedMessage.without_job(claim, queue=context.queue)
-            why = DeadLettered(error=type(error).__name__, reason=str(error))
-            dead.append(DeadLetter(received=unreadable, dead=why))
-    ids = {each.job_id for each in readable if each.job_id}
-    cancelled = look(ids, table=context.table) if ids else set()
+    readable = [each for each in batch if each.read().dead is None]
+    ids = {each.job.id for each in readable if each.job}
+    cancelled_ids = cancelled_among(ids, table=context.table) if ids else set()
+    for each in readable:
+        each.cancellation_read = cancellation_read
+    cancelled = [each for each in readable if each.job and each.job.id in cancelled_ids]
     return Prepared(
-        ready=[each for each in readable if each.job_id not in cancelled],
-        cancelled=[each for each in readable if each.job_id in cancelled],
-        dead=dead,
+        ready=[each for each in readable if each not in cancelled],
+        cancelled=cancelled,
+        dead=[each for each in batch if each.dead],
     )
 
 

@@ -1,7 +1,6 @@
 """Run all queue workers of one process, from start to end, and report to its supervisor if there is one."""
 
 import asyncio
-import json
 import os
 import signal
 import threading
@@ -56,11 +55,10 @@ class Runner:
     `on_ready` is called when all can begin, and before any job does.
     """
 
-    def __init__(self, workers: Mapping[str, QueueWorker], *, clock: Clock) -> None:
-        self._workers = workers
-        self._clock = clock
-        self.on_ready: Callable[[], None] = lambda: None
-        self.is_ready = False
+    def __init__(
+        self, workers: Mapping[str, QueueWorker], *, clock: Clock, on_ready: Callable[[], None] = lambda: None
+    ) -> None:
+        self._workers, self._clock, self._on_ready = workers, clock, on_ready
 
     def run(self, shutdown: Shutdown, *, grace: float) -> bool:
         """Run until shutdown is requested, then give running jobs `grace` seconds; return whether all had ended.
@@ -74,8 +72,7 @@ class Runner:
                     break
                 opened.append(worker)
                 worker.open()
-            self.on_ready()
-            self.is_ready = True
+            self._on_ready()
             for worker in () if shutdown.is_requested else opened:
                 worker.start()
             while not shutdown.is_requested:
@@ -101,10 +98,6 @@ class Runner:
         for worker in workers:
             worker.finish(within=until - clock.monotonic())
         return all(ended)
-
-    def kinds(self) -> dict[str, Sequence[str]]:
-        """Return the kinds that have a handler of their own, by queue."""
-        return {queue: worker.kinds for queue, worker in self._workers.items()}
 
     def ages(self) -> dict[str, float]:
         """Return how many seconds ago each queue's worker last looked for messages."""
@@ -168,12 +161,11 @@ def _run_loop(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
 
 
 SUPERVISED = "DUELINE_SUPERVISED"
-FORCE = b"force"
-_REPORT_SECONDS = 0.5
+NO_GRACE = b"no grace"
 
 
 class SupervisorLink:
-    """A process's link to its supervisor: it reports its health, and receives that it is to end. `number` is from 1."""
+    """A process's link to its supervisor: it reports that it is ready, and learns when to end. `number` is from 1."""
 
     def __init__(self, connection: "Connection[bytes, bytes]", *, number: int) -> None:
         self._connection = connection
@@ -189,34 +181,18 @@ class SupervisorLink:
         os.set_inheritable(handle, False)
         return cls(Connection(handle), number=number)
 
-    @contextmanager
-    def watch(self, runner: Runner, shutdown: Shutdown) -> Iterator[None]:
-        """Report how long ago each queue was polled, once all are ready; end when the supervisor is gone.
-
-        The first report goes before any job begins: one that kills the process does not look as if it could not begin.
-        """
-        closed = threading.Event()
-        runner.on_ready = lambda: self._report_once(runner)
-        for do in (lambda: self._report(runner, closed), lambda: self._receive(shutdown)):
-            threading.Thread(target=do, name="supervisor", daemon=True).start()
-        try:
-            yield
-        finally:
-            closed.set()
-
-    def _report(self, runner: Runner, closed: threading.Event) -> None:
-        while not closed.wait(_REPORT_SECONDS):
-            if runner.is_ready:
-                self._report_once(runner)
-
-    def _report_once(self, runner: Runner) -> None:
-        # Without a supervisor, _receive ends this process.
+    def report_ready(self) -> None:
+        """Report that jobs can begin, before any does: one that kills the process is no failure to begin."""
+        # Without a supervisor, `_receive` ends this process.
         with suppress(OSError):
-            report = {"ages": runner.ages(), "kinds": runner.kinds()}
-            self._connection.send_bytes(json.dumps(report).encode())
+            self._connection.send_bytes(b"ready")
+
+    def obey(self, shutdown: Shutdown) -> None:
+        """Request shutdown when the supervisor ends the grace, or is gone."""
+        threading.Thread(target=self._receive, args=(shutdown,), name="supervisor", daemon=True).start()
 
     def _receive(self, shutdown: Shutdown) -> None:
         with suppress(EOFError, OSError):
-            while self._connection.recv_bytes() == FORCE:
+            if self._connection.recv_bytes() == NO_GRACE:
                 shutdown.force()
         shutdown.request_once()

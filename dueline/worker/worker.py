@@ -1,8 +1,6 @@
 """The worker: write a function, name its queue, and run it."""
 
 import asyncio
-import logging
-import math
 import os
 import random
 import threading
@@ -14,15 +12,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from dueline import otel
-from dueline.core.clock import SystemClock
-from dueline.core.job import check_kind, queue_name
+from dueline.core.job import queue_name
 from dueline.core.ports import Clock
-from dueline.errors import QueueNotFound, missing_extras_named
+from dueline.errors import missing_extras_named
 from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
 from dueline.worker.delivery import ReceivedJob
 from dueline.worker.events import Event, Report
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner
-from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, calling_line, check_function
+from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.retries import BY_POLICY, Retries, checked_seconds
@@ -31,9 +28,9 @@ from dueline.worker.runner import Runner, Shutdown, SupervisorLink, event_loop, 
 if TYPE_CHECKING:
     import boto3
 
+    from dueline.client.client import Client
     from dueline.client.schedules import Schedules
 
-logger = logging.getLogger(__name__)
 MOST_CONCURRENCY = 1000
 CONCURRENCY = 32
 GRACE_SECONDS = 25.0
@@ -65,44 +62,32 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
         from dueline.worker.log import log
         from dueline.worker.prometheus import Metrics, health_of, served
 
-    metrics, resources = Metrics(), WorkerDeployment(name, session=session)
-    failures = set[str]()
+    metrics, deployment = Metrics(), WorkerDeployment(name, session=session)
 
     def report(event: Event) -> None:
-        """Count and log an event. Raises nothing: a thread that reports goes on, whatever becomes of metrics."""
-        for sink in (metrics, log):
-            try:
-                sink(event)
-            except Exception as error:
-                if (failure := f"{type(error).__name__}: {error}") not in failures:
-                    failures.add(failure)
-                    logger.exception("events are not reported as they should be")
+        metrics(event)
+        log(event)
 
     return Environment(
-        connect=partial(resources.connect, report=report),
-        clock=resources.clock,
+        connect=partial(deployment.connect, report=report),
+        clock=deployment.clock,
         report=report,
         serve=lambda port, ages: served(
             port, registry=metrics.registry, health=lambda: health_of(ages(), metrics.kinds)
         ),
-        schedules=_schedules(name, session=session),
-        close=resources.clock.close,
+        schedules=lambda queue: _client(name, session).schedules(queue),
+        close=deployment.clock.close,
     )
 
 
-def _schedules(name: str, *, session: "boto3.Session | None") -> "Callable[[str], Schedules]":
-    """Return what finds the schedules of a queue, over a client that connects at its first use."""
+@cache
+def _client(name: str, session: "boto3.Session | None") -> "Client":
+    from dueline.client.client import Client
+    from dueline.core.retry import Patience
 
-    @cache
-    def client() -> Any:
-        from dueline.client.client import Client
-        from dueline.core.retry import Patience
-
-        # Jobs do not wait for long until schedules are declared. A local run sets where its API is.
-        patience = Patience(attempts=3, seconds=_DECLARING_SECONDS)
-        return Client.connect(name, url=os.environ.get("DUELINE_URL"), session=session, patience=patience)
-
-    return lambda queue: client().schedules(queue)
+    # Jobs do not wait for long until schedules are declared. A local run sets where its API is.
+    patience = Patience(attempts=3, seconds=_DECLARING_SECONDS)
+    return Client.connect(name, url=os.environ.get("DUELINE_URL"), session=session, patience=patience)
 
 
 class Worker:
@@ -110,9 +95,6 @@ class Worker:
 
     `name` is the deployment's, in the account and region of the AWS session: by default the session that boto3 finds.
     At most `concurrency` jobs of a queue run at a time, in threads; coroutine functions run in one event loop.
-    `owner` is the name under which the schedules in this code are declared: those under it that are no more in the code
-    are logged and, with `prune`, deleted, unless they were put or changed within the last 24 hours: while a
-    rollout goes on, old code deletes nothing that new code has put.
     `on_error` is called with a job and the exception of each attempt that fails, except `Retry` and `Discard`;
     `on_dead` with a job that goes to the dead-letter queue, and why. They run in the job's thread, and what they raise
     is logged. A message whose job cannot be read gets neither.
@@ -125,14 +107,9 @@ class Worker:
         *,
         session: "boto3.Session | None" = None,
         concurrency: int = CONCURRENCY,
-        owner: str | None = None,
-        prune: bool = False,
         on_error: Callback | None = None,
         on_dead: Callback | None = None,
     ) -> None:
-        if prune and not owner:
-            raise ValueError("prune is True without an owner: give owner=, so that it is clear which are this code's")
-        self._owner, self._prune = owner, prune
         self._callbacks = Callbacks(on_error=on_error, on_dead=on_dead)
         self._scheduled = CodeSchedules()
         self._name = name
@@ -174,32 +151,28 @@ class Worker:
         """
         with blamed_on_caller():
             _check_queue(queue, example='@worker.job("emails")')
-            options = self._options(queue, kind, concurrency=concurrency, timeout=timeout)
-        options |= {"once": once, "retry": retry, "place": calling_line()}
 
         def decorated(function: Function) -> Function:
             with blamed_on_caller():
-                handler = Handler(queue=queue, kind=kind, call=function, **options)
-                if self._handlers.setdefault(queue, {}).setdefault(kind, handler) is not handler:
-                    raise ValueError(f"kind {kind!r} of queue {queue!r} has a handler already")
+                seconds = None if timeout is None else checked_seconds("timeout", timeout, least=_LEAST_TIMEOUT)
+                of: dict[str, Any] = {"concurrency": concurrency, "retry": retry, "timeout": seconds}
+                self._add(Handler(queue=queue, kind=kind, call=function, once=once, **of))
             return function
 
         return decorated
 
-    def _options(
-        self, queue: str, kind: str | None, *, concurrency: int | None, timeout: float | timedelta | None
-    ) -> dict[str, Any]:
-        check_kind(kind)
-        others = self._handlers.get(queue_name(queue), {})
+    def _add(self, handler: Handler) -> None:
+        queue, kind, most = handler.queue, handler.kind, handler.concurrency
+        others = self._handlers.setdefault(queue, {})
         if kind in others:
             which = f"kind {kind!r} of queue {queue!r}" if kind else f"queue {queue!r}"
-            raise ValueError(f"{which} has a handler already: {others[kind].call}, in {others[kind].place}")
-        most = None if concurrency is None else _checked(concurrency)
+            raise ValueError(f"{which} has a handler already: {others[kind].call}")
         differing = [each.concurrency for each in others.values() if each.concurrency not in (None, most)]
         if differing and most is not None:
             raise ValueError(f"concurrency is {most}: queue {queue!r} has {differing[0]} already, for all of its kinds")
-        seconds = None if timeout is None else checked_seconds("timeout", timeout, least=_LEAST_TIMEOUT)
-        return {"concurrency": most, "timeout": seconds}
+        if most is not None:
+            _checked(most)
+        others[kind] = handler
 
     def schedule(
         self,
@@ -263,7 +236,7 @@ class Worker:
         """
         handlers = self._chosen(queues)
         most = self._concurrency if concurrency is None else _checked(concurrency)
-        grace = _seconds(grace)
+        grace = checked_seconds("grace", grace, least=0)
         shutdown, ended = self._shutdown, threading.Event()
         self._ended = ended
         try:
@@ -274,8 +247,12 @@ class Worker:
             ):
                 about: dict[str, Any] = {"loop": loop, "most": most, "callbacks": self._callbacks}
                 workers = {each.queue: _queue_worker(each, environment, **about) for each in handlers}
-                runner = Runner(workers, clock=environment.clock)
-                with self._declaring(environment, list(workers)), self._monitored(runner, environment, port):
+                on_ready = self._link.report_ready if self._link else lambda: None
+                runner = Runner(workers, clock=environment.clock, on_ready=on_ready)
+                served = nullcontext() if port is None else environment.serve(port, runner.ages)
+                with self._declaring(environment, list(workers)), served:
+                    if self._link:
+                        self._link.obey(shutdown)
                     return runner.run(shutdown, grace=grace)
         finally:
             self._ended = None
@@ -283,25 +260,12 @@ class Worker:
             if shutdown.is_requested:
                 self._shutdown = Shutdown()
 
-    def _monitored(self, runner: Runner, environment: Environment, port: int | None) -> AbstractContextManager[object]:
-        if self._link is not None:
-            return self._link.watch(runner, self._shutdown)
-        return nullcontext() if port is None else environment.serve(port, runner.ages)
-
     def _declaring(self, environment: Environment, queues: Sequence[str]) -> AbstractContextManager[object]:
         """Declare the schedules of queues; of several processes, the first does."""
-        to_declare = [(each, self._scheduled.of(each)) for each in queues if self._owner or self._scheduled.of(each)]
+        to_declare = [each for queue in queues for each in self._scheduled.of(queue)]
         if not to_declare or (self._link and self._link.number != 1):
             return nullcontext()
-        return ScheduleSync(
-            scheduled=to_declare,
-            schedules=environment.schedules,
-            owner=self._owner,
-            prune=self._prune,
-            report=environment.report,
-            jitter=random.random,
-            now=SystemClock().now,
-        ).run()
+        return ScheduleSync(environment.schedules, report=environment.report).run(to_declare)
 
     def stop(self) -> None:
         """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""
@@ -327,21 +291,16 @@ class Worker:
 def _queue_worker(
     handlers: Handlers, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int, callbacks: Callbacks
 ) -> QueueWorker:
-    try:
-        context, concurrency = environment.connect(handlers.queue), handlers.concurrency or most
-        context.check()
-        handlers.check(context.settings)
-    except (QueueNotFound, ValueError) as error:
-        for place in handlers.places:
-            error.add_note(f"its handler is in {place}")
-        raise
+    context = environment.connect(handlers.queue)
+    context.check()
+    handlers.check(context.settings)
     parts: dict[str, Any] = {"trace": otel.handling, "jitter": random.random, "callbacks": callbacks}
     runner = HandlerRunner(handlers, context, loop=loop, **parts)
-    return QueueWorker(context, runner, concurrency=concurrency, jitter=random.random)
+    return QueueWorker(context, runner, concurrency=handlers.concurrency or most, jitter=random.random)
 
 
 def set_supervisor(worker: Worker, link: SupervisorLink) -> None:
-    """Let the supervisor of this process watch and end a worker's runs, and serve its health and metrics.
+    """Let the supervisor of this process end a worker's runs.
 
     Of signals the first counts: one that is sent to all processes comes twice, from the supervisor too.
     """
@@ -355,16 +314,6 @@ def _check_queue(queue: object, *, example: str) -> None:
 
 
 def _checked(concurrency: int) -> int:
-    is_number = isinstance(concurrency, int) and not isinstance(concurrency, bool)
-    if not (is_number and 1 <= concurrency <= MOST_CONCURRENCY):
+    if not (type(concurrency) is int and 1 <= concurrency <= MOST_CONCURRENCY):
         raise ValueError(f"concurrency is {concurrency!r}: it must be from 1 to {MOST_CONCURRENCY}, a whole number")
     return concurrency
-
-
-def _seconds(grace: float | timedelta) -> float:
-    seconds = grace.total_seconds() if isinstance(grace, timedelta) else grace
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    # No comparison holds for NaN.
-    if not (is_number and 0 <= seconds < math.inf):
-        raise ValueError(f"grace is {grace!r}: it must be 0 or more seconds, a finite number, or a timedelta")
-    return seconds

@@ -1,14 +1,13 @@
 """The Lambda consumer, over a queue in memory."""
 
 import re
-from datetime import timedelta
 
 import pytest
 
 import dueline
 from dueline.core import rows
 from dueline.core.message import BATCH_MESSAGES, Message, batches
-from dueline.core.ports import READ_KEYS, BatchFailure, BatchRead
+from dueline.core.ports import READ_KEYS, BatchFailure
 from dueline.errors import Throttled
 from dueline.testing.received import event_of
 from dueline.worker import lambda_consumer
@@ -100,48 +99,22 @@ def test_callbacks_get_job_and_exception(monkeypatch, of):
     assert "in call" in function.events.of(EventKind.RETRIED)[0].stack
 
 
-def hiding(function, monkeypatch, *answers):
-    """Have SQS answer requests to hide a message by these, the last of them from then on; return what was queried."""
-    hide, queried, left = function.levels[0].hide, [], list(answers)
-
-    def answer(receipts, seconds):
-        queried.append(list(seconds))
-        reply = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(reply, Exception):
-            raise reply
-        return reply or hide(receipts, seconds)
-
-    monkeypatch.setattr("dueline.worker.lambda_consumer._RETRY_SECONDS", 0.0)
-    function.levels[0].hide = answer
-    return queried
-
-
-def a_refusal(*, final=False):
-    return [BatchFailure(index=0, reason="InternalError: try again", final=final)]
-
-
 def requests_for_600_seconds(job):
     raise dueline.Retry(600)
 
 
-def test_refused_delay_is_requested_again(monkeypatch):
+@pytest.mark.parametrize("answer", [[BatchFailure(index=0, reason="no", final=False)], Throttled("no")])
+def test_early_retry_is_reported(monkeypatch, answer):
     function = Function(requests_for_600_seconds, monkeypatch)
-    queried = hiding(function, monkeypatch, a_refusal(), Throttled("slow down"), [])
-    assert function.work(*jobs("1")) == ["1"]
-    assert queried == [[600]] * 3
-    (delivery,) = function.levels[0].queue.deliveries
-    assert (delivery.visible - delivery.sent).total_seconds() >= 600
-    assert function.troubles == []
 
+    def refuse(receipts, seconds):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-@pytest.mark.parametrize(("answer", "times"), [(a_refusal(), 3), (a_refusal(final=True), 1), (Throttled("no"), 3)])
-def test_early_retry_is_reported(monkeypatch, answer, times):
-    function = Function(requests_for_600_seconds, monkeypatch)
-    queried = hiding(function, monkeypatch, answer)
+    function.levels[0].hide = refuse
     assert function.work(*jobs("1")) == ["1"]
-    assert queried == [[600]] * times
-    (reason,) = function.troubles
-    assert "it comes after the visibility_timeout of its queue, and not after 600 s: " in reason
+    assert function.troubles == ["it comes after the visibility_timeout of its queue, and not after 600 s: no"]
 
 
 def test_failed_read_leaves_later_records_fresh(monkeypatch):
@@ -185,13 +158,6 @@ def test_record_that_cannot_start_comes_again(monkeypatch):
     assert function.troubles
 
 
-def test_once_has_no_second_effect(monkeypatch):
-    got, message = [], jobs("1")[0]
-    function = Function(got.append, monkeypatch, once=True)
-    assert function.work(message) == function.work(message) == []
-    assert len(got) == 1
-
-
 def test_level_is_known_by_its_name(monkeypatch):
     function = Function(requests_for_600_seconds, monkeypatch, levels=2, arn=f"{ARN}_p2")
     assert function.work(*jobs("1"), level=1) == ["1"]
@@ -215,29 +181,6 @@ def throttled(*_):
     raise Throttled("slow down")
 
 
-def test_unread_cancellations_come_again(monkeypatch):
-    got, messages = [], [Message.of(a_job(payload=str(number))) for number in range(201)]
-    function = Function(lambda job: got.append(job.payload), monkeypatch)
-
-    def answer(count, keys, read):
-        if count == 2:
-            raise Throttled("slow down")
-        return BatchRead(unread=frozenset([min(keys)])) if count == 1 else read(keys)
-
-    reading(function, monkeypatch, answer)
-    assert function.work(*messages) == ["0", *map(str, range(100, 200))]
-    assert got == [*range(1, 100), 200]
-    assert function.troubles == ["1 cancellations could not be read: try again", "slow down"]
-
-
-def test_foreign_message_needs_no_cancellations(monkeypatch):
-    got = []
-    function = Function(lambda job: got.append(job.payload), monkeypatch)
-    reading(function, monkeypatch, throttled)
-    assert function.work(*jobs("1"), a_message(body="2")) == ["1"]
-    assert got == [2]
-
-
 def test_functions_by_kind_get_their_jobs(monkeypatch):
     got = []
     calls = {"welcome": lambda job: got.append(("welcome", job.key)), None: lambda job: got.append((None, job.kind))}
@@ -245,16 +188,6 @@ def test_functions_by_kind_get_their_jobs(monkeypatch):
     kinds = (a_job(kind="welcome", key="ann"), a_job(kind="digest"), a_job())
     assert function.work(*map(Message.of, kinds)) == []
     assert got == [("welcome", "ann"), (None, "digest"), (None, None)]
-
-
-def test_kind_without_a_function_comes_again_until_it_is_dead(monkeypatch):
-    function = Function({"welcome": print}, monkeypatch, max_receives=2)
-    digests = [Message.of(a_job(kind="digest")) for _ in range(2)]
-    assert [len(function.work(digest)) for digest in digests] == [1, 1]
-    assert len(function.events.of(EventKind.NO_HANDLER)) == 1
-    function = Function({"welcome": print}, monkeypatch, max_receives=1)
-    assert function.work(*digests) == []
-    assert [each.attributes["dueline-error"] for each in function.dead_letter_queue] == ["NoHandler"] * 2
 
 
 @pytest.mark.parametrize(
@@ -279,11 +212,6 @@ def test_misused_decorator_points_at_the_users_line(misuse):
     assert raised.value.__notes__ == [f"in {__file__}:{misuse.__code__.co_firstlineno}"]
 
 
-def test_callback_of_another_kind_is_refused():
-    with pytest.raises(ValueError, match="on_error is 7: it must be a plain function"):
-        dueline.lambda_handler(on_error=7)
-
-
 def test_decorator_needs_no_arguments():
     @dueline.lambda_handler
     def handler(job):
@@ -302,16 +230,3 @@ def test_the_names_of_queues_are_read():
 def test_another_event_source_is_refused(arn):
     with pytest.raises(ValueError, match=f"the event is of {re.escape(repr(arn))}: it must be of a queue of Dueline"):
         address_of(arn)
-
-
-def test_overlapping_job_is_skipped(monkeypatch):
-    got = []
-    function = Function(lambda job: got.append((job.payload, job.schedule)), monkeypatch)
-    made = [a_job(payload=str(n), schedule="digest", scheduled_for=NOW, exclusive=True) for n in range(3)]
-    first, *others = map(Message.of, made)
-    assert function.work(first) == []
-    now = function.connection.clock.now()
-    assert function.connection.locks.take("digest", job="another", now=now, until=now + timedelta(minutes=1))
-    assert function.work(*others) == []
-    assert got == [(0, "digest")]
-    assert [event.job for event in function.events.of(EventKind.OVERLAPPED)] == [str(job.id) for job in made[1:]]

@@ -23,7 +23,6 @@ MAY_IMPORT = {
     "dueline.client.client": CORE | {"boto3"},  # the same
     "dueline.otel": CORE | {"opentelemetry"},
     "dueline.worker.worker": CORE | {"boto3"},  # the same
-    "dueline.worker.lambda_consumer": CORE | {"aws_lambda_powertools"},
     "dueline.worker.log": CORE | {"aws_lambda_powertools"},
     "dueline.worker.prometheus": CORE | {"prometheus_client"},
     "dueline.cli": CORE | {"typer", "rich"},

@@ -18,10 +18,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dueline.worker import log as log_module
-from dueline.worker import prometheus, worker
 from dueline.worker.events import Event, EventKind
 from dueline.worker.log import log, logger
-from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of, health_of_all, served
+from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of, served
 from tests.waiting import HANG_SECONDS
 
 KINDS = {"emails": ("digest", "welcome")}
@@ -44,7 +43,6 @@ LEVELS = {
     EventKind.TROUBLE: "WARNING",
     EventKind.CHANGED: "INFO",
     EventKind.DECLARED: "INFO",
-    EventKind.UNDECLARED: "WARNING",
 }
 UNCOUNTED = {
     EventKind.OPENED,
@@ -53,7 +51,6 @@ UNCOUNTED = {
     EventKind.NO_HANDLER,
     EventKind.CHANGED,
     EventKind.DECLARED,
-    EventKind.UNDECLARED,
 }
 # What Powertools says of every line.
 OF_EVERY_LINE = {"level", "location", "message", "timestamp", "service"}
@@ -88,7 +85,7 @@ def test_events_have_their_log_levels(lines, kind):
 
 
 def test_all_that_is_known_is_logged_zeros_too(lines):
-    every = {"job": "id", "attempt": 1, "lateness": 0.25, "lateness_at_most": 0.75, "duration": 0.5}
+    every = {"job": "id", "attempt": 1, "lateness": 0.25, "duration": 0.5}
     every |= {"delay": 30, "error": "E", "reason": "a\nb"}
     for reported in (every, {"lateness": 0.0, "delay": 0}, {"reason": "throttled"}):
         log(Event(kind=EventKind.RETRIED, queue="emails", **reported))
@@ -166,11 +163,6 @@ def test_success_is_a_line_of_text(screen):
     assert text[9:] == "succeeded queue=emails job=id duration=1.000\n"
 
 
-def test_text_has_the_process_id(screen, monkeypatch):
-    monkeypatch.setattr(log_module, "_of_each_line", {"pid": 7})
-    assert "pid=7" in screen(FAILED)
-
-
 def test_steps_are_logged_at_debug(lines):
     logger.setLevel(logging.INFO)
     for kind in EventKind:
@@ -180,7 +172,7 @@ def test_steps_are_logged_at_debug(lines):
 
 def test_an_event_has_no_room_for_a_payload():
     reported = {"kind", "queue", "job", "job_kind", "kinds", "attempt", "error", "reason", "stack"}
-    reported |= {"lateness", "lateness_at_most", "duration", "delay"}
+    reported |= {"lateness", "duration", "delay"}
     assert {each.name for each in fields(Event)} == reported
 
 
@@ -241,12 +233,6 @@ def test_lateness_and_duration_are_measured():
     }
 
 
-def test_two_workers_of_a_process_count_apart():
-    first, second = Metrics(), Metrics()
-    first(Event(kind=EventKind.SUCCEEDED, queue="emails"))
-    assert samples(second) == {}
-
-
 # The health
 
 
@@ -292,19 +278,11 @@ def test_hung_worker_names_its_queue():
     assert health(ages) == (503, hung)
 
 
-def test_worst_process_decides_health():
-    well, hung = {"emails": 0.5}, {"emails": HEALTHY_SECONDS + 1}
-    reported = health_of_all([(11, well), (12, hung)], KINDS)
-    assert (reported["healthy"], reported["hung"], reported["seconds_since_poll"]) == (False, ["emails"], hung)
-    assert [(each["pid"], each["healthy"]) for each in reported["processes"]] == [(11, True), (12, False)]
-    assert [each["kinds"] for each in (reported, *reported["processes"])] == [{"emails": ["digest", "welcome"]}] * 3
-    assert health_of_all([(11, well), (12, well)], {})["healthy"] is True
-    assert health_of_all([(11, well), (12, None)], {})["healthy"] is False
-
-
 @pytest.mark.parametrize("path", ["/", "/healthy", "/health/", "/metrics/x", "/favicon.ico"])
 def test_other_paths_are_not_found(path):
-    assert health({}, path) == (404, {"paths": ["/health", "/metrics"]})
+    with serving() as port:
+        status, _, text = http_get(port, path)
+    assert (status, "There are /health and /metrics." in text) == (404, True)
 
 
 def test_slow_client_of_health_delays_no_other():
@@ -336,31 +314,3 @@ def test_a_port_that_is_taken_is_named():
         with pytest.raises(OSError, match=reported) as caught, serving(used_port):
             pass
     assert caught.value.errno == errno.EADDRINUSE
-
-
-@pytest.mark.parametrize("port", [-1, 65_536])
-def test_a_port_that_is_none_is_refused(port):
-    with pytest.raises(ValueError, match=f"port is {port}: it must be from 0"), serving(port):
-        pass
-
-
-def test_report_raises_nothing_and_still_logs(monkeypatch, caplog):
-    """Metrics fail where the folder that processes share is gone. A thread that reports must not end of that."""
-
-    class Gone:
-        registry = None
-
-        def __call__(self, event):
-            raise FileNotFoundError("metrics")
-
-    logged = []
-    monkeypatch.setattr(prometheus, "Metrics", Gone)
-    monkeypatch.setattr(log_module, "log", lambda event: logged.append(event.kind))
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with caplog.at_level(logging.ERROR):
-        connected = worker.connect("shop", session=None)
-        for _ in range(2):
-            connected.report(Event(kind=EventKind.OPENED, queue="emails"))
-    connected.close()
-    assert logged == [EventKind.OPENED] * 2
-    assert [record.exc_info[0] for record in caplog.records] == [FileNotFoundError]

@@ -11,11 +11,11 @@ from dueline.core.ports import BatchFailure
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS
 from dueline.errors import Throttled
 from dueline.testing import VirtualClock
-from dueline.worker.claims import Claim, Claims
-from dueline.worker.delivery import RetryLater, verdict_on
+from dueline.worker.claims import Claims
+from dueline.worker.delivery import DeadLettered, ReceivedMessage, RetryLater, verdict_on
 from dueline.worker.events import EventKind
 from tests.builders import NOW, a_message
-from tests.waiting import HANG_SECONDS, wait_until
+from tests.waiting import wait_until
 from tests.work import Events, SharedQueue, a_claim, a_connection
 
 
@@ -33,7 +33,9 @@ class Holding:
             level.send([a_message(body=str(each)) for each in range(number)])
             received = self.clock.monotonic()
             self.each += [
-                Claim(arrival=arrival, level=number_of_level, received=received, visible=received + 30)
+                ReceivedMessage(
+                    queue="emails", arrival=arrival, level=number_of_level, received=received, visible=received + 30
+                )
                 for arrival in level.receive(most=10, wait=0, hidden=30)
             ]
             level.requests.clear()
@@ -126,7 +128,7 @@ def test_waiting_shortens_no_run():
 )
 def test_no_claim_outlasts_12_hours(started, ended, longest_run, until):
     claim = a_claim(received=0.0, started=started)
-    claim.ended = ended
+    claim.dead = DeadLettered() if ended else None
     assert claim.renewable_until(longest_run) == until
 
 
@@ -196,17 +198,6 @@ def test_acknowledgement_waits_for_a_renewal(holding):
     holding.send(after=20)
     (delivery,) = holding.levels[0].queue.deliveries
     assert (delivery.visible - holding.clock.now()).total_seconds() == 3600
-
-
-def test_batches_are_renewed_several_at_once():
-    holding, meeting = Holding(10, clock=SystemClock()), threading.Barrier(2, timeout=HANG_SECONDS)
-    for level in holding.levels:
-        level.hide = lambda receipts, seconds, hide=level.hide: meeting.wait() * 0 or hide(receipts, seconds)
-    before = [claim.visible for claim in holding.each]
-    for claim in holding.each:
-        claim.visible -= 16
-    holding.claims.start()
-    assert wait_until(lambda: all(claim.visible > old for claim, old in zip(holding.each, before, strict=True)))
 
 
 def test_renewal_survives_any_error(monkeypatch):
@@ -324,19 +315,6 @@ def test_unsent_acknowledgements_are_lost(holding):
     assert holding.first.lost
 
 
-def test_threads_send_all_acknowledgements():
-    threads, holding = set(threading.enumerate()), Holding(10, clock=SystemClock())
-    faults, delete = [1], holding.levels[1].delete
-    holding.levels[1].delete = lambda receipts: fail(faults.pop()) if faults else delete(receipts)
-    holding.claims.start()
-    for claim in holding.each:
-        holding.claims.delete(claim)
-    assert holding.claims.stop() is True
-    holding.claims.close(within=HANG_SECONDS)
-    assert holding.left() == [0, 0]
-    assert wait_until(lambda: set(threading.enumerate()) <= threads)
-
-
 # Permits
 
 
@@ -351,13 +329,6 @@ def test_settled_message_frees_its_permit(ten):
     assert permits() == 23
     ten.claims.add(ten.each[2:3] * 2 + [a_claim() for _ in range(22)])
     assert permits() == 0
-
-
-def test_wait_for_permits_ends_with_a_release():
-    holding = Holding(10)
-    holding.claims.add([a_claim() for _ in range(20)])
-    threading.Timer(0.05, lambda: holding.claims.delete(holding.first)).start()
-    assert holding.claims.wait_for_permits(within=HANG_SECONDS) == 1
 
 
 def test_has_reports_a_lost_message_once(holding):

@@ -1,6 +1,5 @@
 """Handlers and schedules in a worker's code."""
 
-import threading
 from datetime import timedelta
 from functools import partial
 
@@ -12,7 +11,7 @@ from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
 from dueline.worker.events import EventKind
 from dueline.worker.worker import Worker
 from tests.builders import NOW, a_job
-from tests.waiting import HANG_SECONDS, wait_until
+from tests.waiting import wait_until
 from tests.work import DeclaredSchedules, Events
 
 NINE = "0 9 * * MON-FRI"
@@ -35,12 +34,6 @@ def test_schedule_function_gets_its_jobs_alone():
     worker.schedule("emails", "report", every=timedelta(minutes=5), payload={"to": "all"})
     assert handled(worker, "digest", "report", "by-hand", None) == ["digest's", *["the queue's"] * 3]
     assert handler_of(worker, "digest").once
-
-
-def test_other_jobs_than_a_schedules_have_no_handler():
-    worker = Worker()
-    worker.schedule("emails", "digest", every="15m")(lambda job: "digest's")
-    assert handled(worker, "digest", None, "another") == ["digest's", None, None]
 
 
 def test_schedule_function_gets_any_kind_of_its_runs():
@@ -71,14 +64,6 @@ def test_schedule_of_a_kind_needs_its_handler_alone():
     assert handler_of(worker, "digest", kind="digest").call(None) == "the kind's"
 
 
-def test_schedule_needs_a_function():
-    worker = Worker()
-    worker.job("invoices")(lambda job: None)
-    worker.schedule("emails", "digest", cron=NINE)
-    with pytest.raises(ValueError, match="schedule 'digest' of queue 'emails' has no function"):
-        worker.run()
-
-
 @pytest.mark.parametrize(
     ("name", "options", "reason"),
     [
@@ -107,11 +92,6 @@ def test_a_name_is_of_one_schedule():
     worker.schedule("emails", "digest", cron=NINE)
     with pytest.raises(ValueError, match="is in the code already"):
         worker.schedule("emails", "digest", cron=NINE)
-
-
-def test_nothing_is_pruned_without_an_owner():
-    with pytest.raises(ValueError, match="without an owner"):
-        Worker(prune=True)
 
 
 # Handlers
@@ -161,103 +141,43 @@ def events():
     return Events()
 
 
-def declaring(schedules, events, *names, owner="shop", prune=False):
+def declaring(schedules, events, *names):
     code = CodeSchedules()
     for name in names:
         code.add("emails", name, DAILY)
-    parts = {"report": events, "jitter": lambda: 0.0, "now": lambda: NOW, "owner": owner, "prune": prune}
-    return ScheduleSync(scheduled=[("emails", code.of("emails"))], schedules=schedules, **parts)
+    return ScheduleSync(schedules, report=events).run(code.of("emails"))
 
 
-def answer(events, kind):
+def reasons(events, kind):
     return [event.reason for event in events.of(kind)]
 
 
-def test_schedules_are_put_with_their_owner(events):
+def test_schedules_are_put(events):
     schedules = DeclaredSchedules()
-    with declaring(schedules, events, "digest", "report").run():
-        assert schedules.put_so_far == {name: {**DAILY, "owner": "shop"} for name in ("digest", "report")}
-    assert answer(events, EventKind.DECLARED) == ["schedules digest, report"]
-    assert answer(events, EventKind.UNDECLARED) == []
-
-
-@pytest.mark.parametrize("prune", [False, True])
-def test_undeclared_schedule_may_be_pruned(events, prune):
-    schedules = DeclaredSchedules(old="shop", theirs="bank", digest="shop")
-    with declaring(schedules, events, "digest", prune=prune).run():
-        assert set(schedules.put_so_far) == {"digest", "theirs"} | (set() if prune else {"old"})
-    (reason,) = answer(events, EventKind.UNDECLARED)
-    assert "'old' of owner 'shop'" in reason
-    assert ("deleted" in reason) is prune
-
-
-@pytest.mark.parametrize(("ago", "is_left"), [(0, True), (24 * 3600 - 1, True), (24 * 3600, False)])
-def test_prune_leaves_what_a_rollout_has_just_put(events, ago, is_left):
-    schedules = DeclaredSchedules(digest="shop", report="shop")
-    schedules.changed["report"] = NOW - timedelta(seconds=ago)
-    with declaring(schedules, events, "digest", prune=True).run():
-        assert ("report" in schedules.put_so_far) is is_left
-    (reason,) = answer(events, EventKind.UNDECLARED)
-    assert ("put or changed within the last 24 hours" in reason) is is_left
-
-
-def test_prune_leaves_a_schedule_with_a_new_owner(events):
-    schedules = DeclaredSchedules(old="shop", older="shop")
-    schedules.put_by_others = {"old": {"owner": "bank"}}
-    with declaring(schedules, events, prune=True).run():
-        assert schedules.put_so_far == {"old": {"owner": "bank"}}
-    left, deleted = answer(events, EventKind.UNDECLARED)
-    assert "'old'" in left
-    assert "left alone: somebody has just changed it" in left
-    assert "'older'" in deleted
-    assert "was deleted" in deleted
-
-
-def test_without_an_owner_nothing_is_looked_for(events):
-    schedules = DeclaredSchedules(old="shop")
-    with declaring(schedules, events, "digest", owner=None).run():
-        assert schedules.requests == 1
+    with declaring(schedules, events, "digest", "report"):
+        assert schedules.put_so_far == {"digest": DAILY, "report": DAILY}
+    assert reasons(events, EventKind.DECLARED) == ["schedule digest", "schedule report"]
 
 
 def test_schedules_are_declared_once_aws_is_back(events, monkeypatch):
-    monkeypatch.setattr("dueline.worker.code_schedules._FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("dueline.worker.code_schedules._RETRY_SECONDS", 0.01)
     schedules = DeclaredSchedules([Unavailable("away"), Throttled("much")])
-    with declaring(schedules, events, "digest").run():
-        assert wait_until(lambda: answer(events, EventKind.DECLARED) == ["schedules digest"])
-    assert len(events.of(EventKind.TROUBLE)) == 2
-    assert all("are tried again" in reason for reason in answer(events, EventKind.TROUBLE))
+    with declaring(schedules, events, "digest", "report"):
+        assert wait_until(lambda: len(reasons(events, EventKind.DECLARED)) == 2)
+    assert [reason.split(":")[0] for reason in reasons(events, EventKind.TROUBLE)] == [
+        "schedule digest is not declared yet, and is tried again"
+    ] * 2
 
 
 def test_refused_schedule_ends_the_start(events):
     schedules = DeclaredSchedules([InvalidSchedule("zone is 'Mars'")])
-    with pytest.raises(InvalidSchedule, match="Mars"), declaring(schedules, events, "digest").run():
+    with pytest.raises(InvalidSchedule, match="Mars"), declaring(schedules, events, "digest"):
         """It does not get here."""
 
 
-@pytest.mark.parametrize("refusal", [None, InvalidSchedule("zone is 'Mars'")])
-def test_an_api_that_hangs_keeps_no_job_waiting(events, monkeypatch, refusal):
-    monkeypatch.setattr("dueline.worker.code_schedules._JOBS_WAIT_SECONDS", 0.01)
-    answers, schedules = threading.Event(), DeclaredSchedules([refusal] if refusal else [])
-
-    def of(queue):
-        assert answers.wait(HANG_SECONDS)
-        return schedules(queue)
-
-    with declaring(of, events, "digest").run():
-        assert not events.of(EventKind.DECLARED)
-        answers.set()
-        assert wait_until(lambda: bool(events.of(EventKind.TROUBLE if refusal else EventKind.DECLARED)))
-
-
 def test_late_refusal_is_reported(events, monkeypatch):
-    monkeypatch.setattr("dueline.worker.code_schedules._FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("dueline.worker.code_schedules._RETRY_SECONDS", 0.01)
     schedules = DeclaredSchedules([Unavailable("away"), InvalidSchedule("zone is 'Mars'")])
-    with declaring(schedules, events, "digest").run():
+    with declaring(schedules, events, "digest"):
         assert wait_until(lambda: len(events.of(EventKind.TROUBLE)) == 2)
-    assert "not tried again: zone is 'Mars'" in answer(events, EventKind.TROUBLE)[1]
-
-
-def test_no_thread_goes_on_when_the_worker_ends(events):
-    with declaring(DeclaredSchedules([Unavailable("away")]), events, "digest").run():
-        assert "declare" in {thread.name for thread in threading.enumerate()}
-    assert wait_until(lambda: "declare" not in {thread.name for thread in threading.enumerate()})
+    assert reasons(events, EventKind.TROUBLE)[1].endswith("nor is what follows it in the code: zone is 'Mars'")

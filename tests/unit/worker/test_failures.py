@@ -9,7 +9,7 @@ import pytest
 from dueline.core.message import BATCH_BYTES, ID, STACK, TRACEPARENT, Message
 from dueline.core.text import stack_of
 from dueline.operations.dead_letters import to_its_queue
-from dueline.worker.delivery import DeadLetter, DeadLettered, Discard, Retry, RetryLater, with_failure
+from dueline.worker.delivery import DeadLettered, Discard, Retry, RetryLater, with_failure
 from dueline.worker.events import EventKind
 from dueline.worker.execution import Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
@@ -90,27 +90,6 @@ def test_long_text_leaves_room_for_the_frames():
     assert len(stack) < 2000
 
 
-def test_stack_of_a_group_has_each_error():
-    async def fail():
-        async with asyncio.TaskGroup() as group:
-            group.create_task(asyncio.sleep(0))
-            raise KeyError("inner")
-
-    assert "KeyError: 'inner'" in stack_of(error_of(lambda: asyncio.run(fail())))
-
-
-def test_error_that_cannot_be_shown_has_no_stack():
-    class Hostile(Exception):
-        @property
-        def __cause__(self):
-            raise SystemExit
-
-    def fail():
-        raise Hostile
-
-    assert stack_of(error_of(fail)) == ""
-
-
 def test_deliberate_retry_has_the_stack_of_its_cause_only():
     def on_purpose(job):
         raise Retry(5)
@@ -152,7 +131,7 @@ def test_job_without_a_handler_has_no_stack():
 def test_dead_letter_keeps_its_stack():
     verdict, _, received = run(broken, retry=Retries(attempts=1))
     dead_letters = SharedQueue()
-    DeadLetter(received=received, dead=verdict).send(dead_letters)
+    received.send_dead_letter(verdict, dead_letters)
     (message,) = dead_letters.messages
     assert "in broken" in message.attributes[STACK]
     assert message.attributes[STACK].endswith("\nKeyError: 'name'")
@@ -164,15 +143,6 @@ def test_last_4_kb_of_a_stack_are_kept_in_ascii():
     assert len(stack) == 4096
     assert stack.isascii()
     assert stack.endswith("\n\\xfc\\x1b line 999")
-
-
-def test_full_message_has_as_much_of_the_stack_as_fits():
-    message = a_message()
-    room = BATCH_BYTES - with_failure(message, DeadLettered(error="E", reason="r"), attempt=1).sent_bytes
-    full = Message(body=message.body + " " * (room - 100), attributes=message.attributes)
-    dead = with_failure(full, DeadLettered(error="E", reason="r", stack="a" * 500 + "end"), attempt=1)
-    assert dead.sent_bytes == BATCH_BYTES
-    assert dead.attributes[STACK].endswith("aend")
 
 
 def test_stack_displaces_no_other_attribute():

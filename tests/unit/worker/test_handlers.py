@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-import dueline
 from dueline import Retries
 from dueline.core.queue_settings import Backoff, RetryPolicy
 from dueline.worker.worker import Worker
@@ -100,10 +99,6 @@ def test_growing_delays_have_jitter():
     assert delays(Retries(first=7, factor=1), jitter=0.0) == [7, 7, 7, 7, 7]
 
 
-def test_thousandth_delay_is_the_longest():
-    assert Retries(first=1, factor=99.5, most=600).delay_after(999, policy=POLICY, jitter=1.0) == 600
-
-
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
@@ -139,7 +134,3 @@ def test_delays_longer_than_sqs_keeps_a_message_end_the_start():
     handlers.check(a_connection(retry=POLICY, message_retention=180_001).settings)
     with pytest.raises(ValueError, match=r"delays of 6 attempts .* are 180000 seconds at least: .*retention_days"):
         handlers.check(a_connection(retry=POLICY, message_retention=180_000).settings)
-
-
-def test_retries_are_a_public_name():
-    assert dueline.Retries is Retries

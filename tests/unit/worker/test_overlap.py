@@ -85,7 +85,7 @@ def test_lock_is_renewed_with_the_claim(overlap, clock, connection):
     def handle(_):
         assert until(connection) > HIDDEN
         clock.sleep(20)
-        received.claim.visible = clock.monotonic() + HIDDEN
+        received.visible = clock.monotonic() + HIDDEN
         overlap.renew()
         assert until(connection) > HIDDEN
         return Succeeded()
@@ -97,7 +97,7 @@ def test_lost_claim_frees_no_lock(overlap, clock, connection):
     received = an_occurrence(clock)
 
     def lose(_):
-        received.claim.lost = True
+        received.lost = True
         return Succeeded()
 
     overlap.run(received, lose)
@@ -152,7 +152,7 @@ def test_skipped_job_is_reported(connection, clock, events):
     )
     assert runner.run(an_occurrence(clock)) == Succeeded()
     assert len(ran) == 1
-    (row,) = connection.table.read([rows.outcome_key(other.job_id)]).rows.values()
+    (row,) = connection.table.read([rows.outcome_key(other.job.id)]).rows.values()
     assert (read_outcome(row).state, read_outcome(row).attempts) == (State.SKIPPED, 1)
     (answer,) = events.of(EventKind.OVERLAPPED)
     assert (answer.job, answer.queue) == (other.id, "emails")
@@ -208,10 +208,10 @@ class History:
         overlap = OverlapLock(a_connection(clock=self.clock))
         overlap._context.locks = self.locks
         try:
-            verdict = overlap.run(received, lambda _: self._handle(job, received.claim, overlap, depth))
+            verdict = overlap.run(received, lambda _: self._handle(job, received, overlap, depth))
         except Crash:
             return
-        if received.claim.is_live(self.clock.monotonic()):
+        if received.is_live(self.clock.monotonic()):
             self._settle(job, verdict)
 
     def _settle(self, job, verdict):

@@ -68,9 +68,9 @@ def test_periodic_tasks_go_on_whatever_one_raises(ran):
         raise KeyError("a defect")
 
     tasks = {
-        fail: lambda: 0.01,
-        (lambda: ran.append("often")): lambda: 0.01,
-        (lambda: ran.append("never")): lambda: FAR,
+        fail: 0.01,
+        (lambda: ran.append("often")): 0.01,
+        (lambda: ran.append("never")): FAR,
     }
     periodic = PeriodicTasks(tasks, a_connection(report=events))
     periodic.start()

@@ -256,7 +256,7 @@ def test_failed_dead_letter_is_sent_again():
     with Working(connection, call) as working:
         assert wait_until(lambda: len(working.events.of(EventKind.TROUBLE)) == 3)
         ((job, _),) = working.starts
-        assert job.claim.started is None, "or it would be renewed for longest_run only"
+        assert job.received.started is None, "or it would be renewed for longest_run only"
         dead_letter_queue.gone = False
         assert wait_until(working.is_empty)
     assert len(working.starts) == len(working.dead_letters.messages) == 1
@@ -367,16 +367,6 @@ def test_deferred_job_goes_back_on_stop():
     assert working.queue.queue.depth().waiting == 1
 
 
-def test_unprepared_batch_goes_back_on_stop():
-    connection = a_connection()
-    outage = Outage(connection.table, Throttled("slow down"))
-    sent(connection, due_now())
-    with Working(connection) as working:
-        assert wait_until(lambda: outage.requests == 2)
-        assert working.end()
-    assert working.queue.queue.depth().waiting == 1
-
-
 def test_new_settings_apply_while_it_works(monkeypatch):
     monkeypatch.setattr("dueline.worker.queue_worker.LONGEST_REFRESH_SECONDS", 0.1)
     connection = a_connection()
@@ -458,6 +448,23 @@ def test_pause_and_resume_are_applied(watched):
         assert wait_until(working.is_empty)
 
 
+def test_unreadable_pause_keeps_the_last_one(monkeypatch):
+    connection = a_connection()
+    control.pause("emails", table=connection.table, now=NOW)
+    working = Working(connection)
+    working.worker.open()
+
+    def fail(*_, **__):
+        raise Throttled("slow down")
+
+    monkeypatch.setattr(connection.table, "read", fail)
+    working.worker._processor.apply_limits()
+    assert [event.reason for event in working.events.of(EventKind.TROUBLE)] == [
+        "pause and rate could not be read: slow down"
+    ]
+    assert not working.worker._limiter.is_open
+
+
 def test_pause_returns_jobs_that_wait_for_a_slot():
     connection = a_connection()
     control.set_rate("emails", Rate.parse("1/h"), table=connection.table, now=NOW)
@@ -509,19 +516,6 @@ def test_jobs_wait_while_slots_of_a_new_rate_fail(monkeypatch):
         assert len(working.events.of(EventKind.RECEIVED)) == count
         assert [delivery.receives for delivery in working.queue.queue.deliveries] == [1] * count
         assert not working.events.of(EventKind.RETURNED)
-
-
-def test_slow_rate_returns_later_jobs():
-    """A slot is taken once for each, though a change is applied twice: those of an hourly rate are precious."""
-    connection = a_connection(queue=a_queue(precise=True))
-    sent(connection, *(due_now(number, later=300) for number in range(5)))
-    with Working(connection) as working:
-        assert wait_until(lambda: len(working.events.of(EventKind.RECEIVED)) == 5)
-        control.set_rate("emails", Rate.parse("1/h"), table=connection.table, now=NOW)
-        begin = connection.clock.monotonic()
-        assert wait_until(lambda: connection.clock.monotonic() > begin + 3 * WATCH_SECONDS)
-        # A poll that was open may have received one of them again.
-        assert len({event.job for event in working.events.of(EventKind.RETURNED)}) == 3
 
 
 def test_stop_returns_waiting_jobs():

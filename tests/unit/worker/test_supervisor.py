@@ -7,30 +7,23 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
-from types import SimpleNamespace
-from urllib.error import HTTPError, URLError
-from urllib.request import ProxyHandler, build_opener
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from dueline.core.clock import SystemClock
 from dueline.core.message import Message
 from dueline.testing import VirtualClock
 from dueline.worker import worker as worker_module
-from dueline.worker.events import ProcessKind
-from dueline.worker.runner import FORCE, Shutdown, SupervisorLink
-from dueline.worker.supervisor import Process, Supervisor, WorkerSlot
+from dueline.worker.runner import NO_GRACE, Shutdown, SupervisorLink
+from dueline.worker.supervisor import Supervisor, WorkerSlot
 from dueline.worker.worker import Environment, Worker, set_supervisor
-from local.emulator import free_port
 from tests.builders import NOW
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import Events, a_connection, due_now
 
-STARTED, FAILED, DIED, ENDED = ProcessKind
+STARTED, FAILED, DIED, ENDED = "process started", "process failed to start", "process died", "process ended"
 # Reports that it has started, and ends on SIGTERM, with a code of its own.
 PROCESS = """
 import os, signal, sys
@@ -42,14 +35,14 @@ BODY
 # They wait for a blocked signal: a handler that is called just before the script waits leaves it waiting.
 GENTLE = """
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-link.send_bytes(b'{"ages": {"emails": 0.5}, "kinds": {"emails": ["welcome"]}}')
+link.send_bytes(b"ready")
 signal.sigwait({signal.SIGTERM})
 sys.exit(int(number) - 1)
 """
 # Has a job that takes long: SIGTERM alone does not end it. A file says what each received.
 BUSY = """
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-link.send_bytes(b'{"ages": {"emails": 0.5}, "kinds": {"emails": ["welcome"]}}')
+link.send_bytes(b"ready")
 signal.sigwait({signal.SIGTERM})
 with open(sys.argv[1], "a", buffering=1) as said:
     print("term", number, file=said)
@@ -68,31 +61,34 @@ class Fast(SystemClock):
 
 
 class Run:
-    """A supervisor that runs in a thread; `events` is what it reported."""
+    """A supervisor that runs in a thread; `lines` is what it reported."""
 
     def __init__(self, body, *args, processes=2):
-        self.events, self.ending, self._returned = [], Shutdown(), []
-        self.command = [sys.executable, "-c", PROCESS.replace("BODY", body), *map(str, args)]
-        self.supervisor = Supervisor(
-            self._start, processes=processes, clock=Fast(), jitter=lambda: 1.0, report=self.events.append
-        )
+        self.lines, self.ending, self._returned = [], Shutdown(), []
+        command = [sys.executable, "-c", PROCESS.replace("BODY", body), *map(str, args)]
+        self.slots = [
+            WorkerSlot(number, command, clock=Fast(), report=self._report) for number in range(1, processes + 1)
+        ]
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def _start(self, number):
-        return Process.start(self.command, number=number, environ=os.environ, clock=Fast())
+    def _report(self, message, **about):
+        about.pop("is_warning", None)
+        self.lines.append((message, about))
 
     def _run(self):
-        self._returned.append(self.supervisor.run(self.ending))
+        self._returned.append(Supervisor(self.slots, clock=Fast()).run(self.ending))
 
     def pids(self):
         """Return the ids of the processes once all have started."""
-        health = lambda: self.supervisor.health()["processes"]  # noqa: E731
-        assert wait_until(lambda: all("seconds_since_poll" in each for each in health())), self.events
-        return [each["pid"] for each in health()]
+        assert wait_until(lambda: all(slot.is_running and slot.is_ready for slot in self.slots)), self.lines
+        started = {about["number"]: about["pid"] for message, about in self.lines if message == STARTED}
+        return [started[number] for number in sorted(started)]
 
-    def of(self, *kinds):
-        return [(event.kind, event.number, event.exit_code) for event in self.events if event.kind in kinds]
+    def of(self, *messages):
+        return [
+            (message, about["number"], about.get("exit_code")) for message, about in self.lines if message in messages
+        ]
 
     def returned(self):
         self._thread.join(HANG_SECONDS)
@@ -121,9 +117,8 @@ def test_killed_process_is_replaced(run):
     first, second, third = running.pids()
     os.kill(second, signal.SIGKILL)
     assert wait_until(lambda: len(running.of(STARTED)) == 4)
-    assert running.pids() == [first, (replaced := running.events[-1].pid), third]
-    assert replaced != second
-    assert running.supervisor.health()["kinds"] == {"emails": ["welcome"]}
+    same, replaced, other = running.pids()
+    assert (same, other, replaced == second) == (first, third, False)
     running.ending.request()
     # The highest of their exit codes.
     assert running.returned() == 2
@@ -138,40 +133,26 @@ def test_killed_process_is_replaced(run):
 def test_first_failed_start_ends_all(run):
     running = run("sys.exit(3)")
     assert running.returned() == 3
-    assert running.of(*ProcessKind) == [(STARTED, 1, None), (ENDED, 1, 3)]
+    assert running.of(STARTED, FAILED, DIED, ENDED) == [(STARTED, 1, None), (ENDED, 1, 3)]
 
 
 def test_restart_delay_doubles():
-    clock, events = VirtualClock(NOW), []
-    start = lambda number: SimpleNamespace(pid=number, started=clock.monotonic(), is_ready=True)  # noqa: E731
-    place = WorkerSlot(2, start=start, clock=clock, jitter=lambda: 1.0, report=events.append)
-
-    def delay_after(seconds):
-        place.start(at_any_rate=False)
-        clock.sleep(seconds)
-        place.note_death(7)
-        again_in = events[-1].again_in
-        clock.sleep(again_in - 0.01)
-        assert not place.is_to_start
-        clock.sleep(0.01)
-        assert place.is_to_start
-        return again_in
-
-    assert [delay_after(59) for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
-    assert [delay_after(60), delay_after(0)] == [1, 2]
+    slot = WorkerSlot(2, [], clock=VirtualClock(NOW), report=print)
+    assert [slot.rest() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
 
 
 def test_failed_restart_is_tried_later(run):
     running = run(GENTLE)
     _, second = running.pids()
-    command, running.command = running.command, ["/nowhere/python"]
+    slot = running.slots[1]
+    command, slot.command = slot.command, ["/nowhere/python"]
     os.kill(second, signal.SIGKILL)
     assert wait_until(lambda: len(running.of(FAILED)) == 2)
-    running.command = command
+    slot.command = command
     assert running.pids()[1] != second
-    failed = next(event for event in running.events if event.kind is FAILED)
-    assert (failed.number, failed.again_in) == (2, 2)
-    assert "/nowhere/python" in failed.reason
+    failed = next(about for message, about in running.lines if message == FAILED)
+    assert (failed["number"], failed["again_in"]) == (2, 2)
+    assert "/nowhere/python" in failed["reason"]
 
 
 def test_second_request_ends_the_grace(run, tmp_path):
@@ -188,18 +169,12 @@ def test_second_request_ends_the_grace(run, tmp_path):
     assert running.of(ENDED) == []
     running.ending.request()
     assert running.returned() == 0
-    assert says("forced 1 force", "forced 2 force", "term 1", "term 2")
-    assert running.supervisor.health()["processes"] == []
+    assert says("forced 1 no grace", "forced 2 no grace", "term 1", "term 2")
 
 
 def test_starting_process_ends_at_once(run):
     running = run("signal.pause()")
     assert wait_until(lambda: running.of(STARTED) == [(STARTED, 1, None)])
-    health = running.supervisor.health()
-    assert (health["healthy"], health["processes"]) == (
-        False,
-        [{"pid": running.events[0].pid, "healthy": False}, {"pid": None, "healthy": False}],
-    )
     running.ending.request()
     assert running.returned() == 0
     assert running.of(DIED, ENDED) == [(ENDED, 1, 128 + signal.SIGTERM)]
@@ -247,7 +222,7 @@ class Supervised:
         self.done.append(job.payload)
 
     def run_in_a_thread(self):
-        thread = threading.Thread(target=lambda: self.returned.append(self.worker.run(port=0)), daemon=True)
+        thread = threading.Thread(target=lambda: self.returned.append(self.worker.run()), daemon=True)
         thread.start()
         assert self.started.wait(HANG_SECONDS)
         return thread
@@ -261,13 +236,9 @@ def one(monkeypatch):
     supervised.supervisor.close()
 
 
-def test_link_reports_ages_and_receives_force(one):
+def test_link_ends_the_grace(one):
     thread = one.run_in_a_thread()
-    assert one.supervisor.poll(HANG_SECONDS)
-    report = json.loads(one.supervisor.recv_bytes())
-    assert (list(report["ages"]), report["kinds"]) == (["emails"], {"emails": []})
-    assert 0 <= report["ages"]["emails"] < HANG_SECONDS
-    one.supervisor.send_bytes(FORCE)
+    one.supervisor.send_bytes(NO_GRACE)
     thread.join(HANG_SECONDS)
     assert (one.returned, one.done) == ([False], [])
 
@@ -330,19 +301,13 @@ import contextlib
 from dueline import Worker
 from dueline.core.clock import SystemClock
 from dueline.core.message import Message
-from dueline.worker import log, prometheus, receiving, worker as worker_module
+from dueline.worker import log, receiving, worker as worker_module
 from tests.work import a_connection, due_now
 
 def connect(name, session):
-    connection, counted = a_connection(), prometheus.Metrics()
+    connection = a_connection(report=log.log)
     connection.levels[0].send([Message.of(due_now(1))])
-
-    def report(event):
-        counted(event)
-        log.log(event)
-
-    connection.report = report
-    needed = {"connect": lambda queue: connection, "clock": SystemClock(), "report": report}
+    needed = {"connect": lambda queue: connection, "clock": SystemClock(), "report": log.log}
     return worker_module.Environment(**needed, serve=None, schedules=None)
 
 receiving.LONG_POLL_SECONDS = 1
@@ -372,51 +337,17 @@ def start(tmp_path):
         each.wait()
 
 
-def get(port, path):
-    opener = build_opener(ProxyHandler({}))
-    try:
-        answer = opener.open(f"http://127.0.0.1:{port}{path}", timeout=HANG_SECONDS)
-    except HTTPError as error:
-        answer = error
-    with answer:
-        return answer.status, answer.read().decode()
-
-
-def healthy_pids(port):
-    """Wait until all are healthy; return their ids."""
-    pids = []
-
-    def is_healthy():
-        with suppress(URLError):
-            status, text = get(port, "/health")
-            pids[:] = [each["pid"] for each in json.loads(text)["processes"]]
-            return status == 200
-        return False
-
-    assert wait_until(is_healthy)
-    return pids
-
-
-def succeeded(port):
-    families = text_string_to_metric_families(get(port, "/metrics")[1])
-    return [sample.value for family in families for sample in family.samples if sample.name.endswith("succeeded_total")]
-
-
 def test_real_processes_end_with_supervisor(start, tmp_path):
-    port = free_port()
-    supervisor = start(THEIRS, "--port", str(port))
-    first, second = healthy_pids(port)
-    assert wait_until(lambda: succeeded(port) == [2])
-    os.kill(second, signal.SIGKILL)
-    assert wait_until(lambda: succeeded(port) == [3])
-    again, third = healthy_pids(port)
-    assert (again, third == second) == (first, False)
-    # The third counts on in the files of the second.
-    assert len(list(tmp_path.glob("dueline-metrics-*/counter_*"))) == 2
+    supervisor = start(THEIRS)
     lines = lambda: [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]  # noqa: E731
+    pids = lambda message: [line["pid"] for line in lines() if line["message"] == message]  # noqa: E731
+    assert wait_until(lambda: len(pids("succeeded")) == 2)
+    first, second = pids("process started")
+    os.kill(second, signal.SIGKILL)
+    assert wait_until(lambda: len(pids("succeeded")) == 3)
+    third = pids("process started")[-1]
     supervisor.kill()
-    closed = lambda: {line["pid"] for line in lines() if line["message"] == "closed"}  # noqa: E731
-    assert wait_until(lambda: closed() == {first, third})
+    assert wait_until(lambda: set(pids("closed")) == {first, third})
     reported = [(line["level"], line["message"], line["pid"]) for line in lines() if "number" in line]
     assert reported == [
         ("INFO", "process started", first),
@@ -424,10 +355,3 @@ def test_real_processes_end_with_supervisor(start, tmp_path):
         ("WARNING", "process died", second),
         ("INFO", "process started", third),
     ]
-
-
-def test_broken_module_exits_with_2(start, tmp_path):
-    supervisor = start("1 / 0\n")
-    assert supervisor.wait(HANG_SECONDS) == 2
-    (line,) = (tmp_path / "err").read_text().splitlines()
-    assert "importing 'theirs' failed: ZeroDivisionError: division by zero" in line
