@@ -54,8 +54,7 @@ def forward(request: Request, path: str, body: bytes, *, upstream: Upstream) -> 
     Raises Forbidden or Unavailable.
     """
     headers = {name: value for name in _REQUEST_HEADERS if (value := header(request, name)) is not None}
-    method = "GET" if request.method == "HEAD" else request.method
-    answer = upstream.send(method, path + _query_of(request), body or None, headers=headers)
+    answer = upstream.send(request.method, path + _query_of(request), body or None, headers=headers)
     kept = {name: value for name, value in answer.headers.items() if name in _RESPONSE_HEADERS}
     return Response(answer.body, answer.status, headers=kept)
 

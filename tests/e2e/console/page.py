@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -53,15 +53,6 @@ CHANGED = """
     if (watch.changed) return report();
     watch.report = report;
     timer = setTimeout(report, still);
-"""
-HOLD = """
-    const [part] = arguments;
-    const {fetch} = window;
-    const held = new Promise((resolve) => { window.letGo = resolve; });
-    window.fetch = async (path, options) => {
-        if (path.includes(part)) await held;
-        return fetch(path, options);
-    };
 """
 # A click that lands elsewhere, since the page has moved under the pointer, does nothing.
 AIM = """
@@ -191,13 +182,6 @@ class Page:
             return {status for name, status in self.driver.execute_script(script) if name.endswith(end)}
 
         self.until(lambda: answered() == set(statuses), f"{statuses} from {end}")
-
-    @contextmanager
-    def holding(self, part: str) -> Iterator[None]:
-        """Hold requests for paths with that part while the context is open: see what is shown meanwhile."""
-        self.driver.execute_script(HOLD, part)
-        yield
-        self.driver.execute_script("window.letGo()")
 
     def _did(self, act: Callable[[], object]) -> bool:
         """Do it, and return whether that succeeded: for what returns a truth, whether it is one."""

@@ -50,28 +50,13 @@ def album(happened: story.Story) -> tuple[Picture, ...]:
         first(name="queues"),
         first(name="queues-dark", scheme="dark"),
         first(name="telephone", width=TELEPHONE[0]),
-        Picture(name="queue", path="/queues/campaigns?hours=3", until=("late", "counting ended", "dispatched")),
-        Picture(name="jobs", path="/queues/campaigns/jobs?tenant=globex", until=("black-friday",), height=LOW),
-        Picture(
-            name="cancel-many",
-            path=f"/queues/campaigns/jobs?{WRONG}",
-            until=("fetched",),
-            act=_count_the_wrong,
-            height=LOW,
-        ),
+        Picture(name="queue", path="/queues/campaigns", until=("late", "counting ended", "dispatched")),
+        Picture(name="jobs", path="/queues/campaigns/jobs", until=("black-friday",), height=LOW),
         Picture(name="recorded", path="/queues/emails/jobs?state=attempted", until=("Last began",), height=LOW),
         Picture(name="job", path=f"/queues/emails/jobs/{happened.retried}", until=("succeeded", "attempt")),
         Picture(name="dead-letters", path="/queues/webhooks/dead-letters", until=("KeyError", "in deliver"), act=_look),
         Picture(name="schedule", path="/queues/reminders/schedules/carts", until=("succeeded", "Next runs")),
     )
-
-
-WRONG = "field=campaign%20%3D%20black-friday"
-
-
-def _count_the_wrong(page: Page) -> None:
-    page.click("button", re.compile("^Cancel all that match"))
-    page.see("button", re.compile(r"^Cancel \d+ jobs"))
 
 
 def _look(page: Page) -> None:

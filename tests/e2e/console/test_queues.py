@@ -41,7 +41,7 @@ def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     page.click("button", "Rate of invoices")
     page.fill(re.compile("^At most"), "90/m")
     page.click("button", "Set the rate")
-    page.says("invoices: 90 a minute.")
+    page.says("invoices: 90/m.")
     assert str(client.queue("invoices").control.rate) == "90/m"
     page.click("button", "Close")
     page.see("row", re.compile("^invoices limited .* 90/m "))
