@@ -68,15 +68,6 @@ def test_cancel_is_a_promise_before_dispatch(page: Page, client: Client, job: Jo
     page.is_answered(f"/jobs/{left.id}", 200, 202)
 
 
-def test_cancel_follows_a_move_meanwhile(page: Page, client: Client, job: Job) -> None:
-    open_job(page, job)
-    page.click("button", "Cancel the job …")
-    moved = client.reschedule(job.id, delay=timedelta(hours=5))
-    page.click("button", "Cancel the job")
-    page.says("Cancelled.", "It had been moved to")
-    assert client.get(moved.id).state is State.CANCELLED
-
-
 def test_dead_job_is_retried_from_its_page(page: Page, client: Client, dead_job: Job) -> None:
     open_job(page, dead_job)
     page.says("Attempts\n1", "LookupError", "Its attempts are used up.", "It has why the job died.")

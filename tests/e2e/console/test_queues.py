@@ -53,23 +53,6 @@ def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     assert client.queue("invoices").control.rate is None
 
 
-# An answer that no view can show.
-BROKEN = """
-    const {fetch} = window;
-    const broken = () => new Response('{"rate": 5}', {headers: {"content-type": "application/json"}});
-    window.fetch = async (path, options) => (path === "/api/queues/emails" ? broken() : fetch(path, options));
-"""
-
-
-def test_broken_view_shows_its_error(page: Page) -> None:
-    page.driver.execute_script(BROKEN)
-    page.click("button", "Refresh now")
-    page.see("alert")
-    page.says("This went wrong", "startsWith is not a function")
-    page.click("link", "Queues")
-    page.see("rowheader", "emails")
-
-
 def test_a_refusal_by_iam_is_shown(producer_page: Page, client: Client) -> None:
     producer_page.open()
     producer_page.see("row", re.compile("^emails not known "))

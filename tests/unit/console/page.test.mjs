@@ -27,7 +27,7 @@ process.env.TZ = "Europe/Berlin";
 const PAGE = "../../../dueline/console/page";
 
 const { get, parseResponse, polling, post, readEach } = await import(`${PAGE}/api.js`);
-const { byNextRun, jobOf, theOnly } = await import(`${PAGE}/all_queues.js`);
+const { byNextRun } = await import(`${PAGE}/all_queues.js`);
 const { dueWords, fill: fillMinutes, latenessPoints } = await import(`${PAGE}/charts.js`);
 const { DeadLetterOf, DeadLetters, readable, Redrive } = await import(`${PAGE}/dead_letters.js`);
 const { fieldText, instant, inZone, percent, relative, seconds, span } = await import(`${PAGE}/format.js`);
@@ -35,7 +35,6 @@ const { facts, STATES } = await import(`${PAGE}/job.js`);
 const { fetchDue, fetchJobs } = await import(`${PAGE}/job_list.js`);
 const { current, HEALTHY, lastHour, noteIdle, sortWorstFirst, statesOf } = await import(`${PAGE}/queue_state.js`);
 const { totals } = await import(`${PAGE}/queues.js`);
-const { queuePath, routeOf } = await import(`${PAGE}/route.js`);
 const { fetchSchedules, NextRuns } = await import(`${PAGE}/schedules.js`);
 const { h, render } = await import(`${PAGE}/vendor/preact-htm.js`);
 
@@ -91,12 +90,6 @@ test("schedules are sorted by next run, the paused last", () => {
   assert.deepEqual(byNextRun(queues).map(({ schedule }) => schedule), ["first", "second", "paused"]);
 });
 
-test("a search opens a job only if all queues answered", () => {
-  const [job, other] = [{ id: "a" }, { id: "b" }];
-  assert.equal(theOnly([{ job }, { job: null }]), job);
-  for (const queues of [[{ job }, { error: {} }], [{ job }, { job: other }], [{ job: null }]]) assert.equal(theOnly(queues), undefined);
-});
-
 test("queues are listed at once, and filled as they answer", async () => {
   const names = ["a", "b", "c", "d", "e", "f"];
   const shown = [];
@@ -124,20 +117,6 @@ test("a queue that has not answered has no figures and no state", () => {
   assert.deepEqual(sortWorstFirst(queues).map(({ name }) => name), ["c", "a", "b"]);
 });
 
-test("a job is searched by its id in its queue, else by key", async () => {
-  const id = "emails.0.t.1767225600000.0190a1b2-c3d4-7abc-8def-0123456789ab";
-  const paths = [];
-  globalThis.fetch = async (path) => {
-    paths.push(path);
-    return path.includes("/b/") ? Response.json({ code: "unavailable" }, { status: 503 })
-      : path.includes("key=") ? Response.json({ code: "job_not_found" }, { status: 404 }) : Response.json({ id });
-  };
-  assert.equal((await jobOf(id)("emails")).job.id, id);
-  assert.deepEqual(await jobOf("order 5/7")("a"), { job: null });
-  await assert.rejects(jobOf("order")("b"), { status: 503 });
-  assert.deepEqual(paths, [`/api/queues/emails/jobs/${id}`, "/api/queues/a/jobs?key=order+5%2F7", "/api/queues/b/jobs?key=order"]);
-});
-
 test("a time is shown in any zone that the browser knows", () => {
   const zones = ["America/New_York", undefined, "Mars/Olympus"];
   assert.deepEqual(zones.map((zone) => inZone("2027-01-04T08:00:00Z", zone)),
@@ -148,12 +127,6 @@ test("spans have two units, and shares are rounded down", () => {
   assert.deepEqual([0, 0.006, 0.9999, 1.42, 9.97, 59.6, 3661, 604800].map(span).map(plain), ["0 s", "6 ms", "1.0 s", "1.4 s", "10 s", "1 min", "1 h 1 min", "7 d"]);
   assert.deepEqual([1, 0.99999, 0.9995, 0].map(percent).map(plain), ["100 %", "99.99 %", "99.95 %", "0.00 %"]);
   assert.deepEqual([relative(0, 95000), relative(200000, 0), relative(0, 0)].map(plain), ["1 min 35 s ago", "in 3 min 20 s", "now"]);
-});
-
-test("an address names a view and its parameters", () => {
-  const job = { view: "Job", path: "/queues/a-b/jobs/x.1", query: { from: "1" }, queue: "a-b", id: "x.1" };
-  assert.deepEqual(routeOf(queuePath("a-b", "jobs", "x.1"), "?from=1"), job);
-  assert.deepEqual(["/", "/queues/a/dead-letters", "/queues/", "/queues/a/nothing", "/queues/%zz"].map((path) => routeOf(path).view), ["Queues", "DeadLetters", undefined, undefined, undefined]);
 });
 
 test("lateness comes from the logs or an overdue job", () => {
@@ -236,14 +209,6 @@ test("next runs show each zone's time once", () => {
   const labels = (zone) => NextRuns({ next, zone }).props.columns.map(({ label }) => label);
   assert.deepEqual(labels("Asia/Tokyo"), ["Your time", "In", "Asia/Tokyo", "UTC", "Clock"]);
   for (const zone of ["Europe/Berlin", "UTC"]) assert.deepEqual(labels(zone), ["Your time", "In", "UTC", "Clock"]);
-});
-
-test("the API picks the jobs of a kind and a state", async () => {
-  const urls = [];
-  globalThis.fetch = async (url) => Response.json((urls.push(new URL(url, "http://x")), { jobs: [], next: urls[1] ? null : "b" }));
-  await fetchJobs("emails", { kind: "welcome", state: "failed" }, 100);
-  const picked = urls.map(({ searchParams }) => [searchParams.get("kind"), searchParams.get("state")]);
-  assert.deepEqual(picked, [["welcome", "failed"], ["welcome", "failed"]]);
 });
 
 test("due jobs are counted by minute, up to a thousand", async () => {
@@ -395,13 +360,6 @@ test("groups are put back, the chosen ones or all that were shown", async () => 
     await settle();
     assert.equal(requests[0].body, '{"groups":[{"error":"KeyError","kind":"welcome"}]}');
   }
-});
-
-test("a redrive of one dead letter names its job, error and kind", () => {
-  const letter = { message: "2e828b6a-8372", id: "emails.0.d.1.c81739d1-c9ed", error: "ConnectionError", kind: "welcome" };
-  const find = mount(Redrive, { queue: "emails", letters: [letter] });
-  const text = textOf(find("dialog").children);
-  assert.match(text, /^Puts the job c81739d1 \(ConnectionError of welcome\) back/);
 });
 
 test("a run that failed shows what it had done", async () => {

@@ -54,20 +54,6 @@ def test_query_string_is_encoded_for_signing(browser, api_server, query, passed)
     assert api_server.requests[0].path == f"/queues/emails/jobs?{passed}"
 
 
-NO_ROUTES = """
-    //api/queues /api//queues /api/queues/ /api/queues/../queues /api/queues/emails/jobs/..
-    /api/queues/emails/jobs/%2e%2e /api/queues/emails%2fjobs /api/queues/e%6dails
-    /api/queues/emails;x/jobs /api/queues/emails\\jobs
-    /api/%71ueues /API/queues /api /apiqueues /api@evil.example/queues /api/queues/emails/jobs/x/y /api/docs
-"""
-
-
-@pytest.mark.parametrize("path", NO_ROUTES.split())
-def test_unknown_path_is_refused(browser, api_server, path):
-    assert browser.send("GET", path).refusal == (404, "route_not_found")
-    assert api_server.requests == []
-
-
 @pytest.mark.parametrize("reply", [DROPPED, CUT_OFF, NO_HTTP])
 def test_missing_answer_is_a_problem(browser, api_server, reply):
     api_server.script = [reply]

@@ -9,7 +9,7 @@ from dueline.core.ports import Pointer
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
 from tests.unit.console.memory_console import Held, MemoryConsole, a_dead_letter
-from tests.wire import failing, losing_the_answer, on
+from tests.wire import failing, on
 
 LOOK, REDRIVE, DELETE = (f"/console/queues/emails/dead-letters/{name}" for name in ("look", "redrive", "delete"))
 
@@ -200,14 +200,6 @@ def test_failed_run_shows_what_it_had_done(action, call):
     run = console.run(action, {})
     assert (run["state"], run["error"]["detail"], run["result"]["changed"]) == ("failed", "AccessDenied", 120)
     assert len(console.dead.deliveries) == 180
-
-
-def test_run_reports_messages_of_a_lost_receive():
-    console = MemoryConsole(*numbered(400))
-    console.wire.around = on("dead.receive", losing_the_answer, times=2)
-    result = console.run("redrive", {})["result"]
-    assert (result["changed"], result["not_received"]) == (380, 20)
-    assert console.run("look", {})["result"]["not_received"] == 0
 
 
 def test_failed_run_shows_no_secrets():

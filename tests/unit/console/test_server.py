@@ -32,16 +32,21 @@ def test_page_allows_no_foreign_content(browser, path):
     assert page.headers["cache-control"] == "no-store"
 
 
-NO_FILES = """
+NO_ROUTES = """
     /../guard.py /vendor/../index.html /..%2fserver.py /%2e%2e/server.py //index.html /app.js /page/index.html
     /server.py {folder}/index.html {folder}/../app.js {folder}//app.js {folder}/%61pp.js {folder}/ {folder}
     /queues/EMAILS /queues/emails/ /queues//emails http://127.0.0.1/ *
+    //api/queues /api//queues /api/queues/ /api/queues/../queues /api/queues/emails/jobs/..
+    /api/queues/emails/jobs/%2e%2e /api/queues/emails%2fjobs /api/queues/e%6dails
+    /api/queues/emails;x/jobs /api/queues/emails\\jobs
+    /api/%71ueues /API/queues /api /apiqueues /api@evil.example/queues /api/queues/emails/jobs/x/y /api/docs
 """
 
 
-@pytest.mark.parametrize("path", NO_FILES.split())
-def test_no_path_reaches_a_file_but_by_its_name(browser, path):
+@pytest.mark.parametrize("path", NO_ROUTES.split())
+def test_only_the_exact_path_reaches_a_file_or_the_api(browser, api_server, path):
     assert browser.send("GET", path.format(folder=browser.folder)).refusal == (404, "route_not_found")
+    assert api_server.requests == []
 
 
 def test_wrong_method_names_those_allowed(browser):
