@@ -121,13 +121,17 @@ class BackgroundRuns:
             run.thread.join(seconds)
 
 
+# What a run does with those dead letters of its queue that are selected: it sets the run's result.
+Work = Callable[[Backend, BackgroundRun, DeadLetterFilter], None]
+
+
 def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route]:
     """Return the routes that start a run over dead letters, and the one that reads how far it is.
 
     Each start raises InvalidJob for a wrong field, and Refused while a run of the queue is under way.
     """
 
-    def start_route(name: str, work: "Work", *fields: str) -> Route:
+    def start_route(name: str, work: Work, *fields: str) -> Route:
         def handler(request: Request, body: bytes) -> Response:
             selection = _selection(parse_object(body), fields)
             run = runs.start(request.path_params["queue"], lambda run: work(backend, run, selection))
@@ -146,10 +150,6 @@ def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route
     yield make_route("/console/runs/{id}/dead-letters", ["GET"], lambda request, _: _page(find(request), request))
 
 
-# What a run does with those dead letters of its queue that are selected: it sets the run's result.
-Work = Callable[[Backend, BackgroundRun, DeadLetterFilter], None]
-
-
 def _page(run: BackgroundRun, request: Request) -> dict[str, Any]:
     """Return the dead letters of a look from a place on, all or those of some errors, and how many there are."""
     text, errors = request.query_params.get("from", "0"), request.query_params.getlist("error")
@@ -162,34 +162,35 @@ def _page(run: BackgroundRun, request: Request) -> dict[str, Any]:
 def _look(backend: Backend, run: BackgroundRun, selection: DeadLetterFilter) -> None:
     """Read dead letters, and count them by their error and kind. After it all are as before, and visible to others."""
     dead_letters = list[dict[str, Any]]()
-    done = _over(
-        backend,
-        run,
-        selection=selection,
-        most=MOST_RECEIVED,
-        on_selected=lambda received: dead_letters.append(_dead_letter(received)),
-    ).look()
+
+    def keep(received: QueueMessage) -> None:
+        dead_letters.append(_dead_letter(received))
+
+    done = _over(backend, run, selection, most=MOST_RECEIVED, on_selected=keep).look()
     run.dead_letters = sorted(dead_letters, key=lambda each: str(each["sent"]), reverse=True)
     run.result = {**_received(done), "total": done.there, "groups": error_groups_json(done.kinds)}
 
 
 def _redrive(backend: Backend, run: BackgroundRun, selection: DeadLetterFilter) -> None:
     """Put dead letters back."""
-    levels = len(backend.dead_letters(run.queue).queues)
-    limit = len(selection.messages) or None
-    redrive = _over(backend, run, selection=selection, limit=limit, rule=partial(to_its_queue, levels=levels))
+    redrive = _over(backend, run, selection, puts_back=True)
     _change(run, redrive, redrive.apply, selection)
 
 
 def _delete(backend: Backend, run: BackgroundRun, selection: DeadLetterFilter) -> None:
     """Delete dead letters for good: of no more than a look receives."""
-    redrive = _over(backend, run, selection=selection, limit=len(selection.messages) or None, most=MOST_RECEIVED)
+    redrive = _over(backend, run, selection, most=MOST_RECEIVED)
     _change(run, redrive, redrive.delete, selection)
 
 
-def _over(backend: Backend, run: BackgroundRun, **options: Any) -> Redrive:
-    calls = Calls(patience=Patience(), clock=backend.clock, jitter=random.random)
+def _over(
+    backend: Backend, run: BackgroundRun, selection: DeadLetterFilter, *, puts_back: bool = False, **options: Any
+) -> Redrive:
     queues = backend.dead_letters(run.queue)
+    if puts_back:  # what is only listed or deleted need not fit the queue
+        options["rule"] = partial(to_its_queue, levels=len(queues.queues))
+    options |= {"selection": selection, "limit": len(selection.messages) or None}
+    calls = Calls(patience=Patience(), clock=backend.clock, jitter=random.random)
     return Redrive(queues, calls=calls, spread=backend.parallel_map, on_progress=run.report, **options)
 
 

@@ -68,7 +68,7 @@ export function Search({ query }) {
 const ID = /^([a-z0-9-]{1,60})\.\d{1,3}\.[dt]\.\d{1,13}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Return a function that reads the job with an id or a key of a queue: {job}, null where it has none. */
-export const jobOf = (text) => async (queue) => {
+const jobOf = (text) => async (queue) => {
   const jobs = `/api${queuePath(queue, "jobs")}`;
   const job = ID.exec(text)?.[1] === queue ? await orNull(get(`${jobs}/${text}`)) : null;
   // A key may look like an id.
@@ -83,7 +83,7 @@ const orNull = (answer) => answer.catch((error) => {
 const found = (queues) => queues.flatMap(({ job }) => job ?? []);
 
 /** The only job with an id or key; undefined where there are others, or may be in a queue that did not answer. */
-export function theOnly(queues) {
+function theOnly(queues) {
   const jobs = found(queues);
   return answered(queues).length === queues.length && jobs.length === 1 ? jobs[0] : undefined;
 }

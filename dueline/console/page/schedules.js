@@ -2,7 +2,7 @@
 
 import { html } from "./vendor/preact-htm.js";
 import { ApiError, get, post, remove, useKey, usePolled } from "./api.js";
-import { plural, span, utc, ZONE } from "./format.js";
+import { span, utc, ZONE } from "./format.js";
 import { JobState } from "./job.js";
 import { Confirm, Button, Facts, Instant, JobLink, State, Table, Text, Unreadable, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
