@@ -47,19 +47,6 @@ def test_dead_letters_are_read_on_a_click(page: Page, client: Client) -> None:
     assert wait_until(lambda: depth(client) == (0, 14)), "they are shown to everyone again"
 
 
-def test_an_error_is_put_back(page: Page, client: Client) -> None:
-    page.click("button", "Inspect")
-    page.click("checkbox", "Choose KeyError")
-    page.click("button", "Redrive those chosen …")
-    page.see("dialog", "Redrive dead letters of webhooks?")
-    page.says("those of KeyError: 12 jobs as inspected", "At least once")
-    page.click("button", "Redrive")
-    page.says("12 jobs put back into the queue, of 14 read.")
-    assert wait_until(lambda: depth(client) == (12, 2))
-    page.click("button", "Close")
-    page.says("1 to 2 of 2 dead letters read")
-
-
 def chosen(page: Page) -> set[str]:
     return {node.name for node in page.all("checkbox", re.compile("^Choose dead letter"))}
 

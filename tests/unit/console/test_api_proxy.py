@@ -3,15 +3,12 @@
 import json
 from pathlib import Path
 
-import boto3
 import pytest
 
-from dueline.cli.connect import Target
 from dueline.config.routes import ROUTES
 from dueline.console.api_proxy import api_routes
 from dueline.errors import Forbidden
 from tests.fake_api_server import CUT_OFF, DROPPED, NO_HTTP, Reply, json_reply, problem, problem_reply
-from tests.unit.console.conftest import browsing
 from tests.unit.console.memory_console import send_in_memory
 
 ROOT = Path(__file__).parents[3]
@@ -92,30 +89,3 @@ def test_expired_credentials_are_a_problem():
     status, answer = send_in_memory(api_routes(Expired()), "GET", "/api/queues")
     assert (status, answer["code"]) == (403, "forbidden")
     assert "log in again" in answer["detail"]
-
-
-@pytest.fixture
-def aws(api_server, monkeypatch, tmp_path):
-    """Have the fake server be AWS, and somebody have credentials of it."""
-    for name in ("config", "shared_credentials"):
-        monkeypatch.setenv(f"AWS_{name.upper()}_FILE", str(tmp_path / name))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", api_server.url)
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
-    return api_server
-
-
-def test_requests_to_aws_are_signed_by_the_caller(aws):
-    aws.script += [json_reply({"queues": []})]
-    with browsing(Target(name="shop", region="eu-west-3", transport="http")) as browser:
-        about = browser.send("GET", "/console/about").json
-        assert browser.send("GET", "/api/queues").status == 200
-    assert about == {"deployment": "shop", "region": "eu-west-3", "read_only": False}
-    signature = aws.requests[-1].headers["authorization"]
-    assert "AKIDEXAMPLE" in signature
-    assert "/eu-west-3/execute-api/aws4_request" in signature
-    assert "content-type" in signature
