@@ -137,6 +137,8 @@ def _worker() -> Worker:
             raise TimeoutError("hooks.globex.example did not answer within 10 s")
         job.payload["delivery_address"]
 
+    # The pictures show the shop's file, and no path of the machine that takes them.
+    deliver.__code__ = deliver.__code__.replace(co_filename="/app/shop/webhooks.py", co_firstlineno=32)
     return worker
 
 
