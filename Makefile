@@ -100,7 +100,6 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	$(BIN)/pytest -q tests/template
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) RESTORES=$(RESTORES) $(BIN)/pytest -q tests/unit/test_restore.py
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) $(BIN)/pytest -q tests/unit/test_floors.py
-	$(BIN)/pytest -q tests/e2e/console -m thorough
 	FUZZ_EXAMPLES=5 $(BIN)/pytest -q tests/e2e/test_*.py -m thorough
 	$(BIN)/python -m tests.e2e.chaos kills $(KILLS)
 	$(BIN)/python -m tests.e2e.chaos network-faults $(NETWORK_FAULTS)

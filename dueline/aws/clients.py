@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from threading import Lock
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,8 @@ from botocore.config import Config
 from botocore.exceptions import NoRegionError
 
 from dueline import __version__
-from dueline.aws.botocore_errors import map_caller_errors
 from dueline.core.threads import PerProcess
-from dueline.errors import DeploymentNotFound, DuelineError, Unavailable
+from dueline.errors import DeploymentNotFound, Unavailable
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -194,20 +192,3 @@ def _let_renew(session: boto3.Session) -> None:
     credentials: Any = session.get_credentials()
     if hasattr(credentials, "_refresh_lock"):
         credentials._refresh_lock = threading.Lock()
-
-
-# Who calls: the ARN of a session's credentials.
-def caller_identity(session: "Session | None") -> "Callable[[], str | None]":
-    """Return a call that gets the credentials' ARN from STS once: None without a session, or where STS refuses."""
-
-    @cache
-    def arn() -> str | None:
-        if session is None:
-            return None
-        try:
-            with map_caller_errors("reading whose the AWS credentials are"):
-                return str(client("sts", session, longest=_LONGEST_REQUEST).get_caller_identity()["Arn"])
-        except DuelineError:
-            return None
-
-    return arn

@@ -113,8 +113,8 @@ def retrying(patience: retry.Patience) -> retry.Calls:
     return retry.Calls(patience=patience, clock=clock.SystemClock(), jitter=random.random)
 
 
-def console(target: Target) -> "tuple[ApiTransport | InvokeTransport, Backend, str | None, Callable[[], str | None]]":
-    """Return a deployment's API, the rest of it that the console shows, its region, and what returns the caller's ARN.
+def console(target: Target) -> "tuple[ApiTransport | InvokeTransport, Backend, str | None]":
+    """Return a deployment's API, the rest of it that the console shows, and its region.
 
     Raises DeploymentNotFound, Forbidden or Unavailable.
     """
@@ -134,7 +134,7 @@ def console(target: Target) -> "tuple[ApiTransport | InvokeTransport, Backend, s
         clock=time,
         parallel_map=retry.in_lanes,
     )
-    return upstream, backend, own and own.region_name, clients.caller_identity(own)
+    return upstream, backend, own and own.region_name
 
 
 def doctor(target: Target, *, now: datetime, sample: int) -> "tuple[Sequence[Check], Callable[..., Observation]]":

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from threading import Event, Thread
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from dueline import __version__
 from dueline.cli import connect
 
 _REQUIRED = {"starlette", "uvicorn"}
@@ -68,13 +67,10 @@ def serving(run: connect.CommandRun, *, port: int, read_only: bool) -> Iterator[
         needed = "the console needs Starlette and uvicorn: pip install 'dueline[console]'"
         raise typer.BadParameter(needed) from None
 
-    upstream, backend, region, caller = connect.console(run.target)
+    upstream, backend, region = connect.console(run.target)
     token, runs = guard.new_token(), dead_letter_runs.BackgroundRuns()
 
-    def about() -> dict[str, Any]:
-        deployment = {"deployment": run.target.name, "region": region, "url": upstream.url}
-        return deployment | {"read_only": read_only, "version": __version__, "as": caller()}
-
+    about = {"deployment": run.target.name, "region": region, "read_only": read_only}
     try:
         listener = server.listen(port)
     except OSError as error:

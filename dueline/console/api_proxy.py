@@ -15,7 +15,6 @@ from dueline.config.routes import ROUTES
 from dueline.console.routing import PROBLEM_TYPE, Refused, header, make_route, parse_json
 
 PREFIX = "/api"
-_PREVIEW = "/schedules/preview"
 _CONDITIONS = ("idempotency-key", "if-match", "if-none-match")
 _REQUEST_HEADERS = ("content-type", "accept", *_CONDITIONS, "traceparent", "tracestate")
 _RESPONSE_HEADERS = ("content-type", "etag", "retry-after")
@@ -31,8 +30,7 @@ class Upstream(Protocol):
 def api_routes(upstream: Upstream) -> Iterator[Route]:
     """Return the routes to an API."""
     for path, route in ROUTES.items():
-        handler = partial(_call_api, upstream=upstream)
-        yield make_route(PREFIX + path, [*route.methods], handler, changes=path != _PREVIEW)
+        yield make_route(PREFIX + path, [*route.methods], partial(_call_api, upstream=upstream))
 
 
 def _call_api(request: Request, body: bytes, *, upstream: Upstream) -> Response:
@@ -54,8 +52,7 @@ def forward(request: Request, path: str, body: bytes, *, upstream: Upstream) -> 
     Raises Forbidden or Unavailable.
     """
     headers = {name: value for name in _REQUEST_HEADERS if (value := header(request, name)) is not None}
-    method = "GET" if request.method == "HEAD" else request.method
-    answer = upstream.send(method, path + _query_of(request), body or None, headers=headers)
+    answer = upstream.send(request.method, path + _query_of(request), body or None, headers=headers)
     kept = {name: value for name, value in answer.headers.items() if name in _RESPONSE_HEADERS}
     return Response(answer.body, answer.status, headers=kept)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from sys import getsizeof
 from typing import Any
 
 from starlette.requests import Request
@@ -15,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dueline.console.queue_views import Backend
-from dueline.console.routing import Refused, make_route, parse_object, refuse_if_read_only, to_problem
+from dueline.console.routing import Refused, make_route, parse_object, to_problem
 from dueline.core.message import OFFLOADED_BYTES, REASON
 from dueline.core.ports import QueueMessage
 from dueline.core.retry import Calls, Patience
@@ -35,18 +34,12 @@ from dueline.operations.redrive import Redrive, RedriveResult
 
 # Receiving more dead letters would take minutes, in which they are hidden from everyone else.
 MOST_RECEIVED = 10_000
-_MOST_KEPT_RUNS = 50
-_MOST_KEPT_LOOKS = 3
-# How much a look keeps of a text, at first and once its texts have 64 MB: so its 10,000 dead letters stay below 200 MB.
-_MOST_CHARACTERS, _FEW_CHARACTERS, _MOST_TEXT_BYTES = 20_000, 200, 64 * 1024 * 1024
+_MOST_KEPT_RUNS = 4
+# Of each text of a dead letter that a look keeps: so its 10,000 dead letters stay below 200 MB.
+_MOST_CHARACTERS = 5_000
 _PAGE = 20
 # As long as it takes to make a few thousand messages visible again.
 _CLOSING_SECONDS = 20.0
-
-Body = Mapping[str, Any]
-# What a run does with the dead letters of its queue, given what makes a Redrive of them from its filters: it sets the
-# run's result.
-Work = Callable[["BackgroundRun", Callable[..., Redrive]], None]
 
 
 @dataclass(kw_only=True)
@@ -87,7 +80,7 @@ class BackgroundRun:
 
 
 class BackgroundRuns:
-    """The runs of a console, in memory: one at a time for each queue. The last 50 that ended are kept. Thread-safe."""
+    """The runs of a console, in memory: one at a time for each queue. The last 4 that ended are kept. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,8 +96,7 @@ class BackgroundRuns:
             if any(each.queue == queue for id, each in self._runs.items() if id not in ended):
                 detail = f"a run over the dead letters of queue {queue!r} is under way: wait for its end"
                 raise Refused(HTTPStatus.CONFLICT, detail, code="busy")
-            looks = [id for id in ended if self._runs[id].dead_letters]
-            for id in {*ended[: 1 - _MOST_KEPT_RUNS], *looks[: 1 - _MOST_KEPT_LOOKS]}:
+            for id in ended[: 1 - _MOST_KEPT_RUNS]:
                 del self._runs[id]
             # Where no thread can be started, there is no run, and the queue is free for the next one.
             run.thread.start()
@@ -129,124 +121,87 @@ class BackgroundRuns:
             run.thread.join(seconds)
 
 
+# What a run does with those dead letters of its queue that are selected: it sets the run's result.
+Work = Callable[[Backend, BackgroundRun, DeadLetterFilter], None]
+
+
 def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route]:
     """Return the routes that start a run over dead letters, and the one that reads how far it is.
 
     Each start raises InvalidJob for a wrong field, and Refused while a run of the queue is under way.
     """
 
-    def start_route(name: str, plan: Callable[[Request, Body], Work], *, changes: bool) -> Route:
+    def start_route(name: str, work: Work, *fields: str) -> Route:
         def handler(request: Request, body: bytes) -> Response:
-            work = plan(request, parse_object(body))
-            run = runs.start(request.path_params["queue"], lambda run: work(run, partial(_redrive_of, backend, run)))
+            selection = _selection(parse_object(body), fields)
+            run = runs.start(request.path_params["queue"], lambda run: work(backend, run, selection))
             return JSONResponse({"run": run.id}, HTTPStatus.ACCEPTED)
 
-        return make_route(f"/console/queues/{{queue}}/dead-letters/{name}", ["POST"], handler, changes=changes)
+        path = f"/console/queues/{{queue}}/dead-letters/{name}"
+        return make_route(path, ["POST"], handler, changes=work is not _look)
 
     def find(request: Request) -> BackgroundRun:
         return runs.find(request.path_params["id"])
 
-    yield start_route("look", _look, changes=False)
-    yield start_route("redrive", _redrive, changes=False)
-    yield start_route("delete", _delete, changes=True)
+    yield start_route("look", _look, "ids")
+    yield start_route("redrive", _redrive, "groups", "messages")
+    yield start_route("delete", _delete, "groups", "messages")
     yield make_route("/console/runs/{id}", ["GET"], lambda request, _: find(request).as_json())
     yield make_route("/console/runs/{id}/dead-letters", ["GET"], lambda request, _: _page(find(request), request))
 
 
 def _page(run: BackgroundRun, request: Request) -> dict[str, Any]:
-    """Return the dead letters of a look from a place on, all or those of some of its groups, and how many there are."""
-    params, groups = request.query_params, (run.result or {}).get("groups", [])
-    places = [_index("group", text, below=len(groups)) for text in params.getlist("group")]
-    chosen = {(groups[at]["error"], groups[at]["kind"]) for at in places}
-    dead_letters = [each for each in run.dead_letters if not chosen or (each["error"], each["kind"]) in chosen]
-    start = _index("from", params.get("from", "0"), below=MOST_RECEIVED)
-    return {"dead_letters": dead_letters[start : start + _PAGE], "count": len(dead_letters)}
+    """Return the dead letters of a look from a place on, all or those of some errors, and how many there are."""
+    text, errors = request.query_params.get("from", "0"), request.query_params.getlist("error")
+    if text not in map(str, range(MOST_RECEIVED)):
+        raise InvalidJob(f"from is {shown(text)}: it must be a whole number from 0 to {MOST_RECEIVED - 1}")
+    dead_letters = [each for each in run.dead_letters if not errors or each["error"] in errors]
+    return {"dead_letters": dead_letters[int(text) : int(text) + _PAGE], "count": len(dead_letters)}
 
 
-def _index(name: str, text: str, *, below: int) -> int:
-    """Return a parameter that counts from 0."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) < below):
-        must = f"a whole number from 0 to {below - 1}" if below else "left out: this run has none"
-        raise InvalidJob(f"{name} is {shown(text)}: it must be {must}")
-    return int(text)
+def _look(backend: Backend, run: BackgroundRun, selection: DeadLetterFilter) -> None:
+    """Read dead letters, and count them by their error and kind. After it all are as before, and visible to others."""
+    dead_letters = list[dict[str, Any]]()
+
+    def keep(received: QueueMessage) -> None:
+        dead_letters.append(_dead_letter(received))
+
+    done = _over(backend, run, selection, most=MOST_RECEIVED, on_selected=keep).look()
+    run.dead_letters = sorted(dead_letters, key=lambda each: str(each["sent"]), reverse=True)
+    run.result = {**_received(done), "total": done.there, "groups": error_groups_json(done.kinds)}
 
 
-def _redrive_of(backend: Backend, run: BackgroundRun, *, puts_back: bool = False, **filters: Any) -> Redrive:
+def _redrive(backend: Backend, run: BackgroundRun, selection: DeadLetterFilter) -> None:
+    """Put dead letters back."""
+    redrive = _over(backend, run, selection, puts_back=True)
+    _change(run, redrive, redrive.apply, selection)
+
+
+def _delete(backend: Backend, run: BackgroundRun, selection: DeadLetterFilter) -> None:
+    """Delete dead letters for good: of no more than a look receives."""
+    redrive = _over(backend, run, selection, most=MOST_RECEIVED)
+    _change(run, redrive, redrive.delete, selection)
+
+
+def _over(
+    backend: Backend, run: BackgroundRun, selection: DeadLetterFilter, *, puts_back: bool = False, **options: Any
+) -> Redrive:
     queues = backend.dead_letters(run.queue)
-    if puts_back:  # of what is only listed or deleted, nothing has to fit the queue
-        filters["rule"] = partial(to_its_queue, levels=len(queues.queues))
+    if puts_back:  # what is only listed or deleted need not fit the queue
+        options["rule"] = partial(to_its_queue, levels=len(queues.queues))
+    options |= {"selection": selection, "limit": len(selection.messages) or None}
     calls = Calls(patience=Patience(), clock=backend.clock, jitter=random.random)
-    return Redrive(queues, calls=calls, spread=backend.parallel_map, on_progress=run.report, **filters)
-
-
-def _look(_: Request, body: Body) -> Work:
-    """Read dead letters, all or those of some jobs, and count them by their error and kind.
-
-    After it all are as before, and visible to others.
-    """
-    selection = _selection(body, "ids")
-
-    def work(run: BackgroundRun, redrive: Callable[..., Redrive]) -> None:
-        dead_letters, texts = list[dict[str, Any]](), 0
-
-        def keep(received: QueueMessage) -> None:
-            nonlocal texts
-            most = _MOST_CHARACTERS if texts < _MOST_TEXT_BYTES else _FEW_CHARACTERS
-            dead_letters.append(_dead_letter(received, most=most))
-            texts += sum(getsizeof(value) for value in dead_letters[-1].values() if isinstance(value, str))
-
-        done = redrive(selection=selection, most=MOST_RECEIVED, on_selected=keep).look()
-        run.dead_letters = sorted(dead_letters, key=lambda each: str(each["sent"]), reverse=True)
-        run.result = {**_received(done), "total": done.there, "groups": error_groups_json(done.kinds)}
-
-    return work
-
-
-def _redrive(request: Request, body: Body) -> Work:
-    """Put dead letters back, or with `apply` false, which a read-only console allows, count those that would be."""
-    if body.get("apply") is not False:
-        refuse_if_read_only(request)
-    selection = _selection(body, "groups", "messages", "limit", "apply")
-    apply, limit = body.get("apply", False), body.get("limit") or len(selection.messages) or None
-
-    def work(run: BackgroundRun, redrive: Callable[..., Redrive]) -> None:
-        moves = redrive(selection=selection, limit=limit, puts_back=True)
-
-        def counts(done: RedriveResult) -> dict[str, Any]:
-            return _counts(done, selection) | {"applied": apply, "moved": done.moved, "stay": reasons_json(done.stay)}
-
-        if apply:
-            _change(run, moves, moves.apply, counts)
-        else:
-            run.result = counts(moves.look())
-
-    return work
-
-
-def _delete(request: Request, body: Body) -> Work:
-    """Delete dead letters for good, once `confirm` is the queue's name: of no more than a look receives."""
-    selection = _selection(body, "confirm", "groups", "messages")
-    if body.get("confirm") != (queue := request.path_params["queue"]):
-        raise InvalidJob(f"confirm is {shown(body.get('confirm'))}: it must be the queue's name, {queue!r}")
-
-    def work(run: BackgroundRun, redrive: Callable[..., Redrive]) -> None:
-        deletes = redrive(selection=selection, limit=len(selection.messages) or None, most=MOST_RECEIVED)
-        _change(run, deletes, deletes.delete, lambda done: _counts(done, selection) | {"deleted": done.moved})
-
-    return work
+    return Redrive(queues, calls=calls, spread=backend.parallel_map, on_progress=run.report, **options)
 
 
 def _change(
-    run: BackgroundRun,
-    redrive: Redrive,
-    act: Callable[[], RedriveResult],
-    counts: Callable[[RedriveResult], dict[str, Any]],
+    run: BackgroundRun, redrive: Redrive, act: Callable[[], RedriveResult], selection: DeadLetterFilter
 ) -> None:
     """Change something, and note the counts: of what fails, those until then."""
     try:
-        run.result = counts(act())
+        run.result = _counts(act(), selection)
     except Exception:
-        run.result = counts(redrive.result)
+        run.result = _counts(redrive.result, selection)
         raise
 
 
@@ -257,24 +212,25 @@ def _received(done: RedriveResult) -> dict[str, Any]:
 def _counts(done: RedriveResult, selection: DeadLetterFilter) -> dict[str, Any]:
     # With a limit, more of them may be there.
     missing = max(0, len(selection.messages) - done.selected)
-    groups, failed = error_groups_json(done.kinds), reasons_json(done.failed)
-    return {**_received(done), "wanted": done.selected, "missing": missing, "groups": groups, "failed": failed}
+    stay, failed = reasons_json(done.stay), reasons_json(done.failed)
+    return {**_received(done), "changed": done.moved, "missing": missing, "stay": stay, "failed": failed}
 
 
-def _dead_letter(received: QueueMessage, *, most: int) -> dict[str, Any]:
+def _dead_letter(received: QueueMessage) -> dict[str, Any]:
     """Return a dead letter: its message and job, why it failed and where, when it died, and its payload.
 
-    Texts are cut to `most` characters, a stack trace to its end, and `cut` names those that are. The error and the kind
-    stay as groups have them. SQS does not say when it moved a message itself, which then has no reason: `died` is None.
+    Long texts are cut, a stack trace to its end, and `cut` names those that are. The error and the kind stay as groups
+    have them. SQS does not say when it moved a message itself, which then has no reason: `died` is None.
     """
     message, (error, kind) = received.message, group_of(received.message)
     dead_letter = dead_letter_json(received)
     dead_letter["died"] = dead_letter["sent"] if REASON in message.attributes else None
     if (place := own_pointer(message)) is None:
         dead_letter["payload_text"] = message.body
-    cut = [name for name, value in dead_letter.items() if isinstance(value, str) and len(value) > most]
+    cut = [name for name, value in dead_letter.items() if isinstance(value, str) and len(value) > _MOST_CHARACTERS]
     for name in cut:
-        dead_letter[name] = dead_letter[name][-most:] if name == "stack" else dead_letter[name][:most]
+        text = dead_letter[name]
+        dead_letter[name] = text[-_MOST_CHARACTERS:] if name == "stack" else text[:_MOST_CHARACTERS]
     if place is not None:
         bytes = number(message.attributes.get(OFFLOADED_BYTES))
         dead_letter["payload_at"] = {"bucket": place.bucket, "key": place.key, "bytes": bytes}
@@ -282,44 +238,32 @@ def _dead_letter(received: QueueMessage, *, most: int) -> dict[str, Any]:
     return dead_letter | ({"cut": cut} if cut else {})
 
 
-def _are_ids(value: object) -> bool:
-    return isinstance(value, list) and len(value) <= MOST_RECEIVED and all(isinstance(id, str) and id for id in value)
-
-
-def _are_groups(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, dict) and _is_group(**each) for each in value)
-
-
-def _is_group(error: object = "", kind: object = "", **others: object) -> bool:
-    """Return whether a value is a group as a look shows it, whose kind is null or a text."""
-    texts = [error] if kind is None else [error, kind]
-    return not others and all(isinstance(text, str) and text for text in texts)
-
-
-_IDS = (_are_ids, f"a list of up to {MOST_RECEIVED} ids, or empty for all")
-# The fields of bodies: what is right, and how that is said.
-_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "ids": _IDS,
-    "messages": _IDS,
-    "groups": (_are_groups, 'a list of {"error": …, "kind": …}, with null for no kind, or empty for all'),
-    "limit": (lambda value: value is None or (type(value) is int and value >= 1), "a whole number from 1, or null"),
-    "apply": (lambda value: isinstance(value, bool), "true or false"),
-    "confirm": (lambda _: True, ""),
-}
-
-
-def _selection(body: Body, *allowed: str) -> DeadLetterFilter:
+def _selection(body: Mapping[str, Any], fields: tuple[str, ...]) -> DeadLetterFilter:
     """Return which dead letters a body chooses, by groups, by ids or messages, or all of them.
 
     Raises InvalidJob where it has other fields than those: a misspelt filter would select all; and for a wrong value.
     """
     for name, value in body.items():
-        if name not in allowed:
-            raise InvalidJob(f"{shown(name)} is no field: there is {', '.join(allowed)}")
-        is_right, must = _FIELDS[name]
-        if not is_right(value):
-            raise InvalidJob(f"{name} is {shown(value)}: it must be {must}")
+        if name not in fields:
+            raise InvalidJob(f"{shown(name)} is no field: there is {', '.join(fields)}")
+        is_one, of = (_is_group, "groups as a look shows them") if name == "groups" else (_is_text, "ids")
+        if not (isinstance(value, list) and 0 < len(value) <= MOST_RECEIVED and all(map(is_one, value))):
+            raise InvalidJob(f"{name} is {shown(value)}: it must be a list of 1 to {MOST_RECEIVED} {of}")
     groups = frozenset((each["error"], each["kind"] or "") for each in body.get("groups", ()))
     return DeadLetterFilter(
         groups=groups, ids=frozenset(body.get("ids", ())), messages=frozenset(body.get("messages", ()))
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_group(value: object) -> bool:
+    """Return whether a value is an error with a kind, which is None or a text."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"error", "kind"}
+        and _is_text(value["error"])
+        and (value["kind"] is None or _is_text(value["kind"]))
     )

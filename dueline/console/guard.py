@@ -17,7 +17,6 @@ from dueline.core.text import shown
 
 TOKEN_HEADER = "x-dueline-console"  # noqa: S105, a header's name
 _TOKEN_BYTES = 32
-_HTTP_PORT = 80
 _OUR_SITES = ("same-origin", "none")
 _JSON = "application/json"
 # What the page's files need no token for is all but these.
@@ -42,9 +41,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
         self._app, self._token = app, token
-        # Browsers leave out the port that is HTTP's own.
-        end = "" if port == _HTTP_PORT else f":{port}"
-        self._hosts = (f"127.0.0.1{end}", f"localhost{end}")
+        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:

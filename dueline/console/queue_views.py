@@ -12,12 +12,10 @@ from dueline.config import metrics
 from dueline.console.routing import make_route
 from dueline.core import instant
 from dueline.core.ports import Clock, ParallelMap
-from dueline.core.text import shown
-from dueline.errors import InvalidJob
 from dueline.operations.observation import Figures, Series
 from dueline.operations.redrive import RedriveQueues
 
-# The figures that the page draws, each with its statistic.
+# The figures of a queue's charts, each with its statistic.
 METRICS = {
     "lateness": (metrics.LATENESS, "Maximum"),
     "on_time": (metrics.ON_TIME, "Sum"),
@@ -27,9 +25,7 @@ METRICS = {
 # Those that the state of a queue depends on: the API's log, which has a line a request, is not read for them.
 AT_A_GLANCE = ("lateness", "on_time", "delayed")
 _TTL = Series(queue=None, metric=metrics.TTL_OFF, statistic="Maximum")
-# A chart has room for some 400 points.
-_MINUTE, _FIVE_MINUTES, _LONGEST_BY_MINUTE = 60, 300, timedelta(hours=6)
-_MOST_HOURS = 24
+_MINUTE = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,48 +43,37 @@ class Backend:
     parallel_map: ParallelMap
 
 
-def queue_routes(about: Callable[[], dict[str, Any]], backend: Backend) -> Iterator[Route]:
+def queue_routes(about: dict[str, Any], backend: Backend) -> Iterator[Route]:
     """Return the routes to what the page shows of a deployment, `about` it, and of its queues."""
 
     def figures_of_all(*_: object) -> dict[str, Any]:
         names = [queue["queue"] for queue in backend.get("/queues")["queues"]]
-        return figures(names, timedelta(hours=1), backend=backend, names=AT_A_GLANCE)
+        return figures(names, AT_A_GLANCE, hours=1, backend=backend)
 
     def figures_of_one(request: Request, _: bytes) -> dict[str, Any]:
-        return figures([request.path_params["queue"]], _hours(request), backend=backend)
+        return figures([request.path_params["queue"]], METRICS, hours=6, backend=backend)
 
-    yield make_route("/console/about", ["GET"], lambda *_: about())
+    yield make_route("/console/about", ["GET"], lambda *_: about)
     yield make_route("/console/figures", ["GET"], figures_of_all)
     yield make_route("/console/queues/{queue}/figures", ["GET"], figures_of_one)
 
 
-def figures(
-    queues: Sequence[str], span: timedelta, *, backend: Backend, names: Iterable[str] = METRICS
-) -> dict[str, Any]:
-    """Return the figures of queues' last hours. Raises as Figures.read does.
+def figures(queues: Sequence[str], names: Iterable[str], *, hours: int, backend: Backend) -> dict[str, Any]:
+    """Return figures of queues by minute, of the last hours. Raises as Figures.read does.
 
     `ttl_off` is what the watch reported last, None if that is not known.
     """
-    period = _MINUTE if span <= _LONGEST_BY_MINUTE else _FIVE_MINUTES
     end = backend.clock.now()
+    start = end - timedelta(hours=hours)
     pairs = [(queue, name) for queue in queues for name in names]
     series = [Series(queue=queue, metric=METRICS[name][0], statistic=METRICS[name][1]) for queue, name in pairs]
-    *read, ttl = backend.figures.read([*series, _TTL], start=end - span, end=end, period=period)
+    *read, ttl = backend.figures.read([*series, _TTL], start=start, end=end, period=_MINUTE)
     by_queue: dict[str, dict[str, list[list[float]]]] = {queue: {} for queue in queues}
     for (queue, name), points in zip(pairs, read, strict=True):
         by_queue[queue][name] = [[instant.epoch_ms(at) // 1000, value] for at, value in points]
     return {
-        "period": period,
-        "from": instant.text(end - span),
+        "from": instant.text(start),
         "to": instant.text(end),
         "ttl_off": bool(ttl[-1][1]) if ttl else None,
         "series": by_queue,
     }
-
-
-def _hours(request: Request) -> timedelta:
-    """Return the parameter `hours`."""
-    text = request.query_params.get("hours", "")
-    if text not in map(str, range(1, _MOST_HOURS + 1)):
-        raise InvalidJob(f"hours is {shown(text)}: it must be a whole number from 1 to {_MOST_HOURS}")
-    return timedelta(hours=int(text))

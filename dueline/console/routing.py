@@ -15,7 +15,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dueline.core.job import QUEUE_NAME, SCHEDULE_NAME
@@ -133,12 +133,10 @@ def parse_json(content: bytes) -> Any:
 
 
 def unmatched(request: Request, error: Exception) -> Response:
-    """Return the response to a request that no route matches: 404, as text to a browser, or 405 for another method."""
+    """Return the response to a request that no route matches: 404, or 405 for another method."""
     path, allow = shown(request.scope["path"]), getattr(error, "headers", None)
     if not allow:
         detail = f"there is nothing at {path}: paths must match exactly"
-        if "text/html" in (header(request, "accept") or ""):
-            return PlainTextResponse(f"404: {detail}. The queues are at /", HTTPStatus.NOT_FOUND)
         return error_response(request, Refused(HTTPStatus.NOT_FOUND, detail, code="route_not_found"))
     allowed = ", ".join(sorted({*allow["Allow"].split(", ")} - {"HEAD"}))
     detail = f"{path} does not allow {request.method}: it allows {allowed}"

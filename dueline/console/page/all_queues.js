@@ -7,11 +7,9 @@ import { JobState } from "./job.js";
 import { Instant, JobLink, NoAnswer, Table, Unreadable, View } from "./parts.js";
 import { QUEUES_SECONDS, usePolledQueues } from "./queues.js";
 import { queuePath } from "./route.js";
-import { fetchSchedules, SCHEDULE_COLUMNS } from "./schedules.js";
+import { fetchSchedules, More, SCHEDULE_COLUMNS } from "./schedules.js";
 
 const SCHEDULES_SECONDS = 60;
-// Of 50 each: what is behind them is in the queue's own list.
-const MOST_PAGES = 10;
 
 const link = (queue, below, text) => html`<a href=${queuePath(queue, ...below)}>${text}</a>`;
 const answered = (queues) => queues.filter(({ error, reading }) => !error && !reading);
@@ -21,24 +19,12 @@ const none = (queues, what) => !queues.some(({ reading }) => reading)
   && html`The queues ${answered(queues).length < queues.length && "that answered "}have ${what}.`;
 
 export function AllSchedules() {
-  const polled = usePolled((report) => readEach(allSchedules, report), SCHEDULES_SECONDS);
+  const polled = usePolled((report) => readEach(fetchSchedules, report), SCHEDULES_SECONDS);
   return html`<${View} title="Schedules" polled=${polled} seconds=${SCHEDULES_SECONDS} what="schedules">${
     ({ queues }) => html`<${NoAnswer} queues=${queues} /><${Unreadable} rows=${sum(answered(queues), "unreadable")} />
-      ${queues.map(({ queue, next }) => next && html`<p key=${queue} class="notice warn">
-        There are more of ${link(queue, ["schedules"], queue)} than are listed here.</p>`)}
+      ${queues.map(({ queue, next }) => next && html`<${More} key=${queue} queue=${queue} />`)}
       <${Table} stack caption="Schedules by next run" columns=${SCHEDULES} rows=${byNextRun(queues)}
         keyOf=${({ queue, schedule }) => `${queue} ${schedule}`} empty=${none(queues, "no schedules")} />`}<//>`;
-}
-
-/** The schedules of a queue, and with `next` where there are more. */
-async function allSchedules(queue) {
-  const all = { schedules: [], unreadable: 0, next: "" };
-  for (let left = MOST_PAGES; left > 0 && all.next !== null; left -= 1) {
-    const { schedules, unreadable = 0, next } = await fetchSchedules(queue, all.next);
-    all.schedules.push(...schedules);
-    Object.assign(all, { unreadable: all.unreadable + unreadable, next });
-  }
-  return all;
 }
 
 /** The schedules of all queues by next run; those that have none come last. */
@@ -82,7 +68,7 @@ export function Search({ query }) {
 const ID = /^([a-z0-9-]{1,60})\.\d{1,3}\.[dt]\.\d{1,13}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Return a function that reads the job with an id or a key of a queue: {job}, null where it has none. */
-export const jobOf = (text) => async (queue) => {
+const jobOf = (text) => async (queue) => {
   const jobs = `/api${queuePath(queue, "jobs")}`;
   const job = ID.exec(text)?.[1] === queue ? await orNull(get(`${jobs}/${text}`)) : null;
   // A key may look like an id.
@@ -97,7 +83,7 @@ const orNull = (answer) => answer.catch((error) => {
 const found = (queues) => queues.flatMap(({ job }) => job ?? []);
 
 /** The only job with an id or key; undefined where there are others, or may be in a queue that did not answer. */
-export function theOnly(queues) {
+function theOnly(queues) {
   const jobs = found(queues);
   return answered(queues).length === queues.length && jobs.length === 1 ? jobs[0] : undefined;
 }

@@ -1,6 +1,6 @@
 // Calls of the console's server, once or repeatedly, and their JSON. A failure is thrown as an ApiError.
 
-import { useEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
 
 const TOKEN_KEY = "dueline-console-token";
 const TIMEOUT_MS = 30000;
@@ -20,12 +20,10 @@ export class ApiError extends Error {
 
 export const storedToken = () => sessionStorage.getItem(TOKEN_KEY);
 
-export const storeToken = (text) => sessionStorage.setItem(TOKEN_KEY, text.trim().replace(/^.*#?token=/, ""));
-
 /** Move the token from the address bar into the tab's storage. */
 export function takeTokenFromUrl() {
   if (!location.hash.startsWith("#token=")) return;
-  storeToken(location.hash);
+  sessionStorage.setItem(TOKEN_KEY, location.hash.slice("#token=".length));
   history.replaceState(null, "", location.pathname + location.search);
 }
 
@@ -51,16 +49,13 @@ async function send(method, path, body, more) {
   }
 }
 
-/** Whether an error says that nothing was done, and that the same request would fail again. */
-export const isRefusal = ({ status }) => status >= 400 && status < 500 && status !== 429;
-
 const toError = ({ status, statusText }, content) =>
   new ApiError({ title: statusText, detail: content?.message ?? "", ...content, status });
 
 /**
  * Read something of each queue with `read(queue)`: {queues}, each with the answer, or with its `error`.
  *
- * What fails otherwise than by a refusal is read once more. `report` gets the same at once and after each answer: a
+ * What fails, and is not forbidden, is read once more. `report` gets the same at once and after each answer: a
  * queue that has not answered yet has `reading`. Few are read at once: AWS starts a process of the API's function for
  * each, and the first one that runs answers the most.
  */
@@ -70,7 +65,7 @@ export async function readEach(read, report) {
   const next = all.entries();
   const readOn = async () => {
     for (const [index, queue] of next) {
-      const again = (error) => (isRefusal(error) ? Promise.reject(error) : read(queue.queue));
+      const again = (error) => (error.status === 403 ? Promise.reject(error) : read(queue.queue));
       const answer = await read(queue.queue).catch(again).catch((error) => ({ error }));
       queues = queues.with(index, { ...queue, ...answer });
       report({ queues });
@@ -89,33 +84,29 @@ export async function readEach(read, report) {
  * later load fails, `at` (ms) and `age` (seconds) say when it was complete, `refresh()` loads now.
  */
 export function usePolled(load, seconds, key = "") {
-  const [{ data, error, at }, update] = useKeyed(key);
-  const poll = useRef(null);
-  useEffect(() => {
-    if (!load) return undefined;
-    poll.current = polling(load, seconds, update);
-    return poll.current.stop;
-  }, [key, seconds]);
-  return { data, error, at, age: at && (Date.now() - at) / 1000, refresh: () => poll.current?.now() };
-}
-
-/** Return [state, update] of what belongs to `key`: the state of another key is never shown or updated. */
-function useKeyed(key) {
   const [held, setHeld] = useState({ key });
   const latest = useRef();
   latest.current = key;
-  const update = (changes) => latest.current === key && setHeld((old) => ({ ...(old.key === key && old), ...changes, key }));
-  return [held.key === key ? held : {}, update];
+  const poll = useRef(null);
+  useEffect(() => {
+    if (!load) return undefined;
+    const update = (changes) => latest.current === key && setHeld((old) => ({ ...(old.key === key && old), ...changes, key }));
+    poll.current = polling(load, seconds, update);
+    return poll.current.stop;
+  }, [key, seconds]);
+  const { data, error, at } = held.key === key ? held : {};
+  return { data, error, at, age: at && (Date.now() - at) / 1000, refresh: () => poll.current?.now() };
 }
 
 /**
- * Hold the result that belongs to `key`, which names all its parameters: {data, at, error, progress, busy, start}.
+ * Hold what is loaded on a click: {data, at, error, progress, busy, start}.
  *
  * `start(load)` loads it: load(report) returns the data, and report(progress) shows how far it is. `data` and `at` (ms)
- * stay while the same is loaded again, also if that fails. A result that belongs to another key is never shown.
+ * stay while the same is loaded again, also if that fails.
  */
-export function useResult(key) {
-  const [result, update] = useKeyed(key);
+export function useResult() {
+  const [result, setResult] = useState({});
+  const update = (changes) => setResult((old) => ({ ...old, ...changes }));
   const end = (changes) => update({ error: undefined, progress: undefined, busy: false, ...changes });
   const start = (load) => {
     update({ busy: true });
@@ -183,6 +174,5 @@ function plainOutsidePayloads(value) {
   return value;
 }
 
-/** The JSON of a value with its numbers as JavaScript writes them, if it can write them: 1.0 as 1. */
-export const plainText = (value) => JSON.stringify(value, (_, each) =>
-  JSON.isRawJSON(each) && Math.abs(each.rawJSON) <= Number.MAX_SAFE_INTEGER ? Number(each.rawJSON) : each);
+/** A header that makes retries from one dialog idempotent. */
+export const useKey = () => useMemo(() => ({ "idempotency-key": `console-${crypto.randomUUID()}` }), []);

@@ -1,13 +1,13 @@
 // The page: the token, the view of the address, and what surrounds each view.
 
 import { html, render, useEffect, useErrorBoundary, useState } from "./vendor/preact-htm.js";
-import { get, storeToken, storedToken, takeTokenFromUrl } from "./api.js";
+import { get, storedToken, takeTokenFromUrl } from "./api.js";
 import { AllDeadLetters, AllSchedules, Search } from "./all_queues.js";
 import { DeadLetters } from "./dead_letters.js";
 import { Job } from "./job.js";
 import { Jobs } from "./jobs.js";
 import { ZONE } from "./format.js";
-import { About, Button, Failure, Input, State } from "./parts.js";
+import { About, Button, Failure, State } from "./parts.js";
 import { Queue } from "./queue.js";
 import { Queues } from "./queues.js";
 import { queuePath, useRoute } from "./route.js";
@@ -34,7 +34,7 @@ function App() {
     if (isOpen) get("/console/about").then(setAbout, (error) => setAbout({ error }));
   }, [isOpen]);
   if (broken) return html`<main class="view"><${Failure} error=${broken} /><a href="/">Queues</a></main>`;
-  if (!isOpen) return html`<${TokenForm} onOpen=${() => setOpen(true)} />`;
+  if (!isOpen) return NO_TOKEN;
   return html`<${About.Provider} value=${about}>
     <${Top} about=${about} route=${route} />
     ${route.queue && html`<${QueueBar} route=${route} />`}
@@ -57,7 +57,6 @@ function Top({ about, route: { view, query } }) {
     <small title="All times are the reader's own, and each has UTC in its tooltip">Times in ${ZONE}</small>
     ${about.read_only && html`<${State} word="read-only" tone="warn" />
       <span class="muted">started with <code>--read-only</code>: nothing can be changed</span>`}
-    ${about.as && html`<small class="as" title=${about.as}>as ${about.as.split(":").slice(5).join(":")}</small>`}
   </header>`;
 }
 
@@ -70,40 +69,29 @@ function QueueBar({ route: { queue, view } }) {
 }
 
 /** The page without a token, or with one of a console that has ended. */
-function TokenForm({ onOpen }) {
-  const form = useState({ token: "" });
-  const open = (event) => {
-    event.preventDefault();
-    storeToken(form[0].token);
-    onOpen();
-  };
-  return html`<main class="door view">
-    <h1>This page needs a console of your own</h1>
-    <p>A console reads the deployment with the AWS credentials of the person who runs it. This tab has no token, or that
-      of a console that has ended.</p>
-    <ol>
-      <li>Run <code>dueline console</code>. It opens a page of its own, with your credentials.</li>
-      <li>There, go to <code>${location.pathname + location.search}</code>, as this link does.</li>
-    </ol>
-    <form class="row" onSubmit=${open}>
-      <${Input} form=${form} name="token" label="Or paste the address that the console printed, or its token"
-        type="password" required />
-      <${Button} type="submit" kind="primary">Open<//>
-    </form>
-  </main>`;
-}
+const NO_TOKEN = html`<main class="door view">
+  <h1>This page needs a console of your own</h1>
+  <p>A console reads the deployment with the AWS credentials of the person who runs it. This tab has no token, or that
+    of a console that has ended.</p>
+  <ol>
+    <li>Run <code>dueline console</code>. It opens a page of its own, with your credentials; in a tab beside that one,
+      open the address that it printed.</li>
+    <li>There, go to <code>${location.pathname + location.search}</code>, as this link does.</li>
+  </ol>
+</main>`;
 
-// What is moved, such as the row of a queue in the sorted table, keeps its state: the focus, and an open dialog.
+// What is moved, such as the row of a queue in the sorted table, keeps the focus.
 for (const put of [Node.prototype.insertBefore, Node.prototype.appendChild]) {
-  Node.prototype[put.name] = function (node, before = null) {
+  Node.prototype[put.name] = function (...moved) {
     const { activeElement: focused } = document;
-    if (node.parentNode === this && this.moveBefore) this.moveBefore(node, before);
-    else put.call(this, node, before);
+    put.apply(this, moved);
     if (document.activeElement !== focused) focused.focus({ preventScroll: true });
-    return node;
+    return moved[0];
   };
 }
 
+// With the printed address in a tab that shows the first view: only the fragment changes.
+addEventListener("hashchange", () => location.reload());
 document.title = `${location.pathname.slice(1) || "queues"} · Dueline`;
 takeTokenFromUrl();
 const OLD = html`<main><p>This browser is too old: it would alter large numbers in payloads.</p></main>`;

@@ -1,46 +1,36 @@
 // What is due in a queue's next hours, and how its last hours were, as charts.
 
-import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { clock, inZone, number, percent, plural, span, ZONE } from "./format.js";
-import { group } from "./job_list.js";
-import { Button, Instant, Loaded, Table } from "./parts.js";
+import { html, useEffect, useRef } from "./vendor/preact-htm.js";
+import { clock, number, percent, plural, span, ZONE } from "./format.js";
+import { HOURS } from "./job_list.js";
+import { Instant, Loaded } from "./parts.js";
 import { shareOf, total } from "./queue_state.js";
-import { queuePath } from "./route.js";
 
 const HEIGHT = 190;
+const MINUTE = 60;
 const COUNTS = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
 const SPANS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
 
-const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
+const startOfMinute = (seconds) => Math.floor(seconds / MINUTE) * MINUTE;
 const at = (seconds) => html`<${Instant} at=${seconds * 1000} short />`;
-const hourWords = (hours) => (hours === 1 ? "hour" : `${hours} hours`);
-const stepWords = (step) => (step === 60 ? "a minute" : span(step));
 const highest = (points) => points.reduce((most, point) => (point[1] > most[1] ? point : most), [0, -1]);
 
-export function DueChart({ name, polled, hours }) {
-  const step = hours > 6 ? 600 : 60;
-  const pick = (from) =>
-    location.assign(`${queuePath(name, "jobs")}?${new URLSearchParams({ from: iso(from), to: iso(from + step) })}`);
-  return html`<${Loaded} polled=${polled} what="what is due">${(data) => {
-    const points = group(data.minutes, step);
-    return html`<${Chart} title=${`Due in the next ${hourWords(hours)}`} summary=${dueWords(data, points, step)}
-      points=${points} step=${step} from=${data.from} to=${data.until} bars gap=${0} unit="jobs" format=${number}
-      onPick=${pick} />`;
-  }}<//>`;
-}
+export const DueChart = ({ polled }) => html`<${Loaded} polled=${polled} what="what is due">${(due) =>
+  html`<${Chart} title=${`Due in the next ${HOURS} hours`} summary=${dueWords(due)} points=${due.minutes}
+    from=${due.from} to=${due.until} bars gap=${0} unit="jobs" format=${number} />`}<//>`;
 
-export function dueWords({ counted, more, until, overdue }, points, step) {
+export function dueWords({ counted, more, until, overdue, minutes }) {
   if (!counted && !more) return "Nothing is due.";
-  const [peak, most] = highest(points);
+  const [peak, most] = highest(minutes);
   return html`${more ? html`${number(counted)} or more jobs: counting ended at <${Instant} at=${until} />, and the chart
-    with it.` : `${plural(counted, "job")}.`}${overdue > 0 && ` ${number(overdue)} overdue.`}${points.length > 1 && html`
-    ${" "}Most at ${at(peak)}: ${number(most)} in ${stepWords(step)}.`}`;
+    with it.` : `${plural(counted, "job")}.`}${overdue > 0 && ` ${number(overdue)} overdue.`}${minutes.length > 1 && html`
+    ${" "}Most at ${at(peak)}: ${number(most)} in a minute.`}`;
 }
 
-export const History = ({ name, polled, hours }) => html`<${Loaded} polled=${polled} what="the last hours">
-  ${({ series, from, to, period: step }) => html`<div class="charts">
-    <${Lateness} series=${series[name]} ...${{ hours, from, to, step }} />
-    <${Throughput} series=${series[name]} ...${{ hours, from, to, step }} /></div>`}<//>`;
+export const History = ({ name, polled }) => html`<${Loaded} polled=${polled} what="the last hours">
+  ${({ series, from, to }) => html`<div class="charts">
+    <${Lateness} series=${series[name]} from=${from} to=${to} />
+    <${Throughput} series=${series[name]} from=${from} to=${to} /></div>`}<//>`;
 
 /** The lateness that ticks reported, and 0, which they do not log, where all that they dispatched was on time. */
 export function latenessPoints({ lateness, on_time, delayed }) {
@@ -49,63 +39,43 @@ export function latenessPoints({ lateness, on_time, delayed }) {
   return [...known].sort(([a], [b]) => a - b);
 }
 
-function Lateness({ hours, series, ...range }) {
+function Lateness({ series, ...range }) {
   const points = latenessPoints(series);
   const [peak, most] = highest(points);
   const worst = most > 0 ? html`At worst ${span(most)}, at ${at(peak)}.` : "No tick reported a late job.";
-  return html`<${Chart} title=${`Lateness, last ${hourWords(hours)}`} points=${points} format=${span}
-    unit="late" summary=${worst} ...${range} />`;
+  return html`<${Chart} title=${`Lateness, last ${HOURS} hours`} points=${points} format=${span} unit="late"
+    summary=${worst} ...${range} />`;
 }
 
-function Throughput({ hours, series: { throughput: points, on_time, delayed }, ...range }) {
+function Throughput({ series: { throughput: points, on_time, delayed }, ...range }) {
   const [peak, most] = highest(points);
   const share = shareOf(on_time, delayed);
   const onTime = share === null ? "" : ` ${percent(share)} on time.`;
-  const highWords = most > 0 && html`, at most ${number(most)} in ${stepWords(range.step)}, at ${at(peak)}`;
-  return html`<${Chart} title=${`Throughput, last ${hourWords(hours)}`} gap=${0} points=${points} format=${number}
+  const highWords = most > 0 && html`, at most ${number(most)} in a minute, at ${at(peak)}`;
+  return html`<${Chart} title=${`Throughput, last ${HOURS} hours`} gap=${0} points=${points} format=${number}
     unit="jobs" summary=${html`${plural(total(points), "job")} dispatched${highWords}.${onTime}`} ...${range} />`;
 }
 
 /**
- * A chart, its summary in words, and its values as a table. `points`: [[epoch seconds, value]], sparse;
- * `from` and `to`: ISO; `step`: seconds of a point. `bars`: as bars, else in steps. `gap`: what no point means, if
- * that is known. `onPick` (epoch seconds): a point was chosen.
+ * A chart by minute, and its summary in words. `points`: [[epoch seconds, value]], sparse; `from` and `to`: ISO.
+ * `bars`: as bars, else in steps. `gap`: what no point means, if that is known.
  */
 function Chart({ title, summary, ...shown }) {
-  const { points, from, to, onPick } = shown;
+  const { points, from, to } = shown;
   const place = useRef(null);
   useEffect(() => place.current && draw(place.current, shown), [JSON.stringify(points), from, to]);
   return html`<figure class="chart panel">
     <figcaption><h2>${title}</h2><p class="muted">${summary}</p></figcaption>
-    ${points.length > 0 && html`<div class=${onPick && "pick"} ref=${place} aria-hidden="true" />`}
-    ${points.length > 0 && html`<${Values} title=${title} ...${shown} />`}
+    ${points.length > 0 && html`<div ref=${place} aria-hidden="true" />`}
   </figure>`;
 }
 
-function Values({ title, points, format, unit, onPick }) {
-  const [open, setOpen] = useState(false);
-  const columns = [
-    { name: "at", label: "From", head: true, cell: ([at]) => whenOf(at, onPick) },
-    { name: "value", label: unit, end: true, cell: ([, value]) => format(value) },
-  ];
-  return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}>
-    <summary>As a table<span class="hidden">: ${title}</span></summary>
-    ${open && html`<${Table} caption=${title} columns=${columns} rows=${points} keyOf=${([at]) => at} />`}
-  </details>`;
-}
-
-function whenOf(at, onPick) {
-  const text = html`<${Instant} at=${at * 1000} />`;
-  const label = `Jobs due at ${inZone(at * 1000)}`;
-  return onPick ? html`<${Button} kind="quiet" label=${label} onClick=${() => onPick(at)}>${text}<//>` : text;
-}
-
-/** Every step from `from` to `to`, with `gap` where there is no point: [times, values]. */
-export function fill(points, { from, to, step, gap }) {
-  const values = new Map(points.map(([at, value]) => [Math.floor(at / step) * step, value]));
-  const first = Math.floor(Date.parse(from) / 1000 / step) * step;
-  const length = Math.max(1, Math.ceil((Date.parse(to) / 1000 - first) / step));
-  const times = Array.from({ length }, (_, index) => first + index * step);
+/** Every minute from `from` to `to`, with `gap` where there is no point: [times, values]. */
+export function fill(points, { from, to, gap }) {
+  const values = new Map(points.map(([at, value]) => [startOfMinute(at), value]));
+  const first = startOfMinute(Date.parse(from) / 1000);
+  const length = Math.max(1, Math.ceil((Date.parse(to) / 1000 - first) / MINUTE));
+  const times = Array.from({ length }, (_, index) => first + index * MINUTE);
   return [times, times.map((at) => values.get(at) ?? gap)];
 }
 
@@ -114,10 +84,6 @@ function draw(place, shown) {
   const plot = new uPlot(options(place, shown), fill(shown.points, { gap: null, ...shown }), place);
   const fit = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT }));
   fit.observe(place);
-  plot.over.addEventListener("click", () => {
-    const [at, value] = plot.data.map((values) => values[plot.cursor.idxs[1]]);
-    if (value) shown.onPick?.(at);
-  });
   return () => {
     fit.disconnect();
     plot.destroy();
@@ -128,7 +94,7 @@ function draw(place, shown) {
 const alone = ({ data }, series) => data[series].flatMap((value, index, all) =>
   (value != null && all[index - 1] == null && all[index + 1] == null ? [index] : []));
 
-function options(place, { bars, from, to, step, format, unit }) {
+function options(place, { bars, from, to, format, unit }) {
   const colour = (name) => getComputedStyle(place).getPropertyValue(name);
   const font = "12px system-ui";
   const axis = { stroke: () => colour("--muted"), font, labelFont: font, labelSize: 18, ticks: { show: false } };
@@ -143,7 +109,7 @@ function options(place, { bars, from, to, step, format, unit }) {
     padding: [8, 18, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { show: !bars }, dataIdx },
     scales: {
-      x: { range: () => [Math.floor(Date.parse(from) / 1000 / step) * step, Date.parse(to) / 1000] },
+      x: { range: () => [startOfMinute(Date.parse(from) / 1000), Date.parse(to) / 1000] },
       y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] },
     },
     axes: [
@@ -151,7 +117,7 @@ function options(place, { bars, from, to, step, format, unit }) {
         label: `Time, ${ZONE}` },
       { ...axis, grid: { stroke: () => colour("--line"), width: 1 }, values: (_, values) => values.map(format),
         incrs: unit === "jobs" ? COUNTS : SPANS, size: widest, space: 32,
-        label: unit === "jobs" ? `Jobs ${step === 60 ? "" : "in "}${stepWords(step)}` : "Time past due" },
+        label: unit === "jobs" ? "Jobs a minute" : "Time past due" },
     ],
     series: [
       { label: "At", value: (_, at) => (at ? clock(at * 1000) : "") },

@@ -5,31 +5,32 @@ import { html, useState } from "./vendor/preact-htm.js";
 import { ApiError, get, parseExact, post, useResult, usePolled } from "./api.js";
 import { number, plural } from "./format.js";
 import { payloadText } from "./job_list.js";
-import { Button, Confirm, Facts, Failure, Input, Instant, JobLink, Loaded, Progress } from "./parts.js";
+import { Button, Confirm, Facts, Failure, Instant, JobLink, Loaded, Progress } from "./parts.js";
 import { Table, Text, useDialog, View } from "./parts.js";
 
 const SECONDS = 10;
 const POLL_MS = 200;
 const PAGE = 20;
-// Chosen are groups or single dead letters, never both; `only` are the groups that are listed, all if there are none.
-const NONE = { groups: [], letters: [], only: [], start: 0 };
+// Chosen are single dead letters, or where there are none, the groups, which are listed alone.
+const NONE = { groups: [], letters: [], start: 0 };
 
 export function DeadLetters({ queue }) {
   const polled = usePolled(() => get(`/api/queues/${queue}`), SECONDS, queue);
-  const look = useRun(queue, "look", {});
+  const look = useResult();
+  const inspect = () => look.start((report) => run(queue, "look", {}, report));
   // The choice belongs to the result that it was made on.
   const [{ of, choice }, setChoice] = useState({});
   const chosen = (of === look.data && choice) || NONE;
   const choose = (changes) => setChoice({ of: look.data, choice: { ...chosen, ...changes } });
   const [dialog, open] = useDialog();
   // At once, behind the dialog: what was done is never still listed.
-  const onDone = () => [polled.refresh, look.start].forEach((each) => each());
+  const onDone = () => [polled.refresh, inspect].forEach((each) => each());
   const props = { queue, ...chosen, look: look.data, onDone };
   return html`<${View} title="Dead letters" polled=${polled} seconds=${SECONDS} what="the queue">${({ dead }) => html`
     <p><strong>${plural(dead, "job")}</strong> in the dead-letter queue, as SQS estimates.</p>
-    <p><${Button} kind="primary" busy=${look.busy} onClick=${look.start}>${look.data ? "Inspect again" : "Inspect"}<//>
+    <p><${Button} kind="primary" busy=${look.busy} onClick=${inspect}>${look.data ? "Inspect again" : "Inspect"}<//>
       <span class="muted"> Reading hides messages from everyone else for a moment, so it needs a click.</span></p>
-    ${look.shown}
+    ${look.progress}<${Failure} error=${look.error} />
     ${look.data && html`<${Groups} look=${look} chosen=${chosen} choose=${choose}
       open=${(Dialog) => open(Dialog, props)} />`}
     ${dialog}`}<//>`;
@@ -39,16 +40,15 @@ function Groups({ look: { data, at }, chosen, choose, open }) {
   const { groups, received, total, hidden } = data;
   const count = chosen.letters.length;
   const words = count ? `the ${number(count)} chosen` : chosen.groups.length ? "those chosen" : "all";
-  const kinds = groups.some(({ kind }) => kind);
   const lost = data.not_received ?? 0;
-  return html`<h2>${kinds ? "By error and kind" : "By error"}</h2>
+  return html`<h2>By error and kind</h2>
     <p role="status">${plural(received, "dead letter")} read <${Instant} at=${at} near />${
       received + lost < total && `, of about ${number(total)}: redrive or delete some to read the others`}. ${
       notReceived(lost)} ${
       hidden > 0 && html`<${Hidden} count=${hidden} />`}</p>
-    <${Table} caption="Dead letters by error" columns=${columns(chosen, choose, kinds)} rows=${groups} keyOf=${nameOf}
+    <${Table} caption="Dead letters by error" columns=${columns(chosen, choose)} rows=${groups} keyOf=${nameOf}
       stack empty="No dead letters were received." />
-    ${groups.length > 0 && html`<p class="row"><${Button} kind="primary" onClick=${() => open(Redrive)}>Redrive ${words} …<//>
+    ${groups.length > 0 && html`<p class="row"><${Button} kind="primary" writes onClick=${() => open(Redrive)}>Redrive ${words} …<//>
         <${Button} writes onClick=${() => open(Delete)}>Delete ${words} …<//></p>
       <${Letters} data=${data} chosen=${chosen} choose=${choose} />`}`;
 }
@@ -63,41 +63,35 @@ const toggle = (all, one) => (all.includes(one) ? all.filter((each) => each !== 
 
 const nameOf = ({ error, kind }) => (kind ? `${error} of ${kind}` : error);
 
-const columns = ({ groups }, choose, kinds) => [
+const columns = ({ groups }, choose) => [
   { name: "pick", label: "Choose", cell: (group) => html`<input type="checkbox" aria-label=${`Choose ${nameOf(group)}`}
-    checked=${groups.includes(group)} onChange=${() => {
-      const chosen = toggle(groups, group);
-      choose({ ...NONE, groups: chosen, only: chosen });
-    }} />` },
+    checked=${groups.includes(group)} onChange=${() => choose({ ...NONE, groups: toggle(groups, group) })} />` },
   { name: "name wrap", label: "Error", head: true, cell: ({ error }) => html`<code>${error}</code>` },
-  ...(kinds ? [{ name: "kind wrap", label: "Kind", cell: ({ kind }) => kind }] : []),
+  { name: "kind wrap", label: "Kind", cell: ({ kind }) => kind },
   { name: "count", label: "Jobs", end: true, cell: ({ count }) => number(count) },
   { name: "first", label: "First", cell: ({ oldest }) => html`<${Instant} at=${oldest} />` },
   { name: "last", label: "Last", cell: ({ newest }) => html`<${Instant} at=${newest} />` },
 ];
 
 const lettersPath = (run, start, groups = []) => `/console/runs/${run}/dead-letters?${new URLSearchParams(
-  [["from", start], ...groups.map((group) => ["group", group])])}`;
+  [["from", start], ...groups.map(({ error }) => ["error", error])])}`;
 
 /** A page of the dead letters that a look read, where single ones can be chosen. */
-function Letters({ data, chosen: { letters: chosen, only, start }, choose }) {
-  const path = lettersPath(data.run, start, only.map((group) => data.groups.indexOf(group)));
+function Letters({ data, chosen: { groups, letters: chosen, start }, choose }) {
+  const path = lettersPath(data.run, start, groups);
   const polled = usePolled(() => get(path), 0, path);
-  const pick = (letters) => choose({ letters, groups: [] });
-  const others = (letters) => chosen.filter(({ message }) => !letters.some((each) => each.message === message));
+  const others = (letter) => chosen.filter(({ message }) => message !== letter.message);
   return html`<h2>One by one</h2><${Loaded} polled=${polled} what="dead letters">${({ dead_letters: letters, count }) => html`
     <div class="row"><span role="status">${number(start + 1)} to ${number(start + letters.length)}
-        ${" "}of ${plural(count, "dead letter")} read${only.length > 0 && `, ${groupWords(only)}`}, the last sent first.</span>
+        ${" "}of ${plural(count, "dead letter")} read${
+        groups.length > 0 && `, those of ${groups.map(({ error }) => error).join(", ")}`}, the last sent first.</span>
       <${Button} onClick=${() => choose({ start: start - PAGE })} why=${start === 0 && "This is the first page"}>Previous<//>
       <${Button} onClick=${() => choose({ start: start + PAGE })}
-        why=${start + PAGE >= count && "This is the last page"}>Next<//>
-      <${Button} onClick=${() => pick([...others(letters), ...letters])}
-        >Choose these ${letters.length}<//>
-      ${chosen.length + only.length > 0 && html`<${Button} onClick=${() => choose(NONE)}>Choose none<//>`}</div>
+        why=${start + PAGE >= count && "This is the last page"}>Next<//></div>
     <ul class="letters">${letters.map((letter) => html`<li key=${letter.message}>
       <input type="checkbox" aria-label=${`Choose dead letter ${shortOf(letter)}`}
-        checked=${others([letter]).length < chosen.length}
-        onChange=${({ target }) => pick(target.checked ? [...chosen, letter] : others([letter]))} />
+        checked=${others(letter).length < chosen.length}
+        onChange=${({ target }) => choose({ letters: target.checked ? [...chosen, letter] : others(letter) })} />
       <details class="panel"><summary><code>${letter.error}</code>${letter.kind && ` of ${letter.kind}`}${
         letter.reason && `: ${letter.reason.slice(0, 100)}`}
         <span class="muted" title=${letter.id}> · ${shortOf(letter)}, <${Instant} at=${letter.sent} near /></span></summary>
@@ -110,13 +104,12 @@ const shortOf = ({ id, message }) => (id?.split(".").at(-1) ?? message).slice(0,
 const BY_SQS = "SQS moved it, after the last receive that it allows: no worker said why.";
 
 function Letter({ letter: { stack, reason, cut, ...letter } }) {
-  const { id, died, sent, attempts, kind, key, tenant, trace, message } = letter;
+  const { id, died, sent, attempts, kind, key, tenant, message } = letter;
   const facts = [
     ["Job", id ? html`<${JobLink} id=${id} />` : "of none"],
     ["Died", died ? html`<${Instant} at=${died} />` : html`not known, sent <${Instant} at=${sent} />`],
     ["Attempts", attempts ?? "not recorded"], ["Kind", kind ?? undefined], ["Key", key ?? undefined],
-    ["Tenant", tenant ?? undefined], ["Trace", trace ? html`<code>${trace}</code>` : undefined],
-    ["Message", html`<code>${message}</code>`],
+    ["Tenant", tenant ?? undefined], ["Message", html`<code>${message}</code>`],
   ];
   return html`<article><p><strong>${reason ?? BY_SQS}</strong></p><${Facts} facts=${facts} />
     ${stack ? html`<${Text} value=${stack} label=${`Stack trace of ${shortOf(letter)}, its last 4 KB at most`} />`
@@ -139,7 +132,7 @@ export function readable(letter) {
 
 /** The dead letter of one job, looked for on a click, with its redrive. `refresh` loads the job again. */
 export function DeadLetterOf({ job: { id, queue, state }, refresh }) {
-  const look = useResult(id);
+  const look = useResult();
   const [dialog, open] = useDialog(() => [refresh, read].forEach((each) => each()));
   const redrive = (letters) => open(Redrive, { queue, letters });
   const read = (then) => look.start(async (report) => {
@@ -162,63 +155,43 @@ export function DeadLetterOf({ job: { id, queue, state }, refresh }) {
     ${letters.map((letter) => html`<${Letter} key=${letter.message} letter=${letter} />`)}${dialog}</section>`;
 }
 
-const sum = (counts) => counts.reduce((total, { count }) => total + count, 0);
-const groupWords = (groups) =>
-  groups.length ? `those of ${groups.map(nameOf).join(", ")}` : html`<strong>all of them</strong>`;
-const asSelected = (groups) => groups.map(({ error, kind = null }) => ({ error, kind }));
-const letterWords = ([letter, ...others]) => (others.length ? `the ${number(others.length + 1)} chosen dead letters`
-  : html`the ${letter.id ? "job" : "message"} <code title=${letter.id}>${shortOf(letter)}</code> (${nameOf(letter)})`);
-
-/** A dialog that puts dead letters back: single ones, or groups once a dry run has counted them. */
-export function Redrive({ queue, groups = [], letters = [], onDone, onClose }) {
-  const messages = letters.map(({ message }) => message);
-  const form = useState({ limit: "" });
-  const body = messages.length ? { messages }
-    : { groups: asSelected(groups), limit: form[0].limit ? Number(form[0].limit) : null };
-  const dry = useRun(queue, "redrive", { ...body, apply: false });
-  const act = async (report) => {
-    const result = await run(queue, "redrive", { ...body, apply: true }, report);
-    onDone?.();
-    return html`<${Counts} ...${result} done="put back into the queue" count=${result.moved} />`;
-  };
-  const { wanted = messages.length || undefined, stay } = dry.data ?? {};
-  return html`<${Confirm} title=${`Redrive dead letters of ${queue}?`} verb=${`Redrive ${wanted === undefined ? "the jobs" : plural(wanted, "job")}`}
-    act=${act} onClose=${onClose} ready=${wanted > 0}>
-    <p>Puts ${letters.length ? letterWords(letters) : groupWords(groups)} back into the queue, where workers try
-      again from attempt 1. <strong>At least once</strong>: each is sent first and deleted after, so an end in between leaves
-      both.${!messages.length && " Count them first."}</p>
-    ${!messages.length && html`<${Input} form=${form} name="limit" label="At most" type="number" min="1"
-        hint="A few first, to see whether they succeed now; empty: no limit" />
-      <p><${Button} onClick=${dry.start} busy=${dry.busy}>Dry run<//></p>
-      ${dry.shown}
-      ${dry.data && html`<${Counts} ...${dry.data} done="would be put back" count=${wanted - sum(stay)} />`}`}
+/** A dialog that puts dead letters back: single ones, chosen groups, or all groups that were shown. */
+export const Redrive = ({ onClose, ...chosen }) => html`<${Confirm} title=${`Redrive dead letters of ${chosen.queue}?`}
+    verb="Redrive" act=${change("redrive", chosen)} onClose=${onClose}>
+    <p>Puts ${chosenWords(chosen)} back into the queue, where workers try again from attempt 1.
+      <strong>At least once</strong>: each is sent first and deleted after, so an end in between leaves both.</p>
   <//>`;
+
+/** A dialog that deletes the same. */
+const Delete = ({ onClose, ...chosen }) => html`<${Confirm} title=${`Delete dead letters of ${chosen.queue}?`}
+    verb="Delete for good" danger typed=${chosen.queue} act=${change("delete", chosen)} onClose=${onClose}>
+    <p>Deletes ${chosenWords(chosen)}. They cannot be brought back, and their payloads are gone.</p>
+  <//>`;
+
+const groupsOf = ({ groups, look }) => (groups.length ? groups : look.groups);
+
+function chosenWords({ letters: [letter, ...others], ...chosen }) {
+  if (others.length) return `the ${number(others.length + 1)} chosen dead letters`;
+  if (letter) return html`the ${letter.id ? "job" : "message"} <code title=${letter.id}>${shortOf(letter)}</code> (${nameOf(letter)})`;
+  const groups = groupsOf(chosen);
+  const all = plural(groups.reduce((total, { count }) => total + count, 0), "job");
+  return html`those of ${groups.map(nameOf).join(", ")}: <strong>${all}</strong> as inspected, and those of the same
+    errors and kinds that have come since`;
 }
 
-/** A dialog that deletes dead letters: single ones, or those of the errors and kinds that were shown. */
-function Delete({ queue, groups, letters, look: { groups: shown, received, total }, onDone, onClose }) {
-  const messages = letters.map(({ message }) => message);
-  const chosen = groups.length ? groups : shown;
-  const act = async (report) => {
-    const body = { confirm: queue, ...(messages.length ? { messages } : { groups: asSelected(chosen) }) };
-    const result = await run(queue, "delete", body, report);
-    onDone();
-    return html`<${Counts} ...${result} done="deleted for good" count=${result.deleted} />`;
-  };
-  return html`<${Confirm} title=${`Delete dead letters of ${queue}?`} verb="Delete for good" danger typed=${queue}
-    act=${act} onClose=${onClose}>
-    ${messages.length ? html`<p>Deletes ${letterWords(letters)}, and nothing else. They cannot be brought back.</p>`
-      : html`<p>Deletes ${groupWords(groups)}: <strong>${plural(sum(chosen), "job")}</strong> as inspected, and those of
-        the same ${shown.some(({ kind }) => kind) ? "errors and kinds" : "errors"} that have come since. They cannot be
-        brought back, and their payloads are gone.</p>`}
-    ${received < total && !messages.length && html`<p class="warn">${number(received)} of ${number(total)} dead letters
-      were inspected. Deleting reads as many at most, and leaves other errors: inspect again for the rest.</p>`}
-  <//>`;
-}
+const change = (action, { queue, letters, onDone, ...chosen }) => async (report) => {
+  const body = letters.length ? { messages: letters.map(({ message }) => message) }
+    : { groups: groupsOf(chosen).map(({ error, kind }) => ({ error, kind })) };
+  const result = await run(queue, action, body, report);
+  onDone?.();
+  return html`<${Counts} ...${result} done=${DONE[action]} />`;
+};
 
-function Counts({ received, hidden, missing, not_received: lost, stay = [], failed = [], done, count: all }) {
+const DONE = { redrive: "put back into the queue", delete: "deleted for good" };
+
+function Counts({ received, hidden, missing, not_received: lost, stay, failed, done, changed }) {
   return html`<ul role="status">
-    <li><strong>${plural(all, "job")}</strong> ${done}, of ${number(received)} read.</li>
+    <li><strong>${plural(changed, "job")}</strong> ${done}, of ${number(received)} read.</li>
     ${stay.map(({ reason, count }) => html`<li key=${reason} class="warn">
       <strong>${number(count)} stay</strong>: ${reason}</li>`)}
     ${failed.map(({ reason, count }) => html`<li key=${reason} class="bad">
@@ -237,23 +210,12 @@ async function run(queue, action, body, report) {
   for (;;) {
     const { state, result, error, done, of } = await get(`/console/runs/${started.run}`);
     if (state === "done") return { ...result, run: started.run };
-    if (state === "failed") throw new ApiError({ title: "The run failed", ...error, detail: failureWords(error, result) });
+    if (state === "failed") {
+      // SQS may have done more than its answers said.
+      const before = result ? `. Before that, at least ${plural(result.changed, "job was", "jobs were")} ${DONE[action]}.` : "";
+      throw new ApiError({ title: "The run failed", ...error, detail: error.detail + before });
+    }
     report(html`<${Progress} done=${done} of=${of} what="dead letter" />`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
-}
-
-/** Why a run failed, and what it had done: SQS may have done more than its answers said. */
-function failureWords({ detail }, result) {
-  if (!result) return detail;
-  const { moved, deleted } = result;
-  return `${detail}. Before that, at least ${plural(moved ?? deleted, "job was", "jobs were")} ${
-    moved === undefined ? "deleted for good" : "put back into the queue"}.`;
-}
-
-/** A run of as of useResult, with start() and `shown`: how far it is, or why it failed. */
-function useRun(queue, action, body) {
-  const result = useResult(JSON.stringify([queue, action, body]));
-  const shown = html`${result.progress}<${Failure} error=${result.error} />`;
-  return { ...result, shown, start: () => result.start((report) => run(queue, action, body, report)) };
 }

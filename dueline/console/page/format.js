@@ -8,7 +8,6 @@ const STAMP = stampIn();
 /** The reader's own time zone. */
 export const ZONE = STAMP.resolvedOptions().timeZone;
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
-const RATE_UNITS = { s: "a second", m: "a minute", h: "an hour" };
 
 export const number = (value) => NUMBER.format(value);
 
@@ -65,28 +64,21 @@ export function percent(share) {
   return `${floor === 100 ? "100" : floor.toFixed(2)}\u00a0%`;
 }
 
-/** A rate such as "50/s" as "50 a second"; null as "no limit". */
-export function rateWords(rate) {
-  if (!rate) return "no limit";
-  const [jobs, unit] = rate.split("/");
-  return `${number(Number(jobs))} ${RATE_UNITS[unit]}`;
-}
-
 /** A span: its count and its unit. */
-export const SPAN = /^\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*$/;
+const SPAN = /^\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*$/;
 const SECONDS = { "": 1, s: 1, m: 60, h: 3600, d: 86400 };
 
 /** The seconds of "90", "15m", "2h", "3d". Throws an Error that says what is allowed. */
-export function seconds(text, name = "delay") {
+export function seconds(text) {
   const [, count, unit] = SPAN.exec(text) ?? [];
-  if (!count) throw new Error(`${name} is "${text}": it must be seconds, or a number with s, m, h or d, such as 15m`);
+  if (!count) throw new Error(`delay is "${text}": it must be seconds, or a number with s, m, h or d, such as 15m`);
   return Number(count) * SECONDS[unit];
 }
 
 /** The instant, in UTC, of the text of a date and time field, in the reader's own time. Throws an Error. */
-export function instant(text, name = "time") {
+export function instant(text) {
   const at = new Date(text);
-  if (Number.isNaN(at.getTime())) throw new Error(`${name} is "${text}": it must be a date and a time`);
+  if (Number.isNaN(at.getTime())) throw new Error(`time is "${text}": it must be a date and a time`);
   return at.toISOString();
 }
 

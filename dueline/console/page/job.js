@@ -1,12 +1,11 @@
-// One job: its timeline, payload and attributes, and the dialogs that change it.
+// One job: its payload and attributes, and the dialogs that change it.
 
-import { html, useRef } from "./vendor/preact-htm.js";
-import { get, remove, usePolled } from "./api.js";
+import { html, useRef, useState } from "./vendor/preact-htm.js";
+import { get, patch, remove, useKey, usePolled } from "./api.js";
 import { DeadLetterOf } from "./dead_letters.js";
-import { span } from "./format.js";
-import { JobForm, MoveForm } from "./job_form.js";
+import { instant, seconds, span } from "./format.js";
 import { payloadText } from "./job_list.js";
-import { Button, Confirm, Facts, Instant, JobLink, State, Text, useDialog, View } from "./parts.js";
+import { Button, Confirm, Facts, Input, Instant, JobLink, State, Text, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
 
 const SECONDS = 5;
@@ -14,8 +13,7 @@ const ENDED = ["succeeded", "failed", "skipped", "cancelled"];
 // A job that a worker does not track, or whose worker died, is in one of these too when it has died.
 const MAY_BE_DEAD = ["failed", "dispatched", "running", "unrecorded", "cancel_requested"];
 const LEFT = "It has left the table: it is in its queue, or on its way there";
-const OF_SCHEDULE = "A run of a schedule cannot be moved: run the schedule, or cancel this job and schedule a copy";
-const NO_COPY = "The API returns a payload only while the job is in the table, and only JSON";
+const OF_SCHEDULE = "A run of a schedule cannot be moved: run the schedule, or cancel this job";
 
 export function Job({ queue, id }) {
   // It has its payload only while it waits in the table: what was shown once is kept.
@@ -34,7 +32,6 @@ export function Job({ queue, id }) {
     ${job.moved_from && html`<p role="status"><strong>Moved.</strong> It is now <${JobLink} id=${job.id} />.</p>`}
     <p>${STATES[state][1]}</p>
     <${Verbs} job=${job} open=${open} />
-    <section class="panel"><h2>Timeline</h2><${Timeline} job=${job} /></section>
     ${MAY_BE_DEAD.includes(state) && html`<${DeadLetterOf} job=${job} refresh=${polled.refresh} />`}
     <section class="panel"><h2>Attributes</h2><${Facts} facts=${facts(job)} /></section>
     <section class="panel"><h2>Payload</h2><${Payload} job=${job} /></section>${dialog}`}<//>`;
@@ -45,32 +42,23 @@ function Verbs({ job, open }) {
   const left = !["scheduled", "accepted", job.route === "table" && "unrecorded"].includes(job.state) && LEFT;
   const unmoved = ended || left || (job.schedule && OF_SCHEDULE);
   return html`<p class="row">
-    <${Button} writes why=${unmoved} onClick=${() => open(MoveForm, { job, now: true })}>Run now …<//>
-    <${Button} writes why=${unmoved} onClick=${() => open(MoveForm, { job })}>Reschedule …<//>
-    <${Button} writes why=${"payload" in job ? "" : NO_COPY}
-      onClick=${() => open(JobForm, { queue: job.queue, copy: job })}>Schedule a copy …<//>
+    <${Button} writes why=${unmoved} onClick=${() => open(Move, { job, now: true })}>Run now …<//>
+    <${Button} writes why=${unmoved} onClick=${() => open(Move, { job })}>Reschedule …<//>
     <${Button} writes why=${ended} onClick=${() => open(Cancel, { job })}>Cancel the job …<//>
   </p>${unmoved === OF_SCHEDULE && html`<p class="muted">${unmoved}.</p>`}`;
 }
 
-const Timeline = ({ job }) => html`<ol class="timeline">${timeline(job).map((step) => html`
-  <li key=${step.name} class=${step.ahead ? "next" : step.tone ?? "ok"}>
-    <strong>${step.name}</strong>${step.ahead && html` <span class="muted">to come</span>`}
-    ${step.at && html` <${Instant} at=${step.at} /> <span class="muted">(<${Instant} at=${step.at} near />)</span>`}
-    ${step.note && `: ${step.note}`}
-  </li>`)}</ol>`;
-
-export function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, scheduled_for, ...job }) {
+export function facts({ id, due, route, attempts, started, ended, error, schedule, scheduled_for, ...job }) {
   return [
-    ["Id", html`<code>${id}</code>`], ["Due", html`<${Instant} at=${due} />`],
+    ["Id", html`<code>${id}</code>`], ["Due", html`<${Instant} at=${due} /> (<${Instant} at=${due} near />)`],
     ["Route", route === "table" ? "by the table" : "straight to its queue"],
-    ["Attempts", attempts ?? "not recorded"],
+    ["Attempts", attempts ?? "not recorded", "Recorded only with track: true"],
+    ["Last attempt began", started && html`<${Instant} at=${started} />`],
     ["Last attempt took", started && ended && span((Date.parse(ended) - Date.parse(started)) / 1000)],
     ["Error", error && html`<code>${error}</code>`],
     // Only a row of the table has it, and all else that waits there: without one, nobody knows whether there is a key.
     ["Key", job.key ?? ("priority" in job ? undefined : "not recorded")], ["Kind", job.kind],
     ["Tenant", job.tenant], ["Priority", job.priority],
-    ["Trace", traceparent && html`<code title=${traceparent}>${traceparent.split("-")[1]}</code>`],
     ["Schedule", schedule && html`<a href=${queuePath(job.queue, "schedules", schedule)}>${schedule}</a>`],
     ["Scheduled for", scheduled_for && html`<${Instant} at=${scheduled_for} />`, "By the schedule's rule"],
   ];
@@ -82,6 +70,25 @@ function Payload({ job }) {
   return html`<p class="muted">The API returns it only while the job is in the table.
     ${job.state === "failed" && html` Its <a href=${queuePath(job.queue, "dead-letters")}>dead letter</a> has it.`}
   </p>`;
+}
+
+/** A dialog that moves a job to another time; `now`: without a choice. */
+function Move({ job, now = false, onClose }) {
+  const form = useState({ delay: "1h", at: "" });
+  const [{ delay, at }] = form;
+  const key = useKey();
+  const act = async () => {
+    const time = now ? { delay: 0 } : at ? { at: instant(at) } : { delay: seconds(delay) };
+    const moved = await patch(`/api/queues/${job.queue}/jobs/${job.id}`, time, key);
+    return html`<${JobLink} id=${moved.id} /> took its place, due <${Instant} at=${moved.due} />.`;
+  };
+  return html`<${Confirm} title=${now ? "Run this job now?" : "Reschedule this job"}
+    verb=${now ? "Run now" : "Reschedule"} act=${act} onClose=${onClose}>
+    <p>It gets a new id, and is due ${now ? "at once" : "when you say"}. Its old ids, and its key, lead to it.</p>
+    ${!now && html`<${Input} form=${form} name="delay" label="Due after" hint="90, 15m, 2h or 3d" />
+      <${Input} form=${form} name="at" label="Or at" hint="In your own time zone; empty: after the delay"
+        type="datetime-local" step="1" />`}
+  <//>`;
 }
 
 function Cancel({ job, onClose }) {
@@ -118,31 +125,3 @@ export const STATES = {
   missed: ["warn", "It created no job. The jobs of a backfill are not listed here."],
   forgotten: ["idle", "Past its retention: its record was deleted."],
 };
-
-const DISPATCHED = ["dispatched", "running", "succeeded", "failed", "skipped"];
-const TO_COME = ["accepted", "scheduled"];
-
-/** The steps of a job, as far as the API knows them: {name, at, note, tone, ahead}; those `ahead` are to come. */
-export function timeline({ state, due, route, attempts = 0, started, ended, error, moved_from }) {
-  const [tone, meaning] = STATES[state];
-  const isAhead = TO_COME.includes(state);
-  const before = attempts === 2 ? "attempt 1" : `attempts 1 to ${attempts - 1}`;
-  const outcome = !ended ? "Running." : error ? `Failed: ${error}.` : "";
-  const steps = [
-    [state !== "unrecorded", { name: "accepted", note: "The API does not say when." }],
-    [route === "table" && !["accepted", "unrecorded"].includes(state), { name: "scheduled", note: "In the table." }],
-    [moved_from, { name: "moved", note: "To another time, under another id." }],
-    [state === "cancelled", { name: "cancelled", note: meaning }],
-    [state !== "cancelled", { name: "due", at: due, ahead: Date.parse(due) > Date.now() }],
-    [state === "parked", { name: "parked", tone, note: meaning }],
-    [isAhead || DISPATCHED.includes(state), { name: "dispatched", note: "To its queue.", ahead: isAhead }],
-    [attempts > 1, { name: before, tone: "warn", note: "Failed." }],
-    [attempts, { name: `attempt ${attempts}`, at: started, note: outcome, tone: error ? "bad" : "ok" }],
-    [state === "cancel_requested", { name: "cancel requested", tone, note: meaning }],
-    [state === "dispatched", { name: attempts ? "next attempt" : "received", ahead: true, note: NEEDS_TRACK }],
-    [ended && state !== "dispatched", { name: state, at: ended, tone, note: meaning }],
-  ];
-  return steps.flatMap(([applies, step]) => (applies ? [step] : []));
-}
-
-const NEEDS_TRACK = "Recorded only with track: true.";

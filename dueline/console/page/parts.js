@@ -153,11 +153,10 @@ export function Input({ form: [values, set], name, label, hint, ...more }) {
       title=${more.type === "datetime-local" ? `Time in ${ZONE}` : undefined} /><//>`;
 }
 
-/** A choice: of `form` it is the value `name`, of `options` [[value, word, whether it is off]]. */
+/** A choice: of `form` it is the value `name`, of `options` [[value, word]]. */
 export const Select = ({ form: [values, set], name, label, options }) => html`<${Field} label=${label}>
   <select value=${values[name] ?? ""} onChange=${({ target }) => set({ ...values, [name]: target.value })}>
-    ${options.map(([value, word = value, off]) =>
-      html`<option key=${value} value=${value} disabled=${off}>${word}</option>`)}</select><//>`;
+    ${options.map(([value, word]) => html`<option key=${value} value=${value}>${word}</option>`)}</select><//>`;
 
 /** Return [dialog, open]: open(Dialog, props) sets `dialog`, which closes itself, with `onDone` if it did its work. */
 export function useDialog(onDone) {
@@ -197,10 +196,8 @@ export function Confirm({ title, children, verb, act, onClose, danger, typed = "
     setState(await act(report).then((result) => ({ stage: "done", result }), (error) => ({ stage: "failed", error })));
   };
   const close = () => dialog.current.close();
-  // Browsers let a second or third Escape through, despite preventDefault: work in progress stays in sight.
-  const closed = () => (busy ? dialog.current.showModal() : onClose(stage === "done"));
   return html`<dialog ref=${dialog} aria-label=${title} closedby=${busy ? "none" : undefined}
-    onCancel=${(event) => busy && event.preventDefault()} onClose=${closed}>
+    onCancel=${(event) => busy && event.preventDefault()} onClose=${() => onClose(stage === "done")}>
     <h2>${title}</h2>
     ${stage === "done"
       ? html`<div class="notice ok" role="status">${result}</div>

@@ -1,32 +1,27 @@
-// One queue: its state, what is due, its last hours and settings, and the dialogs that stop or slow its workers.
+// One queue: its state, what is due, its last hours, and the dialogs that stop or slow its workers.
 
 import { html, useState } from "./vendor/preact-htm.js";
 import { get, post, put, usePolled } from "./api.js";
 import { DueChart, History } from "./charts.js";
-import { atLeast, number, percent, plural, rateWords, relative, span } from "./format.js";
+import { atLeast, number, percent, plural, relative, span } from "./format.js";
 import { fetchDue } from "./job_list.js";
-import { Button, Confirm, Facts, Input, Instant, State, Tiles, useDialog, View } from "./parts.js";
+import { Button, Confirm, Input, Instant, State, Tiles, useDialog, View } from "./parts.js";
 import { current, HEALTHY, isPoor, lastHour, noteIdle, STALE_SECONDS, statesOf } from "./queue_state.js";
 import { queuePath } from "./route.js";
 
 const SECONDS = 10;
 const METRICS_SECONDS = 60;
-const SPANS = [1, 3, 6, 24];
 
-export function Queue({ queue: name, query, path }) {
-  const hours = SPANS.includes(Number(query.hours)) ? Number(query.hours) : 6;
+export function Queue({ queue: name }) {
   const polled = usePolled(() => get(`/api${queuePath(name)}`).then((overview) => noteIdle(overview)), SECONDS, name);
-  const due = usePolled(() => fetchDue(name, hours), SECONDS * 3, `${name} ${hours}`);
-  const metrics = usePolled(() => get(`/console${queuePath(name)}/figures?hours=${hours}`), METRICS_SECONDS, `${name} ${hours}`);
+  const due = usePolled(() => fetchDue(name), SECONDS * 3, name);
+  const metrics = usePolled(() => get(`/console${queuePath(name)}/figures`), METRICS_SECONDS, name);
   const queue = polled.data && { ...polled.data, name, ...lastHour(polled, current(metrics), name) };
   const [dialog, open] = useDialog(() => [polled, due].forEach((each) => each.refresh()));
   return html`<${View} title=${name} polled=${polled} seconds=${SECONDS} what="the queue"
     beside=${queue && html`<${Controls} queue=${queue} open=${open} />`}>
     ${() => html`<${States} queue=${queue} /><${Tiles} tiles=${tiles(queue)} />
-      <${Spans} hours=${hours} path=${path} />
-      <${DueChart} name=${name} polled=${due} hours=${hours} />
-      <${History} name=${name} polled=${metrics} hours=${hours} />
-      <${Settings} queue=${queue} />${dialog}`}<//>`;
+      <${DueChart} polled=${due} /><${History} name=${name} polled=${metrics} />${dialog}`}<//>`;
 }
 
 function States({ queue }) {
@@ -34,10 +29,6 @@ function States({ queue }) {
   return html`<ul class="why">${(states.length ? states : [HEALTHY]).map(({ word, tone, why }) =>
     html`<li key=${word}><${State} word=${word} tone=${tone} /> ${why}${why.endsWith("?") ? "" : "."}</li>`)}</ul>`;
 }
-
-const Spans = ({ hours, path }) => html`<nav class="row" aria-label="Span of the charts"><span class="muted">Span</span>
-  ${SPANS.map((each) => html`<a key=${each} class="button quiet" href=${`${path}?hours=${each}`}
-    aria-current=${each === hours ? "true" : undefined}>${each} h</a>`)}</nav>`;
 
 function tiles(queue) {
   const { name, lateness, on_time: onTime, fence_age: fence, dead, next_due: next } = queue;
@@ -60,26 +51,6 @@ function tiles(queue) {
       note: "of the slowest partition" },
     { label: "Rate", value: rate, tone: rate.startsWith("0/") && "warn", note: "all its workers" },
   ];
-}
-
-const levelWords = ({ waiting, in_flight, delayed }) =>
-  `${number(waiting)} waiting, ${number(in_flight)} in flight or between attempts, ${number(delayed)} delayed`;
-
-function Settings({ queue: { levels = [], partitions, taking, ...queue } }) {
-  const some = taking == null ? ", how many take jobs is not known" : `, of which ${number(taking)} take jobs`;
-  const slices = `${number(partitions)}${taking === partitions ? "" : some}`;
-  const perLevel = levels.length > 1 ? levels : [];
-  return html`<section class="panel"><h2>Settings</h2>
-    <p class="muted">Set in <code>queues.yaml</code>, applied by the next deployment.</p>
-    <${Facts} facts=${[
-      ["Partitions", slices, "Slices of the queue, each with its own tick"],
-      ["Levels", plural(queue.priorities, "priority", "priorities"), "Each is an SQS queue, 1 the most urgent"],
-      ...perLevel.map((level, index) => [`Level ${index + 1}`, levelWords(level)]),
-      ["Retention", span(queue.retention), "How long after its due time a job is kept, and may still be sent"],
-      ["Direct horizon", span(queue.direct_horizon), "Jobs due within it go straight to the queue"],
-      ["Precise", queue.precise ? "yes" : "no", "Jobs arrive up to 1.25 s early, and workers wait until they are due"],
-      ["Tracking", queue.track ? "yes" : "no", "Whether workers record each job's attempts and end"],
-    ]} /></section>`;
 }
 
 const SOON = "Its workers follow within 5 seconds.";
@@ -114,7 +85,7 @@ const Pause = ({ queue, onClose }) => html`<${Confirm} title=${`Pause ${queue.na
 
 const Resume = ({ queue, onClose }) => html`<${Confirm} title=${`Resume ${queue.name}?`} verb="Resume"
     act=${change(queue, "resume")} onClose=${onClose}>
-    <p>Its workers start jobs again: ${waiting(queue)}. Rate: ${rateWords(queue.rate)}.
+    <p>Its workers start jobs again: ${waiting(queue)}. Rate: ${queue.rate ?? "no limit"}.
       ${queue.rate?.startsWith("0/") && " At a rate of 0 they start none until that is changed too."}
       ${queue.waiting > 0 && !queue.rate && " To spare the services that the jobs call, set a rate first."}</p>
   <//>`;
@@ -126,11 +97,11 @@ function Rate({ queue, onClose }) {
   const rate = form[0].rate.trim();
   const act = async () => {
     const control = await put(api(queue, "rate"), { rate: rate || null });
-    return `${queue.name}: ${rateWords(control.rate)}${control.paused ? ", and it is still paused" : ""}. ${SOON}`;
+    return `${queue.name}: ${control.rate ?? "no limit"}${control.paused ? ", and it is still paused" : ""}. ${SOON}`;
   };
   return html`<${Confirm} title=${`Rate of ${queue.name}`} verb=${rate || !queue.rate ? "Set the rate" : "Lift the limit"}
     act=${act} ready=${RATE.test(rate) && Boolean(rate || queue.rate)} onClose=${onClose}>
-    <p>How many jobs all its workers together may start. Now: ${rateWords(queue.rate)}. ${OTHERS}</p>
+    <p>How many jobs all its workers together may start. Now: ${queue.rate ?? "no limit"}. ${OTHERS}</p>
     <${Input} form=${form} name="rate" label="At most" hint="50/s, 90/m or 1000/h; empty: no limit" />
     ${rate.startsWith("0/") && html`<p class="notice warn">0 stops them as a pause does: jobs wait in the queue.</p>`}
     <p class="muted">It lasts until it is changed${queue.paused && ". The queue stays paused"}.</p>

@@ -15,29 +15,27 @@ const ON_TIME_GOAL = 0.999 - 1e-9; // sums of floats may be a little less
 const isStopped = ({ rate }) => rate?.startsWith("0/");
 export const isPoor = (share) => share != null && share < ON_TIME_GOAL;
 
-/** The states that a queue may have, the worst first: a word, its tone, whether it applies, why, and how badly. */
+/** The states that a queue may have, the worst first: a word, its tone, whether it applies, and why. */
 const STATES = [
   ["late", "bad", (queue) => queue.lateness > (queue.overdue ? GRACE_SECONDS : LATE_SECONDS),
-    ({ lateness }) => `The oldest job not yet dispatched is ${span(lateness)} past due`, ({ lateness }) => lateness],
+    ({ lateness }) => `The oldest job not yet dispatched is ${span(lateness)} past due`],
   ["no tick", "bad", ({ fence_age: age }) => age === null || age > STALE_SECONDS,
     ({ fence_age: age }) => (age === null
       ? "A partition has never had a tick: its jobs are not dispatched"
-      : `The last tick was ${span(age)} ago; at least one a minute is normal`), ({ fence_age: age }) => age ?? Infinity],
-  ["dead letters", "bad", ({ dead }) => dead,
-    ({ dead }) => `${plural(dead, "job")} failed for good`, ({ dead }) => dead],
-  ["paused", "warn", ({ paused }) => paused, () => "Its workers start no jobs", ({ waiting }) => waiting],
+      : `The last tick was ${span(age)} ago; at least one a minute is normal`)],
+  ["dead letters", "bad", ({ dead }) => dead, ({ dead }) => `${plural(dead, "job")} failed for good`],
+  ["paused", "warn", ({ paused }) => paused, () => "Its workers start no jobs"],
   ["stopped", "warn", (queue) => isStopped(queue) && !queue.paused,
-    () => "Its workers start no jobs: its rate is 0", ({ waiting }) => waiting],
+    () => "Its workers start no jobs: its rate is 0"],
   ["waiting", "warn", ({ idle, waiting, in_flight, ...queue }) =>
     (idle || (waiting > 100 && waiting > 10 * in_flight)) && !queue.paused && !isStopped(queue),
     ({ idle, waiting }) => plural(waiting, "job waits", "jobs wait")
-      + (idle ? " and none is being processed: is a worker running?" : " for workers"), ({ waiting }) => waiting],
+      + (idle ? " and none is being processed: is a worker running?" : " for workers")],
   ["was late", "warn", (queue) => isPoor(queue.on_time),
-    (queue) => `${percent(queue.on_time)} of the last hour's jobs were on time`, (queue) => 1 - queue.on_time],
-  ["limited", "idle", (queue) => queue.rate && !isStopped(queue),
-    ({ rate }) => `Its rate is limited to ${rate}`, () => 0],
+    (queue) => `${percent(queue.on_time)} of the last hour's jobs were on time`],
+  ["limited", "idle", (queue) => queue.rate && !isStopped(queue), ({ rate }) => `Its rate is limited to ${rate}`],
   ["not known", "idle", (queue) => queue.on_time === undefined,
-    () => "The functions' logs were not read: whether the last hour's jobs were on time is not known", () => 0],
+    () => "The functions' logs were not read: whether the last hour's jobs were on time is not known"],
 ];
 const NO_ANSWER = -1;
 const NO_ACCESS = STATES.length + 1;
@@ -47,22 +45,20 @@ export const READING = "reading …";
 /** That of a queue in none of these states. */
 export const HEALTHY = { word: "healthy", tone: "ok", why: "No job is late in being dispatched, and none failed for good" };
 
-/** The states of a queue, the worst first: [{word, tone, why, rank, size}]; the last two order queues. */
+/** The states of a queue, the worst first: [{word, tone, why, rank}]; the last orders queues. */
 export function statesOf(queue) {
   const { status, detail: why } = queue.error ?? {};
-  if (queue.reading) return [{ word: READING, tone: "idle", why: "It has not answered yet", rank: NOT_READ, size: 0 }];
-  if (status === 403) return [{ word: "no access", tone: "idle", why, rank: NO_ACCESS, size: 0 }];
-  if (queue.error) return [{ word: "no answer", tone: "bad", why, rank: NO_ANSWER, size: 0 }];
-  return STATES.flatMap(([word, tone, applies, why, size], rank) =>
-    applies(queue) ? [{ word, tone, why: why(queue), rank, size: size(queue) }] : []);
+  if (queue.reading) return [{ word: READING, tone: "idle", why: "It has not answered yet", rank: NOT_READ }];
+  if (status === 403) return [{ word: "no access", tone: "idle", why, rank: NO_ACCESS }];
+  if (queue.error) return [{ word: "no answer", tone: "bad", why, rank: NO_ANSWER }];
+  return STATES.flatMap(([word, tone, applies, why], rank) =>
+    applies(queue) ? [{ word, tone, why: why(queue), rank }] : []);
 }
 
-/** The queues, the worst first; those of the same state by how badly, then by name. */
+/** The queues, the worst first; those of the same state by name. */
 export function sortWorstFirst(queues) {
-  const worst = (queue) => statesOf(queue)[0] ?? { rank: STATES.length, size: 0 };
-  const ranked = queues.map((queue) => ({ name: queue.name, queue, ...worst(queue) }));
-  const bySize = (a, b) => (a.size === b.size ? a.name.localeCompare(b.name, "en") : b.size - a.size);
-  return ranked.sort((a, b) => a.rank - b.rank || bySize(a, b)).map(({ queue }) => queue);
+  const rankOf = (queue) => statesOf(queue)[0]?.rank ?? STATES.length;
+  return queues.toSorted((a, b) => rankOf(a) - rankOf(b) || a.name.localeCompare(b.name, "en"));
 }
 
 const idleSince = new Map();

@@ -17,7 +17,7 @@ const VIEWS = {
 };
 
 /** Return {view, path, query, and queue, id or name}; `view` is undefined where there is none. */
-export function routeOf(path, search = "") {
+function routeOf(path, search = "") {
   const view = Object.keys(VIEWS).find((name) => VIEWS[name].test(path));
   return { view, path, query: Object.fromEntries(new URLSearchParams(search)), ...VIEWS[view]?.exec(path).groups };
 }

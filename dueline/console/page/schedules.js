@@ -1,49 +1,54 @@
-// The schedules of a queue, and one schedule: its rule, its next and last runs, and the dialogs that change it.
+// The schedules of a queue, and one schedule: its rule, its next and last runs, and the dialogs that stop or run it.
 
-import { html, useState } from "./vendor/preact-htm.js";
-import { get, post, remove, useResult, usePolled } from "./api.js";
-import { instant, plural, span } from "./format.js";
+import { html } from "./vendor/preact-htm.js";
+import { ApiError, get, post, remove, useKey, usePolled } from "./api.js";
+import { span, utc, ZONE } from "./format.js";
 import { JobState } from "./job.js";
-import { JsonField, readJson, useKey } from "./job_form.js";
-import { Button, Confirm, Facts, Failure, Input, Instant, JobLink, State } from "./parts.js";
-import { Table, Text, Unreadable, useDialog, View } from "./parts.js";
+import { Confirm, Button, Facts, Instant, JobLink, State, Table, Text, Unreadable, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
-import { explainConflict, NextRuns, ruleFields, ruleText, ruleWords } from "./schedule_form.js";
-import { ScheduleForm, schedulePath } from "./schedule_form.js";
 
 const LIST_SECONDS = 30;
 const LIST_PAGE = 50;
-const MOST_EMPTY_PAGES = 20;
+const MOST_PAGES = 20;
 const SECONDS = 10;
 const LAST_RUNS = 10;
 const ON_TIME_SECONDS = 60;
-const MOST_RUNS = 500;
-const RUNS_PAGE = 100;
+const CHANGED = "Somebody changed this schedule since you opened it. Nothing was done. Close this, and try again.";
 
-/** A page of schedules after a name. Pages of deleted ones are empty, and skipped. */
-export async function fetchSchedules(queue, after) {
-  let page = { next: after };
-  const isEmpty = () => !page.schedules?.length && !page.unreadable && page.next !== null;
-  for (let left = MOST_EMPTY_PAGES; left > 0 && isEmpty(); left -= 1) {
-    const params = new URLSearchParams({ limit: LIST_PAGE, ...(page.next && { next: page.next }) });
-    page = await get(`/api/queues/${queue}/schedules?${params}`);
-  }
-  return page;
+const ruleText = ({ cron, every }) => cron ?? `every ${every} s`;
+const ruleWords = ({ words, every }) => (every ? `Every ${span(every)}` : words);
+const schedulePath = (queue, name, ...more) => `/api${queuePath(queue, "schedules", name, ...more)}`;
+
+/** Throw an error again, with an explanation where the schedule was changed meanwhile. */
+function explainConflict(error) {
+  throw error.status === 412 ? new ApiError({ ...error, title: "Changed meanwhile", detail: CHANGED }) : error;
 }
 
-export function Schedules({ queue, query: { next = "" } }) {
-  const polled = usePolled(() => fetchSchedules(queue, next), LIST_SECONDS, `${queue} ${next}`);
-  const [dialog, open] = useDialog(polled.refresh);
-  const above = html`<p class="row">
-    <${Button} kind="primary" writes onClick=${() => open(ScheduleForm, { queue })}>New schedule …<//></p>${dialog}`;
-  return html`<${View} title="Schedules" above=${above} polled=${polled} seconds=${LIST_SECONDS} what="schedules">
-    ${({ schedules, next: more, unreadable }) => html`<${Unreadable} rows=${unreadable} />
+/** The schedules of a queue: {schedules, unreadable, next}, with `next` where there are more. */
+export async function fetchSchedules(queue) {
+  const all = { schedules: [], unreadable: 0, next: "" };
+  for (let left = MOST_PAGES; left > 0 && all.next !== null; left -= 1) {
+    const params = new URLSearchParams({ limit: LIST_PAGE, ...(all.next && { next: all.next }) });
+    const { schedules, unreadable = 0, next } = await get(`/api/queues/${queue}/schedules?${params}`);
+    all.schedules.push(...schedules);
+    Object.assign(all, { unreadable: all.unreadable + unreadable, next });
+  }
+  return all;
+}
+
+export function Schedules({ queue }) {
+  const polled = usePolled(() => fetchSchedules(queue), LIST_SECONDS, queue);
+  return html`<${View} title="Schedules" polled=${polled} seconds=${LIST_SECONDS} what="schedules">
+    ${({ schedules, next, unreadable }) => html`<${Unreadable} rows=${unreadable} />${next && html`<${More} queue=${queue} />`}
       <${Table} caption=${`Schedules of ${queue}`} columns=${SCHEDULE_COLUMNS} rows=${schedules} stack
-        keyOf=${(each) => each.schedule} empty=${more || unreadable ? "No schedule to show up to here." : NONE} />
-      ${more && html`<p><a href=${`?${new URLSearchParams({ next: more })}`}>The next ones</a></p>`}`}<//>`;
+        keyOf=${(each) => each.schedule} empty=${NONE} />`}<//>`;
 }
 
 const NONE = "This queue has no schedules. A schedule creates jobs by a rule, such as every day at 9.";
+
+/** That a queue has more schedules than are listed. */
+export const More = ({ queue }) => html`<p class="notice warn">There are more of ${queue} than are listed here:
+  <code>dueline schedules list ${queue}</code> lists all.</p>`;
 
 const RunState = ({ paused }) => html`<${State} word=${paused ? "paused" : "runs"} tone=${paused ? "warn" : "ok"} />`;
 
@@ -72,7 +77,7 @@ export function Schedule({ queue, name }) {
   return html`<${View} title=${name} beside=${polled.data && html`<${RunState} ...${polled.data} />`} polled=${polled}
     seconds=${SECONDS} what="the schedule">${(schedule) => html`
     <p><strong>${ruleWords(schedule)}</strong> <code>${ruleText(schedule)}</code></p>
-    <${Verbs} paused=${schedule.paused} open=${(Dialog) => open(Dialog, { queue, schedule })} />
+    <${Verbs} paused=${schedule.paused} open=${(Dialog) => open(Dialog, { schedule })} />
     <section class="panel"><h2>Next runs</h2>
       <${NextRuns} ...${schedule} empty=${schedule.paused ? "None while it is paused." : "None any more."} /></section>
     <section class="panel"><h2>Last runs</h2>
@@ -83,9 +88,21 @@ export function Schedule({ queue, name }) {
 }
 
 function Verbs({ paused, open }) {
-  const verbs = { ...(paused ? { Resume } : { Pause }), "Run now": Run, Backfill, Change: ScheduleForm, Delete };
+  const verbs = { ...(paused ? { Resume } : { Pause }), "Run now": Run, Delete };
   return html`<p class="row">${Object.entries(verbs).map(([word, Dialog]) =>
     html`<${Button} key=${word} writes onClick=${() => open(Dialog)}>${word} …<//>`)}</p>`;
+}
+
+/** The next runs: by the reader's clock, in the schedule's zone and in UTC. */
+export function NextRuns({ next, zone, empty }) {
+  const columns = [
+    { name: "name", label: "Your time", of: ZONE, head: true, cell: (run) => html`<${Instant} at=${run.scheduled_for} />` },
+    { name: "near", label: "In", cell: (run) => html`<${Instant} at=${run.scheduled_for} near />` },
+    { name: "zone", label: zone, of: zone, cell: ({ local: at }) => `${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19)}` },
+    { name: "utc", label: "UTC", of: "UTC", cell: (run) => utc(run.scheduled_for) },
+  ].filter(({ of }, index, all) => !of || all.findIndex((each) => each.of === of) === index);
+  return html`<${Table} caption="Next runs" stack columns=${columns} rows=${next} empty=${empty}
+    keyOf=${(run) => run.scheduled_for} />`;
 }
 
 const runColumns = (zone) => [
@@ -133,7 +150,7 @@ const Pause = (dialog) => html`<${Change} ...${dialog} verb="Pause" done="Paused
 
 const Resume = (dialog) => html`<${Change} ...${dialog} verb="Resume" done="Resumed."
   change=${(path, headers) => post(`${path}/resume`, {}, headers)}>
-  <p>It makes runs again. Missed runs are not made up for: backfill them.</p><//>`;
+  <p>It makes runs again. Missed runs are not made up for: <code>dueline schedules backfill</code> does.</p><//>`;
 
 export function Delete({ schedule, onClose }) {
   const gone = (done) => (done ? location.assign(queuePath(schedule.queue, "schedules")) : onClose());
@@ -145,59 +162,13 @@ export function Delete({ schedule, onClose }) {
 }
 
 function Run({ schedule, onClose }) {
-  const form = useState({ payload: "" });
+  const { queue, schedule: name } = schedule;
   const key = useKey();
   const act = async () => {
-    const body = form[0].payload.trim() ? { payload: readJson(form[0].payload) } : {};
-    const { id } = await post(schedulePath(schedule.queue, schedule.schedule, "run"), body, key);
+    const { id } = await post(schedulePath(queue, name, "run"), {}, key);
     return html`A job that is due now: <${JobLink} id=${id} />.`;
   };
-  return html`<${Confirm} title=${`Run ${schedule.schedule} now?`} verb="Run now" act=${act} onClose=${onClose}>
+  return html`<${Confirm} title=${`Run ${name} now?`} verb="Run now" act=${act} onClose=${onClose}>
     <p>Creates one job that is due now, besides those of the rule${schedule.paused && ", though it is paused"}.</p>
-    <${JsonField} form=${form} label="Payload of this run" hint="JSON; empty: the schedule's own" />
   <//>`;
-}
-
-export function Backfill({ schedule, onClose }) {
-  const form = useState({ from: "", to: "" });
-  const [span] = form;
-  const { data: runs, error, busy, start } = useResult(JSON.stringify(span));
-  const key = useKey();
-  const bounds = () => ({ from: instant(span.from, "from"), to: instant(span.to, "to") });
-  const act = async () => {
-    const made = await post(schedulePath(schedule.queue, schedule.schedule, "backfill"), bounds(), key);
-    return html`${plural(made.runs.length, "job")} created, due now.
-      ${made.runs.slice(0, 3).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}`;
-  };
-  const tooMany = runs?.length > MOST_RUNS;
-  return html`<${Confirm} title=${`Backfill ${schedule.schedule}?`} verb=${runs ? `Create ${plural(runs.length, "job")}` : "Create the jobs"}
-    act=${act} onClose=${onClose} ready=${runs?.length > 0 && !tooMany}>
-    <p>Creates a job, due now, for each run of the rule in a past span, whether or not that run had one.</p>
-    <div class="filters">
-      <${Input} form=${form} name="from" label="From" type="datetime-local" step="1" required />
-      <${Input} form=${form} name="to" label="To just before" type="datetime-local" step="1" required />
-    </div>
-    <p><${Button} onClick=${() => start(() => preview(schedule, bounds))} busy=${busy}>Count them<//></p>
-    <${Failure} error=${error} />
-    ${runs && html`<p role="status"><strong>${tooMany ? `Over ${MOST_RUNS}` : plural(runs.length, "run")}</strong>${
-      tooMany && `: ${MOST_RUNS} at a time are allowed.`}${runs.length > 0 && html`,
-      the first at <${Instant} at=${runs[0].scheduled_for} zone=${schedule.zone} />,
-      the last at <${Instant} at=${runs.at(-1).scheduled_for} zone=${schedule.zone} />`}</p>`}
-  <//>`;
-}
-
-/** The runs of a rule in a span, up to one more than are allowed. */
-async function preview(schedule, bounds) {
-  const { from, to } = bounds();
-  const runs = [];
-  // A preview begins after its instant, a backfill at it.
-  let after = new Date(Date.parse(from) - 1).toISOString();
-  while (runs.length <= MOST_RUNS) {
-    const { next } = await post("/api/schedules/preview", { ...ruleFields(schedule), from: after, limit: RUNS_PAGE });
-    const some = next.filter(({ scheduled_for }) => scheduled_for < to);
-    runs.push(...some);
-    if (some.length < RUNS_PAGE) break;
-    after = some.at(-1).scheduled_for;
-  }
-  return runs;
 }

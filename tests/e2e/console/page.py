@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from selenium import webdriver
@@ -54,15 +53,6 @@ CHANGED = """
     watch.report = report;
     timer = setTimeout(report, still);
 """
-HOLD = """
-    const [part] = arguments;
-    const {fetch} = window;
-    const held = new Promise((resolve) => { window.letGo = resolve; });
-    window.fetch = async (path, options) => {
-        if (path.includes(part)) await held;
-        return fetch(path, options);
-    };
-"""
 # A click that lands elsewhere, since the page has moved under the pointer, does nothing.
 AIM = """
     const keep = (event) => {
@@ -97,11 +87,10 @@ class Page:
     def open(self, path: str = "/") -> None:
         """Open a view as a link with the token does, from its beginning."""
         url = f"{self._console.url}{path}"
-        was_there = self.driver.current_url == url
+        if self.driver.current_url == url:
+            # With nothing new but a fragment, the page that is there would be seen before it reloads.
+            self.driver.get("about:blank")
         self.driver.get(f"{url}#token={self._console.token}")
-        if was_there:
-            # With nothing new but a fragment, it has stayed as it was.
-            self.driver.refresh()
 
     def all(self, role: str, name: Name | None = None) -> list[Node]:
         """Return the nodes of a role, and with a name, or with a pattern anywhere in it."""
@@ -147,17 +136,6 @@ class Page:
 
         self.until(write, f"to write into {name}")
 
-    def set_time(self, name: Name, at: datetime) -> None:
-        """Fill a field for a date and time of the reader's own: typing into one depends on the machine's language."""
-        script = """
-            const [field, ms] = arguments;
-            const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 19);
-            Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(field, local);
-            for (const name of ["input", "change"]) field.dispatchEvent(new Event(name, {bubbles: true}));
-        """
-        ms = at.timestamp() * 1000
-        self.until(lambda: self.driver.execute_script(script, self.see("DateTime", name), ms), f"to set {name}")
-
     def says(self, *texts: Name) -> None:
         """Wait until the page shows all of these texts."""
         for text in texts:
@@ -191,13 +169,6 @@ class Page:
             return {status for name, status in self.driver.execute_script(script) if name.endswith(end)}
 
         self.until(lambda: answered() == set(statuses), f"{statuses} from {end}")
-
-    @contextmanager
-    def holding(self, part: str) -> Iterator[None]:
-        """Hold requests for paths with that part while the context is open: see what is shown meanwhile."""
-        self.driver.execute_script(HOLD, part)
-        yield
-        self.driver.execute_script("window.letGo()")
 
     def _did(self, act: Callable[[], object]) -> bool:
         """Do it, and return whether that succeeded: for what returns a truth, whether it is one."""

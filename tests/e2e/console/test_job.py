@@ -25,23 +25,10 @@ def open_job(page: Page, job: Job) -> None:
     page.see("heading", re.compile("^Job "))
 
 
-def test_a_job_is_shown_and_copied(page: Page, client: Client, job: Job) -> None:
-    open_job(page, job)
-    page.says('"subject": "hello"', "acme", "by the table", "to come")
-    page.click("button", "Schedule a copy …")
-    page.click("radio", "after")
-    page.fill(re.compile("^Delay"), "3d")
-    page.click("button", "Schedule")
-    page.says("Scheduled:")
-    [copy] = [each for each in client.jobs("emails") if each.payload == PAYLOAD and each.id != job.id]
-    assert copy.tenant == "acme"
-    client.cancel_many([copy.id, job.id])
-
-
 def test_a_job_is_moved_and_then_run_now(page: Page, client: Client, job: Job) -> None:
     open_job(page, job)
     page.click("button", "Reschedule …")
-    page.fill(re.compile("^Delay"), "2d")
+    page.fill(re.compile("^Due after"), "2d")
     page.click("button", "Reschedule")
     page.says("took its place")
     page.click("button", "Close")
@@ -60,6 +47,7 @@ def test_a_job_is_moved_and_then_run_now(page: Page, client: Client, job: Job) -
 
 def test_cancel_is_a_promise_before_dispatch(page: Page, client: Client, job: Job) -> None:
     open_job(page, job)
+    page.says('"subject": "hello"', "acme", "by the table", "It waits in the table until it is due.")
     page.click("button", "Cancel the job …")
     page.says("cannot be brought back")
     page.click("button", "Cancel the job")
@@ -75,23 +63,14 @@ def test_cancel_is_a_promise_before_dispatch(page: Page, client: Client, job: Jo
     page.is_answered(f"/jobs/{left.id}", 200, 202)
 
 
-def test_cancel_follows_a_move_meanwhile(page: Page, client: Client, job: Job) -> None:
-    open_job(page, job)
-    page.click("button", "Cancel the job …")
-    moved = client.reschedule(job.id, delay=timedelta(hours=5))
-    page.click("button", "Cancel the job")
-    page.says("Cancelled.", "It had been moved to")
-    assert client.get(moved.id).state is State.CANCELLED
-
-
 def test_dead_job_is_retried_from_its_page(page: Page, client: Client, dead_job: Job) -> None:
     open_job(page, dead_job)
-    page.says("attempt 1", "LookupError", "Its attempts are used up.", "It has why the job died.")
+    page.says("Attempts\n1", "LookupError", "Its attempts are used up.", "It has why the job died.")
     page.click("button", "Find it")
-    page.says("no such mailbox", "Attempts\n1", '"to": "nobody"', "in give_up")
+    page.says("no such mailbox", '"to": "nobody"', "in give_up")
     page.click("button", "Redrive …")
     page.says("Puts the job", "(LookupError)", "At least once")
-    page.click("button", "Redrive 1 job")
+    page.click("button", "Redrive")
     page.says("1 job put back into the queue")
     page.click("button", "Close")
     page.says(re.compile(r"None of the \d+ dead letters? read is this job's"))
@@ -115,8 +94,6 @@ def test_markup_in_a_payload_is_shown_as_text(page: Page, client: Client, add_de
     page.see("heading", "One by one")
     page.click("DisclosureTriangle", re.compile("^<script>"))
     page.says(f"{EVIL}\n\nJob\n")
-    page.open("/queues/webhooks/jobs?tenant=%3Cscript%3Ewindow.evil%20%3D%201%3C%2Fscript%3E")
-    page.says("None of them matches.")
     assert page.driver.execute_script("return [window.evil, document.images.length]") == [None, 0]
     client.cancel(job.id)
     client.schedules("webhooks").delete("evil")

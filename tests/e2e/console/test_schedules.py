@@ -1,8 +1,8 @@
-"""Schedules: created with a preview, changed, paused, run, backfilled and deleted."""
+"""Schedules: listed, paused, run and deleted."""
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -41,26 +41,6 @@ def test_schedules_are_listed_with_next_runs(page: Page) -> None:
     page.see("row", re.compile(r"-01-01 09:00:00 in .*-01-01 08:00:00 UTC"))
 
 
-def test_schedule_form_previews_its_rule(page: Page, schedules: Schedules) -> None:
-    page.open("/queues/reminders/schedules")
-    page.click("button", "New schedule …")
-    page.fill(re.compile("^Name"), "cleanup")
-    page.fill(re.compile("^Rule"), "0 25 * * *")
-    page.see("alert")
-    page.says("25")
-    assert page.is_off("Create")
-    page.fill(re.compile("^Rule"), "30 7 * * MON")
-    page.see("row", re.compile(" 07:30:00 "))
-    page.fill(re.compile("^Payload"), '{"older_than_days": 30}')
-    page.click("button", "Create")
-    page.says("Created")
-    page.click("button", "Close")
-    page.see("link", "cleanup")
-    created = schedules.get("cleanup")
-    assert (created.cron, created.zone, created.payload) == ("30 7 * * MON", BERLIN, {"older_than_days": 30})
-    schedules.delete("cleanup")
-
-
 @pytest.mark.usefixtures("digest")
 def test_a_schedule_is_paused_and_resumed(page: Page, schedules: Schedules) -> None:
     page.click("button", "Pause …")
@@ -77,34 +57,18 @@ def test_a_schedule_is_paused_and_resumed(page: Page, schedules: Schedules) -> N
 
 
 @pytest.mark.usefixtures("digest")
-def test_change_keeps_fields_without_inputs(page: Page, schedules: Schedules) -> None:
-    page.click("button", "Change …")
-    page.fill(re.compile("^Rule"), "0 10 * * *")
-    page.see("row", re.compile(" 10:00:00 "))
-    page.click("button", "Change")
-    page.says("Changed", "Until then the old rule applies")
-    changed = schedules.get(NAME)
-    assert (changed.cron, changed.payload, changed.owner) == ("0 10 * * *", {"to": "all"}, "growth")
-
-
-@pytest.mark.usefixtures("digest")
-def test_a_schedule_is_run_now_and_backfilled(page: Page, client: Client) -> None:
+def test_a_schedule_is_run_now_unless_it_changed(page: Page, client: Client, schedules: Schedules) -> None:
     waiting = client.queue("reminders").depth.waiting
     page.click("button", "Run now …")
-    page.fill(re.compile("^Payload"), '{"to": "ann"}')
     page.click("button", "Run now")
     page.says("A job that is due now")
     page.click("button", "Close")
+    assert wait_until(lambda: client.queue("reminders").depth.waiting == waiting + 1)
 
-    page.click("button", "Backfill …")
-    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    page.set_time("From", today - timedelta(days=4))
-    page.set_time("To just before", today - timedelta(days=1))
-    page.click("button", "Count them")
-    page.says(re.compile("3 runs, the first at"))
-    page.click("button", "Create 3 jobs")
-    page.says("3 jobs created, due now.")
-    assert wait_until(lambda: client.queue("reminders").depth.waiting == waiting + 4)
+    page.click("button", "Run now …")
+    schedules.pause(NAME)
+    page.click("button", "Run now")
+    page.says("Changed meanwhile", "Nothing was done.")
 
 
 def test_a_schedule_is_deleted(page: Page, schedules: Schedules) -> None:

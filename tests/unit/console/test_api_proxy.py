@@ -3,26 +3,16 @@
 import json
 from pathlib import Path
 
-import boto3
 import pytest
 
-from dueline.cli.connect import Target
 from dueline.config.routes import ROUTES
 from dueline.console.api_proxy import api_routes
 from dueline.errors import Forbidden
 from tests.fake_api_server import CUT_OFF, DROPPED, NO_HTTP, Reply, json_reply, problem, problem_reply
-from tests.unit.console.conftest import browsing
 from tests.unit.console.memory_console import send_in_memory
 
 ROOT = Path(__file__).parents[3]
 ID = "emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
-ARN = "arn:aws:sts::123456789012:assumed-role/on-call/ann"
-CALLER = f"""<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
-<Arn>{ARN}</Arn><UserId>AR:ann</UserId><Account>123456789012</Account></GetCallerIdentityResult>
-<ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></GetCallerIdentityResponse>"""
-
-EXPIRED = """<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type>
-<Code>ExpiredToken</Code><Message>it is over</Message></Error><RequestId>1</RequestId></ErrorResponse>"""
 
 
 def test_routes_are_those_of_openapi_json():
@@ -59,20 +49,6 @@ def test_query_string_is_encoded_for_signing(browser, api_server, query, passed)
     api_server.script = [json_reply({"jobs": []})]
     browser.send("GET", f"/api/queues/emails/jobs?{query}")
     assert api_server.requests[0].path == f"/queues/emails/jobs?{passed}"
-
-
-NO_ROUTES = """
-    //api/queues /api//queues /api/queues/ /api/queues/../queues /api/queues/emails/jobs/..
-    /api/queues/emails/jobs/%2e%2e /api/queues/emails%2fjobs /api/queues/e%6dails
-    /api/queues/emails;x/jobs /api/queues/emails\\jobs
-    /api/%71ueues /API/queues /api /apiqueues /api@evil.example/queues /api/queues/emails/jobs/x/y /api/docs
-"""
-
-
-@pytest.mark.parametrize("path", NO_ROUTES.split())
-def test_unknown_path_is_refused(browser, api_server, path):
-    assert browser.send("GET", path).refusal == (404, "route_not_found")
-    assert api_server.requests == []
 
 
 @pytest.mark.parametrize("reply", [DROPPED, CUT_OFF, NO_HTTP])
@@ -113,38 +89,3 @@ def test_expired_credentials_are_a_problem():
     status, answer = send_in_memory(api_routes(Expired()), "GET", "/api/queues")
     assert (status, answer["code"]) == (403, "forbidden")
     assert "log in again" in answer["detail"]
-
-
-@pytest.fixture
-def aws(api_server, monkeypatch, tmp_path):
-    """Have the fake server be AWS, and somebody have credentials of it."""
-    for name in ("config", "shared_credentials"):
-        monkeypatch.setenv(f"AWS_{name.upper()}_FILE", str(tmp_path / name))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", api_server.url)
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
-    return api_server
-
-
-def test_requests_to_aws_are_signed_by_the_caller(aws):
-    aws.script += [Reply(body=CALLER.encode(), headers={"content-type": "text/xml"}), json_reply({"queues": []})]
-    with browsing(Target(name="shop", region="eu-west-3", transport="http")) as browser:
-        about = browser.send("GET", "/console/about").json
-        assert browser.send("GET", "/console/about").json == about
-        assert browser.send("GET", "/api/queues").status == 200
-    expected = {"deployment": "shop", "region": "eu-west-3", "read_only": False, "url": aws.url, "as": ARN}
-    assert expected.items() <= about.items()
-    signature = aws.requests[-1].headers["authorization"]
-    assert "AKIDEXAMPLE" in signature
-    assert "/eu-west-3/execute-api/aws4_request" in signature
-    assert "content-type" in signature
-
-
-def test_about_has_no_caller_where_sts_refuses(aws):
-    aws.script += [Reply(status=403, body=EXPIRED.encode())]
-    with browsing(Target(region="eu-west-3")) as browser:
-        assert browser.send("GET", "/console/about").json["as"] is None

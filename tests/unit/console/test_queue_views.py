@@ -35,7 +35,7 @@ def test_ttl_off_is_the_last_report_of_its_guard(points, ttl_off):
 def test_figures_that_may_not_be_read_are_an_error():
     console = MemoryConsole()
     console.metrics.fault = Forbidden("reading the log: AccessDenied")
-    for path in (AT_A_GLANCE, f"{FIGURES}?hours=3"):
+    for path in (AT_A_GLANCE, FIGURES):
         status, problem = console.get(path)
         assert (status, problem["detail"]) == (403, "reading the log: AccessDenied")
 
@@ -43,19 +43,7 @@ def test_figures_that_may_not_be_read_are_an_error():
 def test_figures_of_one_queue_have_throughput():
     console = MemoryConsole()
     console.metrics.values["emails", metrics.DISPATCHED] = [(2, 10.0)]
-    status, answer = console.get(f"{FIGURES}?hours=1")
-    assert (status, answer["from"], answer["to"]) == (200, "2026-11-21T06:05:00.000Z", "2026-11-21T07:05:00.000Z")
+    status, answer = console.get(FIGURES)
+    assert (status, answer["from"], answer["to"]) == (200, "2026-11-21T01:05:00.000Z", "2026-11-21T07:05:00.000Z")
     throughput = [[MINUTE - 120, 10.0]]
     assert answer["series"]["emails"] == {"lateness": [], "on_time": [], "delayed": [], "throughput": throughput}
-
-
-@pytest.mark.parametrize(("hours", "period"), [("1", 60), ("6", 60), ("7", 300), ("24", 300)])
-def test_a_longer_span_has_longer_periods(hours, period):
-    answer = MemoryConsole().get(f"{FIGURES}?hours={hours}")[1]
-    assert answer["period"] == period
-
-
-@pytest.mark.parametrize("hours", ["0", "-1", "25", "03", "3.5", "", "x", "9" * 5000, "\u0663"])
-def test_wrong_hours_are_refused(hours):
-    status, problem = MemoryConsole().get(f"{FIGURES}?hours={hours}")
-    assert (status, "it must be a whole number from 1 to 24" in problem["detail"]) == (400, True)

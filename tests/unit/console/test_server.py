@@ -32,31 +32,21 @@ def test_page_allows_no_foreign_content(browser, path):
     assert page.headers["cache-control"] == "no-store"
 
 
-def test_head_is_a_get_without_a_body(browser, api_server):
-    api_server.script = [json_reply({"queues": []})] * 2
-    for path in ("/", "/api/queues"):
-        got, head = browser.send("GET", path), browser.send("HEAD", path)
-        assert (head.status, head.body) == (200, b"")
-        assert head.headers["content-length"] == got.headers["content-length"] == str(len(got.body))
-    assert [request.method for request in api_server.requests] == ["GET", "GET"]
-
-
-NO_FILES = """
+NO_ROUTES = """
     /../guard.py /vendor/../index.html /..%2fserver.py /%2e%2e/server.py //index.html /app.js /page/index.html
     /server.py {folder}/index.html {folder}/../app.js {folder}//app.js {folder}/%61pp.js {folder}/ {folder}
     /queues/EMAILS /queues/emails/ /queues//emails http://127.0.0.1/ *
+    //api/queues /api//queues /api/queues/ /api/queues/../queues /api/queues/emails/jobs/..
+    /api/queues/emails/jobs/%2e%2e /api/queues/emails%2fjobs /api/queues/e%6dails
+    /api/queues/emails;x/jobs /api/queues/emails\\jobs
+    /api/%71ueues /API/queues /api /apiqueues /api@evil.example/queues /api/queues/emails/jobs/x/y /api/docs
 """
 
 
-@pytest.mark.parametrize("path", NO_FILES.split())
-def test_no_path_reaches_a_file_but_by_its_name(browser, path):
+@pytest.mark.parametrize("path", NO_ROUTES.split())
+def test_only_the_exact_path_reaches_a_file_or_the_api(browser, api_server, path):
     assert browser.send("GET", path.format(folder=browser.folder)).refusal == (404, "route_not_found")
-
-
-def test_browser_gets_an_unknown_address_as_text(browser):
-    got = browser.send("GET", "/nonsense", accept="text/html,application/xml;q=0.9")
-    assert (got.status, got.headers["content-type"]) == (404, "text/plain; charset=utf-8")
-    assert b"there is nothing at '/nonsense'" in got.body
+    assert api_server.requests == []
 
 
 def test_wrong_method_names_those_allowed(browser):
