@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bench import cold
 from dueline.cdk.bundle import PLATFORM, PYTHON
 from dueline.config import registry
 from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
+from tests import cold_start
 from tests.template.synthesis import Assembly
 
 NAMES = ("ingest", "tick", "api", "planner", "watch")
@@ -55,14 +55,14 @@ def test_new_queue_changes_its_readers_only(three: Assembly, one_more: Assembly)
     assert changed == reading(three) == reading(one_more) == {"ingest", "tick", "api", "planner", "watch"}
 
 
-def test_cold_start_bench_uses_deployed_settings(three: Assembly) -> None:
+def test_started_functions_have_deployed_settings(three: Assembly) -> None:
     # Nobody waits for the guards.
-    assert set(cold.FUNCTIONS) == {*NAMES} - {"watch"}
-    for name in cold.FUNCTIONS:
-        deployed, measured = _function(three, name)["Environment"]["Variables"], cold.environment(name)
+    assert set(cold_start.FUNCTIONS) == {*NAMES} - {"watch"}
+    for name in cold_start.FUNCTIONS:
+        deployed, started = _function(three, name)["Environment"]["Variables"], cold_start.environment(name)
         plain = {key: value for key, value in deployed.items() if key.startswith("POWERTOOLS_")}
-        assert deployed.keys() <= measured.keys()
-        assert plain.items() <= measured.items()
+        assert deployed.keys() <= started.keys()
+        assert plain.items() <= started.items()
 
 
 def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) -> None:
@@ -72,6 +72,6 @@ def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) 
 
 
 def test_functions_know_every_queue(three: Assembly) -> None:
-    for name in cold.BUNDLED:
+    for name in cold_start.BUNDLED:
         bundled = registry.load(_asset(three, name) / "registry.json")
         assert list(bundled.queues.values()) == three.deployment.queue_settings()
