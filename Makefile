@@ -93,7 +93,6 @@ docs: $(SITE) ## Build docs/ and the API reference as a site with search, into .
 soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of simulated runs, all mutations and models, and every chaos scenario in full
 	$(BIN)/python -m tests.simulation runs $(SEEDS)
 	$(BIN)/python -m tests.simulation mutations $(MUTATIONS)
-	$(BIN)/python -m tests.simulation calls
 	$(BIN)/python -m tests.simulation.model $(MODEL)
 	$(BIN)/pytest -q tests/simulation tests/unit/test_bundle.py tests/unit/test_rule_by_brute_force.py -m thorough
 	$(BIN)/pytest -q tests/template

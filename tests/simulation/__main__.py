@@ -1,11 +1,11 @@
-"""The simulation from the command line: run seeds, replay one, inject each fault at each call, break each rule."""
+"""The simulation from the command line: run seeds, replay one, break each rule."""
 
 import json
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from itertools import chain, islice, product
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
 
@@ -13,16 +13,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tests.simulation.calls import (
-    ACTIONS,
-    AND_CRASHES,
-    MEETING,
-    PAGES,
-    SCENES,
-    broken_by,
-    every_fault,
-    every_interleaving,
-)
 from tests.simulation.mutation import CAUGHT, Caught, documented_seeds, lists_of, prove
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.run import first_failure, report_of, run, shrunk
@@ -73,26 +63,6 @@ def _in_chunks(
             yield running.pop(future), future.result()
             if deadline is None or time.monotonic() < deadline:
                 running |= {pool.submit(first_failure, chunk): chunk for chunk in islice(chunks, 1)}
-
-
-@app.command()
-def calls(jobs: Jobs = 2) -> None:
-    """Run a short history with each fault at each call, and with each process between each other's calls."""
-    done, broken = 0, list[str]()
-    with ProcessPoolExecutor(jobs) as pool, _progress() as progress:
-        task = progress.add_task("actions in scenes", total=len(ACTIONS) * len(SCENES))
-        for number, violations in pool.map(_run_all, *zip(*product(ACTIONS, SCENES), strict=True)):
-            done, broken = done + number, broken + violations
-            progress.advance(task)
-    print("\n".join(broken) or f"{done} runs: no promise was broken")
-    raise typer.Exit(int(bool(broken)))
-
-
-def _run_all(action: str, scene: str) -> tuple[int, list[str]]:
-    cases = [case for page_rows in PAGES for case in every_fault(action, scene, page_rows)]
-    if action in MEETING or action == "submit under keys":
-        cases += [case for plan in ({}, AND_CRASHES) for case in every_interleaving(action, scene, plan)]
-    return len(cases), broken_by(cases)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Runs by seeds, and one short history with each fault at each call; failures can be replayed, and shortened."""
+"""Runs by seeds; failures can be replayed, and shortened."""
 
 from datetime import timedelta
 
@@ -7,14 +7,13 @@ import pytest
 from dueline.core.job import Partition
 from dueline.core.tick import Entries
 from tests.builders import a_job
-from tests.simulation.calls import ACTIONS, BUSIEST_SCENE, MEETING, broken_by, every_fault, every_interleaving
 from tests.simulation.choices import Choices, shrink
 from tests.simulation.history import UNTOUCHED, History
 from tests.simulation.record import Record, Sent, Violation
 from tests.simulation.run import BACKLOG, compare, first_failure, report_of, run, shrunk
 
 # `make soak-short`, which CI runs too, runs 3,000.
-SEEDS = 30
+SEEDS = 150
 FEW_SEEDS = range(20)
 ENOUGH_COMPARED = 5
 JOB = a_job(partition=Partition(queue=UNTOUCHED, number=0))
@@ -23,21 +22,6 @@ JOB = a_job(partition=Partition(queue=UNTOUCHED, number=0))
 def test_no_seed_breaks_a_promise() -> None:
     broken = first_failure(range(SEEDS))
     assert broken is None, report_of(broken)
-
-
-# `python -m tests.simulation calls` runs every scene, and larger pages.
-@pytest.mark.parametrize("action", ACTIONS)
-def test_promises_hold_with_any_fault_at_any_call(action: str) -> None:
-    cases = list(every_fault(action, BUSIEST_SCENE[action], 1))
-    assert cases
-    assert broken_by(cases) == []
-
-
-@pytest.mark.parametrize("action", [*MEETING, "submit under keys"])
-def test_promises_hold_with_others_between_any_calls(action: str) -> None:
-    cases = list(every_interleaving(action, BUSIEST_SCENE[action], {}))
-    assert cases
-    assert broken_by(cases) == []
 
 
 # Replay
@@ -51,7 +35,7 @@ def _tick_forgets_cancellation_over_page(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_seed_gives_the_same_run() -> None:
     (first, _), (second, _), (other, _) = run(seed=7), run(seed=7), run(seed=8)
-    assert (first.calls, first.record) == (second.calls, second.record)
+    assert first.record == second.record
     assert first.record != other.record
 
 

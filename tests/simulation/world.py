@@ -171,7 +171,6 @@ class World:
         self.time_to_live = MemoryTimeToLive(clock=self.scheduler, takes=processes.TTL_TAKES)
         self.record = Record(clocks_are_off=clocks_are_off)
         self.recorder = Recorder(self)
-        self.calls = 0
         self.running: list[Running] = []
         self.trace: list[tuple[float, str, str]] = []
         self.is_traced = False
@@ -192,15 +191,12 @@ class World:
         process = Process(self._name(event, after), lambda process: apply(self, event), self.scheduler, skew=0.0)
         self.scheduler.wake(process.main, after=after)
 
-    def run(self, action: Action | None = None, plan: Plan | None = None) -> None:
+    def run(self, action: Action | None = None) -> None:
         """Let time pass until all that was started, and this, has ended."""
         if action is not None:
-            self.start(action, faults=planned(plan or {}))
+            self.start(action)
         with scaled(self.scale):
             self.scheduler.run()
-
-    def let_pass(self, seconds: float) -> None:
-        self.scheduler.elapsed += seconds
 
     def settle(self) -> None:
         """Run every kind of process, without any fault, until all that was accepted is settled."""
@@ -256,7 +252,7 @@ class World:
             self.run(actions.Tick(number))
         while PLANNER.name in self.consumers and self.consumers[PLANNER.name].visible():
             self.run(actions.Plan())
-        self.let_pass(A_MINUTE)
+        self.scheduler.sleep(A_MINUTE)
 
     def _partitions_with_rows(self) -> list[int]:
         written = {pk for pk, _ in self.record.written}
@@ -313,7 +309,7 @@ class World:
     # Calls
 
     def _call(self, me: Running, call: Call) -> Any:
-        me.calls, self.calls = me.calls + 1, self.calls + 1
+        me.calls += 1
         called, fault = self.scheduler.elapsed, me.faults(me, call)
         fault = fault or self._ambient_fault(call)
         self.recorder.before(me, call, fault)
