@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tests.simulation.model.explore import GONE, IDLE
 from tests.simulation.model.processes import Delivery, Ingest, Tick, Ticking, job_of
-from tests.simulation.model.store import BEFORE, BETWEEN, END_OF, GONE, IDLE, JOBS, PAST, Rules, Store, rule, union
+from tests.simulation.model.store import BEFORE, BETWEEN, END_OF, JOBS, PAST, Rules, Store, rule, union
 
 MOVED, REFUSED = "200", "409"
 # They sort before the rows of their jobs.
@@ -67,14 +68,16 @@ class Shared(NamedTuple):
 class Scene:
     """The old job and the new one, due in the order of their letters unless they are of two partitions.
 
-    `states` is how many there are with every rule kept, `submitted_states` where producers write the old job's row.
+    The old job is a message to begin with, unless it `is_submitted` by producers. So many deliveries of the intent, and
+    ticks of the old job's partition, are made `at_once`. `states` is how many there are with every rule kept.
     """
 
     old: str
     new: str
     states: int
-    submitted_states: int
     apart: bool = False
+    is_submitted: bool = False
+    at_once: int = 2
 
     @property
     def partitions(self) -> Sequence[str]:
@@ -348,7 +351,7 @@ class Settling:
             yield from self.settle(shared) if shared.announced else ()
         elif me.step != IDLE or shared.announced:
             me = me if me.step != IDLE else Delivery("write_rows", todo=self.job)
-            for name, store, mine in self.ingest.steps(self.scene.store_of(self.job, shared), me, ()):
+            for name, store, mine in self.ingest.steps(self.scene.store_of(self.job, shared), me):
                 yield name, self.scene.kept(self.job, store, shared), mine
 
     def settle(self, shared: Shared) -> DeliverySteps:
