@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -79,7 +79,7 @@ class Caught:
     decisions: int
 
 
-def prove(mutation: Mutation, number: int, *, first: int | None = None) -> Caught | None:
+def prove(mutation: Mutation, first: int | None = None, *, number: int) -> Caught | None:
     """Run up to so many seeds against a mutation; return the first that broke a promise that it names.
 
     Its own decisions come first, if it has any, and then the seed `first`.
@@ -106,15 +106,12 @@ def documented_seeds(page: str) -> dict[str, int]:
     return {name: int(runs) - 1 for name, runs in _LINE.findall(page)}
 
 
-def lists_of(mutations: Sequence[Mutation], results: Mapping[str, Caught | None]) -> str:
+def lists_of(mutations: Sequence[Mutation], results: Sequence[Caught | None]) -> str:
     """Return a list in Markdown for each promise: the mutations that it caught, and in which run."""
     lists: dict[str, list[str]] = {}
-    for mutation in mutations:
-        caught = results[mutation.name]
-        promise, runs = (caught.promise, _runs(caught)) if caught else ("**not caught**", "none")
-        lists.setdefault(promise, []).append(f"- {mutation.name}: {runs}")
+    for mutation, caught in zip(mutations, results, strict=True):
+        promise, run = "**not caught**", "none"
+        if caught:
+            promise, run = caught.promise, "kept" if caught.seed is None else str(caught.seed + 1)
+        lists.setdefault(promise, []).append(f"- {mutation.name}: {run}")
     return "\n\n".join("\n".join([f"## {promise}", "", *lines]) for promise, lines in lists.items())
-
-
-def _runs(caught: Caught) -> str:
-    return "kept" if caught.seed is None else str(caught.seed + 1)

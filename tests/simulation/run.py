@@ -61,14 +61,13 @@ def shrunk(failure: Failure) -> Decided:
     return shrink(failure.decided, breaks)
 
 
-def report_of(seed: int, *, whole: bool = False) -> str:
+def report_of(seed: int) -> str:
     """Return which promise the run of a seed broke, its trace, and how to replay it."""
     failure = run(seed=seed)[1]
     if failure is None:
         return f"seed {seed} breaks no promise"
-    decided = failure.decided if whole else shrunk(failure)
     again = f"python -m tests.simulation replay {seed}"
-    return f"{trace_of(decided)}\n\nseed {seed} breaks a promise: {failure.what}\nreplay it with: {again}"
+    return f"{trace_of(shrunk(failure))}\n\nseed {seed} breaks a promise: {failure.what}\nreplay it with: {again}"
 
 
 def trace_of(decided: Decided) -> str:
