@@ -98,9 +98,7 @@ def test_histories_compare_an_untouched_queue() -> None:
         if history.profile.isolated:
             alone = History(Choices(seed=seed), alone=True)
             for each in (history, alone):
-                each.write()
-                each.world.run()
-                each.world.settle()
+                each.write().execute()
             compared += compare(history.world.record, alone.world.record)
         if compared >= ENOUGH_COMPARED:
             return

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
+from unittest.mock import patch
 
 from dueline.core import instant, message, partitions, rows, tick
 from dueline.core.job import JobId, Partition
@@ -79,22 +80,20 @@ class Scale:
 
 @contextmanager
 def scaled(scale: Scale) -> Iterator[None]:
-    was = message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.SWEPT_JOBS, tick.CHECKPOINT_JOBS
-    were = rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION
-    planned = head.STEP, changes._MOST, head.KEPT_GENERATIONS
-    far = partitions.FAR, partitions.SIGNATURE_LIVES, partitions.SIGNED_WITHIN
-    message.BATCH_MESSAGES, tick.CHECKPOINT_JOBS = scale.batch, scale.checkpoint
-    tick.WAVE_JOBS = tick.SWEPT_JOBS = scale.wave
-    rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = RETENTION, CANCELLATION_OUTLIVES_RETENTION
-    head.STEP, changes._MOST, head.KEPT_GENERATIONS = STEP, scale.cancellations, scale.generations
-    partitions.FAR, partitions.SIGNATURE_LIVES, partitions.SIGNED_WITHIN = (each / scale.shorter for each in far)
-    try:
+    """Make the core's limits as small as those of a world."""
+    far = {name: getattr(partitions, name) for name in ("FAR", "SIGNATURE_LIVES", "SIGNED_WITHIN")}
+    small = {
+        message: {"BATCH_MESSAGES": scale.batch},
+        tick: {"CHECKPOINT_JOBS": scale.checkpoint, "WAVE_JOBS": scale.wave, "SWEPT_JOBS": scale.wave},
+        rows: {"MAX_RETENTION": RETENTION, "CANCELLATION_OUTLIVES_RETENTION": CANCELLATION_OUTLIVES_RETENTION},
+        head: {"STEP": STEP, "KEPT_GENERATIONS": scale.generations},
+        changes: {"_MOST": scale.cancellations},
+        partitions: {name: each / scale.shorter for name, each in far.items()},
+    }
+    with ExitStack() as stack:
+        for module, limits in small.items():
+            stack.enter_context(patch.multiple(module, **limits))
         yield
-    finally:
-        message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.SWEPT_JOBS, tick.CHECKPOINT_JOBS = was
-        rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = were
-        head.STEP, changes._MOST, head.KEPT_GENERATIONS = planned
-        partitions.FAR, partitions.SIGNATURE_LIVES, partitions.SIGNED_WITHIN = far
 
 
 @dataclass(kw_only=True, eq=False)
@@ -195,8 +194,7 @@ class World:
         """Let time pass until all that was started, and this, has ended."""
         if action is not None:
             self.start(action)
-        with scaled(self.scale):
-            self.scheduler.run()
+        self.scheduler.run()
 
     def settle(self) -> None:
         """Run every kind of process, without any fault, until all that was accepted is settled."""
@@ -258,9 +256,11 @@ class World:
         written = {pk for pk, _ in self.record.written}
         return [number for number, partition in enumerate(actions.PARTITIONS) if str(partition) in written]
 
-    def check(self) -> None:
-        """Check the record against the promises; raise Violation."""
+    def execute(self) -> None:
+        """Let all happen that was started, settle it, and check the record against the promises; raise Violation."""
         with scaled(self.scale):
+            self.run()
+            self.settle()
             self.record.check()
 
     def new_uid(self, queue: str) -> str:
