@@ -73,6 +73,7 @@ class Outcome(Enum):
     DIES_AFTER_A_CHECKPOINT = "dies after a checkpoint"
 
 
+_FINE = Outcome.FINE
 Firing = tuple[float, Outcome]
 Deliveries = Sequence[tuple[StoredJob, Delivery]]
 
@@ -91,7 +92,7 @@ class Scenario:
 
     def runs(self) -> Iterator[tuple[Firing, ...]]:
         """Yield who fires when, in seconds from the first, at every offset of each in its minute."""
-        for outcomes in _with_missed((*self.outcomes, *[Outcome.FINE] * _CLOSING), self.missed):
+        for outcomes in _with_missed((*self.outcomes, *[_FINE] * _CLOSING), self.missed):
             acting = [
                 (minute * _PERIOD, outcome) for minute, outcome in enumerate(outcomes) if outcome is not Outcome.MISSED
             ]
@@ -228,24 +229,13 @@ _DEATHS: dict[Outcome, Callable[[], Around]] = {
 
 
 # A usual flow.
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Flow:
-    """How late the jobs of a flow are visible, in seconds, the earliest first."""
-
-    lateness: Sequence[float]
-
-    def percentile(self, percent: float) -> float:
-        return self.lateness[int(len(self.lateness) * percent / 100)]
-
-    @property
-    def early(self) -> int:
-        return sum(late < 0 for late in self.lateness)
-
-
 @cache
-def flow(rate: float, *, seed: int = 0) -> Flow:
-    """Let so many jobs a second be due for two minutes, at any fraction; count their delays by SQS's own clocks."""
-    chance, scheduler = Random(seed), Scheduler(NOW, choose=lambda _: 0)
+def flow(rate: float) -> Sequence[float]:
+    """Let so many jobs a second be due for two minutes, at any fraction; return how late each is, the earliest first.
+
+    Their delays are counted by SQS's own clocks.
+    """
+    chance, scheduler = Random(0), Scheduler(NOW, choose=lambda _: 0)
     stores = Stores([a_queue()], table=MemoryTable(page_rows=_PAGE_OF_THE_FLOW), clock=scheduler)
     ends = _LOOKAHEAD + _FLOW_MINUTES * _PERIOD
     dues = [round(chance.uniform(_LOOKAHEAD, ends), 3) for _ in range(round(rate * (ends - _LOOKAHEAD)))]
@@ -253,22 +243,14 @@ def flow(rate: float, *, seed: int = 0) -> Flow:
         stores.table.write([job_row(_due(due))])
     for minute in range(_FLOW_MINUTES + 2):
         at = (minute + chance.random()) * _PERIOD if minute else 0.0
-        scheduler.wake(Process(f"{minute}", partial(_swept, stores), scheduler, skew=0).main, after=at)
+        scheduler.wake(Process(f"{minute}", partial(_tick, stores, _FINE), scheduler, skew=0).main, after=at)
     scheduler.run()
     late = [
         (each.visible - each.message.job().id.due).total_seconds() + chance.uniform(-_SQS_DIFFERS, _SQS_DIFFERS)
         for each in stores.queues["emails"].deliveries
     ]
     assert len(late) == len(dues)
-    return Flow(lateness=sorted(late))
-
-
-def _swept(stores: Stores, process: Process) -> None:
-    core = Core(stores, clock=process, wire=Wire(), periods=PERIODS, spread=process.spread)
-    core.a_tick(EMAILS, owner=process.name, seconds=_TICK_SECONDS).run()
-
-
-_FINE = Outcome.FINE
+    return sorted(late)
 
 
 def _dies(outcome: Outcome, *, missed: int = 0, herd: int = 30) -> Scenario:

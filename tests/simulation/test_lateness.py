@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from dueline.core.dispatch import SWEEP_SECONDS
+from tests.acceptance.inbox import percentile
 from tests.simulation.lateness import (
     AT_ONCE,
     HERDS,
@@ -42,11 +43,11 @@ def test_the_table_in_the_docs_is_the_one_that_is_computed() -> None:
 
 @pytest.mark.parametrize("rate", [1, 20, 100, pytest.param(500, marks=pytest.mark.thorough)])
 def test_job_reaches_a_plain_consumer_within_hundredths(rate: int) -> None:
-    usual = flow(rate)
-    assert usual.early == 0
-    assert usual.percentile(50) <= 0.05
+    late = flow(rate)
+    assert late[0] >= 0
+    assert percentile(late, 50) <= 0.05
     # Of 500 a second, those of two minutes are more than a tick sweeps: the rest goes at once.
-    assert usual.percentile(99) <= (0.09 if rate < 500 else AT_ONCE)
+    assert percentile(late, 99) <= (0.09 if rate < 500 else AT_ONCE)
 
 
 @pytest.mark.parametrize("scenario", [NOTHING, TWICE], ids=["nothing fails", "a firing comes twice"])
