@@ -10,7 +10,6 @@ from tests.simulation.model.move import (
     MOVED,
     REFUSED,
     Caller,
-    InTwoSteps,
     MoveIngest,
     MoveRules,
     MoveTicking,
@@ -50,7 +49,7 @@ class MoveModel(Model):
         moving = self.moving = Moving(rules, scene)
         self.scene, self.states = scene, scene.states
         self.ingest, self.settling = MoveIngest(rules), Settling(rules, moving)
-        self.rescheduling = (Rescheduling if rules.is_one_step() else InTwoSteps)(rules, moving)
+        self.rescheduling = Rescheduling(rules, moving)
         self.ticking = MoveTicking(rules, fences=scene.fences, at_once=True)
         self.cancelling = {job: Cancelling(rules, job=job) for job in (scene.old, scene.new)}
 
