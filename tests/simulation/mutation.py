@@ -83,11 +83,10 @@ def mutations_of(
 
 @dataclass(frozen=True, kw_only=True)
 class Caught:
-    """The promise that a mutation broke, by which seed or by its own decisions, and by how few of them."""
+    """The promise that a mutation broke, and by which seed, or by its own decisions."""
 
     promise: str
     seed: int | None
-    decisions: int
 
 
 def prove(mutation: Mutation, first: int | None = None, *, number: int) -> Caught | None:
