@@ -54,7 +54,6 @@ PERIODS = Periods(
 )
 # Longer than the lookahead, and shorter than the time between some runs.
 STEP = timedelta(seconds=240)
-CLOCKS_DIFFER = 5.0
 # By how much a clock may be set back between its reading and a signature.
 SET_BACK = timedelta(seconds=7)
 A_MINUTE = 60
