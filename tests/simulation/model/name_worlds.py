@@ -226,12 +226,7 @@ class NameModel(Model):
         if call.kind not in (CANCEL, CANCEL_ID) or progress.status != "200":
             return False
         if call.id is not None:
-            moved, id = dict(store.moved), call.id
-            line = {id}
-            while id in moved:
-                id = moved[id]
-                line.add(id)
-            return bool(line & store.sent)
+            return not store.sent.isdisjoint(store.line(call.id))
         return not progress.saw_none or progress.id in store.sent
 
     def lost(self, store: Names) -> str:
