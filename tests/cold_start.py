@@ -4,9 +4,8 @@ import inspect
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ import boto3
 from dueline.cdk.bundle import bundle
 from dueline.config import registry
 from dueline.config.deployment import load
-from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
-from local.emulator import ACCOUNT, REGION
+from local.emulator import REGION
 from local.template import ROOT
 
 FUNCTIONS = ("ingest", "tick", "api", "planner")
@@ -25,6 +23,7 @@ BUNDLED = (*FUNCTIONS, "watch")
 # This Python's, of the same versions: those that are deployed are for another processor.
 INSTALLED = Path(boto3.__file__).parents[1]
 SERVICES = ("dynamodb", "logs", "s3", "scheduler", "sns", "sqs", "ssm")
+GOLDEN = ROOT / "tests" / "template" / "golden" / "dueline-core.json"
 # What Lambda sets of itself: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _OF_LAMBDA = {
     "AWS_REGION": REGION,
@@ -53,20 +52,12 @@ def stage(folder: Path) -> Path:
 
 
 def environment(name: str) -> dict[str, str]:
-    """Return the environment of a function, that of Lambda included."""
-    of = load(ROOT / "queues.yaml")
-    common: dict[str, Any] = {"deployment": of.name, "queue_urls": f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/"}
-    payloads = of.names.payloads(account=ACCOUNT, region=REGION)
-    make: dict[str, Callable[..., Settings]] = {
-        "ingest": Settings,
-        "tick": partial(TickSettings, tick_period=of.tick_period, lookahead=of.lookahead, lease=of.lease),
-        "api": partial(ApiSettings, payloads=payloads, direct_horizon=of.direct_horizon, lookahead=of.lookahead),
-        "planner": partial(PeriodSettings, tick_period=of.tick_period),
-        "watch": partial(WatchSettings, tick_period=of.tick_period, topics="arn:", runbook_url=of.runbook_url),
-    }
-    powertools = {"POWERTOOLS_SERVICE_NAME": name}
-    settings = make[name](**common).to_env()
-    return {**_OF_LAMBDA, **settings, **powertools, "AWS_LAMBDA_FUNCTION_NAME": f"dueline-{name}"}
+    """Return the environment of a function as it is deployed, that of Lambda included."""
+    resources = json.loads(GOLDEN.read_text())["Resources"].values()
+    [function] = [
+        each["Properties"] for each in resources if each["Properties"].get("FunctionName") == f"dueline-{name}"
+    ]
+    return {**_OF_LAMBDA, **function["Environment"]["Variables"], "AWS_LAMBDA_FUNCTION_NAME": f"dueline-{name}"}
 
 
 def start(target: str, *, code: Path, environment: Mapping[str, str] = {}) -> Start:

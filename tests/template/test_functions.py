@@ -9,7 +9,6 @@ import pytest
 from dueline.cdk.bundle import PLATFORM, PYTHON
 from dueline.config import registry
 from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
-from tests import cold_start
 from tests.template.synthesis import Assembly
 
 NAMES = ("ingest", "tick", "api", "planner", "watch")
@@ -55,16 +54,6 @@ def test_new_queue_changes_its_readers_only(three: Assembly, one_more: Assembly)
     assert changed == reading(three) == reading(one_more) == {"ingest", "tick", "api", "planner", "watch"}
 
 
-def test_started_functions_have_deployed_settings(three: Assembly) -> None:
-    # Nobody waits for the guards.
-    assert set(cold_start.FUNCTIONS) == {*NAMES} - {"watch"}
-    for name in cold_start.FUNCTIONS:
-        deployed, started = _function(three, name)["Environment"]["Variables"], cold_start.environment(name)
-        plain = {key: value for key, value in deployed.items() if key.startswith("POWERTOOLS_")}
-        assert deployed.keys() <= started.keys()
-        assert plain.items() <= started.items()
-
-
 def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) -> None:
     assert {name for name in NAMES if "ReservedConcurrentExecutions" in _function(three, name)} == set()
     reserved = {name: _function(thrifty, name).get("ReservedConcurrentExecutions") for name in NAMES}
@@ -72,6 +61,6 @@ def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) 
 
 
 def test_functions_know_every_queue(three: Assembly) -> None:
-    for name in cold_start.BUNDLED:
+    for name in NAMES:
         bundled = registry.load(_asset(three, name) / "registry.json")
         assert list(bundled.queues.values()) == three.deployment.queue_settings()
