@@ -37,7 +37,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: audit lock release help setup run up env down console deploy verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema golden clean
+.PHONY: audit lock release help setup run up env down console deploy verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench format schema golden clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -94,7 +94,6 @@ docs: $(SITE) ## Build docs/ and the API reference as a site with search, into .
 soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of simulated runs, all mutations and models, and every chaos scenario in full
 	$(BIN)/python -m tests.simulation runs $(SEEDS)
 	$(BIN)/python -m tests.simulation mutations $(MUTATIONS)
-	$(BIN)/python -m tests.simulation calls
 	$(BIN)/python -m tests.simulation.model $(MODEL)
 	$(BIN)/pytest -q tests/simulation tests/unit/test_bundle.py tests/unit/test_rule_by_brute_force.py -m thorough
 	$(BIN)/pytest -q tests/template
@@ -120,11 +119,8 @@ pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the c
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py -m thorough
 
-bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload, schedules and cold starts (10 to 20 minutes), and write docs/benchmarks.md
+bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload and schedules (10 to 20 minutes), and write docs/benchmarks.md
 	@$(BIN)/python -m bench run
-
-bench-quick: $(MEASURES) $(ENGINES) $(COMPILED) ## The same in 3 minutes, roughly, into .local/bench
-	@$(BIN)/python -m bench run --quick
 
 format: $(READY) ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .

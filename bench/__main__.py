@@ -17,11 +17,10 @@ import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
-from bench.harness import RESULTS, Result, save
+from bench.harness import Result, save
 from bench.report import SCRIPTS, report, tables
 from local.template import ROOT
 
-QUICK = ROOT / ".local" / "bench"
 VERSIONS = ("boto3", "aws_lambda_powertools", "ministack")
 
 console = Console()
@@ -32,24 +31,19 @@ Names = Annotated[
 
 
 @app.command("run")
-def run(
-    scripts: Names = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Rough figures, in 2 minutes, into .local/bench.")] = False,
-) -> None:
+def run(scripts: Names = None) -> None:
     """Measure, write the figures as JSON into bench/results, and from there into the docs."""
     if unknown := set(scripts or []) - set(SCRIPTS):
         raise typer.BadParameter(f"there is no script {sorted(unknown)[0]!r}: choose from {', '.join(SCRIPTS)}")
     # What is started meanwhile ends with this process, whatever ends it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    folder, on = QUICK if quick else RESULTS, machine()
+    on = machine()
     for name in [name for name in SCRIPTS if not scripts or name in scripts]:
-        result = _measure(name, quick=quick, on=on)
-        save(result, folder=folder)
+        result = _measure(name, on=on)
+        save(result)
         console.rule(f"{name}: {result.seconds:.0f} s", align="left")
         console.print(Markdown(tables(result)))
-    if not quick:
-        report()
-    console.print(f"written to {folder}")
+    report()
 
 
 @app.command("report")
@@ -58,14 +52,14 @@ def write_report() -> None:
     report()
 
 
-def _measure(name: str, *, quick: bool, on: dict[str, str]) -> Result:
+def _measure(name: str, *, on: dict[str, str]) -> Result:
     script, start = importlib.import_module(f"bench.{name}"), time.monotonic()
     with tempfile.TemporaryDirectory() as scratch, console.status(name):
-        figures = script.measure(Path(scratch), quick=quick)
+        figures = script.measure(Path(scratch))
     # As read back from JSON, whose keys are text.
     figures, seconds = json.loads(json.dumps(figures)), round(time.monotonic() - start, 1)
     targets = script.targets(figures) if hasattr(script, "targets") else []
-    return Result(script=name, quick=quick, on=on, seconds=seconds, figures=figures, targets=targets)
+    return Result(script=name, on=on, seconds=seconds, figures=figures, targets=targets)
 
 
 def machine() -> dict[str, str]:

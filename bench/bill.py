@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import ceil
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,8 +35,6 @@ SQS_SECONDS = 0.020
 # What an event source mapping reads with at least; one that finds nothing receives again after SQS's longest wait.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 POLLERS, LONG_POLL_SECONDS = 5, 20
-# What provisioned capacity is used to, on average: what AWS's own auto scaling aims at by default.
-UTILISATION = 0.70
 # At so many MB a function has one processor, and in proportion:
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 PROCESSOR_MB = 1769
@@ -146,34 +144,17 @@ def _resources(template: Path) -> dict[str, list[dict[str, Any]]]:
     return by_type
 
 
-class Terms(NamedTuple):
-    """How the jobs table is paid: dollars a million units of each kind."""
-
-    writes: float
-    reads: float
-
-
-ON_DEMAND = Terms(writes=PRICES.write_units_million, reads=PRICES.read_units_million)
-# A capacity unit does one unit a second.
-PROVISIONED = Terms(
-    writes=PRICES.write_capacity_hour / (3600 * UTILISATION) * MILLION,
-    reads=PRICES.read_capacity_hour / (3600 * UTILISATION) * MILLION,
-)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Biller:
-    """Bills what was counted by what is deployed. `terms` are the jobs table's; the state table is on demand."""
+    """Bills what was counted by what is deployed, tables on demand."""
 
     deployed: Deployed
-    terms: Terms = ON_DEMAND
 
     def requests(self, step: Step, *, jobs: float | None = None) -> float:
         """Bill a step's requests, which take so many jobs further, by default those of the step."""
-        share = 1 / (jobs or step.jobs)
-        writes = (step.writes - step.state_writes) * self.terms.writes + step.state_writes * ON_DEMAND.writes
-        reads = (step.reads - step.state_reads) * self.terms.reads + step.state_reads * ON_DEMAND.reads
-        return float((writes + reads + step.sent * PRICES.sqs_million + step.grouped * PRICES.fair_million) * share)
+        units = step.writes * PRICES.write_units_million + step.reads * PRICES.read_units_million
+        messages = step.sent * PRICES.sqs_million + step.grouped * PRICES.fair_million
+        return float((units + messages) / (jobs or step.jobs))
 
     def invocation(self, step: Step, *, jobs: float | None = None, sweeps: int = 0) -> float:
         """Bill an invocation of a function: its requests, its time with that of sweeps, and what it logs."""
@@ -372,10 +353,6 @@ class Costs:
     biller: Biller
     row_bytes: Mapping[str, int]
 
-    def on(self, terms: Terms) -> "Costs":
-        """Return costs with the jobs table on other terms."""
-        return replace(self, biller=replace(self.biller, terms=terms))
-
     def dueline(self, way: Way, *, rate: int = HIGH, size: Size = USUAL, days: float = 1) -> float:
         """Return the bill of a job of ours, with its share of what is paid by the month."""
         load = Load(rate)
@@ -471,13 +448,11 @@ def calls(costs: Costs) -> Figures:
 
 
 def _at(costs: Costs, rate: int) -> dict[str, float]:
-    provisioned = costs.on(PROVISIONED)
     return {
         **{f"Dueline, {name}": costs.dueline(WAYS[name], rate=rate) for name in USUAL_WAYS},
         CODED: costs.dynein(batched=False, rate=rate),
         BATCHED: costs.dynein(batched=True, rate=rate),
         FREE: scheduler_bill(Load(rate)),
-        f"{OURS}, provisioned": provisioned.dueline(WAYS[DIRECT_IN_TENS], rate=rate),
     }
 
 

@@ -61,11 +61,10 @@ CPU_STEPS = {
 Once = Callable[[], Step]
 
 
-def measure(scratch: Path, *, quick: bool) -> Figures:
+def measure(scratch: Path) -> Figures:
     """Count every step, read what is deployed, and bill it."""
     with emulated_aws(scratch) as environment:
-        options = ["--quick"] if quick else []
-        counted = run_apart("bench.cost", *options, log=scratch / "counting.log", environment=environment)
+        counted = run_apart("bench.cost", log=scratch / "counting.log", environment=environment)
         # The emulator's own DynamoDB: dynalite has no transactions.
         of_emulator = {name: value for name, value in environment.items() if name != "AWS_ENDPOINT_URL_DYNAMODB"}
         counted |= run_apart("bench.cost", _MOVES, log=scratch / "moves.log", environment=of_emulator)
@@ -288,7 +287,7 @@ def count_moves() -> None:
     print_result({name: asdict(step) for name, step in Counting(Stage(out)).moves()})
 
 
-def main(*, quick: bool) -> None:
+def main() -> None:
     """Count in this process: its CPU time and its output are the functions' alone."""
     sys.stdout = out = io.StringIO()
     # From here on, all threads are on one processor: a function of 512 MB has 0.29 of one.
@@ -300,7 +299,7 @@ def main(*, quick: bool) -> None:
     counted = {}
     for name, once in steps.items():
         rounds = CPU_ROUNDS if name in CPU_STEPS.values() else 2
-        counted[name] = asdict(_counted(once, rounds=1 if quick else rounds))
+        counted[name] = asdict(_counted(once, rounds=rounds))
     print_result(counted)
 
 
@@ -308,4 +307,4 @@ if __name__ == "__main__":
     if _MOVES in sys.argv:
         count_moves()
     else:
-        main(quick="--quick" in sys.argv)
+        main()

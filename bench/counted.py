@@ -10,7 +10,6 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from dueline.config.names import Names
 from dueline.core.rows import UNIT_BYTES, row_bytes
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
@@ -21,7 +20,6 @@ SQS_CHUNK_BYTES = 64 * 1024
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html
 LOG_EVENT_BYTES = 26
 _READS = ("Query", "BatchGetItem")
-_STATE = Names("").state
 _BODY = "bench_body"
 
 
@@ -66,12 +64,11 @@ def read_units(size: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A request to a service (`dynamodb`, `sqs`) with its body and the bytes of its answer."""
+    """A request to a service (`dynamodb`, `sqs`) with its body and its answer."""
 
     service: str
     operation: str
     request: bytes
-    answer_bytes: int
     answer: Mapping[str, Any]
 
     @cached_property
@@ -85,12 +82,6 @@ class Exchange:
         if "Entries" in self.body:
             return len(self.body["Entries"])
         return len(self._batch) if "RequestItems" in self.body else len(self.answer.get("Items", "1"))
-
-    @property
-    def is_of_state(self) -> bool:
-        """Return whether the request is to the state table, which is on demand whatever the jobs table is."""
-        tables = self.body.get("RequestItems", {self.body.get("TableName", ""): None})
-        return any(name.endswith(_STATE) for name in tables)
 
     @property
     def writes(self) -> float:
@@ -165,14 +156,13 @@ class Meter:
         yield kept
         self._kept = None
 
-    def _keep(self, http_response: Any, parsed: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+    def _keep(self, parsed: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
         if self._kept is None:
             return
         exchange = Exchange(
             service=model.service_model.service_name,
             operation=model.name,
             request=context[_BODY],
-            answer_bytes=len(http_response.content),
             answer=parsed,
         )
         self._kept += [exchange] * (1 + parsed["ResponseMetadata"].get("RetryAttempts", 0))
@@ -191,21 +181,16 @@ def _keep_body(params: dict[str, Any], context: dict[str, Any], **_: Any) -> Non
 class Step:
     """One invocation or call that takes so many jobs a step further.
 
-    `calls` are requests by operation, `items` what they carried, `writes` and `reads` DynamoDB's units, of which
-    `state_writes` and `state_reads` are the state table's, `sent` and `grouped` what SQS charges as requests, and those
-    of them whose messages have a group. `logged` are the bytes and `lines` the lines that a function wrote.
-    `cpu_seconds` is the CPU time of its process.
+    `calls` are requests by operation, `items` what they carried, `writes` and `reads` DynamoDB's units, `sent` and
+    `grouped` what SQS charges as requests, and those of them whose messages have a group. `logged` are the bytes and
+    `lines` the lines that a function wrote. `cpu_seconds` is the CPU time of its process.
     """
 
     jobs: int
     calls: Mapping[str, int] = field(default_factory=dict)
     items: Mapping[str, int] = field(default_factory=dict)
-    bytes_out: int = 0
-    bytes_in: int = 0
     writes: float = 0.0
     reads: float = 0.0
-    state_writes: float = 0.0
-    state_reads: float = 0.0
     sent: int = 0
     grouped: int = 0
     logged: int = 0
@@ -219,7 +204,7 @@ class Step:
 
 def step_of(exchanges: Sequence[Exchange], *, jobs: int, log: str = "", cpu_seconds: float = 0.0) -> Step:
     """Return what exchanges come to. Raises NotAsCharged where units are not those that follow from the sizes."""
-    items, of_state = Counter[str](), [each for each in exchanges if each.is_of_state]
+    items = Counter[str]()
     for each in exchanges:
         by_size, charged = each.units_by_size, each.writes or each.reads
         if by_size is not None and by_size != charged:
@@ -229,12 +214,8 @@ def step_of(exchanges: Sequence[Exchange], *, jobs: int, log: str = "", cpu_seco
         jobs=jobs,
         calls=dict(Counter(each.operation for each in exchanges)),
         items=dict(items),
-        bytes_out=sum(len(each.request) for each in exchanges),
-        bytes_in=sum(each.answer_bytes for each in exchanges),
         writes=sum(each.writes for each in exchanges),
         reads=sum(each.reads for each in exchanges),
-        state_writes=sum(each.writes for each in of_state),
-        state_reads=sum(each.reads for each in of_state),
         sent=sum(each.charged_requests for each in exchanges),
         grouped=sum(each.charged_requests for each in exchanges if each.is_grouped),
         logged=len(log.encode()),

@@ -42,7 +42,6 @@ class Result:
     """What is kept of a run; `on` is the machine, the versions and the time."""
 
     script: str
-    quick: bool
     on: dict[str, str]
     seconds: float
     figures: Figures

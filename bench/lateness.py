@@ -6,12 +6,11 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ from tests.waiting import wait_until
 OURS, WORKER = "Dueline, plain consumer", "Dueline, its worker"
 DYNEIN, CELERY = "Dynein's protocol", "Celery, ETA on Redis"
 FLOOR = "SQS alone"
-MISSED, KILLED, NEVER = 2, 4, -1
+MISSED, KILLED = 2, 4
 # AWS's periods, four times as fast: the lookahead is four periods. A lease has 12 s at least.
 PERIOD, LOOKAHEAD = 15, 60
 PERIODS = {"tick_period": PERIOD, "lookahead": LOOKAHEAD, "lease": 12, "direct_horizon": 75, "local_run": True}
@@ -67,7 +66,7 @@ DEPLOYED: dict[str, Any] = {"name": "lateness", "queues": {**dict.fromkeys(PLAIN
 KILLED_QUEUE = PLAIN[0]
 # What is due within a period of the first tick goes at once.
 _OURS, _OTHERS = Load(first=PERIOD + 5, steady=105, rush=2000), Load(first=5, steady=25, rush=2000)
-_FLOOR, _SMALL = Load(first=5, steady=8, rush=2000), Load(first=4, steady=4, rush=100)
+_FLOOR = Load(first=5, steady=8, rush=2000)
 _INGESTED_A_SECOND, _INGEST_SECONDS, _STORED_A_SECOND, _SENT_A_SECOND = 250, 4, 400, 300
 _WARMING_JOBS, _NOT_IN_THIS_RUN_SECONDS = 200, 86_400.0
 # Half of the cancels are before the first tick, the others in the midst of the run.
@@ -81,19 +80,15 @@ _DYNEIN_TABLE = "dynein"
 _TO_A_CONSUMER = {FLOW: {"p50": 0.13, "p95": 0.19, "p99": 0.3}, RUSH: {"p95": 1.2, "p99": 1.5}}
 
 
-def measure(scratch: Path, *, quick: bool) -> Figures:
+def measure(scratch: Path) -> Figures:
     """Measure one after the other, Dueline over a longer flow."""
     redis_program()
-    ours, others = (_SMALL, _SMALL) if quick else (_OURS, _OTHERS)
     with staged(scratch) as stage:
-        calls: dict[str, Callable[[], Any]] = {
-            DYNEIN: partial(_dynein, stage, others),
-            CELERY: partial(_celery, scratch / "celery", others),
-        }
-        if not quick:
-            calls[FLOOR] = partial(_sqs_alone, stage)
-        figures = _dueline(stage, ours, is_disturbed=not quick)
-        figures["contenders"] |= {name: call() for name, call in calls.items()}
+        figures = _dueline(stage, _OURS)
+        contenders = figures["contenders"]
+        contenders[DYNEIN] = _dynein(stage, _OTHERS)
+        contenders[CELERY] = _celery(scratch / "celery", _OTHERS)
+        contenders[FLOOR] = _sqs_alone(stage)
     return figures
 
 
@@ -192,8 +187,8 @@ class Kill:
 
 
 @contextmanager
-def ticking(stage: Stage, *, begin: float, missed: int, killed: int) -> Iterator[Kill]:
-    """Fire every schedule of the deployment each period from `begin` (since 1970) on, but for the firing `missed`."""
+def ticking(stage: Stage, *, begin: float) -> Iterator[Kill]:
+    """Fire every schedule of the deployment each period from `begin` (since 1970) on, but for one firing."""
     kill, stop = Kill(stage.deployment.names.queue(KILLED_QUEUE)), threading.Event()
     targets, functions = stage.targets(), stage.emulator.client("lambda")
 
@@ -202,9 +197,9 @@ def ticking(stage: Stage, *, begin: float, missed: int, killed: int) -> Iterator
             for firing in itertools.count():
                 if stop.wait(max(0.0, begin + firing * PERIOD - time.time())):
                     return
-                if firing == killed:
+                if firing == KILLED:
                     stage.proxy.around = kill
-                for target in targets if firing != missed else ():
+                for target in targets if firing != MISSED else ():
                     pool.submit(functions.invoke, FunctionName=target["Arn"], Payload=target["Input"].encode())
 
     thread = threading.Thread(target=fire, daemon=True)
@@ -225,10 +220,9 @@ def _warm_ticks(stage: Stage) -> None:
         list(pool.map(lambda target: functions.invoke(FunctionName=target["Arn"], Payload=event), stage.targets()))
 
 
-def _dueline(stage: Stage, load: Load, *, is_disturbed: bool) -> Figures:
+def _dueline(stage: Stage, load: Load) -> Figures:
     """Have jobs in the table before the first tick, as if scheduled long ago; cancel some, let all land."""
     record, dues = stage.folder / "ours", load.dues()
-    missed, killed = (MISSED, KILLED) if is_disturbed else (NEVER, NEVER)
     with _consumers(stage, record):
         begin = math.ceil(time.time() + len(dues) / _INGESTED_A_SECOND + _INGEST_SECONDS)
         schedule = Schedule(begin=begin, jobs=dues)
@@ -238,7 +232,7 @@ def _dueline(stage: Stage, load: Load, *, is_disturbed: bool) -> Figures:
         while not (ingested := stage.is_ingested()) and time.time() < begin:
             time.sleep(0.2)
         promises = _cancel(stage, jobs, _chosen(dues, seed=1))
-        with ticking(stage, begin=begin, missed=missed, killed=killed) as kill:
+        with ticking(stage, begin=begin) as kill:
             sleep_until(begin + load.first + load.steady * _CANCEL_AGAIN_AT)
             waiting = [due for due in dues if schedule.dues[due.number] > time.time() + 1]
             promises |= _cancel(stage, jobs, _chosen(waiting, seed=2) - promises.keys())
@@ -246,18 +240,18 @@ def _dueline(stage: Stage, load: Load, *, is_disturbed: bool) -> Figures:
     promised = frozenset(number for number, is_promised in promises.items() if is_promised)
     ledger = replace(ledger, cancelled=promised, maybe_cancelled=promises.keys() - promised)
     return {
-        **figures_of(ledger, dues, killed=killed),
+        **figures_of(ledger, dues),
         "cancels": {"200": len(promised), "202": len(promises) - len(promised)},
         "in the table before the first tick": ingested,
         "killed at": round(kill.at and kill.at - begin, 1),
     }
 
 
-def figures_of(ledger: Ledger, dues: tuple[Due, ...], *, killed: int) -> Figures:
+def figures_of(ledger: Ledger, dues: tuple[Due, ...]) -> Figures:
     """Return Dueline's figures by who consumes, and how many repeats a killed tick explains."""
     queues = {OURS: PLAIN, WORKER: (EXACT,)}
     by_consumer = {name: [due for due in dues if due.queue in of] for name, of in queues.items()}
-    of_killed = [due.number for due in dues if due.queue == KILLED_QUEUE and is_first_seen(due, by=killed)]
+    of_killed = [due.number for due in dues if due.queue == KILLED_QUEUE and is_first_seen(due, by=KILLED)]
     return {
         "contenders": {name: ledger.by_kind(some) for name, some in by_consumer.items()},
         "all": ledger.summary(),
@@ -268,7 +262,7 @@ def figures_of(ledger: Ledger, dues: tuple[Due, ...], *, killed: int) -> Figures
 def is_first_seen(due: Due, *, by: int) -> bool:
     """Return whether a firing is the first that looks ahead to a job of the flow."""
     until = by * PERIOD + LOOKAHEAD
-    return by > 0 and not due.rush and until - PERIOD < due.after <= until
+    return not due.rush and until - PERIOD < due.after <= until
 
 
 def _chosen(dues: Collection[Due], *, seed: int) -> set[int]:

@@ -125,9 +125,9 @@ def flooded(by: str, *, jobs: int, **due: float) -> Figures:
     }
 
 
-def measure(scratch: Path, *, quick: bool) -> Figures:
+def measure(scratch: Path) -> Figures:
     """Let the floods come, two at once."""
-    flood, ways = partial(flooded, jobs=10_000 if quick else 100_000), (NO_FLOOD, HTTP, DIRECT)
+    flood, ways = partial(flooded, jobs=100_000), (NO_FLOOD, HTTP, DIRECT)
     with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as pool:
         return dict(zip(ways, pool.map(flood, ways), strict=True))
 

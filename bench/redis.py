@@ -19,18 +19,17 @@ from tests.waiting import wait_until
 OURS, REDIS = "Dueline", "Redis"
 RATES = (1, 100, 10_000)
 WAITS = {"1 hour": 1, "6 hours": 6, "a day": 24, "7 days": 168, "30 days": 720}
-_FAR_MS, _CALL = 3_600_000, 1000
+_FAR_MS, _CALL, _WAITING = 3_600_000, 1000, 100_000
 # What receives and deletes of ten add to Dueline's bill, since Redis's claims are in its own.
 _RECEIVED = 2 * PRICES.sqs_million / 10
 _FURTHEST_HOURS, _STEPS = 24 * 365, 10
 
 
-def measure(scratch: Path, *, quick: bool) -> Figures:
+def measure(scratch: Path) -> Figures:
     """Measure Redis; Dueline's bill is that of the stored figures of cost."""
     redis_program()
-    late = Load(first=1, steady=2, rush=100) if quick else Load(first=2, steady=10, rush=2000)
-    price = _price(scratch / "price", 10_000 if quick else 100_000)
-    return {"late": _late(scratch / "late", late), "price": price}
+    price = _price(scratch / "price")
+    return {"late": _late(scratch / "late", Load(first=2, steady=10, rush=2000)), "price": price}
 
 
 def _late(folder: Path, load: Load) -> Any:
@@ -47,17 +46,17 @@ def _late(folder: Path, load: Load) -> Any:
         return wait_for_the_last(schedule, record).by_kind(dues)
 
 
-def _price(folder: Path, waiting: int) -> Figures:
+def _price(folder: Path) -> Figures:
     with redis_server(folder) as url:
         queue = DelayedQueue(url)
         payloads = [json_of(USUAL.payload(number)) for number in range(_CALL)]
         ecpus = _ecpus(queue, payloads)
         before = queue.client.info("memory")["used_memory"]
-        for first in range(0, waiting, _CALL):
+        for first in range(0, _WAITING, _CALL):
             queue.schedule([(first + place, now_ms() + _FAR_MS, each) for place, each in enumerate(payloads)])
-        job_bytes = (queue.client.info("memory")["used_memory"] - before) / waiting
+        job_bytes = (queue.client.info("memory")["used_memory"] - before) / _WAITING
     cache, cost = Cache(ecpus=ecpus, job_bytes=job_bytes), load("cost").figures
-    return {"payload": len(payloads[0]), "waiting": waiting, **bills(cache, cost)}
+    return {"payload": len(payloads[0]), "waiting": _WAITING, **bills(cache, cost)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

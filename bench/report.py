@@ -16,7 +16,7 @@ from bench.load import FLOW
 from bench.payloads import USUAL
 from local.template import ROOT
 
-SCRIPTS = ("cost", "calls", "lateness", "redis", "growth", "scale", "overload", "schedules", "cold")
+SCRIPTS = ("cost", "lateness", "redis", "growth", "scale", "overload", "schedules")
 DOCS, COST, README = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "cost.md", ROOT / "README.md"
 LINE = 120
 # A shop's queues: by which way so many million jobs a month are scheduled, over how many partitions.
@@ -254,19 +254,6 @@ def _prices(columns: Mapping[str, Mapping[str, float]]) -> str:
     return table(("$ a million jobs at", *columns), rows)
 
 
-def _calls(figures: Figures) -> str:
-    rows = {
-        engine: {
-            "requests": len(each["requests"]),
-            **{f"{who}, ms": ms for who, ms in each["p50_ms"].items()},
-            "ratio": each["ratio"],
-            **{f"{who}, CPU ms": ms for who, ms in each["cpu_ms"].items()},
-        }
-        for engine, each in figures.items()
-    }
-    return grid("a direct schedule", rows)
-
-
 def _lateness(figures: Figures) -> str:
     contenders, whole, cancels = figures["contenders"], figures["all"], figures["cancels"]
     kinds = dict.fromkeys(kind for by_kind in contenders.values() for kind in by_kind)
@@ -328,16 +315,14 @@ def _cpu(figures: Figures) -> str:
 
 
 def _growth(figures: Figures) -> str:
-    """Return a line a step: its requests are the same for each size, or a target is missed."""
-    sizes, rows = figures["sizes"], {}
+    """Return a line a step: it is the same for each size, or a target is missed."""
+    rows = {}
     for step, by_size in figures["steps"].items():
-        most, none = by_size[sizes[-1]], by_size[sizes[0]]
+        most = by_size[figures["sizes"][-1]]
         requests = ", ".join(f"{count:,} {kind}" if count > 1 else kind for kind, count in most["requests"].items())
         rows[step] = {
             "requests": requests,
             **pick(most, "read_units write_units"),
-            **{f"CPU ms, {int(size):,}": by_size[size]["cpu_ms"] for size in sizes},
-            "most to none": most["cpu_ms"] / none["cpu_ms"],
         }
     return grid("step", rows)
 
@@ -417,28 +402,13 @@ def _schedules(figures: Figures) -> str:
     return f"{grid('a schedule, a month', rows)}\n\n{planner}"
 
 
-def _cold(figures: Figures) -> str:
-    functions = {
-        name: {
-            **{f"{time.removesuffix('_ms')}, ms": each[time] for time in ("wall", "ours_ms", "clients")},
-            **pick(each, "modules ours"),
-        }
-        for name, each in figures["functions"].items()
-    }
-    imports = {name: pick(each, "wall modules ours") for name, each in figures["users"].items()}
-    rounds = f"Medians of {figures['rounds']} rounds."
-    return "\n\n".join([grid("function", functions), grid("from dueline import", imports), rounds])
-
-
 _OF_COST = {"ways": _ways, "scheduler": _more_expensive, "example": _example}
 _TABLES: dict[str, Callable[[Any], str]] = {
     "cost": _cost,
-    "calls": _calls,
     "lateness": _lateness,
     "redis": _redis,
     "growth": _growth,
     "scale": _scale,
     "overload": _overload,
     "schedules": _schedules,
-    "cold": _cold,
 }

@@ -188,18 +188,15 @@ def outage(service: str, *, rate: float, ahead: float, times: float, lasts: floa
     }
 
 
-def measure(scratch: Path, *, quick: bool) -> Figures:
+def measure(scratch: Path) -> Figures:
     """Simulate, on two processes at once: first what a partition sustains, and then what follows from that."""
-    sizes = (1024,) if quick else (200, 1024, 4096)
-    shares, seconds = ((0.5,), 1200.0) if quick else ((0.3, 0.5, 0.8), 1800.0)
-    slow, rate_slow, rate_seconds = 50, *((10, 600.0) if quick else (4, 1080.0))
+    sizes, shares, slow, seconds = (200, 1024, 4096), (0.3, 0.5, 0.8), 50, 1800.0
     ticks: dict[Any, Any] = {size: partial(tick_rate, times=slow, seconds=seconds, row_bytes=size) for size in sizes}
     first = _simulate(ticks)
     key_takes = {size: Aws().writes_per_key / write_units(size) for size in sizes}
     sustained = {size: min(first[size], key_takes[size]) for size in sizes}
-    calls = {**_outages(sustained[1024], shares, quick=quick)}
-    recommended = partial(steady, float(JOBS_PER_PARTITION), times=rate_slow, seconds=rate_seconds)
-    calls["steady"] = partial(recommended, missed=_MISSED)
+    calls = _outages(sustained[1024], shares)
+    calls["steady"] = partial(steady, float(JOBS_PER_PARTITION), times=4, seconds=1080.0, missed=_MISSED)
     for size, together in product(sizes, (False, True)):
         checked = partial(steady, CHECKED * sustained[size], times=slow, seconds=seconds)
         calls["checked", size, together] = partial(checked, row_bytes=size, together=together)
@@ -227,15 +224,15 @@ def measure(scratch: Path, *, quick: bool) -> Figures:
     }
 
 
-def _outages(sustained: float, shares: Sequence[float], *, quick: bool) -> dict[Any, Any]:
+def _outages(sustained: float, shares: Sequence[float]) -> dict[Any, Any]:
     """Return the runs of outages, the longest first."""
     calls: dict[Any, Any] = {}
     for share, service in product(sorted(shares, reverse=True), SERVICES):
-        times = (2 if quick else 1) * (100 if service == "dynamodb" else 50)
+        times = 100 if service == "dynamodb" else 50
         failing = partial(outage, service, rate=share * sustained, times=times)
         calls[service, DAY, share] = partial(failing, ahead=DAY)
         # Jobs that are due soon when DynamoDB is back; at a higher load there is no end to that.
-        if service == "dynamodb" and share <= 0.5 and not quick:
+        if service == "dynamodb" and share <= 0.5:
             calls[service, SOON_SECONDS, share] = partial(failing, ahead=SOON_SECONDS)
     return calls
 

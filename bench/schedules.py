@@ -34,7 +34,7 @@ WATCHED = 200
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
 
 
-def measure(scratch: Path, *, quick: bool) -> Figures:
+def measure(scratch: Path) -> Figures:
     """Count in a process of its own, and bill it."""
     with emulated_aws(scratch) as environment:
         log = scratch / "schedules.log"

@@ -3,8 +3,8 @@
 from tests.simulation import actions
 from tests.simulation.choices import Choices, Stream
 from tests.simulation.faults import CallFault, ClockSet, Fault, Late, Pause, Plan, SlowAnswer
-from tests.simulation.world import FaultSource, Running, Scale, World, planned
-from tests.wire import Call
+from tests.simulation.history import fault_source
+from tests.simulation.world import Scale, World, planned
 
 STREAM, ONCE_IN = "far", 2
 # A signature lives for 112.5 s here, and FAR is 450 s, as much as twice that and a lookahead of 190 s, and a margin.
@@ -90,24 +90,13 @@ class FarHistory:
     def _start(
         self, action: actions.Action, *, after: float, clocks: tuple[float, ...], plan: Plan | None = None
     ) -> None:
-        faults = planned(plan) if plan else self._faults()
+        drawn = fault_source(self._choices, _fault, once_in=self._once_in, prefix="far, ")
+        faults = planned(plan) if plan else drawn
         self.world.start(action, after=after, faults=faults, skew=self._stream.pick(clocks))
 
-    def _faults(self) -> FaultSource:
-        stream: Stream | None = None
 
-        def faults(me: Running, call: Call) -> Fault | None:
-            nonlocal stream
-            if not self._once_in:
-                return None
-            stream = stream or self._choices.stream(f"far, {me.process.name}")
-            return _fault(stream, FAULTS) if stream.once_in(self._once_in) else None
-
-        return faults
-
-
-def _fault(stream: Stream, faults: tuple[type[Late | Pause | ClockSet | SlowAnswer] | CallFault, ...]) -> Fault:
-    kind = stream.pick(faults)
+def _fault(stream: Stream) -> Fault:
+    kind = stream.pick(FAULTS)
     if isinstance(kind, CallFault):
         return kind
     if kind is Late:

@@ -6,6 +6,7 @@ Times are few, so that processes meet: the minutes at which ticks fire, and the 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from dueline.core.queue_settings import PLANNER
@@ -22,6 +23,7 @@ from tests.simulation.world import (
     Running,
     Scale,
     World,
+    no_faults,
     planned,
 )
 from tests.wire import Call
@@ -332,17 +334,25 @@ class History:
             self.world.start(action, after=after, faults=faults, skew=skew)
 
     def _fault_source(self) -> FaultSource:
-        stream: Stream | None = None
         profile = self.profile
+        if not profile.faults:
+            return no_faults
+        draw = partial(_fault, faults=profile.faults, interleaved=self._interleaved)
+        return fault_source(self._choices, draw, once_in=profile.once_in)
 
-        def faults(me: Running, call: Call) -> Fault | None:
-            nonlocal stream
-            if not (profile.once_in and profile.faults):
-                return None
-            stream = stream or self._choices.stream(me.process.name)
-            return _fault(stream, profile.faults, self._interleaved) if stream.once_in(profile.once_in) else None
 
-        return faults
+def fault_source(choices: Choices, draw: Callable[[Stream], Fault], *, once_in: int, prefix: str = "") -> FaultSource:
+    """Return the faults of one process, by a stream that is named after it: one in so many calls, or never."""
+    stream: Stream | None = None
+
+    def faults(me: Running, call: Call) -> Fault | None:
+        nonlocal stream
+        if not once_in:
+            return None
+        stream = stream or choices.stream(f"{prefix}{me.process.name}")
+        return draw(stream) if stream.once_in(once_in) else None
+
+    return faults
 
 
 DISTURBANCES: Sequence[tuple[Disturbance, Disturbance | None]] = (

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cache, partial
 from itertools import product
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from dueline.config.deployment import Deployment
@@ -73,8 +73,8 @@ class Outcome(Enum):
     DIES_AFTER_A_CHECKPOINT = "dies after a checkpoint"
 
 
+_FINE = Outcome.FINE
 Firing = tuple[float, Outcome]
-Deliveries = Sequence[tuple[StoredJob, Delivery]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +91,7 @@ class Scenario:
 
     def runs(self) -> Iterator[tuple[Firing, ...]]:
         """Yield who fires when, in seconds from the first, at every offset of each in its minute."""
-        for outcomes in _with_missed((*self.outcomes, *[Outcome.FINE] * _CLOSING), self.missed):
+        for outcomes in _with_missed((*self.outcomes, *[_FINE] * _CLOSING), self.missed):
             acting = [
                 (minute * _PERIOD, outcome) for minute, outcome in enumerate(outcomes) if outcome is not Outcome.MISSED
             ]
@@ -108,21 +108,10 @@ def _with_missed(outcomes: tuple[Outcome, ...], missed: int) -> Iterable[tuple[O
     return dict.fromkeys((*each[:at], Outcome.MISSED, *each[at:]) for each in fewer for at in range(1, len(each)))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Worst:
-    """The largest lateness, and the least time to spare before a due time; the firings of that run."""
+class RunResult(NamedTuple):
+    """What came of a run: how late a job was at most, in seconds, and how many came twice."""
 
     lateness: float
-    spare: float
-    firings: tuple[Firing, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunResult:
-    """What came of a run: of all jobs; of those due once the herd is sent, if there is one; how many came twice."""
-
-    all: Worst
-    after_the_herd: Worst | None
     repeats: int
 
 
@@ -133,11 +122,8 @@ def results_of(scenario: Scenario) -> Sequence[RunResult]:
         return [_simulate(firings, scenario.herd) for firings in dict.fromkeys(scenario.runs())]
 
 
-def worst(scenario: Scenario, *, after_the_herd: bool = False) -> Worst:
-    runs = [each.after_the_herd if after_the_herd else each.all for each in results_of(scenario)]
-    least = min(filter(None, runs), key=lambda each: each.spare)
-    lateness = max(each.lateness for each in filter(None, runs))
-    return Worst(lateness=lateness, spare=least.spare, firings=least.firings)
+def worst(scenario: Scenario) -> float:
+    return max(run.lateness for run in results_of(scenario))
 
 
 def _simulate(firings: tuple[Firing, ...], herd: int) -> RunResult:
@@ -148,24 +134,8 @@ def _simulate(firings: tuple[Firing, ...], herd: int) -> RunResult:
         first.setdefault(delivery.message.attributes[ID], delivery)
     if lost := jobs.keys() - first.keys():
         raise AssertionError(f"never came: {sorted(lost)}, with firings at {firings}")
-    handovers = [(jobs[id], delivery) for id, delivery in first.items()]
-    end = max((_handover_time(delivery) for job, delivery in handovers if job.payload == _HERD), default=None)
-    after = [(job, delivery) for job, delivery in handovers if end and job.id.due > end]
-    return RunResult(
-        all=_worst(handovers, firings),
-        after_the_herd=_worst(after, firings) if after else None,
-        repeats=len(deliveries) - len(first),
-    )
-
-
-def _worst(handovers: Deliveries, firings: tuple[Firing, ...]) -> Worst:
-    spare = min((job.id.due - _handover_time(delivery)).total_seconds() for job, delivery in handovers)
-    lateness = max((delivery.visible - job.id.due).total_seconds() for job, delivery in handovers)
-    return Worst(lateness=lateness, spare=spare, firings=firings)
-
-
-def _handover_time(delivery: Delivery) -> Any:
-    return delivery.visible - timedelta(seconds=delivery.message.delay)
+    lateness = max((delivery.visible - jobs[id].id.due).total_seconds() for id, delivery in first.items())
+    return RunResult(lateness=lateness, repeats=len(deliveries) - len(first))
 
 
 def _jobs(firings: Sequence[Firing], herd: int) -> Iterator[StoredJob]:
@@ -228,24 +198,13 @@ _DEATHS: dict[Outcome, Callable[[], Around]] = {
 
 
 # A usual flow.
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Flow:
-    """How late the jobs of a flow are visible, in seconds, the earliest first."""
-
-    lateness: Sequence[float]
-
-    def percentile(self, percent: float) -> float:
-        return self.lateness[int(len(self.lateness) * percent / 100)]
-
-    @property
-    def early(self) -> int:
-        return sum(late < 0 for late in self.lateness)
-
-
 @cache
-def flow(rate: float, *, seed: int = 0) -> Flow:
-    """Let so many jobs a second be due for two minutes, at any fraction; count their delays by SQS's own clocks."""
-    chance, scheduler = Random(seed), Scheduler(NOW, choose=lambda _: 0)
+def flow(rate: float) -> Sequence[float]:
+    """Let so many jobs a second be due for two minutes, at any fraction; return how late each is, the earliest first.
+
+    Their delays are counted by SQS's own clocks.
+    """
+    chance, scheduler = Random(0), Scheduler(NOW, choose=lambda _: 0)
     stores = Stores([a_queue()], table=MemoryTable(page_rows=_PAGE_OF_THE_FLOW), clock=scheduler)
     ends = _LOOKAHEAD + _FLOW_MINUTES * _PERIOD
     dues = [round(chance.uniform(_LOOKAHEAD, ends), 3) for _ in range(round(rate * (ends - _LOOKAHEAD)))]
@@ -253,22 +212,14 @@ def flow(rate: float, *, seed: int = 0) -> Flow:
         stores.table.write([job_row(_due(due))])
     for minute in range(_FLOW_MINUTES + 2):
         at = (minute + chance.random()) * _PERIOD if minute else 0.0
-        scheduler.wake(Process(f"{minute}", partial(_swept, stores), scheduler, skew=0).main, after=at)
+        scheduler.wake(Process(f"{minute}", partial(_tick, stores, _FINE), scheduler, skew=0).main, after=at)
     scheduler.run()
     late = [
         (each.visible - each.message.job().id.due).total_seconds() + chance.uniform(-_SQS_DIFFERS, _SQS_DIFFERS)
         for each in stores.queues["emails"].deliveries
     ]
     assert len(late) == len(dues)
-    return Flow(lateness=sorted(late))
-
-
-def _swept(stores: Stores, process: Process) -> None:
-    core = Core(stores, clock=process, wire=Wire(), periods=PERIODS, spread=process.spread)
-    core.a_tick(EMAILS, owner=process.name, seconds=_TICK_SECONDS).run()
-
-
-_FINE = Outcome.FINE
+    return sorted(late)
 
 
 def _dies(outcome: Outcome, *, missed: int = 0, herd: int = 30) -> Scenario:
@@ -300,23 +251,15 @@ SCENARIOS = {
     "a herd of 200 s": _herd(200),
     "a herd of 200 s, and a firing is missed": _herd(200, missed=1),
 }
-HERDS = [name for name in SCENARIOS if "herd" in name]
 
 
 def table() -> Iterator[str]:
     """Yield the table's lines, each as soon as it is known."""
-    yield "| what goes wrong | worst lateness | least time to spare |"
-    yield "|---|---|---|"
+    yield "| what goes wrong | worst lateness |"
+    yield "|---|---|"
     for name, scenario in SCENARIOS.items():
-        yield _line(name, worst(scenario))
-    for name in (each for each in HERDS if "missed" not in each):
-        yield _line(f"{name}: what is due when it is sent", worst(SCENARIOS[name], after_the_herd=True))
-
-
-def _line(name: str, worst: Worst) -> str:
-    lateness = f"{worst.lateness:.3f} s" if worst.lateness >= AT_ONCE else f"on time ({worst.lateness:.3f} s)"
-    spare = f"{worst.spare:.3f} s" if worst.spare >= 0 else "none"
-    return f"| {name} | {lateness} | {spare} |"
+        late = worst(scenario)
+        yield f"| {name} | {f'{late:.3f} s' if late >= AT_ONCE else f'on time ({late:.3f} s)'} |"
 
 
 if __name__ == "__main__":

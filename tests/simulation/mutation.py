@@ -6,8 +6,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from tests.simulation.choices import Decided
@@ -16,20 +17,15 @@ ROOT = Path(__file__).parents[2]
 # The lists of the last proof of all mutations.
 CAUGHT = Path(__file__).parent / "caught.md"
 _LINE = re.compile(r"^- (.+): (\d+)$", re.MULTILINE)
-LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
-ONCE = "once by key"
-LEVEL = "own level"
-ONE = "one job"
-NEITHER, BOTH, SECOND = "never neither", "never both", "no second job"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
     """One place in a file of dueline/: the text that is there, and what replaces it."""
 
+    file: str
     old: str
     new: str
-    file: str = ""
 
     def apply(self, root: Path) -> None:
         path = root / "dueline" / self.file
@@ -48,7 +44,7 @@ class Mutation:
 
     name: str
     breaks: Sequence[str]
-    edits: Sequence[Edit]
+    edits: list[Edit]
     needs_schedules: bool = False
     decided: Decided = field(default_factory=dict)
 
@@ -59,27 +55,41 @@ def kept(**streams: str) -> Decided:
     return {(stream, place): decision for stream, place, decision in made}
 
 
-def mutation(name: str, breaks: Sequence[str], *texts: str, decided: Decided | None = None) -> Mutation:
-    """Return a mutation of a file that `in_file` names. `texts` are what is there and what replaces it, in turn."""
-    edits = [Edit(old=old, new=new) for old, new in zip(texts[::2], texts[1::2], strict=True)]
-    return Mutation(name=name, breaks=breaks, edits=edits, decided=decided or {})
+def mutations_of(
+    text: str, *, breaks: Sequence[str] = (), needs_schedules: bool = False, decided: Mapping[str, Decided] = {}
+) -> list[Mutation]:
+    """Return mutations that are written as a diff is, with nothing but what changes; lines may begin in their midst.
 
-
-def in_file(file: str, *mutations: Mutation) -> Iterator[Mutation]:
-    for each in mutations:
-        yield replace(each, edits=[replace(edit, file=file) for edit in each.edits])
+    `@@` names a file of dueline/, `#` a mutation and behind `->` the promises that break, or else `breaks`.
+    """
+    mutations, file, old = list[Mutation](), "", ""
+    for mark, group in groupby(filter(None, text.splitlines()), key=lambda line: line[0]):
+        lines = [line[1:] for line in group]
+        match mark:
+            case "@":
+                file = lines[0].removeprefix("@ ")
+            case "#":
+                name, _, own = " ".join(map(str.strip, lines)).partition(" -> ")
+                promises, run = own.split(", ") if own else breaks, decided.get(name, {})
+                mutations.append(
+                    Mutation(name=name, breaks=promises, edits=[], needs_schedules=needs_schedules, decided=run)
+                )
+            case "-":
+                old = "\n".join(lines)
+            case "+":
+                mutations[-1].edits.append(Edit(file=file, old=old, new="\n".join(lines)))
+    return mutations
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caught:
-    """The promise that a mutation broke, by which seed or by its own decisions, and by how few of them."""
+    """The promise that a mutation broke, and by which seed, or by its own decisions."""
 
     promise: str
     seed: int | None
-    decisions: int
 
 
-def prove(mutation: Mutation, number: int, *, first: int | None = None) -> Caught | None:
+def prove(mutation: Mutation, first: int | None = None, *, number: int) -> Caught | None:
     """Run up to so many seeds against a mutation; return the first that broke a promise that it names.
 
     Its own decisions come first, if it has any, and then the seed `first`.
@@ -106,15 +116,12 @@ def documented_seeds(page: str) -> dict[str, int]:
     return {name: int(runs) - 1 for name, runs in _LINE.findall(page)}
 
 
-def lists_of(mutations: Sequence[Mutation], results: Mapping[str, Caught | None]) -> str:
+def lists_of(mutations: Sequence[Mutation], results: Sequence[Caught | None]) -> str:
     """Return a list in Markdown for each promise: the mutations that it caught, and in which run."""
     lists: dict[str, list[str]] = {}
-    for mutation in mutations:
-        caught = results[mutation.name]
-        promise, runs = (caught.promise, _runs(caught)) if caught else ("**not caught**", "none")
-        lists.setdefault(promise, []).append(f"- {mutation.name}: {runs}")
+    for mutation, caught in zip(mutations, results, strict=True):
+        promise, run = "**not caught**", "none"
+        if caught:
+            promise, run = caught.promise, "kept" if caught.seed is None else str(caught.seed + 1)
+        lists.setdefault(promise, []).append(f"- {mutation.name}: {run}")
     return "\n\n".join("\n".join([f"## {promise}", "", *lines]) for promise, lines in lists.items())
-
-
-def _runs(caught: Caught) -> str:
-    return "kept" if caught.seed is None else str(caught.seed + 1)

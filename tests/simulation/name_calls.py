@@ -160,7 +160,8 @@ def _key_of(action: actions.Named) -> Key:
 
 def _is_own(world: "World", action: actions.Named, id: JobId, *, began: float) -> bool:
     """Return whether a call was answered its own job. Raises Violation if it has another, and was answered this one."""
-    line, made = world.record.line_of(id), world.record.names.made[_key_of(action), action.call] if action.call else {}
+    line = set(world.record.line_of(id))
+    made = world.record.names.made[_key_of(action), action.call] if action.call else {}
     if not line.isdisjoint(world.record.submitted_by_id):
         # Submitted again by its id, a job has lost its key: a later move is none of the name's.
         return True
@@ -275,7 +276,7 @@ def _check_none_lived(
 ) -> None:
     """Raise Violation if a job that a call named, or what it was moved to, waited all the time of the call."""
     for id in _waiting(world, action, handle):
-        if not world.record.line_of(id).isdisjoint(waited):
+        if not set(world.record.line_of(id)).isdisjoint(waited):
             raise Violation(promise, f"{id} waited while {action} was answered")
 
 

@@ -423,7 +423,7 @@ class Record:
         for id in {each.id: None for each in self.sent}:
             if id in self.refused:
                 raise Violation("no second job", f"{id} came, though its reschedule was refused")
-            other = came.setdefault(self._first_of(id), id)
+            other = came.setdefault(self.line_of(id)[-1], id)
             if other != id:
                 raise Violation("never both", f"{other} came, and {id}, which replaced it")
 
@@ -450,7 +450,7 @@ class Record:
                     raise Violation("once by key", f"{second.id} claimed {key[1]}, which {first.id} has")
         for each in self.sent:
             claimed = {claim.id for claim in self._claims_of(each)}
-            first = self._first_of(each.id)
+            first = self.line_of(each.id)[-1]
             came_by_id = first in (self.released - self.shared) & self.submitted_by_id
             if each.key is not None and first not in claimed and not came_by_id:
                 raise Violation("once by key", f"{each.id} was submitted under key {each.key}, which it never had")
@@ -460,24 +460,18 @@ class Record:
         came: dict[str, JobId] = {}
         for each in self.sent:
             if each.submission is not None:
-                first = self._first_of(each.id)
+                first = self.line_of(each.id)[-1]
                 if came.setdefault(each.submission, first) != first:
                     raise Violation("one job", f"{came[each.submission]} came, and {first}, of one submission")
 
-    def line_of(self, id: JobId) -> set[JobId]:
-        """Return a job and those that it replaced. Raises Violation if one replaced itself."""
-        line = {id}
-        while id in self.intents:
-            if (id := self.intents[id].old) in line:
-                raise Violation(ONE_JOB, f"{id} replaced itself")
-            line.add(id)
+    def line_of(self, id: JobId) -> list[JobId]:
+        """Return a job and those that it replaced, the first one last. Raises Violation if one replaced itself."""
+        line = [id]
+        while (intent := self.intents.get(line[-1])) is not None:
+            if intent.old in line:
+                raise Violation(ONE_JOB, f"{intent.old} replaced itself")
+            line.append(intent.old)
         return line
-
-    def _first_of(self, id: JobId) -> JobId:
-        """Return the job that a job replaced, by one reschedule or several."""
-        while id in self.intents:
-            id = self.intents[id].old
-        return id
 
     def _claims_of(self, sent: Sent) -> list[Claim]:
         return [] if sent.key is None else self.claims[rows.idempotency_key(sent.id.queue, sent.key)]

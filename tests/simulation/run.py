@@ -32,12 +32,12 @@ def run(*, seed: int | None = None, decided: Decided | None = None) -> tuple[Wor
     history = History(choices)
     world = history.write()
     try:
-        _execute(world)
+        world.execute()
         if (far := FarHistory(choices)).is_there:
-            _execute(far.write())
+            far.write().execute()
         if history.profile.isolated:
             alone = History(Choices(seed=seed, decided=decided), alone=True).write()
-            _execute(alone)
+            alone.execute()
             compare(world.record, alone.record)
     except Violation as broken:
         return world, Failure(promise=broken.promise, what=str(broken), decided=choices.made)
@@ -61,14 +61,13 @@ def shrunk(failure: Failure) -> Decided:
     return shrink(failure.decided, breaks)
 
 
-def report_of(seed: int, *, whole: bool = False) -> str:
+def report_of(seed: int) -> str:
     """Return which promise the run of a seed broke, its trace, and how to replay it."""
     failure = run(seed=seed)[1]
     if failure is None:
         return f"seed {seed} breaks no promise"
-    decided = failure.decided if whole else shrunk(failure)
     again = f"python -m tests.simulation replay {seed}"
-    return f"{trace_of(decided)}\n\nseed {seed} breaks a promise: {failure.what}\nreplay it with: {again}"
+    return f"{trace_of(shrunk(failure))}\n\nseed {seed} breaks a promise: {failure.what}\nreplay it with: {again}"
 
 
 def trace_of(decided: Decided) -> str:
@@ -79,17 +78,11 @@ def trace_of(decided: Decided) -> str:
     for world in [history.write(), *([far.write()] if far.is_there else [])]:
         world.is_traced = True
         try:
-            _execute(world)
+            world.execute()
         except Exception as broken:
             world.log("", f"{type(broken).__name__}: {broken}")
         texts.append(render(world.trace))
     return "\n\n".join(texts)
-
-
-def _execute(world: World) -> None:
-    world.run()
-    world.settle()
-    world.check()
 
 
 def compare(record: Record, alone: Record) -> int:

@@ -1,202 +1,128 @@
-"""What must not be left out of schedules, by file: each mutation breaks one thing, in worlds that have schedules."""
+"""What must not be left out of schedules: each mutation breaks one thing, in worlds that have schedules."""
 
-from dataclasses import replace
+from tests.simulation.mutation import mutations_of
 
-from tests.simulation.mutation import BOTH, NEITHER, TWICE, in_file, mutation
+OF_SCHEDULES = mutations_of(
+    """
+@@ schedules/planner.py
+# planned_to is set before the runs are submitted -> never neither, a schedule does not die
+-        steps = self._submit(steps, lambda step: step.occurrences)
+-        steps = self._submit(steps, lambda step: [step.following] if step.following else [])
+-        for plan, is_noted in zip(steps, self._spread(self._note, steps), strict=True):
++        steps = self._submit(steps, lambda step: [step.following] if step.following else [])
++        noted = list(self._spread(self._note, steps))
++        self._submit(steps, lambda step: step.occurrences)
++        for plan, is_noted in zip(steps, noted, strict=True):
+# the next planning job is submitted after planned_to is set -> a schedule does not die
+-        steps = self._submit(steps, lambda step: step.occurrences)
+-        steps = self._submit(steps, lambda step: [step.following] if step.following else [])
+-        for plan, is_noted in zip(steps, self._spread(self._note, steps), strict=True):
++        steps = self._submit(steps, lambda step: step.occurrences)
++        noted = list(self._spread(self._note, steps))
++        self._submit(steps, lambda step: [step.following] if step.following else [])
++        for plan, is_noted in zip(steps, noted, strict=True):
+# a step ends by the clock -> never both, never neither, nothing after a pause
+-end = heads.step(rule, start)
++end = heads.step(rule, max(start, now))
+# a newer generation's step is acknowledged -> a schedule does not die
+-    if head is None or head.generation < request.generation:
+-        return Verdict.WAIT
++    if head is None or head.generation < request.generation:
++        return Verdict.DONE
+# planned_to is compared before generations -> a schedule does not die
+-    if head is None or head.generation < request.generation:
+-        return Verdict.WAIT
++    if head is not None and head.planned_to > request.planned_from:
++        return Verdict.DONE
++    if head is None or head.generation < request.generation:
++        return Verdict.WAIT
+# a step that comes before its time is acknowledged -> a schedule does not die
+-Verdict.PLAN if head.planned_to == request.planned_from else Verdict.WAIT
++Verdict.PLAN if head.planned_to == request.planned_from else Verdict.DONE
 
-PAUSED, DIES, ANSWERED = "nothing after a pause", "a schedule does not die", "as answered"
+@@ testing/memory_table.py
+# planned_to is set whatever it is -> never both, never neither, nothing after a pause, a schedule does not die, at
+#   least once
+-is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)
++is_as_read = head.get("generation") == generation
+# planned_to is set whatever the generation -> never both, never neither, nothing after a pause, a schedule does not die
+-is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)
++is_as_read = head.get("planned_to") == planned_to
+# a change is made whatever planned_to -> never both, never neither, nothing after a pause
+-return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)
++return bool(head["generation"] == change.generation)
+# a change is made whatever the generation -> never both, never neither, nothing after a pause, as answered
+-return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)
++return bool(head["planned_to"] == change.planned_to)
+# a change cancels only what has a row -> never both, nothing after a pause
+-            for row in change.cancellations:
+-                pk, sk = rows.key(row)
++            for row in change.cancellations:
++                pk, sk = rows.key(row)
++                if sk.replace("#cancelled", "#job") not in self._rows[pk]:
++                    continue
 
-_SUBMISSIONS = (
-    "        steps = self._submit(steps, lambda step: step.occurrences)\n"
-    "        steps = self._submit(steps, lambda step: [step.following] if step.following else [])\n"
-    "        for plan, is_noted in zip(steps, self._spread(self._note, steps), strict=True):\n"
+@@ schedules/head.py
+# the generation is not in the uid -> never neither, a schedule does not die, never both
+-f"{head.queue}/{head.name}/{generation}/{what}"
++f"{head.queue}/{head.name}/{what}"
+
+@@ schedules/changes.py
+# the head is read before the fence -> never both, never neither, nothing after a pause
+-    fence = None if fenced is None else _fence(fenced, table)
+-    of_head
++    of_head
+-    return StoredSchedule(head=head
++    fence = None if fenced is None else _fence(fenced, table)
++    return StoredSchedule(head=head
+# a head that another change may have replaced is taken for the latest -> never both, never neither, nothing after a
+#   pause
+- and _is_latest(head, table)
++
+# the clock decides where a generation ends -> as answered, never both, never neither
+-cutover = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)
++cutover = max(head.start, instant.round_up(now))
+# a generation ends at the fence even before its beginning -> never both, never neither
+-cutover = head.start if fence is None else max(fence, head.start)
++cutover = head.start if fence is None else fence
+# a resume begins at the fence, however long ago that was -> nothing after a pause
+-cutover = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)
++cutover = cutover_of(head, fence)
+# a change forgets what jitter has put off -> nothing after a pause
+-        check_changes(head, cutover)
++        pass
+# a change is made whatever the fence -> never both, never neither, nothing after a pause
+-fence_below=instant.text(cutover + _INSTANT)
++fence_below="~"
+# a change cancels nothing -> never both, nothing after a pause
+-ended = cancelled_by(head, cutover, next_is_live=new.is_live)
++ended = list[JobId]()
+# a change cancels only up to planned_to -> never both, nothing after a pause
+-max(cutover, heads.step(rule, head.planned_to))
++max(cutover, head.planned_to)
+# a pause leaves what its change has planned itself -> nothing after a pause
+-max(cutover, heads.step(rule, head.planned_to))
++heads.step(rule, head.planned_to)
+# a pause leaves what jitter has put off -> nothing after a pause
+-delay = timedelta(0) if next_is_live else heads.jitter(head.queue, head.name, head.definition)
++delay = timedelta(0)
+# a pause leaves what jitter has put off of generations before -> nothing after a pause
+-ended + delayed
++ended
+# the old rule is not planned up to the cut -> never neither
+-        self._plan_up_to(cutover, head, now=now, until=until)
++
+# the planning job of a change is submitted after it -> a schedule does not die, never neither
+-        self._submit_planning_job(new, now=now, until=until)
+-        self._plan_up_to
++        self._plan_up_to
+-        return new if self._table.change(change) else None
++        is_done = self._table.change(change)
++        self._submit_planning_job(new, now=now, until=until)
++        return new if is_done else None
+# no read barrier for a change's cancellations -> never both, nothing after a pause
+-        self._require_read_barriers(ended, now=now)
++
+""",
+    needs_schedules=True,
 )
-
-_MUTATIONS = [
-    *in_file(
-        "schedules/planner.py",
-        mutation(
-            "planned_to is set before the runs are submitted",
-            [NEITHER, DIES],
-            _SUBMISSIONS,
-            "        steps = self._submit(steps, lambda step: [step.following] if step.following else [])\n"
-            "        noted = list(self._spread(self._note, steps))\n"
-            "        self._submit(steps, lambda step: step.occurrences)\n"
-            "        for plan, is_noted in zip(steps, noted, strict=True):\n",
-        ),
-        mutation(
-            "the next planning job is submitted after planned_to is set",
-            [DIES],
-            _SUBMISSIONS,
-            "        steps = self._submit(steps, lambda step: step.occurrences)\n"
-            "        noted = list(self._spread(self._note, steps))\n"
-            "        self._submit(steps, lambda step: [step.following] if step.following else [])\n"
-            "        for plan, is_noted in zip(steps, noted, strict=True):\n",
-        ),
-        mutation(
-            "a step ends by the clock",
-            [BOTH, NEITHER, PAUSED],
-            "end = heads.step(rule, start)\n",
-            "end = heads.step(rule, max(start, now))\n",
-        ),
-        mutation(
-            "a newer generation's step is acknowledged",
-            [DIES],
-            "    if head is None or head.generation < request.generation:\n        return Verdict.WAIT\n",
-            "    if head is None or head.generation < request.generation:\n        return Verdict.DONE\n",
-        ),
-        mutation(
-            "planned_to is compared before generations",
-            [DIES],
-            "    if head is None or head.generation < request.generation:\n        return Verdict.WAIT\n",
-            "    if head is not None and head.planned_to > request.planned_from:\n        return Verdict.DONE\n"
-            "    if head is None or head.generation < request.generation:\n        return Verdict.WAIT\n",
-        ),
-        mutation(
-            "a step that comes before its time is acknowledged",
-            [DIES],
-            "Verdict.PLAN if head.planned_to == request.planned_from else Verdict.WAIT",
-            "Verdict.PLAN if head.planned_to == request.planned_from else Verdict.DONE",
-        ),
-    ),
-    *in_file(
-        "testing/memory_table.py",
-        mutation(
-            "planned_to is set whatever it is",
-            [BOTH, NEITHER, PAUSED, DIES, TWICE],
-            'is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)',
-            'is_as_read = head.get("generation") == generation',
-        ),
-        mutation(
-            "planned_to is set whatever the generation",
-            [BOTH, NEITHER, PAUSED, DIES],
-            'is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)',
-            'is_as_read = head.get("planned_to") == planned_to',
-        ),
-        mutation(
-            "a change is made whatever planned_to",
-            [BOTH, NEITHER, PAUSED],
-            'return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)',
-            'return bool(head["generation"] == change.generation)',
-        ),
-        mutation(
-            "a change is made whatever the generation",
-            [BOTH, NEITHER, PAUSED, ANSWERED],
-            'return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)',
-            'return bool(head["planned_to"] == change.planned_to)',
-        ),
-        mutation(
-            "a change cancels only what has a row",
-            [BOTH, PAUSED],
-            "            for row in change.cancellations:\n                pk, sk = rows.key(row)\n",
-            "            for row in change.cancellations:\n                pk, sk = rows.key(row)\n"
-            '                if sk.replace("#cancelled", "#job") not in self._rows[pk]:\n'
-            "                    continue\n",
-        ),
-    ),
-    *in_file(
-        "schedules/head.py",
-        mutation(
-            "the generation is not in the uid",
-            [NEITHER, DIES, BOTH],
-            'f"{head.queue}/{head.name}/{generation}/{what}"',
-            'f"{head.queue}/{head.name}/{what}"',
-        ),
-    ),
-    *in_file(
-        "schedules/changes.py",
-        mutation(
-            "the head is read before the fence",
-            [BOTH, NEITHER, PAUSED],
-            "    fence = None if fenced is None else _fence(fenced, table)\n    of_head",
-            "    of_head",
-            "    return StoredSchedule(head=head",
-            "    fence = None if fenced is None else _fence(fenced, table)\n    return StoredSchedule(head=head",
-        ),
-        mutation(
-            "a head that another change may have replaced is taken for the latest",
-            [BOTH, NEITHER, PAUSED],
-            " and _is_latest(head, table)",
-            "",
-        ),
-        mutation(
-            "the clock decides where a generation ends",
-            [ANSWERED, BOTH, NEITHER],
-            "cutover = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)",
-            "cutover = max(head.start, instant.round_up(now))",
-        ),
-        mutation(
-            "a generation ends at the fence even before its beginning",
-            [BOTH, NEITHER],
-            "cutover = head.start if fence is None else max(fence, head.start)",
-            "cutover = head.start if fence is None else fence",
-        ),
-        mutation(
-            "a resume begins at the fence, however long ago that was",
-            [PAUSED],
-            "cutover = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)",
-            "cutover = cutover_of(head, fence)",
-        ),
-        mutation(
-            "a change forgets what jitter has put off",
-            [PAUSED],
-            "        check_changes(head, cutover)\n",
-            "        pass\n",
-        ),
-        mutation(
-            "a change is made whatever the fence",
-            [BOTH, NEITHER, PAUSED],
-            "fence_below=instant.text(cutover + _INSTANT)",
-            'fence_below="~"',
-        ),
-        mutation(
-            "a change cancels nothing",
-            [BOTH, PAUSED],
-            "ended = cancelled_by(head, cutover, next_is_live=new.is_live)",
-            "ended = list[JobId]()",
-        ),
-        mutation(
-            "a change cancels only up to planned_to",
-            [BOTH, PAUSED],
-            "max(cutover, heads.step(rule, head.planned_to))",
-            "max(cutover, head.planned_to)",
-        ),
-        mutation(
-            "a pause leaves what its change has planned itself",
-            [PAUSED],
-            "max(cutover, heads.step(rule, head.planned_to))",
-            "heads.step(rule, head.planned_to)",
-        ),
-        mutation(
-            "a pause leaves what jitter has put off",
-            [PAUSED],
-            "delay = timedelta(0) if next_is_live else heads.jitter(head.queue, head.name, head.definition)",
-            "delay = timedelta(0)",
-        ),
-        mutation("a pause leaves what jitter has put off of generations before", [PAUSED], "ended + delayed", "ended"),
-        mutation(
-            "the old rule is not planned up to the cut",
-            [NEITHER],
-            "        self._plan_up_to(cutover, head, now=now, until=until)\n",
-            "",
-        ),
-        mutation(
-            "the planning job of a change is submitted after it",
-            [DIES, NEITHER],
-            "        self._submit_planning_job(new, now=now, until=until)\n        self._plan_up_to",
-            "        self._plan_up_to",
-            "        return new if self._table.change(change) else None\n",
-            "        is_done = self._table.change(change)\n"
-            "        self._submit_planning_job(new, now=now, until=until)\n"
-            "        return new if is_done else None\n",
-        ),
-        mutation(
-            "no read barrier for a change's cancellations",
-            [BOTH, PAUSED],
-            "        self._require_read_barriers(ended, now=now)\n",
-            "",
-        ),
-    ),
-]
-
-OF_SCHEDULES = [replace(each, needs_schedules=True) for each in _MUTATIONS]

@@ -1,12 +1,10 @@
-import ast
 from pathlib import Path
 
 import pytest
 
-from dueline.core.dispatch import SWEEP_SECONDS
+from tests.acceptance.inbox import percentile
 from tests.simulation.lateness import (
     AT_ONCE,
-    HERDS,
     SCENARIOS,
     SENDS_KEPT_BACK,
     SWEPT,
@@ -24,16 +22,6 @@ DEAD = SCENARIOS["a tick dies just after taking the lease"]
 DEAD_AND_MISSED = SCENARIOS["a tick dies just after taking the lease, and a firing is missed"]
 
 
-def assigned(file: str, name: str) -> str:
-    """Return what a module assigns to a name, as its source spells it."""
-    (value,) = [
-        node.value
-        for node in ast.parse((ROOT / file).read_text()).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
-    ]
-    return ast.unparse(value)
-
-
 @pytest.mark.thorough
 def test_the_table_in_the_docs_is_the_one_that_is_computed() -> None:
     _, shown, _ = (ROOT / "docs/reliability.md").read_text().replace("<!-- /", "<!-- ").split("<!-- lateness -->\n")
@@ -42,38 +30,27 @@ def test_the_table_in_the_docs_is_the_one_that_is_computed() -> None:
 
 @pytest.mark.parametrize("rate", [1, 20, 100, pytest.param(500, marks=pytest.mark.thorough)])
 def test_job_reaches_a_plain_consumer_within_hundredths(rate: int) -> None:
-    usual = flow(rate)
-    assert usual.early == 0
-    assert usual.percentile(50) <= 0.05
+    late = flow(rate)
+    assert late[0] >= 0
+    assert percentile(late, 50) <= 0.05
     # Of 500 a second, those of two minutes are more than a tick sweeps: the rest goes at once.
-    assert usual.percentile(99) <= (0.09 if rate < 500 else AT_ONCE)
+    assert percentile(late, 99) <= (0.09 if rate < 500 else AT_ONCE)
 
 
 @pytest.mark.parametrize("scenario", [NOTHING, TWICE], ids=["nothing fails", "a firing comes twice"])
 def test_usual_job_is_swept_in_time(scenario: Scenario) -> None:
     """Its tick began two periods before it is due at the latest, and took a second for its sweep."""
-    assert worst(scenario).lateness < SWEPT
-    assert worst(scenario).spare > 120 - SWEEP_SECONDS
+    assert worst(scenario) < SWEPT
 
 
 @pytest.mark.parametrize("scenario", [MISSED, DEAD], ids=["a firing is missed", "a tick dies with the lease"])
 def test_every_job_is_in_time_after_one_failure(scenario: Scenario) -> None:
     """There is a period left for a sweep; what is due within that goes at once."""
-    assert worst(scenario).lateness < AT_ONCE
-    assert worst(scenario).spare > 60 - SWEEP_SECONDS
+    assert worst(scenario) < AT_ONCE
 
 
 def test_next_tick_waits_for_the_lease_of_a_dead_one() -> None:
-    assert worst(DEAD_AND_MISSED).lateness < AT_ONCE
-
-
-# The longest herd takes longer to simulate than all others.
-*SHORTER, LONGEST = HERDS
-
-
-@pytest.mark.parametrize("name", [*SHORTER, pytest.param(LONGEST, marks=pytest.mark.thorough)])
-def test_jobs_due_after_a_herd_are_on_time(name: str) -> None:
-    assert worst(SCENARIOS[name], after_the_herd=True).lateness < AT_ONCE
+    assert worst(DEAD_AND_MISSED) < AT_ONCE
 
 
 def test_a_firing_that_comes_twice_repeats_no_job() -> None:
@@ -87,14 +64,10 @@ def test_tick_that_dies_repeats_only_what_it_did_not_checkpoint() -> None:
 
 
 def test_three_missed_firings_delay_jobs_past_the_lookahead() -> None:
-    assert worst(SCENARIOS["three firings are missed"]).lateness == pytest.approx(5 * 60 - 240, abs=0.01)
-
-
-def test_firings_are_up_to_two_minutes_apart() -> None:
-    apart = [run.all.firings[1][0] for run in results_of(NOTHING)]
-    assert (min(apart), max(apart)) == (0.001, 119.999)
+    assert worst(SCENARIOS["three firings are missed"]) == pytest.approx(5 * 60 - 240, abs=0.01)
 
 
 def test_the_time_limit_is_that_of_the_deployed_function() -> None:
-    assert assigned("dueline/cdk/constructs/tick.py", "_TIMEOUT") == str(TIMEOUT)
-    assert assigned("dueline/functions/tick.py", "AFTER_THE_LAST_SEND") == f"{SENDS_KEPT_BACK} * PERIODS.longest_send"
+    function, construct = (ROOT / "dueline" / file for file in ("functions/tick.py", "cdk/constructs/tick.py"))
+    assert f"\n_TIMEOUT = {TIMEOUT}\n" in construct.read_text()
+    assert f"\nAFTER_THE_LAST_SEND = {SENDS_KEPT_BACK} * PERIODS.longest_send\n" in function.read_text()

@@ -8,17 +8,7 @@ from dueline.core import instant
 from dueline.core.message import Message
 from tests.builders import NOW
 from tests.simulation.actions import Action, Event
-from tests.simulation.faults import (
-    CallFault,
-    ClockSet,
-    Fault,
-    Gone,
-    HotPartitions,
-    Interleaved,
-    Late,
-    Pause,
-    SlowAnswer,
-)
+from tests.simulation.faults import CallFault, Fault, Interleaved
 from tests.wire import Call
 
 _UID = re.compile(r"00000000-0000-4000-8000-(?P<uid>[0-9a-f]{12})")
@@ -72,20 +62,6 @@ def _describe_value(value: Any) -> str:
 
 
 def _describe_fault(fault: Fault | None) -> str:
-    match fault:
-        case None | Interleaved():
-            return ""
-        case CallFault():
-            return f"  <- {fault.value}"
-        case Gone():
-            return "  <- its upload is gone"
-        case HotPartitions(queue=queue):
-            return f"  <- throttled: {queue or 'all queues'}"
-        case Pause(seconds):
-            return f"  <- stalled for {seconds} s before it"
-        case Late(seconds, dies):
-            return f"  <- signed, {'its process dies, ' if dies else ''}arrives after {seconds} s"
-        case ClockSet(skew, later):
-            return f"  <- its clock is set to {skew:+} s {'after' if later else 'before'} it is signed"
-        case SlowAnswer(seconds):
-            return f"  <- answered after {seconds} s"
+    # What comes in between has lines of its own.
+    is_shown = fault and not isinstance(fault, Interleaved)
+    return f"  <- {fault.value if isinstance(fault, CallFault) else fault}" if is_shown else ""

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
+from unittest.mock import patch
 
 from dueline.core import instant, message, partitions, rows, tick
 from dueline.core.job import JobId, Partition
@@ -53,7 +54,6 @@ PERIODS = Periods(
 )
 # Longer than the lookahead, and shorter than the time between some runs.
 STEP = timedelta(seconds=240)
-CLOCKS_DIFFER = 5.0
 # By how much a clock may be set back between its reading and a signature.
 SET_BACK = timedelta(seconds=7)
 A_MINUTE = 60
@@ -79,22 +79,20 @@ class Scale:
 
 @contextmanager
 def scaled(scale: Scale) -> Iterator[None]:
-    was = message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.SWEPT_JOBS, tick.CHECKPOINT_JOBS
-    were = rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION
-    planned = head.STEP, changes._MOST, head.KEPT_GENERATIONS
-    far = partitions.FAR, partitions.SIGNATURE_LIVES, partitions.SIGNED_WITHIN
-    message.BATCH_MESSAGES, tick.CHECKPOINT_JOBS = scale.batch, scale.checkpoint
-    tick.WAVE_JOBS = tick.SWEPT_JOBS = scale.wave
-    rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = RETENTION, CANCELLATION_OUTLIVES_RETENTION
-    head.STEP, changes._MOST, head.KEPT_GENERATIONS = STEP, scale.cancellations, scale.generations
-    partitions.FAR, partitions.SIGNATURE_LIVES, partitions.SIGNED_WITHIN = (each / scale.shorter for each in far)
-    try:
+    """Make the core's limits as small as those of a world."""
+    far = {name: getattr(partitions, name) for name in ("FAR", "SIGNATURE_LIVES", "SIGNED_WITHIN")}
+    small = {
+        message: {"BATCH_MESSAGES": scale.batch},
+        tick: {"CHECKPOINT_JOBS": scale.checkpoint, "WAVE_JOBS": scale.wave, "SWEPT_JOBS": scale.wave},
+        rows: {"MAX_RETENTION": RETENTION, "CANCELLATION_OUTLIVES_RETENTION": CANCELLATION_OUTLIVES_RETENTION},
+        head: {"STEP": STEP, "KEPT_GENERATIONS": scale.generations},
+        changes: {"_MOST": scale.cancellations},
+        partitions: {name: each / scale.shorter for name, each in far.items()},
+    }
+    with ExitStack() as stack:
+        for module, limits in small.items():
+            stack.enter_context(patch.multiple(module, **limits))
         yield
-    finally:
-        message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.SWEPT_JOBS, tick.CHECKPOINT_JOBS = was
-        rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = were
-        head.STEP, changes._MOST, head.KEPT_GENERATIONS = planned
-        partitions.FAR, partitions.SIGNATURE_LIVES, partitions.SIGNED_WITHIN = far
 
 
 @dataclass(kw_only=True, eq=False)
@@ -171,7 +169,6 @@ class World:
         self.time_to_live = MemoryTimeToLive(clock=self.scheduler, takes=processes.TTL_TAKES)
         self.record = Record(clocks_are_off=clocks_are_off)
         self.recorder = Recorder(self)
-        self.calls = 0
         self.running: list[Running] = []
         self.trace: list[tuple[float, str, str]] = []
         self.is_traced = False
@@ -192,15 +189,11 @@ class World:
         process = Process(self._name(event, after), lambda process: apply(self, event), self.scheduler, skew=0.0)
         self.scheduler.wake(process.main, after=after)
 
-    def run(self, action: Action | None = None, plan: Plan | None = None) -> None:
+    def run(self, action: Action | None = None) -> None:
         """Let time pass until all that was started, and this, has ended."""
         if action is not None:
-            self.start(action, faults=planned(plan or {}))
-        with scaled(self.scale):
-            self.scheduler.run()
-
-    def let_pass(self, seconds: float) -> None:
-        self.scheduler.elapsed += seconds
+            self.start(action)
+        self.scheduler.run()
 
     def settle(self) -> None:
         """Run every kind of process, without any fault, until all that was accepted is settled."""
@@ -256,15 +249,17 @@ class World:
             self.run(actions.Tick(number))
         while PLANNER.name in self.consumers and self.consumers[PLANNER.name].visible():
             self.run(actions.Plan())
-        self.let_pass(A_MINUTE)
+        self.scheduler.sleep(A_MINUTE)
 
     def _partitions_with_rows(self) -> list[int]:
         written = {pk for pk, _ in self.record.written}
         return [number for number, partition in enumerate(actions.PARTITIONS) if str(partition) in written]
 
-    def check(self) -> None:
-        """Check the record against the promises; raise Violation."""
+    def execute(self) -> None:
+        """Let all happen that was started, settle it, and check the record against the promises; raise Violation."""
         with scaled(self.scale):
+            self.run()
+            self.settle()
             self.record.check()
 
     def new_uid(self, queue: str) -> str:
@@ -313,7 +308,7 @@ class World:
     # Calls
 
     def _call(self, me: Running, call: Call) -> Any:
-        me.calls, self.calls = me.calls + 1, self.calls + 1
+        me.calls += 1
         called, fault = self.scheduler.elapsed, me.faults(me, call)
         fault = fault or self._ambient_fault(call)
         self.recorder.before(me, call, fault)

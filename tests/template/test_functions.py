@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bench import cold
 from dueline.cdk.bundle import PLATFORM, PYTHON
 from dueline.config import registry
 from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
@@ -55,16 +54,6 @@ def test_new_queue_changes_its_readers_only(three: Assembly, one_more: Assembly)
     assert changed == reading(three) == reading(one_more) == {"ingest", "tick", "api", "planner", "watch"}
 
 
-def test_cold_start_bench_uses_deployed_settings(three: Assembly) -> None:
-    # Nobody waits for the guards.
-    assert set(cold.FUNCTIONS) == {*NAMES} - {"watch"}
-    for name in cold.FUNCTIONS:
-        deployed, measured = _function(three, name)["Environment"]["Variables"], cold.environment(name)
-        plain = {key: value for key, value in deployed.items() if key.startswith("POWERTOOLS_")}
-        assert deployed.keys() <= measured.keys()
-        assert plain.items() <= measured.items()
-
-
 def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) -> None:
     assert {name for name in NAMES if "ReservedConcurrentExecutions" in _function(three, name)} == set()
     reserved = {name: _function(thrifty, name).get("ReservedConcurrentExecutions") for name in NAMES}
@@ -72,6 +61,6 @@ def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) 
 
 
 def test_functions_know_every_queue(three: Assembly) -> None:
-    for name in cold.BUNDLED:
+    for name in NAMES:
         bundled = registry.load(_asset(three, name) / "registry.json")
         assert list(bundled.queues.values()) == three.deployment.queue_settings()

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from bench.cold import BUNDLED, FUNCTIONS, INSTALLED, SERVICES, environment, stage, start
 from dueline.cdk import bundle as bundles
 from dueline.cdk.bundle import BundleError, bundle, compiler, installed
 from dueline.config.registry import to_json
 from local.template import ROOT
 from tests.builders import a_queue
+from tests.cold_start import BUNDLED, FUNCTIONS, INSTALLED, SERVICES, environment, stage, start
 
 EMAILS = to_json([a_queue()])
 # Nothing but the folder and the standard library can be imported; what is imported later is, too.
@@ -207,7 +207,7 @@ def test_api_alone_imports_powertools_for_http(started, name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function_creates_its_clients_at_start(started, name):
     assert started[name].models == MODELS_OF[name]
-    assert tuple(started[name].clients) == MODELS_OF[name]
+    assert started[name].clients == MODELS_OF[name]
 
 
 @pytest.mark.parametrize("name", ["Client", "Worker"])

@@ -1,5 +1,6 @@
 """Search: visit every state that processes can reach, nearest first, up to the first that breaks a promise."""
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from typing import Any
 # What a step is called, what all processes share after it, and what the processes of its kind keep to themselves.
 Step = tuple[str, Any, Any]
 Steps = Callable[[Any, Any], Iterable[Step]]
+Kinds = Sequence[tuple[Any, Steps]]
+IDLE, RUNS, GONE = "idle", "runs", "gone"
 BITS = 20
 PART = (1 << BITS) - 1
 
@@ -16,7 +19,7 @@ PART = (1 << BITS) - 1
 class Explored:
     """What a search visited: all there is, or all up to `broken`, the first promise that it saw broken, by `trace`.
 
-    `depth` is how many steps the last state is from the first, and `shared` what all processes share in it.
+    `depth` is how many steps the last state is from the first.
     """
 
     states: int
@@ -24,16 +27,43 @@ class Explored:
     depth: int
     broken: str
     trace: Sequence[str]
-    shared: Any
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Promises:
-    """How a promise is seen to be broken: by what is shared, at any time, or where every process is at rest."""
+class Model(ABC):
+    """Processes that share something, and the promises that a state of it breaks. There are so many `states`."""
 
-    broken: Callable[[Any], str]
-    broken_at_rest: Callable[[Any], str]
-    is_underway: Callable[[Any], bool]
+    states: int
+
+    @abstractmethod
+    def start(self) -> Any:
+        """Return what is shared at first."""
+
+    @abstractmethod
+    def kinds(self) -> Kinds:
+        """Return each kind of process: what its processes keep at first, and their steps."""
+
+    @abstractmethod
+    def broken(self, shared: Any) -> str:
+        """Return the promise that a state breaks at any time."""
+
+    @abstractmethod
+    def lost(self, shared: Any) -> str:
+        """Return the promise that a state breaks where no process is underway."""
+
+    def is_underway(self, processes: Any) -> bool:
+        """Return whether a process, or one of several, has started and not ended."""
+        each_process = (processes,) if hasattr(processes, "step") else processes
+        return any(process.step not in (IDLE, GONE) for process in each_process)
+
+    def search(self) -> Explored:
+        return Search(self).run()
+
+
+def run_undisturbed(steps: Steps, shared: Any, me: Any) -> Any:
+    """Return what is shared after all steps of a process with which nothing goes wrong, none other underway."""
+    while me.step != GONE:
+        _, shared, me = next(iter(steps(shared, me)))
+    return shared
 
 
 class Numbers:
@@ -62,9 +92,9 @@ class Numbers:
 class Moves(dict[int, tuple[int, ...]]):
     """What the steps of one kind of process add to a state's number, by what that kind sees of the state."""
 
-    def __init__(self, numbers: Numbers, place: int, steps: Steps, promises: Promises) -> None:
+    def __init__(self, numbers: Numbers, place: int, steps: Steps, model: "Model") -> None:
         super().__init__()
-        self._numbers, self._place, self._steps, self._promises = numbers, place, steps, promises
+        self._numbers, self._place, self._steps, self._model = numbers, place, steps, model
         self.mask = PART | PART << BITS * place
 
     def __missing__(self, here: int) -> tuple[int, ...]:
@@ -73,21 +103,21 @@ class Moves(dict[int, tuple[int, ...]]):
 
     def named(self, here: int) -> Iterable[tuple[str, int]]:
         """Return the steps from a state, each with the state after it; what other kinds keep is left zero."""
-        number, shift, promises = self._numbers.number, BITS * self._place, self._promises
+        number, shift, model = self._numbers.number, BITS * self._place, self._model
         for name, shared, own in self._steps(self._numbers.part(here, 0), self._numbers.part(here, self._place)):
-            yield name, number(shared, promises.broken) | number(own, promises.is_underway) << shift
+            yield name, number(shared, model.broken) | number(own, model.is_underway) << shift
 
 
 class Search:
-    """A search from a start, whose first part is shared; each kind of process has one other part, and its steps."""
+    """A search from a model's start, whose first part is shared; each kind of process has one other part."""
 
-    def __init__(self, shared: Hashable, kinds: Sequence[tuple[Hashable, Steps]], promises: Promises) -> None:
-        numbers = self._numbers = Numbers()
-        self._promises = promises
-        self._kinds = [Moves(numbers, place, steps, promises) for place, (_, steps) in enumerate(kinds, start=1)]
-        self._start = numbers.number(shared, promises.broken)
+    def __init__(self, model: "Model") -> None:
+        numbers, kinds = Numbers(), model.kinds()
+        self._numbers, self._model = numbers, model
+        self._kinds = [Moves(numbers, place, steps, model) for place, (_, steps) in enumerate(kinds, start=1)]
+        self._start = numbers.number(model.start(), model.broken)
         for place, (own, _) in enumerate(kinds, start=1):
-            self._start |= numbers.number(own, promises.is_underway) << BITS * place
+            self._start |= numbers.number(own, model.is_underway) << BITS * place
         self._underway = sum(1 << BITS * place for place, _ in enumerate(kinds, start=1))
         self._parents = {self._start: self._start}
         self._kept_at_rest: set[int] = set()
@@ -133,21 +163,14 @@ class Search:
         if number in self._kept_at_rest:
             return ""
         shared = self._numbers.part(state, 0)
-        broken = self._promises.broken(shared) or self._promises.broken_at_rest(shared)
+        broken = self._model.broken(shared) or self._model.lost(shared)
         if not broken:
             self._kept_at_rest.add(number)
         return broken
 
     def _explored(self, last: int, transitions: int, broken: str) -> Explored:
-        trace = self._way_to(last)
-        return Explored(
-            states=len(self._parents),
-            transitions=transitions,
-            depth=len(trace),
-            broken=broken,
-            trace=trace,
-            shared=self._numbers.part(last, 0),
-        )
+        trace, states = self._way_to(last), len(self._parents)
+        return Explored(states=states, transitions=transitions, depth=len(trace), broken=broken, trace=trace)
 
     def _way_to(self, state: int) -> list[str]:
         names = []

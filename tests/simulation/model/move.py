@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tests.simulation.model.explore import GONE, IDLE
 from tests.simulation.model.processes import Delivery, Ingest, Tick, Ticking, job_of
-from tests.simulation.model.store import BEFORE, BETWEEN, END_OF, GONE, IDLE, JOBS, PAST, Rules, Store, rule, union
+from tests.simulation.model.store import BEFORE, BETWEEN, END_OF, JOBS, PAST, Rules, Store, rule, union
 
 MOVED, REFUSED = "200", "409"
 # They sort before the rows of their jobs.
@@ -14,14 +15,8 @@ MOVE_PENDING, MOVE_TARGET = "!move-pending", "!move-target"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoveRules(Rules):
-    """What the protocol requires of a move, its readers, its caller, and ingest; each may be left out.
+    """What the protocol requires of a move, its readers, its caller, and ingest; each may be left out."""
 
-    A move in two steps is none: without one of the first two rules, there is no transaction, and ingest takes the
-    intent for any other job.
-    """
-
-    not_cancelled_then_submitted: bool = rule("never neither")
-    not_submitted_then_cancelled: bool = rule("never both")
     moves_before_the_fence_alone: bool = rule("never both")
     moves_what_is_not_cancelled: bool = rule("exact cancel")
     moves_whole_before_both_alone: bool = rule("never neither")
@@ -44,9 +39,6 @@ class MoveRules(Rules):
     unread_look_is_unknown: bool = rule("never neither")
     moved_job_is_completed: bool = rule("never neither")
 
-    def is_one_step(self) -> bool:
-        return self.not_cancelled_then_submitted and self.not_submitted_then_cancelled
-
 
 class Shared(NamedTuple):
     """What all processes share: a store a partition, whether the intent was sent, and what its sender was answered.
@@ -67,14 +59,16 @@ class Shared(NamedTuple):
 class Scene:
     """The old job and the new one, due in the order of their letters unless they are of two partitions.
 
-    `states` is how many there are with every rule kept, `submitted_states` where producers write the old job's row.
+    The old job is a message to begin with, unless it `is_submitted` by producers. So many deliveries of the intent, and
+    ticks of the old job's partition, are made `at_once`. `states` is how many there are with every rule kept.
     """
 
     old: str
     new: str
     states: int
-    submitted_states: int
     apart: bool = False
+    is_submitted: bool = False
+    at_once: int = 2
 
     @property
     def partitions(self) -> Sequence[str]:
@@ -150,7 +144,7 @@ class Moving:
 
     def show(self, shared: Shared) -> Iterator[tuple[str, Shared]]:
         """Show the rest of a move."""
-        if shared.moved and self.rules.is_one_step() and shared != (shown := self.carried_out(shared)):
+        if shared.moved and shared != (shown := self.carried_out(shared)):
             yield "reads show all of the move", shown
 
     def cancelled(self, shared: Shared) -> Shared:
@@ -205,7 +199,7 @@ class MoveIngest(Ingest):
         return union(store.cancelled(), moved)
 
 
-# The caller, and two ways to do without the transaction, which fail.
+# The caller.
 CallerSteps = Iterator[tuple[str, Shared, "Caller"]]
 
 
@@ -231,17 +225,16 @@ class Rescheduling:
     def steps(self, shared: Shared, me: Caller) -> CallerSteps:
         if me.step == IDLE and self.moving.is_written(shared):
             yield from self.begin(shared)
-        if me.step == GONE and (shared.announced or shared.moved) and not shared.answer and self.rules.is_one_step():
+        if me.step == GONE and (shared.announced or shared.moved) and not shared.answer:
             yield from self.retry(shared)
         if me.step not in (IDLE, GONE):
             yield from self.go_on(shared, me.step)
-        if me.step in ("move_whole", "look_whole", "announce", "move", "cancel"):
+        if me.step in ("move_whole", "look_whole", "announce", "move"):
             yield "crashes", shared, Caller(GONE)
 
     def begin(self, shared: Shared) -> CallerSteps:
         yield from self.go_on(shared, self.first)
-        is_apart = self.moving.scene.apart or not self.rules.is_one_step()
-        if not is_apart and not self.moving.is_new_past(shared):
+        if not self.moving.scene.apart and not self.moving.is_new_past(shared):
             yield "finds the fence before the new job", shared, Caller("move_whole")
 
     def move_whole(self, shared: Shared) -> CallerSteps:
@@ -312,21 +305,6 @@ class Rescheduling:
         return shared._replace(answer=REFUSED), Caller(GONE)
 
 
-class InTwoSteps(Rescheduling):
-    """Cancel the old job and submit the new one, one after the other; each succeeds or fails by itself."""
-
-    def __init__(self, rules: MoveRules, moving: Moving) -> None:
-        super().__init__(rules, moving)
-        cancels_first = not rules.not_cancelled_then_submitted
-        self.first, self.second = ("cancel", "announce") if cancels_first else ("announce", "cancel")
-
-    def cancel(self, shared: Shared) -> CallerSteps:
-        if self.moving.is_refused(shared):
-            yield "cannot cancel the job, answers 409", *self.refused(shared)
-        else:
-            yield "cancels the job", *self.next_after("cancel", self.moving.cancelled(shared))
-
-
 # Ingest of an intent.
 DeliverySteps = Iterator[tuple[str, Shared, Delivery]]
 
@@ -344,11 +322,10 @@ class Settling:
         self.ingest = Ingest(rules)
 
     def steps(self, shared: Shared, me: Delivery) -> DeliverySteps:
-        if me.step == IDLE and self.rules.is_one_step():
+        if me.step == IDLE:
             yield from self.settle(shared) if shared.announced else ()
-        elif me.step != IDLE or shared.announced:
-            me = me if me.step != IDLE else Delivery("write_rows", todo=self.job)
-            for name, store, mine in self.ingest.steps(self.scene.store_of(self.job, shared), me, ()):
+        else:
+            for name, store, mine in self.ingest.steps(self.scene.store_of(self.job, shared), me):
                 yield name, self.scene.kept(self.job, store, shared), mine
 
     def settle(self, shared: Shared) -> DeliverySteps:

@@ -5,12 +5,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tests.simulation.model.explore import Explored, Promises, Search
+from tests.simulation.model.explore import GONE, IDLE, Kinds, Model, run_undisturbed
 from tests.simulation.model.move import (
     MOVED,
     REFUSED,
     Caller,
-    InTwoSteps,
     MoveIngest,
     MoveRules,
     MoveTicking,
@@ -21,28 +20,21 @@ from tests.simulation.model.move import (
     Shared,
 )
 from tests.simulation.model.processes import Cancel, Cancelling, Delivery, Tick
-from tests.simulation.model.store import GONE, IDLE, Store, is_underway
+from tests.simulation.model.store import Store
 
 SCENES = {
-    "later": Scene(old="a", new="b", states=812_481, submitted_states=4_204_553),
-    "sooner": Scene(old="b", new="a", states=662_043, submitted_states=3_333_413),
-    "elsewhere": Scene(old="a", new="b", apart=True, states=1_255_720, submitted_states=6_569_799),
+    "sooner, one at a time": Scene(old="b", new="a", states=92_349, at_once=1),
+    "sooner": Scene(old="b", new="a", states=662_043),
+    "later": Scene(old="a", new="b", states=812_481),
+    "elsewhere": Scene(old="a", new="b", apart=True, states=1_255_720),
+    "sooner, submitted": Scene(old="b", new="a", states=3_333_413, is_submitted=True),
+    "later, submitted": Scene(old="a", new="b", states=4_204_553, is_submitted=True),
+    "elsewhere, submitted": Scene(old="a", new="b", apart=True, states=6_569_799, is_submitted=True),
 }
-# Rules of a move without an intent, which is within a partition. A fence that is before the sooner job is before both.
-RULE_SCENES = {"moves_whole_before_both_alone": ["sooner"]}
-RULE_SCENES |= {rule: ["sooner", "later"] for rule in ("target_row_then_moved", "tick_reads_move_targets_by_write")}
-# Where nothing is done twice at once, and how many states there are then.
-SINGLY, SINGLE_MOVE_STATES = 1, {"sooner": 92_349}
-
 SharedSteps = Iterator[tuple[str, Shared, Any]]
 
 
-def scenes_of(rule: str | None) -> dict[str, Scene]:
-    """Return the scenes in which a rule matters, all if none is given."""
-    return {name: SCENES[name] for name in RULE_SCENES.get(rule or "", SCENES)}
-
-
-class MoveModel:
+class MoveModel(Model):
     """All processes together. One that has ended begins again, but for the caller, who reschedules once.
 
     Simpler than with two jobs: a tick reads one page, and writes its cursor at its end; repeats are not looked at.
@@ -51,25 +43,27 @@ class MoveModel:
     # Those of the old job's message.
     deliveries: Any = Delivery()
 
-    def __init__(self, rules: MoveRules, scene: Scene, *, at_once: int = 2) -> None:
+    def __init__(self, rules: MoveRules, scene: Scene) -> None:
         # A note of the late path spares repeats and nothing else, and repeats are not looked at.
         rules = replace(rules, late_path_leaves_a_note=False)
         moving = self.moving = Moving(rules, scene)
-        self.scene, self.at_once, self.states = scene, at_once, scene.states
+        self.scene, self.states = scene, scene.states
         self.ingest, self.settling = MoveIngest(rules), Settling(rules, moving)
-        self.rescheduling = (Rescheduling if rules.is_one_step() else InTwoSteps)(rules, moving)
+        self.rescheduling = Rescheduling(rules, moving)
         self.ticking = MoveTicking(rules, fences=scene.fences, at_once=True)
         self.cancelling = {job: Cancelling(rules, job=job) for job in (scene.old, scene.new)}
 
-    def search(self) -> Explored:
-        kinds: list[tuple[Any, Any]] = [(self.deliveries, self.deliver)]
-        kinds.append(((Delivery(),) * self.at_once, self.settle))
+    def kinds(self) -> Kinds:
         # Where the new job is alone, one tick.
-        for place, jobs in enumerate(self.scene.partitions):
-            kinds.append(((Tick(),) * (self.at_once if self.scene.old in jobs else 1), partial(self.tick, place)))
-        kinds += [(Caller(), self.reschedule), (Cancel(), self.cancel), ((), self.show)]
-        promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=is_underway)
-        return Search(self.start(), kinds, promises).run()
+        ticks = [(Tick(),) * (self.scene.at_once if self.scene.old in jobs else 1) for jobs in self.scene.partitions]
+        return [
+            (self.deliveries, self.deliver),
+            ((Delivery(),) * self.scene.at_once, self.settle),
+            *((each, partial(self.tick, place)) for place, each in enumerate(ticks)),
+            (Caller(), self.reschedule),
+            (Cancel(), self.cancel),
+            ((), self.show),
+        ]
 
     def start(self) -> Shared:
         return Shared((Store(),) * len(self.scene.partitions))
@@ -107,7 +101,6 @@ class MoveModel:
             yield name, after, nobody
 
     def broken(self, shared: Shared) -> str:
-        """Return the promise that a state breaks at any time."""
         sent = [job for store in shared.stores for job in store.sent]
         if (shared.answer == MOVED and self.scene.old in sent) or (shared.over and self.scene.new in sent):
             return "exact cancel"
@@ -118,38 +111,33 @@ class MoveModel:
         return "never both" if len(sent) > 1 else ""
 
     def lost(self, shared: Shared) -> str:
-        """Return the promise that a state breaks where no process is underway."""
-        _, end = self.undisturbed(shared)
+        end = self.undisturbed(shared)
         sent = [job for store in end.stores for job in store.sent]
         cancelled = [job for store in end.stores for job in store.cancelled()]
         left = self.scene.new if end.moved or end.answer == MOVED else self.scene.old
         return self.broken(end) or ("" if left in sent or left in cancelled else "never neither")
 
-    def undisturbed(self, shared: Shared) -> tuple[list[str], Shared]:
+    def undisturbed(self, shared: Shared) -> Shared:
         """Show all, deliver once more what is not acknowledged, tick once more past due, and let nothing go wrong."""
-        names = []
-        for name, after in self.moving.show(shared):
-            names, shared = [name], after
+        for _, after in self.moving.show(shared):
+            shared = after
         old, new = self.scene.store_of(self.scene.old, shared), self.scene.store_of(self.scene.new, shared)
-        last: list[tuple[Any, Any]] = []
         if shared.accepted and self.scene.old not in old.acknowledged:
-            last.append((self.ingested, Delivery()))
+            shared = run_undisturbed(self.ingested, shared, Delivery())
         if shared.announced and self.scene.new not in new.acknowledged:
-            last.append((self.settling.steps, Delivery()))
-        for steps, me in last + [(partial(self.ticked, place), Tick()) for place in range(len(shared.stores))]:
-            while me.step != GONE:
-                name, shared, me = next(steps(shared, me))
-                names.append(name)
-        return names, shared
+            shared = run_undisturbed(self.settling.steps, shared, Delivery())
+        for place in range(len(shared.stores)):
+            shared = run_undisturbed(partial(self.ticked, place), shared, Tick())
+        return shared
 
     def ingested(self, shared: Shared, me: Delivery) -> SharedSteps:
         job = self.scene.old
         me = me if me.step != IDLE else Delivery("write_rows", todo=job)
-        for name, store, mine in self.ingest.steps(self.scene.store_of(job, shared), me, ()):
+        for name, store, mine in self.ingest.steps(self.scene.store_of(job, shared), me):
             yield name, self.scene.kept(job, store, shared), mine
 
     def ticked(self, place: int, shared: Shared, me: Tick) -> SharedSteps:
-        for name, store, mine in self.ticking.steps(shared.stores[place], me, ()):
+        for name, store, mine in self.ticking.steps(shared.stores[place], me):
             yield name, self.scene.put(place, store, shared), mine
 
 
@@ -165,10 +153,6 @@ class SubmittedMoveModel(MoveModel):
     """
 
     deliveries = (Delivery(), Delivery())
-
-    def __init__(self, rules: MoveRules, scene: Scene) -> None:
-        super().__init__(rules, scene)
-        self.states = scene.submitted_states
 
     def start(self) -> Shared:
         return super().start()._replace(accepted=False)
@@ -191,3 +175,7 @@ class SubmittedMoveModel(MoveModel):
         """Return the promise that a state breaks where no process is underway; of the old job none was made before."""
         is_promised = shared.accepted or shared.moved or shared.answer == MOVED
         return super().lost(shared) if is_promised else ""
+
+
+def move_model(rules: MoveRules, scene: Scene) -> MoveModel:
+    return (SubmittedMoveModel if scene.is_submitted else MoveModel)(rules, scene)

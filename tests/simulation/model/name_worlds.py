@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from tests.simulation.model.explore import Explored, Promises, Search
+from tests.simulation.model.explore import GONE, IDLE, RUNS, Explored, Kinds, Model, Search
 from tests.simulation.model.names import (
     AGAIN,
     CANCEL,
@@ -34,7 +34,6 @@ from tests.simulation.model.names import (
     Request,
     Requests,
 )
-from tests.simulation.model.store import GONE, IDLE, RUNS
 
 BEHIND = "left behind"
 Z = Id("z", 1)
@@ -77,7 +76,7 @@ class World:
     most_remembered: int | None = None
 
 
-class NameModel:
+class NameModel(Model):
     """All calls of a world, and what else runs, in every state that they can be in."""
 
     def __init__(self, rules: NameRules, world: World) -> None:
@@ -85,15 +84,21 @@ class NameModel:
         self._requests, self._programs = Requests(rules), Programs(rules, world.most_remembered or 99)
         self._outcomes: dict[Attempt, Any] = {}
 
+    def kinds(self) -> Kinds:
+        return [
+            *((Caller(), partial(self.call, each)) for each in self.world.calls),
+            (Process(), self.tick),
+            (Process(), self.ingest),
+            *([(Process(), self.expire)] if self.world.expires else []),
+            *([(Process(), self.forget)] if self.world.most_remembered else []),
+        ]
+
+    def is_underway(self, processes: Caller | Process) -> bool:
+        return processes.step == RUNS
+
     def search(self) -> Explored:
-        kinds: list[tuple[Any, Any]] = [(Caller(), partial(self.call, each)) for each in self.world.calls]
-        kinds += [(Process(), self.tick), (Process(), self.ingest)]
-        if self.world.expires:
-            kinds.append((Process(), self.expire))
-        if self.world.most_remembered:
-            kinds.append((Process(), self.forget))
-        promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=lambda each: each.step == RUNS)
-        search = Search(self.start(), kinds, promises)
+        """Visit all states, and look whether some lead back to themselves."""
+        search = Search(self)
         explored = search.run()
         is_endless = not explored.broken and search.has_circle()
         return replace(explored, broken=ENDS) if is_endless else explored
@@ -201,7 +206,6 @@ class NameModel:
     # Promises
 
     def broken(self, store: Names) -> str:
-        """Return the promise that a state breaks at any time."""
         waiting, line = store.waiting(), [store.tail(id) for id, _ in store.moved]
         if None in line:
             return NO_CIRCLE
@@ -222,16 +226,10 @@ class NameModel:
         if call.kind not in (CANCEL, CANCEL_ID) or progress.status != "200":
             return False
         if call.id is not None:
-            moved, id = dict(store.moved), call.id
-            line = {id}
-            while id in moved:
-                id = moved[id]
-                line.add(id)
-            return bool(line & store.sent)
+            return not store.sent.isdisjoint(store.line(call.id))
         return not progress.saw_none or progress.id in store.sent
 
     def lost(self, store: Names) -> str:
-        """Return the promise that a state breaks where no process is underway."""
         if store.fence < self.world.last or store.inbound:
             return ""
         calls, cancelled = dict(store.calls), set(store.cancelled)
@@ -244,10 +242,6 @@ class NameModel:
             if tail not in store.sent and not by - (progress.earlier or frozenset()):
                 return SENT
         return ""
-
-    def undisturbed(self, store: Names) -> tuple[list[str], Names]:
-        """Return what is still to come where nothing is underway: nothing, as ticks are over by then."""
-        return [], store
 
 
 def _of(states: int, *calls: Call, **options: Any) -> World:

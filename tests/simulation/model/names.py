@@ -150,15 +150,19 @@ class Names(NamedTuple):
         cancelled = {id for id, _ in self.cancellations}
         return {id for id in self.rows if id.due > self.fence and id not in cancelled}
 
+    def line(self, id: Id) -> list[Id]:
+        """Return the jobs that an id leads to, itself the first; none in a circle."""
+        moved, line = dict(self.moved), [id]
+        while line[-1] in moved:
+            if (following := moved[line[-1]]) in line:
+                return []
+            line.append(following)
+        return line
+
     def tail(self, id: Id) -> Id | None:
-        """Return the job that an id leads to, None in a circle."""
-        moved, visited = dict(self.moved), set[Id]()
-        while id in moved:
-            if id in visited:
-                return None
-            visited.add(id)
-            id = moved[id]
-        return id
+        """Return the last job that an id leads to, None in a circle."""
+        line = self.line(id)
+        return line[-1] if line else None
 
     def noted(self, call: str, **changes: Any) -> "Names":
         return self._replace(

@@ -3,22 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tests.simulation.model.store import (
-    BEFORE,
-    END_OF,
-    FIRST,
-    GONE,
-    IDLE,
-    JOBS,
-    LAST,
-    PAST,
-    RUNS,
-    Rules,
-    Steps,
-    Store,
-    less,
-    union,
-)
+from tests.simulation.model.explore import GONE, IDLE, RUNS
+from tests.simulation.model.store import BEFORE, END_OF, FIRST, JOBS, LAST, PAST, Rules, Steps, Store, less, union
 
 
 # Ingest.
@@ -54,7 +40,7 @@ class Ingest:
             for name, after, mine in self.steps(store, me, others):
                 yield f"ingest {name}", after, tuple(sorted((mine, *others)))
 
-    def steps(self, store: Store, me: Delivery, others: tuple[Delivery, ...]) -> Steps:
+    def steps(self, store: Store, me: Delivery, others: tuple[Delivery, ...] = ()) -> Steps:
         if me.step == IDLE:
             yield from self.receive(store, others)
         if me.underway():
@@ -215,7 +201,7 @@ class Ticking:
                 left = [other._replace(holds=other.holds and not is_won) for other in others]
                 yield f"tick {name}", after, tuple(sorted(map(self.what_matters, (mine, *left))))
 
-    def steps(self, store: Store, me: Tick, others: tuple[Tick, ...]) -> Steps:
+    def steps(self, store: Store, me: Tick, others: tuple[Tick, ...] = ()) -> Steps:
         if me.step == IDLE:
             yield from self.take(store, others)
         if me.step == RUNS:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tests.simulation.model.explore import Explored, Promises, Search
+from tests.simulation.model.explore import GONE, IDLE, Kinds, Model, run_undisturbed
 from tests.simulation.model.moves import restarted
 from tests.simulation.model.processes import Cancel, Cancelling, Delivery, Ingest, Tick, Ticking
-from tests.simulation.model.store import GONE, IDLE, JOBS, Rules, Store, is_underway, less, rule, union
+from tests.simulation.model.store import JOBS, Rules, Store, less, rule, union
 
 # The id that the caller has made; where a rule is left out, the same job goes on under the other one, too.
 ID, OTHER_ID = JOBS
@@ -39,7 +39,7 @@ class ProducerRules(Rules):
     unread_cancellation_fills_the_buffer: bool = rule("exact cancel")
     producer_sends_then_notes: bool = rule("never lost")
     producer_leaves_a_note: bool = rule("at least once")
-    far_put_is_signed_in_time: bool = rule("never lost")
+    far_put_is_signed_in_time: bool = rule("never lost", "far at first")
 
     unanswered_put_fills_the_buffer: bool = rule("never lost")
     unsent_fills_the_buffer: bool = rule("never lost")
@@ -163,12 +163,10 @@ SubmittedSteps = Iterator[tuple[str, Submitted, Any]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How many processes there are at a time, whether a tick reads one page alone, and how many states there are."""
+    """How many deliveries there are at a time, whether a tick reads one page alone, and how many states there are."""
 
     states: int
-    producers: int = 2
     deliveries: int = 1
-    ticks: int = 2
     at_once: bool = False
     is_far: bool = False
 
@@ -180,7 +178,7 @@ SIZES = {
 }
 
 
-class ProducerModel:
+class ProducerModel(Model):
     """All processes together. One that has ended begins again."""
 
     def __init__(self, rules: ProducerRules, size: Size) -> None:
@@ -188,18 +186,18 @@ class ProducerModel:
         self.producing, self.ingest = Producing(rules), Ingest(rules)
         self.ticking, self.cancelling = Ticking(rules, at_once=size.at_once), Cancelling(rules, job=ID)
 
-    def search(self) -> Explored:
-        size = self.size
-        kinds: list[tuple[Any, Any]] = [
-            ((Delivery(),) * size.producers, self.produce),
-            ((Delivery(),) * size.deliveries, self.deliver),
-            ((Tick(),) * size.ticks, self.tick),
+    def start(self) -> Submitted:
+        return Submitted(store=Store(is_far=self.size.is_far))
+
+    def kinds(self) -> Kinds:
+        return [
+            ((Delivery(),) * 2, self.produce),
+            ((Delivery(),) * self.size.deliveries, self.deliver),
+            ((Tick(),) * 2, self.tick),
             (Cancel(), self.cancel),
             ((), self.land),
             ((), self.pass_time),
         ]
-        promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=is_underway)
-        return Search(Submitted(store=Store(is_far=size.is_far)), kinds, promises).run()
 
     def produce(self, shared: Submitted, producers: tuple[Delivery, ...]) -> SubmittedSteps:
         for index, me in enumerate(producers):
@@ -217,7 +215,7 @@ class ProducerModel:
         if me.step == IDLE:
             yield from self.receive(shared, is_repeated=any(other.underway() for other in others))
             return
-        for name, store, mine in self.ingest.steps(shared.store, me, ()):
+        for name, store, mine in self.ingest.steps(shared.store, me):
             yield name, shared.keep(store), mine
 
     def receive(self, shared: Submitted, *, is_repeated: bool) -> SubmittedSteps:
@@ -252,7 +250,6 @@ class ProducerModel:
             yield "time passes", shared.keep(shared.store._replace(is_far=False)), nobody
 
     def broken(self, shared: Submitted) -> str:
-        """Return the promise that a state breaks at any time."""
         store = shared.store
         if store.promise_withdrawn or set(store.promised) & set(store.sent):
             return "exact cancel"
@@ -261,20 +258,9 @@ class ProducerModel:
         return "at least once" if store.repeated else ""
 
     def lost(self, shared: Submitted) -> str:
-        """Return the promise that a state breaks where no process is underway."""
-        _, end = self.undisturbed(shared)
-        return "never lost" if less(end.accepted, union(end.store.sent, end.store.cancelled())) else ""
-
-    def undisturbed(self, shared: Submitted) -> tuple[list[str], Submitted]:
         """Deliver once more what is not acknowledged, tick once more past due, and let nothing go wrong."""
-        names, shared = [], shared._replace(store=shared.store._replace(is_far=False))
-        for id in shared.waiting:
-            me = Delivery("write_rows", id)
-            while me.step != GONE:
-                name, shared, me = next(self.ingested(shared, me))
-                names.append(name)
-        tick, store = Tick(), self.as_ticks_see(shared)
-        while tick.step != GONE:
-            name, store, tick = next(self.ticking.steps(store, tick, ()))
-            names.append(name)
-        return names, shared._replace(store=store._replace(acknowledged=""))
+        end = shared._replace(store=shared.store._replace(is_far=False))
+        for id in end.waiting:
+            end = run_undisturbed(self.ingested, end, Delivery("write_rows", id))
+        store = run_undisturbed(self.ticking.steps, self.as_ticks_see(end), Tick())
+        return "never lost" if less(end.accepted, union(store.sent, store.cancelled())) else ""

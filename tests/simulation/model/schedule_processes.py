@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from tests.simulation.model.explore import GONE, IDLE
 from tests.simulation.model.schedule_store import (
     NONE,
     PAUSED,
@@ -14,7 +15,6 @@ from tests.simulation.model.schedule_store import (
     SharedSteps,
     World,
 )
-from tests.simulation.model.store import GONE, IDLE
 
 
 # The cutover: where one generation ends and the next begins, and what ends there.

@@ -16,7 +16,9 @@ class ScheduleRules:
     head_is_read_by_write: bool = rule("never both")
     cutover_is_not_by_the_clock: bool = rule("never both")
     cutover_is_not_before_the_last: bool = rule("never both")
-    changes_only_within_kept_generations: bool = rule("nothing after a pause")
+    changes_only_within_kept_generations: bool = rule(
+        "nothing after a pause", "updated twice and paused, one generation kept"
+    )
     intent_then_change: bool = rule("a schedule does not die")
     old_rule_is_planned_to_the_cutover: bool = rule("never neither")
     changes_under_the_fence_alone: bool = rule("nothing after a pause")
@@ -34,7 +36,7 @@ class ScheduleRules:
 
     newer_is_put_back: bool = rule("a schedule does not die")
     generations_are_compared_first: bool = rule("a schedule does not die")
-    early_is_put_back: bool = rule("a schedule does not die")
+    early_is_put_back: bool = rule("a schedule does not die", "updated and paused, two planners")
     step_is_not_by_the_clock: bool = rule("nothing after a pause")
     submitted_then_planned_to: bool = rule("never neither")
     next_job_then_planned_to: bool = rule("a schedule does not die")

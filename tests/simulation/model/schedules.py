@@ -8,19 +8,15 @@ knows that it is sent if the fence is past it, and left to a tick if not, unless
 step: one that ends in the middle is repeated, or never answered. The same holds for planning jobs.
 """
 
-from typing import Any
-
-from tests.simulation.model.explore import Explored, Promises, Search
+from tests.simulation.model.explore import IDLE, Kinds, Model
 from tests.simulation.model.schedule_processes import Caller, Changing, Planner, Planning
 from tests.simulation.model.schedule_store import CREATED, PAUSED, SENT, Head, Occurrences, ScheduleRules, Shared, World
-from tests.simulation.model.store import IDLE, is_underway
 
 UPDATE, AGAIN, PAUSE, RESUME, CREATE = "B", "C", PAUSED, "R", CREATED
-FORGETFUL = "updated twice and paused, one generation kept"
-ONE_PLANNER, TWO_PLANNERS = "updated and paused, one planner", "updated and paused, two planners"
+ONE_PLANNER = "updated and paused, one planner"
 WORLDS = {
     ONE_PLANNER: World(states=92_611, callers=[UPDATE, PAUSE], planners=1, jitter={CREATE: 1}),
-    TWO_PLANNERS: World(states=444_245, callers=[UPDATE, PAUSE], jitter={CREATE: 1}),
+    "updated and paused, two planners": World(states=444_245, callers=[UPDATE, PAUSE], jitter={CREATE: 1}),
     "updated and paused, each tried again": World(states=667_416, callers=[UPDATE, PAUSE], retries=True),
     "updated and paused, in steps of two": World(states=1_081_612, callers=[UPDATE, PAUSE], last=4, stride=2),
     "updated and paused, one cancellation at most": World(states=1_895_891, callers=[UPDATE, PAUSE], last=4, most=1),
@@ -30,19 +26,16 @@ WORLDS = {
     "updated, paused and resumed at once": World(states=5_489_871, callers=[UPDATE, PAUSE, RESUME]),
     "paused, then resumed": World(states=339_789, callers=[PAUSE + RESUME], last=4, jitter={CREATE: 1}),
     "paused and resumed, then updated": World(states=338_229, callers=[PAUSE + RESUME + UPDATE], jitter={CREATE: 1}),
-    FORGETFUL: World(states=436_969, callers=[UPDATE + AGAIN, PAUSE], planners=1, jitter={CREATE: 1}, kept=1),
+    "updated twice and paused, one generation kept": World(
+        states=436_969, callers=[UPDATE + AGAIN, PAUSE], planners=1, jitter={CREATE: 1}, kept=1
+    ),
     "created, then updated or paused": World(
         states=1_073_673, callers=[CREATE + UPDATE, CREATE + PAUSE], planners=1, is_created=False
     ),
 }
 
 
-def world_without(rule: str) -> str:
-    """Return the smallest world in which a promise is broken without a rule."""
-    return {"early_is_put_back": TWO_PLANNERS, "changes_only_within_kept_generations": FORGETFUL}.get(rule, ONE_PLANNER)
-
-
-class ScheduleModel:
+class ScheduleModel(Model):
     """All processes together."""
 
     def __init__(self, rules: ScheduleRules, world: World) -> None:
@@ -51,15 +44,19 @@ class ScheduleModel:
         self.planning = Planning(rules, world, self.occurrences)
         self.changing = [Changing(rules, world, self.occurrences, desired) for desired in world.callers]
 
-    def search(self) -> Explored:
-        kinds: list[tuple[Any, Any]] = [((Planner(),) * self.world.planners, self.planning.together)]
-        kinds += [(Caller(), changing.steps) for changing in self.changing]
-        kinds += [((), self.occurrences.tick), ((), self.occurrences.show)]
-        promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=is_underway)
-        return Search(self.world.first(), kinds, promises).run()
+    def start(self) -> Shared:
+        return self.world.first()
+
+    def kinds(self) -> Kinds:
+        return [
+            ((Planner(),) * self.world.planners, self.planning.together),
+            *((Caller(), changing.steps) for changing in self.changing),
+            ((), self.occurrences.tick),
+            ((), self.occurrences.show),
+        ]
 
     def broken(self, shared: Shared) -> str:
-        """Return the promise that a state breaks at any time: an occurrence was sent that is not its generation's."""
+        """Return what is broken where an occurrence was sent that is not its generation's."""
         for generation, jobs in enumerate(shared.jobs, 1):
             head = head_of(shared)
             since, until = self.span(head, generation)
@@ -83,8 +80,7 @@ class ScheduleModel:
         return since, max(since, min([*head.froms[generation:][:1], *ends, self.world.last]))
 
     def lost(self, shared: Shared) -> str:
-        """Return the promise that a state breaks where no process is underway."""
-        _, end = self.undisturbed(shared)
+        end = self.undisturbed(shared)
         for generation, jobs in enumerate(end.jobs, 1):
             head = head_of(end)
             since, until = self.span(head, generation)
@@ -94,18 +90,16 @@ class ScheduleModel:
                 return "a schedule does not die" if is_dead else "never neither"
         return self.broken(end)
 
-    def undisturbed(self, shared: Shared) -> tuple[list[str], Shared]:
+    def undisturbed(self, shared: Shared) -> Shared:
         """Show all, drop what is put back, plan to the end, tick past all, and let nothing go wrong."""
-        names, shared = [], self.occurrences.shown(shared)._replace(before=None)
+        shared = self.occurrences.shown(shared)._replace(before=None)
         # What is put back is dropped once nobody lives who could make it be in turn.
         in_turn = self.planning.plan_in_turn(shared)
         shared = shared._replace(plans=frozenset({in_turn} if in_turn else ()))
         me = Planner()
         while me.step != IDLE or self.planning.plan_in_turn(shared):
-            name, shared, me = next(self.planning.steps(shared, me))
-            names.append(f"planner {name}")
-        end = shared._replace(fence=self.world.last_fence)
-        return [*names, "tick sends all"], self.occurrences.send(end)
+            _, shared, me = next(self.planning.steps(shared, me))
+        return self.occurrences.send(shared._replace(fence=self.world.last_fence))
 
 
 def head_of(shared: Shared) -> Head:

@@ -49,7 +49,7 @@ BILLER = Biller(deployed=DEPLOYED)
 def an_exchange(operation, body, *, units=0.0, service="dynamodb", **answer):
     answer = {"ConsumedCapacity": {"CapacityUnits": units}, **answer}
     request = json.dumps(body).encode()
-    return Exchange(service=service, operation=operation, request=request, answer_bytes=7, answer=answer)
+    return Exchange(service=service, operation=operation, request=request, answer=answer)
 
 
 def a_send(*bodies):
@@ -83,7 +83,7 @@ def test_transaction_is_charged_twice_of_each_row():
     assert an_exchange("TransactWriteItems", {"TransactItems": [put, update]}).units_by_size == 2 * (2 + 1)
 
 
-def test_meter_counts_requests_and_bytes(monkeypatch):
+def test_meter_counts_requests(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws():
@@ -96,19 +96,7 @@ def test_meter_counts_requests_and_bytes(monkeypatch):
         step = step_of(exchanges, jobs=11, log="one\ntwo\n")
     assert (step.calls, step.items) == ({"SendMessageBatch": 2}, {"SendMessageBatch": 11})
     assert (step.sent, step.grouped) == (2, 1)
-    assert step.bytes_out == sum(len(each.request) for each in exchanges) > 1000
     assert step.charged_log_bytes == 8 + 2 * LOG_EVENT_BYTES
-
-
-def test_the_state_table_is_always_on_demand():
-    step = Step(jobs=1, writes=3, reads=2, state_writes=1, state_reads=1)
-    billed = replace(BILLER, terms=bill.PROVISIONED).requests(step)
-    assert pytest.approx(0.00065 / (3600 * 0.7) * 1_000_000) == bill.PROVISIONED.writes
-    assert billed == pytest.approx(2 * bill.PROVISIONED.writes + 0.625 + bill.PROVISIONED.reads + 0.125)
-    fence = {"RequestItems": {"dueline-state": {"Keys": [{}], "ConsistentRead": True}}}
-    update = an_exchange("UpdateItem", {"TableName": "jobs"}, units=1)
-    step = step_of([an_exchange("BatchGetItem", fence, units=1.0), update], jobs=1)
-    assert (step.reads, step.state_reads, step.writes, step.state_writes) == (1, 1, 1, 0)
 
 
 def test_invocation_pays_for_time_and_logs():
@@ -147,7 +135,7 @@ def costs():
         steps[named("tick", ticked, USUAL)] = Step(jobs=ticked, sent=ticked // 10)
     for by in ("direct", "invoked", "http", "buffered"):
         for jobs in (1, 10, bill.CALL_JOBS):
-            steps[named(by, Route.TABLE, jobs, USUAL)] = Step(jobs=jobs, writes=jobs, reads=1, state_reads=1)
+            steps[named(by, Route.TABLE, jobs, USUAL)] = Step(jobs=jobs, writes=jobs, reads=1)
             steps[named(by, Route.DIRECT, jobs, USUAL)] = Step(jobs=jobs, sent=1, grouped=1)
     steps[named("ingest", 500, 20, USUAL)] = Step(jobs=500, writes=500)
     row_bytes = {size.name: size.row_bytes for size in SIZES}
