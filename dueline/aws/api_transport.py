@@ -133,7 +133,7 @@ class InvokeTransport:
     ) -> None:
         self.url = function
         self._client, self._gateway, self._uploads = client, gateway, uploads
-        self.put, self.fetch = uploads.put, uploads.fetch
+        self.put = uploads.put
         self._refused: set[str] = set()
         self._answered: list[str] = []
 
@@ -292,10 +292,6 @@ class ApiTransport:
         return self._answer_to(
             AWSRequest(method="PUT", url=url, data=body, headers=dict(headers)), request_line="PUT of a payload"
         )
-
-    def fetch(self, url: str) -> HttpResponse:
-        """Get what is at a URL that is signed already, once. Raises Unavailable when no answer comes."""
-        return self._answer_to(AWSRequest(method="GET", url=url), request_line="GET of a payload")
 
     def close(self) -> None:
         """Close the connections that are kept. The next request opens new ones."""

@@ -15,7 +15,7 @@ from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
 from dueline.client.api import Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters
-from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
+from dueline.client.models import Job, NewJob, ScheduledJob
 from dueline.config.environment import ApiSettings
 from dueline.core import core_deployment, instant, listing, ports, threads
 from dueline.core.cancel import CancelMany, CancelResult
@@ -130,10 +130,6 @@ class DirectApi:
                 return Job.of_status(*status_of(ref, queue=queue, table=table, now=now))
 
             return self._retry_with_new_settings(ref.queue, find)
-
-    def fetch(self, job: Job, place: PayloadPlace) -> str:
-        with map_caller_errors(f"reading the payload of job {job.id}"):
-            return self._deployed.payloads.read(ports.Pointer(bucket=place.bucket, key=place.key))
 
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         with map_caller_errors(f"cancelling jobs of queue {queue}"):

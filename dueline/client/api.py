@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from dueline.client.job_ids import IdParameters
-from dueline.client.models import Job, NewJob, PayloadPlace
+from dueline.client.models import Job, NewJob
 from dueline.core.job import JobId, State, checked_key, queue_name
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
@@ -111,9 +111,6 @@ class Api(Protocol):
 
     def get(self, ref: JobRef) -> Job:
         """Look a job up. Raises JobNotFound."""
-
-    def fetch(self, job: Job, place: PayloadPlace) -> str:
-        """Return the payload of a job that was looked up, from S3. Raises InvalidJob where it is gone."""
 
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         """Cancel up to 500 jobs of one queue, all by their ids or all by their keys.

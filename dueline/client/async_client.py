@@ -1,9 +1,9 @@
 """The client for asyncio: the same methods, each run in a thread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial, update_wrapper
 from itertools import islice
 from operator import attrgetter
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from dueline import otel
 from dueline.client.api import job_ref
 from dueline.client.client import Client, Coalescers, TransportName
-from dueline.client.models import Job, NewJob, ScheduledJob
-from dueline.client.schedules import Schedule, Schedules
+from dueline.client.models import Job, NewJob
+from dueline.client.schedules import Schedules
 from dueline.core.job import State, queue_name
 from dueline.core.listing import MOST_JOBS
 from dueline.core.request import Default
@@ -40,14 +40,25 @@ def in_a_thread(
     return method
 
 
-async def in_portions(items: Iterator[A]) -> AsyncIterator[A]:
-    """Yield the items of an iterator that blocks: a portion at a time is read in a thread."""
-    try:
-        while some := await in_thread(lambda: list(islice(items, MOST_JOBS))):
-            for item in some:
-                yield item
-    finally:
-        await in_thread(_close, items)
+def in_portions(
+    call: Callable[Concatenate[Any, P], Iterator[A]], *, of: Callable[[Any], Any]
+) -> Callable[Concatenate[Any, P], AsyncIterator[A]]:
+    """Return a method that iterates over what `call` returns, on the object that `of` returns of its own.
+
+    The iterator blocks: a portion at a time is read in a thread.
+    """
+
+    async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[A]:
+        items = call(of(self), *args, **kwargs)
+        try:
+            while some := await in_thread(lambda: list(islice(items, MOST_JOBS))):
+                for item in some:
+                    yield item
+        finally:
+            await in_thread(_close, items)
+
+    update_wrapper(method, call)
+    return method
 
 
 def _close(items: Iterator[A]) -> None:
@@ -74,12 +85,8 @@ class AsyncSchedules:
     run = _schedules_in_a_thread(Schedules.run)
     backfill = _schedules_in_a_thread(Schedules.backfill)
     history = _schedules_in_a_thread(Schedules.history)
-    preview = _schedules_in_a_thread(Schedules.preview)
 
-    async def list(self) -> AsyncIterator[Schedule]:
-        """Yield the schedules by name, as Schedules.list does."""
-        async for schedule in in_portions(self.schedules.list()):
-            yield schedule
+    list = in_portions(Schedules.list, of=attrgetter("schedules"))
 
 
 def _without_thread_if_coalesced(
@@ -167,9 +174,11 @@ class AsyncClient:
 
     schedule = _without_thread_if_coalesced(Client.schedule, _prepare_schedule)
     schedule_many = _in_a_thread(Client.schedule_many)
+    schedule_each = in_portions(Client.schedule_each, of=attrgetter("client"))
+    jobs = in_portions(Client.jobs, of=attrgetter("client"))
+    tracked_jobs = in_portions(Client.tracked_jobs, of=attrgetter("client"))
     get = _in_a_thread(Client.get)
     reschedule = _in_a_thread(Client.reschedule)
-    run_now = _in_a_thread(Client.run_now)
     cancel = _without_thread_if_coalesced(Client.cancel, _prepare_cancel)
     cancel_many = _in_a_thread(Client.cancel_many)
     queues = _in_a_thread(Client.queues)
@@ -182,28 +191,3 @@ class AsyncClient:
     def schedules(self, queue: str) -> AsyncSchedules:
         """Return the schedules of a queue, as Client.schedules does: at once, and without a request."""
         return AsyncSchedules(self.client.schedules(queue))
-
-    async def schedule_each(self, queue: str, jobs: Iterable[NewJob]) -> AsyncIterator[Job | DuelineError]:
-        """Schedule each job and yield the results, as Client.schedule_each does; `jobs` is iterated in a thread."""
-        async for result in in_portions(self.client.schedule_each(queue, jobs)):
-            yield result
-
-    async def jobs(
-        self, queue: str, *, start: datetime | None = None, end: datetime | None = None, kind: str | None = None
-    ) -> AsyncIterator[ScheduledJob]:
-        """Yield the scheduled jobs, as Client.jobs does."""
-        async for job in in_portions(self.client.jobs(queue, start=start, end=end, kind=kind)):
-            yield job
-
-    async def tracked_jobs(
-        self,
-        queue: str,
-        *,
-        state: State | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        kind: str | None = None,
-    ) -> AsyncIterator[Job]:
-        """Yield the jobs that workers received, as Client.tracked_jobs does."""
-        async for job in in_portions(self.client.tracked_jobs(queue, state=state, start=start, end=end, kind=kind)):
-            yield job

@@ -1,6 +1,5 @@
 """The client: schedule, look up, list, reschedule and cancel jobs from Python."""
 
-import json
 import random
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -181,17 +180,13 @@ class Client:
         )
         return (result for results in in_lanes(schedule, requests) for result in results)
 
-    def get(
-        self, id: str | None = None, *, queue: str | None = None, key: str | None = None, payload: bool = False
-    ) -> Job:
+    def get(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> Job:
         """Return a job and its state, by its `id`, or by its `queue` and `key`; a ScheduledJob while it waits.
 
-        An id that the job had before it was moved is as good. With `payload`, one that is kept in S3 is fetched too.
-        Raises JobNotFound where there is none, or once it is past its retention; InvalidJob, before any request, for
-        any other combination, or for a payload that cannot be fetched.
+        An id that the job had before it was moved is as good. Raises JobNotFound where there is none, or once it is
+        past its retention; InvalidJob, before any request, for any other combination.
         """
-        ref = job_ref(id, queue=queue, key=key)
-        return self._calls.run(partial(self._get, ref, payload=payload))
+        return self._calls.run(partial(self._api.get, job_ref(id, queue=queue, key=key)))
 
     def jobs(
         self, queue: str, *, start: datetime | None = None, end: datetime | None = None, kind: str | None = None
@@ -235,22 +230,16 @@ class Client:
         """Move a job to `at`, or to `delay` from now by the deployment's clock; return it as it is then.
 
         The job is that of an `id`, any that it ever had, or of a `queue` and `key`. It gets a new id and keeps its key;
-        a job with an earlier id never reaches its queue. Raises AlreadyFinished when the job was sent to its queue or
-        cancelled, and RunOfSchedule when a schedule made it: then nothing is changed. Raises JobNotFound or InvalidJob.
-        After Throttled or Unavailable it is as it was or moved; then its id is the error's `job_id`.
+        a job with an earlier id never reaches its queue. With a `delay` of 0 it reaches it within seconds. Raises
+        AlreadyFinished when the job was sent to its queue, is on its way there, or was cancelled, and RunOfSchedule
+        when a schedule made it: then nothing is changed. Raises JobNotFound or InvalidJob. After Throttled or
+        Unavailable it is as it was or moved; then its id is the error's `job_id`.
         """
         ref, call = job_ref(id, queue=queue, key=key), str(uuid.uuid4())
         if at is None and delay is None:
             raise InvalidJob("at and delay are both missing: give one of them")
         time = NewJob(payload=None, at=at, delay=delay).checked(now=None)
         return self._calls.run(partial(self._api.reschedule, ref, at=time.at, delay=time.delay, call=call))
-
-    def run_now(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> Job:
-        """Move a scheduled job to now; return it as it is then. It reaches its queue within seconds.
-
-        Raises as `reschedule` does: AlreadyFinished also for a job that is due within minutes and on its way already.
-        """
-        return self.reschedule(id, queue=queue, key=key, delay=0)
 
     def cancel(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> State:
         """Cancel (unschedule) a job, by its `id` or by its `queue` and `key`; return CANCELLED or CANCEL_REQUESTED.
@@ -326,15 +315,6 @@ class Client:
         check_kind(kind)
         page = partial(self._api.page, queue_name(queue), state=state, start=first, end=last, kind=kind)
         return paginate(lambda after: self._calls.run(partial(page, after=after)))
-
-    def _get(self, ref: JobRef, *, payload: bool) -> Job:
-        job = self._api.get(ref)
-        if not payload or not isinstance(job, ScheduledJob) or job.payload_at is None:
-            return job
-        try:
-            return replace(job, payload=json.loads(self._api.fetch(job, job.payload_at)))
-        except (ValueError, RecursionError):
-            raise InvalidJob(f"the payload of job {job.id} is no JSON") from None
 
     def _draft(self, job: NewJob, trace: TraceContext | None) -> Draft:
         return self._api.draft(job if job.default else replace(job, default=self._default), trace=trace)

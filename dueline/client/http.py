@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from dueline.client.api import MOST_BYTES, Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters, JobIdFactory
-from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob, reader, text_of, warn_of_unreadable
+from dueline.client.models import Job, NewJob, ScheduledJob, reader, text_of, warn_of_unreadable
 from dueline.core import instant
 from dueline.core.clock import LearnedTime
 from dueline.core.job import State
@@ -104,9 +104,6 @@ class Transport(Protocol):
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """PUT a body to a presigned URL."""
 
-    def fetch(self, url: str) -> HttpResponse:
-        """GET what is at a presigned URL."""
-
     def close(self) -> None:
         """Close the connections that are kept. The next request opens new ones."""
 
@@ -184,14 +181,6 @@ class HttpApi:
 
     def get(self, ref: JobRef) -> Job:
         return Job.of_look_up(self._request("GET", _job_path(ref)))
-
-    def fetch(self, job: Job, place: PayloadPlace) -> str:
-        response = None if place.url is None else self._transport.fetch(place.url)
-        if response is None or response.status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
-            raise InvalidJob(f"the payload of job {job.id} is gone, or not kept by its queue: it is {place}")
-        if not response.is_success:
-            raise Unavailable(f"fetching a payload: status {response.status}")
-        return response.body.decode()
 
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         if len(refs) == 1:

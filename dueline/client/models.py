@@ -243,15 +243,11 @@ def warn_of_unreadable(page: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PayloadPlace:
-    """Where a large payload is kept: the bucket and key of an S3 object, and its size in bytes.
-
-    Of a job that was looked up over HTTP, `url` is where to GET it within 15 minutes: for its reader alone.
-    """
+    """Where a large payload is kept: the bucket and key of an S3 object, and its size in bytes."""
 
     bucket: str
     key: str
     bytes: int
-    url: str | None = field(default=None, repr=False)
 
 
 # A payload comes in one of these fields.

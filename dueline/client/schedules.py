@@ -135,7 +135,6 @@ def _list_reader(what: str, field: str, read: Callable[[Any], A]) -> Callable[[A
 
 _read_submitted = _list_reader("runs", "runs", SubmittedRun.of)
 _read_history = _list_reader("runs", "runs", Run.of)
-_read_next = _list_reader("next runs", "next", NextRun.of)
 
 
 _PAGE_SIZE = 100
@@ -157,7 +156,7 @@ class Schedules:
     def __init__(
         self, queue: str, request: Callable[..., dict[str, Any]], *, calls: Calls, default: Default | None = None
     ) -> None:
-        self._queue, self._path, self._default = queue, f"/queues/{queue}/schedules", default
+        self._path, self._default = f"/queues/{queue}/schedules", default
         self._request = request
         self._calls = calls
 
@@ -259,23 +258,6 @@ class Schedules:
         query = {"limit": str(most)} | ({} if before is None else {"before": instant.text(_aware("before", before))})
         return self._send("GET", f"{self._path_of(name)}/history?{urlencode(query)}", read=_read_history)
 
-    def preview(
-        self,
-        cron: str | None = None,
-        *,
-        every: timedelta | float | str | None = None,
-        zone: str = "UTC",
-        start: datetime | None = None,
-        end: datetime | None = None,
-        count: int | None = None,
-        after: datetime | None = None,
-        most: int = 5,
-    ) -> Sequence[NextRun]:
-        """Return when a rule would run, `after` an instant or from now on. Nothing is made. Raises InvalidSchedule."""
-        rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
-        body = _json_of({**rule, "from": None if after is None else _aware("after", after), "limit": most})
-        return self._send("POST", "/schedules/preview", body, read=_read_next, queue=self._queue)
-
     def list(self) -> Iterator[Schedule]:
         """Yield the schedules by name. The next page is fetched when the last one is used up. Raises QueueNotFound."""
         return paginate(self._page)
@@ -339,9 +321,8 @@ class Schedules:
         *,
         read: Callable[[Any], A],
         headers: Mapping[str, str] = MappingProxyType({}),
-        queue: str | None = None,
     ) -> A:
-        return self._calls.run(lambda: read(self._request(method, path, body, headers=headers, queue=queue)))
+        return self._calls.run(lambda: read(self._request(method, path, body, headers=headers)))
 
     def _path_of(self, name: str) -> str:
         return f"{self._path}/{checked_schedule_name(name)}"

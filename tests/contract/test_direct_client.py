@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import random
 import threading
 import time
 import uuid
@@ -552,10 +551,3 @@ def test_forked_child_ignores_the_parents_lock(session, deployment, monkeypatch)
 def test_key_of_a_direct_client(client, session, became, if_exists, expected):
     table = DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state)
     check_cell(client, table, became=became, if_exists=if_exists, expected=expected)
-
-
-def test_large_payload_is_fetched_by_a_direct_client(client):
-    payload = random.Random(1).randbytes(20_000).hex()
-    job = client.schedule("emails", payload, delay=HOUR)
-    assert client.get(job.id).payload is None
-    assert client.get(job.id, payload=True).payload == payload

@@ -30,7 +30,7 @@ BAD = {
     "at": ["2026-01-01", 1, HUGE],
     "id": NO_TEXTS,
 }
-MOVES = ["get", "cancel", "run_now", "reschedule"]
+MOVES = ["get", "cancel", "reschedule"]
 BY_KEY = {"queue": "emails", "key": "k"}
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import threading
 import time
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from urllib.parse import unquote
@@ -362,12 +361,6 @@ def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(requested):
     assert requested == [("http", "/queues")]
     with pytest.raises(Forbidden, match="GET /queues: its path has no queue"):
         connect("sandbox", url=FUNCTION, session=a_session(), lanes=1).send("GET", "/queues", None, headers={})
-
-
-def test_preview_goes_by_the_alias_of_its_queue(requested):
-    with suppress(Unavailable):  # its answer is not a preview's
-        Client.connect(url=FUNCTION, session=a_session(), patience=ONCE).schedules("emails").preview("0 9 * * *")
-    assert requested == [("q-emails", "/schedules/preview")]
 
 
 def test_client_that_never_reached_lambda_uses_the_gateway(requested, monkeypatch):

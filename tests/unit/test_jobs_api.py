@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from dueline import Client, Patience
+from dueline import Client
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.s3 import S3Payloads
@@ -20,12 +20,11 @@ from dueline.core import instant, rows
 from dueline.core.job import JobId, Partition, State, StoredJob
 from dueline.core.ports import Pointer
 from dueline.core.status import Outcome, note_outcome
-from dueline.errors import InvalidJob, Throttled, Unavailable
+from dueline.errors import Throttled, Unavailable
 from dueline.testing import MemoryTable, VirtualClock
 from tests.api_harness import CONTEXT, call_api, forward_to_api, import_api
 from tests.builders import NOW, a_job, a_queue, an_id
 from tests.contract.answers import answer
-from tests.fake_api_server import Reply, json_reply
 from tests.key_cells import EACH_CELL, check_cell
 from tests.wire import Wire, failing
 
@@ -388,31 +387,3 @@ def test_key_over_http(api, api_server, became, if_exists, expected):
     api_server.respond = partial(forward_to_api, api)
     client = Client.connect(url=api_server.url)
     check_cell(client, api.DEPLOYMENT.table, became=became, if_exists=if_exists, expected=expected)
-
-
-@pytest.mark.parametrize(
-    ("bucket", "queue", "has_url"), [("p", "emails", True), ("p", "invoices", False), ("b", "emails", False)]
-)
-def test_url_of_a_payload_is_of_its_queue_alone(api, bucket, queue, has_url):
-    pointer = Pointer(bucket=bucket, key=f"0032/{queue}/x.y")
-    job = a_job(due=datetime.now(UTC) + timedelta(hours=1), payload=pointer.text, offloaded_bytes=300_000)
-    api.DEPLOYMENT.table.write([rows.job_row(job)])
-    _, answer = call_api(api, "GET", f"/queues/emails/jobs/{job.id}")
-    assert ("url" in answer["payload_at"]) is has_url
-    _, page = call_api(api, "GET", "/queues/emails/jobs")
-    assert "url" not in page["jobs"][0]["payload_at"]
-
-
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [(Reply(status=403), InvalidJob), (Reply(status=500), Unavailable), (Reply(body=b"{"), InvalidJob)],
-)
-def test_payload_that_is_gone_is_an_error(api_server, reply, error):
-    job = an_id(due=NOW)
-    place = {"bucket": "p", "key": "k", "bytes": 9, "url": f"{api_server.url}/s3"}
-    answer = {"id": str(job), "queue": "emails", "due": instant.text(NOW), "route": "table", "state": "scheduled"}
-    looked_up = json_reply({**answer, "payload_at": place, "priority": 1})
-    api_server.respond = lambda request: reply if request.path == "/s3" else looked_up
-    client = Client.connect(url=api_server.url, patience=Patience(attempts=1))
-    with pytest.raises(error):
-        client.get(str(job), payload=True)

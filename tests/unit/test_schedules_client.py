@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -116,7 +115,6 @@ def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
 
 def test_cron_may_be_positional(api, schedules):
     assert schedules.put("digest", "0 9 * * *").cron == "0 9 * * *"
-    assert [run.local.hour for run in schedules.preview("0 9 * * *", most=1)] == [9]
 
 
 def test_payloads_are_written_with_the_default(api, api_server):
@@ -157,9 +155,7 @@ def test_runs_and_backfills_are_idempotent_by_key(api, schedules):
     assert schedules.history("digest", most=3, before=END) == []
 
 
-def test_preview_shows_runs_and_errors(api, schedules):
-    [run] = schedules.preview(**BERLIN, after=START, most=1)
-    assert run.local.isoformat() == "2026-11-02T09:00:00+01:00"
+def test_wrong_rules_and_queues_are_errors(api, schedules):
     with pytest.raises(InvalidSchedule, match="cron"):
         schedules.put("digest", cron="61 * * * *")
     with pytest.raises(QueueNotFound):
@@ -267,11 +263,10 @@ def test_async_schedules_have_each_call(api_server):
         mine = vars(AsyncSchedules)[name]
         assert inspect.signature(mine).parameters.keys() == inspect.signature(call_).parameters.keys()
         assert mine.__doc__
-    api_server.script = [json_reply({"next": []}), json_reply({"schedules": [], "next": None})]
+    api_server.script = [json_reply({"schedules": [], "next": None})]
 
     async def verb():
         schedules = AsyncClient(Client.connect(url=api_server.url)).schedules("emails")
-        return await schedules.preview(every=60), [each async for each in schedules.list()]
+        return [each async for each in schedules.list()]
 
-    assert asyncio.run(verb()) == ([], [])
-    assert json.loads(api_server.requests[0].body) == {"every": 60, "zone": "UTC", "limit": 5}
+    assert asyncio.run(verb()) == []

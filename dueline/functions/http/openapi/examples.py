@@ -19,7 +19,6 @@ from dueline.schedules import answers as schedule_answers
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head
 from dueline.schedules.queries import RunRecord, RunState, ScheduleList
-from dueline.testing import MemoryPayloads
 
 ID = "emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
 MOVED = "emails.0.t.1799136000000.7c9e6679-7425-40de-944b-e07fc1f90ae7"
@@ -84,9 +83,7 @@ SUCCESSOR = answers.job_answer(JobId.parse(MOVED), State.SCHEDULED, moved_from=_
 REPLACED = {**SUCCESSOR, "created": False, "moved_from": ID}
 MOVED_JOB = answers.job_answer(JobId.parse(MOVED), State.DISPATCHED, moved_from=_JOB)
 _WAITING = StoredJob(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION)
-WAITING = answers.look_up_answer(
-    _JOB, Status(state=State.SCHEDULED, job=replace(_WAITING, key="welcome-ann")), payloads=MemoryPayloads()
-)
+WAITING = answers.look_up_answer(_JOB, Status(state=State.SCHEDULED, job=replace(_WAITING, key="welcome-ann")))
 PAGE = answers.page_of_jobs(JobPage(jobs=(_WAITING,), after="2027-01-04T08:00:00.000Z"))
 # Of a queue that tracks.
 _STARTED = instant.parse("2027-01-04T09:22:30.417Z")
