@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -41,7 +40,7 @@ class HttpResponse:
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
 
-    def content(self, *, now: datetime) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """Return the JSON object in this response, or raise the error that it reports.
 
         An error quotes nothing but a problem's own text: a response that echoes the request would show a payload.
@@ -52,7 +51,7 @@ class HttpResponse:
             content = None
         if not self.is_success:
             error = error_of(content, status=self.status, request=self.request)
-            error.retry_after = _seconds_to_wait(self.headers.get("retry-after", ""), now=now)
+            error.retry_after = float(wait) if (wait := self.headers.get("retry-after", "")).isdecimal() else None
             raise error
         if not isinstance(content, dict):
             raise Unavailable(f"{self.request}: the answer is no JSON object")
@@ -78,16 +77,6 @@ def error_of(content: Any, *, status: object, request: str) -> DuelineError:
     error.job_id = id if isinstance(id, str) else None
     error.status = status if isinstance(status, int) else error.status
     return error
-
-
-def _seconds_to_wait(retry_after: str, *, now: datetime) -> float | None:
-    """Return the seconds that Retry-After names, itself or by a date (RFC 9110); None when it names neither."""
-    if retry_after.isascii() and retry_after.isdigit():
-        return float(retry_after)
-    try:
-        return max(0.0, (parsedate_to_datetime(retry_after) - now).total_seconds())
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 class Transport(Protocol):
@@ -274,7 +263,7 @@ class HttpApi:
         sent = self._time.sent()
         response = self._transport.send(method, path, body, headers=headers, queue=queue)
         self._time.learn(response.headers.get("date", ""), sent=sent)
-        return response.content(now=self._clock.now())
+        return response.content()
 
     def _request_each(
         self, path: str, body: str, *, count: int, headers: Mapping[str, str] = _NO_HEADERS

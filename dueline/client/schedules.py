@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count as counted
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeVar
@@ -116,11 +117,6 @@ class Run:
     error: str | None = None
     lateness: float | None = None
 
-    @classmethod
-    def of(cls, response: Mapping[str, Any]) -> Self:
-        """Return the run in a part of a response."""
-        return read_fields(cls, response)
-
 
 @reader("schedules")
 def _page_of(response: Mapping[str, Any]) -> tuple[list[Schedule], str]:
@@ -134,14 +130,13 @@ def _list_reader(what: str, field: str, read: Callable[[Any], A]) -> Callable[[A
 
 
 _read_submitted = _list_reader("runs", "runs", SubmittedRun.of)
-_read_history = _list_reader("runs", "runs", Run.of)
+_read_history = _list_reader("runs", "runs", partial(read_fields, Run))
 
 
 _PAGE_SIZE = 100
 _ETAG = r"[!-~]{1,200}"
 # A weak tag matches no schedule: only an identical one, which needs no match, passes.
 _NO_ETAG = 'W/"none"'
-_DURATIONS = ("every", "jitter")
 _INSTANTS = ("start", "end", "from", "to")
 
 
@@ -347,8 +342,8 @@ def _json_of(fields: Mapping[str, Any], *, default: Default | None = None, **pay
 
 
 def _plain(name: str, value: Any) -> Any:
-    if name in _DURATIONS:
-        return _whole_seconds(name, value)
+    if isinstance(value, timedelta):
+        return instant.seconds(value)
     return _aware(name, value).isoformat() if name in _INSTANTS else value
 
 
@@ -357,15 +352,6 @@ def _aware(name: str, value: object) -> datetime:
     if isinstance(value, datetime) and value.utcoffset() is not None:
         return value
     raise InvalidSchedule(f"{name} is {shown(value)}: it must be a datetime with a time zone")
-
-
-def _whole_seconds(name: str, value: object) -> int:
-    with suppress(ValueError):
-        seconds = instant.seconds(value)
-        if type(seconds) is int:
-            return seconds
-    must = "a timedelta, or a number, of whole seconds, or such as 15m, 1h30m, 3d or 1w"
-    raise InvalidSchedule(f"{name} is {shown(value)}: it must be {must}")
 
 
 def paginate(read_page: Callable[[str], tuple[Sequence[A], str]]) -> Iterator[A]:

@@ -770,8 +770,6 @@ def test_waits_double_at_random_up_to_a_limit(api_server, clock):
     [
         ("3", 3.05),
         ("0", 0.05),
-        ("Sat, 21 Nov 2026 07:05:04 GMT", 4.05),
-        ("Sat, 21 Nov 2020 07:05:04 GMT", 0.05),
         ("soon", 0.05),
         ("-5", 0.05),
         ("", 0.05),
