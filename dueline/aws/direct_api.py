@@ -177,14 +177,11 @@ class DirectApi:
                 self._published.queue(queue), lookahead=timedelta(seconds=self._settings().lookahead)
             )
 
-    def pause(self, queue: str) -> Control:
-        return self._change(f"pausing queue {queue}", queue, control.pause)
-
-    def resume(self, queue: str) -> Control:
-        return self._change(f"resuming queue {queue}", queue, control.resume)
+    def set_paused(self, queue: str, paused: bool) -> Control:
+        return self._change(queue, control.pause if paused else control.resume)
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
-        return self._change(f"setting the rate of queue {queue}", queue, partial(control.set_rate, rate=rate))
+        return self._change(queue, partial(control.set_rate, rate=rate))
 
     def requester(self) -> Callable[..., dict[str, Any]]:
         raise Forbidden("a direct client has no rights on schedules: connect without direct=True")
@@ -204,8 +201,8 @@ class DirectApi:
         now = self._clock.now()
         return self._clock.moment() or TimeBounds(earliest=now, latest=now)
 
-    def _change(self, doing: str, queue: str, change: Callable[..., Control]) -> Control:
-        with map_caller_errors(doing):
+    def _change(self, queue: str, change: Callable[..., Control]) -> Control:
+        with map_caller_errors(f"pausing queue {queue}, or setting its rate"):
             name = self._published.queue(queue).name
             return change(name, table=self._deployed.table, now=self._deployed.clock.now())
 

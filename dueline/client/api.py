@@ -139,11 +139,8 @@ class Api(Protocol):
     def overview(self, queue: str) -> Overview:
         """Return how a queue is doing. Raises QueueNotFound."""
 
-    def pause(self, queue: str) -> Control:
-        """Pause a queue; return its pause and rate. Raises QueueNotFound."""
-
-    def resume(self, queue: str) -> Control:
-        """Resume a queue; return its pause and rate. Raises QueueNotFound."""
+    def set_paused(self, queue: str, paused: bool) -> Control:
+        """Pause or resume a queue; return its pause and rate. Raises QueueNotFound."""
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
         """Limit how many jobs a queue's workers start, or lift the limit; return its pause and rate.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from dueline import otel
 from dueline.client.api import job_ref
-from dueline.client.client import Client, Coalescers, TransportName
+from dueline.client.client import Client, TransportName
 from dueline.client.models import Job, NewJob
 from dueline.client.schedules import Schedules
 from dueline.core.job import State, queue_name
@@ -91,15 +91,14 @@ class AsyncSchedules:
 
 def _without_thread_if_coalesced(
     call: Callable[Concatenate[Client, P], A],
-    prepare: Callable[Concatenate[Client, Coalescers, P], Callable[[], Awaitable[A]]],
+    prepare: Callable[Concatenate[Client, P], Callable[[], Awaitable[A]]],
 ) -> Callable[Concatenate["AsyncClient", P], Awaitable[A]]:
     """Return a method that waits without a thread for a request that it shares: one try is what `prepare` returns."""
 
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> A:
-        coalescers = self.client._coalescers
-        if coalescers is None:
+        if not self.client._coalescers.do_linger:
             return await in_thread(call, self.client, *args, **kwargs)
-        send = await in_thread(prepare, self.client, coalescers, *args, **kwargs)
+        send = await in_thread(prepare, self.client, *args, **kwargs)
         backoff = self.client._calls.backoff()
         while True:
             try:
@@ -114,15 +113,13 @@ def _without_thread_if_coalesced(
     return method
 
 
-def _prepare_schedule(
-    client: Client, coalescers: Coalescers, queue: str, payload: object, **options: Any
-) -> Callable[[], Awaitable[Job]]:
+def _prepare_schedule(client: Client, queue: str, payload: object, **options: Any) -> Callable[[], Awaitable[Job]]:
     draft = client._draft(NewJob(payload=payload, **options), otel.current())
     name = queue_name(queue)
 
     async def send() -> Job:
         try:
-            return await coalescers.schedule.send_in_loop(name, draft)
+            return await client._coalescers.schedule.send_in_loop(name, draft)
         except DuelineError as error:
             raise draft.named(error) from error.__cause__
 
@@ -130,10 +127,10 @@ def _prepare_schedule(
 
 
 def _prepare_cancel(
-    _: Client, coalescers: Coalescers, id: str | None = None, *, queue: str | None = None, key: str | None = None
+    client: Client, id: str | None = None, *, queue: str | None = None, key: str | None = None
 ) -> Callable[[], Awaitable[State]]:
     ref = job_ref(id, queue=queue, key=key)
-    return partial(coalescers.cancel.send_in_loop, ref.queue, ref)
+    return partial(client._coalescers.cancel.send_in_loop, ref.queue, ref)
 
 
 _in_a_thread = partial(in_a_thread, of=attrgetter("client"))

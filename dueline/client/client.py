@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from dueline import otel
-from dueline.client.api import MOST_BYTES, Api, Draft, JobRef, call_for_one, job_ref
+from dueline.client.api import MOST_BYTES, Api, Draft, JobRef, job_ref
 from dueline.client.coalescing import RequestCoalescer, linger_seconds
-from dueline.client.http import HttpApi, LazyTransport
+from dueline.client.http import HttpApi
 from dueline.client.models import ExistsRule, Job, NewJob, ScheduledJob, checked_bound
 from dueline.client.schedules import Schedules, paginate
 from dueline.core.clock import SystemClock
@@ -36,9 +36,10 @@ TransportName = Literal["invoke", "http"]
 
 
 class Coalescers:
-    """What single calls of a client that lingers share requests by."""
+    """What single calls share requests by, if they linger for some `seconds`."""
 
     def __init__(self, api: Api, *, seconds: float) -> None:
+        self.do_linger = seconds > 0
         self.schedule: RequestCoalescer[Draft, Job] = RequestCoalescer(
             api.schedule_many, seconds=seconds, size=attrgetter("size"), group=attrgetter("group")
         )
@@ -72,7 +73,7 @@ class Client:
         otel.is_installed()
         self._api, self._default = api, default
         self._calls = Calls(patience=patience or Patience(), clock=clock or SystemClock(), jitter=jitter)
-        self._coalescers = Coalescers(api, seconds=seconds) if (seconds := linger_seconds(linger)) else None
+        self._coalescers = Coalescers(api, seconds=linger_seconds(linger))
 
     @classmethod
     def connect(
@@ -109,9 +110,8 @@ class Client:
             return cls(api, clock=clock, **options)
         api_transport.check_transport(transport, url=url)
         where: dict[str, Any] = {"url": url, "session": session, "transport": transport}
-        http = LazyTransport(lambda: api_transport.connect(name, lanes=LANES, **where))
-        http_api = HttpApi(http, clock=SystemClock(), new_uuid=lambda: str(uuid.uuid4()))
-        return cls(http_api, **options)
+        connect = partial(api_transport.connect, name, lanes=LANES, **where)
+        return cls(HttpApi(connect, clock=SystemClock()), **options)
 
     def close(self) -> None:
         """Close the connections that the client keeps. A later call opens new ones."""
@@ -250,10 +250,7 @@ class Client:
         other combination.
         """
         ref = job_ref(id, queue=queue, key=key)
-        send = (
-            partial(call_for_one, self._api.cancel_many) if self._coalescers is None else self._coalescers.cancel.send
-        )
-        return self._calls.run(partial(send, ref.queue, ref))
+        return self._calls.run(partial(self._coalescers.cancel.send, ref.queue, ref))
 
     def cancel_many(
         self, ids: Iterable[str] | None = None, *, queue: str | None = None, keys: Iterable[str] | None = None
@@ -287,11 +284,11 @@ class Client:
 
         Jobs that have started run to their end. Jobs are still scheduled and sent to the queue. Raises QueueNotFound.
         """
-        return self._calls.run(partial(self._api.pause, queue_name(queue)))
+        return self._calls.run(partial(self._api.set_paused, queue_name(queue), True))
 
     def resume(self, queue: str) -> Control:
         """Resume a paused queue, as fast as its rate allows. Return its pause and rate. Raises QueueNotFound."""
-        return self._calls.run(partial(self._api.resume, queue_name(queue)))
+        return self._calls.run(partial(self._api.set_paused, queue_name(queue), False))
 
     def set_rate(self, queue: str, rate: Rate | str | None) -> Control:
         """Limit how many jobs all workers of a queue together start, such as "50/s"; None lifts the limit.
@@ -321,9 +318,7 @@ class Client:
 
     def _schedule_once(self, queue: str, draft: Draft) -> Job:
         try:
-            if self._coalescers is not None:
-                return self._coalescers.schedule.send(queue, draft)
-            return call_for_one(self._api.schedule_many, queue, draft)
+            return self._coalescers.schedule.send(queue, draft)
         except DuelineError as error:
             raise draft.named(error) from error.__cause__
 

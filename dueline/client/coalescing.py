@@ -39,7 +39,8 @@ class PendingBatch(Generic[A, B]):
     Others may join it until then.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key: tuple[str, Hashable]) -> None:
+        self.key = key
         self.calls: list[tuple[A, Result[B]]] = []
         self.bytes = 0
         self.leaves = threading.Event()
@@ -56,7 +57,7 @@ class PendingBatches(Generic[A, B]):
         self.by_key: dict[Hashable, list[PendingBatch[A, B]]] = {}
         self._lock = threading.Lock()
 
-    def add(self, key: Hashable, item: A, result: Result[B], *, size: int) -> PendingBatch[A, B] | None:
+    def add(self, key: tuple[str, Hashable], item: A, result: Result[B], *, size: int) -> PendingBatch[A, B] | None:
         """Put an item into the batch that waits. If there is none, return a new one, which is to be sent."""
         with self._lock:
             batches = self.by_key.setdefault(key, [])
@@ -65,7 +66,7 @@ class PendingBatches(Generic[A, B]):
                 last.leaves.set()
             is_new = last is None or last.leaves.is_set()
             if is_new:
-                batches.append(PendingBatch())
+                batches.append(PendingBatch(key))
             batch = batches[-1]
             batch.calls.append((item, result))
             batch.bytes += size
@@ -80,16 +81,16 @@ class PendingBatches(Generic[A, B]):
             calls, batch.calls = batch.calls, []
         return [(item, result) for item, result in calls if result.set_running_or_notify_cancel()]
 
-    def end(self, key: Hashable, batch: PendingBatch[A, B]) -> None:
+    def end(self, batch: PendingBatch[A, B]) -> None:
         """Forget a batch that has left, and let the next one leave."""
         with self._lock:
-            batches = self.by_key[key]
+            batches = self.by_key[batch.key]
             batches.remove(batch)
             if len(batches) == 1:
                 batches[0].leaves.set()
             if not batches:
                 # Traces are among the keys: most of them come once.
-                del self.by_key[key]
+                del self.by_key[batch.key]
 
 
 class RequestCoalescer(Generic[A, B]):
@@ -116,7 +117,9 @@ class RequestCoalescer(Generic[A, B]):
         self.pending: PerProcess[PendingBatches[A, B]] = PerProcess(PendingBatches)
 
     def send(self, queue: str, item: A) -> B:
-        """Send an item; return its result, or raise its error."""
+        """Send an item, alone where none are to wait for others; return its result, or raise its error."""
+        if not self._seconds:
+            return call_for_one(self._send, queue, item)
         result = self._submit(queue, item)
         try:
             return value_of(result.result())
@@ -133,28 +136,28 @@ class RequestCoalescer(Generic[A, B]):
         if batch := pending.add(key, item, result, size=self._size(item)):
             try:
                 with unavailable_without_threads():
-                    pending.senders.submit(copy_context().run, self._send_batch, pending, key, batch)
+                    pending.senders.submit(copy_context().run, self._send_batch, pending, batch)
             except DuelineError as error:
                 # Others may have joined it already.
                 for _, its in pending.take(batch):
                     its.set_result(error.copy())
-                pending.end(key, batch)
+                pending.end(batch)
         return result
 
-    def _send_batch(self, pending: PendingBatches[A, B], key: tuple[str, Hashable], batch: PendingBatch[A, B]) -> None:
+    def _send_batch(self, pending: PendingBatches[A, B], batch: PendingBatch[A, B]) -> None:
         """Send a batch once it is to leave, and set its results."""
         batch.leaves.wait(self._seconds)
         calls = pending.take(batch)
         try:
             if calls:
-                results = self._results(key[0], [item for item, _ in calls])
+                results = self._results(batch.key[0], [item for item, _ in calls])
                 for (_, result), its in zip(calls, results, strict=True):
                     result.set_result(its)
         except Exception as error:
             for _, result in calls:
                 result.set_exception(error)
         finally:
-            pending.end(key, batch)
+            pending.end(batch)
 
     def _results(self, queue: str, items: Sequence[A]) -> Sequence[B | DuelineError]:
         try:

@@ -2,17 +2,18 @@
 
 import hashlib
 import json
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 from dueline.client.api import MOST_BYTES, Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters, JobIdFactory
-from dueline.client.models import Job, NewJob, ScheduledJob, reader, text_of, warn_of_unreadable
+from dueline.client.models import Job, NewJob, ScheduledJob, reader, text_of
 from dueline.core import instant
 from dueline.core.clock import LearnedTime
 from dueline.core.job import State
@@ -97,39 +98,23 @@ class Transport(Protocol):
         """Close the connections that are kept. The next request opens new ones."""
 
 
-class LazyTransport:
-    """The transport that `connect` returns, at its first use: to make a client requests nothing of AWS.
-
-    Threads may share it, and so may forked processes.
-    """
-
-    def __init__(self, connect: Callable[[], Any]) -> None:
-        self._connect = connect
-        self._connected: Any = None
-
-    def __getattr__(self, name: str) -> Any:
-        # Of two threads that connect at the same time, one connection is kept.
-        if self._connected is None:
-            self._connected = self._connect()
-        return getattr(self._connected, name)
-
-    def close(self) -> None:
-        """Close its connections, if it has any. The next request opens new ones."""
-        if self._connected is not None:
-            self._connected.close()
-
-
 class HttpApi:
     """The client's calls over HTTP.
 
     A job without a name of its caller's gets an id before it is first sent, made by AWS's clock, as the dates of
     responses show it. One that has a key, or whose id the deployment does not let a client make, is sent under the name
-    of the call. `new_uuid` returns either.
+    of the call. `new_uuid` returns either. `connect` returns the transport, at its first use.
     """
 
-    def __init__(self, transport: Transport, *, clock: Clock, new_uuid: Callable[[], str]) -> None:
-        self._transport = transport
-        self._clock = clock
+    def __init__(
+        self,
+        connect: Callable[[], Transport],
+        *,
+        clock: Clock,
+        new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        # Not cached_property, whose lock a forked process may inherit as held.
+        self._transport = cache(connect)
         self._new_uuid = new_uuid
         self._time = LearnedTime(wall=lambda: clock.now().timestamp(), monotonic=clock.monotonic)
         self._ids = JobIdFactory(
@@ -150,11 +135,13 @@ class HttpApi:
         new = self._give_ids(queue, drafts)
         results = self._post(queue, drafts)
         refused = [
-            draft for draft, result in zip(drafts, results, strict=True) if id(draft) in new and _refuses_id(result)
+            draft
+            for draft, result in zip(drafts, results, strict=True)
+            # A first try that was refused certainly scheduled nothing, and its id may be why.
+            if id(draft) in new and type(result) is InvalidJob
         ]
         if not refused:
             return results
-        # There are no jobs under the ids that were refused.
         self._ids.forget()
         self._name_calls(refused)
         try:
@@ -200,11 +187,8 @@ class HttpApi:
     def overview(self, queue: str) -> Overview:
         return _overview_of(self._request("GET", f"/queues/{queue}"))
 
-    def pause(self, queue: str) -> Control:
-        return _control_of(self._request("POST", f"/queues/{queue}/pause"))
-
-    def resume(self, queue: str) -> Control:
-        return _control_of(self._request("POST", f"/queues/{queue}/resume"))
+    def set_paused(self, queue: str, paused: bool) -> Control:
+        return _control_of(self._request("POST", f"/queues/{queue}/{'pause' if paused else 'resume'}"))
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
         body = json.dumps({"rate": None if rate is None else str(rate)})
@@ -214,7 +198,8 @@ class HttpApi:
         return self._request
 
     def close(self) -> None:
-        self._transport.close()
+        if self._transport.cache_info().currsize:
+            self._transport().close()
 
     def _give_ids(self, queue: str, drafts: Sequence[Draft]) -> set[int]:
         """Give drafts an id that have none and no named call; return which got one, by their identity."""
@@ -246,7 +231,7 @@ class HttpApi:
         content = (request.text or "").encode()
         body = json.dumps({"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
         id, url, headers = _upload_of(self._request("POST", f"/queues/{queue}/uploads", body))
-        response = self._transport.put(url, headers, content)
+        response = self._transport().put(url, headers, content)
         if not response.is_success:
             raise Unavailable(f"uploading a payload: status {response.status}")
         return id
@@ -261,7 +246,7 @@ class HttpApi:
         queue: str | None = None,
     ) -> dict[str, Any]:
         sent = self._time.sent()
-        response = self._transport.send(method, path, body, headers=headers, queue=queue)
+        response = self._transport().send(method, path, body, headers=headers, queue=queue)
         self._time.learn(response.headers.get("date", ""), sent=sent)
         return response.content()
 
@@ -296,11 +281,6 @@ def _json_of(request: Request, *, upload: str | None = None) -> str:
     fields = json.dumps({name: value for name, value in optional.items() if value is not None})[1:-1]
     content = f'"payload":{request.text}' if upload is None else f'"upload":{json.dumps(upload)}'
     return f"{{{content},{fields}}}" if fields else f"{{{content}}}"
-
-
-def _refuses_id(result: object) -> bool:
-    """Return whether a first try was refused, which certainly scheduled nothing, in a way that may be for its id."""
-    return type(result) is InvalidJob
 
 
 def _job_or_error(result: Any) -> Job:
@@ -348,7 +328,6 @@ def _overview_of(response: Mapping[str, Any]) -> Overview:
 @reader("jobs")
 def _page_of(response: Mapping[str, Any], kind: type[Job]) -> tuple[list[Job], str]:
     """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
-    warn_of_unreadable(response)
     return [kind.of(job) for job in response["jobs"]], response["next"] or ""
 
 

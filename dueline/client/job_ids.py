@@ -11,7 +11,7 @@ from dueline.core.clock import TimeBounds
 from dueline.core.job import JobId, Partition, Route
 from dueline.core.ports import Clock
 from dueline.core.request import JOBS_TO_A_PARTITION, Request, partition_of, route_of
-from dueline.core.threads import FAILED_FOR_SECONDS, RefreshingValue
+from dueline.core.threads import RefreshingValue
 from dueline.errors import DuelineError
 
 # A queue whose number of partitions grows is seen to after so long; jobs go to the old ones meanwhile.
@@ -67,9 +67,7 @@ class JobIdFactory:
     ) -> None:
         self._read_queues = read_queues
         self._moment = moment
-        self._clock = clock
         self._new_uid = new_uid
-        self._failed_until = 0.0
         # That of the last call, whichever of several threads made it: the caller has rights on each.
         self._queue = ""
         self._queues: RefreshingValue[_Queues] = RefreshingValue(
@@ -106,12 +104,9 @@ class JobIdFactory:
 
     def _cached_parameters(self, queue: str) -> IdParameters | None:
         self._queue = queue
-        if self._queues.last is None and self._clock.monotonic() < self._failed_until:
-            return None
         try:
             return self._parameters_in(self._queues(), queue)
         except DuelineError:
-            self._failed_until = self._clock.monotonic() + FAILED_FOR_SECONDS
             return None
 
     def _parameters_in(self, queues: _Queues, queue: str) -> IdParameters | None:

@@ -1,7 +1,6 @@
 """Jobs and queues as a client returns them, and a job to schedule, checked before any request is made."""
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
@@ -115,7 +114,6 @@ def _checked_seconds(delay: object) -> float | None:
 
 
 A = TypeVar("A")
-_logger = logging.getLogger("dueline")
 
 
 def reader(what: str) -> Callable[[Callable[..., A]], Callable[..., A]]:
@@ -233,12 +231,6 @@ class Job:
     def of_look_up(cls, response: Mapping[str, Any]) -> "Job":
         """Return the job in the response to a look-up: a ScheduledJob if it has a payload, as it waits."""
         return (ScheduledJob if _FORMS.intersection(response) else Job).of(response)
-
-
-def warn_of_unreadable(page: Mapping[str, Any]) -> None:
-    """Log how many rows a page leaves out because they cannot be read."""
-    if number := number_of(page.get("unreadable", 0)):
-        _logger.warning("rows that cannot be read were left out: %d; the API's log has the first one's key", number)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import uuid
 from types import SimpleNamespace
 
 import pytest
@@ -71,7 +70,7 @@ def direct_api():
 
 
 def http_api():
-    return HttpApi(NoRequests(), clock=VirtualClock(NOW), new_uuid=lambda: str(uuid.uuid4()))
+    return HttpApi(NoRequests, clock=VirtualClock(NOW))
 
 
 @pytest.mark.parametrize("client", [Client, lambda api: AsyncClient(Client(api))], ids=["Client", "AsyncClient"])

@@ -113,7 +113,7 @@ def client(api_server, clock):
 
 def a_client(api_server, clock, *, jitter=lambda: 0.5, **patience):
     http = connect("dueline", url=api_server.url, session=None, lanes=LANES)
-    api = HttpApi(http, clock=clock, new_uuid=lambda: str(uuid.uuid4()))
+    api = HttpApi(lambda: http, clock=clock)
     return Client(api, clock=clock, jitter=jitter, patience=Patience(**patience))
 
 
@@ -275,7 +275,7 @@ def test_tracked_jobs_are_listed_by_state(client, api_server):
     ids = [an_id(), an_id()]
     api_server.script = [
         json_reply({"jobs": [job_json(ids[0], "failed") | ENDED], "next": "p-2"}),
-        json_reply({"jobs": [], "next": None, "unreadable": 1}),
+        json_reply({"jobs": [], "next": None}),
         json_reply({"jobs": [job_json(ids[1], "running") | ATTEMPTS], "next": None}),
     ]
     failed = client.tracked_jobs("emails", state=State.FAILED, kind="welcome", start=NOW)
@@ -470,16 +470,6 @@ def test_jobs_of_one_kind_are_listed(client, api_server):
     assert [(job.kind, job.key) for job in client.jobs("emails", kind="welcome")] == [("welcome", "ann")]
     first = {"limit": ["100"], "kind": ["welcome"]}
     assert queries(api_server) == [first, first | {"next": ["p-2"]}]
-
-
-def test_unreadable_rows_of_a_page_are_warned_of(client, api_server, caplog):
-    api_server.script = [
-        json_reply({"jobs": [], "next": None, "unreadable": 2}),
-        json_reply({"schedules": [], "next": None, "unreadable": 3}),
-    ]
-    assert [*client.jobs("emails"), *client.schedules("emails").list()] == []
-    warned = [record.getMessage() for record in caplog.records if record.name == "dueline"]
-    assert ["were left out: 2;" in warned[0], "were left out: 3;" in warned[1]] == [True, True]
 
 
 def test_non_json_payload_is_text(client, api_server):

@@ -139,7 +139,7 @@ def test_client_that_invokes_closes_what_it_opened(api_server, refused):
 
 def connections_of(client):
     """Return how many connections a client keeps open."""
-    transport = client._api._transport._connected
+    transport = client._api._transport()
     pools = [pool for each in sessions_of(transport) for pool in pools_of(each)]
     return sum(each is not None and each.sock is not None for pool in pools for each in pool.pool.queue)
 
@@ -352,7 +352,7 @@ def test_operators_alias_has_their_routes(requested, transport):
 
 def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(requested):
     client = Client.connect("sandbox", session=a_session())
-    transport = client._api._transport
+    transport = client._api._transport()
     transport.send("GET", "/queues?a=b", None, headers={}, queue="invoices")
     transport.send("POST", "/schedules/preview", "{}", headers={})
     assert requested == [("q-invoices", "/queues"), ("q-invoices", "/schedules/preview")]

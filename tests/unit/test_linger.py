@@ -60,7 +60,7 @@ class HeldApi:
 
 
 def a_client(api, *, linger=LONG, patience=QUICK):
-    http = HttpApi(api, clock=SystemClock(), new_uuid=iter(map(str, range(10**6))).__next__)
+    http = HttpApi(lambda: api, clock=SystemClock(), new_uuid=iter(map(str, range(10**6))).__next__)
     return Client(http, patience=patience, linger=linger)
 
 

@@ -66,7 +66,7 @@ def _reply(status, content):
 
 def a_client(gateway, *, clock=None, **patience):
     clock = clock or VirtualClock(NOW)
-    api = HttpApi(gateway, clock=clock, new_uuid=lambda: str(uuid.uuid4()))
+    api = HttpApi(lambda: gateway, clock=clock)
     return Client(api, clock=clock, jitter=lambda: 0.5, patience=Patience(**patience))
 
 
