@@ -5,7 +5,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ from dueline.config.names import runbook
 from dueline.core import clock, overview, ports, queue_settings, retry, rows
 from dueline.core.rows import paused_key, rate_key
 from dueline.operations import backlog, dead_letters, redrive
-from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, Check, LogLine, QueueDepth, Share, Unchecked
+from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, Check, LogLine, QueueDepth, Unchecked
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -43,13 +43,6 @@ _MOST_LISTED = 1000
 _PAGE = re.compile(r"Runbook: \S*?([a-z-]+)\.md$")
 # In its place, one that was not confirmed yet has PendingConfirmation, and one that was ended before that, Deleted.
 _CONFIRMED = "arn:"
-# The state of an alarm whose metric is not reported, and of a new one.
-_NO_DATA = "INSUFFICIENT_DATA"
-_IS_NEW = timedelta(minutes=1)
-# By then, each such metric was reported: the planner's watch does so every two hours at most.
-_REPORTED = timedelta(hours=3)
-# What the names of those end with that are attached to roles, of a queue or of a group.
-_KINDS = ("_producer", "_consumer", "_operator", "_direct")
 
 
 # Looks at what ticks leave: their schedules, the fences of partitions, and what controls a queue's workers.
@@ -212,10 +205,7 @@ def stacks(place: DeploymentContext) -> dict[str, Any]:
 
 # Looks at alarms: which ring, and who hears them.
 def alarms(place: DeploymentContext) -> dict[str, Any]:
-    described = list(_described(place))
-    # A local AWS leaves all of them as they began.
-    is_evaluated = any(each["StateValue"] != _NO_DATA for each in described)
-    return {"alarms": [_alarm(each, is_silent=is_evaluated and _is_silent(each, place.now)) for each in described]}
+    return {"alarms": [_alarm(each) for each in _described(place)]}
 
 
 def subscribers(place: DeploymentContext) -> dict[str, Any]:
@@ -237,15 +227,7 @@ def _described(place: DeploymentContext) -> Iterator[Mapping[str, Any]]:
             yield from page["MetricAlarms"]
 
 
-def _is_silent(described: Mapping[str, Any], now: datetime) -> bool:
-    """Return whether an alarm without data was reported before, and is not only new."""
-    if described["StateValue"] != _NO_DATA or not described.get("InsufficientDataActions"):
-        return False
-    made, since = described["AlarmConfigurationUpdatedTimestamp"], described["StateUpdatedTimestamp"]
-    return bool(since - made > _IS_NEW or now - max(made, since) > _REPORTED)
-
-
-def _alarm(described: Mapping[str, Any], *, is_silent: bool) -> Alarm:
+def _alarm(described: Mapping[str, Any]) -> Alarm:
     description = described.get("AlarmDescription", "")
     page = _PAGE.search(description)
     return Alarm(
@@ -254,7 +236,6 @@ def _alarm(described: Mapping[str, Any], *, is_silent: bool) -> Alarm:
         description=description,
         notifies=bool(described["AlarmActions"]) and described.get("ActionsEnabled", True),
         page=runbook(page[1]) if page else None,
-        is_silent=is_silent,
     )
 
 
@@ -262,37 +243,6 @@ def _subscribers(place: DeploymentContext, topic: str) -> int:
     pages = place.client("sns").get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
     arns = [each["SubscriptionArn"] for page in pages for each in page["Subscriptions"]]
     return sum(arn.startswith(_CONFIRMED) for arn in arns)
-
-
-# Looks at the account: how much of its quotas for IAM policies is used.
-def policies(place: DeploymentContext) -> dict[str, Any]:
-    """Return how many managed policies the account has, of how many it may have."""
-    summary = _summary(place)
-    return {"policies": Share(used=summary["Policies"], quota=summary["PoliciesQuota"])}
-
-
-def roles(place: DeploymentContext) -> dict[str, Any]:
-    """Return, of each role that has a policy of the deployment, how many policies it has, of how many it may have."""
-    iam, quota = place.client("iam"), _summary(place)["AttachedPoliciesPerRoleQuota"]
-    pages = iam.get_paginator("list_policies").paginate(Scope="Local", OnlyAttached=True)
-    policies = [each for page in pages for each in page["Policies"] if each["PolicyName"].endswith(_KINDS)]
-    arns = [each["Arn"] for each in policies if each["PolicyName"].startswith(place.names.queue_prefix)]
-    names = {
-        role["RoleName"]
-        for arn in arns
-        for page in iam.get_paginator("list_entities_for_policy").paginate(PolicyArn=arn, EntityFilter="Role")
-        for role in page["PolicyRoles"]
-    }
-    return {"roles": {role: Share(used=_count(place, role), quota=quota) for role in sorted(names)}}
-
-
-def _count(place: DeploymentContext, role: str) -> int:
-    pages = place.client("iam").get_paginator("list_attached_role_policies").paginate(RoleName=role)
-    return sum(len(page["AttachedPolicies"]) for page in pages)
-
-
-def _summary(place: DeploymentContext) -> Any:
-    return place.client("iam").get_account_summary()["SummaryMap"]
 
 
 _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...] = (
@@ -309,12 +259,6 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
     ("alarms", "cloudwatch:DescribeAlarms", alarms),
     ("subscribers of alarms", "sns:ListSubscriptionsByTopic, cloudwatch:DescribeAlarms", subscribers),
     ("stacks", "cloudformation:DescribeStacks", stacks),
-    ("number of managed policies", "iam:GetAccountSummary", policies),
-    (
-        "policies of roles",
-        "iam:GetAccountSummary, iam:ListPolicies, iam:ListEntitiesForPolicy, iam:ListAttachedRolePolicies",
-        roles,
-    ),
 )
 SAMPLE = ("reasons of dead letters", "sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:GetQueueAttributes")
 

@@ -129,25 +129,13 @@ class LogLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alarm:
-    """An alarm of the deployment. `page` is the runbook that its description names, if it names one.
-
-    The metric of one that `is_silent` is not reported any more.
-    """
+    """An alarm of the deployment. `page` is the runbook that its description names, if it names one."""
 
     name: str
     is_ringing: bool
     description: str
     notifies: bool
     page: str | None = None
-    is_silent: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
-    """How much of a quota is used."""
-
-    used: int
-    quota: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,8 +164,6 @@ class Observation:
     alarms: Sequence[Alarm] | None = None
     subscribers: Mapping[str, int] | None = None
     stacks: Mapping[str, str] | None = None
-    policies: Share | None = None
-    roles: Mapping[str, Share] | None = None
     error_groups: Mapping[str, Sequence[ErrorGroup]] = field(default_factory=dict)
     partly: Sequence[Unchecked] = ()
 

@@ -55,12 +55,6 @@ def test_row_is_read_as_it_was_written(table, method, payload):
     assert rows.read_job(paged) == job
 
 
-def test_written_row_replaces_an_earlier_one(table):
-    table.write([a_row("1", payload="first")])
-    table.write([a_row("1", payload="second")])
-    assert table.read([(str(EMAILS), "1")]).rows[str(EMAILS), "1"]["payload"] == "second"
-
-
 def test_batches_hold_25_writes_and_100_reads(table):
     written = [a_row(f"{number:03}") for number in range(100)]
     for start in range(0, 100, 25):
@@ -121,12 +115,6 @@ def test_page_may_begin_after_the_longest_key(table):
     table.write([a_row(key) for key in ("1", longest[:-1], longest, "3")])
     assert keys(table.page(EMAILS, after=longest, until="~")) == ["3"]
     assert keys(table.page(EMAILS, after="1", until=longest)) == [longest[:-1], longest]
-
-
-def test_page_has_its_own_partition_only(table):
-    for partition in ("emails#1", "emails#0", "emails#10", "emails-vip#1"):
-        table.write([{"pk": partition, "sk": "1"}])
-    assert [row["pk"] for row in table.page(OTHER, **ALL).rows] == ["emails#1"]
 
 
 @pytest.mark.parametrize("page_rows", [1, 2, 3, 5, 100])
@@ -382,11 +370,6 @@ def test_new_partition_is_free(table):
     expected = PartitionState(fence=at(240), cursor=rows.FIRST, owner="me", lease=at(30))
     assert take(table) == expected
     assert state(table) == expected
-
-
-def test_own_lease_is_extended(table):
-    take(table)
-    assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(241), owner="me", lease=at(31))
 
 
 def test_lease_is_taken_over_once_expired(table):

@@ -32,7 +32,6 @@ from dueline.operations.observation import (
     ObservedDeployment,
     QueueDepth,
     Severity,
-    Share,
     Unchecked,
 )
 
@@ -77,8 +76,6 @@ HEALTHY = Observation(
     alarms=QUIET,
     subscribers={"shop-alarms": 1},
     stacks={"shop-core": "UPDATE_COMPLETE", "shop-queue-emails": "CREATE_COMPLETE"},
-    policies=Share(used=1199, quota=1500),
-    roles={"mailer": Share(used=7, quota=10)},
 )
 
 
@@ -171,13 +168,7 @@ WRONG = [
         *("client_differs", "shop", NOTE, "version 9.9"),
     ),
     (measured(account__concurrency=800), "quota_near", "account", WARNING, "800 of 1,000"),
-    ({"policies": Share(used=1200, quota=1500)}, "quota_near", "account", WARNING, "1,200 of 1,500"),
-    ({"roles": {"mailer": Share(used=8, quota=10)}}, "quota_near", "account", WARNING, "the role mailer"),
     ({"alarms": [*QUIET, RINGING]}, "alarm", "shop-core-Alarms1", WARNING, "It is late."),
-    (
-        {"alarms": [*QUIET, replace(RINGING, is_ringing=False, is_silent=True)]},
-        *("alarm", "shop-core-Alarms1", WARNING, "no data arrives for it: It is late."),
-    ),
     ({"alarms": [*QUIET, replace(QUIET[0], notifies=False)]}, "alarms_unheard", "alarms", WARNING, "Alarms1"),
     ({"alarms": QUIET[1:]}, "alarms_gone", "shop-core", WARNING, "all alarms"),
     # Those of emails-eu are not its.
