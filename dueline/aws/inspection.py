@@ -1,28 +1,24 @@
 """Looks: all that is looked at in a deployment, each with the rights that it needs."""
 
 import json
-import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
-from dueline.aws import cloudwatch, dynamodb_items, log_figures, sqs
+from dueline.aws import cloudwatch, dynamodb_items, log_figures
 from dueline.aws.botocore_errors import is_missing, map_caller_errors
 from dueline.aws.deployment_context import DeploymentContext
 from dueline.config.names import runbook
-from dueline.core import clock, overview, ports, queue_settings, retry, rows
+from dueline.core import overview, ports, queue_settings, rows
 from dueline.core.rows import paused_key, rate_key
-from dueline.operations import backlog, dead_letters, redrive
+from dueline.operations import backlog
 from dueline.operations.observation import FUNCTIONS, LOOKED_BACK, Alarm, Check, LogLine, QueueDepth, Unchecked
-
-if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
 
 _MOST_A_PAGE = 100
 # Besides those with a page of their own.
@@ -260,33 +256,12 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
     ("subscribers of alarms", "sns:ListSubscriptionsByTopic, cloudwatch:DescribeAlarms", subscribers),
     ("stacks", "cloudformation:DescribeStacks", stacks),
 )
-SAMPLE = ("reasons of dead letters", "sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:GetQueueAttributes")
 
 
-def all_checks(place: DeploymentContext, *, sample: int = 0) -> list[Check]:
-    """Return all looks; with a `sample` also that into so many messages of each dead-letter queue."""
-    every = list(_ALL)
-    if sample:
-        every.append((*SAMPLE, partial(_dead_letters, most=sample)))
-    return [Check(what=what, needs=needs, look=partial(_look, look, place, what)) for what, needs, look in every]
+def all_checks(place: DeploymentContext) -> list[Check]:
+    return [Check(what=what, needs=needs, look=partial(_look, look, place, what)) for what, needs, look in _ALL]
 
 
 def _look(look: Callable[[DeploymentContext], dict[str, Any]], place: DeploymentContext, what: str) -> dict[str, Any]:
     with map_caller_errors(f"looking at the {what}"):
         return look(place)
-
-
-def _dead_letters(place: DeploymentContext, *, most: int) -> dict[str, Any]:
-    """Receive some messages of each dead-letter queue that has any, and let others see them again."""
-    names = place.names
-    places = [names.dispatch_dlq, names.inbound_dlq, *(names.queue_dlq(each.name) for each in place.deployment.queues)]
-    return {"error_groups": {name: _kinds(place, name, most=most) for name in places}}
-
-
-def _kinds(place: DeploymentContext, name: str, *, most: int) -> tuple[dead_letters.ErrorGroup, ...]:
-    client: SQSClient = place.client("sqs")
-    ends = redrive.RedriveQueues(
-        dead_letters=sqs.SqsQueue(client, place.queue_urls + name, map_errors=map_caller_errors), queues=()
-    )
-    calls = retry.Calls(patience=retry.Patience(), clock=clock.SystemClock(), jitter=random.random)
-    return redrive.Redrive(ends, calls=calls, most=most).look().kinds

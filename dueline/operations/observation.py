@@ -14,7 +14,6 @@ from dueline.core.ports import ParallelMap
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.rows import WatchNote
 from dueline.errors import DuelineError, Forbidden
-from dueline.operations.dead_letters import ErrorGroup
 
 # What figures were read over, and logs.
 LOOKED_BACK = timedelta(hours=1)
@@ -164,7 +163,6 @@ class Observation:
     alarms: Sequence[Alarm] | None = None
     subscribers: Mapping[str, int] | None = None
     stacks: Mapping[str, str] | None = None
-    error_groups: Mapping[str, Sequence[ErrorGroup]] = field(default_factory=dict)
     partly: Sequence[Unchecked] = ()
 
     def figure(self, about: str, what: str) -> float:

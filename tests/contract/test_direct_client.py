@@ -5,7 +5,6 @@ import os
 import threading
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -306,26 +305,6 @@ def test_lost_answers_leave_one_job(session, deployment, sqs, key):
     assert set(ids_in(sqs, NAMES.queue("emails"))) == {soon.id}
     assert later.state is State.SCHEDULED
     assert [str(each.id) for each in stored(session)] == [later.id]
-
-
-def test_child_forked_during_a_first_call_schedules(session, deployment, monkeypatch):
-    client, is_held, may_go, make = a_client(session), threading.Event(), threading.Event(), clients.Clients.dynamodb
-
-    def held(self):
-        if threading.current_thread() is not threading.main_thread():
-            is_held.set()
-            assert may_go.wait(HANG_SECONDS)
-        return make(self)
-
-    monkeypatch.setattr(clients.Clients, "dynamodb", held)
-    with ThreadPoolExecutor() as pool:
-        first = pool.submit(client.schedule, "emails", 1, delay=HOUR)
-        assert is_held.wait(HANG_SECONDS)
-        try:
-            assert run_in_fork(lambda: client.schedule("emails", 2, delay=HOUR))
-        finally:
-            may_go.set()
-    assert first.result().created
 
 
 def test_giving_up_names_the_job(session, deployment, sqs):

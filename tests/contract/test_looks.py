@@ -125,7 +125,7 @@ def test_doctor_goes_by_the_clock_of_aws(session, monkeypatch, skew):
     content = {"HTTPStatusCode": 200, "HTTPHeaders": {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}}
     with Stubber(ssm) as answering:
         answering.add_response("get_parameters_by_path", {"Parameters": [settings, api], "ResponseMetadata": content})
-        _, observed = connect.doctor(connect.Target(name="shop"), now=NOW + skew, sample=0)
+        _, observed = connect.doctor(connect.Target(name="shop"), now=NOW + skew)
     # Else what was measured within the second would be left out.
     assert observed().now == NOW + timedelta(seconds=1)
     assert observed().deployment.api_id == "a1"

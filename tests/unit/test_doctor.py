@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dueline import __version__
-from dueline.aws.inspection import _ALL, SAMPLE
+from dueline.aws.inspection import _ALL
 from dueline.cli import connect
 from dueline.cli.app import COMMANDS, app
 from dueline.config.names import Names
@@ -21,7 +21,6 @@ from dueline.core.overview import Control
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.rows import WatchNote
 from dueline.errors import DeploymentNotFound, Forbidden
-from dueline.operations.dead_letters import ErrorGroup
 from dueline.operations.doctor import RULES, findings
 from dueline.operations.observation import (
     Alarm,
@@ -244,13 +243,10 @@ def test_backlog_names_its_cause():
     assert "event source mapping of ingest is disabled" in backlog.what
 
 
-def test_reasons_come_from_a_sample_or_the_log():
+def test_reasons_come_from_the_log():
     parked = [LogLine(function="tick", message="parked", reason="the queue is gone", count=3)]
     (of_log,) = findings(replace(HEALTHY, **filled("shop-dispatch-dlq"), logged=parked))
     assert "(of the last hour's log: 3 of the queue is gone)" in of_log.what
-    sampled = {"shop-dispatch-dlq": [ErrorGroup(error="past its retention", count=2, oldest=NOW, newest=NOW)]}
-    (of_sample,) = findings(replace(HEALTHY, **filled("shop-dispatch-dlq"), logged=parked, error_groups=sampled))
-    assert "(of a sample: 2 of past its retention)" in of_sample.what
 
 
 def test_what_was_not_looked_at_is_no_finding():
@@ -261,7 +257,7 @@ def test_what_was_not_looked_at_is_no_finding():
 
 
 def typed(monkeypatch, looks, *args):
-    def connected(_target, *, now, sample):
+    def connected(_target, *, now):
         return looks, lambda **parts: replace(HEALTHY, **parts)
 
     monkeypatch.setattr(connect, "doctor", connected)
@@ -311,7 +307,7 @@ def test_partial_look_is_no_all_clear(monkeypatch):
 
 
 def test_missing_deployment_exits_with_6(monkeypatch):
-    def nowhere(_target, *, now, sample):
+    def nowhere(_target, *, now):
         raise DeploymentNotFound("there is no deployment 'shop'")
 
     monkeypatch.setattr(connect, "doctor", nowhere)
@@ -320,7 +316,7 @@ def test_missing_deployment_exits_with_6(monkeypatch):
 
 
 def test_example_policy_has_each_right_of_the_doctor():
-    needed = {right for _, needs, *_ in (*_ALL, SAMPLE) for right in needs.split(", ")}
+    needed = {right for _, needs, *_ in _ALL for right in needs.split(", ")}
     policy = json.loads((ROOT / "examples" / "doctor_policy.json").read_text())
     allowed = {action for statement in policy["Statement"] for action in statement["Action"]}
     assert allowed == needed | {"ssm:GetParametersByPath"}

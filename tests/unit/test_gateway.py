@@ -13,7 +13,6 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.credentials import RefreshableCredentials
-from botocore.exceptions import EndpointConnectionError
 
 from dueline import AsyncClient, Client, InvalidJob, Patience, State
 from dueline.aws.api_transport import InvokeTransport, connect
@@ -361,28 +360,6 @@ def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(requested):
     assert requested == [("http", "/queues")]
     with pytest.raises(Forbidden, match="GET /queues: its path has no queue"):
         connect("sandbox", url=FUNCTION, session=a_session(), lanes=1).send("GET", "/queues", None, headers={})
-
-
-def test_client_that_never_reached_lambda_uses_the_gateway(requested, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1")
-    client = Client.connect("sandbox", session=a_session())
-    for key in ("1", "2"):
-        client.schedule("emails", 1, key=key)
-    assert requested == [("http", "/queues/emails/jobs")] * 2
-    with pytest.raises(Unavailable, match="Could not connect"):
-        Client.connect(url=FUNCTION, session=a_session(), patience=ONCE).schedule("emails", 1)
-
-
-def test_client_that_reached_lambda_waits_for_it(requested, transport, monkeypatch):
-    transport.send("GET", "/queues/emails", None, headers={})
-
-    def unreachable(**_):
-        raise EndpointConnectionError(endpoint_url="https://lambda")
-
-    monkeypatch.setattr(transport._client(), "invoke", unreachable)
-    with pytest.raises(Unavailable, match="Could not connect"):
-        transport.send("GET", "/queues/emails", None, headers={})
-    assert requested == [("q-emails", "/queues/emails")]
 
 
 def test_function_in_another_region_needs_none_here(requested):

@@ -655,10 +655,16 @@ def test_missing_parameter_is_a_missing_queue_or_deployment(api_server, find):
 
 @pytest.mark.parametrize("content", ["{", "{}", "null", '{"url": 1, "queue_urls": 1}'])
 def test_a_parameter_that_cannot_be_read_is_named(api_server, find, content):
-    api_server.script = [json_reply({"Parameter": {"Value": content}}), deployment_parameter(content)]
-    for queue, name in (("emails", "queues/emails"), (None, "settings")):
-        with pytest.raises(Unavailable, match=f"parameter /dueline/dueline/{name} cannot be read"):
-            find("dueline", queue)
+    api_server.script = [json_reply({"Parameter": {"Value": content}})]
+    with pytest.raises(Unavailable, match="parameter /dueline/dueline/queues/emails cannot be read"):
+        find("dueline", "emails")
+
+
+@pytest.mark.parametrize("content", ["{", "null", '{"schema": 1}'])
+def test_settings_that_cannot_be_read_are_named(api_server, find, content):
+    api_server.script = [deployment_parameter(content)]
+    with pytest.raises(Unavailable, match="parameter /dueline/dueline/settings cannot be read"):
+        find("dueline", None)
 
 
 def test_invalid_name_of_a_queue_is_not_requested(api_server, find):
