@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dueline.aws.s3 import S3Payloads
     from dueline.aws.server_clock import ServiceClock
     from dueline.aws.settings import SettingsStore
+    from dueline.config.environment import ApiSettings
 
 
 class AwsDeployment(CoreDeployment):
@@ -67,6 +68,12 @@ class AwsDeployment(CoreDeployment):
     @property
     def payloads(self) -> "S3Payloads":
         return self._payloads()
+
+    def find(self) -> "ApiSettings":
+        """Read where the queues and the payloads are; return the settings of the deployment."""
+        settings = self.settings_store().settings()
+        self._queue_urls, self._bucket = settings.queue_urls, settings.payloads
+        return settings
 
     def url(self, name: str) -> str:
         return self._queue_urls + name

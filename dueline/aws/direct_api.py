@@ -1,7 +1,7 @@
 """A deployment's own SQS queues and tables, for direct producers: no HTTP in between."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -22,7 +22,7 @@ from dueline.core.clock import TimeBounds
 from dueline.core.job import JobId, State
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import FURTHEST, Request
+from dueline.core.request import FURTHEST, Default, Request
 from dueline.core.status import ATTEMPTED, JobStatus, moved_status, status_of, status_under, submitted_statuses
 from dueline.core.submit import Submission, SubmitResult
 from dueline.core.trace import TraceContext
@@ -53,41 +53,41 @@ class BoundedClock(ports.Clock, Protocol):
     def moment(self) -> TimeBounds | None: ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DirectDeployment:
+    """A deployment, its settings, and what it publishes of itself and its queues."""
+
+    deployed: core_deployment.CoreDeployment
+    published: PublishedQueues
+    settings: ApiSettings
+
+
 class DirectApi:
     """Calls the deployment's queues and table directly, with the code that the HTTP API runs.
 
-    `published`, `deployment` and `settings` return those of this process, and may request them at their first use.
-    `clock` listens to what AWS answers them.
+    `find` returns the deployment for this process, and may request it at its first use. `clock` listens to what AWS
+    answers.
     """
 
     def __init__(
-        self,
-        published: Callable[[], PublishedQueues],
-        deployment: Callable[[], core_deployment.CoreDeployment],
-        *,
-        settings: Callable[[], ApiSettings],
-        clock: BoundedClock,
-        close: Callable[[], None] = lambda: None,
+        self, find: Callable[[], DirectDeployment], *, clock: BoundedClock, close: Callable[[], None] = lambda: None
     ) -> None:
-        self._clock = clock
-        self._published_here = published
-        self._deployment_here = deployment
-        self._settings, self.close = settings, close
+        self._clock, self._find, self.close = clock, find, close
 
     @property
     def _published(self) -> PublishedQueues:
-        return self._published_here()
+        return self._find().published
 
     @property
     def _deployed(self) -> core_deployment.CoreDeployment:
-        return self._deployment_here()
+        return self._find().deployed
 
     @property
     def _direct_horizon(self) -> timedelta:
-        return timedelta(seconds=self._settings().direct_horizon)
+        return timedelta(seconds=self._find().settings.direct_horizon)
 
-    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
-        request = job.checked(now=self._clock.now(), trace=trace)
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None, default: Default | None = None) -> Draft:
+        request = job.checked(now=self._clock.now(), trace=trace, default=default)
         if request.key is not None and request.call is None:
             request = replace(request, call=new_uid())
         return Draft(request=request)
@@ -165,7 +165,7 @@ class DirectApi:
     def overview(self, queue: str) -> Overview:
         with map_caller_errors(f"reading how queue {queue} is doing"):
             return self._deployed.overview(
-                self._published.queue(queue), lookahead=timedelta(seconds=self._settings().lookahead)
+                self._published.queue(queue), lookahead=timedelta(seconds=self._find().settings.lookahead)
             )
 
     def set_paused(self, queue: str, paused: bool) -> Control:
@@ -243,23 +243,16 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, por
     clock = ServiceClock()
     here = session_per_process(session)
 
-    def build(queue_urls: str = "", bucket: str = "") -> AwsDeployment:
-        return AwsDeployment(
-            name, queue_urls=queue_urls, bucket=bucket, longest=_LONGEST_REQUEST, session=here(), service_clock=clock
-        )
-
-    def find() -> tuple[AwsDeployment, PublishedQueues, ApiSettings]:
+    def find() -> tuple[AwsDeployment, DirectDeployment]:
+        deployed = AwsDeployment(name, longest=_LONGEST_REQUEST, session=here(), service_clock=clock)
         with map_caller_errors(f"finding the deployment {name!r}"):
-            made = build()
-            store = made.settings_store()
-            return made, store, store.settings()
+            settings = deployed.find()
+        return deployed, DirectDeployment(deployed=deployed, published=deployed.settings_store(), settings=settings)
 
-    connected = threads.PerProcess(find)
-    deployment = threads.PerProcess(lambda: build(connected()[2].queue_urls, connected()[2].payloads))
+    found = threads.PerProcess(find)
 
     def close() -> None:
-        for made in (*deployment.made, *(each[0] for each in connected.made)):
-            made.clients.close()
+        for deployed, _ in found.made:
+            deployed.clients.close()
 
-    api = DirectApi(lambda: connected()[1], deployment, settings=lambda: connected()[2], clock=clock, close=close)
-    return api, clock
+    return DirectApi(lambda: found()[1], clock=clock, close=close), clock

@@ -100,8 +100,8 @@ def restore(
 ) -> Restore:
     """Return what lets a deployment take over two tables. Raises DeploymentNotFound, Forbidden or Unavailable."""
     with map_caller_errors(f"finding the deployment {name!r}"):
-        settings = AwsDeployment(name, longest=_LONGEST_REQUEST, session=session).settings_store().settings()
-        deployed = AwsDeployment(name, queue_urls=settings.queue_urls, longest=_LONGEST_REQUEST, session=session)
+        deployed = AwsDeployment(name, longest=_LONGEST_REQUEST, session=session)
+        settings = deployed.find()
         backup = DynamoBackup(deployed.clients.dynamodb(), jobs=jobs, state=state)
         has_tick = frozenset(deployed.ticked_partitions()).__contains__
     calls = Calls(patience=Patience(), clock=deployed.clock, jitter=random.random)
@@ -132,12 +132,11 @@ def dead_letters(name: str, queue: str | None, *, session: "Session") -> Redrive
     deployed = AwsDeployment(name, longest=_LONGEST_REQUEST, session=session)
     about = f"the deployment {name!r}" if queue is None else f"queue {queue!r} of the deployment {name!r}"
     with map_caller_errors(f"finding {about}"):
-        store = deployed.settings_store()
         if queue is None:
-            start = store.settings().queue_urls
-            urls = [start + deployed.names.dispatch_dlq, start + deployed.names.inbound]
+            deployed.find()
+            urls = [deployed.url(deployed.names.dispatch_dlq), deployed.url(deployed.names.inbound)]
         else:
-            work = store.work(queue)
+            work = deployed.settings_store().work(queue)
             urls = [work.dead_letters, *work.urls]
     bucket = deployed.names.payloads(account=urls[0].split("/")[-2], region=session.region_name)
     first, *queues = (SqsQueue(deployed.clients.sqs(), url, map_errors=map_caller_errors) for url in urls)

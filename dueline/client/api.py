@@ -10,7 +10,7 @@ from dueline.client.models import Job, NewJob
 from dueline.core.job import JobId, State, checked_key, queue_name
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import Request
+from dueline.core.request import Default, Request
 from dueline.core.trace import TraceContext
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, NotYet
 
@@ -81,24 +81,19 @@ def job_ref(id: object, *, queue: object, key: object) -> JobRef:
     raise InvalidJob(f"{' and '.join(names) or 'nothing'} given: give an id, or a queue and a key")
 
 
-def value_of(result: A | DuelineError) -> A:
-    """Return a result of several, or raise its error."""
+def call_for_one(call: Callable[[str, Sequence[B]], Sequence[A | DuelineError]], queue: str, item: B) -> A:
+    """Return the result of a call for several that is made for one, or raise its error."""
+    (result,) = call(queue, [item])
     if isinstance(result, DuelineError):
         raise result
     return result
 
 
-def call_for_one(call: Callable[[str, Sequence[B]], Sequence[A | DuelineError]], queue: str, item: B) -> A:
-    """Return the result of a call for several that is made for one, or raise its error."""
-    (result,) = call(queue, [item])
-    return value_of(result)
-
-
 class Api(Protocol):
     """Makes each call once; every call is safe to repeat. Each may raise Throttled, Unavailable or Forbidden."""
 
-    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
-        """Check a job, which is to carry `trace`, before any request.
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None, default: Default | None = None) -> Draft:
+        """Check a job, which is to carry `trace`, before any request. `default` is as in json.dumps.
 
         Raises InvalidJob, naming the field, its value and what is allowed, or PayloadTooLarge.
         """

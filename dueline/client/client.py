@@ -3,7 +3,6 @@
 import random
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -314,7 +313,7 @@ class Client:
         return paginate(lambda after: self._calls.run(partial(page, after=after)))
 
     def _draft(self, job: NewJob, trace: TraceContext | None) -> Draft:
-        return self._api.draft(job if job.default else replace(job, default=self._default), trace=trace)
+        return self._api.draft(job, trace=trace, default=self._default)
 
     def _schedule_once(self, queue: str, draft: Draft) -> Job:
         try:

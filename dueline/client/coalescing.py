@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Generic, TypeVar
 
-from dueline.client.api import MOST_AT_ONCE, MOST_BYTES, call_for_one, value_of
+from dueline.client.api import MOST_AT_ONCE, MOST_BYTES, call_for_one
 from dueline.core.retry import attempt
 from dueline.core.threads import PerProcess, unavailable_without_threads
 from dueline.errors import DuelineError, InvalidJob
@@ -21,7 +21,7 @@ LONGEST_SECONDS = 1.0
 
 A = TypeVar("A")
 B = TypeVar("B")
-Result = Future[B | DuelineError]
+Result = Future[B]
 
 
 def linger_seconds(linger: object) -> float:
@@ -122,14 +122,14 @@ class RequestCoalescer(Generic[A, B]):
             return call_for_one(self._send, queue, item)
         result = self._submit(queue, item)
         try:
-            return value_of(result.result())
+            return result.result()
         finally:
             # Of an interrupted thread, which waits for it no more.
             result.cancel()
 
     async def send_in_loop(self, queue: str, item: A) -> B:
         """Send an item as `send` does, while the event loop goes on."""
-        return value_of(await asyncio.wrap_future(self._submit(queue, item)))
+        return await asyncio.wrap_future(self._submit(queue, item))
 
     def _submit(self, queue: str, item: A) -> Result[B]:
         pending, result, key = self.pending(), Result[B](), (queue, self._group(item))
@@ -140,7 +140,7 @@ class RequestCoalescer(Generic[A, B]):
             except DuelineError as error:
                 # Others may have joined it already.
                 for _, its in pending.take(batch):
-                    its.set_result(error.copy())
+                    its.set_exception(error.copy())
                 pending.end(batch)
         return result
 
@@ -152,7 +152,10 @@ class RequestCoalescer(Generic[A, B]):
             if calls:
                 results = self._results(batch.key[0], [item for item, _ in calls])
                 for (_, result), its in zip(calls, results, strict=True):
-                    result.set_result(its)
+                    if isinstance(its, DuelineError):
+                        result.set_exception(its)
+                    else:
+                        result.set_result(its)
         except Exception as error:
             for _, result in calls:
                 result.set_exception(error)

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from dueline.client.api import MOST_BYTES, Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters, JobIdFactory
-from dueline.client.models import Job, NewJob, ScheduledJob, reader, text_of
+from dueline.client.models import Job, NewJob, ScheduledJob, reader, text_of, warn_of_unreadable
 from dueline.core import instant
 from dueline.core.clock import LearnedTime
 from dueline.core.job import State
@@ -21,7 +21,7 @@ from dueline.core.listing import MOST_JOBS
 from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock, Depth
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import IfExists, Request
+from dueline.core.request import Default, IfExists, Request
 from dueline.core.retry import attempt
 from dueline.core.trace import TraceContext
 from dueline.errors import ERRORS, DuelineError, InvalidJob, Unavailable
@@ -121,9 +121,9 @@ class HttpApi:
             lambda queue: self._request("GET", "/queues", queue=queue), self._time.moment, clock=clock, new_uid=new_uuid
         )
 
-    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None, default: Default | None = None) -> Draft:
         # How far ahead it is due the API checks: by this machine's clock, which may be wrong, it could be too far.
-        request = job.checked(now=None, trace=trace)
+        request = job.checked(now=None, trace=trace, default=default)
         # A request has one trace, in its headers.
         if request.key is not None and request.call is None:
             request = replace(request, call=self._new_uuid())
@@ -156,7 +156,9 @@ class HttpApi:
         return self._ids.parameters(queue)
 
     def get(self, ref: JobRef) -> Job:
-        return Job.of_look_up(self._request("GET", _job_path(ref)))
+        response = self._request("GET", _job_path(ref))
+        has_payload = not response.keys().isdisjoint(("payload", "payload_text", "payload_at"))
+        return (ScheduledJob if has_payload else Job).of(response)
 
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         if len(refs) == 1:
@@ -328,6 +330,7 @@ def _overview_of(response: Mapping[str, Any]) -> Overview:
 @reader("jobs")
 def _page_of(response: Mapping[str, Any], kind: type[Job]) -> tuple[list[Job], str]:
     """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
+    warn_of_unreadable(response)
     return [kind.of(job) for job in response["jobs"]], response["next"] or ""
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import urlencode
 
-from dueline.client.models import read_fields, reader, text_of
+from dueline.client.models import read_fields, reader, text_of, warn_of_unreadable
 from dueline.core import instant
 from dueline.core.job import checked_schedule_name
 from dueline.core.keys import checked_call
@@ -121,6 +121,7 @@ class Run:
 @reader("schedules")
 def _page_of(response: Mapping[str, Any]) -> tuple[list[Schedule], str]:
     """Return the schedules of a page, and where the next one begins: "" after the last. Raises Unavailable."""
+    warn_of_unreadable(response)
     return [Schedule.of(each) for each in response["schedules"]], response["next"] or ""
 
 

@@ -40,10 +40,7 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     """
     iam = emulator.client("iam")
     key = key_of(emulator, "on-call", NAMES.policy("emails", "operator"))
-    # Else no role's policies are read, and no depth of a queue that was given up.
-    iam.create_role(RoleName="mailer", AssumeRolePolicyDocument="{}")
-    policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.policy('emails', 'consumer')}"
-    iam.attach_role_policy(RoleName="mailer", PolicyArn=policy)
+    # Else no depth of a queue that was given up is read.
     given_up = emulator.client("sqs").create_queue(QueueName=f"{NAMES.queue_prefix}given-up")["QueueUrl"]
     session = boto3.Session(*key, region_name=REGION)
 
@@ -62,8 +59,6 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
         # Clients of nine services take longer than all looks together.
         patch.setattr(clients, "client", cache(clients.client))
         yield run
-    iam.detach_role_policy(RoleName="mailer", PolicyArn=policy)
-    iam.delete_role(RoleName="mailer")
     emulator.client("sqs").delete_queue(QueueUrl=given_up)
 
 

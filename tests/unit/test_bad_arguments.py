@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +9,6 @@ from dueline import AsyncClient, Client
 from dueline.aws.direct_api import DirectApi
 from dueline.aws.server_clock import ServiceClock
 from dueline.client.http import HttpApi
-from dueline.config.environment import ApiSettings
 from dueline.errors import InvalidJob, JobNotFound, QueueNotFound
 from dueline.testing import VirtualClock
 from tests.builders import NOW
@@ -61,12 +59,10 @@ class NoRequests:
 
 
 def direct_api():
-    def no_settings():
-        raise AssertionError("requested settings")
+    def no_deployment():
+        raise AssertionError("requested a deployment")
 
-    settings = ApiSettings(deployment="d", queue_urls="u/", payloads="p", direct_horizon=890, lookahead=240)
-    deployment = SimpleNamespace(clock=VirtualClock(NOW))
-    return DirectApi(no_settings, lambda: deployment, settings=settings, clock=ServiceClock())
+    return DirectApi(no_deployment, clock=ServiceClock())
 
 
 def http_api():

@@ -105,12 +105,12 @@ def a_client(api_server, clock, *, jitter=lambda: 0.5, **patience):
 def test_payload_is_written_with_the_default(api_server):
     client = Client.connect(url=api_server.url, default=str)
     client.schedule("emails", {"on": NOW})
-    client.schedule_many("emails", [NewJob(payload=NOW), NewJob(payload=NOW, default=datetime.isoformat)])
+    client.schedule_many("emails", [NewJob(payload=NOW)] * 2)
     first, many = (request.json for request in api_server.requests)
-    assert [job["payload"] for job in (first, *many["jobs"])] == [{"on": str(NOW)}, str(NOW), NOW.isoformat()]
+    assert [job["payload"] for job in (first, *many["jobs"])] == [{"on": str(NOW)}, str(NOW), str(NOW)]
 
 
-@pytest.mark.parametrize("default", [None, lambda value: value, lambda value: {1}])
+@pytest.mark.parametrize("default", [None, lambda value: {1}])
 def test_payload_that_no_default_writes_is_refused(api_server, default):
     with pytest.raises(InvalidJob, match=r"payload is not JSON|payload nests too deep"):
         Client.connect(url=api_server.url, default=default).schedule("emails", {"on": NOW})

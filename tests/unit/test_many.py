@@ -15,7 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from dueline import AsyncClient, Client, InvalidJob, Job, NewJob, Patience, State, Unavailable
+from dueline import AsyncClient, Client, Job, NewJob, Patience, Unavailable
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core.clock import SystemClock
 from dueline.core.retry import _THIS_LANE, CALL_ITEMS, LANES, LEAST_ITEMS, BatchSize, Calls, in_lanes
@@ -328,23 +328,6 @@ def test_async_client_has_each_call():
         mine = vars(AsyncClient)[name]
         assert inspect.signature(mine).parameters.keys() == inspect.signature(call).parameters.keys()
         assert mine.__doc__
-
-
-def test_async_calls_return_the_same(client):
-    id = str(an_id())
-
-    async def send_request():
-        return (
-            await client.schedule("emails", {"to": "ann"}, delay=5),
-            await client.schedule_many("emails", [NewJob(payload=1), NewJob(payload=1, delay=-1)]),
-            await client.cancel(id),
-            await client.get(queue="emails", key="7"),
-            await client.cancel(queue="emails", key="7"),
-        )
-
-    job, (first, second), state, answer, by_key = asyncio.run(send_request())
-    assert [type(each) for each in (job, first, second)] == [Job, Job, InvalidJob]
-    assert (answer.id[-1], state, by_key) == ("7", State.CANCELLED, State.CANCELLED)
 
 
 def test_the_event_loop_goes_on_meanwhile(client, api_server):

@@ -27,7 +27,6 @@ from dueline import (
 )
 from dueline.aws.direct_api import DirectApi
 from dueline.aws.server_clock import ServiceClock
-from dueline.config.environment import ApiSettings
 from tests.api_harness import forward_to_api, import_api
 from tests.builders import a_queue
 from tests.fake_api_server import DROPPED, json_reply
@@ -254,8 +253,7 @@ def test_unreadable_schedule_is_unavailable(api_server):
 
 
 def test_direct_client_has_no_schedules():
-    settings = ApiSettings(deployment="d", queue_urls="u/", payloads="p", direct_horizon=890, lookahead=240)
-    client = Client(DirectApi(lambda: None, lambda: None, settings=settings, clock=ServiceClock()))
+    client = Client(DirectApi(lambda: None, clock=ServiceClock()))
     with pytest.raises(Forbidden, match="without direct=True"):
         client.schedules("emails")
 
