@@ -6,7 +6,6 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial, update_wrapper
 from itertools import islice
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from dueline import otel
@@ -28,28 +27,23 @@ P = ParamSpec("P")
 A = TypeVar("A")
 
 
-def in_a_thread(
-    call: Callable[Concatenate[Any, P], A], *, of: Callable[[Any], Any]
-) -> Callable[Concatenate[Any, P], Awaitable[A]]:
-    """Return a method that runs `call` in a thread, on the object that `of` returns of its own."""
+def in_a_thread(call: Callable[Concatenate[Any, P], A]) -> Callable[Concatenate[Any, P], Awaitable[A]]:
+    """Return a method that runs `call` in a thread, on the object that its own wraps."""
 
     def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[A]:
-        return in_thread(call, of(self), *args, **kwargs)
+        return in_thread(call, self._wrapped, *args, **kwargs)
 
     update_wrapper(method, call)
     return method
 
 
 def in_portions(
-    call: Callable[Concatenate[Any, P], Iterator[A]], *, of: Callable[[Any], Any]
+    call: Callable[Concatenate[Any, P], Iterator[A]],
 ) -> Callable[Concatenate[Any, P], AsyncIterator[A]]:
-    """Return a method that iterates over what `call` returns, on the object that `of` returns of its own.
-
-    The iterator blocks: a portion at a time is read in a thread.
-    """
+    """Return a method that iterates as `call` does: what blocks, a portion at a time, is read in a thread."""
 
     async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[A]:
-        items = call(of(self), *args, **kwargs)
+        items = call(self._wrapped, *args, **kwargs)
         try:
             while some := await in_thread(lambda: list(islice(items, MOST_JOBS))):
                 for item in some:
@@ -68,25 +62,21 @@ def _close(items: Iterator[A]) -> None:
             items.close()
 
 
-_schedules_in_a_thread = partial(in_a_thread, of=attrgetter("schedules"))
-
-
 class AsyncSchedules:
     """The Schedules of one queue for asyncio: the same methods to await, none of which blocks the event loop."""
 
     def __init__(self, schedules: Schedules) -> None:
-        self.schedules = schedules
+        self._wrapped = schedules
 
-    put = _schedules_in_a_thread(Schedules.put)
-    get = _schedules_in_a_thread(Schedules.get)
-    pause = _schedules_in_a_thread(Schedules.pause)
-    resume = _schedules_in_a_thread(Schedules.resume)
-    delete = _schedules_in_a_thread(Schedules.delete)
-    run = _schedules_in_a_thread(Schedules.run)
-    backfill = _schedules_in_a_thread(Schedules.backfill)
-    history = _schedules_in_a_thread(Schedules.history)
-
-    list = in_portions(Schedules.list, of=attrgetter("schedules"))
+    put = in_a_thread(Schedules.put)
+    get = in_a_thread(Schedules.get)
+    pause = in_a_thread(Schedules.pause)
+    resume = in_a_thread(Schedules.resume)
+    delete = in_a_thread(Schedules.delete)
+    run = in_a_thread(Schedules.run)
+    backfill = in_a_thread(Schedules.backfill)
+    history = in_a_thread(Schedules.history)
+    list = in_portions(Schedules.list)
 
 
 def _without_thread_if_coalesced(
@@ -96,7 +86,7 @@ def _without_thread_if_coalesced(
     """Return a method that waits without a thread for a request that it shares: one try is what `prepare` returns."""
 
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> A:
-        if not self.client._coalescers.do_linger:
+        if not self.client._lingers:
             return await in_thread(call, self.client, *args, **kwargs)
         send = await in_thread(prepare, self.client, *args, **kwargs)
         backoff = self.client._calls.backoff()
@@ -119,7 +109,7 @@ def _prepare_schedule(client: Client, queue: str, payload: object, **options: An
 
     async def send() -> Job:
         try:
-            return await client._coalescers.schedule.send_in_loop(name, draft)
+            return await client._scheduling.send_in_loop(name, draft)
         except DuelineError as error:
             raise draft.named(error) from error.__cause__
 
@@ -130,10 +120,7 @@ def _prepare_cancel(
     client: Client, id: str | None = None, *, queue: str | None = None, key: str | None = None
 ) -> Callable[[], Awaitable[State]]:
     ref = job_ref(id, queue=queue, key=key)
-    return partial(client._coalescers.cancel.send_in_loop, ref.queue, ref)
-
-
-_in_a_thread = partial(in_a_thread, of=attrgetter("client"))
+    return partial(client._cancelling.send_in_loop, ref.queue, ref)
 
 
 class AsyncClient:
@@ -144,7 +131,7 @@ class AsyncClient:
     """
 
     def __init__(self, client: Client) -> None:
-        self.client = client
+        self.client = self._wrapped = client
 
     @classmethod
     def connect(
@@ -170,20 +157,20 @@ class AsyncClient:
         await self.close()
 
     schedule = _without_thread_if_coalesced(Client.schedule, _prepare_schedule)
-    schedule_many = _in_a_thread(Client.schedule_many)
-    schedule_each = in_portions(Client.schedule_each, of=attrgetter("client"))
-    jobs = in_portions(Client.jobs, of=attrgetter("client"))
-    tracked_jobs = in_portions(Client.tracked_jobs, of=attrgetter("client"))
-    get = _in_a_thread(Client.get)
-    reschedule = _in_a_thread(Client.reschedule)
+    schedule_many = in_a_thread(Client.schedule_many)
+    schedule_each = in_portions(Client.schedule_each)
+    jobs = in_portions(Client.jobs)
+    tracked_jobs = in_portions(Client.tracked_jobs)
+    get = in_a_thread(Client.get)
+    reschedule = in_a_thread(Client.reschedule)
     cancel = _without_thread_if_coalesced(Client.cancel, _prepare_cancel)
-    cancel_many = _in_a_thread(Client.cancel_many)
-    queues = _in_a_thread(Client.queues)
-    queue = _in_a_thread(Client.queue)
-    pause = _in_a_thread(Client.pause)
-    resume = _in_a_thread(Client.resume)
-    set_rate = _in_a_thread(Client.set_rate)
-    close = _in_a_thread(Client.close)
+    cancel_many = in_a_thread(Client.cancel_many)
+    queues = in_a_thread(Client.queues)
+    queue = in_a_thread(Client.queue)
+    pause = in_a_thread(Client.pause)
+    resume = in_a_thread(Client.resume)
+    set_rate = in_a_thread(Client.set_rate)
+    close = in_a_thread(Client.close)
 
     def schedules(self, queue: str) -> AsyncSchedules:
         """Return the schedules of a queue, as Client.schedules does: at once, and without a request."""

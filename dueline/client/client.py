@@ -34,17 +34,6 @@ T = TypeVar("T")
 TransportName = Literal["invoke", "http"]
 
 
-class Coalescers:
-    """What single calls share requests by, if they linger for some `seconds`."""
-
-    def __init__(self, api: Api, *, seconds: float) -> None:
-        self.do_linger = seconds > 0
-        self.schedule: RequestCoalescer[Draft, Job] = RequestCoalescer(
-            api.schedule_many, seconds=seconds, size=attrgetter("size"), group=attrgetter("group")
-        )
-        self.cancel: RequestCoalescer[JobRef, State] = RequestCoalescer(api.cancel_many, seconds=seconds, group=type)
-
-
 class Client:
     """Schedules, looks up, lists, reschedules and cancels the jobs of one deployment. Threads may share it.
 
@@ -72,7 +61,14 @@ class Client:
         otel.is_installed()
         self._api, self._default = api, default
         self._calls = Calls(patience=patience or Patience(), clock=clock or SystemClock(), jitter=jitter)
-        self._coalescers = Coalescers(api, seconds=linger_seconds(linger))
+        seconds = linger_seconds(linger)
+        self._lingers = seconds > 0
+        self._scheduling: RequestCoalescer[Draft, Job] = RequestCoalescer(
+            api.schedule_many, seconds=seconds, size=attrgetter("size"), group=attrgetter("group")
+        )
+        self._cancelling: RequestCoalescer[JobRef, State] = RequestCoalescer(
+            api.cancel_many, seconds=seconds, group=type
+        )
 
     @classmethod
     def connect(
@@ -249,7 +245,7 @@ class Client:
         other combination.
         """
         ref = job_ref(id, queue=queue, key=key)
-        return self._calls.run(partial(self._coalescers.cancel.send, ref.queue, ref))
+        return self._calls.run(partial(self._cancelling.send, ref.queue, ref))
 
     def cancel_many(
         self, ids: Iterable[str] | None = None, *, queue: str | None = None, keys: Iterable[str] | None = None
@@ -317,7 +313,7 @@ class Client:
 
     def _schedule_once(self, queue: str, draft: Draft) -> Job:
         try:
-            return self._coalescers.schedule.send(queue, draft)
+            return self._scheduling.send(queue, draft)
         except DuelineError as error:
             raise draft.named(error) from error.__cause__
 

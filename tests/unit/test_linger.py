@@ -64,9 +64,9 @@ def a_client(api, *, linger=LONG, patience=QUICK):
     return Client(http, patience=patience, linger=linger)
 
 
-def waiting(client, what="schedule"):
+def waiting(client, what="_scheduling"):
     """Return how many calls wait to leave."""
-    batches = getattr(client._coalescers, what).pending().by_key.values()
+    batches = getattr(client, what).pending().by_key.values()
     return sum(len(each.calls) for batch in list(batches) for each in batch if not each.leaves.is_set())
 
 
@@ -167,7 +167,7 @@ def test_unforeseen_error_reaches_each_caller(threads):
     _, others = one_under_way(client, api, threads, 1, 2)
     api.let_go()
     assert [type(each.exception()) for each in others] == [ZeroDivisionError] * 2
-    assert client._coalescers.schedule.pending().by_key == {}
+    assert client._scheduling.pending().by_key == {}
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -222,7 +222,7 @@ def test_jobs_of_one_trace_travel_together(threads, monkeypatch):
     )
     assert [batch for _, batch in carried] == [[10], [11, 12], [20], [21, 22]]
     assert [parent for parent, _ in carried] == [parents[n].parent for n in (1, 1, 2, 2)]
-    assert client._coalescers.schedule.pending().by_key == {}
+    assert client._scheduling.pending().by_key == {}
 
 
 def test_tasks_requests_are_sent_in_their_context():
@@ -247,7 +247,7 @@ def test_cancels_by_key_travel_apart_from_those_by_id(threads):
     ids, keys = [str(an_id()), str(an_id())], ["a", "b"]
     others = [threads.submit(client.cancel, id) for id in ids]
     others += [threads.submit(partial(client.cancel, queue="emails", key=key)) for key in keys]
-    assert wait_until(lambda: waiting(client, "cancel") == 3, every=0.001)
+    assert wait_until(lambda: waiting(client, "_cancelling") == 3, every=0.001)
     api.let_go()
     assert [each.result() for each in (first, *others)] == [State.CANCELLED] * 5
     assert sorted(ids) in [sorted(request.json.get("ids", ())) for request in api.requests_received if request.body]

@@ -13,7 +13,7 @@ from dueline.cli.import_command import id_terms
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core import instant
 from dueline.core.job import JobId, State
-from dueline.errors import Forbidden, IdReused, InvalidJob, NotYet, QueueNotFound, Unavailable
+from dueline.errors import Forbidden, IdReused, NotYet, QueueNotFound, Unavailable
 from dueline.testing import VirtualClock
 from tests.api_harness import call_api, import_api
 from tests.builders import NOW, a_queue
@@ -262,16 +262,6 @@ def test_job_is_retried_by_the_id_of_its_error(world):
     assert raised.value.key is None
     assert client.schedule("emails", 1, id=raised.value.job_id).id == raised.value.job_id
     assert {posted["id"] for posted in world.posted} == {raised.value.job_id}
-
-
-@pytest.mark.parametrize("beside", [{"at": NOW}, {"delay": 5}, {"key": "k"}])
-def test_id_with_a_time_or_a_key_is_refused(world, beside):
-    id = f"emails.0.t.0.{uuid.uuid4()}"
-    with pytest.raises(InvalidJob, match=f"id and {next(iter(beside))} are both given"):
-        world.client().schedule("emails", 1, id=id, **beside)
-    with pytest.raises(InvalidJob, match="id is 'x': it must be of the form"):
-        world.client().schedule("emails", 1, id="x")
-    assert (world.requests, world.posted) == (0, [])
 
 
 # With the API itself
