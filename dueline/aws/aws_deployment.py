@@ -99,10 +99,10 @@ class AwsDeployment(CoreDeployment):
         """Return a new reader of what the deployment and its queues publish, with a cache of its own."""
         from dueline.aws.settings import SettingsStore
 
-        return SettingsStore(self.clients.ssm(), self.names, clock=self.clock)
+        return SettingsStore(self.clients.of("ssm"), self.names, clock=self.clock)
 
     def time_to_live(self) -> DynamoTimeToLive:
-        return DynamoTimeToLive(self.clients.dynamodb(), self.names.table)
+        return DynamoTimeToLive(self.clients.of("dynamodb"), self.names.table)
 
     def ticked_partitions(self) -> list[Partition]:
         """Return the partitions whose ticks have schedules, enabled or not. Raises Throttled or Unavailable."""
@@ -113,7 +113,7 @@ class AwsDeployment(CoreDeployment):
         return [Partition(queue=queue, number=int(number)) for queue, _, number in names if number.isdigit()]
 
     def _new_table(self) -> DynamoTable:
-        return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)
+        return DynamoTable(self.clients.of("dynamodb"), self.names.table, state=self.names.state)
 
     def _new_payloads(self) -> "S3Payloads":
         from dueline.aws.s3 import S3Payloads
@@ -121,7 +121,7 @@ class AwsDeployment(CoreDeployment):
         return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
 
     def _new_queue(self, name: str) -> SqsQueue:
-        return SqsQueue(self.clients.sqs(), self.url(name))
+        return SqsQueue(self.clients.of("sqs"), self.url(name))
 
 
 def new_uid() -> str:

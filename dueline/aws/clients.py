@@ -22,9 +22,6 @@ from dueline.errors import DeploymentNotFound, DuelineError, Unavailable
 
 if TYPE_CHECKING:
     from boto3 import Session
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_sqs import SQSClient
-    from mypy_boto3_ssm import SSMClient
 
     from dueline.aws.server_clock import ServiceClock
 
@@ -75,18 +72,6 @@ class Clients:
         # Ten lanes that find no client would make ten, and each wait for all of them.
         self._making = Lock()
         self._made: dict[str, Any] = {}
-
-    def dynamodb(self) -> "DynamoDBClient":
-        made: DynamoDBClient = self.of("dynamodb")
-        return made
-
-    def sqs(self) -> "SQSClient":
-        made: SQSClient = self.of("sqs")
-        return made
-
-    def ssm(self) -> "SSMClient":
-        made: SSMClient = self.of("ssm")
-        return made
 
     def of(self, service: str) -> Any:
         with self._making:

@@ -102,7 +102,7 @@ def restore(
     with map_caller_errors(f"finding the deployment {name!r}"):
         deployed = AwsDeployment(name, longest=_LONGEST_REQUEST, session=session)
         settings = deployed.find()
-        backup = DynamoBackup(deployed.clients.dynamodb(), jobs=jobs, state=state)
+        backup = DynamoBackup(deployed.clients.of("dynamodb"), jobs=jobs, state=state)
         has_tick = frozenset(deployed.ticked_partitions()).__contains__
     calls = Calls(patience=Patience(), clock=deployed.clock, jitter=random.random)
 
@@ -139,6 +139,6 @@ def dead_letters(name: str, queue: str | None, *, session: "Session") -> Redrive
             work = deployed.settings_store().work(queue)
             urls = [work.dead_letters, *work.urls]
     bucket = deployed.names.payloads(account=urls[0].split("/")[-2], region=session.region_name)
-    first, *queues = (SqsQueue(deployed.clients.sqs(), url, map_errors=map_caller_errors) for url in urls)
+    first, *queues = (SqsQueue(deployed.clients.of("sqs"), url, map_errors=map_caller_errors) for url in urls)
     payloads = S3Payloads(partial(deployed.clients.of, "s3"), bucket)
     return RedriveQueues(dead_letters=first, queues=tuple(queues), payloads=payloads)
