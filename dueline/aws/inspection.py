@@ -184,11 +184,6 @@ def sources(place: DeploymentContext) -> dict[str, Any]:
     return {"sources": {name: [each["State"] for each in mappings] for name, mappings in answers.items()}}
 
 
-def concurrency(place: DeploymentContext) -> dict[str, Any]:
-    limit = place.client("lambda").get_account_settings()["AccountLimit"]
-    return {"concurrency": limit["ConcurrentExecutions"]}
-
-
 def stacks(place: DeploymentContext) -> dict[str, Any]:
     """Return the states of the deployment's stacks, those among them that were never published or are to go."""
     names, pages = place.names, place.client("cloudformation").get_paginator("describe_stacks").paginate()
@@ -251,7 +246,6 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
     ("logs of functions", "logs:FilterLogEvents", logs),
     ("concurrency of functions", "lambda:GetFunctionConcurrency", reserved),
     ("event source mappings", "lambda:ListEventSourceMappings", sources),
-    ("concurrency of the account", "lambda:GetAccountSettings", concurrency),
     ("alarms", "cloudwatch:DescribeAlarms", alarms),
     ("subscribers of alarms", "sns:ListSubscriptionsByTopic, cloudwatch:DescribeAlarms", subscribers),
     ("stacks", "cloudformation:DescribeStacks", stacks),

@@ -1,4 +1,4 @@
-"""The doctor: findings about functions, tables, the API, stacks, quotas and alarms, and all findings in their order."""
+"""The doctor: findings about functions, tables, the API, stacks and alarms, and all findings in their order."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,7 +10,6 @@ from dueline.errors import DuelineError
 from dueline.operations.backlog import PAGES_OF_LINES, SOURCES, named, throttled_tables
 from dueline.operations.observation import FUNCTIONS, RULES, Finding, Observation, Severity, Symptom, guide, rule
 
-_NEAR = 0.8
 _NONE = "before 0.1"
 _MOST_REASONS = 3
 _RUN_AGAIN = "remove it: aws lambda delete-function-concurrency --function-name NAME"
@@ -169,13 +168,6 @@ def clients_differ(observed: Observation) -> Iterator[Symptom]:
         if version not in (None, __version__):
             what = f"it is of version {version}, and this library is {__version__}"
             yield Symptom(name, what, severity=Severity.NOTE)
-
-
-@rule("quota_near", Severity.WARNING, page=guide("quotas"), do="request a higher quota in Service Quotas, or use less")
-def quotas_near(observed: Observation) -> Iterator[Symptom]:
-    used, quota = int(observed.figure("account", "concurrency")), observed.concurrency
-    if quota is not None and used >= _NEAR * quota:
-        yield Symptom("account", f"{used:,} of {quota:,} Lambda functions at once, in the last hour")
 
 
 # Alarms: those that ring, and those that nobody hears.

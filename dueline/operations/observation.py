@@ -159,7 +159,6 @@ class Observation:
     logs_gone: Sequence[str] = ()
     reserved: Mapping[str, int | None] | None = None
     sources: Mapping[str, Sequence[str]] | None = None
-    concurrency: int | None = None
     alarms: Sequence[Alarm] | None = None
     subscribers: Mapping[str, int] | None = None
     stacks: Mapping[str, str] | None = None
