@@ -2,17 +2,13 @@
 
 import asyncio
 import json
-import os
-import threading
 import time
-from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from urllib.parse import unquote
 
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.credentials import RefreshableCredentials
 
 from dueline import AsyncClient, Client, InvalidJob, Patience, State
 from dueline.aws.api_transport import InvokeTransport, connect
@@ -28,7 +24,6 @@ from dueline.errors import (
 )
 from tests.fake_api_server import DROPPED, ApiRequest, Reply, default_reply, json_reply, problem_reply
 from tests.forking import run_in_fork
-from tests.waiting import HANG_SECONDS
 
 ONCE = Patience(attempts=1)
 KEYS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"}
@@ -249,29 +244,6 @@ def test_forked_process_has_own_connections(api_server):
     call()
     before, childs, after = (request.port for request in api_server.requests)
     assert before == after != childs
-
-
-def test_forked_child_awaits_no_credentials(api_server):
-    """With the session that was given, whose lock is held by a thread that the child does not have."""
-    parent, started, go_on = os.getpid(), threading.Event(), threading.Event()
-
-    def renewed():
-        started.set()
-        assert os.getpid() != parent or go_on.wait(HANG_SECONDS)
-        late = (datetime.now(UTC) + timedelta(days=1)).isoformat()
-        return {"access_key": "AKIDEXAMPLE", "secret_key": "s", "token": "t", "expiry_time": late}
-
-    session = a_session()
-    session._session._credentials = RefreshableCredentials(
-        "AKIDEXAMPLE", "s", "t", datetime.now(UTC) + timedelta(seconds=60), renewed, "tests"
-    )
-    client = Client.connect(url=api_server.url, session=session)
-    requesting = threading.Thread(target=client.schedule, args=("emails", 1))
-    requesting.start()
-    assert started.wait(HANG_SECONDS)
-    assert run_in_fork(lambda: client.schedule("emails", 1))
-    go_on.set()
-    requesting.join()
 
 
 FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:sandbox-api"
