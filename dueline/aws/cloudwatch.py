@@ -122,6 +122,10 @@ def _metrics(place: "DeploymentContext") -> Iterator[_Metric]:
         of = {"FunctionName": names.function(function)}
         yield _summed((function, "errors"), "AWS/Lambda", "Errors", of)
         yield _summed((function, "throttles"), "AWS/Lambda", "Throttles", of)
+    figure = ("account", "concurrency")
+    yield _Metric(
+        figure=figure, namespace="AWS/Lambda", name="ConcurrentExecutions", statistic="Maximum", dimensions={}
+    )
 
 
 def _summed(figure: Figure, namespace: str, name: str, dimensions: dict[str, str]) -> _Metric:

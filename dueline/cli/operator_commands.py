@@ -344,7 +344,17 @@ def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> N
 
 
 # What is wrong with a deployment, and what prevents the next.
-def doctor(ctx: typer.Context) -> None:
+def doctor(
+    ctx: typer.Context,
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Receive N messages of each dead-letter queue for their reasons; this hides them for a moment.",
+        ),
+    ] = 0,
+) -> None:
     """Report what is wrong with the deployment, and what to do.
 
     The worst comes first. It changes nothing. Exit codes: 0 everything was checked and is well; 1 something is wrong; 6
@@ -352,7 +362,7 @@ def doctor(ctx: typer.Context) -> None:
     """
     run = connect.run_of(ctx)
     try:
-        checks, observe = connect.doctor(run.target, now=run.screen.now)
+        checks, observe = connect.doctor(run.target, now=run.screen.now, sample=sample)
     except DuelineError as error:
         run.screen.error(error)
         raise typer.Exit(NOT_CHECKED) from None

@@ -303,21 +303,26 @@ def _dead_letter_queues(observed: Observation) -> Iterator[tuple[str, str, _Kind
 
 @rule("dead_letters", Severity.WARNING)
 def dead_letters(observed: Observation) -> Iterator[Symptom]:
-    """Report dead-letter queues that are not empty, with reasons from the last hour's log."""
+    """Report dead-letter queues that are not empty, with reasons from a sample or the last hour's log."""
     for about, name, kind in _dead_letter_queues(observed):
         depth = (observed.depths or {}).get(name)
         if depth and (count := depth.waiting + depth.in_flight):
-            what, page = f"{count:,} {kind.what}{_reasons(observed, kind)}", kind.code.replace("_", "-")
+            what, page = f"{count:,} {kind.what}{_reasons(observed, name, kind)}", kind.code.replace("_", "-")
             yield Symptom(about, what, kind.do, runbook(page), code=kind.code)
 
 
-def _reasons(observed: Observation, kind: _Kind) -> str:
+def _reasons(observed: Observation, name: str, kind: _Kind) -> str:
     counted = Counter[str]()
-    for line in observed.logged:
-        if line.message == kind.logged:
-            counted[line.reason] += line.count
+    for each in observed.error_groups.get(name, ()):
+        counted[each.error] += each.count
+    where = "of a sample"
+    if not counted:
+        where = "of the last hour's log"
+        for line in observed.logged:
+            if line.message == kind.logged:
+                counted[line.reason] += line.count
     reasons = "; ".join(f"{count:,} of {reason}" for reason, count in counted.most_common(_MOST_REASONS))
-    return f" (of the last hour's log: {reasons})" if reasons else ""
+    return f" ({where}: {reasons})" if reasons else ""
 
 
 @rule("queue_stopped", Severity.NOTE, page="docs/operations.md#pausing-a-queue-and-limiting-its-rate")

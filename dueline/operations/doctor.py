@@ -1,4 +1,4 @@
-"""The doctor: findings about functions, tables, the API, stacks and alarms, and all findings in their order."""
+"""The doctor: findings about functions, tables, the API, stacks, quotas and alarms, and all findings in their order."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,6 +10,8 @@ from dueline.errors import DuelineError
 from dueline.operations.backlog import PAGES_OF_LINES, SOURCES, named, throttled_tables
 from dueline.operations.observation import FUNCTIONS, RULES, Finding, Observation, Severity, Symptom, guide, rule
 
+_NEAR = 0.8
+_RAISE = "request a higher quota in Service Quotas"
 _NONE = "before 0.1"
 _MOST_REASONS = 3
 _RUN_AGAIN = "remove it: aws lambda delete-function-concurrency --function-name NAME"
@@ -170,12 +172,31 @@ def clients_differ(observed: Observation) -> Iterator[Symptom]:
             yield Symptom(name, what, severity=Severity.NOTE)
 
 
+@rule("quota_near", Severity.WARNING, page=guide("quotas"), do=f"{_RAISE}, or use less")
+def quotas_near(observed: Observation) -> Iterator[Symptom]:
+    if observed.concurrency is not None:
+        used = int(observed.figure("account", "concurrency"))
+        yield from _near("Lambda functions at once, in the last hour", used, observed.concurrency)
+    if observed.policies is not None:
+        used, quota = observed.policies.used, observed.policies.quota
+        yield from _near("managed policies of the account (four a queue, and four a group)", used, quota)
+    do = f"attach the policy of a group of queues, or {_RAISE}"
+    for role, share in (observed.roles or {}).items():
+        yield from _near(f"managed policies attached to the role {role}", share.used, share.quota, do=do)
+
+
+def _near(what: str, used: int, quota: int, *, do: str = "") -> Iterator[Symptom]:
+    if used >= _NEAR * quota:
+        yield Symptom("account", f"{used:,} of {quota:,} {what}", do)
+
+
 # Alarms: those that ring, and those that nobody hears.
 @rule("alarm", Severity.WARNING, page="docs/operations.md#alarms", do="follow its runbook")
 def alarms_ringing(observed: Observation) -> Iterator[Symptom]:
     for alarm in observed.alarms or ():
-        if alarm.is_ringing:
-            yield Symptom(alarm.name, f"it is in ALARM: {alarm.description}", page=alarm.page or "")
+        if alarm.is_ringing or alarm.is_silent:
+            what = f"{'no data arrives for it' if alarm.is_silent else 'it is in ALARM'}: {alarm.description}"
+            yield Symptom(alarm.name, what, page=alarm.page or "")
 
 
 @rule(

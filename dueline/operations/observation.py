@@ -14,6 +14,7 @@ from dueline.core.ports import ParallelMap
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.rows import WatchNote
 from dueline.errors import DuelineError, Forbidden
+from dueline.operations.dead_letters import ErrorGroup
 
 # What figures were read over, and logs.
 LOOKED_BACK = timedelta(hours=1)
@@ -128,13 +129,25 @@ class LogLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alarm:
-    """An alarm of the deployment. `page` is the runbook that its description names, if it names one."""
+    """An alarm of the deployment. `page` is the runbook that its description names, if it names one.
+
+    The metric of one that `is_silent` is not reported any more.
+    """
 
     name: str
     is_ringing: bool
     description: str
     notifies: bool
     page: str | None = None
+    is_silent: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """How much of a quota is used."""
+
+    used: int
+    quota: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,9 +172,13 @@ class Observation:
     logs_gone: Sequence[str] = ()
     reserved: Mapping[str, int | None] | None = None
     sources: Mapping[str, Sequence[str]] | None = None
+    concurrency: int | None = None
     alarms: Sequence[Alarm] | None = None
     subscribers: Mapping[str, int] | None = None
     stacks: Mapping[str, str] | None = None
+    policies: Share | None = None
+    roles: Mapping[str, Share] | None = None
+    error_groups: Mapping[str, Sequence[ErrorGroup]] = field(default_factory=dict)
     partly: Sequence[Unchecked] = ()
 
     def figure(self, about: str, what: str) -> float:

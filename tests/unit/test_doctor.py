@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dueline import __version__
-from dueline.aws.inspection import _ALL
+from dueline.aws.inspection import _ALL, SAMPLE
 from dueline.cli import connect
 from dueline.cli.app import COMMANDS, app
 from dueline.config.names import Names
@@ -21,6 +21,7 @@ from dueline.core.overview import Control
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.rows import WatchNote
 from dueline.errors import DeploymentNotFound, Forbidden
+from dueline.operations.dead_letters import ErrorGroup
 from dueline.operations.doctor import RULES, findings
 from dueline.operations.observation import (
     Alarm,
@@ -31,6 +32,7 @@ from dueline.operations.observation import (
     ObservedDeployment,
     QueueDepth,
     Severity,
+    Share,
     Unchecked,
 )
 
@@ -68,12 +70,15 @@ HEALTHY = Observation(
     fences=dict.fromkeys((*PARTITIONS, PLANNER), SOON),
     controls={"emails": Control()},
     depths=dict.fromkeys(QUEUES, QueueDepth(waiting=0)),
-    figures={("emails", "on_time"): 5000.0, ("emails", "delayed"): 1.0},
+    figures={("emails", "on_time"): 5000.0, ("emails", "delayed"): 1.0, ("account", "concurrency"): 799.0},
     reserved=dict.fromkeys(("api", "ingest", "planner", "tick")),
     sources={"ingest": ["Enabled"], "planner": ["Enabled"]},
+    concurrency=1000,
     alarms=QUIET,
     subscribers={"shop-alarms": 1},
     stacks={"shop-core": "UPDATE_COMPLETE", "shop-queue-emails": "CREATE_COMPLETE"},
+    policies=Share(used=1199, quota=1500),
+    roles={"mailer": Share(used=7, quota=10)},
 )
 
 
@@ -165,7 +170,14 @@ WRONG = [
         deployed(version="9.9", queues=(replace(EMAILS, version="9.9"),)),
         *("client_differs", "shop", NOTE, "version 9.9"),
     ),
+    (measured(account__concurrency=800), "quota_near", "account", WARNING, "800 of 1,000"),
+    ({"policies": Share(used=1200, quota=1500)}, "quota_near", "account", WARNING, "1,200 of 1,500"),
+    ({"roles": {"mailer": Share(used=8, quota=10)}}, "quota_near", "account", WARNING, "the role mailer"),
     ({"alarms": [*QUIET, RINGING]}, "alarm", "shop-core-Alarms1", WARNING, "It is late."),
+    (
+        {"alarms": [*QUIET, replace(RINGING, is_ringing=False, is_silent=True)]},
+        *("alarm", "shop-core-Alarms1", WARNING, "no data arrives for it: It is late."),
+    ),
     ({"alarms": [*QUIET, replace(QUIET[0], notifies=False)]}, "alarms_unheard", "alarms", WARNING, "Alarms1"),
     ({"alarms": QUIET[1:]}, "alarms_gone", "shop-core", WARNING, "all alarms"),
     # Those of emails-eu are not its.
@@ -241,10 +253,13 @@ def test_backlog_names_its_cause():
     assert "event source mapping of ingest is disabled" in backlog.what
 
 
-def test_reasons_come_from_the_log():
+def test_reasons_come_from_a_sample_or_the_log():
     parked = [LogLine(function="tick", message="parked", reason="the queue is gone", count=3)]
     (of_log,) = findings(replace(HEALTHY, **filled("shop-dispatch-dlq"), logged=parked))
     assert "(of the last hour's log: 3 of the queue is gone)" in of_log.what
+    sampled = {"shop-dispatch-dlq": [ErrorGroup(error="past its retention", count=2, oldest=NOW, newest=NOW)]}
+    (of_sample,) = findings(replace(HEALTHY, **filled("shop-dispatch-dlq"), logged=parked, error_groups=sampled))
+    assert "(of a sample: 2 of past its retention)" in of_sample.what
 
 
 def test_what_was_not_looked_at_is_no_finding():
@@ -255,7 +270,7 @@ def test_what_was_not_looked_at_is_no_finding():
 
 
 def typed(monkeypatch, looks, *args):
-    def connected(_target, *, now):
+    def connected(_target, *, now, sample):
         return looks, lambda **parts: replace(HEALTHY, **parts)
 
     monkeypatch.setattr(connect, "doctor", connected)
@@ -305,7 +320,7 @@ def test_partial_look_is_no_all_clear(monkeypatch):
 
 
 def test_missing_deployment_exits_with_6(monkeypatch):
-    def nowhere(_target, *, now):
+    def nowhere(_target, *, now, sample):
         raise DeploymentNotFound("there is no deployment 'shop'")
 
     monkeypatch.setattr(connect, "doctor", nowhere)
@@ -314,7 +329,7 @@ def test_missing_deployment_exits_with_6(monkeypatch):
 
 
 def test_example_policy_has_each_right_of_the_doctor():
-    needed = {right for _, needs, *_ in _ALL for right in needs.split(", ")}
+    needed = {right for _, needs, *_ in (*_ALL, SAMPLE) for right in needs.split(", ")}
     policy = json.loads((ROOT / "examples" / "doctor_policy.json").read_text())
     allowed = {action for statement in policy["Statement"] for action in statement["Action"]}
     assert allowed == needed | {"ssm:GetParametersByPath"}

@@ -113,7 +113,7 @@ CASES = [
         page="inbound-dead-letters",
         fault=incidents.let_reject,
         cause=("inbound_dead_letters", "chaos-inbound-dlq"),
-        shown="rejected",
+        shown="of a sample: ",
     ),
     Case(
         page="dead-letters",
