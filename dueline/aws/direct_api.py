@@ -249,10 +249,10 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, por
             settings = deployed.find()
         return deployed, DirectDeployment(deployed=deployed, published=deployed.settings_store(), settings=settings)
 
-    found = threads.PerProcess(find)
+    located = threads.PerProcess(find)
 
     def close() -> None:
-        for deployed, _ in found.made:
+        for deployed, _ in located.made:
             deployed.clients.close()
 
-    return DirectApi(lambda: found()[1], clock=clock, close=close), clock
+    return DirectApi(lambda: located()[1], clock=clock, close=close), clock

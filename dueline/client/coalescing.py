@@ -156,9 +156,10 @@ class RequestCoalescer(Generic[A, B]):
                         result.set_exception(its)
                     else:
                         result.set_result(its)
-        except Exception as error:
+        except BaseException as error:
             for _, result in calls:
-                result.set_exception(error)
+                if not result.done():
+                    result.set_exception(error)
         finally:
             pending.end(batch)
 

@@ -55,8 +55,8 @@ class _LocalApi(DirectApi):
 
     def __init__(self, deployment: MemoryDeployment) -> None:
         self._requests = ScheduleRequests(deployment)
-        found = DirectDeployment(deployed=deployment, published=deployment, settings=deployment.settings())
-        super().__init__(lambda: found, clock=deployment.clock)
+        direct = DirectDeployment(deployed=deployment, published=deployment, settings=deployment.settings())
+        super().__init__(lambda: direct, clock=deployment.clock)
 
     def requester(self) -> Callable[..., dict[str, Any]]:
         return self._requests
