@@ -1,6 +1,5 @@
 """A partition takes jobs once its schedule stands, and not before: the queries, how often, and what is answered."""
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -254,20 +253,3 @@ def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     answer = function("ingest").handler(event, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "not yet"}]}
     assert table.read([rows.job_key(there.id), rows.job_key(not_yet.id)]).rows.keys() == {rows.job_key(there.id)}
-
-
-def test_grown_queue_is_seen_within_seconds(function, monkeypatch, clock):
-    published = [1, 4]
-
-    def parameters(Names):  # noqa: N803
-        content = json.dumps({**a_queue().to_json(), "partitions": published[0]})
-        return {"Parameters": [{"Name": name, "Value": content} for name in Names]}
-
-    stub = SimpleNamespace(get_parameters=parameters)
-    monkeypatch.setattr("dueline.aws.clients.client", lambda *_, **__: stub)
-    monkeypatch.setattr("dueline.aws.aws_deployment.SystemClock", lambda: clock)
-    registry = function("queue_registry").REGISTRY
-    assert registry.taking("emails").partitions == 1
-    published.pop(0)
-    clock.sleep(2 * RETRY_SECONDS)
-    assert registry.taking("emails").partitions == 4

@@ -96,14 +96,6 @@ def test_retried_job_keeps_its_id(world):
     assert all(posted.keys() == {"payload", "id"} for posted in world.posted)
 
 
-def test_retried_jobs_keep_their_own_ids(world):
-    world.lost = 1
-    jobs = world.client().schedule_many("emails", [NewJob(payload=n, tenant="acme") for n in range(3)])
-    ids = [posted["id"] for posted in world.posted]
-    assert ids == [job.id for job in jobs] * 2
-    assert len(set(ids)) == 3
-
-
 def test_delay_counts_by_the_clock_of_aws(world):
     client = world.client()
     world.clock.sleep(0.75)  # a Date has whole seconds
@@ -216,6 +208,22 @@ def test_only_refused_jobs_get_keys(world):
     jobs = world.client().schedule_many("emails", [NewJob(payload=n) for n in range(3)])
     assert all(isinstance(job, Job) for job in jobs)
     assert ["idempotency_key" in posted for posted in world.posted] == [False, False, False, True]
+
+
+def test_refused_jobs_fail_no_other(world):
+    """Two ids of a call are refused, and the second request, under keys, fails as a whole."""
+
+    def reply(request):
+        if "idempotency_key" in request["jobs"][0]:
+            return refused(503, "unavailable")(request)
+        two = [{"error": refused(400, "x")(0)[1]}] * 2
+        return 200, {"jobs": [*two, *(job_answer(job) for job in request["jobs"][2:])]}
+
+    world.reply = reply
+    results = world.client(attempts=1).schedule_many("emails", [NewJob(payload=n) for n in range(4)])
+    assert [type(result) for result in results] == [Unavailable, Unavailable, Job, Job]
+    keys = [posted["idempotency_key"] for posted in world.posted[4:]]
+    assert [failed.idempotency_key for failed in results[:2]] == keys
 
 
 def test_errors_have_the_ids_of_their_jobs(world):
