@@ -16,7 +16,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
-from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError
+from botocore.exceptions import ClientError
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
@@ -34,8 +34,6 @@ _CONNECT_SECONDS = 3
 _READ_SECONDS = 31
 TRANSPORTS = ("invoke", "http")
 _FUNCTION_ARN = re.compile(r"arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+")
-# Nothing was sent.
-_UNREACHED = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError)
 
 
 def connect(
@@ -119,8 +117,8 @@ class InvokeTransport:
     """The function of that ARN, invoked once for each request, by an alias of the queue in the path.
 
     `client` returns Lambda's, and `uploads` sends what goes to S3. An alias that does not exist, or that the caller may
-    not invoke, gives way to the next one that has the route, and for good to the `gateway`, if there is one. So does
-    Lambda's endpoint, if it could never be reached. A request without a queue goes by the alias that answered last.
+    not invoke, gives way to the next one that has the route, and for good to the `gateway`, if there is one. A request
+    without a queue goes by the alias that answered last.
     """
 
     def __init__(
@@ -133,7 +131,7 @@ class InvokeTransport:
     ) -> None:
         self.url = function
         self._client, self._gateway, self._uploads = client, gateway, uploads
-        self.put, self.fetch = uploads.put, uploads.fetch
+        self.put = uploads.put
         self._refused: set[str] = set()
         self._answered: list[str] = []
 
@@ -151,7 +149,6 @@ class InvokeTransport:
         Raises Unavailable when no answer comes or the function fails, Throttled, Forbidden or QueueNotFound.
         """
         request_line, refusal = f"{method} {path}", None
-        is_never_reached = self._gateway is not None and not self._answered
         for alias in aliases_for(path if queue is None else f"/queues/{queue}") or self._answered:
             if alias in self._refused:
                 continue
@@ -162,9 +159,6 @@ class InvokeTransport:
                     if not (is_missing(error) or is_refused(error)):
                         raise
                     refusal = error
-                except _UNREACHED:
-                    if not is_never_reached:
-                        raise
             if self._gateway is not None:
                 self._refused.add(alias)
         if self._gateway is not None:
@@ -292,10 +286,6 @@ class ApiTransport:
         return self._answer_to(
             AWSRequest(method="PUT", url=url, data=body, headers=dict(headers)), request_line="PUT of a payload"
         )
-
-    def fetch(self, url: str) -> HttpResponse:
-        """Get what is at a URL that is signed already, once. Raises Unavailable when no answer comes."""
-        return self._answer_to(AWSRequest(method="GET", url=url), request_line="GET of a payload")
 
     def close(self) -> None:
         """Close the connections that are kept. The next request opens new ones."""

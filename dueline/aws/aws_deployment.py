@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dueline.aws.s3 import S3Payloads
     from dueline.aws.server_clock import ServiceClock
     from dueline.aws.settings import SettingsStore
+    from dueline.config.environment import ApiSettings
 
 
 class AwsDeployment(CoreDeployment):
@@ -68,6 +69,12 @@ class AwsDeployment(CoreDeployment):
     def payloads(self) -> "S3Payloads":
         return self._payloads()
 
+    def find(self) -> "ApiSettings":
+        """Read where the queues and the payloads are; return the settings of the deployment."""
+        settings = self.settings_store().settings()
+        self._queue_urls, self._bucket = settings.queue_urls, settings.payloads
+        return settings
+
     def url(self, name: str) -> str:
         return self._queue_urls + name
 
@@ -92,10 +99,10 @@ class AwsDeployment(CoreDeployment):
         """Return a new reader of what the deployment and its queues publish, with a cache of its own."""
         from dueline.aws.settings import SettingsStore
 
-        return SettingsStore(self.clients.ssm(), self.names, clock=self.clock)
+        return SettingsStore(self.clients.of("ssm"), self.names, clock=self.clock)
 
     def time_to_live(self) -> DynamoTimeToLive:
-        return DynamoTimeToLive(self.clients.dynamodb(), self.names.table)
+        return DynamoTimeToLive(self.clients.of("dynamodb"), self.names.table)
 
     def ticked_partitions(self) -> list[Partition]:
         """Return the partitions whose ticks have schedules, enabled or not. Raises Throttled or Unavailable."""
@@ -106,7 +113,7 @@ class AwsDeployment(CoreDeployment):
         return [Partition(queue=queue, number=int(number)) for queue, _, number in names if number.isdigit()]
 
     def _new_table(self) -> DynamoTable:
-        return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)
+        return DynamoTable(self.clients.of("dynamodb"), self.names.table, state=self.names.state)
 
     def _new_payloads(self) -> "S3Payloads":
         from dueline.aws.s3 import S3Payloads
@@ -114,7 +121,7 @@ class AwsDeployment(CoreDeployment):
         return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
 
     def _new_queue(self, name: str) -> SqsQueue:
-        return SqsQueue(self.clients.sqs(), self.url(name))
+        return SqsQueue(self.clients.of("sqs"), self.url(name))
 
 
 def new_uid() -> str:

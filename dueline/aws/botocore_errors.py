@@ -52,13 +52,14 @@ _FORBIDDEN = {
     "UnrecognizedClientException",
 }
 # What SQS says of a receipt that is over. Others, such as throttling, may pass.
-_LOST_CLAIM = {
+LOST_CLAIM = {
     "AWS.SimpleQueueService.MessageNotInflight",
     "InvalidParameterValue",
     "MessageNotInflight",
     "ReceiptHandleIsInvalid",
 }
-_UNSENDABLE = {
+# What SQS says of content that can never be sent.
+UNSENDABLE = {
     "AWS.SimpleQueueService.BatchRequestTooLong",
     "BatchRequestTooLong",
     "InvalidMessageContents",
@@ -151,16 +152,6 @@ def is_conflict(error: ClientError) -> bool:
     return _code(error) == "TransactionConflictException" or "TransactionConflict" in _cancellation_reasons(error)
 
 
-def is_unsendable(code: str) -> bool:
-    """Return whether SQS's error code says that a message's content can never be sent."""
-    return code in _UNSENDABLE
-
-
-def is_lost_claim(code: str) -> bool:
-    """Return whether SQS's error code says that a received message is no longer the receiver's."""
-    return code in _LOST_CLAIM
-
-
 def _of(error: ClientError, doing: str) -> DuelineError:
     code, reasons = _code(error), _cancellation_reasons(error)
     message = f"{doing}: {code}: {error.response['Error'].get('Message', '')}"
@@ -170,7 +161,7 @@ def _of(error: ClientError, doing: str) -> DuelineError:
         return QueueNotFound(message)
     if code in _TOO_LARGE:
         return PayloadTooLarge(message)
-    return InvalidJob(message) if is_unsendable(code) else Unavailable(message)
+    return InvalidJob(message) if code in UNSENDABLE else Unavailable(message)
 
 
 def _cancellation_reasons(error: ClientError) -> set[str]:

@@ -1,8 +1,6 @@
 """boto3 clients and sessions: for callers, who have a session, and for the functions, which have none."""
 
 import math
-import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,9 +18,6 @@ from dueline.errors import DeploymentNotFound, Unavailable
 
 if TYPE_CHECKING:
     from boto3 import Session
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_sqs import SQSClient
-    from mypy_boto3_ssm import SSMClient
 
     from dueline.aws.server_clock import ServiceClock
 
@@ -73,18 +68,6 @@ class Clients:
         # Ten lanes that find no client would make ten, and each wait for all of them.
         self._making = Lock()
         self._made: dict[str, Any] = {}
-
-    def dynamodb(self) -> "DynamoDBClient":
-        made: DynamoDBClient = self.of("dynamodb")
-        return made
-
-    def sqs(self) -> "SQSClient":
-        made: SQSClient = self.of("sqs")
-        return made
-
-    def ssm(self) -> "SSMClient":
-        made: SSMClient = self.of("ssm")
-        return made
 
     def of(self, service: str) -> Any:
         with self._making:
@@ -171,24 +154,5 @@ _LONGEST_REQUEST = timedelta(seconds=5)
 
 
 def session_per_process(session: boto3.Session | None) -> PerProcess[boto3.Session]:
-    """Return the given session in each process, or else one of its own, which may be used after a fork."""
-    parent = os.getpid()
-
-    def here() -> boto3.Session:
-        if session is None:
-            return boto3.Session()
-        if os.getpid() != parent:
-            _let_renew(session)
-        return session
-
-    return PerProcess(here)
-
-
-def _let_renew(session: boto3.Session) -> None:
-    """Give a session's credentials another lock: a thread of the parent may have been renewing them as it forked.
-
-    botocore keeps the lock to itself; credentials that do not expire have none.
-    """
-    credentials: Any = session.get_credentials()
-    if hasattr(credentials, "_refresh_lock"):
-        credentials._refresh_lock = threading.Lock()
+    """Return the given session in each process, or else one of its own."""
+    return PerProcess(lambda: session or boto3.Session())

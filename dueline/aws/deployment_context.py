@@ -55,17 +55,11 @@ class DeploymentContext:
         return f"arn:aws:{service}:{region}:{account}:{name}"
 
 
-def _refuse(_queue: str, error: Unavailable) -> None:
-    raise error
-
-
-def find_deployment(
-    name: str, *, session: boto3.Session, now: datetime, on_unreadable: Callable[[str, Unavailable], None] = _refuse
-) -> DeploymentContext:
+def find_deployment(name: str, *, session: boto3.Session, now: datetime) -> DeploymentContext:
     """Return a deployment's place, from its SSM parameters.
 
     Where SSM's answer has no time, it is `now`. Raises DeploymentNotFound, Forbidden or Unavailable, also
-    for a queue whose parameter cannot be read: unless `on_unreadable` does not, then the queue is left out.
+    for a queue whose parameter cannot be read.
     """
     names = Names(name)
     with map_caller_errors(f"finding the deployment {name!r}, which needs the right {NEEDS}"):
@@ -79,7 +73,7 @@ def find_deployment(
         raise DeploymentNotFound(f"there is no deployment {name!r} in this account and region")
     with reading(names.settings_parameter):
         queue_urls = json.loads(values[names.settings_parameter])["queue_urls"]
-    deployment = _deployment(names, values, on_unreadable)
+    deployment = _deployment(names, values)
     # By AWS's clock: a caller's may be hours off, and botocore makes up for it.
     date = pages[0]["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
     return DeploymentContext(
@@ -90,15 +84,13 @@ def find_deployment(
     )
 
 
-def _deployment(
-    names: Names, values: Mapping[str, str], on_unreadable: Callable[[str, Unavailable], None]
-) -> ObservedDeployment:
+def _deployment(names: Names, values: Mapping[str, str]) -> ObservedDeployment:
     with reading(names.schema_parameter):
         schemas = json.loads(values.get(names.schema_parameter, "{}"))
         version, schema, oldest = schemas.get("version"), schemas.get("schema", 0), schemas.get("oldest_schema", 0)
     return ObservedDeployment(
         names=names,
-        queues=tuple(_queues(names, values, on_unreadable)),
+        queues=tuple(_queues(names, values)),
         version=version,
         schema=schema,
         oldest_schema=oldest,
@@ -106,18 +98,13 @@ def _deployment(
     )
 
 
-def _queues(
-    names: Names, values: Mapping[str, str], on_unreadable: Callable[[str, Unavailable], None]
-) -> Iterator[DeployedQueue]:
+def _queues(names: Names, values: Mapping[str, str]) -> Iterator[DeployedQueue]:
     prefix = f"{names.queue_parameters}/"
     for parameter in sorted(each for each in values if each.startswith(prefix)):
-        name = parameter.removeprefix(prefix)
-        try:
-            with reading(parameter):
-                content = json.loads(values[parameter])
-                deployed, settings = content.get("deployed", {}), QueueSettings.from_json(content, name=name)
-                version, expected_rate = deployed.get("version"), deployed.get("expected_rate")
-        except Unavailable as error:
-            on_unreadable(name, error)
-        else:
-            yield DeployedQueue(settings=settings, version=version, expected_rate=expected_rate)
+        with reading(parameter):
+            content = json.loads(values[parameter])
+            deployed = content.get("deployed", {})
+            settings = QueueSettings.from_json(content, name=parameter.removeprefix(prefix))
+            yield DeployedQueue(
+                settings=settings, version=deployed.get("version"), expected_rate=deployed.get("expected_rate")
+            )

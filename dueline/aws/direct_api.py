@@ -1,10 +1,9 @@
 """A deployment's own SQS queues and tables, for direct producers: no HTTP in between."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 import boto3
@@ -15,7 +14,7 @@ from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
 from dueline.client.api import Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters
-from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
+from dueline.client.models import Job, NewJob, ScheduledJob
 from dueline.config.environment import ApiSettings
 from dueline.core import core_deployment, instant, listing, ports, threads
 from dueline.core.cancel import CancelMany, CancelResult
@@ -23,7 +22,7 @@ from dueline.core.clock import TimeBounds
 from dueline.core.job import JobId, State
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import FURTHEST, Request
+from dueline.core.request import FURTHEST, Default, Request
 from dueline.core.status import ATTEMPTED, JobStatus, moved_status, status_of, status_under, submitted_statuses
 from dueline.core.submit import Submission, SubmitResult
 from dueline.core.trace import TraceContext
@@ -34,14 +33,6 @@ _LONGEST_REQUEST = timedelta(seconds=5)
 _LONGEST_CALL_SECONDS = 30
 
 T = TypeVar("T")
-_OF_FIRST_CALLS = (
-    "_strptime",
-    "encodings.idna",
-    "dueline.aws.s3",
-    "dueline.aws.settings",
-    "dueline.core.overview",
-    "dueline.core.reschedule",
-)
 
 
 class PublishedQueues(Protocol):
@@ -62,41 +53,41 @@ class BoundedClock(ports.Clock, Protocol):
     def moment(self) -> TimeBounds | None: ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DirectDeployment:
+    """A deployment, its settings, and what it publishes of itself and its queues."""
+
+    deployed: core_deployment.CoreDeployment
+    published: PublishedQueues
+    settings: ApiSettings
+
+
 class DirectApi:
     """Calls the deployment's queues and table directly, with the code that the HTTP API runs.
 
-    `published`, `deployment` and `settings` return those of this process, and may request them at their first use.
-    `clock` listens to what AWS answers them.
+    `find` returns the deployment for this process, and may request it at its first use. `clock` listens to what AWS
+    answers.
     """
 
     def __init__(
-        self,
-        published: Callable[[], PublishedQueues],
-        deployment: Callable[[], core_deployment.CoreDeployment],
-        *,
-        settings: Callable[[], ApiSettings],
-        clock: BoundedClock,
-        close: Callable[[], None] = lambda: None,
+        self, find: Callable[[], DirectDeployment], *, clock: BoundedClock, close: Callable[[], None] = lambda: None
     ) -> None:
-        self._clock = clock
-        self._published_here = published
-        self._deployment_here = deployment
-        self._settings, self.close = settings, close
+        self._clock, self._find, self.close = clock, find, close
 
     @property
     def _published(self) -> PublishedQueues:
-        return self._published_here()
+        return self._find().published
 
     @property
     def _deployed(self) -> core_deployment.CoreDeployment:
-        return self._deployment_here()
+        return self._find().deployed
 
     @property
     def _direct_horizon(self) -> timedelta:
-        return timedelta(seconds=self._settings().direct_horizon)
+        return timedelta(seconds=self._find().settings.direct_horizon)
 
-    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
-        request = job.checked(now=self._clock.now(), trace=trace)
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None, default: Default | None = None) -> Draft:
+        request = job.checked(now=self._clock.now(), trace=trace, default=default)
         if request.key is not None and request.call is None:
             request = replace(request, call=new_uid())
         return Draft(request=request)
@@ -130,10 +121,6 @@ class DirectApi:
                 return Job.of_status(*status_of(ref, queue=queue, table=table, now=now))
 
             return self._retry_with_new_settings(ref.queue, find)
-
-    def fetch(self, job: Job, place: PayloadPlace) -> str:
-        with map_caller_errors(f"reading the payload of job {job.id}"):
-            return self._deployed.payloads.read(ports.Pointer(bucket=place.bucket, key=place.key))
 
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         with map_caller_errors(f"cancelling jobs of queue {queue}"):
@@ -178,17 +165,14 @@ class DirectApi:
     def overview(self, queue: str) -> Overview:
         with map_caller_errors(f"reading how queue {queue} is doing"):
             return self._deployed.overview(
-                self._published.queue(queue), lookahead=timedelta(seconds=self._settings().lookahead)
+                self._published.queue(queue), lookahead=timedelta(seconds=self._find().settings.lookahead)
             )
 
-    def pause(self, queue: str) -> Control:
-        return self._change(f"pausing queue {queue}", queue, control.pause)
-
-    def resume(self, queue: str) -> Control:
-        return self._change(f"resuming queue {queue}", queue, control.resume)
+    def set_paused(self, queue: str, paused: bool) -> Control:
+        return self._change(queue, control.pause if paused else control.resume)
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
-        return self._change(f"setting the rate of queue {queue}", queue, partial(control.set_rate, rate=rate))
+        return self._change(queue, partial(control.set_rate, rate=rate))
 
     def requester(self) -> Callable[..., dict[str, Any]]:
         raise Forbidden("a direct client has no rights on schedules: connect without direct=True")
@@ -208,8 +192,8 @@ class DirectApi:
         now = self._clock.now()
         return self._clock.moment() or TimeBounds(earliest=now, latest=now)
 
-    def _change(self, doing: str, queue: str, change: Callable[..., Control]) -> Control:
-        with map_caller_errors(doing):
+    def _change(self, queue: str, change: Callable[..., Control]) -> Control:
+        with map_caller_errors(f"pausing queue {queue}, or setting its rate"):
             name = self._published.queue(queue).name
             return change(name, table=self._deployed.table, now=self._deployed.clock.now())
 
@@ -256,29 +240,19 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, por
 
     Its first call raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
     """
-    # A process that forks during a first call would inherit the locks of what that imports.
-    for each in _OF_FIRST_CALLS:
-        import_module(each)
     clock = ServiceClock()
     here = session_per_process(session)
 
-    def build(queue_urls: str = "", bucket: str = "") -> AwsDeployment:
-        return AwsDeployment(
-            name, queue_urls=queue_urls, bucket=bucket, longest=_LONGEST_REQUEST, session=here(), service_clock=clock
-        )
-
-    def find() -> tuple[AwsDeployment, PublishedQueues, ApiSettings]:
+    def find() -> tuple[AwsDeployment, DirectDeployment]:
+        deployed = AwsDeployment(name, longest=_LONGEST_REQUEST, session=here(), service_clock=clock)
         with map_caller_errors(f"finding the deployment {name!r}"):
-            made = build()
-            store = made.settings_store()
-            return made, store, store.settings()
+            settings = deployed.find()
+        return deployed, DirectDeployment(deployed=deployed, published=deployed.settings_store(), settings=settings)
 
-    connected = threads.PerProcess(find)
-    deployment = threads.PerProcess(lambda: build(connected()[2].queue_urls, connected()[2].payloads))
+    located = threads.PerProcess(find)
 
     def close() -> None:
-        for made in (*deployment.made, *(each[0] for each in connected.made)):
-            made.clients.close()
+        for deployed, _ in located.made:
+            deployed.clients.close()
 
-    api = DirectApi(lambda: connected()[1], deployment, settings=lambda: connected()[2], clock=clock, close=close)
-    return api, clock
+    return DirectApi(lambda: located()[1], clock=clock, close=close), clock

@@ -72,14 +72,13 @@ _COUNT_IF_ROOM = Update(expression=_COUNT.expression, condition="attribute_not_e
 class DynamoTable:
     """The table of jobs on DynamoDB, which has two: what is only added is in `name`, what is updated in `state`.
 
-    `client` is boto3's. `page_rows` limits a page's rows; without it DynamoDB's 1 MB does.
+    `client` is boto3's.
     """
 
-    def __init__(self, client: "DynamoDBClient", name: str, *, state: str, page_rows: int | None = None) -> None:
+    def __init__(self, client: "DynamoDBClient", name: str, *, state: str) -> None:
         self._client = client
         self._name = name
         self._state = state
-        self._page_rows = page_rows
         self._items = Items(client, self._of)
 
     def write(self, written: Sequence[Row], *, signed_before: datetime | None = None) -> list[Row]:
@@ -230,6 +229,7 @@ class DynamoTable:
         is_longest = len(after.encode()) >= rows.MAX_KEY_BYTES
         bounds = item({":pk": pk, ":low": after if is_longest else after + "\0", ":high": until})
         start: Any = {"ExclusiveStartKey": key_item((pk, after))} if is_longest else {}
+        most: Any = {} if limit is None else {"Limit": limit}
         with map_botocore_errors(f"reading partition {pk}"):
             answer = self._client.query(
                 TableName=table,
@@ -237,7 +237,7 @@ class DynamoTable:
                 ExpressionAttributeValues=bounds,
                 ConsistentRead=consistent,
                 ScanIndexForward=not last_first,
-                **_limited(self._page_rows, limit),
+                **most,
                 **start,
             )
             return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
@@ -250,11 +250,6 @@ class DynamoTable:
 
     def _of(self, key: Key) -> str:
         return self._state if rows.in_state_table(key) else self._name
-
-
-def _limited(*limits: int | None) -> dict[str, Any]:
-    bounds = [limit for limit in limits if limit is not None]
-    return {"Limit": min(bounds)} if bounds else {}
 
 
 def _put_head(change: ScheduleChange, *, table: str) -> Any:

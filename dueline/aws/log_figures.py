@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from dueline.aws.botocore_errors import map_botocore_errors
@@ -20,9 +20,6 @@ _SENDERS = ("ingest", "planner", "tick")
 _FUNCTIONS = {metrics.DISPATCHED: (*_SENDERS, "api"), metrics.TTL_OFF: ("watch",)}
 # Of 1 MB each: no more of a log is read, and that is an error, for what is left out is not known.
 _MOST_PAGES = 50
-# A local AWS returns no more, and no token either.
-_MOST_EVENTS = 10_000
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 class LogFigures:
@@ -94,14 +91,10 @@ class LogFigures:
                 endTime=instant.epoch_ms(end),
             )
         )
-        last = list[Mapping[str, Any]]()
         for number, page in enumerate(pages):
             if number == _MOST_PAGES:
                 raise Unavailable(f"the log {group} is too long: look at a shorter time")
-            yield from (last := page["events"])
-        if len(last) == _MOST_EVENTS:
-            begin = instant.from_epoch_ms(last[-1]["timestamp"]) + _MILLISECOND
-            yield from self._events(group, pattern, start=begin, end=end)
+            yield from page["events"]
 
 
 def parsed(text: str) -> Mapping[str, Any]:

@@ -1,10 +1,5 @@
 """Preflight: what would go wrong in deploying a queues.yaml. It only reads."""
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,19 +23,13 @@ if TYPE_CHECKING:
     from dueline.config.deployment import Deployment
 
 _LONGEST_REQUEST = timedelta(seconds=15)
-_LONGEST_BUILD_SECONDS = 1800
 # Lambda lets nobody reserve the last 100 executions of an account.
 _LEAST_CONCURRENCY = 100
 # What the CDK's templates need of the bootstrap stack, and where it says its version.
 _LEAST_BOOTSTRAP = 6
 _BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
-# Of an account and region, unless raised: https://docs.aws.amazon.com/general/latest/gr/ssm.html
-_MOST_PARAMETERS = 10_000
-# https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-group.html
-_MOST_GROUPS = 500
 # A first deployment takes about ten minutes, and two more for each queue's stack.
 _LEAST_TIME = timedelta(minutes=30)
-_QUOTA = "request a higher quota in Service Quotas"
 _STRANDS_NEEDS = "ssm:GetParametersByPath, sqs:GetQueueAttributes, dynamodb:Query and dynamodb:BatchGetItem"
 
 
@@ -55,7 +44,7 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class Preflight:
-    """Checks what is deployed, the account and this machine. `client` makes a boto3 client by service.
+    """Checks what is deployed, and the account. `client` makes a boto3 client by service.
 
     `queues` is the file that `declared` was read from.
     """
@@ -73,19 +62,13 @@ class Preflight:
             ("credentials", "", self._credentials),
             ("Lambda concurrency", "lambda:GetAccountSettings, lambda:GetFunctionConcurrency", self._concurrency),
             ("the CDK's bootstrap", "ssm:GetParameter", self._bootstrap),
-            ("SSM parameters", "ssm:DescribeParameters", self._parameters),
-            ("EventBridge Scheduler's groups", "scheduler:ListScheduleGroups", self._groups),
-            ("function code", "", self._code),
         )
         return [Check(what=what, needs=needs, look=partial(_look, what, look)) for what, needs, look in every]
 
     def _stranded(self) -> Iterator[Problem]:
         """What cannot be read is a problem too: it may hold jobs."""
-        unreadable: dict[str, Exception] = {}
         try:
-            there = deployment_context.find_deployment(
-                self.declared.name, session=self.session, now=self.now, on_unreadable=unreadable.__setitem__
-            )
+            there = deployment_context.find_deployment(self.declared.name, session=self.session, now=self.now)
         except DeploymentNotFound:
             return
         except Exception as error:
@@ -100,9 +83,7 @@ class Preflight:
                 if lost := self._lost(each.settings, deployed, there.now):
                     yield Problem(about=f"queue {name}", what=f"{self._change(name)} {', '.join(lost)}", do=_KEEP)
             except Exception as error:
-                unreadable[name] = error
-        for name, fault in unreadable.items():
-            yield _unread(f"queue {name}", "whether jobs would be stranded", fault)
+                yield _unread(f"queue {name}", "whether jobs would be stranded", error)
 
     def _change(self, queue: str) -> str:
         return f"{'changed' if queue in self.declared.queues else 'removed'} in {self.queues.name}, which would strand"
@@ -159,7 +140,7 @@ class Preflight:
         if left >= _LEAST_CONCURRENCY:
             return
         what = f"of {limits['ConcurrentExecutions']:,} concurrent executions, {left:,} would be left for all functions"
-        do = f"{_QUOTA} (Lambda, concurrent executions)"
+        do = "request a higher quota in Service Quotas (Lambda, concurrent executions)"
         if reserved > own:
             what += f" after reserving {reserved:,}: Lambda refuses to leave fewer than {_LEAST_CONCURRENCY}"
             do = f"lower tick_reserved_concurrency or api_reserved_concurrency, or {do}"
@@ -184,43 +165,6 @@ class Preflight:
             what = f"the bootstrap stack has version {version}: it must be at least {_LEAST_BOOTSTRAP}"
             yield Problem(about="CDK", what=what, do=do)
 
-    def _parameters(self) -> Iterator[Problem]:
-        pages = self.client("ssm").get_paginator("describe_parameters").paginate(PaginationConfig={"PageSize": 50})
-        there = {each["Name"] for page in pages for each in page["Parameters"] if each.get("Tier") != "Advanced"}
-        names = self.declared.names
-        own = (names.settings_parameter, names.schema_parameter, names.api_id_parameter, names.api_url_parameter)
-        required = {*own, names.payloads_parameter, *map(names.queue_parameter, self.declared.queues)}
-        yield from _over("SSM", "standard parameters", there | required, _MOST_PARAMETERS)
-
-    def _groups(self) -> Iterator[Problem]:
-        pages = self.client("scheduler").get_paginator("list_schedule_groups").paginate()
-        there = {each["Name"] for page in pages for each in page["ScheduleGroups"]}
-        names = self.declared.names
-        required = {names.schedule_group, names.watch_group}
-        yield from _over("EventBridge Scheduler", "schedule groups", there | required, _MOST_GROUPS)
-
-    def _code(self) -> Iterator[Problem]:
-        """Synthesize the stacks, into a folder that is thrown away: the functions' code is built for that."""
-        app = Path("app.py")
-        if not app.is_file() or "from dueline.cdk" not in app.read_text():
-            raise Unavailable("there is no app.py of Dueline here: run it in the checkout that is deployed")
-        with tempfile.TemporaryDirectory() as out:
-            context = {"queues": str(self.queues.resolve())}
-            env = {"CDK_OUTDIR": out, "CDK_CONTEXT_JSON": json.dumps(context), "CDK_VALIDATION": "false"}
-            command = [sys.executable, str(app)]
-            done = subprocess.run(  # noqa: S603, nothing of it comes from outside
-                command,
-                env={**os.environ, **env},
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_LONGEST_BUILD_SECONDS,
-            )
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-            do = "fix that; `make setup` installs what the build needs, and Node.js 20 must be on the PATH"
-            yield Problem(about="function code", what=f"the stacks cannot be built here: {last}", do=do)
-
 
 _KEEP = (
     "put it back, or wait until they are done, or cancel them and move the schedules to other queues"
@@ -232,12 +176,6 @@ def _unread(about: str, what: str, error: Exception) -> Problem:
     do = f"allow {_STRANDS_NEEDS}, or deploy with FORCE=1 if queues.yaml takes nothing away"
     why = str(error) if isinstance(error, DuelineError) else f"{type(error).__name__}: {error}"
     return Problem(about=about, what=f"{what} could not be read: {why}", do=do)
-
-
-def _over(about: str, what: str, names: set[str], quota: int) -> Iterator[Problem]:
-    if len(names) > quota:
-        do = f"delete some, or {_QUOTA}"
-        yield Problem(about=about, what=f"with this deployment {len(names):,} {what}: the quota is {quota:,}", do=do)
 
 
 def _look(what: str, look: Callable[[], Iterable[Problem]]) -> list[Problem]:

@@ -1,29 +1,25 @@
 """What operators recover with their own credentials: the tables of a backup, and dead letters."""
 
-import json
 import random
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from dueline.aws import clients
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import is_missing, map_botocore_errors, map_caller_errors
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.dynamodb_items import as_row, key_item
 from dueline.aws.s3 import S3Payloads
-from dueline.aws.settings import reading
 from dueline.aws.sqs import SqsQueue
-from dueline.config.names import Names
 from dueline.core import instant
-from dueline.core.job import queue_name
 from dueline.core.ports import BatchRead
 from dueline.core.retry import Calls, Patience, in_lanes
 from dueline.core.rows import Key, key
-from dueline.errors import DeploymentNotFound, InvalidJob, QueueNotFound
+from dueline.errors import DeploymentNotFound, InvalidJob
 from dueline.operations.redrive import RedriveQueues
 from dueline.operations.restore import Part, Parts, Restore
 
@@ -104,9 +100,9 @@ def restore(
 ) -> Restore:
     """Return what lets a deployment take over two tables. Raises DeploymentNotFound, Forbidden or Unavailable."""
     with map_caller_errors(f"finding the deployment {name!r}"):
-        settings = AwsDeployment(name, longest=_LONGEST_REQUEST, session=session).settings_store().settings()
-        deployed = AwsDeployment(name, queue_urls=settings.queue_urls, longest=_LONGEST_REQUEST, session=session)
-        backup = DynamoBackup(deployed.clients.dynamodb(), jobs=jobs, state=state)
+        deployed = AwsDeployment(name, longest=_LONGEST_REQUEST, session=session)
+        settings = deployed.find()
+        backup = DynamoBackup(deployed.clients.of("dynamodb"), jobs=jobs, state=state)
         has_tick = frozenset(deployed.ticked_partitions()).__contains__
     calls = Calls(patience=Patience(), clock=deployed.clock, jitter=random.random)
 
@@ -133,25 +129,16 @@ def dead_letters(name: str, queue: str | None, *, session: "Session") -> Redrive
     Without a queue, return the one in which the deployment parks jobs, and its inbound queue. Raises QueueNotFound or
     DeploymentNotFound, Forbidden or Unavailable.
     """
-    names, own = Names(name), clients.Clients(session, longest=_LONGEST_REQUEST)
+    deployed = AwsDeployment(name, longest=_LONGEST_REQUEST, session=session)
     about = f"the deployment {name!r}" if queue is None else f"queue {queue!r} of the deployment {name!r}"
-    parameter = names.settings_parameter if queue is None else names.queue_parameter(queue_name(queue))
     with map_caller_errors(f"finding {about}"):
-        try:
-            content = own.of("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
-        except ClientError as error:
-            if queue is not None and is_missing(error):
-                raise QueueNotFound(f"there is no queue {queue!r} in the deployment {name!r}") from None
-            raise
-        sqs = own.of("sqs")
-    with reading(parameter):
-        values = json.loads(content)
         if queue is None:
-            start = values["queue_urls"]
-            urls = [start + names.dispatch_dlq, start + names.inbound]
+            deployed.find()
+            urls = [deployed.url(deployed.names.dispatch_dlq), deployed.url(deployed.names.inbound)]
         else:
-            urls = [values["work"]["dead_letters"], *values["urls"]]
-        bucket = names.payloads(account=urls[0].split("/")[-2], region=session.region_name)
-        first, *queues = (SqsQueue(sqs, url, map_errors=map_caller_errors) for url in urls)
-        payloads = S3Payloads(lambda: own.of("s3"), bucket)
-        return RedriveQueues(dead_letters=first, queues=tuple(queues), payloads=payloads)
+            work = deployed.settings_store().work(queue)
+            urls = [work.dead_letters, *work.urls]
+    bucket = deployed.names.payloads(account=urls[0].split("/")[-2], region=session.region_name)
+    first, *queues = (SqsQueue(deployed.clients.of("sqs"), url, map_errors=map_caller_errors) for url in urls)
+    payloads = S3Payloads(partial(deployed.clients.of, "s3"), bucket)
+    return RedriveQueues(dead_letters=first, queues=tuple(queues), payloads=payloads)

@@ -77,16 +77,6 @@ class S3Payloads:
         sha256 = None if checksum is None else base64.b64decode(checksum).hex()
         return StoredPayload(pointer=self._pointer(key), bytes=head["ContentLength"], sha256=sha256)
 
-    def download_url(self, pointer: Pointer, *, lasts: timedelta) -> str | None:
-        if pointer.bucket != self._bucket:
-            return None
-        parameters = {"Bucket": pointer.bucket, "Key": pointer.key}
-        with map_botocore_errors(f"signing a download of {pointer.key}"):
-            url = self._client().generate_presigned_url(
-                "get_object", Params=parameters, ExpiresIn=int(lasts.total_seconds())
-            )
-        return str(url)
-
     def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
         # Both are among the signed headers: S3 refuses an upload that has another length or checksum.
         checksum = base64.b64encode(binascii.unhexlify(sha256)).decode()

@@ -31,6 +31,15 @@ _MOST_A_REQUEST = 10
 RETRY_SECONDS = 5.0
 
 
+@contextmanager
+def reading(parameter: str) -> Iterator[None]:
+    """Raise Unavailable, which names the SSM parameter, where its content is not as a deployment writes it."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Unavailable(f"parameter {parameter} cannot be read: {type(error).__name__}: {error}") from error
+
+
 class SettingsStore:
     """Reads the SSM parameters of a deployment. A queue's is cached for up to a minute.
 
@@ -52,10 +61,11 @@ class SettingsStore:
         Raises DeploymentNotFound, DeploymentTooOld or ClientTooOld.
         """
         settings = self._deployment()
-        # First: another version's settings may have other names.
         latest, oldest = settings.get("schema", 0), settings.get("oldest_schema", 0)
+        # First: another version's settings may have other names.
         check_deployment(self._names.deployment, latest=latest, oldest=oldest)
-        return ApiSettings(**{each.name: settings[each.name] for each in fields(ApiSettings)})
+        with reading(self._names.settings_parameter):
+            return ApiSettings(**{each.name: settings[each.name] for each in fields(ApiSettings)})
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings, as old as a minute. Raises QueueNotFound."""
@@ -66,7 +76,9 @@ class SettingsStore:
 
     def work(self, name: str) -> WorkSettings:
         """Return a queue's settings for its workers, read again each time. Raises QueueNotFound."""
-        return WorkSettings.from_json(self._parameter(queue_name(name)), name=name)
+        content = self._parameter(queue_name(name))
+        with reading(self._names.queue_parameter(name)):
+            return WorkSettings.from_json(content, name=name)
 
     def queues(self) -> list[QueueSettings]:
         """Return all queues, by name."""
@@ -92,7 +104,8 @@ class SettingsStore:
             raise DeploymentNotFound(
                 f"finding the deployment {deployment!r}: parameter {names[0]}: there is none in this account and region"
             )
-        return {**json.loads(values[names[0]]), **json.loads(values.get(names[1], "{}"))}
+        with reading(names[0]):
+            return {**json.loads(values[names[0]]), **json.loads(values.get(names[1], "{}"))}
 
     def _read(self, name: str, read: Callable[[RefreshingValue[QueueSettings]], QueueSettings]) -> QueueSettings:
         if name not in self._queues:
@@ -118,17 +131,9 @@ class SettingsStore:
                 of = self._names.deployment
                 raise QueueNotFound(f"deployment {of!r} has no queue {name!r}: it is not in its queues.yaml") from None
             raise
-        content: dict[str, Any] = json.loads(answer["Parameter"]["Value"])
-        return content
-
-
-@contextmanager
-def reading(parameter: str) -> Iterator[None]:
-    """Raise Unavailable, which names the SSM parameter, where its content is not as a deployment writes it."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise Unavailable(f"parameter {parameter} cannot be read: {type(error).__name__}: {error}") from error
+        with reading(self._names.queue_parameter(name)):
+            content: dict[str, Any] = json.loads(answer["Parameter"]["Value"])
+            return content
 
 
 class ActivePartitions:

@@ -1,12 +1,12 @@
 """An SQS queue: sending, receiving and acknowledging."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from dueline.aws.botocore_errors import is_lost_claim, is_unsendable, map_botocore_errors
+from dueline.aws.botocore_errors import LOST_CLAIM, UNSENDABLE, map_botocore_errors
 from dueline.core.message import MAX_ATTRIBUTES, Message, binary_value, folded, from_sqs, type_of
 from dueline.core.ports import BatchFailure, Depth, QueueMessage
 from dueline.errors import RETRYABLE, InvalidJob
@@ -50,7 +50,7 @@ class SqsQueue:
         try:
             with self._map_errors(f"sending to queue {self._name}"):
                 answer = self._client.send_message_batch(QueueUrl=self._url, Entries=_entries(messages))
-                return _failures(answer, len(messages), is_final=is_unsendable)
+                return _failures(answer, len(messages), final=UNSENDABLE)
         except InvalidJob as error:
             return self._one_by_one(messages, str(error))
 
@@ -79,7 +79,7 @@ class SqsQueue:
         entries: Any = [{"Id": str(index), "ReceiptHandle": receipt} for index, receipt in enumerate(receipts)]
         with self._map_errors(f"deleting messages of queue {self._name}"):
             answer = self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
-            return _failures(answer, len(entries), is_final=is_lost_claim)
+            return _failures(answer, len(entries), final=LOST_CLAIM)
 
     def hide(self, receipts: Sequence[str], seconds: Sequence[int]) -> list[BatchFailure]:
         entries: Any = [
@@ -88,7 +88,7 @@ class SqsQueue:
         ]
         with self._map_errors(f"hiding messages of queue {self._name}"):
             answer = self._client.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
-            return _failures(answer, len(entries), is_final=is_lost_claim)
+            return _failures(answer, len(entries), final=LOST_CLAIM)
 
     def _one_by_one(self, messages: Sequence[Message], reason: str) -> list[BatchFailure]:
         """Find the messages for which SQS refused a whole batch."""
@@ -108,7 +108,7 @@ class SqsQueue:
             return [BatchFailure(index=0, reason=str(fault), final=False)]
 
 
-def _failures(answer: Mapping[str, Any], count: int, *, is_final: Callable[[str], bool]) -> list[BatchFailure]:
+def _failures(answer: Mapping[str, Any], count: int, *, final: Collection[str]) -> list[BatchFailure]:
     """Return what failed of so many entries, those among them that the answer does not name."""
     done = {each.get("Id") for each in answer.get("Successful", [])}
     failed: dict[str, Any] = {each["Id"]: each for each in answer.get("Failed", [])}
@@ -117,7 +117,7 @@ def _failures(answer: Mapping[str, Any], count: int, *, is_final: Callable[[str]
         if str(index) in failed or str(index) not in done:
             error = failed.get(str(index), _NO_ANSWER)
             reason = f"{error['Code']}: {error.get('Message', '')}"
-            failures.append(BatchFailure(index=index, reason=reason, final=is_final(error["Code"])))
+            failures.append(BatchFailure(index=index, reason=reason, final=error["Code"] in final))
     return failures
 
 

@@ -58,12 +58,12 @@ class WorkerDeployment:
             self._is_exact = True
         return QueueContext(
             settings=settings,
-            levels=tuple(SqsQueue(clients.sqs(), url, long_polls=self._polling.sqs()) for url in settings.urls),
-            dead_letters=SqsQueue(clients.sqs(), settings.dead_letters),
+            levels=tuple(SqsQueue(clients.of("sqs"), url, long_polls=self._polling.of("sqs")) for url in settings.urls),
+            dead_letters=SqsQueue(clients.of("sqs"), settings.dead_letters),
             table=table,
             read_payload=self._deployed.payloads.read,
-            once=DynamoOnce(clients.dynamodb(), names.once, queue=queue),
-            locks=DynamoLocks(clients.dynamodb(), names.state, queue=queue),
+            once=DynamoOnce(clients.of("dynamodb"), names.once, queue=queue),
+            locks=DynamoLocks(clients.of("dynamodb"), names.state, queue=queue),
             clock=self.clock,
             report=report,
             behind=self.clock.behind,

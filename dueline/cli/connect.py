@@ -128,7 +128,7 @@ def console(target: Target) -> "tuple[ApiTransport | InvokeTransport, Backend, s
     upstream = api_transport.connect(target.name, url=target.url, session=own, lanes=_LANES, transport=target.transport)
     time, calls = clock.SystemClock(), retrying(_OF_A_PAGE)
     backend = Backend(
-        get=lambda path: calls.run(lambda: upstream.send("GET", path, None, headers={}).content(now=time.now())),
+        get=lambda path: calls.run(lambda: upstream.send("GET", path, None, headers={}).content()),
         dead_letters=partial(dead_letters, target),
         figures=LogFigures(Names(target.name), client=logs, map_errors=map_caller_errors),
         clock=time,

@@ -105,8 +105,7 @@ def undisturbed() -> Iterator[None]:
 def id_terms(dueline_client: client.Client, queue: str) -> job_ids.IdParameters | None:
     """Return what ids of a queue's jobs are made with, retrying as often as the client does.
 
-    Returns None from an older deployment, for a queue that takes no jobs yet, or without the right to list queues.
-    Raises QueueNotFound, Throttled or Unavailable.
+    Returns None for a queue that takes no jobs yet. Raises QueueNotFound, Forbidden, Throttled or Unavailable.
     """
     name = queue_name(queue)
     return dueline_client._calls.run(lambda: dueline_client._api.id_parameters(name))

@@ -133,7 +133,7 @@ def run_now(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
     Exits 4 when one has left already.
     """
     run = connect.run_of(ctx)
-    _show_each(run, ids, keys, run.client.run_now)
+    _show_each(run, ids, keys, partial(run.client.reschedule, delay=0))
 
 
 def jobs(

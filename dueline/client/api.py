@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from dueline.client.job_ids import IdParameters
-from dueline.client.models import Job, NewJob, PayloadPlace
+from dueline.client.models import Job, NewJob
 from dueline.core.job import JobId, State, checked_key, queue_name
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import Request
+from dueline.core.request import Default, Request
 from dueline.core.trace import TraceContext
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, NotYet
 
@@ -81,24 +81,19 @@ def job_ref(id: object, *, queue: object, key: object) -> JobRef:
     raise InvalidJob(f"{' and '.join(names) or 'nothing'} given: give an id, or a queue and a key")
 
 
-def value_of(result: A | DuelineError) -> A:
-    """Return a result of several, or raise its error."""
+def call_for_one(call: Callable[[str, Sequence[B]], Sequence[A | DuelineError]], queue: str, item: B) -> A:
+    """Return the result of a call for several that is made for one, or raise its error."""
+    (result,) = call(queue, [item])
     if isinstance(result, DuelineError):
         raise result
     return result
 
 
-def call_for_one(call: Callable[[str, Sequence[B]], Sequence[A | DuelineError]], queue: str, item: B) -> A:
-    """Return the result of a call for several that is made for one, or raise its error."""
-    (result,) = call(queue, [item])
-    return value_of(result)
-
-
 class Api(Protocol):
     """Makes each call once; every call is safe to repeat. Each may raise Throttled, Unavailable or Forbidden."""
 
-    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
-        """Check a job, which is to carry `trace`, before any request.
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None, default: Default | None = None) -> Draft:
+        """Check a job, which is to carry `trace`, before any request. `default` is as in json.dumps.
 
         Raises InvalidJob, naming the field, its value and what is allowed, or PayloadTooLarge.
         """
@@ -111,9 +106,6 @@ class Api(Protocol):
 
     def get(self, ref: JobRef) -> Job:
         """Look a job up. Raises JobNotFound."""
-
-    def fetch(self, job: Job, place: PayloadPlace) -> str:
-        """Return the payload of a job that was looked up, from S3. Raises InvalidJob where it is gone."""
 
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         """Cancel up to 500 jobs of one queue, all by their ids or all by their keys.
@@ -142,11 +134,8 @@ class Api(Protocol):
     def overview(self, queue: str) -> Overview:
         """Return how a queue is doing. Raises QueueNotFound."""
 
-    def pause(self, queue: str) -> Control:
-        """Pause a queue; return its pause and rate. Raises QueueNotFound."""
-
-    def resume(self, queue: str) -> Control:
-        """Resume a queue; return its pause and rate. Raises QueueNotFound."""
+    def set_paused(self, queue: str, paused: bool) -> Control:
+        """Pause or resume a queue; return its pause and rate. Raises QueueNotFound."""
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
         """Limit how many jobs a queue's workers start, or lift the limit; return its pause and rate.

@@ -1,19 +1,18 @@
 """The client for asyncio: the same methods, each run in a thread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial, update_wrapper
 from itertools import islice
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from dueline import otel
 from dueline.client.api import job_ref
-from dueline.client.client import Client, Coalescers, TransportName
-from dueline.client.models import Job, NewJob, ScheduledJob
-from dueline.client.schedules import Schedule, Schedules
+from dueline.client.client import Client, TransportName
+from dueline.client.models import Job, NewJob
+from dueline.client.schedules import Schedules
 from dueline.core.job import State, queue_name
 from dueline.core.listing import MOST_JOBS
 from dueline.core.request import Default
@@ -28,26 +27,32 @@ P = ParamSpec("P")
 A = TypeVar("A")
 
 
-def in_a_thread(
-    call: Callable[Concatenate[Any, P], A], *, of: Callable[[Any], Any]
-) -> Callable[Concatenate[Any, P], Awaitable[A]]:
-    """Return a method that runs `call` in a thread, on the object that `of` returns of its own."""
+def in_a_thread(call: Callable[Concatenate[Any, P], A]) -> Callable[Concatenate[Any, P], Awaitable[A]]:
+    """Return a method that runs `call` in a thread, on the object that its own wraps."""
 
     def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[A]:
-        return in_thread(call, of(self), *args, **kwargs)
+        return in_thread(call, self._wrapped, *args, **kwargs)
 
     update_wrapper(method, call)
     return method
 
 
-async def in_portions(items: Iterator[A]) -> AsyncIterator[A]:
-    """Yield the items of an iterator that blocks: a portion at a time is read in a thread."""
-    try:
-        while some := await in_thread(lambda: list(islice(items, MOST_JOBS))):
-            for item in some:
-                yield item
-    finally:
-        await in_thread(_close, items)
+def in_portions(
+    call: Callable[Concatenate[Any, P], Iterator[A]],
+) -> Callable[Concatenate[Any, P], AsyncIterator[A]]:
+    """Return a method that iterates as `call` does: what blocks, a portion at a time, is read in a thread."""
+
+    async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[A]:
+        items = call(self._wrapped, *args, **kwargs)
+        try:
+            while some := await in_thread(lambda: list(islice(items, MOST_JOBS))):
+                for item in some:
+                    yield item
+        finally:
+            await in_thread(_close, items)
+
+    update_wrapper(method, call)
+    return method
 
 
 def _close(items: Iterator[A]) -> None:
@@ -57,42 +62,33 @@ def _close(items: Iterator[A]) -> None:
             items.close()
 
 
-_schedules_in_a_thread = partial(in_a_thread, of=attrgetter("schedules"))
-
-
 class AsyncSchedules:
     """The Schedules of one queue for asyncio: the same methods to await, none of which blocks the event loop."""
 
     def __init__(self, schedules: Schedules) -> None:
-        self.schedules = schedules
+        self._wrapped = schedules
 
-    put = _schedules_in_a_thread(Schedules.put)
-    get = _schedules_in_a_thread(Schedules.get)
-    pause = _schedules_in_a_thread(Schedules.pause)
-    resume = _schedules_in_a_thread(Schedules.resume)
-    delete = _schedules_in_a_thread(Schedules.delete)
-    run = _schedules_in_a_thread(Schedules.run)
-    backfill = _schedules_in_a_thread(Schedules.backfill)
-    history = _schedules_in_a_thread(Schedules.history)
-    preview = _schedules_in_a_thread(Schedules.preview)
-
-    async def list(self) -> AsyncIterator[Schedule]:
-        """Yield the schedules by name, as Schedules.list does."""
-        async for schedule in in_portions(self.schedules.list()):
-            yield schedule
+    put = in_a_thread(Schedules.put)
+    get = in_a_thread(Schedules.get)
+    pause = in_a_thread(Schedules.pause)
+    resume = in_a_thread(Schedules.resume)
+    delete = in_a_thread(Schedules.delete)
+    run = in_a_thread(Schedules.run)
+    backfill = in_a_thread(Schedules.backfill)
+    history = in_a_thread(Schedules.history)
+    list = in_portions(Schedules.list)
 
 
 def _without_thread_if_coalesced(
     call: Callable[Concatenate[Client, P], A],
-    prepare: Callable[Concatenate[Client, Coalescers, P], Callable[[], Awaitable[A]]],
+    prepare: Callable[Concatenate[Client, P], Callable[[], Awaitable[A]]],
 ) -> Callable[Concatenate["AsyncClient", P], Awaitable[A]]:
     """Return a method that waits without a thread for a request that it shares: one try is what `prepare` returns."""
 
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> A:
-        coalescers = self.client._coalescers
-        if coalescers is None:
+        if not self.client._lingers:
             return await in_thread(call, self.client, *args, **kwargs)
-        send = await in_thread(prepare, self.client, coalescers, *args, **kwargs)
+        send = await in_thread(prepare, self.client, *args, **kwargs)
         backoff = self.client._calls.backoff()
         while True:
             try:
@@ -107,15 +103,13 @@ def _without_thread_if_coalesced(
     return method
 
 
-def _prepare_schedule(
-    client: Client, coalescers: Coalescers, queue: str, payload: object, **options: Any
-) -> Callable[[], Awaitable[Job]]:
+def _prepare_schedule(client: Client, queue: str, payload: object, **options: Any) -> Callable[[], Awaitable[Job]]:
     draft = client._draft(NewJob(payload=payload, **options), otel.current())
     name = queue_name(queue)
 
     async def send() -> Job:
         try:
-            return await coalescers.schedule.send_in_loop(name, draft)
+            return await client._scheduling.send_in_loop(name, draft)
         except DuelineError as error:
             raise draft.named(error) from error.__cause__
 
@@ -123,13 +117,10 @@ def _prepare_schedule(
 
 
 def _prepare_cancel(
-    _: Client, coalescers: Coalescers, id: str | None = None, *, queue: str | None = None, key: str | None = None
+    client: Client, id: str | None = None, *, queue: str | None = None, key: str | None = None
 ) -> Callable[[], Awaitable[State]]:
     ref = job_ref(id, queue=queue, key=key)
-    return partial(coalescers.cancel.send_in_loop, ref.queue, ref)
-
-
-_in_a_thread = partial(in_a_thread, of=attrgetter("client"))
+    return partial(client._cancelling.send_in_loop, ref.queue, ref)
 
 
 class AsyncClient:
@@ -140,7 +131,7 @@ class AsyncClient:
     """
 
     def __init__(self, client: Client) -> None:
-        self.client = client
+        self.client = self._wrapped = client
 
     @classmethod
     def connect(
@@ -166,44 +157,21 @@ class AsyncClient:
         await self.close()
 
     schedule = _without_thread_if_coalesced(Client.schedule, _prepare_schedule)
-    schedule_many = _in_a_thread(Client.schedule_many)
-    get = _in_a_thread(Client.get)
-    reschedule = _in_a_thread(Client.reschedule)
-    run_now = _in_a_thread(Client.run_now)
+    schedule_many = in_a_thread(Client.schedule_many)
+    schedule_each = in_portions(Client.schedule_each)
+    jobs = in_portions(Client.jobs)
+    tracked_jobs = in_portions(Client.tracked_jobs)
+    get = in_a_thread(Client.get)
+    reschedule = in_a_thread(Client.reschedule)
     cancel = _without_thread_if_coalesced(Client.cancel, _prepare_cancel)
-    cancel_many = _in_a_thread(Client.cancel_many)
-    queues = _in_a_thread(Client.queues)
-    queue = _in_a_thread(Client.queue)
-    pause = _in_a_thread(Client.pause)
-    resume = _in_a_thread(Client.resume)
-    set_rate = _in_a_thread(Client.set_rate)
-    close = _in_a_thread(Client.close)
+    cancel_many = in_a_thread(Client.cancel_many)
+    queues = in_a_thread(Client.queues)
+    queue = in_a_thread(Client.queue)
+    pause = in_a_thread(Client.pause)
+    resume = in_a_thread(Client.resume)
+    set_rate = in_a_thread(Client.set_rate)
+    close = in_a_thread(Client.close)
 
     def schedules(self, queue: str) -> AsyncSchedules:
         """Return the schedules of a queue, as Client.schedules does: at once, and without a request."""
         return AsyncSchedules(self.client.schedules(queue))
-
-    async def schedule_each(self, queue: str, jobs: Iterable[NewJob]) -> AsyncIterator[Job | DuelineError]:
-        """Schedule each job and yield the results, as Client.schedule_each does; `jobs` is iterated in a thread."""
-        async for result in in_portions(self.client.schedule_each(queue, jobs)):
-            yield result
-
-    async def jobs(
-        self, queue: str, *, start: datetime | None = None, end: datetime | None = None, kind: str | None = None
-    ) -> AsyncIterator[ScheduledJob]:
-        """Yield the scheduled jobs, as Client.jobs does."""
-        async for job in in_portions(self.client.jobs(queue, start=start, end=end, kind=kind)):
-            yield job
-
-    async def tracked_jobs(
-        self,
-        queue: str,
-        *,
-        state: State | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        kind: str | None = None,
-    ) -> AsyncIterator[Job]:
-        """Yield the jobs that workers received, as Client.tracked_jobs does."""
-        async for job in in_portions(self.client.tracked_jobs(queue, state=state, start=start, end=end, kind=kind)):
-            yield job

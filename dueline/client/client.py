@@ -1,10 +1,8 @@
 """The client: schedule, look up, list, reschedule and cancel jobs from Python."""
 
-import json
 import random
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -12,9 +10,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from dueline import otel
-from dueline.client.api import MOST_BYTES, Api, Draft, JobRef, call_for_one, job_ref
+from dueline.client.api import MOST_BYTES, Api, Draft, JobRef, job_ref
 from dueline.client.coalescing import RequestCoalescer, linger_seconds
-from dueline.client.http import HttpApi, LazyTransport
+from dueline.client.http import HttpApi
 from dueline.client.models import ExistsRule, Job, NewJob, ScheduledJob, checked_bound
 from dueline.client.schedules import Schedules, paginate
 from dueline.core.clock import SystemClock
@@ -34,16 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TransportName = Literal["invoke", "http"]
-
-
-class Coalescers:
-    """What single calls of a client that lingers share requests by."""
-
-    def __init__(self, api: Api, *, seconds: float) -> None:
-        self.schedule: RequestCoalescer[Draft, Job] = RequestCoalescer(
-            api.schedule_many, seconds=seconds, size=attrgetter("size"), group=attrgetter("group")
-        )
-        self.cancel: RequestCoalescer[JobRef, State] = RequestCoalescer(api.cancel_many, seconds=seconds, group=type)
 
 
 class Client:
@@ -73,7 +61,14 @@ class Client:
         otel.is_installed()
         self._api, self._default = api, default
         self._calls = Calls(patience=patience or Patience(), clock=clock or SystemClock(), jitter=jitter)
-        self._coalescers = Coalescers(api, seconds=seconds) if (seconds := linger_seconds(linger)) else None
+        seconds = linger_seconds(linger)
+        self._lingers = seconds > 0
+        self._scheduling: RequestCoalescer[Draft, Job] = RequestCoalescer(
+            api.schedule_many, seconds=seconds, size=attrgetter("size"), group=attrgetter("group")
+        )
+        self._cancelling: RequestCoalescer[JobRef, State] = RequestCoalescer(
+            api.cancel_many, seconds=seconds, group=type
+        )
 
     @classmethod
     def connect(
@@ -110,9 +105,8 @@ class Client:
             return cls(api, clock=clock, **options)
         api_transport.check_transport(transport, url=url)
         where: dict[str, Any] = {"url": url, "session": session, "transport": transport}
-        http = LazyTransport(lambda: api_transport.connect(name, lanes=LANES, **where))
-        http_api = HttpApi(http, clock=SystemClock(), new_uuid=lambda: str(uuid.uuid4()))
-        return cls(http_api, **options)
+        connect = partial(api_transport.connect, name, lanes=LANES, **where)
+        return cls(HttpApi(connect, clock=SystemClock()), **options)
 
     def close(self) -> None:
         """Close the connections that the client keeps. A later call opens new ones."""
@@ -181,17 +175,13 @@ class Client:
         )
         return (result for results in in_lanes(schedule, requests) for result in results)
 
-    def get(
-        self, id: str | None = None, *, queue: str | None = None, key: str | None = None, payload: bool = False
-    ) -> Job:
+    def get(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> Job:
         """Return a job and its state, by its `id`, or by its `queue` and `key`; a ScheduledJob while it waits.
 
-        An id that the job had before it was moved is as good. With `payload`, one that is kept in S3 is fetched too.
-        Raises JobNotFound where there is none, or once it is past its retention; InvalidJob, before any request, for
-        any other combination, or for a payload that cannot be fetched.
+        An id that the job had before it was moved is as good. Raises JobNotFound where there is none, or once it is
+        past its retention; InvalidJob, before any request, for any other combination.
         """
-        ref = job_ref(id, queue=queue, key=key)
-        return self._calls.run(partial(self._get, ref, payload=payload))
+        return self._calls.run(partial(self._api.get, job_ref(id, queue=queue, key=key)))
 
     def jobs(
         self, queue: str, *, start: datetime | None = None, end: datetime | None = None, kind: str | None = None
@@ -235,22 +225,16 @@ class Client:
         """Move a job to `at`, or to `delay` from now by the deployment's clock; return it as it is then.
 
         The job is that of an `id`, any that it ever had, or of a `queue` and `key`. It gets a new id and keeps its key;
-        a job with an earlier id never reaches its queue. Raises AlreadyFinished when the job was sent to its queue or
-        cancelled, and RunOfSchedule when a schedule made it: then nothing is changed. Raises JobNotFound or InvalidJob.
-        After Throttled or Unavailable it is as it was or moved; then its id is the error's `job_id`.
+        a job with an earlier id never reaches its queue. With a `delay` of 0 it reaches it within seconds. Raises
+        AlreadyFinished when the job was sent to its queue, is on its way there, or was cancelled, and RunOfSchedule
+        when a schedule made it: then nothing is changed. Raises JobNotFound or InvalidJob. After Throttled or
+        Unavailable it is as it was or moved; then its id is the error's `job_id`.
         """
         ref, call = job_ref(id, queue=queue, key=key), str(uuid.uuid4())
         if at is None and delay is None:
             raise InvalidJob("at and delay are both missing: give one of them")
         time = NewJob(payload=None, at=at, delay=delay).checked(now=None)
         return self._calls.run(partial(self._api.reschedule, ref, at=time.at, delay=time.delay, call=call))
-
-    def run_now(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> Job:
-        """Move a scheduled job to now; return it as it is then. It reaches its queue within seconds.
-
-        Raises as `reschedule` does: AlreadyFinished also for a job that is due within minutes and on its way already.
-        """
-        return self.reschedule(id, queue=queue, key=key, delay=0)
 
     def cancel(self, id: str | None = None, *, queue: str | None = None, key: str | None = None) -> State:
         """Cancel (unschedule) a job, by its `id` or by its `queue` and `key`; return CANCELLED or CANCEL_REQUESTED.
@@ -261,10 +245,7 @@ class Client:
         other combination.
         """
         ref = job_ref(id, queue=queue, key=key)
-        send = (
-            partial(call_for_one, self._api.cancel_many) if self._coalescers is None else self._coalescers.cancel.send
-        )
-        return self._calls.run(partial(send, ref.queue, ref))
+        return self._calls.run(partial(self._cancelling.send, ref.queue, ref))
 
     def cancel_many(
         self, ids: Iterable[str] | None = None, *, queue: str | None = None, keys: Iterable[str] | None = None
@@ -298,11 +279,11 @@ class Client:
 
         Jobs that have started run to their end. Jobs are still scheduled and sent to the queue. Raises QueueNotFound.
         """
-        return self._calls.run(partial(self._api.pause, queue_name(queue)))
+        return self._calls.run(partial(self._api.set_paused, queue_name(queue), True))
 
     def resume(self, queue: str) -> Control:
         """Resume a paused queue, as fast as its rate allows. Return its pause and rate. Raises QueueNotFound."""
-        return self._calls.run(partial(self._api.resume, queue_name(queue)))
+        return self._calls.run(partial(self._api.set_paused, queue_name(queue), False))
 
     def set_rate(self, queue: str, rate: Rate | str | None) -> Control:
         """Limit how many jobs all workers of a queue together start, such as "50/s"; None lifts the limit.
@@ -327,23 +308,12 @@ class Client:
         page = partial(self._api.page, queue_name(queue), state=state, start=first, end=last, kind=kind)
         return paginate(lambda after: self._calls.run(partial(page, after=after)))
 
-    def _get(self, ref: JobRef, *, payload: bool) -> Job:
-        job = self._api.get(ref)
-        if not payload or not isinstance(job, ScheduledJob) or job.payload_at is None:
-            return job
-        try:
-            return replace(job, payload=json.loads(self._api.fetch(job, job.payload_at)))
-        except (ValueError, RecursionError):
-            raise InvalidJob(f"the payload of job {job.id} is no JSON") from None
-
     def _draft(self, job: NewJob, trace: TraceContext | None) -> Draft:
-        return self._api.draft(job if job.default else replace(job, default=self._default), trace=trace)
+        return self._api.draft(job, trace=trace, default=self._default)
 
     def _schedule_once(self, queue: str, draft: Draft) -> Job:
         try:
-            if self._coalescers is not None:
-                return self._coalescers.schedule.send(queue, draft)
-            return call_for_one(self._api.schedule_many, queue, draft)
+            return self._scheduling.send(queue, draft)
         except DuelineError as error:
             raise draft.named(error) from error.__cause__
 

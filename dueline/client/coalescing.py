@@ -3,26 +3,25 @@
 import asyncio
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
 from typing import Generic, TypeVar
 
-from dueline.client.api import MOST_AT_ONCE, MOST_BYTES, call_for_one, value_of
-from dueline.core.threads import PerProcess, in_pool, unavailable_without_threads
+from dueline.client.api import MOST_AT_ONCE, MOST_BYTES, call_for_one
+from dueline.core.retry import attempt
+from dueline.core.threads import PerProcess, unavailable_without_threads
 from dueline.errors import DuelineError, InvalidJob
 
-# How many requests of tasks are in flight at once; threads send their own.
-_MOST_SENDERS = 32
+# How many requests are in flight at once, or wait for others to join them.
+_MOST_SENDERS = 100
 # A longer time is mostly a number of milliseconds.
 LONGEST_SECONDS = 1.0
 
 A = TypeVar("A")
 B = TypeVar("B")
-# The result of a call, or its error; None, where its caller is to send it alone.
-Result = Future[B | DuelineError | None]
+Result = Future[B]
 
 
 def linger_seconds(linger: object) -> float:
@@ -37,25 +36,20 @@ def linger_seconds(linger: object) -> float:
 class PendingBatch(Generic[A, B]):
     """Items that leave in one request, with their results: once `leaves` is set, or the first has waited long enough.
 
-    Others may join it while it `is_open`. The caller of the first, whose result is `leader`, sends them all.
+    Others may join it until then.
     """
 
-    def __init__(self, leader: Result[B]) -> None:
-        self.leader = leader
+    def __init__(self, key: tuple[str, Hashable]) -> None:
+        self.key = key
         self.calls: list[tuple[A, Result[B]]] = []
         self.bytes = 0
-        self.is_open = True
         self.leaves = threading.Event()
-
-    def close(self) -> None:
-        self.is_open = False
-        self.leaves.set()
 
 
 class PendingBatches(Generic[A, B]):
     """The batches of one process by their keys, from when they have an item until they have left. Threads share them.
 
-    `senders` has the threads that send the batches of tasks; none is started before the first of these.
+    `senders` has the threads that send them; none is started before the first batch.
     """
 
     def __init__(self) -> None:
@@ -63,60 +57,48 @@ class PendingBatches(Generic[A, B]):
         self.by_key: dict[Hashable, list[PendingBatch[A, B]]] = {}
         self._lock = threading.Lock()
 
-    def add(self, key: Hashable, item: A, result: Result[B], *, size: int) -> PendingBatch[A, B] | None:
-        """Put an item into the batch that waits. If there is none, return a new one, which the caller is to send."""
+    def add(self, key: tuple[str, Hashable], item: A, result: Result[B], *, size: int) -> PendingBatch[A, B] | None:
+        """Put an item into the batch that waits. If there is none, return a new one, which is to be sent."""
         with self._lock:
             batches = self.by_key.setdefault(key, [])
-            last = batches[-1] if batches and batches[-1].is_open else None
+            is_alone, last = not batches, batches[-1] if batches else None
             if last and last.bytes + size > MOST_BYTES:
-                last.close()
-                last = None
-            batch: PendingBatch[A, B] = last or PendingBatch(result)
+                last.leaves.set()
+            is_new = last is None or last.leaves.is_set()
+            if is_new:
+                batches.append(PendingBatch(key))
+            batch = batches[-1]
             batch.calls.append((item, result))
             batch.bytes += size
-            if not batches:
+            if is_alone or len(batch.calls) >= MOST_AT_ONCE or batch.bytes >= MOST_BYTES:
                 batch.leaves.set()
-            if len(batch.calls) >= MOST_AT_ONCE or batch.bytes >= MOST_BYTES:
-                batch.close()
-            if last is None:
-                batches.append(batch)
-        return None if last else batch
+        return batch if is_new else None
 
     def take(self, batch: PendingBatch[A, B]) -> list[tuple[A, Result[B]]]:
         """Close a batch; return what is to be sent of it: not what was cancelled meanwhile."""
         with self._lock:
-            batch.close()
-            return [(item, result) for item, result in batch.calls if result.set_running_or_notify_cancel()]
+            batch.leaves.set()
+            calls, batch.calls = batch.calls, []
+        return [(item, result) for item, result in calls if result.set_running_or_notify_cancel()]
 
-    def end(self, key: Hashable, leader: Result[B]) -> None:
-        """Forget the batch that a caller is to send, if any, and let the next one leave.
-
-        What has no result by then is left to its own caller.
-        """
+    def end(self, batch: PendingBatch[A, B]) -> None:
+        """Forget a batch that has left, and let the next one leave."""
         with self._lock:
-            batches = self.by_key.get(key, [])
-            ended = [batch for batch in batches if batch.leader is leader]
-            for batch in ended:
-                batch.close()
-                batches.remove(batch)
-            if ended and len(batches) == 1:
+            batches = self.by_key[batch.key]
+            batches.remove(batch)
+            if len(batches) == 1:
                 batches[0].leaves.set()
             if not batches:
                 # Traces are among the keys: most of them come once.
-                self.by_key.pop(key, None)
-            unsent = [batch.calls.pop() for batch in ended for _ in list(batch.calls)]
-        for _, result in unsent:
-            with suppress(InvalidStateError):
-                result.set_result(None)
+                del self.by_key[batch.key]
 
 
 class RequestCoalescer(Generic[A, B]):
     """Sends items to queues by `send`: those of one queue and one `group` that come within `seconds` go together.
 
     An item that comes while nothing is in flight leaves at once. Others leave together: `seconds` after the first came
-    at the latest, and earlier once nothing is in flight any more, or once they are 500 or have 5 MB. One caller sends
-    them all: where that is broken off, the others send theirs alone, which is safe. `size` returns an item's bytes.
-    Threads, tasks of event loops and forked processes may share it.
+    at the latest, and earlier once nothing is in flight any more, or once they are 500 or have 5 MB. `size` returns an
+    item's bytes. Threads, tasks of event loops and forked processes may share it.
     """
 
     def __init__(
@@ -125,7 +107,7 @@ class RequestCoalescer(Generic[A, B]):
         *,
         seconds: float,
         size: Callable[[A], int] = lambda _: 0,
-        group: Callable[[A], Hashable] = lambda _: None,
+        group: Callable[[A], Hashable],
     ) -> None:
         self._send = send
         self._seconds = seconds
@@ -135,48 +117,57 @@ class RequestCoalescer(Generic[A, B]):
         self.pending: PerProcess[PendingBatches[A, B]] = PerProcess(PendingBatches)
 
     def send(self, queue: str, item: A) -> B:
-        """Send an item, in this thread or in that of another caller; return its result, or raise its error."""
-        pending, result, key = self.pending(), Result[B](), (queue, self._group(item))
+        """Send an item, alone where none are to wait for others; return its result, or raise its error."""
+        if not self._seconds:
+            return call_for_one(self._send, queue, item)
+        result = self._submit(queue, item)
         try:
-            if batch := pending.add(key, item, result, size=self._size(item)):
-                self._send_batch(pending, key, batch)
-            shared = result.result()
+            return result.result()
         finally:
-            # Nobody waits for it any more, and nobody else sends what it was to send.
+            # Of an interrupted thread, which waits for it no more.
             result.cancel()
-            pending.end(key, result)
-        return call_for_one(self._send, queue, item) if shared is None else value_of(shared)
 
     async def send_in_loop(self, queue: str, item: A) -> B:
         """Send an item as `send` does, while the event loop goes on."""
+        return await asyncio.wrap_future(self._submit(queue, item))
+
+    def _submit(self, queue: str, item: A) -> Result[B]:
         pending, result, key = self.pending(), Result[B](), (queue, self._group(item))
         if batch := pending.add(key, item, result, size=self._size(item)):
             try:
                 with unavailable_without_threads():
-                    pending.senders.submit(copy_context().run, self._send_batch, pending, key, batch)
-            except BaseException:
-                pending.end(key, result)
-                raise
-        shared = await asyncio.wrap_future(result)
-        if shared is None:
-            alone = partial(call_for_one, self._send, queue, item)
-            return await in_pool(pending.senders, partial(copy_context().run, alone))
-        return value_of(shared)
+                    pending.senders.submit(copy_context().run, self._send_batch, pending, batch)
+            except DuelineError as error:
+                # Others may have joined it already.
+                for _, its in pending.take(batch):
+                    its.set_exception(error.copy())
+                pending.end(batch)
+        return result
 
-    def _send_batch(self, pending: PendingBatches[A, B], key: tuple[str, Hashable], batch: PendingBatch[A, B]) -> None:
-        """Send a batch once it is to leave, and set its results. An error that is no DuelineError is raised."""
+    def _send_batch(self, pending: PendingBatches[A, B], batch: PendingBatch[A, B]) -> None:
+        """Send a batch once it is to leave, and set its results."""
+        batch.leaves.wait(self._seconds)
+        calls = pending.take(batch)
         try:
-            batch.leaves.wait(self._seconds)
-            if calls := pending.take(batch):
-                for (_, result), its in zip(calls, self._results(key[0], [item for item, _ in calls]), strict=True):
-                    result.set_result(its)
+            if calls:
+                results = self._results(batch.key[0], [item for item, _ in calls])
+                for (_, result), its in zip(calls, results, strict=True):
+                    if isinstance(its, DuelineError):
+                        result.set_exception(its)
+                    else:
+                        result.set_result(its)
+        except BaseException as error:
+            for _, result in calls:
+                if not result.done():
+                    result.set_exception(error)
         finally:
-            pending.end(key, batch.leader)
+            pending.end(batch)
 
-    def _results(self, queue: str, items: Sequence[A]) -> Sequence[B | DuelineError | None]:
+    def _results(self, queue: str, items: Sequence[A]) -> Sequence[B | DuelineError]:
         try:
             return self._send(queue, items)
         except DuelineError as error:
-            # One of several may be wrong, and is to fail alone: such a request has scheduled none of them.
-            is_of_one = isinstance(error, InvalidJob) and len(items) > 1
-            return [None if is_of_one else error.copy() for _ in items]
+            if isinstance(error, InvalidJob) and len(items) > 1:
+                # One of several may be wrong, and is to fail alone: such a request has scheduled none of them.
+                return [attempt(partial(call_for_one, self._send, queue), item) for item in items]
+            return [error.copy() for _ in items]

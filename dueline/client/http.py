@@ -2,18 +2,18 @@
 
 import hashlib
 import json
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 from dueline.client.api import MOST_BYTES, Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters, JobIdFactory
-from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob, reader, text_of, warn_of_unreadable
+from dueline.client.models import Job, NewJob, ScheduledJob, reader, text_of, warn_of_unreadable
 from dueline.core import instant
 from dueline.core.clock import LearnedTime
 from dueline.core.job import State
@@ -21,7 +21,7 @@ from dueline.core.listing import MOST_JOBS
 from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock, Depth
 from dueline.core.queue_settings import QueueSettings, Rate
-from dueline.core.request import IfExists, Request
+from dueline.core.request import Default, IfExists, Request
 from dueline.core.retry import attempt
 from dueline.core.trace import TraceContext
 from dueline.errors import ERRORS, DuelineError, InvalidJob, Unavailable
@@ -41,7 +41,7 @@ class HttpResponse:
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
 
-    def content(self, *, now: datetime) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """Return the JSON object in this response, or raise the error that it reports.
 
         An error quotes nothing but a problem's own text: a response that echoes the request would show a payload.
@@ -52,7 +52,7 @@ class HttpResponse:
             content = None
         if not self.is_success:
             error = error_of(content, status=self.status, request=self.request)
-            error.retry_after = _seconds_to_wait(self.headers.get("retry-after", ""), now=now)
+            error.retry_after = float(wait) if (wait := self.headers.get("retry-after", "")).isdecimal() else None
             raise error
         if not isinstance(content, dict):
             raise Unavailable(f"{self.request}: the answer is no JSON object")
@@ -80,16 +80,6 @@ def error_of(content: Any, *, status: object, request: str) -> DuelineError:
     return error
 
 
-def _seconds_to_wait(retry_after: str, *, now: datetime) -> float | None:
-    """Return the seconds that Retry-After names, itself or by a date (RFC 9110); None when it names neither."""
-    if retry_after.isascii() and retry_after.isdigit():
-        return float(retry_after)
-    try:
-        return max(0.0, (parsedate_to_datetime(retry_after) - now).total_seconds())
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
 class Transport(Protocol):
     """Sends each request once. Raises Unavailable when there is no response."""
 
@@ -104,33 +94,8 @@ class Transport(Protocol):
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """PUT a body to a presigned URL."""
 
-    def fetch(self, url: str) -> HttpResponse:
-        """GET what is at a presigned URL."""
-
     def close(self) -> None:
         """Close the connections that are kept. The next request opens new ones."""
-
-
-class LazyTransport:
-    """The transport that `connect` returns, at its first use: to make a client requests nothing of AWS.
-
-    Threads may share it, and so may forked processes.
-    """
-
-    def __init__(self, connect: Callable[[], Any]) -> None:
-        self._connect = connect
-        self._connected: Any = None
-
-    def __getattr__(self, name: str) -> Any:
-        # Of two threads that connect at the same time, one connection is kept.
-        if self._connected is None:
-            self._connected = self._connect()
-        return getattr(self._connected, name)
-
-    def close(self) -> None:
-        """Close its connections, if it has any. The next request opens new ones."""
-        if self._connected is not None:
-            self._connected.close()
 
 
 class HttpApi:
@@ -138,21 +103,27 @@ class HttpApi:
 
     A job without a name of its caller's gets an id before it is first sent, made by AWS's clock, as the dates of
     responses show it. One that has a key, or whose id the deployment does not let a client make, is sent under the name
-    of the call. `new_uuid` returns either.
+    of the call. `new_uuid` returns either. `connect` returns the transport, at its first use.
     """
 
-    def __init__(self, transport: Transport, *, clock: Clock, new_uuid: Callable[[], str]) -> None:
-        self._transport = transport
-        self._clock = clock
+    def __init__(
+        self,
+        connect: Callable[[], Transport],
+        *,
+        clock: Clock,
+        new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        # Not cached_property, whose lock a forked process may inherit as held.
+        self._transport = cache(connect)
         self._new_uuid = new_uuid
         self._time = LearnedTime(wall=lambda: clock.now().timestamp(), monotonic=clock.monotonic)
         self._ids = JobIdFactory(
             lambda queue: self._request("GET", "/queues", queue=queue), self._time.moment, clock=clock, new_uid=new_uuid
         )
 
-    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None, default: Default | None = None) -> Draft:
         # How far ahead it is due the API checks: by this machine's clock, which may be wrong, it could be too far.
-        request = job.checked(now=None, trace=trace)
+        request = job.checked(now=None, trace=trace, default=default)
         # A request has one trace, in its headers.
         if request.key is not None and request.call is None:
             request = replace(request, call=self._new_uuid())
@@ -164,11 +135,13 @@ class HttpApi:
         new = self._give_ids(queue, drafts)
         results = self._post(queue, drafts)
         refused = [
-            draft for draft, result in zip(drafts, results, strict=True) if id(draft) in new and _refuses_id(result)
+            draft
+            for draft, result in zip(drafts, results, strict=True)
+            # A first try that was refused certainly scheduled nothing, and its id may be why.
+            if id(draft) in new and type(result) is InvalidJob
         ]
         if not refused:
             return results
-        # There are no jobs under the ids that were refused.
         self._ids.forget()
         self._name_calls(refused)
         try:
@@ -183,15 +156,9 @@ class HttpApi:
         return self._ids.parameters(queue)
 
     def get(self, ref: JobRef) -> Job:
-        return Job.of_look_up(self._request("GET", _job_path(ref)))
-
-    def fetch(self, job: Job, place: PayloadPlace) -> str:
-        response = None if place.url is None else self._transport.fetch(place.url)
-        if response is None or response.status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
-            raise InvalidJob(f"the payload of job {job.id} is gone, or not kept by its queue: it is {place}")
-        if not response.is_success:
-            raise Unavailable(f"fetching a payload: status {response.status}")
-        return response.body.decode()
+        response = self._request("GET", _job_path(ref))
+        has_payload = not response.keys().isdisjoint(("payload", "payload_text", "payload_at"))
+        return (ScheduledJob if has_payload else Job).of(response)
 
     def cancel_many(self, queue: str, refs: Sequence[JobRef]) -> Sequence[State | DuelineError]:
         if len(refs) == 1:
@@ -222,11 +189,8 @@ class HttpApi:
     def overview(self, queue: str) -> Overview:
         return _overview_of(self._request("GET", f"/queues/{queue}"))
 
-    def pause(self, queue: str) -> Control:
-        return _control_of(self._request("POST", f"/queues/{queue}/pause"))
-
-    def resume(self, queue: str) -> Control:
-        return _control_of(self._request("POST", f"/queues/{queue}/resume"))
+    def set_paused(self, queue: str, paused: bool) -> Control:
+        return _control_of(self._request("POST", f"/queues/{queue}/{'pause' if paused else 'resume'}"))
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
         body = json.dumps({"rate": None if rate is None else str(rate)})
@@ -236,7 +200,8 @@ class HttpApi:
         return self._request
 
     def close(self) -> None:
-        self._transport.close()
+        if self._transport.cache_info().currsize:
+            self._transport().close()
 
     def _give_ids(self, queue: str, drafts: Sequence[Draft]) -> set[int]:
         """Give drafts an id that have none and no named call; return which got one, by their identity."""
@@ -268,7 +233,7 @@ class HttpApi:
         content = (request.text or "").encode()
         body = json.dumps({"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
         id, url, headers = _upload_of(self._request("POST", f"/queues/{queue}/uploads", body))
-        response = self._transport.put(url, headers, content)
+        response = self._transport().put(url, headers, content)
         if not response.is_success:
             raise Unavailable(f"uploading a payload: status {response.status}")
         return id
@@ -283,9 +248,9 @@ class HttpApi:
         queue: str | None = None,
     ) -> dict[str, Any]:
         sent = self._time.sent()
-        response = self._transport.send(method, path, body, headers=headers, queue=queue)
+        response = self._transport().send(method, path, body, headers=headers, queue=queue)
         self._time.learn(response.headers.get("date", ""), sent=sent)
-        return response.content(now=self._clock.now())
+        return response.content()
 
     def _request_each(
         self, path: str, body: str, *, count: int, headers: Mapping[str, str] = _NO_HEADERS
@@ -318,11 +283,6 @@ def _json_of(request: Request, *, upload: str | None = None) -> str:
     fields = json.dumps({name: value for name, value in optional.items() if value is not None})[1:-1]
     content = f'"payload":{request.text}' if upload is None else f'"upload":{json.dumps(upload)}'
     return f"{{{content},{fields}}}" if fields else f"{{{content}}}"
-
-
-def _refuses_id(result: object) -> bool:
-    """Return whether a first try was refused, which certainly scheduled nothing, in a way that may be for its id."""
-    return type(result) is InvalidJob
 
 
 def _job_or_error(result: Any) -> Job:

@@ -1,23 +1,21 @@
 """Job ids that the client makes: a job that is scheduled again under its id is the same job, and costs no key."""
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from dueline.client.models import reader
 from dueline.core import instant
 from dueline.core.clock import TimeBounds
 from dueline.core.job import JobId, Partition, Route
 from dueline.core.ports import Clock
 from dueline.core.request import JOBS_TO_A_PARTITION, Request, partition_of, route_of
-from dueline.core.threads import FAILED_FOR_SECONDS, RefreshingValue
-from dueline.errors import RETRYABLE, DuelineError
+from dueline.core.threads import RefreshingValue
+from dueline.errors import DuelineError
 
 # A queue whose number of partitions grows is seen to after so long; jobs go to the old ones meanwhile.
 CACHE_SECONDS = 60.0
-# No queue has so many partitions, or so long a horizon, which a timedelta may not even hold.
-_NONSENSE = 10**9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,13 +67,14 @@ class JobIdFactory:
     ) -> None:
         self._read_queues = read_queues
         self._moment = moment
-        self._clock = clock
         self._new_uid = new_uid
-        self._failed_until = 0.0
         # That of the last call, whichever of several threads made it: the caller has rights on each.
         self._queue = ""
         self._queues: RefreshingValue[_Queues] = RefreshingValue(
-            lambda: self._read(else_=self._queues.last or {}), seconds=CACHE_SECONDS, clock=clock, jitter=random.random
+            lambda: _queues_of(self._read_queues(self._queue)),
+            seconds=CACHE_SECONDS,
+            clock=clock,
+            faults=(DuelineError,),
         )
 
     def ids(self, queue: str, requests: Sequence[Request]) -> list[JobId] | None:
@@ -83,8 +82,7 @@ class JobIdFactory:
 
         A delay starts now, by AWS's clock, and is never shorter. Up to 100 jobs share a partition.
         """
-        self._queue = queue
-        parameters = self._parameters_in(self._cached(), queue)
+        parameters = self._cached_parameters(queue)
         if parameters is None:
             return None
         ids: list[JobId] = []
@@ -96,16 +94,20 @@ class JobIdFactory:
         return ids
 
     def parameters(self, queue: str) -> IdParameters | None:
-        """Read what the ids of a queue's jobs need; return None where the deployment does not say.
-
-        Raises Throttled or Unavailable.
-        """
+        """Read what the ids of a queue's jobs need; return None where the deployment does not say."""
         self._queue = queue
-        return self._parameters_in(self._read(else_={}), queue)
+        return self._parameters_in(self._queues.refresh(), queue)
 
     def forget(self) -> None:
         """Read the queues again before the next id, after one was refused."""
         self._queues.last = None
+
+    def _cached_parameters(self, queue: str) -> IdParameters | None:
+        self._queue = queue
+        try:
+            return self._parameters_in(self._queues(), queue)
+        except DuelineError:
+            return None
 
     def _parameters_in(self, queues: _Queues, queue: str) -> IdParameters | None:
         of_queue, moment = queues.get(queue), self._moment()
@@ -113,36 +115,12 @@ class JobIdFactory:
             return None
         return IdParameters(partitions=of_queue[0], direct_horizon=of_queue[1], moment=moment)
 
-    def _cached(self) -> _Queues:
-        if self._queues.last is None and self._clock.monotonic() < self._failed_until:
-            return {}
-        try:
-            return self._queues()
-        except RETRYABLE:
-            self._failed_until = self._clock.monotonic() + FAILED_FOR_SECONDS
-            return {}
 
-    def _read(self, *, else_: _Queues) -> _Queues:
-        """Read the queues; where that is refused, return `else_`. Raises Throttled or Unavailable."""
-        try:
-            queues = self._read_queues(self._queue).get("queues")
-        except RETRYABLE:
-            raise
-        except DuelineError:
-            return else_
-        if not isinstance(queues, list):
-            return {}
-        return {
-            each["queue"]: (each["taking"], timedelta(seconds=each["direct_horizon"]))
-            for each in queues
-            if _has_parameters(each)
-        }
-
-
-def _has_parameters(queue: Any) -> bool:
-    """Return whether a queue in a response has what its ids need: one of an older deployment has not."""
-    return (
-        isinstance(queue, dict)
-        and isinstance(queue.get("queue"), str)
-        and all(type(queue.get(name)) is int and 0 < queue[name] < _NONSENSE for name in ("taking", "direct_horizon"))
-    )
+@reader("queues")
+def _queues_of(response: Mapping[str, Any]) -> _Queues:
+    """Return the queues in a response that accept jobs. Raises Unavailable when it holds none."""
+    return {
+        each["queue"]: (each["taking"], timedelta(seconds=each["direct_horizon"]))
+        for each in response["queues"]
+        if each["taking"]
+    }

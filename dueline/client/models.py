@@ -37,8 +37,7 @@ class NewJob:
     one job under it, however often that is scheduled. `idempotency_key` names the call: repeats of it make one job; the
     client makes one for its own retries. `kind` says which handler of its queue runs it; a job without one goes to the
     handler without one. `tenant` is the customer or group that the job belongs to: SQS fair queues keep one tenant's
-    backlog from delaying the others. `priority` is from 1, the most urgent, to as many as the queue has. `default` is
-    as in json.dumps, by default the client's own.
+    backlog from delaying the others. `priority` is from 1, the most urgent, to as many as the queue has.
     """
 
     payload: object = field(repr=False)
@@ -51,9 +50,10 @@ class NewJob:
     kind: str | None = None
     tenant: str | None = None
     priority: int = 1
-    default: Default | None = field(default=None, repr=False)
 
-    def checked(self, *, now: datetime | None, trace: TraceContext | None = None) -> Request:
+    def checked(
+        self, *, now: datetime | None, trace: TraceContext | None = None, default: Default | None = None
+    ) -> Request:
         """Return the request to schedule this job, checked, with its payload as text; the job will carry `trace`.
 
         Without `now`, how far ahead the job may be due is left to the deployment to check. Raises InvalidJob, naming
@@ -64,7 +64,7 @@ class NewJob:
         check_priority(self.priority)
         request = Request(
             # As text: the caller may change the payload before it is sent, or sent again.
-            text=json_text(self.payload, default=self.default),
+            text=json_text(self.payload, default=default),
             at=checked_instant(self.at),
             delay=_checked_seconds(self.delay),
             key=None if self.key is None else checked_key(self.key),
@@ -229,11 +229,6 @@ class Job:
             return replace(ScheduledJob.of_job(status.job), **values)
         return Job(**_in_id(id), **values, **outcome)
 
-    @classmethod
-    def of_look_up(cls, response: Mapping[str, Any]) -> "Job":
-        """Return the job in the response to a look-up: a ScheduledJob if it has a payload, as it waits."""
-        return (ScheduledJob if _FORMS.intersection(response) else Job).of(response)
-
 
 def warn_of_unreadable(page: Mapping[str, Any]) -> None:
     """Log how many rows a page leaves out because they cannot be read."""
@@ -243,19 +238,11 @@ def warn_of_unreadable(page: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PayloadPlace:
-    """Where a large payload is kept: the bucket and key of an S3 object, and its size in bytes.
-
-    Of a job that was looked up over HTTP, `url` is where to GET it within 15 minutes: for its reader alone.
-    """
+    """Where a large payload is kept: the bucket and key of an S3 object, and its size in bytes."""
 
     bucket: str
     key: str
     bytes: int
-    url: str | None = field(default=None, repr=False)
-
-
-# A payload comes in one of these fields.
-_FORMS = frozenset({"payload", "payload_text", "payload_at"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count as counted
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeVar
@@ -111,11 +112,6 @@ class Run:
     error: str | None = None
     lateness: float | None = None
 
-    @classmethod
-    def of(cls, response: Mapping[str, Any]) -> Self:
-        """Return the run in a part of a response."""
-        return read_fields(cls, response)
-
 
 @reader("schedules")
 def _page_of(response: Mapping[str, Any]) -> tuple[list[Schedule], str]:
@@ -129,15 +125,13 @@ def _list_reader(what: str, field: str, read: Callable[[Any], A]) -> Callable[[A
 
 
 _read_submitted = _list_reader("runs", "runs", SubmittedRun.of)
-_read_history = _list_reader("runs", "runs", Run.of)
-_read_next = _list_reader("next runs", "next", NextRun.of)
+_read_history = _list_reader("runs", "runs", partial(read_fields, Run))
 
 
 _PAGE_SIZE = 100
 _ETAG = r"[!-~]{1,200}"
 # Matches no schedule: only an identical one, which needs no match, passes.
 _NO_ETAG = '"none"'
-_DURATIONS = ("every", "jitter")
 _INSTANTS = ("start", "end", "from", "to")
 
 
@@ -152,7 +146,7 @@ class Schedules:
     def __init__(
         self, queue: str, request: Callable[..., dict[str, Any]], *, calls: Calls, default: Default | None = None
     ) -> None:
-        self._queue, self._path, self._default = queue, f"/queues/{queue}/schedules", default
+        self._path, self._default = f"/queues/{queue}/schedules", default
         self._request = request
         self._calls = calls
 
@@ -239,23 +233,6 @@ class Schedules:
         query = {"limit": str(most)} | ({} if before is None else {"before": instant.text(_aware("before", before))})
         return self._send("GET", f"{self._path_of(name)}/history?{urlencode(query)}", read=_read_history)
 
-    def preview(
-        self,
-        cron: str | None = None,
-        *,
-        every: timedelta | float | str | None = None,
-        zone: str = "UTC",
-        start: datetime | None = None,
-        end: datetime | None = None,
-        count: int | None = None,
-        after: datetime | None = None,
-        most: int = 5,
-    ) -> Sequence[NextRun]:
-        """Return when a rule would run, `after` an instant or from now on. Nothing is made. Raises InvalidSchedule."""
-        rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
-        body = _json_of({**rule, "from": None if after is None else _aware("after", after), "limit": most})
-        return self._send("POST", "/schedules/preview", body, read=_read_next, queue=self._queue)
-
     def list(self) -> Iterator[Schedule]:
         """Yield the schedules by name. The next page is fetched when the last one is used up. Raises QueueNotFound."""
         return paginate(self._page)
@@ -317,9 +294,8 @@ class Schedules:
         *,
         read: Callable[[Any], A],
         headers: Mapping[str, str] = MappingProxyType({}),
-        queue: str | None = None,
     ) -> A:
-        return self._calls.run(lambda: read(self._request(method, path, body, headers=headers, queue=queue)))
+        return self._calls.run(lambda: read(self._request(method, path, body, headers=headers)))
 
     def _path_of(self, name: str) -> str:
         return f"{self._path}/{checked_schedule_name(name)}"
@@ -344,8 +320,8 @@ def _json_of(fields: Mapping[str, Any], *, default: Default | None = None, **pay
 
 
 def _plain(name: str, value: Any) -> Any:
-    if name in _DURATIONS:
-        return _whole_seconds(name, value)
+    if isinstance(value, timedelta):
+        return instant.seconds(value)
     return _aware(name, value).isoformat() if name in _INSTANTS else value
 
 
@@ -354,15 +330,6 @@ def _aware(name: str, value: object) -> datetime:
     if isinstance(value, datetime) and value.utcoffset() is not None:
         return value
     raise InvalidSchedule(f"{name} is {shown(value)}: it must be a datetime with a time zone")
-
-
-def _whole_seconds(name: str, value: object) -> int:
-    with suppress(ValueError):
-        seconds = instant.seconds(value)
-        if type(seconds) is int:
-            return seconds
-    must = "a timedelta, or a number, of whole seconds, or such as 15m, 1h30m, 3d or 1w"
-    raise InvalidSchedule(f"{name} is {shown(value)}: it must be {must}")
 
 
 def paginate(read_page: Callable[[str], tuple[Sequence[A], str]]) -> Iterator[A]:

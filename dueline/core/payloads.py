@@ -56,17 +56,6 @@ class StartedUpload:
     expires: datetime
 
 
-def download_url(job: StoredJob, *, payloads: Payloads) -> str | None:
-    """Return a URL that lasts 15 minutes, of a payload in S3 among its queue's: a row may point elsewhere."""
-    if job.offloaded_bytes is None:
-        return None
-    try:
-        pointer = Pointer.parse(job.payload)
-    except ValueError:
-        return None
-    return payloads.download_url(pointer, lasts=URL_LASTS) if pointer.is_of(job.id.queue) else None
-
-
 def begin(
     queue: str, *, bytes: int, sha256: str, payloads: Payloads, clock: Clock, new_uid: Callable[[], str]
 ) -> StartedUpload:

@@ -341,9 +341,6 @@ class Payloads(Protocol):
     def find(self, key: str) -> StoredPayload | None:
         """Return what is stored under a key, or None."""
 
-    def download_url(self, pointer: Pointer, *, lasts: timedelta) -> str | None:
-        """Return a presigned URL to GET what is at a pointer, None in another bucket. Makes no request."""
-
     def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
         """Return a presigned URL to which a payload may be PUT, and the headers to send with it.
 

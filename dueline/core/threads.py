@@ -6,7 +6,7 @@ import random
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
@@ -45,16 +45,11 @@ class Threads:
 
 
 async def in_thread(call: Callable[P, A], *args: P.args, **kwargs: P.kwargs) -> A:
-    """Run a call in a thread while the event loop goes on. Raises Unavailable where no thread can be started."""
-    return await in_pool(None, partial(copy_context().run, call, *args, **kwargs))
-
-
-async def in_pool(pool: Executor | None, call: Callable[[], A]) -> A:
-    """Run a call in a thread of a pool, or of the event loop's own. Raises Unavailable, and never runs it then."""
-    waiting = deque([call])
+    """Run a call in a thread while the event loop goes on. Raises Unavailable, and never runs it, without a thread."""
+    waiting = deque([partial(copy_context().run, call, *args, **kwargs)])
     try:
         with unavailable_without_threads():
-            under_way = asyncio.get_running_loop().run_in_executor(pool, lambda: waiting.popleft()())
+            under_way = asyncio.get_running_loop().run_in_executor(None, lambda: waiting.popleft()())
     except Unavailable:
         # The executor keeps what it could start no thread for, and would run it later.
         waiting.clear()

@@ -45,7 +45,7 @@ def _dispatcher(queue: str) -> Dispatcher:
 
 ROUTE = TableWriter(table=DEPLOYMENT.table, dispatcher=_dispatcher, clock=DEPLOYMENT.clock, spread=DEPLOYMENT.spread)
 WATCHDOG = Watchdog(ROUTE, tick_period=timedelta(seconds=SETTINGS.tick_period))
-NOTES = WatchNotes(DEPLOYMENT.clients.dynamodb(), table=DEPLOYMENT.names.state)
+NOTES = WatchNotes(DEPLOYMENT.clients.of("dynamodb"), table=DEPLOYMENT.names.state)
 INBOX = DEPLOYMENT.team_queue(OWN_QUEUE.name)
 
 

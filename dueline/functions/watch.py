@@ -37,8 +37,8 @@ LONGEST_REQUEST = timedelta(seconds=10)
 DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
 NAMES = DEPLOYMENT.names
 TIME_TO_LIVE = DEPLOYMENT.time_to_live()
-NOTES = WatchNotes(DEPLOYMENT.clients.dynamodb(), table=NAMES.state)
-SENT = SentMails(DEPLOYMENT.clients.dynamodb(), table=NAMES.state)
+NOTES = WatchNotes(DEPLOYMENT.clients.of("dynamodb"), table=NAMES.state)
+SENT = SentMails(DEPLOYMENT.clients.of("dynamodb"), table=NAMES.state)
 FIGURES = LogFigures(NAMES, client=partial(DEPLOYMENT.clients.of, "logs"))
 # Two firings of a tick may be almost two periods apart.
 SETTLE = 3 * timedelta(seconds=SETTINGS.tick_period)

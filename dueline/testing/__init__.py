@@ -132,9 +132,6 @@ class MemoryPayloads:
         pointer = Pointer(bucket=self.bucket, key=key)
         return StoredPayload(pointer=pointer, bytes=len(kept), sha256=hashlib.sha256(kept).hexdigest())
 
-    def download_url(self, pointer: Pointer, *, lasts: timedelta) -> str | None:
-        return f"memory://{self.bucket}/{pointer.key}" if pointer.bucket == self.bucket else None
-
     def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
         """Return what names the upload: nobody listens there."""
         return f"memory://{self.bucket}/{key}", {"content-length": str(bytes), "x-amz-checksum-sha256": sha256}

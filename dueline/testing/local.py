@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dueline import otel
-from dueline.aws.direct_api import DirectApi
+from dueline.aws.direct_api import DirectApi, DirectDeployment
 from dueline.client.async_client import AsyncClient
 from dueline.client.client import Client
 from dueline.client.models import ScheduledJob
@@ -55,7 +55,8 @@ class _LocalApi(DirectApi):
 
     def __init__(self, deployment: MemoryDeployment) -> None:
         self._requests = ScheduleRequests(deployment)
-        super().__init__(lambda: deployment, lambda: deployment, settings=deployment.settings, clock=deployment.clock)
+        direct = DirectDeployment(deployed=deployment, published=deployment, settings=deployment.settings())
+        super().__init__(lambda: direct, clock=deployment.clock)
 
     def requester(self) -> Callable[..., dict[str, Any]]:
         return self._requests

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from dueline import Client, NewJob, ScheduledJob, State
+from dueline import Client, NewJob
 from dueline.config.names import Names
 from tests.acceptance.conftest import IS_AWS, Aws, Figure
 from tests.acceptance.early import PAYLOADS, UPLOADED, Job, scattered, schedule, upload
@@ -140,13 +140,3 @@ def test_payload_of_each_size_arrives(
                 sent[job.id] = payload
         assert wait_until(lambda: sent.keys() <= came.keys(), seconds=table_after + HANG_SECONDS), "lost"
     assert figure("payloads that came as something else", sum(came[id] != sent[id] for id in sent)) == 0
-
-
-@pytest.mark.parametrize("size", [100, 20_000, 300_000])
-def test_payload_is_fetched_with_its_job(client: Client, size: int) -> None:
-    payload = scattered(size)
-    job = client.schedule("plain", payload, delay=DAY)
-    looked_up = client.get(job.id, payload=True)
-    assert isinstance(looked_up, ScheduledJob)
-    assert looked_up.payload == payload
-    assert client.cancel(job.id) is State.CANCELLED

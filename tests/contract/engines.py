@@ -35,9 +35,8 @@ class Memory:
     def __init__(self) -> None:
         self._clock = VirtualClock(NOW)
 
-    def table(self, *, page_rows: int | None = None) -> Table:
-        """Return a table whose pages have at most so many rows."""
-        return MemoryTable() if page_rows is None else MemoryTable(page_rows=page_rows)
+    def table(self) -> Table:
+        return MemoryTable()
 
     def locks(self) -> Locks:
         return MemoryLocks()
@@ -87,8 +86,8 @@ class DynamoDB:
             self.dynamodb = clients.client("dynamodb", longest=LONGEST)
         self.names = (f"contract-{number}" for number in itertools.count())
 
-    def table(self, *, page_rows: int | None = None) -> Table:
-        return DynamoTable(self.dynamodb, self.new_table(), state=self.new_table(), page_rows=page_rows)
+    def table(self) -> Table:
+        return DynamoTable(self.dynamodb, self.new_table(), state=self.new_table())
 
     def locks(self) -> Locks:
         return DynamoLocks(self.dynamodb, self.new_table(), queue="emails")

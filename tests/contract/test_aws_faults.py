@@ -8,19 +8,16 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
-from dueline.aws import clients
 from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.dynamodb import RESERVE_ATTEMPTS, DynamoTable
 from dueline.aws.dynamodb_items import CONFLICT_ATTEMPTS
 from dueline.aws.sqs import SqsQueue
 from dueline.core.job import State
-from dueline.core.ports import BatchFailure, Depth, MoveOutcome
-from dueline.core.rows import PartitionState
+from dueline.core.ports import BatchFailure, MoveOutcome
 from dueline.core.status import Outcome, outcome_row
 from dueline.errors import DuelineError, Forbidden, QueueNotFound, Throttled, Unavailable
 from tests.builders import EMAILS, NOW, a_message, an_id
 from tests.contract.answers import answer, answering, error
-from tests.contract.engines import LONGEST
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/emails"
 ROW = {"pk": "emails#0", "sk": "1"}
@@ -132,14 +129,6 @@ def test_transaction_conflict_is_retried(call):
     assert len(requests) == CONFLICT_ATTEMPTS
 
 
-@pytest.mark.parametrize("conflicts", range(CONFLICT_ATTEMPTS))
-def test_lease_is_taken_after_conflicts(conflicts):
-    held = (200, {"Attributes": {"owner": {"S": "me"}, "lease": {"S": "2"}, "fence": {"S": "3"}}})
-    answers = [error("TransactionConflictException") for _ in range(conflicts)]
-    lease = table(*answers, held).acquire_lease(EMAILS, owner="me", now="1", lease="2", fence="3")
-    assert lease == PartitionState(owner="me", lease="2", fence="3")
-
-
 def cancelled(*codes):
     reasons = [{"Code": code, "Message": "because"} for code in codes]
     content = {"__type": "com.amazonaws.aws#TransactionCanceledException", "Message": "because"}
@@ -177,10 +166,6 @@ def test_undecided_move_is_an_error(answer, error_type, tries):
     with pytest.raises(error_type):
         CALLS["move"](port)
     assert len(requests) == tries
-
-
-def test_move_takes_effect_after_a_conflict():
-    assert CALLS["move"](table(cancelled("TransactionConflict", "None", "None"), (200, {})))
 
 
 ITEM = {"pk": {"S": "emails#0"}, "sk": {"S": "1"}}
@@ -239,14 +224,6 @@ def test_reads_are_consistent():
     assert requests[1]["ConsistentRead"] is True
 
 
-def test_request_is_retried_once():
-    client = clients.client("dynamodb", longest=LONGEST)
-    port = DynamoTable(
-        answering("dynamodb", NO_ANSWER[0], (200, {"UnprocessedItems": {}}), client=client), "jobs", state="state"
-    )
-    assert port.write([ROW]) == []
-
-
 # The queue
 
 
@@ -270,12 +247,6 @@ def test_queue_that_fails_says_why(fault, expected):
     for doing, call in calls.items():
         with pytest.raises(expected, match=f"{doing} queue emails.*{fault if is_code else 'https://aws'}"):
             call()
-
-
-def test_depth_has_its_three_counts():
-    names = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"
-    content = (200, {"Attributes": dict(zip(names, "123", strict=True))})
-    assert queue(content).depth() == Depth(waiting=1, in_flight=2, delayed=3)
 
 
 def failed(index, code):

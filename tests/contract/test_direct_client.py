@@ -1,29 +1,23 @@
 """A direct client, which calls SQS and DynamoDB themselves, as moto answers for them."""
 
 import json
-import math
 import os
-import random
 import threading
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
 from dueline import (
-    AlreadyFinished,
     Client,
     ClientTooOld,
     DeploymentNotFound,
     DeploymentTooOld,
     Forbidden,
-    InvalidJob,
     Job,
     JobNotFound,
     NewJob,
@@ -49,7 +43,7 @@ from tests.builders import a_queue, an_id
 from tests.contract.engines import create_table
 from tests.forking import run_in_fork
 from tests.opentelemetry import TRACER, parent_of
-from tests.waiting import HANG_SECONDS, wait_until
+from tests.waiting import HANG_SECONDS
 
 NAMES = Names("direct")
 REGION = "eu-west-1"
@@ -146,17 +140,6 @@ def refused_with(code):
 # The same methods
 
 
-def test_stream_may_reuse_a_dict(client, session):
-    def stream():
-        row = {}
-        for n in range(10):
-            row["n"] = n
-            yield NewJob(payload=row, delay=HOUR)
-
-    assert all(isinstance(each, Job) for each in client.schedule_each("emails", stream()))
-    assert sorted(json.loads(job.payload)["n"] for job in stored(session)) == list(range(10))
-
-
 def test_retry_sends_the_payload_as_it_was(client, session):
     row = {"n": 1}
     draft = client._api.draft(NewJob(payload=row, delay=HOUR))
@@ -165,17 +148,6 @@ def test_retry_sends_the_payload_as_it_was(client, session):
     again = client._api.schedule_many("emails", [draft])
     assert again == first
     assert [job.payload for job in stored(session)] == ['{"n":1}']
-
-
-@pytest.mark.parametrize("payload", [{1, 2}, math.nan, "x" * (10 * 1024 * 1024)], ids=["a set", "NaN", "over 10 MiB"])
-def test_bad_payload_makes_no_request(session, deployment, payload):
-    requests = []
-    session.events.register("before-send", lambda event_name, **_: requests.append(event_name))
-    client = a_client(session)
-    requests.clear()
-    with pytest.raises(InvalidJob, match=r"^payload "):
-        client.schedule("emails", payload, delay=HOUR)
-    assert requests == []
 
 
 def test_tracked_job_shows_its_attempts(client, session):
@@ -251,19 +223,6 @@ def store(session, job, payload):
     DynamoTable(client_of(session, "dynamodb"), NAMES.table, state=NAMES.state).write([row])
 
 
-def test_non_json_payload_is_listed_as_text(client, session):
-    store(session, client.schedule("emails", 1, delay=HOUR), "NaN")
-    (job,) = client.jobs("emails")
-    assert (job.payload, job.payload_text) == (None, "NaN")
-
-
-def test_more_than_a_page_is_listed_in_order(client, session):
-    new = [NewJob(payload=n, delay=HOUR + timedelta(seconds=n)) for n in range(130)]
-    for n, job in enumerate(client.schedule_many("emails", new)):
-        store(session, job, str(n))
-    assert [job.payload for job in client.jobs("emails")] == list(range(130))
-
-
 def test_queues_have_settings_and_depths(client):
     assert client.queues() == QUEUES
     client.schedule("emails", 1)
@@ -310,10 +269,7 @@ def test_newer_compatible_schema_works(session, deployment):
     "call",
     [
         lambda client: client.schedule("nobody", 1),
-        lambda client: client.queue("nobody"),
         lambda client: client.pause("nobody"),
-        lambda client: client.resume("nobody"),
-        lambda client: client.set_rate("nobody", None),
         lambda client: client.get("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
         lambda client: client.cancel("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
     ],
@@ -350,94 +306,6 @@ def test_lost_answers_leave_one_job(session, deployment, sqs, key):
     assert [str(each.id) for each in stored(session)] == [later.id]
 
 
-def test_child_forked_during_a_first_call_schedules(session, deployment, monkeypatch):
-    client, is_held, may_go, make = a_client(session), threading.Event(), threading.Event(), clients.Clients.dynamodb
-
-    def held(self):
-        if threading.current_thread() is not threading.main_thread():
-            is_held.set()
-            assert may_go.wait(HANG_SECONDS)
-        return make(self)
-
-    monkeypatch.setattr(clients.Clients, "dynamodb", held)
-    with ThreadPoolExecutor() as pool:
-        first = pool.submit(client.schedule, "emails", 1, delay=HOUR)
-        assert is_held.wait(HANG_SECONDS)
-        try:
-            assert run_in_fork(lambda: client.schedule("emails", 2, delay=HOUR))
-        finally:
-            may_go.set()
-    assert first.result().created
-
-
-def test_interrupted_batch_leaves_one_job_each(session, deployment, monkeypatch):
-    """Where what sends for others is interrupted once their jobs are written."""
-    monkeypatch.setattr("dueline.client.coalescing.LONGEST_SECONDS", HANG_SECONDS)
-    client = Client.connect("direct", session=session, direct=True, linger=HANG_SECONDS)
-    is_held, may_go, interrupted = threading.Event(), threading.Event(), []
-
-    def hold(**_):
-        is_held.set()
-        assert may_go.wait(HANG_SECONDS)
-
-    def interrupt(**_):
-        if not interrupted:
-            interrupted.append(threading.current_thread())
-            raise TimeoutError("a time limit of the sender's own")
-
-    session.events.register("before-call.dynamodb.PutItem", hold)
-    session.events.register("after-call.dynamodb.BatchWriteItem", interrupt)
-    with ThreadPoolExecutor(5) as threads:
-        first = threads.submit(client.schedule, "emails", 0, delay=HOUR)
-        assert is_held.wait(HANG_SECONDS)
-        others = [threads.submit(client.schedule, "emails", n, delay=HOUR) for n in range(1, 5)]
-        (batches,) = client._coalescers.schedule.pending().by_key.values()
-        assert wait_until(lambda: [len(each.calls) for each in batches[1:]] == [4], every=0.01)
-        may_go.set()
-    assert first.exception() is None
-    assert [type(each.exception()) for each in others].count(TimeoutError) == len(interrupted) == 1
-    assert sorted(each.payload for each in stored(session)) == ["0", "1", "2", "3", "4"]
-
-
-def test_throttled_write_is_retried(session, deployment, sqs):
-    throttled = iter([True] * 3)
-
-    def throttle(**_):
-        if next(throttled, False):
-            refused_with("ProvisionedThroughputExceededException")()
-
-    session.events.register("before-call.dynamodb.PutItem", throttle)
-    job = a_client(session).schedule("emails", 1, delay=HOUR)
-    assert (job.state, ids_in(sqs, NAMES.inbound)) == (State.SCHEDULED, [])
-
-
-@pytest.mark.parametrize(("event", "delay"), [("dynamodb.BatchGetItem", HALF_AN_HOUR), ("sqs.SendMessageBatch", 0)])
-def test_odd_answer_names_the_job(session, deployment, event, delay):
-    session.events.register(f"before-call.{event}", lambda **_: (SimpleNamespace(status_code=200), {}))
-    with pytest.raises(Unavailable) as raised:
-        a_client(session, attempts=2).schedule("emails", 1, delay=delay)
-    assert raised.value.job_id
-
-
-@pytest.mark.parametrize("lost", [2, 100])
-def test_failed_repeat_lookup_hides_no_other(session, deployment, lost):
-    # The first job reads its fence; the call of many reads what became of the key's job, and its fence; what is lost,
-    # botocore's own second try with it, looks the repeat up.
-    lose_answers(session, "BatchGetItem", lost, after=4)
-    client = a_client(session, **({"seconds": 0} if lost == 100 else {}))
-    first = client.schedule("emails", "keyed", delay=HALF_AN_HOUR, key="order 5")
-    keyed = NewJob(payload="keyed", delay=HALF_AN_HOUR, key="order 5")
-    repeat, *others = client.schedule_many(
-        "emails", [keyed, *(NewJob(payload=n, delay=HALF_AN_HOUR) for n in range(4))]
-    )
-    assert {job.state for job in others} == {State.SCHEDULED}
-    assert {str(job.id) for job in stored(session)} == {first.id, *(job.id for job in others)}
-    if lost == 100:
-        assert (type(repeat), repeat.key) == (Unavailable, "order 5")
-    else:
-        assert repeat.id == first.id
-
-
 def test_giving_up_names_the_job(session, deployment, sqs):
     lose_answers(session, "SendMessageBatch", 100)
     lose_answers(session, "PutItem", 100)
@@ -460,17 +328,6 @@ def test_job_in_a_newer_partition_is_found(session, deployment):
     for call in (client.get, client.cancel, partial(client.reschedule, delay=HOUR)):
         with pytest.raises(JobNotFound, match="never had a partition 77: it has 0 to 4"):
             call(never)
-
-
-def test_repeated_move_returns_current_state(client, session):
-    job = client.schedule("emails", 1, delay=HOUR)
-    store(session, job, "1")
-    at = datetime.now(UTC) + 2 * HOUR
-    moved = client.reschedule(job.id, at=at)
-    assert (moved.state, client.reschedule(job.id, at=at)) == (State.SCHEDULED, moved)
-    client.cancel(moved.id)
-    with pytest.raises(AlreadyFinished, match="was cancelled"):
-        client.reschedule(job.id, at=at)
 
 
 def test_direct_client_follows_moves_and_keys(client, session):
@@ -545,10 +402,3 @@ def test_forked_child_ignores_the_parents_lock(session, deployment, monkeypatch)
     assert run_in_fork(lambda: client.schedule("emails", 1, delay=HOUR, key="another"))
     go_on.set()
     making.join()
-
-
-def test_large_payload_is_fetched_by_a_direct_client(client):
-    payload = random.Random(1).randbytes(20_000).hex()
-    job = client.schedule("emails", payload, delay=HOUR)
-    assert client.get(job.id).payload is None
-    assert client.get(job.id, payload=True).payload == payload

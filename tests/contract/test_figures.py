@@ -94,23 +94,6 @@ def test_longer_log_is_not_read_in_part(logs):
             list(LogFigures(NAMES, client=lambda: client)._events("g", "{}", start=NOW, end=NOW))
 
 
-def test_cut_answer_is_continued(logs, monkeypatch):
-    """A local AWS returns 10,000 lines and no token."""
-    monkeypatch.setattr("dueline.aws.log_figures._MOST_EVENTS", 1)
-    for minutes_ago in (5, 4, 3):
-        report(logs, minutes_ago=minutes_ago, OnTime=1)
-    answered = logs.get_paginator
-
-    class Cut:
-        def paginate(self, **request):
-            for page in answered("filter_log_events").paginate(**request):
-                yield {"events": page["events"][:1]}
-
-    monkeypatch.setattr(logs, "get_paginator", lambda _: Cut())
-    (points,) = read(logs, ON_TIME)
-    assert len(points) == 3
-
-
 def test_denied_log_is_forbidden(logs):
     client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
     figures = LogFigures(NAMES, client=lambda: client, map_errors=map_caller_errors)

@@ -110,14 +110,6 @@ def test_effect_happens_once_across_processes(engine, table, once, effects):
     assert effects == {"id": 1}
 
 
-def test_each_key_has_its_own_effect(engine, table, once, effects):
-    other = DynamoOnce(engine.dynamodb, table, queue="emails-vip")
-    for run, key in ((once, "id"), (once, "id/1"), (other, "id")):
-        run(key, effects.of((run, key)))
-    assert set(effects.values()) == {1}
-    assert len(effects) == 3
-
-
 @pytest.mark.parametrize("raised", [ValueError("no"), Retry(5), Discard("no"), Interrupted(), *POWERTOOLS_OWN])
 def test_failed_effect_may_run_again(once, effects, raised):
     for _ in range(2):

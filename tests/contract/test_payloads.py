@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,10 +9,8 @@ import pytest
 
 from dueline.aws import clients
 from dueline.aws.s3 import S3Payloads
-from dueline.core.message import Message, TypedText
 from dueline.core.ports import Pointer
 from dueline.errors import InvalidJob, Throttled, Unavailable
-from tests.builders import a_job
 from tests.contract.answers import answering, raw_answer
 from tests.contract.engines import LONGEST, QUEUES
 
@@ -46,13 +43,6 @@ def test_renewed_payload_stays_as_it_is(payloads):
     payloads.renew(Pointer(bucket="elsewhere", key="x"))
     with pytest.raises(InvalidJob, match="its payload"):
         payloads.renew(Pointer(bucket=pointer.bucket, key="0032/emails/gone"))
-
-
-@ON_ALL
-def test_payload_of_10_mib_is_stored(payloads):
-    text = "x" * (10 * 1024 * 1024)
-    payloads.put("0016/emails/x", text)
-    assert payloads.find("0016/emails/x").bytes == len(text)
 
 
 @ON_ALL
@@ -96,18 +86,6 @@ def test_upload_is_stored_under_its_key(engine, payloads):
     assert stored.bytes == len(body)
     assert stored.sha256 in (None, sha256(body))
     assert payloads.read(stored.pointer) == TEXT
-
-
-@pytest.mark.parametrize("engine", ["moto"], indirect=True)
-def test_attributes_are_sent_with_their_types(engine):
-    queue, sent = engine.queue(), Message.of(a_job(offloaded_bytes=300_000))
-    typed = replace(sent, attributes={**sent.attributes, "sig": TypedText.of_bytes(b"\x00\xff")})
-    assert queue.send([typed]) == []
-    (message,) = engine.sqs.receive_message(QueueUrl=queue._url, MessageAttributeNames=["All"])["Messages"]
-    attributes = message["MessageAttributes"]
-    assert attributes.pop("ExtendedPayloadSize")["DataType"] == "Number"
-    assert attributes.pop("sig") == {"BinaryValue": b"\x00\xff", "DataType": "Binary"}
-    assert {each["DataType"] for each in attributes.values()} == {"String"}
 
 
 @pytest.fixture

@@ -55,12 +55,6 @@ def test_row_is_read_as_it_was_written(table, method, payload):
     assert rows.read_job(paged) == job
 
 
-def test_written_row_replaces_an_earlier_one(table):
-    table.write([a_row("1", payload="first")])
-    table.write([a_row("1", payload="second")])
-    assert table.read([(str(EMAILS), "1")]).rows[str(EMAILS), "1"]["payload"] == "second"
-
-
 def test_batches_hold_25_writes_and_100_reads(table):
     written = [a_row(f"{number:03}") for number in range(100)]
     for start in range(0, 100, 25):
@@ -123,38 +117,21 @@ def test_page_may_begin_after_the_longest_key(table):
     assert keys(table.page(EMAILS, after="1", until=longest)) == [longest[:-1], longest]
 
 
-def test_page_has_its_own_partition_only(table):
-    for partition in ("emails#1", "emails#0", "emails#10", "emails-vip#1"):
-        table.write([{"pk": partition, "sk": "1"}])
-    assert [row["pk"] for row in table.page(OTHER, **ALL).rows] == ["emails#1"]
-
-
-@pytest.mark.parametrize("page_rows", [1, 2, 3, 5, 100])
-def test_pages_have_no_gaps_or_repeats(engine, page_rows):
-    table = engine.table(page_rows=page_rows)
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
+def test_pages_have_no_gaps_or_repeats(table, limit):
     jobs = [a_job(due=NOW) for _ in range(5)]
     table.write([rows.job_row(job) for job in jobs])
     table.write([rows.cancellation_row(jobs[2].id, at=NOW), rows.job_row(a_job(due=NOW + timedelta(milliseconds=1)))])
     collected, page = [], None
     for _ in range(len(jobs) + 2):
-        page = table.page(
-            EMAILS, after=collected[-1] if collected else rows.FIRST, until=rows.end_of(instant.text(NOW))
-        )
-        assert len(page.rows) <= page_rows
+        after = collected[-1] if collected else rows.FIRST
+        page = table.page(EMAILS, after=after, until=rows.end_of(instant.text(NOW)), limit=limit)
+        assert len(page.rows) <= limit
         collected += keys(page)
         if not page.more:
             break
     assert not page.more
     assert collected == sorted([rows.job_key(job.id)[1] for job in jobs] + [rows.cancellation_key(jobs[2].id)[1]])
-
-
-@pytest.mark.parametrize(("page_rows", "limit", "rows_read"), [(None, 2, 2), (1, 2, 1), (3, 2, 2), (None, 100, 3)])
-def test_page_limit_leaves_more(engine, page_rows, limit, rows_read):
-    table = engine.table(page_rows=page_rows)
-    table.write([a_row(key) for key in ("1", "2", "3")])
-    page = table.page(EMAILS, **ALL, limit=limit)
-    assert keys(page) == ["1", "2", "3"][:rows_read]
-    assert page.more == (rows_read < 3)
 
 
 # add and mark_exact
@@ -296,9 +273,7 @@ def test_outcome_is_read_as_it_was_put(table):
         assert (noted(table, row), noted(table, other)) == (row, other)
 
 
-@pytest.mark.parametrize("page_rows", [3, None])
-def test_outcomes_are_read_the_last_first(engine, page_rows):
-    table = engine.table(page_rows=page_rows)
+def test_outcomes_are_read_the_last_first(table):
     for uid in "abcd":
         table.record(an_outcome(1, State.FAILED, uid=uid))
     table.record(outcome_row(an_id(partition=OTHER, due=NOW), read_outcome(an_outcome(1, State.FAILED)), expires=NOW))
@@ -382,11 +357,6 @@ def test_new_partition_is_free(table):
     expected = PartitionState(fence=at(240), cursor=rows.FIRST, owner="me", lease=at(30))
     assert take(table) == expected
     assert state(table) == expected
-
-
-def test_own_lease_is_extended(table):
-    take(table)
-    assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(241), owner="me", lease=at(31))
 
 
 def test_lease_is_taken_over_once_expired(table):

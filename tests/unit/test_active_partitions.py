@@ -1,6 +1,5 @@
 """A partition takes jobs once its schedule stands, and not before: the queries, how often, and what is answered."""
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -81,12 +80,6 @@ def test_grown_queue_uses_published_partitions(registry, ssm):
     assert [registry.takes(of_emails(number)) for number in range(5)] == [True, True, False, False, False]
 
 
-def test_shrunk_queue_uses_declared_partitions(registry, ssm):
-    ssm.published["emails"] = 9
-    assert registry.taking("emails").partitions == 4
-    assert [registry.takes(of_emails(number)) for number in (3, 4)] == [True, False]
-
-
 def test_undeclared_queue_needs_no_request(registry, ssm):
     with pytest.raises(QueueNotFound, match=r"not in queues\.yaml"):
         registry.taking("nobody")
@@ -119,27 +112,6 @@ def test_partitions_are_read_again_in_seconds(registry, ssm, clock):
     clock.sleep(RETRY_SECONDS)
     assert registry.taking("emails").partitions == 4
     assert ssm.requests == [["emails"]] * 3
-
-
-def test_only_uncached_queues_are_requested(registry, ssm, clock):
-    ssm.published["emails"] = 9
-    assert registry.taking_counts() == {"emails": 4, "invoices": 0}
-    assert registry.taking_counts("emails") == {"emails": 4}
-    assert registry.taking("emails").partitions == 4
-    clock.sleep(RETRY_SECONDS)
-    ssm.published["invoices"] = 2
-    assert registry.taking_counts() == {"emails": 4, "invoices": 2}
-    assert ssm.requests == [["emails", "invoices"], ["invoices"]]
-
-
-def test_cached_partitions_survive_throttling(registry, ssm, clock):
-    ssm.published["emails"] = 2
-    registry.taking("emails")
-    ssm.fault = THROTTLED
-    clock.sleep(RETRY_SECONDS)
-    for _ in range(9):
-        assert registry.taking_counts() == {"emails": 2}
-    assert ssm.requests == [["emails"], ["emails", "invoices"]]
 
 
 @pytest.mark.parametrize(("fault", "error"), [(THROTTLED, Throttled), (UNREACHABLE, Unavailable)])
@@ -272,13 +244,6 @@ def test_api_uses_only_partitions_with_schedules(api, ssm):
     assert ssm.requests == [["emails"]]
 
 
-def test_api_is_unavailable_without_ssm(api, ssm):
-    ssm.fault = UNREACHABLE
-    status, reply = schedule(api)
-    assert (status, reply["code"]) == (503, "unavailable")
-    assert api.inbound.deliveries == []
-
-
 def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     ssm.published["emails"] = 2
     monkeypatch.setattr(AwsDeployment, "table", table := MemoryTable())
@@ -288,20 +253,3 @@ def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     answer = function("ingest").handler(event, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "not yet"}]}
     assert table.read([rows.job_key(there.id), rows.job_key(not_yet.id)]).rows.keys() == {rows.job_key(there.id)}
-
-
-def test_grown_queue_is_seen_within_seconds(function, monkeypatch, clock):
-    published = [1, 4]
-
-    def parameters(Names):  # noqa: N803
-        content = json.dumps({**a_queue().to_json(), "partitions": published[0]})
-        return {"Parameters": [{"Name": name, "Value": content} for name in Names]}
-
-    stub = SimpleNamespace(get_parameters=parameters)
-    monkeypatch.setattr("dueline.aws.clients.client", lambda *_, **__: stub)
-    monkeypatch.setattr("dueline.aws.aws_deployment.SystemClock", lambda: clock)
-    registry = function("queue_registry").REGISTRY
-    assert registry.taking("emails").partitions == 1
-    published.pop(0)
-    clock.sleep(2 * RETRY_SECONDS)
-    assert registry.taking("emails").partitions == 4

@@ -2,8 +2,6 @@
 
 import asyncio
 import inspect
-import uuid
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +9,6 @@ from dueline import AsyncClient, Client
 from dueline.aws.direct_api import DirectApi
 from dueline.aws.server_clock import ServiceClock
 from dueline.client.http import HttpApi
-from dueline.config.environment import ApiSettings
 from dueline.errors import InvalidJob, JobNotFound, QueueNotFound
 from dueline.testing import VirtualClock
 from tests.builders import NOW
@@ -30,7 +27,7 @@ BAD = {
     "at": ["2026-01-01", 1, HUGE],
     "id": NO_TEXTS,
 }
-MOVES = ["get", "cancel", "run_now", "reschedule"]
+MOVES = ["get", "cancel", "reschedule"]
 BY_KEY = {"queue": "emails", "key": "k"}
 
 
@@ -62,16 +59,14 @@ class NoRequests:
 
 
 def direct_api():
-    def no_settings():
-        raise AssertionError("requested settings")
+    def no_deployment():
+        raise AssertionError("requested a deployment")
 
-    settings = ApiSettings(deployment="d", queue_urls="u/", payloads="p", direct_horizon=890, lookahead=240)
-    deployment = SimpleNamespace(clock=VirtualClock(NOW))
-    return DirectApi(no_settings, lambda: deployment, settings=settings, clock=ServiceClock())
+    return DirectApi(no_deployment, clock=ServiceClock())
 
 
 def http_api():
-    return HttpApi(NoRequests(), clock=VirtualClock(NOW), new_uuid=lambda: str(uuid.uuid4()))
+    return HttpApi(NoRequests, clock=VirtualClock(NOW))
 
 
 @pytest.mark.parametrize("client", [Client, lambda api: AsyncClient(Client(api))], ids=["Client", "AsyncClient"])

@@ -7,7 +7,7 @@ import logging
 import math
 import traceback
 import uuid
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from itertools import product
 from urllib.parse import parse_qs, urlsplit
@@ -32,7 +32,6 @@ from tests.fake_api_server import (
     NO_HTTP,
     Reply,
     default_reply,
-    fake_api_server,
     job_json,
     json_reply,
     problem,
@@ -45,20 +44,6 @@ SLOW_DOWN = problem_reply(429, "throttled")
 HUGE = 10**5000
 WANTED = NOW + timedelta(days=9)
 HOUR = timedelta(hours=1)
-
-
-class NoText:
-    """What cannot be written out."""
-
-    def __repr__(self):
-        raise RuntimeError
-
-
-class NoZone(tzinfo):
-    """A zone that knows no offset."""
-
-    def utcoffset(self, _):
-        return None
 
 
 TRANSIENT = {
@@ -113,19 +98,19 @@ def client(api_server, clock):
 
 def a_client(api_server, clock, *, jitter=lambda: 0.5, **patience):
     http = connect("dueline", url=api_server.url, session=None, lanes=LANES)
-    api = HttpApi(http, clock=clock, new_uuid=lambda: str(uuid.uuid4()))
+    api = HttpApi(lambda: http, clock=clock)
     return Client(api, clock=clock, jitter=jitter, patience=Patience(**patience))
 
 
 def test_payload_is_written_with_the_default(api_server):
     client = Client.connect(url=api_server.url, default=str)
     client.schedule("emails", {"on": NOW})
-    client.schedule_many("emails", [NewJob(payload=NOW), NewJob(payload=NOW, default=datetime.isoformat)])
+    client.schedule_many("emails", [NewJob(payload=NOW)] * 2)
     first, many = (request.json for request in api_server.requests)
-    assert [job["payload"] for job in (first, *many["jobs"])] == [{"on": str(NOW)}, str(NOW), NOW.isoformat()]
+    assert [job["payload"] for job in (first, *many["jobs"])] == [{"on": str(NOW)}, str(NOW), str(NOW)]
 
 
-@pytest.mark.parametrize("default", [None, lambda value: value, lambda value: {1}])
+@pytest.mark.parametrize("default", [None, lambda value: {1}])
 def test_payload_that_no_default_writes_is_refused(api_server, default):
     with pytest.raises(InvalidJob, match=r"payload is not JSON|payload nests too deep"):
         Client.connect(url=api_server.url, default=default).schedule("emails", {"on": NOW})
@@ -197,21 +182,10 @@ def test_options_are_posted_unchanged(client, api_server, options, posted):
         ({"at": NOW, "delay": 5}, "give one of them"),
         ({"delay": -1}, "delay is -1"),
         ({"delay": math.nan}, "delay is nan"),
-        ({"delay": "5"}, "delay is '5'"),
-        ({"delay": True}, "delay is True"),
         ({"key": ""}, "key is ''"),
         ({"key": "a\n"}, "key is 'a"),
-        ({"key": HUGE}, "key is an int: it must have 1 to 255"),
-        ({"delay": HUGE}, "delay is an int: it must be from 0 to"),
-        ({"at": HUGE}, "at is an int: it must be a datetime"),
-        ({"at": NOW.replace(tzinfo=NoZone())}, "which has no time zone"),
         ({"kind": "Welcome"}, "kind is 'Welcome': it must have 1 to 64 of a-z, 0-9, ., _ and -"),
-        ({"kind": ""}, "kind is ''"),
-        ({"kind": 5}, "kind is 5"),
-        ({"tenant": NoText()}, "tenant is a NoText: it must have 1 to 128 letters"),
-        ({"priority": True}, "priority is True: it must be a whole number from 1 to 5"),
         ({"priority": HUGE}, "priority is an int: it must be a whole number from 1 to 5"),
-        ({"payload": HUGE}, "payload is not JSON"),
         ({"payload": {1, 2}}, "payload is not JSON"),
         ({"payload": math.inf}, "payload is not JSON"),
     ],
@@ -231,17 +205,6 @@ def test_invalid_job_is_refused_before_sending(client, api_server, options, name
 def test_schedule_many_survives_a_wrong_type(client, api_server, wrong):
     first, error, last = client.schedule_many("emails", [NewJob(payload=1), wrong, NewJob(payload=2)])
     assert (type(first), type(error), type(last)) == (Job, InvalidJob, Job)
-
-
-@pytest.mark.parametrize(
-    "wrong", [None, 5, HUGE, b"emails", uuid.UUID(int=0)], ids=["none", "int", "huge", "bytes", "uuid"]
-)
-def test_cancel_many_survives_a_wrong_type(client, wrong):
-    first, error, last = client.cancel_many([str(an_id()), wrong, str(an_id())])
-    assert (first, type(error), last) == (State.CANCELLED, JobNotFound, State.CANCELLED)
-    for call in (client.get, client.cancel, partial(client.reschedule, delay=5)):
-        with pytest.raises((JobNotFound, InvalidJob), match=r"not of the form of an id|nothing given"):
-            call(wrong)
 
 
 @pytest.mark.parametrize("queue", ["", "E", "a/b", "../x", "a?b", "emails\n", "x" * 61, None, 5])
@@ -275,7 +238,7 @@ def test_tracked_jobs_are_listed_by_state(client, api_server):
     ids = [an_id(), an_id()]
     api_server.script = [
         json_reply({"jobs": [job_json(ids[0], "failed") | ENDED], "next": "p-2"}),
-        json_reply({"jobs": [], "next": None, "unreadable": 1}),
+        json_reply({"jobs": [], "next": None}),
         json_reply({"jobs": [job_json(ids[1], "running") | ATTEMPTS], "next": None}),
     ]
     failed = client.tracked_jobs("emails", state=State.FAILED, kind="welcome", start=NOW)
@@ -314,13 +277,6 @@ def test_cancel_many_keeps_the_order(client, api_server):
     assert sorted(id for request in api_server.requests for id in request.json["ids"]) == sorted(ids)
     # They get smaller where answers are slow, as on a busy machine.
     assert len(api_server.requests) < len(ids) / 10
-
-
-def test_cancel_many_retries_temporary_errors(client, api_server):
-    ids = [str(an_id()) for _ in range(4)]
-    api_server.respond = cancelled_but({ids[0]: problem(503, "unavailable"), ids[2]: problem(429, "throttled")})
-    assert client.cancel_many(ids) == [State.CANCELLED] * 4
-    assert [request.json["ids"] for request in api_server.requests] == [ids, [ids[0], ids[2]]]
 
 
 def an_id_in(queue):
@@ -465,23 +421,6 @@ def test_jobs_are_listed_lazily_by_page(client, api_server):
     assert queries(api_server) == [first, *(first | {"next": [page]} for page in ("p-2", "p-2", "p-3"))]
 
 
-def test_jobs_of_one_kind_are_listed(client, api_server):
-    api_server.script = [a_page([an_id()], "p-2", kind="welcome", key="ann"), a_page([])]
-    assert [(job.kind, job.key) for job in client.jobs("emails", kind="welcome")] == [("welcome", "ann")]
-    first = {"limit": ["100"], "kind": ["welcome"]}
-    assert queries(api_server) == [first, first | {"next": ["p-2"]}]
-
-
-def test_unreadable_rows_of_a_page_are_warned_of(client, api_server, caplog):
-    api_server.script = [
-        json_reply({"jobs": [], "next": None, "unreadable": 2}),
-        json_reply({"schedules": [], "next": None, "unreadable": 3}),
-    ]
-    assert [*client.jobs("emails"), *client.schedules("emails").list()] == []
-    warned = [record.getMessage() for record in caplog.records if record.name == "dueline"]
-    assert ["were left out: 2;" in warned[0], "were left out: 3;" in warned[1]] == [True, True]
-
-
 def test_non_json_payload_is_text(client, api_server):
     page = {"jobs": [job_json(an_id(), "scheduled") | {"payload_text": "<xml>"}], "next": None}
     api_server.script = [json_reply(page)]
@@ -571,13 +510,6 @@ def test_controls_return_the_state_of_the_queue(client, api_server, call, method
     assert [request.body for request in api_server.requests] == [body] * 2
     api_server.script = [json_reply({"queue": "emails", "paused": False, "rate": None})]
     assert call(client) == Control()
-
-
-@pytest.mark.parametrize(("rate", "named"), [("fast", "'fast'"), ("", "''"), ("100001/s", "100001 jobs"), (5, "5: ")])
-def test_invalid_rate_is_refused(client, api_server, rate, named):
-    with pytest.raises(InvalidJob, match=f"rate is {named}"):
-        client.set_rate("emails", rate)
-    assert api_server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -734,26 +666,6 @@ def test_retry_sends_the_same_body(client, api_server, clock, failure):
     assert len(clock.waits) == 2
 
 
-def test_unreachable_server_is_unavailable(clock):
-    with fake_api_server() as api_server:
-        pass
-    with pytest.raises(Unavailable, match="POST /queues/emails/jobs"):
-        a_client(api_server, clock, attempts=3).schedule("emails", 1)
-    assert len(clock.waits) == 2
-
-
-def test_retries_keep_the_key_and_calls_do_not(client, api_server):
-    api_server.script = [BUSY, DROPPED]
-    client.schedule("emails", 1)
-    client.schedule("emails", 1)
-    client.schedule_many("emails", [NewJob(payload=1), NewJob(payload=1)])
-    *single, many = api_server.requests
-    sent = [request.json["idempotency_key"] for request in single]
-    sent += [job["idempotency_key"] for job in many.json["jobs"]]
-    assert sent[0] == sent[1] == sent[2]
-    assert len(set(sent)) == 4
-
-
 def test_waits_double_at_random_up_to_a_limit(api_server, clock):
     api_server.respond = lambda _: BUSY
     draws = iter([1.0, 0.5, 0.0, 1.0, 1.0])
@@ -770,8 +682,6 @@ def test_waits_double_at_random_up_to_a_limit(api_server, clock):
     [
         ("3", 3.05),
         ("0", 0.05),
-        ("Sat, 21 Nov 2026 07:05:04 GMT", 4.05),
-        ("Sat, 21 Nov 2020 07:05:04 GMT", 0.05),
         ("soon", 0.05),
         ("-5", 0.05),
         ("", 0.05),

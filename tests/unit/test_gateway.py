@@ -2,17 +2,12 @@
 
 import asyncio
 import json
-import os
-import threading
 import time
-from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.credentials import RefreshableCredentials
-from botocore.exceptions import EndpointConnectionError
 
 from dueline import AsyncClient, Client, InvalidJob, Patience, State
 from dueline.aws.api_transport import InvokeTransport, connect
@@ -28,7 +23,6 @@ from dueline.errors import (
 )
 from tests.fake_api_server import DROPPED, ApiRequest, Reply, default_reply, json_reply, problem_reply
 from tests.forking import run_in_fork
-from tests.waiting import HANG_SECONDS
 
 ONCE = Patience(attempts=1)
 KEYS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"}
@@ -125,7 +119,7 @@ def test_client_that_invokes_closes_what_it_opened(api_server, refused):
 
 def connections_of(client):
     """Return how many connections a client keeps open."""
-    transport = client._api._transport._connected
+    transport = client._api._transport()
     pools = [pool for each in sessions_of(transport) for pool in pools_of(each)]
     return sum(each is not None and each.sock is not None for pool in pools for each in pool.pool.queue)
 
@@ -234,29 +228,6 @@ def test_forked_process_has_own_connections(api_server, transport):
     assert before == after != childs
 
 
-def test_forked_child_awaits_no_credentials(api_server):
-    """With the session that was given, whose lock is held by a thread that the child does not have."""
-    parent, started, go_on = os.getpid(), threading.Event(), threading.Event()
-
-    def renewed():
-        started.set()
-        assert os.getpid() != parent or go_on.wait(HANG_SECONDS)
-        late = (datetime.now(UTC) + timedelta(days=1)).isoformat()
-        return {"access_key": "AKIDEXAMPLE", "secret_key": "s", "token": "t", "expiry_time": late}
-
-    session = a_session()
-    session._session._credentials = RefreshableCredentials(
-        "AKIDEXAMPLE", "s", "t", datetime.now(UTC) + timedelta(seconds=60), renewed, "tests"
-    )
-    client = Client.connect(url=api_server.url, session=session)
-    requesting = threading.Thread(target=client.schedule, args=("emails", 1))
-    requesting.start()
-    assert started.wait(HANG_SECONDS)
-    assert run_in_fork(lambda: client.schedule("emails", 1))
-    go_on.set()
-    requesting.join()
-
-
 FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:sandbox-api"
 LIES_ABOUT_JSON = Reply(body=b"no JSON")
 
@@ -334,7 +305,7 @@ def test_operators_alias_has_their_routes(requested, transport):
 
 def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(requested):
     client = Client.connect("sandbox", session=a_session())
-    transport = client._api._transport
+    transport = client._api._transport()
     transport.send("GET", "/queues?a=b", None, headers={}, queue="invoices")
     transport.send("POST", "/schedules/preview", "{}", headers={})
     assert requested == [("q-invoices", "/queues"), ("q-invoices", "/schedules/preview")]
@@ -343,28 +314,6 @@ def test_request_without_a_queue_goes_by_an_alias_or_the_gateway(requested):
     assert requested == [("http", "/queues")]
     with pytest.raises(Forbidden, match="GET /queues: its path has no queue"):
         connect("sandbox", url=FUNCTION, session=a_session(), lanes=1).send("GET", "/queues", None, headers={})
-
-
-def test_client_that_never_reached_lambda_uses_the_gateway(requested, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1")
-    client = Client.connect("sandbox", session=a_session())
-    for key in ("1", "2"):
-        client.schedule("emails", 1, key=key)
-    assert requested == [("http", "/queues/emails/jobs")] * 2
-    with pytest.raises(Unavailable, match="Could not connect"):
-        Client.connect(url=FUNCTION, session=a_session(), patience=ONCE).schedule("emails", 1)
-
-
-def test_client_that_reached_lambda_waits_for_it(requested, transport, monkeypatch):
-    transport.send("GET", "/queues/emails", None, headers={})
-
-    def unreachable(**_):
-        raise EndpointConnectionError(endpoint_url="https://lambda")
-
-    monkeypatch.setattr(transport._client(), "invoke", unreachable)
-    with pytest.raises(Unavailable, match="Could not connect"):
-        transport.send("GET", "/queues/emails", None, headers={})
-    assert requested == [("q-emails", "/queues/emails")]
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException"])

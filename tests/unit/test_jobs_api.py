@@ -314,16 +314,3 @@ def test_requests_are_answered_in_time(api, slow, method, path, body):
 def test_errors_of_callers_are_no_faults(call, path):
     status, _, faults = call("GET", path)
     assert (status, faults) == (404, 0)
-
-
-@pytest.mark.parametrize(
-    ("bucket", "queue", "has_url"), [("p", "emails", True), ("p", "invoices", False), ("b", "emails", False)]
-)
-def test_url_of_a_payload_is_of_its_queue_alone(api, bucket, queue, has_url):
-    pointer = Pointer(bucket=bucket, key=f"0032/{queue}/x.y")
-    job = a_job(due=datetime.now(UTC) + timedelta(hours=1), payload=pointer.text, offloaded_bytes=300_000)
-    api.DEPLOYMENT.table.write([rows.job_row(job)])
-    _, answer = call_api(api, "GET", f"/queues/emails/jobs/{job.id}")
-    assert ("url" in answer["payload_at"]) is has_url
-    _, page = call_api(api, "GET", "/queues/emails/jobs")
-    assert "url" not in page["jobs"][0]["payload_at"]

@@ -22,12 +22,11 @@ from dueline.errors import (
     JobNotFound,
     KeyReused,
     NotYet,
-    Throttled,
     Unavailable,
 )
 from tests.builders import NOW, RETENTION, a_queue, an_id
 from tests.system import System
-from tests.wire import failing, losing_the_answer, meanwhile, on, straight
+from tests.wire import failing, meanwhile, on, straight
 
 KEY = "reminder-ann"
 AN_HOUR = 3600
@@ -67,26 +66,12 @@ def holder(system):
 
 
 @EACH
-def test_free_key_makes_a_job(system, if_exists):
-    made = result_of(system, named(if_exists=if_exists))
-    assert (made.state, made.is_new, made.moved_from) == (State.SCHEDULED, True, None)
-    assert holder(system) == made.job.id
-    assert system.arrived_within(hours=4) == [made.job.id]
-
-
-@EACH
 def test_key_is_free_past_the_retention(system, first, if_exists):
     system.pass_time(hours=1)
     system.clock.sleep((SOON + RETENTION - system.clock.now()).total_seconds())
     made = result_of(system, named(at=None, delay=AN_HOUR, call="c", if_exists=if_exists))
     assert made.is_new
     assert made.job.id != first.job.id
-
-
-def test_waiting_job_is_kept(system, first):
-    again = result_of(system, named(at=LATER))
-    assert (again.job.id, again.is_repeat, again.is_new) == (first.job.id, True, False)
-    assert system.arrived_within(hours=4) == [first.job.id]
 
 
 @pytest.mark.parametrize("other", [{"payload": 2}, {"tenant": "b"}, {"priority": 2}, {"kind": "welcome"}])
@@ -114,25 +99,6 @@ def test_waiting_job_is_replaced(system, at, payload):
 def test_same_request_replaces_nothing(system, first):
     again = result_of(system, named(if_exists=REPLACE))
     assert (again.job.id, again.moved_from) == (first.job.id, None)
-
-
-def test_existing_job_fails_the_call(system, first):
-    for _ in ("waiting", "left"):
-        error = error_of(system, named(if_exists=FAIL))
-        assert (type(error), error.job_id) == (JobExists, str(first.job.id))
-        system.pass_time(hours=1)
-
-
-@EACH
-@pytest.mark.parametrize("has_left", [False, True], ids=["200", "202"])
-def test_cancelled_job_leaves_its_key(system, first, if_exists, has_left):
-    if has_left:
-        system.pass_time(hours=1)
-    system.cancel(first.job.id)
-    second = result_of(system, named(2, at=LATER, if_exists=if_exists))
-    assert second.is_new
-    assert holder(system) == second.job.id != first.job.id
-    assert system.arrived_within(hours=4) == [*([first.job.id] if has_left else []), second.job.id]
 
 
 @pytest.mark.parametrize("payload", [1, 2])
@@ -184,19 +150,6 @@ def test_repeated_call_of_another_content_is_refused(system):
     assert result_of(system, named(call="mine", if_exists=REPLACE)).is_repeat
 
 
-@pytest.mark.parametrize("delay", [5, 100], ids=["late path", "by a tick"])
-def test_call_displaced_before_it_is_noted_sends_once(system, delay):
-    system.tick()
-    mine = named(at=NOW + timedelta(seconds=delay), call="mine")
-    other = named(2, at=LATER, if_exists=REPLACE, call="another")
-    system.wire.around = on("table.mark_done", meanwhile(lambda: result_of(system, other)), times=1)
-    first = result_of(system, mine)
-    system.clock.sleep(200)
-    assert result_of(system, mine).is_repeat
-    system.pass_time(hours=4)
-    assert system.arrived().count(first.job.id) == 1
-
-
 def test_batch_that_replaces_its_own_job_sends_once(system):
     system.tick()
     batch = [named(at=None, call="c#0"), named(2, at=None, if_exists=REPLACE, call="c#1")]
@@ -243,13 +196,6 @@ def test_reschedule_by_key_moves_its_job(system, first):
     assert system.arrived_within(hours=4) == [moved.id]
 
 
-def test_reschedule_by_key_is_remembered_after_another(system, first):
-    system.reschedule_by_key(KEY, delay=AN_HOUR, call="first")
-    last = system.reschedule_by_key(KEY, at=LATER, call="second").id
-    assert system.reschedule_by_key(KEY, delay=AN_HOUR, call="first").id == last
-    assert holder(system) == last
-
-
 @pytest.mark.parametrize("at", [SOON + timedelta(minutes=1), NOW + timedelta(seconds=30)], ids=["later", "soon"])
 def test_reschedule_by_id_takes_the_key_along(system, at):
     system.tick()
@@ -259,53 +205,12 @@ def test_reschedule_by_id_takes_the_key_along(system, at):
     assert result_of(system, named()).job.id == moved
 
 
-def test_reschedule_by_id_leaves_a_key_that_is_anothers(system, first):
-    other = result_of(system, named(key="other"))
-    key = rows.name_key("emails", KEY)
-    system.table.write([{**system.table.read([key]).rows[key], "id": str(other.job.id)}])
-    moved = system.reschedule(first.job.id, at=LATER)
-    assert holder(system) == other.job.id
-    system.pass_time(hours=4)
-    assert sorted(map(str, system.arrived())) == sorted(map(str, [moved, other.job.id]))
-
-
-def test_move_that_outlasts_the_retention_takes_no_name(system, first):
-    system.clock.sleep((SOON + RETENTION - NOW).total_seconds() - 1)
-    others: list[SubmitResult] = []
-
-    def expire():
-        system.clock.sleep(2)
-        others.append(result_of(system, named(at=None, delay=AN_HOUR)))
-
-    system.wire.around = on("table.move", meanwhile(expire), times=1)
-    with pytest.raises(JobNotFound, match="past its retention"):
-        system.reschedule(first.job.id, delay=AN_HOUR)
-    assert holder(system) == others[0].job.id
-    assert system.arrived_within(hours=4) == [others[0].job.id]
-
-
 def test_no_job_of_a_key_is_moved(system, first):
     with pytest.raises(JobNotFound, match="was scheduled under the key 'reminder-ann'"):
         System().reschedule_by_key(KEY, at=LATER)
     system.cancel(first.job.id)
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule_by_key(KEY, at=LATER)
-
-
-def test_key_past_its_ttl_is_read_by_a_barrier(system, first):
-    before = system.table.read([rows.name_key("emails", KEY)])
-    moved = system.reschedule(first.job.id, at=SOON + RETENTION + timedelta(days=1))
-    system.clock.sleep((SOON + RETENTION - NOW).total_seconds())
-    system.wire.around = on("table.read", lambda call: before, times=1)
-    assert [each.id for each in system.cancel_by_keys([KEY])] == [moved]
-
-
-def test_key_lives_as_long_as_its_moved_job(system, first):
-    moved = system.reschedule(first.job.id, at=NOW + timedelta(days=300))
-    key, cancelled = rows.name_key("emails", KEY), rows.cancellation_key(first.job.id)
-    answer = system.table.read([key, cancelled]).rows
-    assert answer[key]["ttl"] == int((moved.due + RETENTION).timestamp())
-    assert answer[cancelled]["ttl"] > moved.due.timestamp()
 
 
 # Soon, buffered, at the same moment, and in between
@@ -317,15 +222,6 @@ def test_named_job_takes_the_table_however_soon(system, delay):
     made = result_of(system, named(at=None, delay=delay))
     assert made.job.id.route is Route.TABLE
     assert system.arrived_within(hours=1) == [made.job.id]
-
-
-def test_buffered_job_has_its_key(system):
-    system.breakers["emails"].trip()
-    made = result_of(system, named())
-    assert made.state is State.ACCEPTED
-    system.ingest()
-    moved = system.reschedule(made.job.id, at=LATER)
-    assert holder(system) == moved
 
 
 @EACH
@@ -356,60 +252,6 @@ def buffered(system, request, *, succeeds=True):
         return result
     assert isinstance(error_of(system, request), JobExists)
     return None
-
-
-@pytest.mark.parametrize("if_exists", [KEEP, REPLACE])
-def test_claimed_job_that_was_never_sent_is_sent(system, if_exists):
-    lose_the_job(system)
-    first = holder(system)
-    again = result_of(system, named(if_exists=if_exists))
-    assert (again.job.id, again.is_new) == (first, False)
-    assert system.arrived() == [first]
-
-
-def lose_the_job(system):
-    """Schedule a job under the key, which gets no further than its claim, and let an hour pass."""
-    sends = ("table.add", "table.write", "inbound.send")
-    system.wire.around = lambda call: failing(Unavailable("no"))(call) if call.name in sends else straight(call)
-    error_of(system, named())
-    system.wire.around = straight
-    system.clock.sleep(AN_HOUR)
-    system.tick()
-
-
-def test_unsent_job_of_other_content_is_refused(system):
-    lose_the_job(system)
-    assert isinstance(error_of(system, named(2)), KeyReused)
-    assert result_of(system, named(2, at=LATER + timedelta(hours=1), if_exists=REPLACE)).is_new
-
-
-@pytest.mark.parametrize("react", [failing(Throttled("slow")), failing(Unavailable("no")), losing_the_answer])
-@pytest.mark.parametrize("name", ["table.claim", "table.read", "table.write", "table.move", "table.add"])
-def test_call_repeated_after_a_fault_makes_one_job(system, first, name, react):
-    system.wire.around = on(name, react, times=1)
-    call = named(2, at=None, delay=AN_HOUR, if_exists=REPLACE, call="c")
-    system.submit_each(call)
-    system.clock.sleep(1)
-    last = result_of(system, call)
-    assert holder(system) == last.job.id
-    assert system.arrived_within(hours=4) == [last.job.id] != [first.job.id]
-
-
-def test_replacement_of_what_was_just_moved_begins_again(system, first):
-    cut_in = meanwhile(lambda: system.reschedule_by_key(KEY, at=LATER))
-    system.wire.around = on("table.move", cut_in, times=1)
-    last = result_of(system, named(2, at=LATER + timedelta(minutes=1), if_exists=REPLACE))
-    assert last.moved_from not in (None, first.job.id)
-    assert system.arrived_within(hours=4) == [last.job.id]
-
-
-def test_other_content_is_seen_in_the_midst_of_a_move(system, first):
-    key = rows.name_key("emails", KEY)
-    before = system.table.read([key])
-    replaced = meanwhile(lambda: result_of(system, named(2, at=LATER, if_exists=REPLACE)))
-    cut_in = on("table.read", replaced, times=1)
-    system.wire.around = lambda call: before if call.name == "table.read" and key in call.args[0] else cut_in(call)
-    assert isinstance(error_of(system, named()), KeyReused)
 
 
 def test_key_that_changes_at_each_attempt_is_not_yet(system, first):

@@ -159,14 +159,6 @@ def test_what_is_no_pointer_is_not_read_as_one(text):
         Pointer.parse(text)
 
 
-def test_page_shows_where_a_payload_is():
-    job = a_job(payload=POINTER.text, offloaded_bytes=300_000)
-    place = {"bucket": "payloads", "key": "0032/emails/x", "bytes": 300_000}
-    assert payload_fields(job) == {"payload_at": place}
-    foreign = a_job(payload="mine", offloaded_bytes=1)
-    assert payload_fields(foreign) == {"payload_text": "mine"}
-
-
 # How long
 
 

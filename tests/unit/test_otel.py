@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import sys
-import uuid
 
 import boto3
 import pytest
@@ -48,7 +47,7 @@ def _not_installed(monkeypatch):
 def client(api_server):
     clock = VirtualClock(NOW)
     http = connect("dueline", url=api_server.url, session=None, lanes=LANES)
-    api = HttpApi(http, clock=clock, new_uuid=lambda: str(uuid.uuid4()))
+    api = HttpApi(lambda: http, clock=clock)
     return Client(api, clock=clock, patience=Patience(first_wait=0))
 
 

@@ -3,7 +3,7 @@
 import json
 import threading
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
 from weakref import WeakSet
@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dueline.aws import recovery
+from dueline.config.environment import ApiSettings
 from dueline.core import instant
 from dueline.core.message import (
     AGAIN,
@@ -24,16 +25,18 @@ from dueline.core.message import (
     ID,
     MAX_ATTRIBUTES,
     REASON,
+    SCHEMA,
     Message,
     unfolded,
 )
 from dueline.core.ports import BatchFailure, Pointer
+from dueline.core.queue_settings import WorkSettings
 from dueline.core.retry import LANES, Calls, Patience, in_lanes
 from dueline.errors import DeploymentNotFound, Forbidden, QueueNotFound, Throttled, Unavailable
 from dueline.operations.dead_letters import BY_SQS, DeadLetterFilter, to_inbound, to_its_queue
 from dueline.operations.redrive import DEAD_AGAIN, HIDDEN_SECONDS, Redrive, RedriveQueues
 from dueline.testing import MemoryPayloads, MemoryQueue, VirtualClock
-from tests.builders import NOW, a_job
+from tests.builders import NOW, a_job, a_queue
 from tests.fake_api_server import DROPPED, json_reply
 from tests.system import System
 from tests.waiting import HANG_SECONDS
@@ -601,8 +604,13 @@ def find(api_server, monkeypatch):
     return partial(recovery.dead_letters, session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1"))
 
 
-def parameter(**value):
-    return json_reply({"Parameter": {"Value": json.dumps(value)}})
+def queue_parameter(urls, dead_letters):
+    work = WorkSettings(queue=a_queue(), urls=tuple(urls), dead_letters=dead_letters)
+    return json_reply({"Parameter": {"Value": json.dumps(work.to_json())}})
+
+
+def deployment_parameter(content):
+    return json_reply({"Parameters": [{"Name": "/dueline/dueline/settings", "Value": content}]})
 
 
 def refusal(code, status=400):
@@ -614,7 +622,7 @@ def urls_of(ends):
 
 
 def test_queue_parameter_names_dead_letters(api_server, find):
-    api_server.script = [parameter(urls=URLS, work={"dead_letters": "https://sqs/1/elsewhere"})]
+    api_server.script = [queue_parameter(URLS, "https://sqs/1/elsewhere")]
     result = find("dueline", "emails")
     assert urls_of(result) == ("https://sqs/1/elsewhere", URLS)
     assert result.payloads._bucket == "dueline-payloads-1-eu-west-1"
@@ -622,33 +630,41 @@ def test_queue_parameter_names_dead_letters(api_server, find):
 
 
 def test_settings_name_the_parked_jobs(api_server, find):
-    api_server.script = [parameter(queue_urls="https://sqs/1/", lookahead=240)]
-    result = urls_of(find("sandbox", None))
-    assert result == ("https://sqs/1/sandbox-dispatch-dlq", ["https://sqs/1/sandbox-inbound"])
-    assert api_server.requests[0].json == {"Name": "/dueline/sandbox/settings"}
+    settings = ApiSettings(
+        deployment="dueline", queue_urls="https://sqs/1/", payloads="p", direct_horizon=890, lookahead=240
+    )
+    api_server.script = [deployment_parameter(json.dumps({**asdict(settings), "schema": SCHEMA}))]
+    result = urls_of(find("dueline", None))
+    assert result == ("https://sqs/1/dueline-dispatch-dlq", ["https://sqs/1/dueline-inbound"])
 
 
-@pytest.mark.parametrize(
-    ("answer", "of_queue", "of_deployment"),
-    [
-        (refusal("ParameterNotFound"), QueueNotFound, DeploymentNotFound),
-        (refusal("AccessDeniedException"), Forbidden, Forbidden),
-        (DROPPED, Unavailable, Unavailable),
-    ],
-)
-def test_unreadable_parameter_says_why(api_server, find, answer, of_queue, of_deployment):
-    for queue, error in (("emails", of_queue), (None, of_deployment)):
+@pytest.mark.parametrize(("answer", "error"), [(refusal("AccessDeniedException"), Forbidden), (DROPPED, Unavailable)])
+def test_unreadable_parameter_says_why(api_server, find, answer, error):
+    for queue in ("emails", None):
         api_server.script = [answer] * 4
+        with pytest.raises(error):
+            find("dueline", queue)
+
+
+def test_missing_parameter_is_a_missing_queue_or_deployment(api_server, find):
+    api_server.script = [refusal("ParameterNotFound"), json_reply({"Parameters": []})]
+    for queue, error in (("emails", QueueNotFound), (None, DeploymentNotFound)):
         with pytest.raises(error):
             find("dueline", queue)
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "null", '{"url": 1, "queue_urls": 1}'])
 def test_a_parameter_that_cannot_be_read_is_named(api_server, find, content):
-    api_server.script = [json_reply({"Parameter": {"Value": content}})] * 2
-    for queue, name in (("emails", "queues/emails"), (None, "settings")):
-        with pytest.raises(Unavailable, match=f"parameter /dueline/dueline/{name} cannot be read"):
-            find("dueline", queue)
+    api_server.script = [json_reply({"Parameter": {"Value": content}})]
+    with pytest.raises(Unavailable, match="parameter /dueline/dueline/queues/emails cannot be read"):
+        find("dueline", "emails")
+
+
+@pytest.mark.parametrize("content", ["{", "null", '{"schema": 1}'])
+def test_settings_that_cannot_be_read_are_named(api_server, find, content):
+    api_server.script = [deployment_parameter(content)]
+    with pytest.raises(Unavailable, match="parameter /dueline/dueline/settings cannot be read"):
+        find("dueline", None)
 
 
 def test_invalid_name_of_a_queue_is_not_requested(api_server, find):
@@ -669,7 +685,7 @@ def test_invalid_name_of_a_queue_is_not_requested(api_server, find):
 )
 def test_missing_right_is_not_retried(api_server, find, call):
     urls, dead_letters = [f"{api_server.url}/1/dueline_emails"], f"{api_server.url}/1/dueline_emails_dlq"
-    api_server.script = [parameter(urls=urls, work={"dead_letters": dead_letters})]
+    api_server.script = [queue_parameter(urls, dead_letters)]
     ends = find("dueline", "emails")
     api_server.script = [refusal("AccessDenied", 403)]
     with pytest.raises(Forbidden, match="AccessDenied"):

@@ -18,8 +18,8 @@ from dueline.core.cancel import CancelResult
 from dueline.core.job import MAX_PRIORITY, JobId, Route, State, StoredJob
 from dueline.core.listing import JobPage, TrackedPage, place_text
 from dueline.core.overview import Control, Overview
-from dueline.core.payloads import METHOD, StartedUpload, download_url
-from dueline.core.ports import Depth, Payloads
+from dueline.core.payloads import METHOD, StartedUpload
+from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.status import MAX_ERROR_CHARACTERS, JobStatus, Outcome, Status
 from dueline.core.submit import SubmitResult
@@ -131,8 +131,6 @@ class PayloadPlace(TypedDict):
     """The object's key."""
     bytes: Positive
     """Its size in bytes."""
-    url: NotRequired[str]
-    """Of a job that was looked up alone: where to GET it, within 15 minutes; for its reader alone."""
 
 
 @with_config(ConfigDict(json_schema_extra={"oneOf": [*_PAYLOADS, {"not": {"anyOf": _PAYLOADS}}]}))
@@ -280,11 +278,9 @@ def scheduled_or_refused(
     return {"error": problem(status)} if isinstance(status, DuelineError) else scheduled_answer(result, status)
 
 
-def look_up_answer(id: JobId, status: Status, *, payloads: Payloads) -> JobWithPayload:
-    """Return what a look-up found: while it waits in the table, with its payload, or where to get it."""
+def look_up_answer(id: JobId, status: Status) -> JobWithPayload:
+    """Return what a look-up found: while it waits in the table, with its payload, or where that is kept."""
     payload = {} if status.job is None else _content(status.job)
-    if status.job is not None and (url := download_url(status.job, payloads=payloads)):
-        payload["payload_at"] = {**payload["payload_at"], "url": url}
     return cast("JobWithPayload", {**status_answer(id, status), **payload})
 
 
