@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -40,7 +40,6 @@ app = typer.Typer(help="Run Dueline in a local AWS.", no_args_is_help=True, add_
 console = Console()
 
 Queues = Annotated[Path, typer.Option(help="The deployment's settings and queues.", exists=True, dir_okay=False)]
-Tick = Annotated[Literal["fast", "aws"], typer.Option(help="Fire ticks every 2 seconds, or once a minute as AWS does.")]
 Port = Annotated[
     int | None, typer.Option(envvar="DUELINE_PORT", min=1024, max=65533, help="The first of three free ports.")
 ]
@@ -50,15 +49,14 @@ Port = Annotated[
 def run(queues: Queues = ROOT / "queues.yaml") -> None:
     """Deploy Dueline into a local AWS, watch a worker process a handful of jobs, and stop.
 
-    Exits 0 only if no job was lost, early, started after it was cancelled, or ended in another way than it should.
+    Exits 0 only if no job was lost, early, or started after it was cancelled.
     """
     with _plain_errors():
         if QUEUE not in load(queues).queues:
             _fail(f"{queues} has no queue {QUEUE!r}, which {WORKER} processes: `make up` starts any deployment")
         with running(queues, emulator=Emulator(log=LOG), step=_step) as deployment:
-            demonstration = Demonstration(deployment, say=_print)
-            demonstration.play()
-        summary, is_good = summary_of(list(demonstration.jobs.values()))
+            jobs = Demonstration(deployment, say=_print).play()
+        summary, is_good = summary_of(jobs)
         _print(summary)
         for fault in deployment.tick_faults:
             console.print(f"a tick failed: {fault}", style="red")
@@ -66,12 +64,12 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
 
 
 @app.command()
-def up(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast", port: Port = None) -> None:
+def up(queues: Queues = ROOT / "queues.yaml", port: Port = None) -> None:
     """Deploy Dueline into a local AWS and stay up until Ctrl-C or `down`. State survives a restart."""
     with _plain_errors(), pid_file(PID):
         port = _first_port(port)
-        emulator, is_aws = Emulator(log=LOG, state=STATE, port=port), tick == "aws"
-        with running(queues, emulator=emulator, step=_step, real_schedule=is_aws, api_port=port + 1) as deployment:
+        emulator = Emulator(log=LOG, state=STATE, port=port)
+        with running(queues, emulator=emulator, step=_step, api_port=port + 1) as deployment:
             endpoints = replace(deployment.endpoints, console_port=port + 2)
             EMULATOR.write_text(str(emulator.pid))
             endpoints.write(ENDPOINTS)
@@ -161,7 +159,7 @@ def _next_steps(endpoints: Endpoints) -> str:
     worker = WORKER if queue == QUEUE else "YOUR_MODULE:worker"
     own = endpoints.name
     code = "" if own == "dueline" else f'\n\nIn code: Client.connect("{own}"), Worker("{own}").'
-    return f"""up: the API {endpoints.api}, its documentation {endpoints.docs}, the local AWS {endpoints.aws}
+    return f"""up: the API {endpoints.api}, the local AWS {endpoints.aws}
 
 In another shell:
     eval "$(make -s env)"                    # in each shell, once

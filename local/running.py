@@ -16,7 +16,7 @@ from local.deploy import DeploymentError, deploy
 from local.emulator import Emulator
 from local.endpoints import Endpoints, find, publish
 from local.signing_proxy import signing_proxy
-from local.template import PERIODS, ROOT, configure, synthesized
+from local.template import ROOT, configure, synthesized
 from local.ticks import TICK_SECONDS, fired_every
 
 HOME = Path(os.environ.get("DUELINE_HOME", ROOT / ".local"))
@@ -46,17 +46,14 @@ def put_schedules(queues: Path, *, url: str) -> None:
 
 
 @contextmanager
-def running(
-    queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool = False, api_port: int = 0
-) -> Iterator[Running]:
+def running(queues: Path, *, emulator: Emulator, step: Step, api_port: int = 0) -> Iterator[Running]:
     """Run the deployment that the file `queues` describes. `step` shows that something is being done, and when it is.
 
-    Ticks fire every 2 seconds, with a local run's periods. With `real_schedule` the deployed schedule alone fires them,
-    once a minute, and the periods stay as they are in `queues`. `api_port` is the API's, 0 any that is free.
+    `api_port` is the API's, 0 any that is free.
     """
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        configured = configure(queues, out=scratch, periods=None if real_schedule else PERIODS)
+        configured = configure(queues, out=scratch)
         deployment = load(configured)
         with step("synthesize the stacks"):
             assembly = synthesized(configured, cache=HOME / "synthesized")
@@ -67,11 +64,9 @@ def running(
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)
         proxy = stack.enter_context(signing_proxy(endpoints.api, port=api_port))
-        endpoints = replace(endpoints, api=proxy, docs=f"{proxy}/docs")
+        endpoints = replace(endpoints, api=proxy)
         put_schedules(queues, url=proxy)
-        faults: list[BaseException] = []
-        if not real_schedule:
-            faults = stack.enter_context(fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group))
+        faults = stack.enter_context(fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group))
         yield Running(emulator=emulator, endpoints=endpoints, deployment=deployment, tick_faults=faults)
 
 

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from sysconfig import get_path
@@ -21,22 +20,19 @@ PERIODS = Path(__file__).parent / "periods.yaml"
 UNVALIDATED = {"CDK_VALIDATION": "false"}
 # Folders of which nothing is deployed.
 _NOT_DEPLOYED = {"__pycache__", "bench", "build", "cdk.out", "dist", "docs", "node_modules", "tests"}
-_MOST_KEPT = 4
 
 
 class SynthesisError(RuntimeError):
     """The stacks could not be synthesized; the message is what app.py said."""
 
 
-def configure(queues: Path, *, out: Path, periods: Path | None = PERIODS) -> Path:
+def configure(queues: Path, *, out: Path, periods: Path = PERIODS) -> Path:
     """Write `queues` with the periods of a local run into the folder `out`; return the file.
 
     Raises ConfigurationError, which names `queues` and every field in it that is wrong.
     """
     load(queues)
-    settings = yaml.safe_load(queues.read_text()) or {}
-    if periods is not None:
-        settings |= yaml.safe_load(periods.read_text())
+    settings = (yaml.safe_load(queues.read_text()) or {}) | yaml.safe_load(periods.read_text())
     out.mkdir(parents=True, exist_ok=True)
     configured = out / "queues.yaml"
     configured.write_text(yaml.safe_dump(settings, sort_keys=False))
@@ -47,20 +43,15 @@ def synthesized(queues: Path, *, cache: Path) -> Path:
     """Return the synthesized deployment that the file `queues` describes, from the folder `cache` if it is there.
 
     It is found again by all that it is made of: settings, the clone's files, installed libraries, the CDK's variables.
+    The folder keeps the last one.
     """
-    cache.mkdir(parents=True, exist_ok=True)
-    while not (place := cache / _hash_of_inputs(queues)).exists():
-        with tempfile.TemporaryDirectory(dir=cache, prefix=".") as scratch:
-            made = synthesize(queues, out=Path(scratch) / "cdk.out")
-            # Of files that were edited meanwhile it is not known which were read; another process may have been first.
-            if place.name == _hash_of_inputs(queues) and not place.exists():
-                made.rename(place)
-    os.utime(place)
-    # Others may remove the same.
-    with suppress(FileNotFoundError):
-        kept = sorted(cache.glob("[!.]*"), key=lambda each: each.stat().st_mtime)
-        for unused in kept[:-_MOST_KEPT]:
-            shutil.rmtree(unused)
+    place = cache / _hash_of_inputs(queues)
+    if not place.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        for other in cache.iterdir():
+            shutil.rmtree(other)
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            synthesize(queues, out=Path(scratch) / "cdk.out").rename(place)
     return place
 
 

@@ -2,32 +2,25 @@
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from local.emulator import Emulator
 
 # The `tick_period` of periods.yaml.
 TICK_SECONDS = 2.0
-# A deployment may add schedules.
-_LOOK_SECONDS = 2.0
 
 
 @contextmanager
 def fired_every(seconds: float, emulator: Emulator, group: str) -> Iterator[list[BaseException]]:
-    """Invoke the target of every schedule of a group so often, each in a thread of its own, until the context ends.
+    """Invoke the target of every schedule of a group so often, one after another, until the context ends.
 
-    The target is what the schedule has at that moment: a deployment may change it. Schedules that are added are fired
-    within seconds. Yields the list into which faults go: a tick that failed once is no reason to stop the others.
+    Each time they are those that there are by then: a deployment may add some. One whose call goes on is left out.
+    Yields the list into which faults go: a tick that failed once is no reason to stop the others.
     """
-    firing = _Firing(
-        scheduler=emulator.client("scheduler"), functions=emulator.client("lambda"), group=group, seconds=seconds
-    )
-    firing.begin()
-    threading.Thread(target=firing.look_for_more, daemon=True).start()
+    firing = _Firing(emulator, group)
+    threading.Thread(target=firing.run, args=(seconds,), daemon=True).start()
     try:
         yield firing.faults
     finally:
@@ -35,55 +28,50 @@ def fired_every(seconds: float, emulator: Emulator, group: str) -> Iterator[list
         firing.stop.set()
 
 
-@dataclass(kw_only=True, slots=True)
 class _Firing:
     """What is fired, by two clients of the emulator, and what failed of it."""
 
-    scheduler: Any
-    functions: Any
-    group: str
-    seconds: float
-    started: set[str] = field(default_factory=set)
-    faults: list[BaseException] = field(default_factory=list)
-    stop: threading.Event = field(default_factory=threading.Event)
+    def __init__(self, emulator: Emulator, group: str) -> None:
+        self._scheduler, self._functions = emulator.client("scheduler"), emulator.client("lambda")
+        self._group, self._under_way = group, set[str]()
+        self.faults: list[BaseException] = []
+        self.stop = threading.Event()
 
-    def begin(self) -> None:
-        """Fire each schedule that is not fired yet. One that goes and comes back is fired by the thread that it had."""
-        new = [name for name in self._names() if name not in self.started]
-        for number, name in enumerate(new):
-            # One after another: all at once would each start a process of the function.
-            threading.Thread(target=self._fire, args=(name, self.seconds * number / len(new)), daemon=True).start()
-        self.started.update(new)
-
-    def look_for_more(self) -> None:
-        while not self.stop.wait(_LOOK_SECONDS):
-            self._noting(self.begin)
+    def run(self, seconds: float) -> None:
+        """Fire them in turn: all at once would each start a process of the function."""
+        while not self.stop.is_set():
+            names = self._names()
+            for name in names:
+                if name not in self._under_way:
+                    self._under_way.add(name)
+                    threading.Thread(target=self._fire, args=(name,), daemon=True).start()
+                self.stop.wait(seconds / len(names))
+            if not names:
+                self.stop.wait(seconds)
 
     def _names(self) -> list[str]:
-        pages = self.scheduler.get_paginator("list_schedules").paginate(GroupName=self.group)
-        return [schedule["Name"] for page in pages for schedule in page["Schedules"]]
-
-    def _fire(self, name: str, first: float) -> None:
-        self.stop.wait(first)
-        while not self.stop.is_set():
-            began = time.monotonic()
-            self._noting(lambda: self._fire_once(name))
-            self.stop.wait(self.seconds - (time.monotonic() - began))
-
-    def _fire_once(self, name: str) -> None:
         try:
-            target = self.scheduler.get_schedule(GroupName=self.group, Name=name)["Target"]
-        except self.scheduler.exceptions.ResourceNotFoundException:
-            return
-        answer = self.functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
-        # Whatever it says: a connection serves again once its answer was read.
-        payload = answer["Payload"].read()
-        if "FunctionError" in answer:
-            self.faults.append(RuntimeError(f"{target['Input']}: {json.loads(payload)}"))
-
-    def _noting(self, do: Callable[[], None]) -> None:
-        try:
-            do()
+            pages = self._scheduler.get_paginator("list_schedules").paginate(GroupName=self._group)
+            return [schedule["Name"] for page in pages for schedule in page["Schedules"]]
         except Exception as fault:
-            if not self.stop.is_set():
-                self.faults.append(fault)
+            self._note(fault)
+            return []
+
+    def _fire(self, name: str) -> None:
+        try:
+            target: Any = self._scheduler.get_schedule(GroupName=self._group, Name=name)["Target"]
+            answer = self._functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
+            # Whatever it says: a connection serves again once its answer was read.
+            payload = answer["Payload"].read()
+            if "FunctionError" in answer:
+                self._note(RuntimeError(f"{target['Input']}: {json.loads(payload)}"))
+        except self._scheduler.exceptions.ResourceNotFoundException:
+            pass  # a deployment has removed it
+        except Exception as fault:
+            self._note(fault)
+        finally:
+            self._under_way.discard(name)
+
+    def _note(self, fault: BaseException) -> None:
+        if not self.stop.is_set():
+            self.faults.append(fault)
