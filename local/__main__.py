@@ -16,7 +16,6 @@ import typer
 from rich.console import Console
 
 from dueline.config import ConfigurationError
-from dueline.config.deployment import load
 from local.demonstration import QUEUE, WORKER, Demonstration, summary_of
 from local.deploy import DeploymentError
 from local.emulator import Emulator, is_free
@@ -24,17 +23,15 @@ from local.endpoints import Endpoints
 from local.running import HOME, LOG, AlreadyUp, pid_file, pid_of, running
 from local.template import ROOT, SynthesisError
 
+QUEUES = ROOT / "queues.yaml"
 ENDPOINTS = HOME / "endpoints.json"
 PID = HOME / "up.pid"
-EMULATOR = HOME / "emulator.pid"
 PORT = HOME / "port"
 STATE = HOME / "state"
 # The local AWS has this port, the API the next one, and the console the one after that.
 FIRST_PORT = 4566
 # A Query of the emulator takes 0.3 s then, and longer with each job; one of DynamoDB does not.
 MOST_WAITING = 10_000
-# Only a hang takes so long: the emulator has its own time to write its state.
-_STOP_SECONDS = 300
 
 app = typer.Typer(help="Run Dueline in a local AWS.", no_args_is_help=True, add_completion=False)
 console = Console()
@@ -46,15 +43,13 @@ Port = Annotated[
 
 
 @app.command()
-def run(queues: Queues = ROOT / "queues.yaml") -> None:
+def run() -> None:
     """Deploy Dueline into a local AWS, watch a worker process a handful of jobs, and stop.
 
     Exits 0 only if no job was lost, early, or started after it was cancelled.
     """
     with _plain_errors():
-        if QUEUE not in load(queues).queues:
-            _fail(f"{queues} has no queue {QUEUE!r}, which {WORKER} processes: `make up` starts any deployment")
-        with running(queues, emulator=Emulator(log=LOG), step=_step) as deployment:
+        with running(QUEUES, emulator=Emulator(log=LOG), step=_step) as deployment:
             jobs = Demonstration(deployment, say=_print).play()
         summary, is_good = summary_of(jobs)
         _print(summary)
@@ -64,24 +59,21 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
 
 
 @app.command()
-def up(queues: Queues = ROOT / "queues.yaml", port: Port = None) -> None:
+def up(queues: Queues = QUEUES, port: Port = None) -> None:
     """Deploy Dueline into a local AWS and stay up until Ctrl-C or `down`. State survives a restart."""
     with _plain_errors(), pid_file(PID):
         port = _first_port(port)
         emulator = Emulator(log=LOG, state=STATE, port=port)
         with running(queues, emulator=emulator, step=_step, api_port=port + 1) as deployment:
             endpoints = replace(deployment.endpoints, console_port=port + 2)
-            EMULATOR.write_text(str(emulator.pid))
             endpoints.write(ENDPOINTS)
             try:
                 _print(_next_steps(endpoints))
                 with suppress(KeyboardInterrupt):
-                    while PID.exists():
-                        time.sleep(0.1)
-                    _fail(f"{PID} is gone, and the state with it: this run ends")
+                    while True:
+                        time.sleep(3600)
             finally:
                 ENDPOINTS.unlink(missing_ok=True)
-                EMULATOR.unlink(missing_ok=True)
 
 
 @app.command()
@@ -93,11 +85,8 @@ def down() -> None:
         return
     os.kill(pid, signal.SIGTERM)
     with _step(f"ending process {pid}"):
-        deadline = time.monotonic() + _STOP_SECONDS
-        while pid_of(PID) == pid and time.monotonic() < deadline:
+        while pid_of(PID) == pid:
             time.sleep(0.1)
-        if pid_of(PID) == pid:
-            _fail(f"process {pid} did not end within {_STOP_SECONDS} s: see {LOG}")
     console.print("down")
 
 
@@ -178,13 +167,9 @@ def _first_port(chosen: int | None) -> int:
     port = chosen or kept or FIRST_PORT
     if kept not in (None, port):
         _fail(f"DUELINE_PORT is {port}, but the jobs in {HOME} are kept for {kept}: set that, or remove {HOME}")
-    if kept and EMULATOR.exists() and not is_free(kept):
-        pid = EMULATOR.read_text()
-        _fail(f"port {kept} is in use: the run before was killed, its local AWS, process {pid}, goes on: kill {pid}")
-    kept_too = f"remove {HOME}, whose jobs are kept for this port, and " if kept else ""
     for number, whose in ((port, "the local AWS"), (port + 1, "the API")):
         if not is_free(number):
-            others = f"{kept_too}set the first of three free ports: make up DUELINE_PORT={FIRST_PORT + 10_000}"
+            others = f"set the first of three free ports: make up DUELINE_PORT={FIRST_PORT + 10_000}"
             _fail(f"port {number}, of {whose}, is in use: end what listens there, or {others}")
     HOME.mkdir(exist_ok=True)
     PORT.write_text(str(port))

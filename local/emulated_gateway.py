@@ -46,6 +46,8 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 
 if __name__ == "__main__":
+    # Else each fork would import it, and the emulator with it.
+    del __file__
     cloudwatch_logs._compile_filter_pattern = compile_pattern
     lambda_svc._get_func_record_for_ref_in_scope = _find_as_named
     if sys.platform == "linux":  # elsewhere a fork may not use the system's own libraries

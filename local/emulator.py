@@ -80,10 +80,6 @@ class Emulator:
         self.stop()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
-
     def client(self, service: str) -> Any:
         """Return a boto3 client of the emulator, as its administrator."""
         make: Any = boto3.client
@@ -103,8 +99,7 @@ class Emulator:
         """Stop the emulator and what it started, leaving time to write its state if it is to be kept."""
         if self._process is None or self._process.poll() is not None:
             return
-        # Where its folder is gone it would try in vain to write its state, and not end.
-        if self._state is not None and self._state.parent.exists():
+        if self._state is not None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_STOP_SECONDS)

@@ -82,10 +82,8 @@ def pid_file(path: Path) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
-        while not _is_locked_by_us(file, LOCK_EX):
-            # Nobody: it was a reader that looked whether it is held.
-            if (pid := pid_of(path)) is not None:
-                raise AlreadyUp(f"it is up already, as process {pid}: end that with `make down`")
+        if not _is_locked_by_us(file, LOCK_EX):
+            raise AlreadyUp(f"it is up already, as process {path.read_text()}: end that with `make down`")
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

@@ -2,14 +2,15 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeVar
 
 from local.emulator import Emulator
 
 # The `tick_period` of periods.yaml.
 TICK_SECONDS = 2.0
+T = TypeVar("T")
 
 
 @contextmanager
@@ -40,38 +41,36 @@ class _Firing:
     def run(self, seconds: float) -> None:
         """Fire them in turn: all at once would each start a process of the function."""
         while not self.stop.is_set():
-            names = self._names()
+            names = self._noting(self._names) or []
             for name in names:
                 if name not in self._under_way:
                     self._under_way.add(name)
-                    threading.Thread(target=self._fire, args=(name,), daemon=True).start()
+                    threading.Thread(target=self._noting, args=(self._fire, name), daemon=True).start()
                 self.stop.wait(seconds / len(names))
             if not names:
                 self.stop.wait(seconds)
 
     def _names(self) -> list[str]:
-        try:
-            pages = self._scheduler.get_paginator("list_schedules").paginate(GroupName=self._group)
-            return [schedule["Name"] for page in pages for schedule in page["Schedules"]]
-        except Exception as fault:
-            self._note(fault)
-            return []
+        pages = self._scheduler.get_paginator("list_schedules").paginate(GroupName=self._group)
+        return [schedule["Name"] for page in pages for schedule in page["Schedules"]]
 
     def _fire(self, name: str) -> None:
         try:
-            target: Any = self._scheduler.get_schedule(GroupName=self._group, Name=name)["Target"]
+            target = self._scheduler.get_schedule(GroupName=self._group, Name=name)["Target"]
             answer = self._functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
-            # Whatever it says: a connection serves again once its answer was read.
-            payload = answer["Payload"].read()
-            if "FunctionError" in answer:
-                self._note(RuntimeError(f"{target['Input']}: {json.loads(payload)}"))
         except self._scheduler.exceptions.ResourceNotFoundException:
-            pass  # a deployment has removed it
-        except Exception as fault:
-            self._note(fault)
+            return  # a deployment has removed it
         finally:
             self._under_way.discard(name)
+        # Whatever it says: a connection serves again once its answer was read.
+        payload = answer["Payload"].read()
+        if "FunctionError" in answer:
+            raise RuntimeError(f"{target['Input']}: {json.loads(payload)}")
 
-    def _note(self, fault: BaseException) -> None:
-        if not self.stop.is_set():
-            self.faults.append(fault)
+    def _noting(self, do: Callable[..., T], *args: str) -> T | None:
+        try:
+            return do(*args)
+        except Exception as fault:
+            if not self.stop.is_set():
+                self.faults.append(fault)
+        return None

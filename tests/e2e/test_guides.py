@@ -3,16 +3,12 @@
 import asyncio
 import os
 import re
-import signal
-import sqlite3
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,61 +45,6 @@ def module_of(page: str, file: str) -> SimpleNamespace:
 @pytest.fixture
 def client() -> Client:
     return Client.connect("e2e", patience=PATIENT)
-
-
-# docs/outbox.md
-
-
-class Killed:
-    """Kills its process at the step of that number: each statement of a database, and each call of a client, is one."""
-
-    def __init__(self, client: Client, *, at: int | None) -> None:
-        self._client, self._steps, self._at = client, count(), at
-
-    def step(self, *_: object) -> None:
-        if next(self._steps) == self._at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def __getattr__(self, name: str) -> Any:
-        self.step()
-        return getattr(self._client, name)
-
-
-def run_relay(orders: SimpleNamespace, path: Path, client: Client, *, killed_at: int | None) -> int:
-    """Run the relay in a fork; return its exit code, negative for a signal."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            database, killed = sqlite3.connect(path), Killed(client, at=killed_at)
-            database.set_trace_callback(killed.step)
-            orders.relay(database, killed)
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def test_killed_relay_loses_and_repeats_nothing(client: Client, tmp_path: Path) -> None:
-    """After the death at each step, the next run leaves one job for an order that stays, none for one that does not."""
-    orders, path = module_of("outbox", "orders.py"), tmp_path / "orders.db"
-    database = orders.open_database(path)
-    began, kept = datetime.now(UTC), []
-    for step in count():
-        kept.append(orders.place_order(database, "ann@example.com"))
-        orders.withdraw_order(database, orders.place_order(database, "bob@example.com"))
-        code = run_relay(orders, path, client, killed_at=step)
-        if code == 0:
-            break
-        assert code == -signal.SIGKILL
-        assert run_relay(orders, path, client, killed_at=None) == 0
-    assert step > 10
-    assert database.execute("SELECT * FROM outbox").fetchall() == []
-    there = [job.key for job in client.jobs("emails", start=began + timedelta(days=3)) if "order-" in (job.key or "")]
-    assert sorted(there) == sorted(f"order-{order}" for order in kept)
-    assert {client.cancel(queue="emails", key=key) for key in there if key} == {State.CANCELLED}
 
 
 # docs/fastapi.md

@@ -89,25 +89,6 @@ def test_api_answers_as_its_document_says(opened: str, api: httpx.Client, ids: l
     assert all(f"✅  {phase}" in done.stdout for phase in ("Examples", "Coverage", "Fuzzing", "Stateful"))
 
 
-@pytest.fixture
-def local_api() -> Iterator[httpx.Client]:
-    with signing_proxy("http://127.0.0.1:9") as url, httpx.Client(base_url=url) as client:
-        yield client
-
-
-def test_local_api_serves_its_document(local_api: httpx.Client) -> None:
-    document = local_api.get("/openapi.json")
-    assert document.json()["openapi"] == "3.1.0"
-    assert document.content == (ROOT / "docs" / "openapi.json").read_bytes()
-    page = local_api.get("/docs")
-    assert page.headers["content-type"].startswith("text/html")
-    assert 'url: "/openapi.json"' in page.text
-    # It fetches nothing else.
-    assert "//" not in page.text
-    assert "SwaggerUIBundle" in local_api.get("/docs/swagger-ui.js").text
-    assert ".swagger-ui" in local_api.get("/docs/swagger-ui.css").text
-
-
 def _let_go(api: httpx.Client) -> None:
     """Leave the queue to other tests neither paused nor limited."""
     api.post("/queues/emails/resume").raise_for_status()

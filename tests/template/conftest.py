@@ -4,9 +4,9 @@ import pytest
 
 from tests.template.synthesis import Assembly, synthesize
 
-THREE = {f"queue-{number}": {"partitions": 4} for number in range(3)}
+THREE = {f"queue-{number}": {"partitions": 2} for number in range(3)}
 # One expects more jobs a second than it can take, one just as many, one states no rate.
-RATES = {"queue-0": {"expected_rate": 2001}, "queue-1": {"expected_rate": 2000}, "queue-2": {}}
+RATES = {"queue-0": {"expected_rate": 1001}, "queue-1": {"expected_rate": 1000}, "queue-2": {}}
 EMAIL = "team@example.com"
 PAGER = "arn:aws:sns:eu-central-1:123456789012:pager"
 CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0a1b"
@@ -36,7 +36,7 @@ OF_NEIGHBOURS = {"queues": NEIGHBOURS, "dashboards": "all", "groups": {"mail": [
 
 @pytest.fixture(scope="session")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Three queues of four partitions, of which two state a rate."""
+    """Three queues of two partitions, of which two state a rate."""
     queues = {name: settings | RATES[name] for name, settings in THREE.items()}
     return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("three"))
 

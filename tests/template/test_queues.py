@@ -1,7 +1,6 @@
 """Every queue keeps what it is given."""
 
 import json
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -100,20 +99,6 @@ def _warnings(assembly: Assembly, queue: str) -> list[str]:
 
 def test_too_few_partitions_are_warned_of(three: Assembly) -> None:
     (warning,), *others = (_warnings(three, queue) for queue in three.queues)
-    assert "queues.queue-0.partitions is 4: for an expected_rate of 2,001 jobs a second" in warning
-    assert "at least 5, 500 for each" in warning
+    assert "queues.queue-0.partitions is 2: for an expected_rate of 1,001 jobs a second" in warning
+    assert "at least 3, 500 for each" in warning
     assert others == [[], []]
-
-
-def test_expected_rate_is_only_published(three: Assembly, one_more: Assembly) -> None:
-    """In the queue's own stack, which is otherwise that of a queue without a rate; the core does not know of it."""
-    for queue, rate in (("queue-0", 2001), ("queue-1", 2000)):
-        template = three.queues[queue]
-        [parameter] = template.of_type("AWS::SSM::Parameter").values()
-        assert json.loads(template.spelled(parameter["Value"]))["deployed"]["expected_rate"] == rate
-        without = json.dumps(template.content).replace(rf",\"expected_rate\":{rate}", "")
-        assert json.loads(without) == one_more.queues[queue].content
-        assert not re.search(rf"expected_rate|\b{rate}\b", json.dumps(three.core.content))
-    registries = list(three.directory.glob("asset.*/registry.json"))
-    assert registries
-    assert not any("expected_rate" in each.read_text() for each in registries)

@@ -38,12 +38,6 @@ def test_jobs_table_alone_is_warm_by_setting(measured: Assembly, three: Assembly
         assert [each.get("WarmThroughput") for each in tables] == [warm, None, None]
 
 
-def test_savings_change_the_jobs_table_alone(thrifty: Assembly, three: Assembly) -> None:
-    tables, saving = (each.core.of_type("AWS::DynamoDB::Table") for each in (three, thrifty))
-    assert [tables[id]["TableName"] for id in tables if tables[id] != saving[id]] == ["dueline-jobs"]
-    assert tables.keys() == saving.keys()
-
-
 def test_failed_first_deployment_leaves_nothing(three: Assembly) -> None:
     """Its rollback deletes what it made, but for protected tables: nothing that may fail comes after them."""
     core = three.core

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 import threading
 import time
 from contextlib import closing
@@ -477,6 +478,20 @@ def test_two_relays_over_all_rows_only_work_twice(orders, outbox, is_before):
         orders.relay(outbox, InterruptedClient(local.client, other, at=at, is_before=is_before), most[1])
         orders.relay(outbox, local.client)
         assert {job.key for job in local.scheduled("emails")} == {f"order-{order}" for order in kept}
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_relay_that_dies_loses_and_repeats_nothing(orders, outbox, is_before):
+    """At whichever call: after the next run an order that stays has one job, and one that does not has none."""
+    local, kept = Local(EMAILS), set()
+    for at in range(3):
+        kept.add(orders.place_order(outbox, "ann@example.com"))
+        orders.withdraw_order(outbox, orders.place_order(outbox, "bob@example.com"))
+        with pytest.raises(SystemExit):
+            orders.relay(outbox, InterruptedClient(local.client, sys.exit, at=at, is_before=is_before))
+        orders.relay(outbox, local.client)
+        assert sorted(job.key for job in local.scheduled("emails")) == sorted(f"order-{order}" for order in kept)
+    assert outbox.execute("SELECT * FROM outbox").fetchall() == []
 
 
 @pytest.mark.parametrize(("days", "jobs"), [(9, 1), (11, 2)])
