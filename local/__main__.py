@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
@@ -20,7 +19,7 @@ from local.demonstration import QUEUE, WORKER, Demonstration, summary_of
 from local.deploy import DeploymentError
 from local.emulator import Emulator, is_free
 from local.endpoints import Endpoints
-from local.running import HOME, LOG, AlreadyUp, pid_file, pid_of, running
+from local.running import HOME, LOG, pid_file, pid_of, running
 from local.template import ROOT, SynthesisError
 
 QUEUES = ROOT / "queues.yaml"
@@ -70,8 +69,7 @@ def up(queues: Queues = QUEUES, port: Port = None) -> None:
             try:
                 _print(_next_steps(endpoints))
                 with suppress(KeyboardInterrupt):
-                    while True:
-                        time.sleep(3600)
+                    signal.pause()
             finally:
                 ENDPOINTS.unlink(missing_ok=True)
 
@@ -108,21 +106,17 @@ def env() -> None:
 def _plain_errors() -> Iterator[None]:
     """Turn what a user can mend into a message, and Ctrl-C, SIGTERM and a closed terminal into an orderly end."""
     # Explicitly: what a shell starts in the background inherits that SIGINT is ignored.
-    signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup, which is to outlive its terminal
-        signal.signal(signal.SIGHUP, _interrupt)
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         yield
-    except (AlreadyUp, ConfigurationError, SynthesisError, DeploymentError) as error:
+    except (ConfigurationError, SynthesisError, DeploymentError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
         console.print("stopped")
         raise typer.Exit(130) from None
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _fail(message: str) -> NoReturn:
@@ -146,8 +140,6 @@ def _print(line: str) -> None:
 def _next_steps(endpoints: Endpoints) -> str:
     queue = QUEUE if QUEUE in endpoints.queues else next(iter(endpoints.queues), QUEUE)
     worker = WORKER if queue == QUEUE else "YOUR_MODULE:worker"
-    own = endpoints.name
-    code = "" if own == "dueline" else f'\n\nIn code: Client.connect("{own}"), Worker("{own}").'
     return f"""up: the API {endpoints.api}, the local AWS {endpoints.aws}
 
 In another shell:
@@ -155,7 +147,7 @@ In another shell:
     {f"dueline worker {worker}":<41}# a worker; then, in a third shell:
     dueline schedule {queue} '{{"to": "ann"}}' --delay 30s
     dueline queues
-    make console                             # http://127.0.0.1:{endpoints.console_port}{code}
+    make console                             # http://127.0.0.1:{endpoints.console_port}
 
 It is good for about {MOST_WAITING:,} waiting jobs a partition: the local AWS reads more slowly the more there are.
 Jobs are kept over a restart, in {HOME}. `make down` or Ctrl-C ends it."""

@@ -54,29 +54,29 @@ class Demonstration:
 
         Raises DeploymentError if the worker ends before.
         """
-        with self._client, self._working() as worker:
+        with self._client, self._working():
             self._say("the first job, for which functions and worker start up:")
             self._schedule("welcome ann", 0)
-            self._look_until(self._all_succeeded, worker)
+            self._look_until(self._all_succeeded)
             self._say("the others:")
             dead = self._schedule_others(self._run.deployment.direct_horizon)
-            self._look_until(lambda: dead.job.state == State.FAILED, worker)
+            self._look_until(lambda: dead.job.state == State.FAILED)
             self._redrive()
             last = max(each.job.due for each in self._jobs)
             # By then a job that was cancelled would have come.
-            self._look_until(lambda: self._all_succeeded() and datetime.now(UTC) > last, worker, due=last)
+            self._look_until(lambda: self._all_succeeded() and datetime.now(UTC) > last, due=last)
         return self._jobs
 
     @contextmanager
-    def _working(self) -> Iterator["subprocess.Popen[bytes]"]:
+    def _working(self) -> Iterator[None]:
         """Run the worker as a user does, until the context ends."""
         self._say(f"$ dueline worker {WORKER}")
         command = [sys.executable, "-m", "dueline", "worker", WORKER, "--log", "text"]
-        with subprocess.Popen(command, cwd=ROOT, env=self._env) as worker:
+        with subprocess.Popen(command, cwd=ROOT, env=self._env) as self._worker:
             try:
-                yield worker
+                yield
             finally:
-                worker.kill()  # SIGTERM would wait until its poll ends, and all ends here
+                self._worker.kill()  # SIGTERM would wait until its poll ends, and all ends here
 
     def _all_succeeded(self) -> bool:
         return not any(each.faults["lost"] for each in self._jobs)
@@ -90,12 +90,16 @@ class Demonstration:
         self._schedule("receipt fay", 0, failures=2)
         dead = self._schedule("welcome gil", 0, failures=2)
         self._schedule("welcome cid", horizon + 1)
-        self._cancel(self._schedule("welcome dan", horizon + 2))
-        self._move(self._schedule("welcome eve", 90 * 86_400, key="eve"), key="eve")
-        if SCHEDULE in self._run.deployment.queues[QUEUE].schedules:
-            run = self._client.schedules(QUEUE).run(SCHEDULE)
-            self._jobs.append(Shown(what=SCHEDULE, job=self._client.get(run.id)))
-            self._say(f"run now    {SCHEDULE}")
+        dan = self._schedule("welcome dan", horizon + 2)
+        dan.is_cancelled = self._client.cancel(dan.job.id) == State.CANCELLED
+        self._say(f"{'cancelled' if dan.is_cancelled else 'too late to cancel':<11}{dan.what}")
+        eve = self._schedule("welcome eve", 90 * 86_400, key="eve")
+        # It has another id then.
+        eve.job = self._client.reschedule(queue=QUEUE, key="eve", delay=6)
+        self._say(f"moved      {eve.what}  due {instant.text(eve.job.due)}  by its key")
+        run = self._client.schedules(QUEUE).run(SCHEDULE)
+        self._jobs.append(Shown(what=SCHEDULE, job=self._client.get(run.id)))
+        self._say(f"run now    {SCHEDULE}")
         return dead
 
     def _schedule(self, what: str, delay: float, *, failures: int = 0, key: str | None = None) -> Shown:
@@ -106,27 +110,16 @@ class Demonstration:
         self._jobs.append(Shown(what=what, job=job))
         return self._jobs[-1]
 
-    def _cancel(self, shown: Shown) -> None:
-        shown.is_cancelled = self._client.cancel(shown.job.id) == State.CANCELLED
-        self._say(f"{'cancelled' if shown.is_cancelled else 'too late to cancel':<11}{shown.what}")
-
-    def _move(self, shown: Shown, *, key: str) -> None:
-        """Move a job by its key. It has another id then."""
-        shown.job = self._client.reschedule(queue=QUEUE, key=key, delay=6)
-        self._say(f"moved      {shown.what}  due {instant.text(shown.job.due)}  by its key")
-
     def _redrive(self) -> None:
         typed = ["redrive", QUEUE, "--stacks", "--apply", "--yes"]
         self._say(f"$ dueline {' '.join(typed)}")
         subprocess.run([sys.executable, "-m", "dueline", *typed], env=self._env, check=False)
 
-    def _look_until(
-        self, is_so: Callable[[], bool], worker: "subprocess.Popen[bytes]", *, due: datetime | None = None
-    ) -> None:
+    def _look_until(self, is_so: Callable[[], bool], *, due: datetime | None = None) -> None:
         """Look the jobs up until something is so, or a minute after it is due."""
         latest = (due or datetime.now(UTC)) + timedelta(seconds=GRACE_SECONDS)
         while not is_so() and datetime.now(UTC) < latest:
-            if worker.poll() is not None:
+            if self._worker.poll() is not None:
                 raise DeploymentError(f"the worker {WORKER} ended before its jobs did")
             time.sleep(_LOOK_SECONDS)
             for each in self._jobs:
@@ -136,11 +129,8 @@ class Demonstration:
 
 def summary_of(jobs: Sequence[Shown]) -> tuple[str, bool]:
     """Return the counts of jobs as text, and whether none has a fault."""
-    counts = {
-        "scheduled": len(jobs),
-        "succeeded": sum(each.job.state == State.SUCCEEDED for each in jobs),
-        "cancelled": sum(each.is_cancelled for each in jobs),
-    }
+    succeeded = sum(each.job.state == State.SUCCEEDED for each in jobs)
     faults = {name: sum(each.faults[name] for each in jobs) for name in jobs[0].faults}
-    text = "  ".join(f"{name} {count}" for name, count in {**counts, **faults}.items())
-    return text, not any(faults.values())
+    cancelled = sum(each.is_cancelled for each in jobs)
+    counts = {"scheduled": len(jobs), "succeeded": succeeded, "cancelled": cancelled} | faults
+    return "  ".join(f"{name} {count}" for name, count in counts.items()), not any(faults.values())

@@ -8,19 +8,14 @@ import os
 import runpy
 import subprocess
 import sys
-from multiprocessing import get_context
+from multiprocessing import set_forkserver_preload
+from multiprocessing.context import ForkServerProcess
 from multiprocessing.reduction import DupFd
 from typing import Any
 
-LIBRARIES = [
-    "boto3",
-    "aws_lambda_powertools.event_handler",
-    "aws_lambda_powertools.utilities.batch",
-    "pydantic",
-    "cronsim",
-]
-_server = get_context("forkserver")
-_server.set_forkserver_preload(LIBRARIES)
+set_forkserver_preload(
+    ["boto3", "aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.batch", "pydantic", "cronsim"]
+)
 
 
 class Fork:
@@ -36,7 +31,10 @@ class Fork:
         finally:
             for each in theirs:
                 os.close(each)
-        self.pid, self.terminate, self.kill = self._process.pid, self._process.terminate, self._process.kill
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
 
     def poll(self) -> int | None:
         return self._process.exitcode
@@ -47,13 +45,20 @@ class Fork:
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
         return self._process.exitcode
 
+    def terminate(self) -> None:
+        self._process.terminate()
 
-class _Process(_server.Process):
+    def kill(self) -> None:
+        self._process.kill()
+
+
+class _Process(ForkServerProcess):
     """Runs a program with these files as its standard ones, and with nothing else of the server's surroundings."""
 
     def __init__(self, program: str, files: list[int], *, cwd: str, env: dict[str, str]) -> None:
         super().__init__(daemon=True)
-        self._program, self._files, self._cwd, self._env = program, files, cwd, env
+        self._program, self._cwd, self._env = program, cwd, env
+        self._files: list[Any] = files
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_files": [DupFd(each) for each in self._files]}

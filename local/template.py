@@ -18,8 +18,6 @@ ROOT = Path(__file__).parent.parent
 PERIODS = Path(__file__).parent / "periods.yaml"
 # The CDK's rules on templates take longer than all else; `cdk deploy` and `make soak` hold the same stacks to them.
 UNVALIDATED = {"CDK_VALIDATION": "false"}
-# Folders of which nothing is deployed.
-_NOT_DEPLOYED = {"__pycache__", "bench", "build", "cdk.out", "dist", "docs", "node_modules", "tests"}
 
 
 class SynthesisError(RuntimeError):
@@ -42,7 +40,7 @@ def configure(queues: Path, *, out: Path, periods: Path = PERIODS) -> Path:
 def synthesized(queues: Path, *, cache: Path) -> Path:
     """Return the synthesized deployment that the file `queues` describes, from the folder `cache` if it is there.
 
-    It is found again by all that it is made of: settings, the clone's files, installed libraries, the CDK's variables.
+    It is found again by all that it is made of: settings, code, installed libraries, the CDK's variables.
     The folder keeps the last one.
     """
     place = cache / _hash_of_inputs(queues)
@@ -59,10 +57,9 @@ def _hash_of_inputs(queues: Path) -> str:
     digest = sha256(queues.read_bytes())
     digest.update(json.dumps(sorted(item for item in os.environ.items() if item[0].startswith("CDK_"))).encode())
     digest.update(" ".join(sorted(path.name for path in Path(get_path("purelib")).glob("*.dist-info"))).encode())
-    for folder, folders, files in os.walk(ROOT):
-        folders[:] = sorted(name for name in folders if name not in _NOT_DEPLOYED and not name.startswith("."))
-        for path in (Path(folder, name) for name in sorted(files)):
-            digest.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
+    deployed = (path for path in (ROOT / "dueline").rglob("*") if path.is_file() and path.suffix != ".pyc")
+    for path in [ROOT / "app.py", ROOT / "cdk.json", *sorted(deployed)]:
+        digest.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

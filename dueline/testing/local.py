@@ -121,14 +121,14 @@ class Local:
         Raises QueueNotFound.
         """
         self._deployment.queue(queue)
-        letters = [each.message for each in self._deployment.dead_letter_queue(queue).deliveries]
+        messages = [each.message for each in self._deployment.dead_letter_queue(queue).deliveries]
         return [
             replace(
-                self._job_of(letter, State.FAILED),
-                error=error_of(letter),
-                attempts=int(letter.attributes.get(ATTEMPTS, "0")),
+                self._job_of(message, State.FAILED),
+                error=error_of(message),
+                attempts=int(message.attributes.get(ATTEMPTS, "0")),
             )
-            for letter in letters
+            for message in messages
         ]
 
     def run(self, worker: Worker) -> list[Event]:

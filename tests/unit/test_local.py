@@ -23,8 +23,9 @@ from dueline.core.job import Route
 from local import template
 from local.__main__ import _plain_errors
 from local.demonstration import Shown
+from local.deploy import DeploymentError
 from local.emulator import free_port
-from local.running import AlreadyUp, pid_file, pid_of
+from local.running import pid_file, pid_of
 from local.signing_proxy import signing_proxy
 from local.template import configure, synthesized
 from tests.fake_api_server import fake_api_server, json_reply
@@ -59,7 +60,7 @@ def test_down_spares_a_process_with_a_stale_pid(note, bystander, monkeypatch, ca
 def test_second_up_is_refused(note):
     with pid_file(note):
         assert pid_of(note) == os.getpid()
-        with pytest.raises(AlreadyUp, match=f"up already, as process {os.getpid()}: end that with `make down`"):
+        with pytest.raises(DeploymentError, match=f"up already, as process {os.getpid()}: end that with `make down`"):
             pid_file(note).__enter__()
         assert pid_of(note) == os.getpid()
     assert pid_of(note) is None
