@@ -168,26 +168,6 @@ def test_group_is_moved_again_after_a_crash(client: Client, emulator: Emulator, 
     assert states(emulator, group)["one-time"] == "ENABLED"
 
 
-@pytest.mark.parametrize("is_same", [True, False])
-def test_name_that_the_queue_has_is_left(client: Client, emulator: Emulator, group: str, is_same: bool) -> None:
-    """Of another group, of queues.yaml, or of this one when it ran last: nothing is replaced, nothing disabled."""
-    move, schedules = module_of("from-eventbridge-scheduler", "move.py").main, client.schedules("archive")
-    schedules.put("weekdays", "0 9 * * 1-5", zone="Europe/Berlin", payload={"to": "ann"}, owner="queues.yaml")
-    move(group, "archive", "--apply")
-    assert states(emulator, group)["weekdays"] == "ENABLED"
-    first = client.get(queue="archive", key="one-time").due, [each.etag for each in schedules.list()]
-    of_first = {"one-time": "at(2031-05-05T09:00:00)", "rate": "rate(6 minutes)"}
-    with group_of(emulator, f"other-{uuid4()}") as other:
-        for name, changed in of_first.items():
-            expression, group_now = (EXPRESSIONS[name], other) if is_same else (changed, group)
-            at_eventbridge(emulator, group_now, name, expression, State="ENABLED")
-        for each in (group, other):
-            move(each, "archive", "--apply")
-        left = states(emulator, other if is_same else group)
-        assert {left[name] for name in of_first} == {"ENABLED"}
-    assert (client.get(queue="archive", key="one-time").due, [each.etag for each in schedules.list()]) == first
-
-
 # docs/troubleshooting.md
 
 TROUBLE = (DOCS / "troubleshooting.md").read_text()
@@ -217,16 +197,11 @@ def is_of_the_page(printed: str) -> bool:
     ("args", "changes", "code"),
     [
         ("queues", NO_REGION, 3),
-        ("worker shop:worker", NO_REGION, 3),
-        ("queues", NO_KEY, 5),
         ("worker shop:worker", NO_KEY, 5),
-        ("--name shop queues", {"DUELINE_NAME": None}, 3),
         ("--name shop queues", {"DUELINE_URL": NOBODY_LISTENS}, 2),
         ("queues", {"DUELINE_URL": NOBODY_LISTENS}, 1),
-        ("queues", {"AWS_ENDPOINT_URL": NOBODY_LISTENS}, 1),
         ("worker wrong:worker", {}, 3),
         ("worker nothing:worker", {}, 2),
-        ("worker shop:wroker", {}, 2),
     ],
 )
 def test_page_has_what_failures_to_connect_print(

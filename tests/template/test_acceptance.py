@@ -1,13 +1,11 @@
 """The acceptance tests make each alarm of their sandbox ring, by what the alarm is about, and remove all of it."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
 import yaml
 
-from dueline.config import metrics
 from tests.acceptance import alarms, sandbox
 from tests.template.synthesis import Assembly, synthesize
 
@@ -37,21 +35,6 @@ def alarms_by_subject(assembly: Assembly) -> dict[str, dict[str, Any]]:
 
 def test_every_alarm_has_an_acceptance_test(alarms_by_subject: dict[str, dict[str, Any]]) -> None:
     assert alarms_by_subject.keys() == alarms.EXPECTED
-
-
-def test_figures_ring_their_alarm(alarms_by_subject: dict[str, dict[str, Any]]) -> None:
-    alarm = alarms_by_subject[alarms.BY_FIGURES]
-    share, *stats = alarm["Metrics"]
-    read = {each["MetricStat"]["Metric"]["MetricName"]: each["MetricStat"] for each in stats}
-    assert read.keys() == alarms.FIGURES.keys()
-    for each in read.values():
-        of = {one["Name"]: one["Value"] for one in each["Metric"]["Dimensions"]}
-        assert (each["Metric"]["Namespace"], of) == (metrics.NAMESPACE, metrics.dimensions(sandbox.NAME, "plain"))
-        assert timedelta(seconds=each["Period"]) * alarm["EvaluationPeriods"] == alarms.WINDOW
-    assert share["Expression"] == "100 * on_time / (on_time + delayed)"
-    on_time, delayed = alarms.FIGURES[metrics.ON_TIME], alarms.FIGURES[metrics.DELAYED]
-    assert alarm["ComparisonOperator"] == "LessThanThreshold"
-    assert 100 * on_time / (on_time + delayed) < alarm["Threshold"]
 
 
 def test_removal_knows_all_names(assembly: Assembly) -> None:

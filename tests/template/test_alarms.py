@@ -40,14 +40,8 @@ def test_no_alarm_rings_for_one_event(three: Assembly) -> None:
         assert is_share or is_age_or_silence or alarm["Threshold"] > 1, alarm
 
 
-def test_only_pages_report_their_end(measured: Assembly) -> None:
-    for template in measured.templates.values():
-        for alarm in _alarms(template):
-            pages = "Ticket" not in str(alarm["AlarmActions"][0]) and "tickets" not in str(alarm["AlarmActions"][0])
-            assert alarm.get("OKActions", []) == (alarm["AlarmActions"] if pages else [])
-
-
-def test_queue_owner_gets_its_alarms(measured: Assembly) -> None:
+def test_queue_has_alarms_by_setting_and_its_owner_gets_them(measured: Assembly) -> None:
+    assert (len(_alarms(measured.queues["measured"])), _alarms(measured.queues["plain"])) == (2, [])
     for alarm in _alarms(measured.queues["measured"]):
         own = [measured.queues["measured"].spelled(topic) for topic in alarm["AlarmActions"][1:]]
         assert own == ["sns:dueline_measured_alarms"]

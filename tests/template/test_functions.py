@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-from bench import cold
 from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
 from tests.template.synthesis import Assembly
 
@@ -27,16 +26,6 @@ def test_functions_read_their_environment(three: Assembly) -> None:
 def test_functions_are_traced_by_setting(three: Assembly, measured: Assembly) -> None:
     assert {name for name in NAMES if "TracingConfig" in _function(three, name)} == set()
     assert all(_function(measured, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
-
-
-def test_cold_start_bench_uses_deployed_settings(three: Assembly) -> None:
-    # Nobody waits for the guards.
-    assert set(cold.FUNCTIONS) == {*NAMES} - {"watch"}
-    for name in cold.FUNCTIONS:
-        deployed, measured = _function(three, name)["Environment"]["Variables"], cold.environment(name)
-        plain = {key: value for key, value in deployed.items() if key.startswith("POWERTOOLS_")}
-        assert deployed.keys() <= measured.keys()
-        assert plain.items() <= measured.items()
 
 
 def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) -> None:

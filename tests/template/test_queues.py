@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from dueline import __version__
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS
 from dueline.config.names import Names
 from dueline.config.registry import published
@@ -21,33 +20,6 @@ STANDARD_PARAMETER_BYTES = 4096
 
 def _queue(template: Template, name: str) -> dict[str, Any]:
     return template.find("AWS::SQS::Queue", name)[1]
-
-
-def test_queue_has_its_settings(one_more: Assembly) -> None:
-    template = one_more.queues["ahead"]
-    queue = _queue(template, "dueline_ahead")
-    [parameter] = template.of_type("AWS::SSM::Parameter").values()
-    assert queue["VisibilityTimeout"] == 120
-    assert queue["MessageRetentionPeriod"] == 2 * 86_400
-    assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
-    assert json.loads(template.spelled(parameter["Value"])) == {
-        "url": "sqs:dueline_ahead",
-        "urls": ["sqs:dueline_ahead", *(f"sqs:dueline_ahead_p{priority}" for priority in range(2, 6))],
-        "partitions": 4,
-        "retention": 3 * 86_400,
-        "precise": True,
-        "priorities": 5,
-        "track": True,
-        "work": {
-            "dead_letters": "sqs:dueline_ahead_dlq",
-            "visibility_timeout": 120,
-            "longest_run": 900,
-            "max_receives": 10,
-            "message_retention": 2 * 86_400,
-            "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
-        },
-        "deployed": {"version": __version__},
-    }
 
 
 def test_longest_parameter_fits_ssm() -> None:

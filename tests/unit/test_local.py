@@ -6,12 +6,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -26,10 +24,7 @@ from local.demonstration import Shown
 from local.deploy import DeploymentError
 from local.emulator import free_port
 from local.running import pid_file, pid_of
-from local.signing_proxy import signing_proxy
 from local.template import configure, synthesized
-from tests.fake_api_server import fake_api_server, json_reply
-from tests.waiting import HANG_SECONDS
 
 
 @pytest.fixture
@@ -130,19 +125,6 @@ def test_only_what_changed_is_synthesized_again(clone, cache, tmp_path, monkeypa
     after = synthesized(configured, cache=cache)
     assert (after == before) is (changed == "")
     assert [*cache.iterdir()] == [after]
-
-
-def test_trailing_blank_of_a_header_is_dropped():
-    with fake_api_server() as api_server, signing_proxy(api_server.url) as url:
-        api_server.script = [json_reply({})]
-        connection = HTTPConnection(urlsplit(url).netloc, timeout=HANG_SECONDS)
-        connection.putrequest("GET", "/queues/emails")
-        connection.putheader("If-Match", '"1-2" ')
-        connection.endheaders()
-        with closing(connection.getresponse()) as answer:
-            answer.read()
-        connection.close()
-    assert api_server.requests[0].headers["if-match"] == '"1-2"'
 
 
 # Its ports
