@@ -21,14 +21,3 @@ def test_functions_read_their_environment(three: Assembly) -> None:
         # Those of queues.yaml; names are in the golden templates.
         assert read == {**read, **{field: declared[field] for field in read.keys() & declared.keys()}}
         assert "deployment" in read
-
-
-def test_functions_are_traced_by_setting(three: Assembly, measured: Assembly) -> None:
-    assert {name for name in NAMES if "TracingConfig" in _function(three, name)} == set()
-    assert all(_function(measured, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
-
-
-def test_concurrency_is_reserved_by_setting(three: Assembly, thrifty: Assembly) -> None:
-    assert {name for name in NAMES if "ReservedConcurrentExecutions" in _function(three, name)} == set()
-    reserved = {name: _function(thrifty, name).get("ReservedConcurrentExecutions") for name in NAMES}
-    assert reserved == {"ingest": None, "tick": 30, "api": 200, "planner": None, "watch": None}

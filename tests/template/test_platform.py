@@ -8,15 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.template.conftest import NEIGHBOURS
+from tests.template.conftest import KEY, STRICT
 from tests.template.iam import allows, as_list, policy, statements
 from tests.template.linting import lint
-from tests.template.synthesis import ROOT, Assembly, Template, synthesize
+from tests.template.synthesis import ROOT, Assembly, Template
 from tests.template.test_policies import policies_fit
 
-KEY = "arn:aws:kms:eu-central-1:123456789012:key/0d8e4f6a-1111-2222-3333-444455556666"
-BOUNDARY = "arn:aws:iam::123456789012:policy/team/boundary"
-TAGS = {"team": "platform", "cost-center": "4711", "env": "prod eu"}
 # Where the key of each kind of resource that stores something is named, by CloudFormation.
 NAMED_AT = {
     "AWS::SQS::Queue": ("KmsMasterKeyId",),
@@ -28,26 +25,6 @@ NAMED_AT = {
         *("ServerSideEncryptionByDefault", "KMSMasterKeyID"),
     ),
 }
-TAGGED = {
-    *NAMED_AT,
-    *(f"AWS::{type}" for type in ("Lambda::Function", "IAM::Role", "CloudWatch::Alarm", "ApiGatewayV2::Api")),
-    *(f"AWS::{type}" for type in ("SSM::Parameter", "Scheduler::ScheduleGroup", "Events::Rule")),
-}
-
-
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Queues, with all that a platform team may require."""
-    queues = {"emails": NEIGHBOURS["emails"], "emails" * 10: {**NEIGHBOURS["emails" * 10]}}
-    options = {
-        "kms_key_arn": KEY,
-        "kms_data_key_reuse": 3600,
-        "permission_boundary": BOUNDARY,
-        "tags": TAGS,
-        "log_retention_days": 3653,
-        "termination_protection": True,
-    }
-    return synthesize({"queues": queues, **options}, tmp_path_factory.mktemp("strict"))
 
 
 def _all(assembly: Assembly) -> Iterator[tuple[Template, str, dict[str, Any]]]:
@@ -126,35 +103,10 @@ def test_documented_key_policy_is_sufficient(strict: Assembly) -> None:
     )
 
 
-def test_roles_have_the_permission_boundary(strict: Assembly, three: Assembly) -> None:
-    bounded, plain = (
-        [properties.get("PermissionsBoundary") for _, type, properties in _all(each) if type == "AWS::IAM::Role"]
-        for each in (strict, three)
-    )
-    assert set(bounded) == {BOUNDARY}
-    assert set(plain) == {None}
-
-
-def test_resources_and_stacks_are_tagged(strict: Assembly) -> None:
-    for _, type, properties in _all(strict):
-        if type not in TAGGED:
-            continue
-        tags = properties["Tags"]
-        actual = tags if isinstance(tags, dict) else {tag["Key"]: tag["Value"] for tag in tags}
-        assert actual.items() >= TAGS.items(), (type, tags)
+def test_stacks_are_tagged_and_protected(strict: Assembly) -> None:
     manifest = json.loads((strict.directory / "manifest.json").read_text())["artifacts"]
-    assert {name: manifest[name]["properties"]["tags"] for name in strict.templates} == dict.fromkeys(
-        strict.templates, TAGS
-    )
-
-
-def test_protection_and_retention_are_settings(strict: Assembly, three: Assembly) -> None:
-    for assembly, is_protected in ((strict, True), (three, False)):
-        manifest = json.loads((assembly.directory / "manifest.json").read_text())["artifacts"]
-        protected = {bool(manifest[name]["properties"].get("terminationProtection")) for name in assembly.templates}
-        assert protected == {is_protected}
-    kept = [properties["RetentionInDays"] for _, type, properties in _all(strict) if type == "AWS::Logs::LogGroup"]
-    assert set(kept) == {3653}
+    for stack in (manifest[name]["properties"] for name in strict.templates):
+        assert (stack["tags"], stack["terminationProtection"]) == (STRICT["tags"], True)
 
 
 def test_all_settings_pass_nag(strict: Assembly) -> None:

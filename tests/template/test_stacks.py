@@ -54,8 +54,8 @@ def test_the_largest_queue_fits_into_a_stack(tmp_path: Path) -> None:
     assert (tmp_path / "dueline-queue-ahead.template.json").stat().st_size <= MOST_BYTES
 
 
-def test_nag_finds_nothing(three: Assembly, one_more: Assembly, measured: Assembly, thrifty: Assembly) -> None:
-    for assembly in (three, one_more, measured, thrifty):
+def test_nag_finds_nothing(three: Assembly, one_more: Assembly, strict: Assembly, thrifty: Assembly) -> None:
+    for assembly in (three, one_more, strict, thrifty):
         reports = json.loads((assembly.directory / "validation-report.json").read_text())["pluginReports"]
         violations = [violation for report in reports for violation in report["violations"]]
         # That there are too few partitions for a rate is said as well.
