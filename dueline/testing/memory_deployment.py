@@ -115,7 +115,7 @@ class MemoryDeployment(CoreDeployment):
         self._locks: defaultdict[str, MemoryLocks] = defaultdict(MemoryLocks)
         self._first_received: dict[str, datetime] = {}
         self._partitions = [*self.registry.partitions(), *PLANNER.all_partitions()]
-        self._tick_all()
+        self.settle()
 
     @property
     def table(self) -> MemoryTable:
@@ -184,7 +184,6 @@ class MemoryDeployment(CoreDeployment):
             self.clock.move_to(at)
             self.settle()
         self.clock.move_to(end)
-        self._tick_all()
         self.settle()
 
     def settle(self) -> None:
@@ -192,9 +191,7 @@ class MemoryDeployment(CoreDeployment):
         while self._ingest() or self._plan():
             pass
         for partition in self._partitions:
-            due = self._next_due(partition)
-            if due is not None and due - self._lookahead <= self.clock.now():
-                self._tick(partition)
+            self._tick(partition)
         if any(each.visible <= self.clock.now() for each in self._planning.deliveries):
             self.settle()
 
@@ -235,10 +232,6 @@ class MemoryDeployment(CoreDeployment):
             if not page.more:
                 return None
             after = str(page.rows[-1]["sk"])
-
-    def _tick_all(self) -> None:
-        for partition in self._partitions:
-            self._tick(partition)
 
     def _tick(self, partition: Partition) -> None:
         config = self.config
