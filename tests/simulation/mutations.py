@@ -152,13 +152,13 @@ OF_JOBS = [
         mutation(
             "a repeated cancel writes over the first",
             [EXACT],
-            "        if sk not in self._rows[pk]:\n            self._put(row)\n",
+            "        if not self._row(rows.key(row)):\n            self._put(row)\n",
             "        self._put(row)\n",
         ),
         mutation(
             "a key is claimed without a condition",
             [ONCE],
-            "if not rows.is_live(self._rows[pk].get(sk), now=now):",
+            "if not rows.is_live(self._row(rows.key(row)) or None, now=now):",
             "if row:",
         ),
         mutation(
@@ -178,19 +178,19 @@ OF_JOBS = [
         mutation(
             "a job is moved whatever the fence",
             [BOTH, EXACT],
-            "fence >= fence_below or sk in self._rows[pk]",
-            "sk in self._rows[pk]",
+            "fence >= fence_below or self._row(rows.key(cancellation))",
+            "self._row(rows.key(cancellation))",
         ),
         mutation(
             "a job due at the fence is moved",
             [BOTH, EXACT],
-            "fence >= fence_below or sk in",
-            "fence > fence_below or sk in",
+            "fence >= fence_below or self._row(",
+            "fence > fence_below or self._row(",
         ),
         mutation(
             "a move writes over a cancellation",
             [BOTH, SECOND, EXACT],
-            "fence >= fence_below or sk in self._rows[pk]",
+            "fence >= fence_below or self._row(rows.key(cancellation))",
             "fence >= fence_below",
         ),
     ),

@@ -36,7 +36,7 @@ OF_NAMES = [
         _mutation(
             "another job's key is marked done",
             '        if is_its:\n            self._mark(key, "done")\n',
-            '        if sk in self._rows[pk]:\n            self._mark(key, "done")\n',
+            '        if self._row(key):\n            self._mark(key, "done")\n',
         ),
         _mutation(
             "a key is taken over though its call has ended",

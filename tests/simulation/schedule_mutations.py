@@ -88,9 +88,10 @@ _MUTATIONS = [
         mutation(
             "a change cancels only what has a row",
             [BOTH, PAUSED],
-            "            for row in change.cancellations:\n                pk, sk = rows.key(row)\n",
-            "            for row in change.cancellations:\n                pk, sk = rows.key(row)\n"
-            '                if sk.replace("#cancelled", "#job") not in self._rows[pk]:\n'
+            "            for row in change.cancellations:\n",
+            "            for row in change.cancellations:\n"
+            "                pk, sk = rows.key(row)\n"
+            '                if not self._row((pk, sk.replace("#cancelled", "#job"))):\n'
             "                    continue\n",
         ),
     ),

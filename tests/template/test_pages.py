@@ -119,6 +119,12 @@ def run(code: str, folder: Path) -> dict[str, Template]:
     return templates_in(folder)
 
 
+def test_own_app_deploys_its_stacks(tmp_path: Path) -> None:
+    [code] = _blocks("own-app.md", "python")
+    named = set(re.findall(r"`(shop-[a-z-]+)`", _page("own-app.md")))
+    assert run(code, tmp_path).keys() == {"Shop", *named}
+
+
 API_OF_EMAILS = "lambda:function:shop-api:q-emails"
 EMAILS = {"dynamodb:LeadingKeys": ["emails#0"]}
 ACTIONS = {

@@ -2,13 +2,10 @@
 
 import asyncio
 import re
-import sys
 import threading
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from itertools import product
 from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
@@ -434,25 +431,6 @@ def test_page_shows_tests_that_pass(pytester, page, number):
     run_tests(pytester, {**QUEUES_YAML, **files}).assert_outcomes(passed=shown)
 
 
-class InterruptedClient:
-    """A client with a deed before the first call of that number, or after it."""
-
-    def __init__(self, client, act, *, at, is_before):
-        self._client, self._act, self._at, self._is_before = client, act, at, is_before
-
-    def __getattr__(self, name):
-        return lambda *args, **options: self._call(getattr(self._client, name), *args, **options)
-
-    def _call(self, call, *args, **options):
-        self._at -= 1
-        if self._at == -1 and self._is_before:
-            self._act()
-        result = call(*args, **options)
-        if self._at == -1 and not self._is_before:
-            self._act()
-        return result
-
-
 @pytest.fixture
 def orders():
     """The module of docs/outbox.md."""
@@ -465,33 +443,6 @@ def orders():
 def outbox(orders):
     with closing(orders.open_database(":memory:")) as database:
         yield database
-
-
-@pytest.mark.parametrize("is_before", [True, False])
-def test_two_relays_over_all_rows_only_work_twice(orders, outbox, is_before):
-    """One of them stops at each call until the other has sent some of the rows, or all of them."""
-    local, kept = Local(EMAILS), set()
-    for at, *most in product(range(3), range(1, 4), range(1, 4)):
-        kept.add(orders.place_order(outbox, "ann@example.com"))
-        orders.withdraw_order(outbox, orders.place_order(outbox, "bob@example.com"))
-        other = partial(orders.relay, outbox, local.client, most[0])
-        orders.relay(outbox, InterruptedClient(local.client, other, at=at, is_before=is_before), most[1])
-        orders.relay(outbox, local.client)
-        assert {job.key for job in local.scheduled("emails")} == {f"order-{order}" for order in kept}
-
-
-@pytest.mark.parametrize("is_before", [True, False])
-def test_relay_that_dies_loses_and_repeats_nothing(orders, outbox, is_before):
-    """At whichever call: after the next run an order that stays has one job, and one that does not has none."""
-    local, kept = Local(EMAILS), set()
-    for at in range(3):
-        kept.add(orders.place_order(outbox, "ann@example.com"))
-        orders.withdraw_order(outbox, orders.place_order(outbox, "bob@example.com"))
-        with pytest.raises(SystemExit):
-            orders.relay(outbox, InterruptedClient(local.client, sys.exit, at=at, is_before=is_before))
-        orders.relay(outbox, local.client)
-        assert sorted(job.key for job in local.scheduled("emails")) == sorted(f"order-{order}" for order in kept)
-    assert outbox.execute("SELECT * FROM outbox").fetchall() == []
 
 
 @pytest.mark.parametrize(("days", "jobs"), [(9, 1), (11, 2)])
