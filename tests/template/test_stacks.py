@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from aws_cdk import App, Stack, Validations
 from aws_cdk.aws_sqs import Queue
 from cdk_nag import AwsSolutionsChecks
 
+from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
 from dueline.core.queue_settings import MOST_PARTITIONS
 from tests.template.conftest import AHEAD
 from tests.template.linting import lint
@@ -138,3 +140,17 @@ def test_readers_of_rows_deploy_before_the_api(three: Assembly, thrifty: Assembl
         functions = {id: each["FunctionName"] for id, each in core.of_type("AWS::Lambda::Alias").items()}
         of_api = [id for id, function in functions.items() if core.spelled(function) == "lambda:function:dueline-api"]
         assert all(readers <= core.depends_on(id) for id in of_api)
+
+
+FUNCTIONS = ("ingest", "tick", "api", "planner", "watch")
+
+
+def test_functions_read_their_environment(three: Assembly) -> None:
+    declared = {"deployment": "dueline", **dict(three.deployment)}
+    kinds = (Settings, TickSettings, ApiSettings, PeriodSettings, WatchSettings)
+    for name, kind in zip(FUNCTIONS, kinds, strict=True):
+        function = three.core.find("AWS::Lambda::Function", three.deployment.names.function(name))[1]
+        read = asdict(kind.from_env(function["Environment"]["Variables"]))
+        # Those of queues.yaml; names are in the golden templates.
+        assert read == {**read, **{field: declared[field] for field in read.keys() & declared.keys()}}
+        assert "deployment" in read

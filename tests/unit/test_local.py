@@ -61,20 +61,6 @@ def test_second_up_is_refused(note):
     assert pid_of(note) is None
 
 
-def test_killed_process_is_not_up(note):
-    code = (
-        "import sys, pathlib, local.running\n"
-        "with local.running.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, str(note)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    process.stdout.readline()
-    assert pid_of(note) == process.pid
-    process.kill()
-    process.communicate()
-    assert pid_of(note) is None
-    assert note.read_text() == str(process.pid)
-
-
 def _configured(tmp_path, text):
     queues = tmp_path / "queues.yaml"
     queues.write_text(text)
