@@ -1,6 +1,7 @@
 """A deployment in memory: the core over ports in memory, and what its functions do when their time has come."""
 
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,6 @@ from dueline.worker.delivery import Interrupted
 from dueline.worker.events import Report
 from dueline.worker.queue_context import QueueContext
 
-_ROWS_LOOKED_AT = 100
 T = TypeVar("T")
 
 
@@ -109,7 +109,7 @@ class MemoryDeployment(CoreDeployment):
         self.config, self.clock, self.spread = config, VirtualClock(start), map
         self.registry = Registry({each.name: each for each in config.queue_settings()})
         self._lock = RLock()
-        self._table, self._payloads = self._atomic(MemoryTable()), self._atomic(MemoryPayloads())
+        self._table, self._payloads = self._atomic(MemoryTable(page_rows=sys.maxsize)), self._atomic(MemoryPayloads())
         self._queues: dict[str, RecordedQueue] = {}
         self._once: defaultdict[str, MemoryOnce] = defaultdict(MemoryOnce)
         self._locks: defaultdict[str, MemoryLocks] = defaultdict(MemoryLocks)
@@ -222,16 +222,10 @@ class MemoryDeployment(CoreDeployment):
     def _next_due(self, partition: Partition) -> datetime | None:
         """Return when the first job is due that no tick has read."""
         key = rows.state_key(partition)
-        after = rows.read_state(self.table.read([key]).rows.get(key)).cursor
-        while True:
-            page = self.table.page(partition, after=after, until="~", limit=_ROWS_LOOKED_AT)
-            for row in page.rows:
-                prefix, kind = rows.prefix_and_kind(str(row["sk"]))
-                if kind == rows.JOB:
-                    return instant.parse(prefix.partition("#")[0])
-            if not page.more:
-                return None
-            after = str(page.rows[-1]["sk"])
+        cursor = rows.read_state(self.table.read([key]).rows.get(key)).cursor
+        ahead = self.table.page(partition, after=cursor, until="~").rows
+        keys = (rows.prefix_and_kind(str(row["sk"])) for row in ahead)
+        return next((instant.parse(prefix.partition("#")[0]) for prefix, kind in keys if kind == rows.JOB), None)
 
     def _tick(self, partition: Partition) -> None:
         config = self.config
