@@ -248,8 +248,12 @@ def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> 
     client.run_now(queue="reminders", key=key)
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen([sys.executable, "-m", "django", "work"], cwd=tmp_path, env=env, **pipes) as running:
+
+        def has_ended() -> bool:
+            return running.poll() is not None or client.get(queue="reminders", key=key).state is State.SUCCEEDED
+
         try:
-            assert wait_until(lambda: client.get(queue="reminders", key=key).state is State.SUCCEEDED)
+            assert wait_until(has_ended)
             running.terminate()
             output = running.communicate(timeout=HANG_SECONDS)[0]
         finally:
