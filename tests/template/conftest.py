@@ -44,7 +44,6 @@ STRICT = {
     "alarm_email": EMAIL,
     "runbook_url": "https://wiki.example.com/runbooks",
     "kms_key_arn": KEY,
-    "kms_data_key_reuse": 3600,
     "permission_boundary": "arn:aws:iam::123456789012:policy/team/boundary",
     "tags": {"team": "platform", "cost-center": "4711", "env": "prod eu"},
     "log_retention_days": 3653,

@@ -44,8 +44,6 @@ def test_stored_data_has_the_configured_key(strict: Assembly) -> None:
     for _, type, properties in _all(strict):
         if type in NAMED_AT:
             assert _at(properties, NAMED_AT[type]) == KEY, (type, properties)
-        if type == "AWS::SQS::Queue":
-            assert properties["KmsDataKeyReusePeriodSeconds"] == 3600
         if type == "AWS::S3::Bucket":
             [rule] = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
             assert rule["BucketKeyEnabled"] is True
