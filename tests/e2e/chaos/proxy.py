@@ -26,7 +26,7 @@ from tests.waiting import HANG_SECONDS, wait_until
 
 PROC = Path("/proc")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-# In a function's process, Python reads this folder's sitecustomize.py as it starts.
+# Python reads this folder's sitecustomize.py as a function's process starts, or the one of which that is a fork.
 _SITE = Path(__file__).parent / "site"
 _HEADER = "x-sender"
 _JOB_ROW, _NOTE = (re.compile(f'({UUID.pattern})#{row}"') for row in ("job", "handled"))

@@ -16,26 +16,27 @@ _unheard: list[int] = []
 
 
 def _put_with_sender(self: Any, *words: Any, **options: Any) -> None:
-    self.number = next(_numbers)
-    sender = {
-        "function": os.environ["AWS_LAMBDA_FUNCTION_NAME"].rpartition("-")[2],
-        "pid": os.getpid(),
-        "invocation": os.environ.get("_X_AMZN_TRACE_ID", "").partition(";")[0],
-        "number": self.number,
-        "unheard": _unheard,
-    }
     _put_request(self, *words, **options)
-    self.putheader("x-sender", json.dumps(sender))
+    # A function's process may be a fork of one that is none yet.
+    if function := os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
+        self.number = next(_numbers)
+        sender = {
+            "function": function.rpartition("-")[2],
+            "pid": os.getpid(),
+            "invocation": os.environ.get("_X_AMZN_TRACE_ID", "").partition(";")[0],
+            "number": self.number,
+            "unheard": _unheard,
+        }
+        self.putheader("x-sender", json.dumps(sender))
 
 
 def _get_and_note_unheard(self: Any) -> Any:
     try:
         return _get_response(self)
     except Exception:
-        _unheard.append(self.number)
+        _unheard.append(getattr(self, "number", 0))
         raise
 
 
-if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-    HTTPConnection.putrequest = _put_with_sender  # type: ignore[method-assign]
-    HTTPConnection.getresponse = _get_and_note_unheard  # type: ignore[method-assign]
+HTTPConnection.putrequest = _put_with_sender  # type: ignore[method-assign]
+HTTPConnection.getresponse = _get_and_note_unheard  # type: ignore[method-assign]
