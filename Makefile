@@ -10,7 +10,6 @@ MEASURES := $(VENV)/measures
 SITE := $(VENV)/site
 OURS := dueline local tests
 SELDOM := aws_cdk|awscli|celery|mypy|mypyc|networkx|pip|setuptools|sympy
-TICK ?= fast
 MINUTES ?= 10
 EXAMPLES ?= 200
 RESTORES ?= 20000
@@ -48,8 +47,8 @@ setup: $(READY) ## Make the virtual environment and install what is pinned in re
 run: $(READY) ## Deploy into a local AWS, watch a worker process a handful of jobs, and stop
 	@$(BIN)/python -m local run
 
-up: $(READY) ## Deploy into a local AWS and stay up (QUEUES=your/queues.yaml; TICK=aws: with AWS's own schedule, once a minute; DUELINE_PORT=14566: at other ports)
-	@$(BIN)/python -m local up --queues $(QUEUES) --tick $(TICK)
+up: $(READY) ## Deploy into a local AWS and stay up (QUEUES=your/queues.yaml; DUELINE_PORT=14566: at other ports)
+	@$(BIN)/python -m local up --queues $(QUEUES)
 
 env: $(READY) ## Print what makes a shell use what is up, for eval: docs/tutorial.md
 	@$(BIN)/python -m local env

@@ -9,56 +9,48 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
 from dueline.config import ConfigurationError
-from dueline.config.deployment import load
 from local.demonstration import QUEUE, WORKER, Demonstration, summary_of
 from local.deploy import DeploymentError
 from local.emulator import Emulator, is_free
 from local.endpoints import Endpoints
-from local.running import HOME, LOG, AlreadyUp, pid_file, pid_of, running
+from local.running import HOME, LOG, pid_file, pid_of, running
 from local.template import ROOT, SynthesisError
 
+QUEUES = ROOT / "queues.yaml"
 ENDPOINTS = HOME / "endpoints.json"
 PID = HOME / "up.pid"
-EMULATOR = HOME / "emulator.pid"
 PORT = HOME / "port"
 STATE = HOME / "state"
 # The local AWS has this port, the API the next one, and the console the one after that.
 FIRST_PORT = 4566
 # A Query of the emulator takes 0.3 s then, and longer with each job; one of DynamoDB does not.
 MOST_WAITING = 10_000
-# Only a hang takes so long: the emulator has its own time to write its state.
-_STOP_SECONDS = 300
 
 app = typer.Typer(help="Run Dueline in a local AWS.", no_args_is_help=True, add_completion=False)
 console = Console()
 
 Queues = Annotated[Path, typer.Option(help="The deployment's settings and queues.", exists=True, dir_okay=False)]
-Tick = Annotated[Literal["fast", "aws"], typer.Option(help="Fire ticks every 2 seconds, or once a minute as AWS does.")]
 Port = Annotated[
     int | None, typer.Option(envvar="DUELINE_PORT", min=1024, max=65533, help="The first of three free ports.")
 ]
 
 
 @app.command()
-def run(queues: Queues = ROOT / "queues.yaml") -> None:
+def run() -> None:
     """Deploy Dueline into a local AWS, watch a worker process a handful of jobs, and stop.
 
-    Exits 0 only if no job was lost, early, started after it was cancelled, or ended in another way than it should.
+    Exits 0 only if no job was lost, early, or started after it was cancelled.
     """
     with _plain_errors():
-        if QUEUE not in load(queues).queues:
-            _fail(f"{queues} has no queue {QUEUE!r}, which {WORKER} processes: `make up` starts any deployment")
-        with running(queues, emulator=Emulator(log=LOG), step=_step) as deployment:
-            demonstration = Demonstration(deployment, say=_print)
-            demonstration.play()
-        summary, is_good = summary_of(list(demonstration.jobs.values()))
+        with running(QUEUES, emulator=Emulator(log=LOG), step=_step) as deployment:
+            jobs = Demonstration(deployment, say=_print).play()
+        summary, is_good = summary_of(jobs)
         _print(summary)
         for fault in deployment.tick_faults:
             console.print(f"a tick failed: {fault}", style="red")
@@ -66,24 +58,20 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
 
 
 @app.command()
-def up(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast", port: Port = None) -> None:
+def up(queues: Queues = QUEUES, port: Port = None) -> None:
     """Deploy Dueline into a local AWS and stay up until Ctrl-C or `down`. State survives a restart."""
     with _plain_errors(), pid_file(PID):
         port = _first_port(port)
-        emulator, is_aws = Emulator(log=LOG, state=STATE, port=port), tick == "aws"
-        with running(queues, emulator=emulator, step=_step, real_schedule=is_aws, api_port=port + 1) as deployment:
+        emulator = Emulator(log=LOG, state=STATE, port=port)
+        with running(queues, emulator=emulator, step=_step, api_port=port + 1) as deployment:
             endpoints = replace(deployment.endpoints, console_port=port + 2)
-            EMULATOR.write_text(str(emulator.pid))
             endpoints.write(ENDPOINTS)
             try:
                 _print(_next_steps(endpoints))
                 with suppress(KeyboardInterrupt):
-                    while PID.exists():
-                        time.sleep(0.1)
-                    _fail(f"{PID} is gone, and the state with it: this run ends")
+                    signal.pause()
             finally:
                 ENDPOINTS.unlink(missing_ok=True)
-                EMULATOR.unlink(missing_ok=True)
 
 
 @app.command()
@@ -95,11 +83,8 @@ def down() -> None:
         return
     os.kill(pid, signal.SIGTERM)
     with _step(f"ending process {pid}"):
-        deadline = time.monotonic() + _STOP_SECONDS
-        while pid_of(PID) == pid and time.monotonic() < deadline:
+        while pid_of(PID) == pid:
             time.sleep(0.1)
-        if pid_of(PID) == pid:
-            _fail(f"process {pid} did not end within {_STOP_SECONDS} s: see {LOG}")
     console.print("down")
 
 
@@ -121,21 +106,17 @@ def env() -> None:
 def _plain_errors() -> Iterator[None]:
     """Turn what a user can mend into a message, and Ctrl-C, SIGTERM and a closed terminal into an orderly end."""
     # Explicitly: what a shell starts in the background inherits that SIGINT is ignored.
-    signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup, which is to outlive its terminal
-        signal.signal(signal.SIGHUP, _interrupt)
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         yield
-    except (AlreadyUp, ConfigurationError, SynthesisError, DeploymentError) as error:
+    except (ConfigurationError, SynthesisError, DeploymentError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
         console.print("stopped")
         raise typer.Exit(130) from None
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _fail(message: str) -> NoReturn:
@@ -159,16 +140,14 @@ def _print(line: str) -> None:
 def _next_steps(endpoints: Endpoints) -> str:
     queue = QUEUE if QUEUE in endpoints.queues else next(iter(endpoints.queues), QUEUE)
     worker = WORKER if queue == QUEUE else "YOUR_MODULE:worker"
-    own = endpoints.name
-    code = "" if own == "dueline" else f'\n\nIn code: Client.connect("{own}"), Worker("{own}").'
-    return f"""up: the API {endpoints.api}, its documentation {endpoints.docs}, the local AWS {endpoints.aws}
+    return f"""up: the API {endpoints.api}, the local AWS {endpoints.aws}
 
 In another shell:
     eval "$(make -s env)"                    # in each shell, once
     {f"dueline worker {worker}":<41}# a worker; then, in a third shell:
     dueline schedule {queue} '{{"to": "ann"}}' --delay 30s
     dueline queues
-    make console                             # http://127.0.0.1:{endpoints.console_port}{code}
+    make console                             # http://127.0.0.1:{endpoints.console_port}
 
 It is good for about {MOST_WAITING:,} waiting jobs a partition: the local AWS reads more slowly the more there are.
 Jobs are kept over a restart, in {HOME}. `make down` or Ctrl-C ends it."""
@@ -180,13 +159,9 @@ def _first_port(chosen: int | None) -> int:
     port = chosen or kept or FIRST_PORT
     if kept not in (None, port):
         _fail(f"DUELINE_PORT is {port}, but the jobs in {HOME} are kept for {kept}: set that, or remove {HOME}")
-    if kept and EMULATOR.exists() and not is_free(kept):
-        pid = EMULATOR.read_text()
-        _fail(f"port {kept} is in use: the run before was killed, its local AWS, process {pid}, goes on: kill {pid}")
-    kept_too = f"remove {HOME}, whose jobs are kept for this port, and " if kept else ""
     for number, whose in ((port, "the local AWS"), (port + 1, "the API")):
         if not is_free(number):
-            others = f"{kept_too}set the first of three free ports: make up DUELINE_PORT={FIRST_PORT + 10_000}"
+            others = f"set the first of three free ports: make up DUELINE_PORT={FIRST_PORT + 10_000}"
             _fail(f"port {number}, of {whose}, is in use: end what listens there, or {others}")
     HOME.mkdir(exist_ok=True)
     PORT.write_text(str(port))

@@ -15,7 +15,6 @@ from local.emulator import ACCOUNT, REGION, Emulator
 _PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS::Partition}": "aws"}
 # A stack has five minutes.
 _LOOK_SECONDS, _LOOKS = 0.1, 3000
-_EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 
 
 class DeploymentError(RuntimeError):
@@ -68,8 +67,8 @@ def _content(file: Path) -> bytes:
 def _zipped(folder: Path) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            archive.writestr(zipfile.ZipInfo(str(path.relative_to(folder)), _EPOCH_OF_ZIP), path.read_bytes())
+        for path in folder.rglob("*"):
+            archive.write(path, path.relative_to(folder))
     return packed.getvalue()
 
 

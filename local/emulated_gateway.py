@@ -8,7 +8,6 @@ which cost the console a second. And a function's later processes start at once:
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,8 +19,6 @@ from ministack.services import cloudwatch_logs, lambda_svc
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from local.forked_functions import start
 
-_HAS_FIELD = r"\(\$\.(\w+) = \*\)"
-_HAS_ANY = re.compile(rf"\{{ {_HAS_FIELD}( \|\| {_HAS_FIELD})* \}}")
 _compile_pattern: Any = cloudwatch_logs._compile_filter_pattern
 _find: Any = lambda_svc._get_func_record_for_ref_in_scope
 
@@ -32,20 +29,19 @@ def _find_as_named(function: str, **scope: Any) -> tuple[Any, Any, str]:
     return record, {**config, "FunctionArn": function} if config and is_arn else config, name
 
 
-def compile_pattern(pattern: str) -> Callable[[str], bool]:
+def compile_pattern(pattern: str) -> Any:
     """Return what matches lines of JSON that have any of the fields of `{ ($.A = *) || ($.B = *) }`.
 
     >>> [compile_pattern("{ ($.A = *) || ($.B = *) }")(line) for line in ('{"B": 0}', '{"C": "B"}', "START")]
     [True, False, False]
     """
-    if not _HAS_ANY.fullmatch(pattern):
-        matches: Callable[[str], bool] = _compile_pattern(pattern)
-        return matches
-    fields = [f'"{name}":' for name in re.findall(_HAS_FIELD, pattern)]
-    return lambda line: any(field in line for field in fields)
+    fields = [f'"{name}":' for name in re.findall(r"\$\.(\w+) = \*", pattern)]
+    return (lambda line: any(field in line for field in fields)) if fields else _compile_pattern(pattern)
 
 
 if __name__ == "__main__":
+    # Else each fork would import it, and the emulator with it.
+    del __file__
     cloudwatch_logs._compile_filter_pattern = compile_pattern
     lambda_svc._get_func_record_for_ref_in_scope = _find_as_named
     if sys.platform == "linux":  # elsewhere a fork may not use the system's own libraries

@@ -77,12 +77,17 @@ class Emulator:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        """Stop the emulator and what it started, leaving time to write its state if it is to be kept."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            if self._state is not None:
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_STOP_SECONDS)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
 
     def client(self, service: str) -> Any:
         """Return a boto3 client of the emulator, as its administrator."""
@@ -99,33 +104,16 @@ class Emulator:
         """Return what httpx verifies the emulator with."""
         return ssl.create_default_context(cafile=str(self.authority)) if self.authority else True
 
-    def stop(self) -> None:
-        """Stop the emulator and what it started, leaving time to write its state if it is to be kept."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        # Where its folder is gone it would try in vain to write its state, and not end.
-        if self._state is not None and self._state.parent.exists():
-            self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_STOP_SECONDS)
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
     def _wait_until_up(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline:
-            if self._process is not None and self._process.poll() is not None:
-                raise RuntimeError(f"the emulator ended as it started: {self._log}: {self._log_end()}")
+        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
             try:
                 if httpx.get(f"{self.endpoint}/_localstack/health", timeout=2, verify=self.trust()).is_success:
                     return
             except httpx.TransportError:
                 time.sleep(0.1)
-        raise RuntimeError(f"no answer of the emulator within {_START_SECONDS} s: {self._log}: {self._log_end()}")
-
-    def _log_end(self) -> str:
-        return self._log.read_text(errors="replace")[-2000:]
+        said = self._log.read_text(errors="replace")[-2000:]
+        raise RuntimeError(f"the emulator ended, or did not answer within {_START_SECONDS} s: {self._log}: {said}")
 
 
 def free_port() -> int:

@@ -13,7 +13,7 @@ from local.emulator import CREDENTIALS, REGION, Emulator
 class Endpoints:
     """The URLs and names of a local deployment, `name` its own. `aws` is the endpoint of every AWS service in it.
 
-    `docs` is a page about the API, where a proxy serves one; `console_port` is where `make console` serves the console.
+    `console_port` is where `make console` serves the console.
     """
 
     name: str
@@ -24,7 +24,6 @@ class Endpoints:
     inbound_url: str
     queues: dict[str, str]
     dead_letter_queues: dict[str, str]
-    docs: str = ""
     console_port: int = 0
 
     def write(self, path: Path) -> None:

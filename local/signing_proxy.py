@@ -1,12 +1,10 @@
 """A proxy before the HTTP API on loopback, which signs each request: so curl works without a signature.
 
-It serves the API's documentation as well, under /docs and /openapi.json, which the API itself does not have.
 Only a local run has one. On AWS every request is signed by its caller, and IAM decides.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 
 import boto3
@@ -16,22 +14,10 @@ from starlette.responses import Response
 from dueline.aws.api_transport import ApiTransport, Signer
 from dueline.console.api_proxy import forward
 from dueline.console.application import make_app
-from dueline.console.routing import READS, make_route
+from dueline.console.routing import make_route
 from dueline.console.server import listen, serve
 from local.emulator import CREDENTIALS, REGION
-from local.template import ROOT
 
-# Powertools brings the whole of it, so that nothing is fetched from elsewhere.
-_SWAGGER_UI = files("aws_lambda_powertools.event_handler.openapi.swagger_ui")
-_HTML = Path(__file__).parent / "docs.html"
-# What is served under a path in place of the API, with its type.
-_PAGES = {
-    "/docs": (_HTML, "text/html; charset=utf-8"),
-    "/docs/": (_HTML, "text/html; charset=utf-8"),
-    "/docs/swagger-ui.js": (_SWAGGER_UI / "swagger-ui-bundle.min.js", "text/javascript; charset=utf-8"),
-    "/docs/swagger-ui.css": (_SWAGGER_UI / "swagger-ui.min.css", "text/css; charset=utf-8"),
-    "/openapi.json": (ROOT / "docs" / "openapi.json", "application/json"),
-}
 # Tests send many requests at once, to an emulator that has to start functions first.
 _LANES = 100
 _READ_SECONDS = 60
@@ -49,11 +35,7 @@ def signing_proxy(api: str, *, authority: Path | None = None, port: int = 0) -> 
     gateway = ApiTransport(api, sign=signer.sign, lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)
 
     def answer(request: Request, body: bytes) -> Response:
-        path = request.scope["path"]
-        if request.method in READS and (page := _PAGES.get(path.partition("?")[0])):
-            file, content_type = page
-            return Response(file.read_bytes(), headers={"content-type": content_type})
-        return forward(request, path, body, upstream=gateway)
+        return forward(request, request.scope["path"], body, upstream=gateway)
 
     every = make_route("/{path:path}", ["DELETE", "GET", "OPTIONS", "PATCH", "POST", "PUT"], answer)
     with serve(make_app([every]), listen(port)) as url:

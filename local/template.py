@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from sysconfig import get_path
@@ -19,24 +18,19 @@ ROOT = Path(__file__).parent.parent
 PERIODS = Path(__file__).parent / "periods.yaml"
 # The CDK's rules on templates take longer than all else; `cdk deploy` and `make soak` hold the same stacks to them.
 UNVALIDATED = {"CDK_VALIDATION": "false"}
-# Folders of which nothing is deployed.
-_NOT_DEPLOYED = {"__pycache__", "bench", "build", "cdk.out", "dist", "docs", "node_modules", "tests"}
-_MOST_KEPT = 4
 
 
 class SynthesisError(RuntimeError):
     """The stacks could not be synthesized; the message is what app.py said."""
 
 
-def configure(queues: Path, *, out: Path, periods: Path | None = PERIODS) -> Path:
+def configure(queues: Path, *, out: Path, periods: Path = PERIODS) -> Path:
     """Write `queues` with the periods of a local run into the folder `out`; return the file.
 
     Raises ConfigurationError, which names `queues` and every field in it that is wrong.
     """
     load(queues)
-    settings = yaml.safe_load(queues.read_text()) or {}
-    if periods is not None:
-        settings |= yaml.safe_load(periods.read_text())
+    settings = (yaml.safe_load(queues.read_text()) or {}) | yaml.safe_load(periods.read_text())
     out.mkdir(parents=True, exist_ok=True)
     configured = out / "queues.yaml"
     configured.write_text(yaml.safe_dump(settings, sort_keys=False))
@@ -46,21 +40,16 @@ def configure(queues: Path, *, out: Path, periods: Path | None = PERIODS) -> Pat
 def synthesized(queues: Path, *, cache: Path) -> Path:
     """Return the synthesized deployment that the file `queues` describes, from the folder `cache` if it is there.
 
-    It is found again by all that it is made of: settings, the clone's files, installed libraries, the CDK's variables.
+    It is found again by all that it is made of: settings, code, installed libraries, the CDK's variables.
+    The folder keeps the last one.
     """
-    cache.mkdir(parents=True, exist_ok=True)
-    while not (place := cache / _hash_of_inputs(queues)).exists():
-        with tempfile.TemporaryDirectory(dir=cache, prefix=".") as scratch:
-            made = synthesize(queues, out=Path(scratch) / "cdk.out")
-            # Of files that were edited meanwhile it is not known which were read; another process may have been first.
-            if place.name == _hash_of_inputs(queues) and not place.exists():
-                made.rename(place)
-    os.utime(place)
-    # Others may remove the same.
-    with suppress(FileNotFoundError):
-        kept = sorted(cache.glob("[!.]*"), key=lambda each: each.stat().st_mtime)
-        for unused in kept[:-_MOST_KEPT]:
-            shutil.rmtree(unused)
+    place = cache / _hash_of_inputs(queues)
+    if not place.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        for other in cache.iterdir():
+            shutil.rmtree(other)
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            synthesize(queues, out=Path(scratch) / "cdk.out").rename(place)
     return place
 
 
@@ -68,10 +57,9 @@ def _hash_of_inputs(queues: Path) -> str:
     digest = sha256(queues.read_bytes())
     digest.update(json.dumps(sorted(item for item in os.environ.items() if item[0].startswith("CDK_"))).encode())
     digest.update(" ".join(sorted(path.name for path in Path(get_path("purelib")).glob("*.dist-info"))).encode())
-    for folder, folders, files in os.walk(ROOT):
-        folders[:] = sorted(name for name in folders if name not in _NOT_DEPLOYED and not name.startswith("."))
-        for path in (Path(folder, name) for name in sorted(files)):
-            digest.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
+    deployed = (path for path in (ROOT / "dueline").rglob("*") if path.is_file() and path.suffix != ".pyc")
+    for path in [ROOT / "app.py", ROOT / "cdk.json", *sorted(deployed)]:
+        digest.update(f"{path} {path.stat().st_size}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

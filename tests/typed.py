@@ -9,13 +9,14 @@ from typing import assert_type
 
 from dueline import AsyncClient, Client, Job, ReceivedJob, Worker
 from dueline import Nothing as Nothing  # type: ignore[attr-defined]
-from dueline.testing import Attempt, Local, received_job
+from dueline.testing import Local, received_job
+from dueline.worker.events import Event
 
 _CLIENT = Client.connect()
 assert_type(_CLIENT.schedule("emails", 1), Job)
 assert_type(AsyncClient(_CLIENT).get("id"), Awaitable[Job])
 AsyncClient(_CLIENT).get(5)  # type: ignore[arg-type]
 
-assert_type(Local(["emails"]).run(Worker(), queue="emails"), list[Attempt])
+assert_type(Local(["emails"]).run(Worker()), list[Event])
 assert_type(received_job({"to": "ann"}), ReceivedJob)
 Local(now=5)  # type: ignore[call-arg, arg-type]

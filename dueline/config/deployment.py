@@ -174,8 +174,6 @@ class Deployment(BaseModel):
     """The jobs table can be restored to any second of the last 35 days."""
     kms_key_arn: KeyArn | None = None
     """Your own KMS key for queues, tables, logs, payloads and alarms."""
-    kms_data_key_reuse: int = Field(default=300, ge=60, le=86_400)
-    """With `kms_key_arn`: seconds that SQS reuses a data key."""
     permission_boundary: PolicyArn | None = None
     """A managed policy that limits every role of the deployment."""
     tags: Annotated[dict[TagKey, TagValue], BeforeValidator(none_is_empty)] = Field(

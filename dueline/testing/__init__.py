@@ -11,19 +11,17 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from dueline.core.clock import TimeBounds
 from dueline.core.ports import Pointer, StoredPayload
 from dueline.errors import InvalidJob
 from dueline.testing.memory_queue import Delivery, MemoryQueue
 from dueline.testing.memory_table import MemoryTable
 
 if TYPE_CHECKING:
-    from dueline.testing.local import DeadJob, Local
+    from dueline.testing.local import Local
     from dueline.testing.received import received_job, sqs_event
-    from dueline.testing.worker_run import Attempt
 
 __all__ = [
-    "Attempt",
-    "DeadJob",
     "Delivery",
     "Local",
     "MemoryLocks",
@@ -34,20 +32,20 @@ __all__ = [
     "received_job",
     "sqs_event",
 ]
-_ELSEWHERE = {"Attempt": "worker_run", "received_job": "received", "sqs_event": "received"}
+_ELSEWHERE = {"Local": "local", "received_job": "received", "sqs_event": "received"}
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         # The simulation needs the ports alone, and the modules of `Local` need the ports.
-        if name not in __all__:
+        if name not in _ELSEWHERE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"dueline.testing.{_ELSEWHERE.get(name, 'local')}"), name)
+        return getattr(import_module(f"dueline.testing.{_ELSEWHERE[name]}"), name)
 
 
 # A clock for tests, which moves only on demand.
 class VirtualClock:
-    """A clock that stands still until `sleep` moves it."""
+    """A clock that stands still until `sleep` or `move_to` moves it, and shows what AWS's own does."""
 
     def __init__(self, start: datetime) -> None:
         self._start = start
@@ -59,8 +57,15 @@ class VirtualClock:
     def monotonic(self) -> float:
         return self._elapsed
 
+    def moment(self) -> TimeBounds:
+        return TimeBounds(earliest=self.now(), latest=self.now())
+
     def sleep(self, seconds: float) -> None:
         self._elapsed += seconds
+
+    def move_to(self, at: datetime) -> None:
+        """Stand at an instant, unless that is past."""
+        self._elapsed = max(self._elapsed, (at - self._start).total_seconds())
 
 
 # The locks of a queue's schedules in memory.

@@ -1,14 +1,16 @@
 """A deployment in memory for the tests of a service: its clients, its time, and what became of its jobs."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from dataclasses import fields as dataclass_fields
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from dueline import otel
 from dueline.aws.direct_api import DirectApi, DirectDeployment
@@ -18,48 +20,33 @@ from dueline.client.models import ScheduledJob
 from dueline.config.deployment import Deployment, load
 from dueline.core.cancel import cancelled_among
 from dueline.core.job import State
-from dueline.core.message import ATTEMPTS, REASON, STACK, Message
+from dueline.core.message import ATTEMPTS, Message
+from dueline.core.overview import read_control
 from dueline.core.ports import Pointer
-from dueline.core.request import Default
+from dueline.core.request import Default, json_text
 from dueline.operations.dead_letters import error_of
+from dueline.schedules import answers, queries
+from dueline.schedules.changes import Changes
+from dueline.schedules.definition import Definition
+from dueline.schedules.manual_runs import ManualRuns
 from dueline.testing.memory_deployment import MemoryDeployment
-from dueline.testing.schedule_requests import ScheduleRequests
-from dueline.testing.worker_run import Attempt, LambdaRun, QueueRun, connected, noting, noting_errors, the_only
-from dueline.worker.events import Report
-from dueline.worker.execution import Trace
+from dueline.worker.delivery import DeadLettered, Deferred, JobVerdict, ReceivedMessage, RetryLater
+from dueline.worker.events import Event, EventKind
+from dueline.worker.execution import HandlerRunner
 from dueline.worker.handlers import Handlers
 from dueline.worker.lambda_consumer import Consumer
+from dueline.worker.queue_context import QueueContext
+from dueline.worker.receiving import prepare, seconds_until_due
 from dueline.worker.runner import event_loop
 from dueline.worker.worker import Environment, Worker
 
 # What the code under test computes from the machine's clock has come by then: it may run for so long.
 _AHEAD = timedelta(minutes=1)
 _MOST_STEPS = 10_000
+# What a job's attempt ends with.
+_ENDS = frozenset(EventKind(each) for each in ("succeeded", "retried", "unhandled", "failed", "skipped", "overlapped"))
 # Names, settings by name, or the path of a queues.yaml.
 Queues = Sequence[str] | Mapping[str, Mapping[str, Any] | None] | Path
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeadJob(ScheduledJob):
-    """A job in its dead-letter queue: the name of its last `error`, the `reason`, and the number of `attempts`.
-
-    `stack` is the end of the stack trace of what its handler raised, or "" where nothing was raised.
-    """
-
-    reason: str = ""
-    stack: str = ""
-
-
-class _LocalApi(DirectApi):
-    """The calls of a direct client, and those about schedules besides, which on AWS only the HTTP API makes."""
-
-    def __init__(self, deployment: MemoryDeployment) -> None:
-        self._requests = ScheduleRequests(deployment)
-        direct = DirectDeployment(deployed=deployment, published=deployment, settings=deployment.settings())
-        super().__init__(lambda: direct, clock=deployment.clock)
-
-    def requester(self) -> Callable[..., dict[str, Any]]:
-        return self._requests
 
 
 class Local:
@@ -106,14 +93,16 @@ class Local:
         Raises QueueNotFound.
         """
         self._deployment.settle()
-        waiting = [
-            each.message
+        in_sqs = [
+            each.message.job()
             for level in self._deployment.levels(queue)
             for each in level.deliveries
             if each.visible > self.now and not each.receives
         ]
-        jobs = {job.id: job for job in (*self.client.jobs(queue), *self._jobs_of(waiting, State.SCHEDULED))}
-        return sorted(map(self._fetched, jobs.values()), key=lambda job: (job.due, job.id))
+        cancelled = cancelled_among([job.id for job in in_sqs], table=self._deployment.table) if in_sqs else set()
+        there = [ScheduledJob.of_job(job) for job in in_sqs if job.id not in cancelled]
+        jobs = {job.id: job for job in (*self.client.jobs(queue), *there)}
+        return sorted(map(self._with_payload, jobs.values()), key=lambda job: (job.due, job.id))
 
     def sent(self, queue: str) -> list[ScheduledJob]:
         """Return the jobs that have reached their queue, in order, those too that were run or cancelled since.
@@ -125,111 +114,72 @@ class Local:
         there = sorted((each for each in deliveries if each.visible <= self.now), key=lambda each: each.visible)
         return [self._job_of(each.message, State.DISPATCHED) for each in there]
 
-    def dead(self, queue: str) -> list[DeadJob]:
-        """Return the jobs in the dead-letter queue, in the order in which they died. Raises QueueNotFound."""
-        self._deployment.queue(queue)
-        return [self._dead(each.message) for each in self._deployment.dead_letter_queue(queue).deliveries]
+    def dead(self, queue: str) -> list[ScheduledJob]:
+        """Return the jobs in the dead-letter queue, in the order in which they died, with `error` and `attempts`.
 
-    def run(self, worker: Worker | Consumer, *, queue: str | None = None, fail_fast: bool = False) -> list[Attempt]:
-        """Run what is due, and what comes due until the last retry has ended; return each attempt, in order.
-
-        A Worker declares its schedules first, and runs the jobs of all its queues. A Lambda handler is invoked with
-        those of `queue`, which may be left out where there is one. What handlers raise becomes a retry or a dead
-        letter, as it does on AWS; with `fail_fast`, it is raised, unless it is Retry or Discard. Time moves on to each
-        retry; without any, it stands still. A paused queue stays as it is. Raises RuntimeError after 10,000 requests: a
-        handler may schedule the next job without end.
+        Raises QueueNotFound.
         """
-        attempts, errors, deployment = list[Attempt](), list[BaseException](), self._deployment
-        report, trace = noting(attempts, now=lambda: self.now), noting_errors(errors)
-        with event_loop() as loop:
-            if isinstance(worker, Consumer):
-                name = the_only(list(deployment.registry.queues)) if queue is None else queue
-                queues, levels = [name], deployment.levels(name)
-                runs: list[QueueRun | LambdaRun] = [LambdaRun(self._invoker(worker, report, trace), levels)]
-            else:
-                handlers = worker._chosen(None if queue is None else [queue])
-                queues = [each.queue for each in handlers]
-                self._declare(worker, queues, report)
-                of: dict[str, Any] = {"loop": loop, "trace": trace, "callbacks": worker._callbacks}
-                runs = [self._queue_run(each, report, **of) for each in handlers]
-            self._run(runs, queues, lambda: next((e for e in errors if fail_fast or _is_interrupt(e)), None))
-        return attempts
+        self._deployment.queue(queue)
+        messages = [each.message for each in self._deployment.dead_letter_queue(queue).deliveries]
+        return [
+            replace(
+                self._job_of(message, State.FAILED),
+                error=error_of(message),
+                attempts=int(message.attributes.get(ATTEMPTS, "0")),
+            )
+            for message in messages
+        ]
+
+    def run(self, worker: Worker) -> list[Event]:
+        """Run what is due, and what comes due until the last retry has ended; return the end of each attempt, in order.
+
+        Each has its `kind`, such as `retried` or `failed`, the id of its `job`, its `attempt`, and the `error`, the
+        `reason` and the `stack` of one that failed. The worker's schedules are declared first. What handlers raise
+        becomes a retry or a dead letter, as it does on AWS. Time moves on to each retry; without any, it stands still.
+        A paused queue stays as it is; a rate has no effect. Raises RuntimeError after 10,000 jobs: a handler may
+        schedule the next one without end.
+        """
+        ends, handlers = list[Event](), worker._chosen(None)
+        environment = Environment(
+            connect=partial(self._deployment.connect, report=partial(_note, ends)),
+            clock=self._deployment.clock,
+            report=lambda _: None,
+            serve=lambda *_: nullcontext(0),
+            schedules=self.client.schedules,
+        )
+        with event_loop() as loop, worker._declaring(environment, [each.queue for each in handlers]):
+            of: dict[str, Any] = {"callbacks": worker._callbacks, "loop": loop}
+            self._run([_QueueRun(each, environment.connect(each.queue), **of) for each in handlers])
+        return ends
 
     def invoke(self, handler: Consumer, event: dict[str, Any]) -> Any:
         """Return what a Lambda handler returns for an event, such as `sqs_event` makes, of a queue of this deployment.
 
         Raises QueueNotFound.
         """
-        return self._invoker(handler, lambda _: None, otel.handling)(event)
+        return handler.connected(lambda _, queue: self._deployment.connect(queue, report=lambda _: None))(event, None)
 
-    def _run(
-        self,
-        runs: "Sequence[QueueRun | LambdaRun]",
-        queues: Sequence[str],
-        error: Callable[[], BaseException | None],
-    ) -> None:
+    def _run(self, runs: Sequence["_QueueRun"]) -> None:
         for _ in range(_MOST_STEPS):
             self._deployment.settle()
-            is_done = not any(run.step() for run in runs)
-            if fault := error():
-                raise fault
-            if not is_done:
+            if any(run.step() for run in runs):
                 continue
-            there = [e for queue in queues for level in self._deployment.levels(queue) for e in level.deliveries]
-            ahead = [each for each in there if each.visible > self.now]
+            levels = [level for run in runs for level in self._deployment.levels(run.queue)]
+            ahead = [each for level in levels for each in level.deliveries if each.visible > self.now]
             if not any(each.receives for each in ahead):
                 return
             self._deployment.advance_to(min([*self._deployment.times_ahead(), *(each.visible for each in ahead)]))
-        raise RuntimeError(f"after {_MOST_STEPS} requests jobs are still due: does a handler schedule the next one?")
-
-    def _queue_run(self, handlers: Handlers, report: Report, **of: Any) -> QueueRun:
-        context, levels = (
-            self._deployment.connect(handlers.queue, report=report),
-            self._deployment.levels(handlers.queue),
-        )
-        return QueueRun(handlers, context, levels=levels, **of)
-
-    def _invoker(self, handler: Consumer, report: Report, trace: Trace) -> Callable[[dict[str, Any]], Any]:
-        return connected(handler, partial(self._deployment.connect, report=report), trace=trace)
-
-    def _declare(self, worker: Worker, queues: Sequence[str], report: Report) -> None:
-        environment = Environment(
-            connect=partial(self._deployment.connect, report=report),
-            clock=self._deployment.clock,
-            report=report,
-            serve=lambda *_: nullcontext(0),
-            schedules=self.client.schedules,
-        )
-        with worker._declaring(environment, queues):
-            pass
-
-    def _jobs_of(self, messages: Iterable[Message], state: State) -> Iterator[ScheduledJob]:
-        """Yield the jobs of messages, but for those that were cancelled."""
-        jobs = [message.job() for message in messages]
-        cancelled = cancelled_among([job.id for job in jobs], table=self._deployment.table) if jobs else set()
-        yield from (replace(ScheduledJob.of_job(job), state=state) for job in jobs if job.id not in cancelled)
+        raise RuntimeError(f"after {_MOST_STEPS} jobs some are still due: does a handler schedule the next one?")
 
     def _job_of(self, message: Message, state: State) -> ScheduledJob:
-        return self._fetched(replace(ScheduledJob.of_job(message.job()), state=state))
+        return self._with_payload(replace(ScheduledJob.of_job(message.job()), state=state))
 
-    def _fetched(self, job: ScheduledJob) -> ScheduledJob:
+    def _with_payload(self, job: ScheduledJob) -> ScheduledJob:
         """Return a job with its payload, wherever that is kept."""
         if job.payload_at is None:
             return job
         text = self._deployment.payloads.read(Pointer(bucket=job.payload_at.bucket, key=job.payload_at.key))
         return replace(job, payload=json.loads(text), payload_at=None)
-
-    def _dead(self, message: Message) -> DeadJob:
-        job = self._job_of(message, State.FAILED)
-        fields = {name: getattr(job, name) for name in (each.name for each in dataclass_fields(ScheduledJob))}
-        of = message.attributes
-        fields |= {"error": error_of(message), "attempts": int(of.get(ATTEMPTS, "0"))}
-        return DeadJob(**fields | {"reason": of.get(REASON, ""), "stack": of.get(STACK, "")})
-
-
-def _is_interrupt(error: BaseException) -> bool:
-    """Return whether somebody pressed Ctrl-C: a worker's handlers run in threads, which never see that."""
-    return isinstance(error, KeyboardInterrupt)
 
 
 def _config(queues: Queues) -> Deployment:
@@ -237,3 +187,125 @@ def _config(queues: Queues) -> Deployment:
         return load(Path(queues))
     settings = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues)
     return Deployment.model_validate({"queues": settings})
+
+
+def _note(ends: list[Event], event: Event) -> None:
+    """Note how an attempt ended, unless somebody pressed Ctrl-C: handlers run in the main thread here."""
+    if event.error == KeyboardInterrupt.__name__:
+        raise KeyboardInterrupt
+    if event.kind in _ENDS:
+        ends.append(event)
+
+
+class _QueueRun:
+    """Runs the jobs of one queue of a worker, one at a time, in the caller's thread."""
+
+    def __init__(self, handlers: Handlers, context: QueueContext, **of: Any) -> None:
+        context.check()
+        handlers.check(context.settings)
+        self._context, self.queue = context, context.queue
+        self._runner = HandlerRunner(handlers, context, jitter=lambda: 0.5, trace=otel.handling, **of)
+
+    def step(self) -> bool:
+        """Run the most urgent job that is due; return whether there was one that may run."""
+        if read_control(self.queue, table=self._context.table).is_stopped:
+            return False
+        hidden, now = self._context.settings.visibility_timeout, self._context.clock.monotonic()
+        for level, queue in enumerate(self._context.levels):
+            for arrival in queue.receive(most=1, wait=0, hidden=hidden):
+                of: dict[str, Any] = {"queue": self.queue, "level": level, "received": now, "visible": math.inf}
+                self._process(ReceivedMessage(arrival=arrival, **of))
+                return True
+        return False
+
+    def _process(self, received: ReceivedMessage) -> None:
+        prepared = prepare([received], self._context)
+        for each in prepared.cancelled:
+            self._context.report(each.event(EventKind.SKIPPED))
+        for each in prepared.dead:
+            self._context.report(each.dead_event())
+        if prepared.cancelled or self._is_done(received):
+            self._context.levels[received.level].delete([received.arrival.receipt])
+
+    def _is_done(self, received: ReceivedMessage) -> bool:
+        """Run a job's handler; return whether its message is to be deleted, and not received again."""
+        match received.dead or self._run(received):
+            case RetryLater(seconds=seconds):
+                self._context.levels[received.level].hide([received.arrival.receipt], [seconds])
+                return False
+            case Deferred():
+                return False
+            case DeadLettered() as dead:
+                received.send_dead_letter(dead, self._context.dead_letters)
+        return True
+
+    def _run(self, received: ReceivedMessage) -> JobVerdict:
+        self._context.clock.sleep(seconds_until_due(received, self._context))
+        return self._runner.run(received)
+
+
+class _LocalApi(DirectApi):
+    """The calls of a direct client, and those about schedules besides, which on AWS only the HTTP API makes."""
+
+    def __init__(self, deployment: MemoryDeployment) -> None:
+        self._deployment = deployment
+        direct = DirectDeployment(deployed=deployment, published=deployment, settings=deployment.settings())
+        super().__init__(lambda: direct, clock=deployment.clock)
+
+    def requester(self) -> Callable[..., dict[str, Any]]:
+        return self._request
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: str | None = None,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        queue: str | None = None,
+    ) -> dict[str, Any]:
+        """Answer a request of `client.Schedules`, which has checked it, as the HTTP API does: by a call of the core."""
+        url = urlsplit(path)
+        table, now = self._deployment.table, self._deployment.clock.now()
+        match [method, *url.path.strip("/").split("/")]:
+            case ["GET", "queues", queue, "schedules"]:
+                after = parse_qs(url.query).get("next", [""])[0]
+                self._deployment.queue(queue)
+                return answers.page_fields(
+                    queries.page(queue, table=table, after=after, limit=queries.MOST_HEADS), now=now
+                )
+            case ["GET", "queues", queue, "schedules", name]:
+                self._deployment.queue(queue)
+                return answers.schedule_fields(queries.get(queue, name, table=table), now=now)
+            case ["POST", "queues", queue, "schedules", name, "run"]:
+                return self._run_now(queue, name, json.loads(body or "{}"), headers)
+            case [("PUT" | "DELETE"), "queues", queue, "schedules", name]:
+                return self._change_schedule(method, queue, name, json.loads(body or "{}"), headers)
+            case ["POST", "queues", queue, "schedules", name, ("pause" | "resume") as what]:
+                return self._change_schedule(what, queue, name, {}, headers)
+        raise NotImplementedError(f"{method} {path}: a deployment in memory has no history, preview or backfill")
+
+    def _run_now(self, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
+        self._deployment.queue(queue)
+        call, payload = headers.get("idempotency-key"), json_text(fields["payload"]) if "payload" in fields else None
+        run = ManualRuns(self._deployment.route()).run_now(queue, name, payload=payload, key=call)
+        return answers.submitted_fields(run.job)
+
+    def _change_schedule(
+        self, what: str, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]
+    ) -> dict[str, Any]:
+        settings, if_match = self._deployment.queue(queue), headers.get("if-match")
+        changes = Changes(self._deployment.route())
+        match what:
+            case "PUT":
+                definition = Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
+                only_new = "if-none-match" in headers
+                changed = changes.put(settings, name, definition, if_match=if_match, only_new=only_new, must_run=True)
+            case "resume":
+                changed = changes.resume(settings, name, if_match=if_match)
+            case "pause":
+                changed = changes.pause(queue, name, if_match=if_match)
+            case _:
+                changed = changes.delete(queue, name, if_match=if_match)
+        self._deployment.settle()
+        return answers.schedule_fields(changed.head, now=self._deployment.clock.now(), changed=changed.is_changed)

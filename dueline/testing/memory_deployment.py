@@ -1,6 +1,7 @@
 """A deployment in memory: the core over ports in memory, and what its functions do when their time has come."""
 
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,14 +15,13 @@ from dueline.config.deployment import Deployment
 from dueline.config.environment import ApiSettings, longest_send
 from dueline.config.registry import Registry
 from dueline.core import instant, rows
-from dueline.core.clock import TimeBounds
 from dueline.core.core_deployment import CoreDeployment
 from dueline.core.dispatch import Dispatcher
 from dueline.core.ingest import InboundMessage, Ingest
 from dueline.core.job import Partition
 from dueline.core.message import BATCH_MESSAGES, DUE, Message
 from dueline.core.partitions import Lease, Periods
-from dueline.core.ports import BatchFailure, QueueMessage
+from dueline.core.ports import BatchFailure
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.table_writer import TableWriter
 from dueline.core.tick import Tick
@@ -32,19 +32,7 @@ from dueline.worker.delivery import Interrupted
 from dueline.worker.events import Report
 from dueline.worker.queue_context import QueueContext
 
-_ROWS_LOOKED_AT = 100
 T = TypeVar("T")
-
-
-class MemoryClock(VirtualClock):
-    """A virtual clock as clients and workers on AWS have one: it also says how far it is off AWS's own, by nothing."""
-
-    def moment(self) -> TimeBounds:
-        return TimeBounds(earliest=self.now(), latest=self.now())
-
-    def move_to(self, at: datetime) -> None:
-        """Stand at an instant, unless that is past."""
-        self._elapsed = max(self._elapsed, (at - self._start).total_seconds())
 
 
 @dataclass(kw_only=True)
@@ -114,20 +102,20 @@ class MemoryDeployment(CoreDeployment):
     It takes the place of what clients read of a deployment's settings, too.
     """
 
-    clock: MemoryClock
+    clock: VirtualClock
 
     def __init__(self, config: Deployment, *, start: datetime) -> None:
         super().__init__(jitter=lambda: 0.5, new_uid=new_uid)
-        self.config, self.clock, self.spread = config, MemoryClock(start), map
+        self.config, self.clock, self.spread = config, VirtualClock(start), map
         self.registry = Registry({each.name: each for each in config.queue_settings()})
         self._lock = RLock()
-        self._table, self._payloads = self._atomic(MemoryTable()), self._atomic(MemoryPayloads())
+        self._table, self._payloads = self._atomic(MemoryTable(page_rows=sys.maxsize)), self._atomic(MemoryPayloads())
         self._queues: dict[str, RecordedQueue] = {}
         self._once: defaultdict[str, MemoryOnce] = defaultdict(MemoryOnce)
         self._locks: defaultdict[str, MemoryLocks] = defaultdict(MemoryLocks)
         self._first_received: dict[str, datetime] = {}
         self._partitions = [*self.registry.partitions(), *PLANNER.all_partitions()]
-        self._tick_all()
+        self.settle()
 
     @property
     def table(self) -> MemoryTable:
@@ -196,7 +184,6 @@ class MemoryDeployment(CoreDeployment):
             self.clock.move_to(at)
             self.settle()
         self.clock.move_to(end)
-        self._tick_all()
         self.settle()
 
     def settle(self) -> None:
@@ -204,9 +191,7 @@ class MemoryDeployment(CoreDeployment):
         while self._ingest() or self._plan():
             pass
         for partition in self._partitions:
-            due = self._next_due(partition)
-            if due is not None and due - self._lookahead <= self.clock.now():
-                self._tick(partition)
+            self._tick(partition)
         if any(each.visible <= self.clock.now() for each in self._planning.deliveries):
             self.settle()
 
@@ -237,20 +222,10 @@ class MemoryDeployment(CoreDeployment):
     def _next_due(self, partition: Partition) -> datetime | None:
         """Return when the first job is due that no tick has read."""
         key = rows.state_key(partition)
-        after = rows.read_state(self.table.read([key]).rows.get(key)).cursor
-        while True:
-            page = self.table.page(partition, after=after, until="~", limit=_ROWS_LOOKED_AT)
-            for row in page.rows:
-                prefix, kind = rows.prefix_and_kind(str(row["sk"]))
-                if kind == rows.JOB:
-                    return instant.parse(prefix.partition("#")[0])
-            if not page.more:
-                return None
-            after = str(page.rows[-1]["sk"])
-
-    def _tick_all(self) -> None:
-        for partition in self._partitions:
-            self._tick(partition)
+        cursor = rows.read_state(self.table.read([key]).rows.get(key)).cursor
+        ahead = self.table.page(partition, after=cursor, until="~").rows
+        keys = (rows.prefix_and_kind(str(row["sk"])) for row in ahead)
+        return next((instant.parse(prefix.partition("#")[0]) for prefix, kind in keys if kind == rows.JOB), None)
 
     def _tick(self, partition: Partition) -> None:
         config = self.config
@@ -266,32 +241,27 @@ class MemoryDeployment(CoreDeployment):
         Tick(lease, dispatcher=self._dispatcher(partition.queue)).run()
 
     def _plan(self) -> bool:
-        arrivals, now = self._received(self._planning), self.clock.now()
-        first = self._first_received
+        arrivals, now = self._planning.receive(most=BATCH_MESSAGES, wait=0), self.clock.now()
         batch = [
             PlanningMessage(
                 message_id=each.message_id,
                 body=each.message.body,
-                first_received=first.setdefault(each.message_id, now),
+                first_received=self._first_received.setdefault(each.message_id, now),
             )
             for each in arrivals
         ]
-        planner = Planner(self.route(), until=math.inf)
-        again = planner.run(batch).again if batch else frozenset()
+        again = Planner(self.route(), until=math.inf).run(batch).again if batch else frozenset()
         self._planning.delete([each.receipt for each in arrivals if each.message_id not in again])
         return bool(arrivals)
 
     def _ingest(self) -> bool:
         """Ingest what is inbound: moves to within the lookahead, as the table takes all that is written."""
-        arrivals = self._received(self.inbound)
-        batch = [InboundMessage(message_id=each.message_id, message=each.message) for each in arrivals]
-        if batch:
+        arrivals = self.inbound.receive(most=BATCH_MESSAGES, wait=0)
+        if arrivals:
+            batch = [InboundMessage(message_id=each.message_id, message=each.message) for each in arrivals]
             self._ingestion.run(batch, until=math.inf)
             self.inbound.delete([each.receipt for each in arrivals])
         return bool(arrivals)
-
-    def _received(self, queue: RecordedQueue) -> list[QueueMessage]:
-        return queue.receive(most=BATCH_MESSAGES, wait=0)
 
     def _dispatcher(self, queue: str) -> Dispatcher:
         return self.dispatcher(queue, precise=self.registry.is_precise(queue))

@@ -58,54 +58,50 @@ class MemoryTable:
         return Page(rows=[items[key] for key in chosen], more=end - start > most)
 
     def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:
-        pk, sk = rows.key(row)
-        if sk not in self._rows[pk]:
+        if not self._row(rows.key(row)):
             self._put(row)
-        return self._rows[pk][sk]
+        return self._row(rows.key(row))
 
     def claim(self, row: Row, *, now: datetime) -> Row:
-        pk, sk = rows.key(row)
-        if not rows.is_live(self._rows[pk].get(sk), now=now):
+        if not rows.is_live(self._row(rows.key(row)) or None, now=now):
             self._put(row)
-        return self._rows[pk][sk]
+        return self._row(rows.key(row))
 
     def take_over(self, row: Row, *, there: Row) -> bool:
-        now = self._rows[str(row["pk"])].get(str(row["sk"]), {})
+        now = self._row(rows.key(row))
         is_as_read = all(now.get(name) == there.get(name) for name in ("id", "done", "calls"))
         if is_as_read:
             self._put(row)
         return is_as_read
 
     def record(self, row: Row) -> bool:
-        pk, sk = rows.key(row)
-        is_news = _is_news(row, self._rows[pk].get(sk))
+        is_news = _is_news(row, self._row(rows.key(row)))
         if is_news:
             self._put(row)
         return is_news
 
     def share(self, key: Key, *, id: str) -> bool:
-        row = self._rows[key[0]].get(key[1], {})
+        row = self._row(key)
         is_claimed = row.get("id") == id and "released" not in row
         if is_claimed:
             self._mark(key, "shared")
         return is_claimed
 
     def release(self, key: Key, *, id: str, ttl: int) -> bool:
-        row = self._rows[key[0]].get(key[1], {})
+        row = self._row(key)
         is_alone = row.get("id") == id and row.get("done") is False and "shared" not in row
         if is_alone:
             self._put({**row, "released": True, "ttl": ttl})
         return is_alone
 
     def mark_done(self, key: Key, *, id: str) -> bool:
-        pk, sk = key
-        is_its = self._rows[pk].get(sk, {}).get("id") == id
+        is_its = self._row(key).get("id") == id
         if is_its:
             self._mark(key, "done")
         return is_its
 
     def change_calls(self, key: Key, *, before: str, after: str) -> bool:
-        row = self._rows[key[0]].get(key[1], {})
+        row = self._row(key)
         is_as_before = row.get("calls") == before
         if is_as_before:
             self._put({**row, "calls": after})
@@ -115,21 +111,18 @@ class MemoryTable:
         self._mark(key, "exact")
 
     def read_barrier(self, key: Key) -> Row | None:
-        pk, sk = key
-        return self._rows[pk].get(sk)
+        return self._row(key) or None
 
     def move(
         self, cancellation: Row, job: Row, *, state: Key, fence_below: str, change: KeyChange | None = None
     ) -> MoveOutcome:
         changed = [] if change is None else [rows.key(change.row)]
         _distinct([rows.key(cancellation), rows.key(job), state, *changed])
-        (pk, sk), (state_pk, state_sk) = rows.key(cancellation), state
-        fence = rows.read_state(self._rows[state_pk].get(state_sk)).fence
-        if fence >= fence_below or sk in self._rows[pk]:
+        fence = rows.read_state(self._row(state)).fence
+        if fence >= fence_below or self._row(rows.key(cancellation)):
             return MoveOutcome.REFUSED
         if change is not None:
-            key = rows.key(change.row)
-            there = self._rows[key[0]].get(key[1], {})
+            there = self._row(rows.key(change.row))
             has_changed = "calls" in change.row and there.get("calls", "") != change.before
             if there.get("id") != change.expected or has_changed:
                 return MoveOutcome.KEY_CHANGED
@@ -146,16 +139,14 @@ class MemoryTable:
         if takes_effect:
             self._put(change.head)
             for row in change.cancellations:
-                pk, sk = rows.key(row)
-                self._put({**row, **self._rows[pk].get(sk, {}), "exact": True})
+                self._put({**row, **self._row(rows.key(row)), "exact": True})
             if change.counted:
                 pk, sk = change.counter
                 self._put({"pk": pk, "sk": sk, "count": self._count(change) + change.counted})
         return takes_effect
 
     def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
-        pk, sk = key
-        head = self._rows[pk].get(sk, {})
+        head = self._row(key)
         is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)
         if is_as_read:
             self._put({**head, "planned_to": to})
@@ -165,9 +156,8 @@ class MemoryTable:
         return self._page(rows.schedules_of(queue), after=max(after, rows.BEFORE_HEADS), until="~", limit=limit)
 
     def _is_as_read(self, change: ScheduleChange) -> bool:
-        pk, sk = rows.key(change.head)
-        head = self._rows[pk].get(sk)
-        if head is None:
+        head = self._row(rows.key(change.head))
+        if not head:
             return not change.generation
         return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)
 
@@ -175,14 +165,10 @@ class MemoryTable:
         return change.counted <= 0 or self._count(change) < rows.MOST_SCHEDULES
 
     def _count(self, change: ScheduleChange) -> int:
-        pk, sk = change.counter
-        return int(self._rows[pk].get(sk, {}).get("count", 0))
+        return int(self._row(change.counter).get("count", 0))
 
     def _is_below(self, change: ScheduleChange) -> bool:
-        if change.state is None:
-            return True
-        pk, sk = change.state
-        return rows.read_state(self._rows[pk].get(sk)).fence < change.fence_below
+        return change.state is None or rows.read_state(self._row(change.state)).fence < change.fence_below
 
     def acquire_lease(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         state = self._state(partition)
@@ -224,17 +210,21 @@ class MemoryTable:
             self._orders.pop(pk, None)
 
     def _mark(self, key: Key, name: str) -> None:
-        pk, sk = key
-        if sk in self._rows[pk]:
-            self._put({**self._rows[pk][sk], name: True})
+        if row := self._row(key):
+            self._put({**row, name: True})
 
     def _state(self, partition: Partition) -> PartitionState:
-        return rows.read_state(self._rows[str(partition)].get(rows.STATE))
+        return rows.read_state(self._row(rows.state_key(partition)))
 
     def _put_state(self, partition: Partition, state: PartitionState) -> None:
         pk, sk = rows.state_key(partition)
         held = {"owner": state.owner, "lease": state.lease} if state.owner else {}
         self._put({"pk": pk, "sk": sk, "fence": state.fence, "cursor": state.cursor, **held})
+
+    def _row(self, key: Key) -> Row:
+        """Return a row, empty where there is none."""
+        pk, sk = key
+        return self._rows[pk].get(sk, {})
 
     def _put(self, row: Row) -> None:
         pk, sk = rows.key(row)
@@ -248,9 +238,9 @@ class MemoryTable:
         return order
 
 
-def _is_news(row: Row, there: Row | None) -> bool:
-    """Return whether an outcome is to be put over another, as Table.record has it."""
-    if there is None:
+def _is_news(row: Row, there: Row) -> bool:
+    """Return whether an outcome is to be put over another, if there is one, as Table.record has it."""
+    if not there:
         return True
     if there["state"] == State.SUCCEEDED and row["state"] == State.SKIPPED:
         return False

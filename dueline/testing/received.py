@@ -11,9 +11,8 @@ from typing import Any
 from dueline.client.models import NewJob
 from dueline.core.job import JobId, Partition, Route, StoredJob, queue_name
 from dueline.core.message import Message
-from dueline.core.ports import Pointer, QueueMessage
+from dueline.core.ports import QueueMessage
 from dueline.core.queue_settings import RetryPolicy
-from dueline.errors import InvalidJob
 from dueline.worker.delivery import ReceivedJob, ReceivedMessage
 
 _ACCOUNT = "123456789012"
@@ -21,35 +20,19 @@ _KEPT = timedelta(days=7)
 
 
 def received_job(
-    payload: object = None,
-    *,
-    queue: str = "jobs",
-    attempt: int = 1,
-    max_attempts: int = RetryPolicy().attempts,
-    due: datetime | None = None,
-    lateness: float = 0.0,
-    key: str | None = None,
-    kind: str | None = None,
-    tenant: str | None = None,
-    priority: int = 1,
-    schedule: str | None = None,
-    scheduled_for: datetime | None = None,
-    id: str | None = None,
+    payload: object = None, *, queue: str = "jobs", attempt: int = 1, due: datetime | None = None, **of: Any
 ) -> ReceivedJob:
-    """Return a job as a handler gets it, in the attempt of that number of `max_attempts`; by default it is due now.
+    """Return a job as a handler gets it, in the attempt of that number of ten; by default it is due now.
 
-    The payload becomes JSON and back, as on its way through a queue: a tuple is a list then. A job of a `schedule` is
-    `scheduled_for` its due time unless that is given. Raises InvalidJob for what could not be scheduled.
+    The payload becomes JSON and back, as on its way through a queue: a tuple is a list then. `of` are the `key`, the
+    `kind`, the `tenant` and the `priority`, as in NewJob; `dataclasses.replace` sets what else there is. Raises
+    InvalidJob for what could not be scheduled.
     """
-    at = due or datetime.now(UTC)
-    text = NewJob(payload=payload, at=at).checked(now=None).text or ""
-    of: dict[str, Any] = {"key": key, "kind": kind, "tenant": tenant, "priority": priority}
-    if schedule is not None:
-        of |= {"schedule": schedule, "scheduled_for": scheduled_for or at}
-    job = _job(text, queue=queue, due=at, id=id, **of)
-    arrival = _arrival(Message.of(job), 1, attempt)
+    message = _message(NewJob(payload=payload, at=due, **of), queue=queue)
+    arrival = _arrival(message, 1, attempt)
     received = ReceivedMessage(queue=queue, arrival=arrival, level=0, received=0.0, visible=math.inf).read()
-    return replace(received.for_handler(lateness=lateness, max_attempts=max_attempts), payload=received.payload(_read))
+    job = received.for_handler(lateness=0.0, max_attempts=RetryPolicy().attempts)
+    return replace(job, payload=json.loads(message.body))
 
 
 def sqs_event(payloads: Iterable[object], *, queue: str = "jobs", attempt: int = 1) -> dict[str, Any]:
@@ -59,8 +42,7 @@ def sqs_event(payloads: Iterable[object], *, queue: str = "jobs", attempt: int =
     and so on; `attempt` is how often each was received. Raises InvalidJob for what could not be scheduled.
     """
     jobs = [each if isinstance(each, NewJob) else NewJob(payload=each) for each in payloads]
-    messages = [_message(job, queue=queue) for job in jobs]
-    arrivals = [_arrival(message, number, attempt) for number, message in enumerate(messages, 1)]
+    arrivals = [_arrival(_message(job, queue=queue), number, attempt) for number, job in enumerate(jobs, 1)]
     return event_of(arrivals, name=f"dueline_{queue_name(queue)}")
 
 
@@ -95,17 +77,16 @@ def _record(arrival: QueueMessage, arn: str) -> dict[str, Any]:
 
 def _message(job: NewJob, *, queue: str) -> Message:
     now = datetime.now(UTC)
-    request = job.checked(now=now)
+    request = job.checked(now=None)
     due = request.at or now + timedelta(seconds=request.delay or 0.0)
-    of: dict[str, Any] = {"key": job.key, "kind": job.kind, "tenant": job.tenant, "priority": job.priority}
-    return Message.of(_job(request.text or "", queue=queue, due=due, id=job.id, **of))
-
-
-def _job(text: str, *, queue: str, due: datetime, id: str | None, **of: Any) -> StoredJob:
-    made = JobId(
-        partition=Partition(queue=queue_name(queue), number=0), route=Route.DIRECT, due=due, uid=str(uuid.uuid4())
+    partition = Partition(queue=queue_name(queue), number=0)
+    id = (
+        JobId.parse(request.id)
+        if request.id
+        else JobId(partition=partition, route=Route.DIRECT, due=due, uid=str(uuid.uuid4()))
     )
-    return StoredJob(id=JobId.parse(id) if id else made, payload=text, expires=due + _KEPT, **of)
+    of: dict[str, Any] = {"key": job.key, "kind": job.kind, "tenant": job.tenant, "priority": job.priority}
+    return Message.of(StoredJob(id=id, payload=request.text or "", expires=due + _KEPT, **of))
 
 
 def _arrival(message: Message, number: int, attempt: int) -> QueueMessage:
@@ -113,7 +94,3 @@ def _arrival(message: Message, number: int, attempt: int) -> QueueMessage:
         raise ValueError(f"attempt is {attempt!r}: it must be 1 or more, a whole number")
     sent = datetime.now(UTC)
     return QueueMessage(message=message, message_id=str(number), receipt=str(number), receives=attempt, sent=sent)
-
-
-def _read(pointer: Pointer) -> str:
-    raise InvalidJob(f"payload {json.dumps(pointer.key)} is kept nowhere")

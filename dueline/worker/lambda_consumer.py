@@ -16,7 +16,7 @@ from dueline.core.ports import READ_KEYS, QueueMessage, cut
 from dueline.errors import RETRYABLE, Unavailable
 from dueline.worker.delivery import DeadLettered, Deferred, JobVerdict, ReceivedJob, ReceivedMessage, RetryLater
 from dueline.worker.events import EventKind
-from dueline.worker.execution import Callback, Callbacks, HandlerRunner, Trace
+from dueline.worker.execution import Callback, Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.log import log
 from dueline.worker.queue_context import QueueContext
@@ -45,7 +45,6 @@ class Consumer:
         self._callbacks = callbacks
         self._calls, self._once, self._connect = dict(calls), once, cache(self._connect_to)
         self._connect_elsewhere: Connect | None = None
-        self._trace: Trace = otel.handling
 
     @property
     def function(self) -> Function:
@@ -54,10 +53,10 @@ class Consumer:
             raise AttributeError(f"it has {len(self._calls)} functions, one of each kind: call the one that is meant")
         return next(iter(self._calls.values()))
 
-    def connected(self, connect_to: Connect, *, trace: Trace) -> "Consumer":
+    def connected(self, connect_to: Connect) -> "Consumer":
         """Return the same handler over other queues than those on AWS."""
         other = copy(self)
-        other._connect_elsewhere, other._trace, other._connect = connect_to, trace, cache(other._connect_to)
+        other._connect_elsewhere, other._connect = connect_to, cache(other._connect_to)
         return other
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class Consumer:
         context = (self._connect_elsewhere or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
-        runner = HandlerRunner(handlers, context, callbacks=self._callbacks, trace=self._trace, jitter=random.random)
+        runner = HandlerRunner(handlers, context, callbacks=self._callbacks, trace=otel.handling, jitter=random.random)
         return context, runner
 
 

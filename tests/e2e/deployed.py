@@ -16,8 +16,8 @@ from dueline.core import instant
 from local.deploy import deploy
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints, find, publish
+from local.running import fired_every
 from local.template import configure
-from local.ticks import fired_every
 from tests.acceptance.rights import SigV4
 from tests.e2e.assemblies import assembly_of
 from tests.e2e.emulated_iam import grant_what_the_emulator_needs

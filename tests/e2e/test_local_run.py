@@ -1,10 +1,8 @@
 """The local run, as a newcomer starts it and the tutorial says."""
 
 import json
-import os
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -69,9 +67,7 @@ def test_state_survives_a_restart(home: Path) -> None:
     port = free_port()
     with up(home, ending="down", port=port) as endpoints:
         assert _ports(endpoints) == [port, port + 1, port + 2]
-        assert endpoints["docs"] == f"{endpoints['api']}/docs"
-        assert "SwaggerUIBundle" in httpx.get(endpoints["docs"], timeout=HANG_SECONDS).text
-        assert "welcome-ann: cancelled\n" in _typed_after_make_env(home)
+        assert "unset AWS_PROFILE AWS_SESSION_TOKEN\n" in local("env", home).communicate()[0]
         before = _scheduled(endpoints)
     # A terminal that is closed.
     with up(home, ending=signal.SIGHUP) as endpoints:
@@ -96,23 +92,21 @@ def test_run_shows_the_worker_at_work(home: Path) -> None:
     output, _ = demonstration.communicate(timeout=HANG_SECONDS)
     assert demonstration.returncode == 0, output
     # A cancel that comes too late, on a slow machine, is none.
-    assert re.search(
-        r"scheduled 8  succeeded [78]  cancelled [01]  retries [3-9]  dead letters 1"
-        r"  lost 0  early 0  started after a cancel 0  unexpected 0\n",
-        output,
-    ), output
+    summary = r"scheduled 8  succeeded [78]  cancelled [01]  lost 0  early 0  started after a cancel 0\n"
+    assert re.search(summary, output), output
     lines = [" ".join(line.split()) for line in output.splitlines()]
     for shown in (
         r"scheduled welcome bob due .* route: direct",
         r"scheduled welcome cid due .* route: table",
         r"moved welcome eve due .* by its key",
-        r"run now digest due .*",
-        r"failed welcome gil .*: into the dead-letter queue",
+        r"run now digest",
+        r".* retried queue=emails .* kind=receipt attempt=1 .* ConnectionError: the mail server does not answer",
+        r".* failed queue=emails .* kind=welcome attempt=2 .*",
         r"ConnectionError: the mail server does not answer",  # of the stack trace
         r"1 of 1 dead letter of queue emails: 1 put back",
-        r"succeeded welcome gil at attempt 1, once it was put back",
-        r"succeeded receipt fay at attempt 3",
-        r"succeeded digest .*",
+        r"to gil@example.com: Welcome!",
+        r".* succeeded queue=emails .* kind=receipt attempt=3 .*",
+        r".* succeeded queue=emails .* kind=digest attempt=1 .*",
     ):
         assert any(re.fullmatch(shown, line) for line in lines), (shown, output)
 
@@ -125,28 +119,6 @@ def _patient_http(api: str) -> httpx.Client:
 def _ports(endpoints: dict[str, Any]) -> list[int | None]:
     """Return the ports of the local AWS, the API and the console."""
     return [urlsplit(endpoints["aws"]).port, urlsplit(endpoints["api"]).port, endpoints["console_port"]]
-
-
-def _typed_after_make_env(home: Path) -> str:
-    """Type what `up` says: the command line, over HTTP and straight on SQS, which a redrive needs, and Python."""
-    script = """
-        eval "$(make -s -o .venv/ready env)"
-        dueline schedule emails '{"to": "ann"}' --delay 1h
-        dueline redrive emails --json | grep '"found": 0'
-        python -c '
-import boto3, dueline
-assert boto3.client("sqs").list_queues(QueueNamePrefix="dueline_emails")["QueueUrls"]
-client = dueline.Client.connect()
-client.schedule("emails", {"to": "ann"}, delay=3600, key="welcome-ann")
-state = client.cancel(queue="emails", key="welcome-ann")
-print("welcome-ann:", state)'
-    """
-    env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    env |= {"DUELINE_HOME": str(home), "AWS_PROFILE": "of no file"}
-    command = ["/bin/bash", "-ec", script]
-    result = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=HANG_SECONDS)
-    assert result.returncode == 0, result
-    return result.stdout
 
 
 def _scheduled(endpoints: dict[str, Any]) -> str:

@@ -113,23 +113,23 @@ OF_JOBS = mutations_of(
 -state.cursor <= cursor and state.fence <= fence
 +state.cursor <= cursor
 # a repeated cancel writes over the first -> exact cancel
--        if sk not in self._rows[pk]:
+-        if not self._row(rows.key(row)):
 -            self._put(row)
 +        self._put(row)
 # a key is claimed without a condition -> once by key
--if not rows.is_live(self._rows[pk].get(sk), now=now):
+-if not rows.is_live(self._row(rows.key(row)) or None, now=now):
 +if row:
 # a key is released though another call shares it -> once by key
 - and "shared" not in row
 +
 # a job is moved whatever the fence -> never both, exact cancel
--fence >= fence_below or sk in self._rows[pk]
-+sk in self._rows[pk]
+-fence >= fence_below or self._row(rows.key(cancellation))
++self._row(rows.key(cancellation))
 # a job due at the fence is moved -> never both, exact cancel
--fence >= fence_below or sk in
-+fence > fence_below or sk in
+-fence >= fence_below or self._row(
++fence > fence_below or self._row(
 # a move writes over a cancellation -> never both, no second job, exact cancel
--fence >= fence_below or sk in self._rows[pk]
+-fence >= fence_below or self._row(rows.key(cancellation))
 +fence >= fence_below
 
 @@ core/table_writer.py

@@ -29,7 +29,7 @@ OF_NAMES = mutations_of(
 # another job's key is marked done
 -        if is_its:
 -            self._mark(key, "done")
-+        if sk in self._rows[pk]:
++        if self._row(key):
 +            self._mark(key, "done")
 # a key is taken over though its call has ended
 -for name in ("id", "done", "calls"))

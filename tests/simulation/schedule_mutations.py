@@ -56,10 +56,9 @@ OF_SCHEDULES = mutations_of(
 +return bool(head["planned_to"] == change.planned_to)
 # a change cancels only what has a row -> never both, nothing after a pause
 -            for row in change.cancellations:
--                pk, sk = rows.key(row)
 +            for row in change.cancellations:
 +                pk, sk = rows.key(row)
-+                if sk.replace("#cancelled", "#job") not in self._rows[pk]:
++                if not self._row((pk, sk.replace("#cancelled", "#job"))):
 +                    continue
 
 @@ schedules/head.py

@@ -4,12 +4,11 @@ import pytest
 
 from tests.template.synthesis import Assembly, synthesize
 
-THREE = {f"queue-{number}": {"partitions": 4} for number in range(3)}
+THREE = {f"queue-{number}": {"partitions": 2} for number in range(3)}
 # One expects more jobs a second than it can take, one just as many, one states no rate.
-RATES = {"queue-0": {"expected_rate": 2001}, "queue-1": {"expected_rate": 2000}, "queue-2": {}}
+RATES = {"queue-0": {"expected_rate": 1001}, "queue-1": {"expected_rate": 1000}, "queue-2": {}}
 EMAIL = "team@example.com"
 PAGER = "arn:aws:sns:eu-central-1:123456789012:pager"
-CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0a1b"
 AHEAD = {
     "partitions": 4,
     "visibility_timeout": 120,
@@ -33,10 +32,42 @@ NEIGHBOURS = {
 }
 OF_NEIGHBOURS = {"queues": NEIGHBOURS, "dashboards": "all", "groups": {"mail": ["emails", "e"]}}
 
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/0d8e4f6a-1111-2222-3333-444455556666"
+# All that a platform team may require; a queue with metrics of its own, and one without, whose owners are mailed to.
+STRICT = {
+    "queues": {
+        "emails": NEIGHBOURS["emails"],
+        "emails" * 10: NEIGHBOURS["emails" * 10],
+        "measured": {"metrics": "queue", "owner": "mail-team@example.com"},
+        "plain": {"owner": PAGER},
+    },
+    "alarm_email": EMAIL,
+    "runbook_url": "https://wiki.example.com/runbooks",
+    "kms_key_arn": KEY,
+    "permission_boundary": "arn:aws:iam::123456789012:policy/team/boundary",
+    "tags": {"team": "platform", "cost-center": "4711", "env": "prod eu"},
+    "log_retention_days": 3653,
+    "termination_protection": True,
+    "tracing": True,
+    "dashboards": "none",
+    "warm_writes": 20_000,
+}
+# No queue, a jobs table that saves wherever it may, functions that may not take all, and a domain.
+THRIFTY = {
+    "capacity": {"min": 50, "max": 2000},
+    "storage": "infrequent",
+    "point_in_time_recovery": False,
+    "domain_name": "jobs.example.com",
+    "certificate_arn": "arn:aws:acm:eu-central-1:123456789012:certificate/0a1b",
+    "system_log_level": "INFO",
+    "tick_reserved_concurrency": 30,
+    "api_reserved_concurrency": 200,
+}
+
 
 @pytest.fixture(scope="session")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Three queues of four partitions, of which two state a rate."""
+    """Three queues of two partitions, of which two state a rate."""
     queues = {name: settings | RATES[name] for name, settings in THREE.items()}
     return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("three"))
 
@@ -49,30 +80,17 @@ def one_more(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 
 @pytest.fixture(scope="session")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A queue with metrics of its own, and one without, whose owners are mailed to; and the team's own runbooks.
-
-    With tracing, a jobs table that is warm, and no dashboard.
-    """
-    owners = {"measured": {"metrics": "queue", "owner": "mail-team@example.com"}, "plain": {"owner": PAGER}}
-    settings = {"queues": owners, "runbook_url": "https://wiki.example.com/runbooks"}
-    settings |= {"tracing": True, "dashboards": "none", "warm_writes": 20_000}
-    return synthesize(settings, tmp_path_factory.mktemp("measured"))
-
-
-@pytest.fixture(scope="session")
 def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """Queues whose names are easily taken for each other's, and a group of two."""
     return synthesize(OF_NEIGHBOURS, tmp_path_factory.mktemp("neighbours"))
 
 
 @pytest.fixture(scope="session")
-def thrifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """No queue, a jobs table that saves wherever it may, functions that may not take all, and a domain.
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    return synthesize(STRICT, tmp_path_factory.mktemp("strict"))
 
-    As it is synthesized to import tables that a deployment left.
-    """
-    reserved = {"tick_reserved_concurrency": 30, "api_reserved_concurrency": 200}
-    saving = {"capacity": {"min": 50, "max": 2000}, "storage": "infrequent", "point_in_time_recovery": False}
-    saving |= {"domain_name": "jobs.example.com", "certificate_arn": CERTIFICATE, "system_log_level": "INFO"}
-    return synthesize(saving | reserved, tmp_path_factory.mktemp("thrifty"), context={"import": "yes"})
+
+@pytest.fixture(scope="session")
+def thrifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """As it is synthesized to import tables that a deployment left."""
+    return synthesize(THRIFTY, tmp_path_factory.mktemp("thrifty"), context={"import": "yes"})

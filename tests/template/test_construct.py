@@ -24,12 +24,12 @@ KINDS = {"producer": "producer", "direct_producer": "direct", "consumer": "consu
 
 @dataclass(frozen=True)
 class Shop:
-    """An app with two deployments in a stack, and with one in each of two stages; and all templates by stack."""
+    """An app with two deployments in a stack, and with one in a stage; and all templates by stack."""
 
     stack: Stack
     jobs: Dueline
     others: Dueline
-    in_stages: dict[str, Dueline]
+    in_stage: Dueline
     assembly: CloudAssembly
 
     @property
@@ -50,11 +50,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     service = role(Stack(app, "Both"))
     for deployment, queue in product((jobs, others), ("emails", "invoices")):
         deployment.queue(queue).grant_producer(service)
-    stages = {name: Stack(Stage(app, name), "Shop") for name in ("Test", "Live")}
-    in_stages = {name: Dueline(within, "Jobs") for name, within in stages.items()}
-    for within in stages.values():
-        role(within)
-    return Shop(stack, jobs, others, in_stages, app.synth())
+    within = Stack(Stage(app, "Test"), "Shop")
+    in_stage = Dueline(within, "Jobs")
+    role(within)
+    return Shop(stack, jobs, others, in_stage, app.synth())
 
 
 def role(scope: Stack, id: str = "Role") -> Role:
@@ -77,13 +76,12 @@ def test_stack_with_it_is_deployed_after_its_stacks(shop: Shop) -> None:
 def test_name_is_of_its_place(shop: Shop) -> None:
     assert shop.jobs.name.startswith("jobs-")
     assert shop.others.name.startswith("verylong-")
-    assert len({shop.jobs.name, *(each.name for each in shop.in_stages.values())}) == 3
+    assert shop.in_stage.name != shop.jobs.name
 
 
-def test_two_stages_have_deployments_of_their_own(shop: Shop) -> None:
-    for stage, jobs in shop.in_stages.items():
-        stacks = {each.stack_name for each in shop.assembly.get_nested_assembly(f"assembly-{stage}").stacks}
-        assert f"{jobs.name}-core" in stacks
+def test_stage_has_a_deployment_of_its_own(shop: Shop) -> None:
+    stacks = {each.stack_name for each in shop.assembly.get_nested_assembly("assembly-Test").stacks}
+    assert f"{shop.in_stage.name}-core" in stacks
 
 
 def test_grant_is_the_managed_policy(shop: Shop) -> None:

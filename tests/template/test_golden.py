@@ -1,7 +1,8 @@
 """Whole templates as they were reviewed: each grant, alarm and setting. `make golden` writes them again: read the diff.
 
-Of a deployment with an owner, a group, levels, tracking and all dashboards; what else may be switched on has tests of
-its intent. Hashes of code and versions are left out, and intrinsics are written as in YAML: `${Table.Arn}`.
+Of a deployment with an owner, a group, levels, tracking and all dashboards; and the core of one with all that a
+platform team may require, and of one that saves. Hashes of code and versions are left out, and intrinsics are written
+as in YAML: `${Table.Arn}`.
 """
 
 import json
@@ -15,18 +16,26 @@ from typing import Any
 import pytest
 
 from dueline import __version__
-from tests.template.conftest import OF_NEIGHBOURS
+from tests.template.conftest import OF_NEIGHBOURS, STRICT, THRIFTY
 from tests.template.synthesis import Assembly, Template, synthesize
 
 GOLDEN = Path(__file__).parent / "golden"
-STACKS = ("dueline-core", "dueline-groups", "dueline-queue-emails")
+NEIGHBOURS, OTHERS = ("dueline-core", "dueline-groups", "dueline-queue-emails"), ("strict", "thrifty")
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", NEIGHBOURS)
 def test_template_is_as_it_was_reviewed(neighbours: Assembly, stack: str) -> None:
-    reviewed = (GOLDEN / f"{stack}.json").read_text().splitlines()
-    changed = unified_diff(reviewed, _text(neighbours.templates[stack]).splitlines(), "reviewed", "now", lineterm="")
-    assert list(changed) == [], "if this is meant: make golden, and read git diff"
+    assert _changes(stack, neighbours.templates[stack]) == [], "if this is meant: make golden, and read git diff"
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_core_with_settings_is_as_it_was_reviewed(request: pytest.FixtureRequest, name: str) -> None:
+    assert _changes(name, request.getfixturevalue(name).core) == [], "if this is meant: make golden, and read git diff"
+
+
+def _changes(name: str, template: Template) -> list[str]:
+    reviewed, now = (GOLDEN / f"{name}.json").read_text(), _text(template)
+    return list(unified_diff(reviewed.splitlines(), now.splitlines(), "reviewed", "now", lineterm=""))
 
 
 def _text(template: Template) -> str:
@@ -57,7 +66,9 @@ def _readable(value: Any) -> Any:
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        written = synthesize(OF_NEIGHBOURS, Path(folder))
-    for name in STACKS:
-        (GOLDEN / f"{name}.json").write_text(_text(written.templates[name]))
+        written = synthesize(OF_NEIGHBOURS, Path(folder, "neighbours")).templates
+        written["strict"] = synthesize(STRICT, Path(folder, "strict")).core
+        written["thrifty"] = synthesize(THRIFTY, Path(folder, "thrifty"), context={"import": "yes"}).core
+    for name in (*NEIGHBOURS, *OTHERS):
+        (GOLDEN / f"{name}.json").write_text(_text(written[name]))
         sys.stderr.write(f"wrote {GOLDEN / name}.json\n")

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from tests.template.conftest import CERTIFICATE
 from tests.template.synthesis import ROOT, Assembly
 
 
@@ -39,17 +38,3 @@ def test_hundred_queues_fit_into_the_core(three: Assembly) -> None:
     of_queues = [each for each in three.core.of_type("AWS::Lambda::Alias").values() if each["Name"] != "live"]
     assert len(of_queues) == 2 * len(three.queues)
     assert len(resources) - len(of_queues) + 2 * 100 <= 350
-
-
-def test_own_domain_is_mapped_and_published(thrifty: Assembly) -> None:
-    core = thrifty.core
-    [(domain, properties)] = core.of_type("AWS::ApiGatewayV2::DomainName").items()
-    [mapping] = core.of_type("AWS::ApiGatewayV2::ApiMapping").values()
-    [api] = core.of_type("AWS::ApiGatewayV2::Api")
-    assert properties["DomainName"] == "jobs.example.com"
-    assert [each["CertificateArn"] for each in properties["DomainNameConfigurations"]] == [CERTIFICATE]
-    assert (mapping["ApiId"], mapping["DomainName"], mapping["Stage"]) == ({"Ref": api}, {"Ref": domain}, "$default")
-    assert _parameters(thrifty)["/dueline/dueline/api-url"] == "https://jobs.example.com"
-    outputs = core.content["Outputs"]
-    assert outputs["ApiUrl"]["Value"] == "https://jobs.example.com"
-    assert outputs["DomainTarget"]["Value"] == {"Fn::GetAtt": [domain, "RegionalDomainName"]}

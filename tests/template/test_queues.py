@@ -1,13 +1,11 @@
 """Every queue keeps what it is given."""
 
 import json
-import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from dueline import __version__
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS
 from dueline.config.names import Names
 from dueline.config.registry import published
@@ -22,33 +20,6 @@ STANDARD_PARAMETER_BYTES = 4096
 
 def _queue(template: Template, name: str) -> dict[str, Any]:
     return template.find("AWS::SQS::Queue", name)[1]
-
-
-def test_queue_has_its_settings(one_more: Assembly) -> None:
-    template = one_more.queues["ahead"]
-    queue = _queue(template, "dueline_ahead")
-    [parameter] = template.of_type("AWS::SSM::Parameter").values()
-    assert queue["VisibilityTimeout"] == 120
-    assert queue["MessageRetentionPeriod"] == 2 * 86_400
-    assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
-    assert json.loads(template.spelled(parameter["Value"])) == {
-        "url": "sqs:dueline_ahead",
-        "urls": ["sqs:dueline_ahead", *(f"sqs:dueline_ahead_p{priority}" for priority in range(2, 6))],
-        "partitions": 4,
-        "retention": 3 * 86_400,
-        "precise": True,
-        "priorities": 5,
-        "track": True,
-        "work": {
-            "dead_letters": "sqs:dueline_ahead_dlq",
-            "visibility_timeout": 120,
-            "longest_run": 900,
-            "max_receives": 10,
-            "message_retention": 2 * 86_400,
-            "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
-        },
-        "deployed": {"version": __version__},
-    }
 
 
 def test_longest_parameter_fits_ssm() -> None:
@@ -100,20 +71,6 @@ def _warnings(assembly: Assembly, queue: str) -> list[str]:
 
 def test_too_few_partitions_are_warned_of(three: Assembly) -> None:
     (warning,), *others = (_warnings(three, queue) for queue in three.queues)
-    assert "queues.queue-0.partitions is 4: for an expected_rate of 2,001 jobs a second" in warning
-    assert "at least 5, 500 for each" in warning
+    assert "queues.queue-0.partitions is 2: for an expected_rate of 1,001 jobs a second" in warning
+    assert "at least 3, 500 for each" in warning
     assert others == [[], []]
-
-
-def test_expected_rate_is_only_published(three: Assembly, one_more: Assembly) -> None:
-    """In the queue's own stack, which is otherwise that of a queue without a rate; the core does not know of it."""
-    for queue, rate in (("queue-0", 2001), ("queue-1", 2000)):
-        template = three.queues[queue]
-        [parameter] = template.of_type("AWS::SSM::Parameter").values()
-        assert json.loads(template.spelled(parameter["Value"]))["deployed"]["expected_rate"] == rate
-        without = json.dumps(template.content).replace(rf",\"expected_rate\":{rate}", "")
-        assert json.loads(without) == one_more.queues[queue].content
-        assert not re.search(rf"expected_rate|\b{rate}\b", json.dumps(three.core.content))
-    registries = list(three.directory.glob("asset.*/registry.json"))
-    assert registries
-    assert not any("expected_rate" in each.read_text() for each in registries)

@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from aws_cdk import App, Stack, Validations
 from aws_cdk.aws_sqs import Queue
 from cdk_nag import AwsSolutionsChecks
 
-import local.template
+from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
 from dueline.core.queue_settings import MOST_PARTITIONS
 from tests.template.conftest import AHEAD
 from tests.template.linting import lint
@@ -22,12 +23,8 @@ MOST_RESOURCES = 500
 MOST_BYTES = 1_000_000
 
 
-def test_new_queue_changes_no_other_stack(three: Assembly, one_more: Assembly) -> None:
-    assert set(one_more.queues) - set(three.queues) == {"ahead"}
-    assert one_more.queues["queue-2"] == three.queues["queue-2"]
-
-
 def test_new_queue_changes_only_functions(three: Assembly, one_more: Assembly) -> None:
+    assert one_more.queues["queue-2"] == three.queues["queue-2"]
     before, after = three.core, one_more.core
     versions = [set(each.of_type("AWS::Lambda::Version")) for each in (before, after)]
     others = [set(each.resources) - ids for each, ids in zip((before, after), versions, strict=True)]
@@ -59,8 +56,8 @@ def test_the_largest_queue_fits_into_a_stack(tmp_path: Path) -> None:
     assert (tmp_path / "dueline-queue-ahead.template.json").stat().st_size <= MOST_BYTES
 
 
-def test_nag_finds_nothing(three: Assembly, one_more: Assembly, measured: Assembly, thrifty: Assembly) -> None:
-    for assembly in (three, one_more, measured, thrifty):
+def test_nag_finds_nothing(three: Assembly, one_more: Assembly, strict: Assembly, thrifty: Assembly) -> None:
+    for assembly in (three, one_more, strict, thrifty):
         reports = json.loads((assembly.directory / "validation-report.json").read_text())["pluginReports"]
         violations = [violation for report in reports for violation in report["violations"]]
         # That there are too few partitions for a rate is said as well.
@@ -84,32 +81,21 @@ def test_cfn_lint_finds_nothing(one_more: Assembly) -> None:
 WRONG = r"/queues.yaml: settings that are wrong: 1\n  queues\.emails\.partitions is 0: Input should be greater"
 
 
-@pytest.fixture
-def wrong(tmp_path: Path) -> Path:
-    queues = tmp_path / "queues.yaml"
-    queues.write_text("queues:\n  emails:\n    partitions: 0\n")
-    return queues
-
-
-def test_invalid_queues_yaml_ends_the_app(wrong: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_queues_yaml_ends_the_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = tmp_path / "queues.yaml"
+    wrong.write_text("queues:\n  emails:\n    partitions: 0\n")
     configured = partial(App, outdir=str(tmp_path), context={**CONTEXT, "queues": str(wrong)})
     monkeypatch.setattr(aws_cdk, "App", configured)
     with pytest.raises(SystemExit, match=WRONG):
         runpy.run_path(str(ROOT / "app.py"))
 
 
-@pytest.mark.thorough
-def test_local_run_says_what_ended_the_app(wrong: Path, tmp_path: Path) -> None:
-    with pytest.raises(local.template.SynthesisError, match=WRONG):
-        local.template.synthesize(wrong, out=tmp_path / "cdk.out")
-
-
 def test_each_partition_has_a_schedule(three: Assembly) -> None:
     for queue, template in three.queues.items():
         schedules = template.of_type("AWS::Scheduler::Schedule").values()
-        assert [schedule["Name"] for schedule in schedules] == [f"{queue}.{partition}" for partition in range(4)]
+        assert [schedule["Name"] for schedule in schedules] == [f"{queue}.{partition}" for partition in range(2)]
         events = [json.loads(schedule["Target"]["Input"]) for schedule in schedules]
-        assert events == [{"queue": queue, "partition": partition} for partition in range(4)]
+        assert events == [{"queue": queue, "partition": partition} for partition in range(2)]
 
 
 def test_queue_is_published_last(three: Assembly, one_more: Assembly) -> None:
@@ -154,3 +140,17 @@ def test_readers_of_rows_deploy_before_the_api(three: Assembly, thrifty: Assembl
         functions = {id: each["FunctionName"] for id, each in core.of_type("AWS::Lambda::Alias").items()}
         of_api = [id for id, function in functions.items() if core.spelled(function) == "lambda:function:dueline-api"]
         assert all(readers <= core.depends_on(id) for id in of_api)
+
+
+FUNCTIONS = ("ingest", "tick", "api", "planner", "watch")
+
+
+def test_functions_read_their_environment(three: Assembly) -> None:
+    declared = {"deployment": "dueline", **dict(three.deployment)}
+    kinds = (Settings, TickSettings, ApiSettings, PeriodSettings, WatchSettings)
+    for name, kind in zip(FUNCTIONS, kinds, strict=True):
+        function = three.core.find("AWS::Lambda::Function", three.deployment.names.function(name))[1]
+        read = asdict(kind.from_env(function["Environment"]["Variables"]))
+        # Those of queues.yaml; names are in the golden templates.
+        assert read == {**read, **{field: declared[field] for field in read.keys() & declared.keys()}}
+        assert "deployment" in read

@@ -1,6 +1,5 @@
 """The tables are hard to lose and not left behind."""
 
-import json
 from typing import Any
 
 from tests.template.synthesis import Assembly, Template
@@ -10,38 +9,6 @@ NAMES = ["dueline-jobs", "dueline-once", "dueline-state"]
 
 def _table(template: Template, name: str) -> tuple[str, dict[str, Any]]:
     return template.find("AWS::DynamoDB::Table", name)
-
-
-def test_jobs_table_scales_within_bounds(thrifty: Assembly) -> None:
-    id, table = _table(thrifty.core, "dueline-jobs")
-    assert table["ProvisionedThroughput"] == {"ReadCapacityUnits": 50, "WriteCapacityUnits": 50}
-    assert "BillingMode" not in table
-    targets = thrifty.core.of_type("AWS::ApplicationAutoScaling::ScalableTarget")
-    assert {each["ScalableDimension"]: (each["MinCapacity"], each["MaxCapacity"]) for each in targets.values()} == {
-        "dynamodb:table:ReadCapacityUnits": (50, 2000),
-        "dynamodb:table:WriteCapacityUnits": (50, 2000),
-    }
-    assert all(id in json.dumps(each["ResourceId"]) for each in targets.values())
-    policies = thrifty.core.of_type("AWS::ApplicationAutoScaling::ScalingPolicy").values()
-    assert [each["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] for each in policies] == [70, 70]
-
-
-def test_jobs_table_may_save_costs(thrifty: Assembly) -> None:
-    _, table = _table(thrifty.core, "dueline-jobs")
-    assert (table["TableClass"], table["DeletionProtectionEnabled"]) == ("STANDARD_INFREQUENT_ACCESS", True)
-    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
-
-
-def test_jobs_table_alone_is_warm_by_setting(measured: Assembly, three: Assembly) -> None:
-    for assembly, warm in ((measured, {"WriteUnitsPerSecond": 20_000}), (three, None)):
-        tables = [_table(assembly.core, name)[1] for name in NAMES]
-        assert [each.get("WarmThroughput") for each in tables] == [warm, None, None]
-
-
-def test_savings_change_the_jobs_table_alone(thrifty: Assembly, three: Assembly) -> None:
-    tables, saving = (each.core.of_type("AWS::DynamoDB::Table") for each in (three, thrifty))
-    assert [tables[id]["TableName"] for id in tables if tables[id] != saving[id]] == ["dueline-jobs"]
-    assert tables.keys() == saving.keys()
 
 
 def test_failed_first_deployment_leaves_nothing(three: Assembly) -> None:

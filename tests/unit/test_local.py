@@ -1,39 +1,30 @@
 """The local run: who is up, how it ends, and what it synthesizes and reports."""
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from typer import Exit
 
 import local.__main__ as main
+from dueline import Job, State
+from dueline.core.job import Route
 from local import template
 from local.__main__ import _plain_errors
-from local.demonstration import FAILED, RETRIED, SUCCEEDED, Shown, summary_of
-from local.emulator import Emulator, free_port
-from local.endpoints import Endpoints
-from local.running import AlreadyUp, pid_file, pid_of
-from local.signing_proxy import signing_proxy
-from local.template import configure, synthesize, synthesized
-from tests.fake_api_server import fake_api_server, json_reply
-from tests.waiting import HANG_SECONDS
-
-ENDPOINTS = Endpoints(
-    name="dueline", api="", aws="", region="", table="", inbound_url="", queues={}, dead_letter_queues={}
-)
+from local.demonstration import Shown
+from local.deploy import DeploymentError
+from local.emulator import free_port
+from local.running import pid_file, pid_of
+from local.template import configure, synthesized
 
 
 @pytest.fixture
@@ -54,7 +45,6 @@ def bystander():
 def test_down_spares_a_process_with_a_stale_pid(note, bystander, monkeypatch, capsys):
     killed = []
     monkeypatch.setattr(os, "kill", lambda pid, signal: signal and killed.append(pid))
-    monkeypatch.setattr(main, "_STOP_SECONDS", 0)
     note.parent.mkdir()
     note.write_text(str(bystander.pid))
     main.down()
@@ -65,31 +55,10 @@ def test_down_spares_a_process_with_a_stale_pid(note, bystander, monkeypatch, ca
 def test_second_up_is_refused(note):
     with pid_file(note):
         assert pid_of(note) == os.getpid()
-        with pytest.raises(AlreadyUp, match=f"up already, as process {os.getpid()}: end that with `make down`"):
+        with pytest.raises(DeploymentError, match=f"up already, as process {os.getpid()}: end that with `make down`"):
             pid_file(note).__enter__()
         assert pid_of(note) == os.getpid()
     assert pid_of(note) is None
-
-
-def test_stale_pid_file_does_not_block(note, bystander):
-    note.parent.mkdir()
-    note.write_text(str(bystander.pid))
-    with pid_file(note):
-        assert pid_of(note) == os.getpid()
-
-
-def test_killed_process_is_not_up(note):
-    code = (
-        "import sys, pathlib, local.running\n"
-        "with local.running.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, str(note)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    process.stdout.readline()
-    assert pid_of(note) == process.pid
-    process.kill()
-    process.communicate()
-    assert pid_of(note) is None
-    assert note.read_text() == str(process.pid)
 
 
 def _configured(tmp_path, text):
@@ -141,55 +110,14 @@ def test_only_what_changed_is_synthesized_again(clone, cache, tmp_path, monkeypa
             (clone / file).write_text(f"{APP}  # now")
     after = synthesized(configured, cache=cache)
     assert (after == before) is (changed == "")
-    assert sorted(cache.iterdir()) == sorted({before, after})
-
-
-@pytest.mark.usefixtures("clone")
-def test_synthesis_is_not_kept_of_what_was_edited_meanwhile(clone, cache, tmp_path, monkeypatch):
-    configured, calls = _configured(tmp_path, "name: mine\n"), []
-
-    def edited(queues, *, out):
-        made = synthesize(queues, out=out)
-        calls.append(out)
-        if len(calls) == 1:
-            (clone / "app.py").write_text(f"{APP}  # now")
-        return made
-
-    monkeypatch.setattr(template, "synthesize", edited)
-    now = synthesized(configured, cache=cache)
-    assert (len(calls), [*cache.iterdir()]) == (2, [now])
-    (clone / "app.py").write_text(APP)
-    assert synthesized(configured, cache=cache) != now
-
-
-@pytest.mark.usefixtures("clone")
-def test_syntheses_longest_unused_are_removed(cache, tmp_path):
-    first = synthesized(_configured(tmp_path, "name: n0\n"), cache=cache)
-    (first / "is the same").touch()
-    for number in range(1, 6):
-        last = synthesized(_configured(tmp_path, f"name: n{number}\n"), cache=cache)
-        assert synthesized(_configured(tmp_path, "name: n0\n"), cache=cache) == first
-    assert (len([*cache.iterdir()]), last.exists(), (first / "is the same").exists()) == (4, True, True)
-
-
-def test_trailing_blank_of_a_header_is_dropped():
-    with fake_api_server() as api_server, signing_proxy(api_server.url) as url:
-        api_server.script = [json_reply({})]
-        connection = HTTPConnection(urlsplit(url).netloc, timeout=HANG_SECONDS)
-        connection.putrequest("GET", "/queues/emails")
-        connection.putheader("If-Match", '"1-2" ')
-        connection.endheaders()
-        with closing(connection.getresponse()) as answer:
-            answer.read()
-        connection.close()
-    assert api_server.requests[0].headers["if-match"] == '"1-2"'
+    assert [*cache.iterdir()] == [after]
 
 
 # Its ports
 
 
 def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PID", "ENDPOINTS", "EMULATOR", "PORT", "STATE"):
+    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
         monkeypatch.setattr(main, name, home / name)
     monkeypatch.setattr(main, "HOME", home)
 
@@ -235,18 +163,6 @@ def test_port_in_use_is_named(home: Path, capsys: pytest.CaptureFixture[str], nu
     assert not (home / "PORT").exists()
 
 
-def test_local_aws_of_a_killed_run_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (home / "STATE").mkdir()
-    (home / "EMULATOR").write_text("123")
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", port := free_port()))
-        other.listen()
-        (home / "PORT").write_text(str(port))
-        with pytest.raises(Exit):
-            main._first_port(None)
-    assert "the run before was killed, its local AWS, process 123, goes on: kill 123" in capsys.readouterr().err
-
-
 # How it ends
 
 
@@ -269,30 +185,6 @@ def test_background_run_ends_on_a_signal(ending: signal.Signals) -> None:
     assert ended.value.exit_code == 130
 
 
-def test_removed_folder_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "home"
-    live_in(home, monkeypatch)
-    monkeypatch.setattr(Endpoints, "write", lambda _, __: shutil.rmtree(home))
-    monkeypatch.setattr(main, "running", lambda *_, **__: nullcontext(SimpleNamespace(endpoints=ENDPOINTS)))
-    with pytest.raises(Exit) as ended:
-        main.up(tick="fast", port=free_port())
-    assert ended.value.exit_code == 1
-
-
-def test_emulator_without_its_folder_is_killed(tmp_path: Path) -> None:
-    """It would wait for minutes to write its state."""
-    emulator = Emulator(log=tmp_path / "log", state=tmp_path / "removed" / "state")
-    ends_in_order = (
-        "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print(flush=True); input()"
-    )
-    command = [sys.executable, "-c", ends_in_order]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
-        process.stdout.readline()  # type: ignore[union-attr]
-        emulator._process = process
-        emulator.stop()
-    assert process.returncode == -signal.SIGKILL
-
-
 def test_hangup_ends_it_but_not_under_nohup() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with _plain_errors():
@@ -308,49 +200,31 @@ def test_hangup_ends_it_but_not_under_nohup() -> None:
 DUE = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def shown(*lateness: float, outcomes: tuple[str, ...] = (SUCCEEDED,), **overrides: Any) -> Shown:
-    starts = [DUE + timedelta(seconds=seconds) for seconds in lateness]
-    return Shown(what="welcome ann", due=DUE, starts=starts, outcomes=list(outcomes), **overrides)
+def shown(state: State, *, lateness: float | None = None, is_cancelled: bool = False) -> Shown:
+    started = None if lateness is None else DUE + timedelta(seconds=lateness)
+    job = Job(id="", queue="emails", due=DUE, route=Route.TABLE, state=state, started=started)
+    return Shown(what="welcome ann", job=job, is_cancelled=is_cancelled)
 
 
-def test_run_without_a_fault_is_good() -> None:
-    jobs = [
-        shown(2),
-        shown(0.1, 1, 2, outcomes=(RETRIED, RETRIED, SUCCEEDED), expected=(RETRIED, RETRIED, SUCCEEDED)),
-        shown(0.3, 0.4, outcomes=(SUCCEEDED, SUCCEEDED)),  # a repeat
-        shown(outcomes=(), expected=(), is_cancelled=True),
-    ]
-    text, is_good = summary_of(jobs)
-    assert is_good
-    assert text == (
-        "scheduled 4  succeeded 3  cancelled 1  retries 2  dead letters 0"
-        "  lost 0  early 0  started after a cancel 0  unexpected 0\n"
-        "lateness, but for the first: median 200 ms, most 300 ms"
-    )
+GOOD = [shown(State.SUCCEEDED, lateness=2), shown(State.CANCELLED, is_cancelled=True)]
 
 
 @pytest.mark.parametrize(
-    ("job", "fault"),
+    ("jobs", "faults"),
     [
-        (shown(0.1, outcomes=(RETRIED,)), "lost"),
-        (shown(-0.1), "early"),
-        (shown(0.1, expected=(), is_cancelled=True), "started after a cancel"),
-        (shown(0.1, outcomes=(RETRIED, SUCCEEDED)), "unexpected"),
-        (shown(0.1, expected=(RETRIED, FAILED, SUCCEEDED)), "unexpected"),
+        ([], "lost 0  early 0  started after a cancel 0"),
+        ([shown(State.DISPATCHED, lateness=0.1)], "lost 1  early 0  started after a cancel 0"),
+        ([shown(State.SUCCEEDED, lateness=-0.1)], "lost 0  early 1  started after a cancel 0"),
+        ([shown(State.RUNNING, is_cancelled=True)], "lost 0  early 0  started after a cancel 1"),
     ],
 )
-def test_run_with_a_fault_exits_with_1(job: Shown, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    played = SimpleNamespace(play=lambda: None, jobs={"1": shown(0.1), "2": job})
+def test_run_with_a_fault_exits_with_1(
+    jobs: list[Shown], faults: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played = SimpleNamespace(play=lambda: GOOD + jobs)
     monkeypatch.setattr(main, "running", lambda *_, **__: nullcontext(SimpleNamespace(tick_faults=[])))
     monkeypatch.setattr(main, "Demonstration", lambda *_, **__: played)
     with pytest.raises(Exit) as ended:
         main.run()
-    assert ended.value.exit_code == 1
-    assert f"{fault} 1" in summary_of(list(played.jobs.values()))[0]
-
-
-def test_run_without_its_queue_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "queues.yaml").write_text("queues: {hooks: {}}")
-    with pytest.raises(Exit):
-        main.run(tmp_path / "queues.yaml")
-    assert "has no queue 'emails', which examples.worker:worker processes" in capsys.readouterr().err
+    assert ended.value.exit_code == bool(jobs)
+    assert faults in capsys.readouterr().out

@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 def test_public_names_are_in_the_reference():
     shown = re.findall(r"^::: dueline\.(\S+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
     of_the_cdk = ["cdk.stacks.Dueline", "cdk.stacks.DeployedQueue"]
-    of_tests = [f"testing.{name}" for name in ("Local", "Attempt", "DeadJob", "received_job", "sqs_event")]
+    of_tests = [f"testing.{name}" for name in ("Local", "received_job", "sqs_event")]
     assert {name.partition(".")[2] for name in of_tests} <= set(dueline.testing.__all__)
     assert sorted(shown) == sorted([*dueline.__all__, "otel.handling", *of_the_cdk, *of_tests])
     assert all(getattr(dueline, name).__name__ == name for name in dueline.__all__)

@@ -1,7 +1,6 @@
 """What is installed is pinned and permissively licensed, and workflows have no more rights than they need."""
 
 import re
-from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +67,6 @@ def test_licences_are_permissive() -> None:
         assert (title, unknown, bool(result)) == (title, set(), True)
 
 
-def test_package_without_a_licence_is_an_error() -> None:
-    package = Message()
-    package["Name"] = "nameless"
-    package["License"] = "UNKNOWN"
-    package["Classifier"] = "License :: OSI Approved"
-    with pytest.raises(ValueError, match="nameless names no licence"):
-        licences.licence(package)
-
-
 # Workflows
 
 
@@ -91,20 +81,11 @@ def _jobs(path: Path) -> dict[str, Any]:
     return jobs
 
 
-def test_there_are_workflows() -> None:
-    assert [path.stem for path in WORKFLOWS] == ["audit", "docs", "release", "soak", "test"]
-
-
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_actions_are_pinned_by_commit(path: Path) -> None:
     used = [line.partition("uses:")[2].strip() for line in path.read_text().splitlines() if "uses:" in line]
     assert used
     assert [action for action in used if not PINNED.fullmatch(action)] == []
-
-
-def test_one_action_is_of_one_version_everywhere() -> None:
-    used = re.findall(r"uses: (\S+)@(\S+)", "".join(path.read_text() for path in WORKFLOWS))
-    assert len(set(used)) == len({action for action, _ in used})
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

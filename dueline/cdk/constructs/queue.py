@@ -44,7 +44,6 @@ class DurableQueue(Queue):
             dead_letter_queue=dead_letter_queue,
             encryption=QueueEncryption.KMS if key else QueueEncryption.SQS_MANAGED,
             encryption_master_key=key,
-            data_key_reuse=Duration.seconds(deployment.kms_data_key_reuse) if key else None,
             enforce_ssl=True,
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )

@@ -16,9 +16,9 @@ from dueline.core.queue_settings import PLANNER
 from local.deploy import deploy
 from local.emulator import Emulator, free_port
 from local.endpoints import Endpoints, find
+from local.running import fired_every
 from local.signing_proxy import signing_proxy
 from local.template import configure
-from local.ticks import fired_every
 from tests.e2e.assemblies import assembly_of
 from tests.e2e.chaos.proxy import Proxy, environment, proxy, straight, uid_of
 from tests.waiting import HANG_SECONDS, wait_until

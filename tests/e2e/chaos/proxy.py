@@ -23,7 +23,7 @@ import httpx
 from tests.waiting import HANG_SECONDS, wait_until
 
 PROC = Path("/proc")
-# In a function's process, Python reads this folder's sitecustomize.py as it starts.
+# Python reads this folder's sitecustomize.py as a function's process starts, or the one of which that is a fork.
 _SITE = Path(__file__).parent / "site"
 _HEADER = "x-sender"
 _MAX_CONCURRENT = 128

@@ -12,14 +12,15 @@ _put_request = HTTPConnection.putrequest
 
 
 def _put_with_sender(self: Any, *words: Any, **options: Any) -> None:
-    sender = {
-        "function": os.environ["AWS_LAMBDA_FUNCTION_NAME"].rpartition("-")[2],
-        "pid": os.getpid(),
-        "invocation": os.environ.get("_X_AMZN_TRACE_ID", "").partition(";")[0],
-    }
     _put_request(self, *words, **options)
-    self.putheader("x-sender", json.dumps(sender))
+    # A function's process may be a fork of one that is none yet.
+    if function := os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
+        sender = {
+            "function": function.rpartition("-")[2],
+            "pid": os.getpid(),
+            "invocation": os.environ.get("_X_AMZN_TRACE_ID", "").partition(";")[0],
+        }
+        self.putheader("x-sender", json.dumps(sender))
 
 
-if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-    HTTPConnection.putrequest = _put_with_sender  # type: ignore[method-assign]
+HTTPConnection.putrequest = _put_with_sender  # type: ignore[method-assign]
