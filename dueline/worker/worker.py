@@ -201,13 +201,8 @@ class Worker:
         """
         arguments: dict[str, Any] = {"cron": cron, "every": every, "zone": zone, "payload": payload}
         arguments |= {"start": start, "end": end, "count": count, "kind": kind, "tenant": tenant}
-        arguments |= {
-            "priority": priority,
-            "jitter": jitter,
-            "catch_up": catch_up,
-            "overlap": overlap,
-            "description": description,
-        }
+        arguments |= {"priority": priority, "jitter": jitter, "catch_up": catch_up, "overlap": overlap}
+        arguments["description"] = description
         with blamed_on_caller():
             _check_queue(queue, example='@worker.schedule("emails", "digest", "0 9 * * *")')
             added = self._scheduled.add(queue, name, arguments)
