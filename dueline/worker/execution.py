@@ -379,8 +379,10 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any], *, timeout: float | No
     if not limit.expired():
         return raised
     # The traceback of the cancellation says where it was.
-    cause = raised and (raised.__cause__ or raised)
-    return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(cause and cause.__traceback__)
+    cause = raised.__cause__ or raised if raised else None
+    return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(
+        cause.__traceback__ if cause else None
+    )
 
 
 def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None:
