@@ -99,7 +99,8 @@ class OverlapLock:
                     self._held.discard(lock)
                 elif lock.received.visible > lock.outlives and not self._is_renewed(lock):
                     self._held.discard(lock)
-                    self._trouble(lock, RuntimeError(ANOTHER_RUNS), "its schedule's lock is another's")
+                    fault = RuntimeError(ANOTHER_RUNS)
+                    self._context.report(lock.received.trouble(fault, "its schedule's lock is another's"))
 
     def _is_renewed(self, lock: _Lock) -> bool:
         outlives = lock.received.visible
@@ -107,7 +108,7 @@ class OverlapLock:
             is_own = self._context.locks.renew(lock.schedule, job=lock.received.id, until=self._until(lock))
         except Exception as fault:
             # The next look tries again: what is written now holds for half of a visibility timeout.
-            self._trouble(lock, fault, "its schedule's lock was not renewed")
+            self._context.report(lock.received.trouble(fault, "its schedule's lock was not renewed"))
             return True
         lock.outlives = outlives
         return is_own
@@ -128,7 +129,7 @@ class OverlapLock:
                 case Succeeded() | DeadLettered():
                     locks.free(lock.schedule, job=lock.received.id)
         except Exception as fault:
-            self._trouble(lock, fault, "its schedule's lock was not let go, and expires")
+            self._context.report(lock.received.trouble(fault, "its schedule's lock was not let go, and expires"))
 
     def _until(self, lock: _Lock) -> datetime:
         """Return up to when a lock is to be held, so that it outlives its job's claim."""
@@ -137,9 +138,6 @@ class OverlapLock:
         hidden = self._context.settings.visibility_timeout
         seconds = visible - clock.monotonic() if isfinite(visible) else hidden
         return clock.now() + timedelta(seconds=seconds + _MARGIN_SECONDS)
-
-    def _trouble(self, lock: _Lock, fault: Exception, what: str) -> None:
-        self._context.report(lock.received.trouble(fault, what))
 
 
 # Kinds of which nobody ever heard are no reason to keep, or to log, any number of them.
@@ -381,8 +379,10 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any], *, timeout: float | No
     if not limit.expired():
         return raised
     # The traceback of the cancellation says where it was.
-    cause = raised and (raised.__cause__ or raised)
-    return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(cause and cause.__traceback__)
+    cause = raised.__cause__ or raised if raised else None
+    return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(
+        cause.__traceback__ if cause else None
+    )
 
 
 def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None:

@@ -200,12 +200,7 @@ class Worker:
         """
         arguments: dict[str, Any] = {"cron": cron, "every": every, "zone": zone, "payload": payload}
         arguments |= {"start": start, "end": end, "count": count, "kind": kind, "tenant": tenant}
-        arguments |= {
-            "priority": priority,
-            "jitter": jitter,
-            "catch_up": catch_up,
-            "overlap": overlap,
-        }
+        arguments |= {"priority": priority, "jitter": jitter, "catch_up": catch_up, "overlap": overlap}
         with blamed_on_caller():
             _check_queue(queue, example='@worker.schedule("emails", "digest", "0 9 * * *")')
             added = self._scheduled.add(queue, name, arguments)
