@@ -139,12 +139,12 @@ class Demonstration:
         self._say(f"{deed:<11}{job.what:<13}due {due[11:-1] if is_soon else due[:10]:<14}{about}")
 
     def _redrive(self) -> None:
-        typed = ["redrive", QUEUE, "--stacks", "--apply", "--yes"]
-        self._say(f"$ dueline {' '.join(typed)}")
-        command = [sys.executable, "-m", "dueline", *typed]
-        done = subprocess.run(command, env=self._env, capture_output=True, text=True, check=False)
-        for line in (done.stdout + done.stderr).splitlines():
-            self._say(f"    {line}".rstrip())
+        for typed in (["dead", QUEUE, "--payload"], ["dead", QUEUE, "--retry", "--yes"]):
+            self._say(f"$ dueline {' '.join(typed)}")
+            command = [sys.executable, "-m", "dueline", *typed]
+            done = subprocess.run(command, env=self._env, capture_output=True, text=True, check=False)
+            for line in (done.stdout + done.stderr).splitlines():
+                self._say(f"    {line}".rstrip())
 
     def _follow_until(self, is_so: Callable[[], bool], *, due: datetime | None = None) -> None:
         """Follow the log until something is so, or a minute after it is due. Raises DeploymentError if it ends."""

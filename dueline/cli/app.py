@@ -38,8 +38,7 @@ COMMANDS = {
     "console": ("console_command:console", "dueline console --read-only"),
     "doctor": ("operator_commands:doctor", "dueline doctor --sample 20"),
     "preflight": ("operator_commands:preflight", "dueline preflight queues.yaml"),
-    "dead": ("operator_commands:dead", "dueline dead emails --error KeyError --payload"),
-    "redrive": ("operator_commands:redrive", "dueline redrive emails --error KeyError --older-than 2h --apply"),
+    "dead": ("operator_commands:dead", "dueline dead emails --error KeyError --older-than 2h --retry"),
     "restore": (
         "operator_commands:restore",
         "dueline restore --jobs dueline-jobs-restored --state dueline-state-restored --apply",

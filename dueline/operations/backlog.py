@@ -89,7 +89,7 @@ def fences_still(observed: Observation) -> Iterator[Symptom]:
     "queue_gone",
     Severity.CRITICAL,
     page=guide("queues-that-are-gone"),
-    do="create it again as its stack's template has it, then: dueline redrive --parked --apply",
+    do="create it again as its stack's template has it, then: dueline dead --parked --retry",
 )
 def queues_gone(observed: Observation) -> Iterator[Symptom]:
     for name, depth in (observed.depths or {}).items():
@@ -269,7 +269,7 @@ class _Kind(NamedTuple):
 _PARKED = _Kind(
     "parked_jobs",
     "jobs are parked: they can never be sent as they are",
-    "fix the reason, then: dueline redrive --parked --apply",
+    "fix the reason, then: dueline dead --parked --retry",
     logged="parked",
 )
 _OF_INBOUND = _Kind(
@@ -294,7 +294,7 @@ def _dead_letter_queues(observed: Observation) -> Iterator[tuple[str, str, _Kind
     """Yield what each dead-letter queue is about, its name, and what its messages are."""
     names = observed.deployment.names
     for queue in observed.deployment.queues:
-        do = f"fix the worker, then: dueline redrive {queue.name} --apply"
+        do = f"fix the worker, then: dueline dead {queue.name} --retry"
         yield queue.name, names.queue_dlq(queue.name), _Kind("dead_letters", "jobs failed for good", do)
     own = (names.dispatch_dlq, names.inbound_dlq, names.tick_dlq, names.queue_dlq(PLANNER.name))
     for name, kind in zip(own, (_PARKED, _OF_INBOUND, _OF_TICKS, _OF_PLANNER), strict=True):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 
 from dueline import Client, DeploymentNotFound
 from dueline.cli.app import signals_as_ctrl_c
-from dueline.cli.import_command import undisturbed
 from dueline.config.deployment import load
 from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
@@ -210,6 +209,17 @@ def run(deploy: Sequence[str], tests: Sequence[str], *, remove: Callable[[], lis
         for each in left:
             print(f"left: {each}", file=sys.stderr)
     return code or (1 if left else 0)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let neither SIGTERM nor Ctrl-C cut off what is done in here."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _call(command: Sequence[str]) -> int:

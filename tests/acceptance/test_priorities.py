@@ -46,9 +46,9 @@ def test_queue_shows_each_level_and_their_sum(http: httpx.Client) -> None:
 
 
 def redriven(*args: str) -> int:
-    answer = CliRunner().invoke(app, ["redrive", *args, "--apply", "--yes", "--json"])
+    answer = CliRunner().invoke(app, ["dead", *args, "--retry", "--yes", "--json"])
     assert answer.exit_code == 0, answer.output
-    return int(json.loads(answer.stdout)["moved"])
+    return int(json.loads(answer.stdout)["put_back"])
 
 
 @contextmanager

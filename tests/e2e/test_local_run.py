@@ -123,11 +123,11 @@ def _ports(endpoints: dict[str, Any]) -> list[int | None]:
 
 
 def _typed_after_make_env(home: Path) -> str:
-    """Type what `up` says: the command line, over HTTP and straight on SQS, which a redrive needs, and Python."""
+    """Type what `up` says: the command line, over HTTP and straight on SQS, which dead letters need, and Python."""
     script = """
         eval "$(make -s -o .venv/ready env)"
         dueline schedule emails '{"to": "ann"}' --delay 1h
-        dueline redrive emails --json | grep '"found": 0'
+        dueline dead emails | grep '0 of 0'
         python -c '
 import boto3, dueline
 assert boto3.client("sqs").list_queues(QueueNamePrefix="dueline_emails")["QueueUrls"]
