@@ -79,7 +79,7 @@ def find_deployment(
         raise DeploymentNotFound(f"there is no deployment {name!r} in this account and region")
     with reading(names.settings_parameter):
         queue_urls = json.loads(values[names.settings_parameter])["queue_urls"]
-    deployment = _deployment(names, values, on_unreadable)
+    deployment = ObservedDeployment(names=names, queues=tuple(_queues(names, values, on_unreadable)))
     # By AWS's clock: a caller's may be hours off, and botocore makes up for it.
     date = pages[0]["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
     return DeploymentContext(
@@ -87,22 +87,6 @@ def find_deployment(
         session=session,
         queue_urls=queue_urls,
         now=parsedate_to_datetime(date) + _WHOLE_SECONDS if date else now,
-    )
-
-
-def _deployment(
-    names: Names, values: Mapping[str, str], on_unreadable: Callable[[str, Unavailable], None]
-) -> ObservedDeployment:
-    with reading(names.schema_parameter):
-        schemas = json.loads(values.get(names.schema_parameter, "{}"))
-        version, schema, oldest = schemas.get("version"), schemas.get("schema", 0), schemas.get("oldest_schema", 0)
-    return ObservedDeployment(
-        names=names,
-        queues=tuple(_queues(names, values, on_unreadable)),
-        version=version,
-        schema=schema,
-        oldest_schema=oldest,
-        api_id=values.get(names.api_id_parameter, ""),
     )
 
 
@@ -115,9 +99,9 @@ def _queues(
         try:
             with reading(parameter):
                 content = json.loads(values[parameter])
-                deployed, settings = content.get("deployed", {}), QueueSettings.from_json(content, name=name)
-                version, expected_rate = deployed.get("version"), deployed.get("expected_rate")
+                settings = QueueSettings.from_json(content, name=name)
+                expected_rate = content.get("deployed", {}).get("expected_rate")
         except Unavailable as error:
             on_unreadable(name, error)
         else:
-            yield DeployedQueue(settings=settings, version=version, expected_rate=expected_rate)
+            yield DeployedQueue(settings=settings, expected_rate=expected_rate)

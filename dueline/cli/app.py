@@ -36,7 +36,7 @@ COMMANDS = {
     "rate": ("queue_commands:rate", "dueline rate emails 50/s"),
     "worker": ("worker_command:worker", "dueline worker shop.worker:worker --concurrency 20"),
     "console": ("console_command:console", "dueline console --read-only"),
-    "doctor": ("operator_commands:doctor", "dueline doctor --sample 20"),
+    "doctor": ("operator_commands:doctor", "dueline doctor"),
     "preflight": ("operator_commands:preflight", "dueline preflight queues.yaml"),
     "dead": ("operator_commands:dead", "dueline dead emails --error KeyError --older-than 2h --retry"),
     "restore": (

@@ -20,8 +20,7 @@ from dueline.core.message import Message
 from dueline.core.ports import QueueMessage
 from dueline.errors import DuelineError, InvalidJob
 from dueline.operations import dead_letters, observation
-from dueline.operations.backlog import named
-from dueline.operations.doctor import findings
+from dueline.operations.doctor import findings, named
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
 from dueline.operations.restore import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE, RestoreResult
 
@@ -312,17 +311,7 @@ def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> N
 
 
 # What is wrong with a deployment, and what prevents the next.
-def doctor(
-    ctx: typer.Context,
-    sample: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Receive N messages of each dead-letter queue for their reasons; this hides them for a moment.",
-        ),
-    ] = 0,
-) -> None:
+def doctor(ctx: typer.Context) -> None:
     """Report what is wrong with the deployment, and what to do.
 
     The worst comes first. It changes nothing. Exit codes: 0 everything was checked and is well; 1 something is wrong; 6
@@ -330,7 +319,7 @@ def doctor(
     """
     run = connect.run_of(ctx)
     try:
-        checks, observe = connect.doctor(run.target, now=run.screen.now, sample=sample)
+        checks, observe = connect.doctor(run.target, now=run.screen.now)
     except DuelineError as error:
         run.screen.error(error)
         raise typer.Exit(NOT_CHECKED) from None

@@ -26,9 +26,6 @@ NAMES = Names("e2e")
 POLICY = json.loads((Path(__file__).parents[2] / "examples" / "doctor_policy.json").read_text())
 DOCUMENTED = sorted(action for statement in POLICY["Statement"] for action in statement["Action"])
 ALL_IS_WELL = "nothing is wrong"
-# The emulator allows this to everybody.
-NOT_ENFORCED = {"lambda:GetAccountSettings"}
-
 Doctor = Callable[..., Result]
 
 
@@ -40,10 +37,7 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     """
     iam = emulator.client("iam")
     key = key_of(emulator, "on-call", NAMES.policy("emails", "operator"))
-    # Else no role's policies are read, and no depth of a queue that was given up.
-    iam.create_role(RoleName="mailer", AssumeRolePolicyDocument="{}")
-    policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.policy('emails', 'consumer')}"
-    iam.attach_role_policy(RoleName="mailer", PolicyArn=policy)
+    # Else no depth of a queue that was given up is read.
     given_up = emulator.client("sqs").create_queue(QueueName=f"{NAMES.queue_prefix}given-up")["QueueUrl"]
     session = boto3.Session(*key, region_name=REGION)
 
@@ -62,8 +56,6 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
         # Clients of nine services take longer than all looks together.
         patch.setattr(clients, "client", cache(clients.client))
         yield run
-    iam.detach_role_policy(RoleName="mailer", PolicyArn=policy)
-    iam.delete_role(RoleName="mailer")
     emulator.client("sqs").delete_queue(QueueUrl=given_up)
 
 
@@ -92,7 +84,7 @@ def needing(*rights: str) -> set[str]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("right", sorted({each for _, needs, _ in _ALL for each in needs.split(", ")} - NOT_ENFORCED))
+@pytest.mark.parametrize("right", sorted({each for _, needs, _ in _ALL for each in needs.split(", ")}))
 def test_denied_right_is_named_where_needed(doctor: Doctor, right: str) -> None:
     assert unseen(doctor("--json", denied=right)) == needing(right)
 
@@ -105,8 +97,8 @@ def test_forbidden_dead_letter_queue_is_reported(doctor: Doctor) -> None:
 
 def test_finding_rights_alone_are_no_all_clear(doctor: Doctor) -> None:
     denied = [each for each in DOCUMENTED if each != NEEDS]
-    assert unseen(doctor("--json", denied=denied)) == needing(*set(denied) - NOT_ENFORCED)
+    assert unseen(doctor("--json", denied=denied)) == needing(*denied)
     result = doctor(denied=denied)
     assert result.exit_code == NOT_CHECKED
     assert ALL_IS_WELL not in result.stdout
-    assert f"checked {len(NOT_ENFORCED)} of {len(_ALL)} things" in result.stdout
+    assert f"checked 0 of {len(_ALL)} things" in result.stdout

@@ -105,7 +105,7 @@ CASES = [
     Case(
         page="inbound-backlog",
         fault=incidents.send_while_ingest_is_off,
-        cause=("inbound_backlog", "chaos-inbound"),
+        cause=("function_stopped", "chaos-ingest"),
         shown="Disabled",
         mend=incidents.let_ingest,
     ),
@@ -113,7 +113,7 @@ CASES = [
         page="inbound-dead-letters",
         fault=incidents.let_reject,
         cause=("inbound_dead_letters", "chaos-inbound-dlq"),
-        shown="of a sample: ",
+        shown="rejected",
     ),
     Case(
         page="dead-letters",
