@@ -126,19 +126,16 @@ def rate(
     ctx: typer.Context,
     queue: options.Queue,
     rate: Annotated[
-        str | None,
-        typer.Argument(metavar="RATE", show_default=False, help=f"Such as 50/s, 90/m or 200/h, or {_NO_LIMIT}."),
-    ] = None,
+        str, typer.Argument(metavar="RATE", show_default=False, help=f"Such as 50/s, 90/m or 200/h, or {_NO_LIMIT}.")
+    ],
 ) -> None:
-    """Limit how fast a queue's workers start jobs, or show it.
+    """Limit how fast a queue's workers start jobs.
 
     The rate is that of all its workers together; 0/s lets them start nothing.
     """
     run = connect.run_of(ctx)
-    if rate is None:
-        return _show_control(run.screen, queue, run.client.queue(queue).control, changed=False)
     limit = None if rate == _NO_LIMIT else queue_settings.Rate.parse(rate)
-    return _show_control(run.screen, queue, run.client.set_rate(queue, limit))
+    _show_control(run.screen, queue, run.client.set_rate(queue, limit))
 
 
 def _control_fields(control: Control) -> dict[str, Any]:
@@ -150,7 +147,6 @@ def _control_text(control: Control) -> str:
     return f"{'paused' if control.paused else 'not paused'}, {rate}"
 
 
-def _show_control(screen: Screen, queue: str, control: Control, *, changed: bool = True) -> None:
+def _show_control(screen: Screen, queue: str, control: Control) -> None:
     screen.json({"queue": queue, **_control_fields(control)})
-    state = f"{queue}: {_control_text(control)}"
-    screen.line(f"{state}; its workers follow within 5 s" if changed else state)
+    screen.line(f"{queue}: {_control_text(control)}; its workers follow within 5 s")
