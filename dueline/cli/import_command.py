@@ -172,10 +172,11 @@ class Import:
     def _send(self, lines: Lines) -> None:
         to_send, to_report = tee(lines)
         jobs = (self._job_of(json.loads(line), number) for number, line in to_send)
-        with closing(self._client.schedule_each(self._queue, jobs)) as results:
-            reported = zip(results, to_report, strict=True)
-            for result, (number, _) in self._screen.track("scheduling", reported, of=lines.count):
+        results = self._client.schedule_each(self._queue, jobs)
+        with closing(results), self._screen.progress("scheduling") as bar:
+            for place, (result, (number, _)) in enumerate(zip(results, to_report, strict=True), start=1):
                 self._note(result, number)
+                bar(place, lines.count)
 
     def _note(self, result: models.Job | DuelineError, number: int) -> None:
         if not isinstance(result, DuelineError):

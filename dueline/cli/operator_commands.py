@@ -236,13 +236,6 @@ _COLUMNS = {
     LATER: "later",
     UNREADABLE: "unreadable",
 }
-UNKNOWN = (
-    "No backup has what came after it:",
-    "- jobs that were accepted since are lost, unless their callers schedule them again",
-    "- jobs that were cancelled since are handed over, unless they are cancelled again, best before --apply",
-    "- jobs that were moved since come at their old times; pauses, rates and schedules are as they were",
-    "- jobs that were handed over since are handed over again: --hand-over-from leaves out those due before an instant",
-)
 
 
 def restore(
@@ -292,8 +285,6 @@ def _check_tables(run: connect.CommandRun, jobs: str, state: str, hand_over_from
             raise typer.BadParameter(
                 f"{option} is {table!r}, which the deployment has: name what {live} was restored to"
             )
-    if jobs == state:
-        raise typer.BadParameter(f"--jobs and --state are both {jobs!r}: they are two tables")
     if hand_over_from and hand_over_from > run.screen.now:
         raise typer.BadParameter("--hand-over-from is in the future: what is due then was never handed over")
 
@@ -305,8 +296,8 @@ def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> N
         return screen.line("all was taken over before: nothing is left")
     if counts:
         screen.table(["queue", *_COLUMNS.values()], ((queue, *its.values()) for queue, its in counts.items()))
-    for line in () if applied else UNKNOWN:
-        screen.line(line)
+    if not applied:
+        screen.line("no backup has what came after it: docs/restore.md#what-comes-back")
     return screen.line(f"rows: {result.rows:,}; " + ("taken over" if applied else "--apply takes them over"))
 
 

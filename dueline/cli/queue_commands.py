@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from dueline.cli import connect, options
 from dueline.cli.screen import DONE, Screen, end_with, json_of, relative
@@ -39,7 +40,8 @@ def queues(
         while True:
             try:
                 show = _read(run, name)
-                run.screen.clear()
+                if run.screen.shows_text:
+                    Console().clear()
                 show(replace(run.screen, now=time.now()))
             except RETRYABLE as error:
                 run.screen.error(error)

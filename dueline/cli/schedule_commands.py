@@ -65,9 +65,8 @@ def get(ctx: typer.Context, queue: options.Queue, name: Name) -> None:
 def list_(ctx: typer.Context, queue: options.Queue, limit: options.Limit = None) -> None:
     """List a queue's schedules, by name."""
     run = connect.run_of(ctx)
-    schedules = islice(run.client.schedules(queue).list(), limit)
     rows = []
-    for each in run.screen.track("listing", schedules):
+    for each in islice(run.client.schedules(queue).list(), limit):
         run.screen.json(schedule_fields(each))
         run.screen.ids(each.name)
         following = each.next[0].scheduled_for if each.next else None
@@ -314,7 +313,7 @@ def _steps(run: connect.CommandRun, file: "SchedulesFile", *, prune: bool) -> tu
     With them, an exit code for each queue whose schedules could not be listed.
     """
     steps, codes = list[Step](), list[int]()
-    for queue, definitions in run.screen.track("comparing", file.schedules.items(), of=len(file.queues)):
+    for queue, definitions in file.schedules.items():
         try:
             existing = list(run.client.schedules(queue).list())
         except DuelineError as error:
@@ -343,8 +342,7 @@ def _show(run: connect.CommandRun, steps: Sequence[Step], *, dry_run: bool) -> N
 def _carried_out(run: connect.CommandRun, steps: Sequence[Step]) -> list[int]:
     """Carry out all steps that can be; return an exit code for each."""
     changes = [step for step in steps if step.action in ("create", "change", "delete")]
-    tracked = run.screen.track("applying", changes, of=len(changes))
-    codes = [_carry_out(run, step) for step in tracked]
+    codes = [_carry_out(run, step) for step in changes]
     if changes:
         run.screen.line(f"{codes.count(screen.DONE):,} of {len(changes):,} done")
     return codes
