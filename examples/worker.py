@@ -14,7 +14,7 @@ calls = Counter[str]()
 
 @worker.job("emails", kind="welcome", retry=Retries(attempts=2, first=1))
 def welcome(job: ReceivedJob) -> None:
-    """Tried twice, and then in the dead-letter queue: `dueline redrive emails --apply` puts it back."""
+    """Tried twice, and then in the dead-letter queue: `dueline dead emails --retry` puts it back."""
     send(job, text="Welcome!")
 
 

@@ -111,9 +111,9 @@ class Demonstration:
         return self._jobs[-1]
 
     def _redrive(self) -> None:
-        typed = ["redrive", QUEUE, "--stacks", "--apply", "--yes"]
-        self._say(f"$ dueline {' '.join(typed)}")
-        subprocess.run([sys.executable, "-m", "dueline", *typed], env=self._env, check=False)
+        for typed in (["dead", QUEUE, "--payload"], ["dead", QUEUE, "--retry", "--yes"]):
+            self._say(f"$ dueline {' '.join(typed)}")
+            subprocess.run([sys.executable, "-m", "dueline", *typed], env=self._env, check=False)
 
     def _look_until(self, is_so: Callable[[], bool], *, due: datetime | None = None) -> None:
         """Look the jobs up until something is so, or a minute after it is due."""

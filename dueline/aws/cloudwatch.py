@@ -104,11 +104,8 @@ def queue_figures(place: "DeploymentContext") -> dict[str, Any]:
 
 
 def _metrics(place: "DeploymentContext") -> Iterator[_Metric]:
-    names, api_id = place.names, place.deployment.api_id
-    own = names.deployment
+    names, own = place.names, place.names.deployment
     yield _summed((own, "api_faults"), metrics.NAMESPACE, metrics.API_FAULTS, metrics.dimensions(own))
-    if api_id:
-        yield _summed((own, "api_5xx"), "AWS/ApiGateway", "5xx", {"ApiId": api_id})
     levels = [name for queue in place.deployment.queues for name in place.deployment.levels(queue)]
     for queue in (names.inbound, *levels):
         age, of = "ApproximateAgeOfOldestMessage", {"QueueName": queue}
@@ -122,10 +119,6 @@ def _metrics(place: "DeploymentContext") -> Iterator[_Metric]:
         of = {"FunctionName": names.function(function)}
         yield _summed((function, "errors"), "AWS/Lambda", "Errors", of)
         yield _summed((function, "throttles"), "AWS/Lambda", "Throttles", of)
-    figure = ("account", "concurrency")
-    yield _Metric(
-        figure=figure, namespace="AWS/Lambda", name="ConcurrentExecutions", statistic="Maximum", dimensions={}
-    )
 
 
 def _summed(figure: Figure, namespace: str, name: str, dimensions: dict[str, str]) -> _Metric:

@@ -73,7 +73,7 @@ def find_deployment(name: str, *, session: boto3.Session, now: datetime) -> Depl
         raise DeploymentNotFound(f"there is no deployment {name!r} in this account and region")
     with reading(names.settings_parameter):
         queue_urls = json.loads(values[names.settings_parameter])["queue_urls"]
-    deployment = _deployment(names, values)
+    deployment = ObservedDeployment(names=names, queues=tuple(_queues(names, values)))
     # By AWS's clock: a caller's may be hours off, and botocore makes up for it.
     date = pages[0]["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
     return DeploymentContext(
@@ -84,27 +84,10 @@ def find_deployment(name: str, *, session: boto3.Session, now: datetime) -> Depl
     )
 
 
-def _deployment(names: Names, values: Mapping[str, str]) -> ObservedDeployment:
-    with reading(names.schema_parameter):
-        schemas = json.loads(values.get(names.schema_parameter, "{}"))
-        version, schema, oldest = schemas.get("version"), schemas.get("schema", 0), schemas.get("oldest_schema", 0)
-    return ObservedDeployment(
-        names=names,
-        queues=tuple(_queues(names, values)),
-        version=version,
-        schema=schema,
-        oldest_schema=oldest,
-        api_id=values.get(names.api_id_parameter, ""),
-    )
-
-
 def _queues(names: Names, values: Mapping[str, str]) -> Iterator[DeployedQueue]:
     prefix = f"{names.queue_parameters}/"
     for parameter in sorted(each for each in values if each.startswith(prefix)):
         with reading(parameter):
             content = json.loads(values[parameter])
-            deployed = content.get("deployed", {})
             settings = QueueSettings.from_json(content, name=parameter.removeprefix(prefix))
-            yield DeployedQueue(
-                settings=settings, version=deployed.get("version"), expected_rate=deployed.get("expected_rate")
-            )
+            yield DeployedQueue(settings=settings, expected_rate=content.get("deployed", {}).get("expected_rate"))

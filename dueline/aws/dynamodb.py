@@ -102,18 +102,6 @@ class DynamoTable:
         pk = rows.outcomes_of(partition)
         return self._query(self._name, pk, after, until, consistent=False, limit=limit, last_first=True)
 
-    def last(self, partition: Partition) -> Row | None:
-        with map_botocore_errors(f"reading the end of partition {partition}"):
-            answer = self._client.query(
-                TableName=self._name,
-                KeyConditionExpression="pk = :pk",
-                ExpressionAttributeValues=item({":pk": str(partition)}),
-                ConsistentRead=True,
-                ScanIndexForward=False,
-                Limit=1,
-            )
-            return as_row(answer["Items"][0]) if answer["Items"] else None
-
     def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:
         with signed(before=signed_before):
             return self._items.add(row, on=_IS_NEW)

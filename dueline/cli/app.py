@@ -36,10 +36,9 @@ COMMANDS = {
     "rate": ("queue_commands:rate", "dueline rate emails 50/s"),
     "worker": ("worker_command:worker", "dueline worker shop.worker:worker --concurrency 20"),
     "console": ("console_command:console", "dueline console --read-only"),
-    "doctor": ("operator_commands:doctor", "dueline doctor --sample 20"),
+    "doctor": ("operator_commands:doctor", "dueline doctor"),
     "preflight": ("operator_commands:preflight", "dueline preflight queues.yaml"),
-    "dead": ("operator_commands:dead", "dueline dead emails --error KeyError --payload"),
-    "redrive": ("operator_commands:redrive", "dueline redrive emails --error KeyError --older-than 2h --apply"),
+    "dead": ("operator_commands:dead", "dueline dead emails --error KeyError --older-than 2h --retry"),
     "restore": (
         "operator_commands:restore",
         "dueline restore --jobs dueline-jobs-restored --state dueline-state-restored --apply",
@@ -82,7 +81,7 @@ class Group(TyperGroup):
         """Run a command, and report what it raises. SIGTERM ends it as Ctrl-C does."""
         arguments = flags_first(sys.argv[1:] if args is None else args) or ["--help"]
         try:
-            with signals_as_ctrl_c():
+            with sigterm_as_ctrl_c():
                 code = super().main(arguments, "dueline", complete_var, False, **extra)
             if code == INTERRUPTED:
                 raise KeyboardInterrupt
@@ -106,17 +105,13 @@ def flags_first(args: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def signals_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM, and SIGHUP but under nohup, end a run in order, as Ctrl-C does."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM end a run in order, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show_version(is_set: bool) -> None:

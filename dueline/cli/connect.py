@@ -137,7 +137,7 @@ def console(target: Target) -> "tuple[ApiTransport | InvokeTransport, Backend, s
     return upstream, backend, own and own.region_name
 
 
-def doctor(target: Target, *, now: datetime, sample: int) -> "tuple[Sequence[Check], Callable[..., Observation]]":
+def doctor(target: Target, *, now: datetime) -> "tuple[Sequence[Check], Callable[..., Observation]]":
     """Return what is to be looked at of a deployment, and what makes one of all that was seen.
 
     Raises DeploymentNotFound, Forbidden or Unavailable.
@@ -146,7 +146,7 @@ def doctor(target: Target, *, now: datetime, sample: int) -> "tuple[Sequence[Che
     from dueline.operations.observation import Observation
 
     there = deployment_context.find_deployment(target.name, session=session(target), now=now)
-    return inspection.all_checks(there, sample=sample), partial(Observation, deployment=there.deployment, now=there.now)
+    return inspection.all_checks(there), partial(Observation, deployment=there.deployment, now=there.now)
 
 
 def restore(target: Target, **options: Any) -> "Restore":

@@ -2,9 +2,8 @@
 
 import webbrowser
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from http.client import HTTPConnection, HTTPException
-from threading import Event, Thread
+from contextlib import contextmanager, suppress
+from threading import Event
 from typing import Annotated
 
 import typer
@@ -37,19 +36,7 @@ def console(
         run.screen.line("everyone with this URL may do what you may; Ctrl-C ends it")
         if not no_browser:
             webbrowser.open(url)
-        # In another thread, and never waited for: the browser starts meanwhile.
-        Thread(target=_read_queues, args=(url,), daemon=True).start()
         Event().wait()
-
-
-def _read_queues(url: str) -> None:
-    """Read the names of the queues, so that AWS starts the API's function while the browser starts."""
-    from dueline.console.guard import TOKEN_HEADER
-
-    host, _, token = url.removeprefix("http://").partition("/#token=")
-    with suppress(OSError, HTTPException), closing(HTTPConnection(host)) as connection:
-        connection.request("GET", "/api/queues", headers={TOKEN_HEADER: token})
-        connection.getresponse().read()
 
 
 @contextmanager

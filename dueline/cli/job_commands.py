@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -69,10 +68,6 @@ OfRun = Annotated[
         metavar="TOKEN",
         help="With --lines: continue an earlier run, which printed it.",
     ),
-]
-LeftFile = Annotated[
-    Path | None,
-    typer.Option("--left", metavar="FILE", show_default=False, help="With --lines: a new file for lines that failed."),
 ]
 
 
@@ -208,7 +203,6 @@ def schedule(
     priority: options.Priority = 1,
     lines: OfLines = False,
     of_run: OfRun = None,
-    left: LeftFile = None,
 ) -> None:
     """Schedule a job: at a time, after a delay, or now."""
     run = connect.run_of(ctx)
@@ -220,12 +214,11 @@ def schedule(
             raise typer.BadParameter("--if-exists goes with --key, which is of one job: not with --lines")
         time: dict[str, Any] = {"at": at, "delay": delay, "idempotency_key": idempotency_key}
         job = NewJob(payload=None, **time, kind=kind, tenant=tenant, priority=priority)
-        importing = import_command.Import(run, queue, payload, job, token=of_run, left=left)
+        importing = import_command.Import(run, queue, job, ids=of_run)
         with import_command.lines_of(payload) as content:
             return importing.carry_out(content)
-    for option, value in (("--left", left), ("--run", of_run)):
-        if value:
-            raise typer.BadParameter(f"{option} goes with --lines")
+    if of_run:
+        raise typer.BadParameter("--run goes with --lines")
     try:
         time = {"at": at, "delay": delay, "key": key, "id": id, "idempotency_key": idempotency_key}
         time |= {"if_exists": if_exists.value}

@@ -3,7 +3,7 @@
 import json
 from collections import ChainMap, Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,7 @@ from dueline.core.message import Message
 from dueline.core.ports import QueueMessage
 from dueline.errors import DuelineError, InvalidJob
 from dueline.operations import dead_letters, observation
-from dueline.operations.backlog import named
-from dueline.operations.doctor import findings
+from dueline.operations.doctor import findings, named
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
 from dueline.operations.restore import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE, RestoreResult
 
@@ -31,86 +30,33 @@ Apply = Annotated[bool, typer.Option("--apply", help="Do it; without it, only sh
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
 
 
-def _is_confirmed(
-    screen: Screen, preview: Callable[[], bool], question: str, *, apply: bool, yes: bool, option: str = "--apply"
-) -> bool:
-    """Show a preview, unless --yes is given with what an option does, and return whether to go on.
+def _is_confirmed(screen: Screen, preview: Callable[[], bool], question: str, *, yes: bool, option: str) -> bool:
+    """Show a preview of what an option does, unless --yes is given, and return whether to do it.
 
     `preview` returns whether there is anything to do. Raises typer.BadParameter where nobody can confirm.
     """
-    if apply and yes:
+    if yes:
         return True
-    if apply:
-        screen.check_can_confirm(option)
-    return preview() and apply and typer.confirm(question, err=True)
+    screen.check_can_confirm(option)
+    return preview() and typer.confirm(question, err=True)
 
 
 # Dead letters.
+_LISTED = 100
 OlderThan = Annotated[datetime | None, options.time_option("Sent longer ago, such as 2h.", parser=options.ago)]
 YoungerThan = Annotated[datetime | None, options.time_option("Sent since so long ago.", parser=options.ago)]
 OfError = Annotated[list[str] | None, typer.Option("--error", metavar="TYPE", help="Of this error; can be repeated.")]
 OfKind = Annotated[
     list[str] | None, typer.Option("--kind", metavar="KIND", help='Of this kind, "" for none; can be repeated.')
 ]
-OfReason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="With this in the reason.", show_default=False)]
 OfId = Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; can be repeated.")]
-
-
-def _filter(ctx: typer.Context, *, queue: str | None = None) -> dead_letters.DeadLetterFilter:
-    """Return what selects dead letters as a command's options say."""
-    chosen = ctx.params
-    return dead_letters.DeadLetterFilter(
-        errors=frozenset(chosen["error"] or ()),
-        kinds=frozenset(chosen["kind"] or ()),
-        reason=chosen["reason"],
-        ids=frozenset(chosen["id"] or ()),
-        queue=queue,
-        sent_before=chosen["older_than"],
-        sent_after=chosen["younger_than"],
-    )
-
-
-def _carry_out(
-    run: connect.CommandRun,
-    ends: RedriveQueues,
-    act: Callable[[Redrive], RedriveResult],
-    show: Callable[[RedriveResult], object],
-    *,
-    label: str,
-    errors: Sequence[str] | None,
-    **options: Any,
-) -> RedriveResult:
-    """Do a run over dead letters and show its result: of one that changes something and fails, what it did.
-
-    Where none was selected, of these `errors` or others, it shows which errors they have.
-    """
-    with run.screen.progress(label) as bar:
-        calls = connect.retrying(retry.Patience())
-        redrive = Redrive(ends, calls=calls, spread=retry.in_lanes, on_progress=bar, **options)
-        try:
-            result = act(redrive)
-        except (Exception, KeyboardInterrupt):
-            if act is not Redrive.look and redrive.result.there:
-                show(redrive.result)
-                _show_rest(run.screen, redrive.result, "were not received before it failed")
-            raise
-    show(result)
-    _show_rest(run.screen, result, f"did not arrive: try again in {HIDDEN_SECONDS // 60} minutes")
-    counts = Counter[str]()
-    for each in result.others:
-        counts[each.error] += each.count
-    if counts and not result.selected:
-        has_none = errors and not counts.keys() & set(errors)
-        none = f"none has the error {' or '.join(errors or ())}" if has_none else "none matches the options"
-        others = named([f"{count:,} of {error}" for error, count in counts.most_common()])
-        run.screen.line(f"{none}; there are {others}")
-    return result
 
 
 def dead(
     ctx: typer.Context,
-    queue: options.Queue,
-    payload: Annotated[bool, typer.Option("--payload", help="Show their payloads too.")] = False,
+    queue: options.AnyQueue = None,
+    parked: Annotated[bool, typer.Option("--parked", help="Parked jobs instead: of QUEUE, or of all queues.")] = False,
+    payload: Annotated[bool, typer.Option("--payload", help="Show payloads and stack traces too.")] = False,
     retry_: Annotated[bool, typer.Option("--retry", help="Put them back into the queue.")] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete them for good.")] = False,
     yes: Yes = False,
@@ -118,58 +64,148 @@ def dead(
     younger_than: YoungerThan = None,
     error: OfError = None,
     kind: OfKind = None,
-    reason: OfReason = "",
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
     id: OfId = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"How many at most; {_LISTED} are listed by default.", show_default=False)
+    ] = None,
+    past_retention: Annotated[
+        bool, typer.Option("--past-retention", help="With --parked: also put back jobs past their retention.")
+    ] = False,
 ) -> None:
-    """List a queue's dead letters, retry or delete them.
+    """Show a queue's dead letters, put them back or delete them.
 
-    What was shown is what is retried or deleted, after a confirmation. Reading hides them from others meanwhile.
+    With --retry or --delete, what was counted is put back or deleted, after a confirmation. Reading hides them from
+    others meanwhile. Ages count from when the message was last sent to SQS, which its own move to a dead-letter queue
+    leaves as it was.
     """
-    run, messages = connect.run_of(ctx), list[QueueMessage]()
+    run = connect.run_of(ctx)
+    if not (queue or parked):
+        raise typer.BadParameter("give a QUEUE, --parked, or both")
     if retry_ and delete:
         raise typer.BadParameter("--retry and --delete are both given: give one of them")
-    selected, ends = _filter(ctx), connect.dead_letters(run.target, queue)
-    # Of what is only listed or deleted, nothing has to fit the queue.
-    rule: dict[str, Any] = {"rule": partial(dead_letters.to_its_queue, levels=len(ends.queues))} if retry_ else {}
-    act, done, question, option = Redrive.delete, "deleted", "Delete them for good?", "--delete"
-    if retry_:
-        act, done, question, option = Redrive.apply, "put back", "Put them back?", "--retry"
-    carry_out = partial(_carry_out, run, ends, label=f"reading the dead letters of {queue}", errors=error)
+    selection = dead_letters.DeadLetterFilter(
+        errors=frozenset(error or ()),
+        kinds=frozenset(kind or ()),
+        ids=frozenset(id or ()),
+        queue=queue if parked else None,
+        sent_before=older_than,
+        sent_after=younger_than,
+    )
+    ends = connect.dead_letters(run.target, None if parked else queue)
+    source = f"queue {queue}" if not parked else f"parked jobs of queue {queue}" if queue else "parked jobs"
+    chosen = _ChosenDeadLetters(run=run, ends=ends, source=source, selection=selection, limit=limit)
+    if delete:
+        chosen.change(Redrive.delete, done="deleted", question="Delete them for good?", yes=yes, option="--delete")
+    elif retry_:
+        rule = partial(dead_letters.to_its_queue, levels=len(ends.queues))
+        if parked:
+            rule = partial(dead_letters.to_inbound, now=run.screen.now, past_retention=past_retention)
+        chosen.change(Redrive.apply, done="put back", question="Put them back?", yes=yes, option="--retry", rule=rule)
+    else:
+        chosen.list(with_payloads=payload)
 
-    def look() -> bool:
-        show = partial(_show_dead, run.screen, queue, messages, payload=payload)
-        carry_out(Redrive.look, show, selection=selected, limit=limit, on_selected=messages.append, **rule)
-        return bool(messages)
 
-    if not (retry_ or delete):
-        look()
-    elif _is_confirmed(run.screen, look, question, apply=True, yes=yes, option=option):
-        shown = replace(selected, messages=frozenset(each.message_id for each in messages))
-        show = partial(_show_run, run.screen, queue, done=done)
-        result = carry_out(act, show, selection=shown, limit=limit, **rule)
-        end_with([AGAIN if result.failed else DONE])
+@dataclass(frozen=True, kw_only=True)
+class _ChosenDeadLetters:
+    """The dead letters of a `source` that a command's options select."""
+
+    run: connect.CommandRun
+    ends: RedriveQueues
+    source: str
+    selection: dead_letters.DeadLetterFilter
+    limit: int | None
+
+    def list(self, *, with_payloads: bool) -> None:
+        """Count all, and show them one by one, up to the limit."""
+        messages, most = list[QueueMessage](), self.limit or _LISTED
+
+        def keep(message: QueueMessage) -> None:
+            if len(messages) < most:
+                messages.append(message)
+
+        def show(result: RedriveResult) -> None:
+            _show_each(self.run.screen, sorted(messages, key=lambda each: each.sent), with_payloads=with_payloads)
+            self._show_counts(result)
+            if result.selected > len(messages):
+                self.run.screen.line(f"the first {most:,} are listed: --limit shows more")
+
+        self._carry_out(Redrive.look, show, selection=self.selection, on_selected=keep)
+
+    def change(
+        self, act: Callable[[Redrive], RedriveResult], *, done: str, question: str, yes: bool, option: str, **rule: Any
+    ) -> None:
+        """Put them back, or delete them: those that a preview counted, unless `yes`."""
+        counted = set[str]()
+
+        def preview() -> bool:
+            of_preview = {"selection": self.selection, "on_selected": lambda each: counted.add(each.message_id)}
+            self._carry_out(Redrive.look, self._show_counts, limit=self.limit, **of_preview, **rule)
+            return bool(counted)
+
+        if _is_confirmed(self.run.screen, preview, question, yes=yes, option=option):
+            selection = replace(self.selection, messages=frozenset(counted))
+            show = partial(self._show_change, done=done)
+            result = self._carry_out(act, show, selection=selection, limit=self.limit, **rule)
+            end_with([AGAIN if result.failed else DONE])
+
+    def _carry_out(
+        self, act: Callable[[Redrive], RedriveResult], show: Callable[[RedriveResult], object], **options: Any
+    ) -> RedriveResult:
+        """Do a run and show its result: of one that changes something and fails, what it did."""
+        screen = self.run.screen
+        with screen.progress(f"reading {self.source}") as bar:
+            calls = connect.retrying(retry.Patience())
+            redrive = Redrive(self.ends, calls=calls, spread=retry.in_lanes, on_progress=bar, **options)
+            try:
+                result = act(redrive)
+            except (Exception, KeyboardInterrupt):
+                if act is not Redrive.look and redrive.result.there:
+                    show(redrive.result)
+                    _show_rest(screen, redrive.result, "were not received before it failed")
+                raise
+        show(result)
+        _show_rest(screen, result, f"did not arrive: try again in {HIDDEN_SECONDS // 60} minutes")
+        return result
+
+    def _show_change(self, result: RedriveResult, *, done: str) -> None:
+        counts = {"found": result.received, "wanted": result.selected, done.replace(" ", "_"): result.moved}
+        counts |= {"hidden": result.hidden, "not_received": result.not_received}
+        reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
+        by_error = {"by_error": dead_letters.error_groups_json(result.kinds)}
+        self.run.screen.json({"of": self.source, **counts, **by_error, **reasons})
+        self._show_counts(result, did=f": {result.moved:,} {done}")
+
+    def _show_counts(self, result: RedriveResult, *, did: str = "") -> None:
+        """Show how many there are of each error, and why some cannot be put back."""
+        screen = self.run.screen
+        if result.kinds:
+            rows = ((each.error, each.kind, each.count, each.oldest, each.newest) for each in result.kinds)
+            screen.table(("error", "kind", "jobs", "oldest", "newest"), rows, optional=["kind"])
+        screen.line(f"{result.selected:,} of {plural(result.received, 'dead letter')} of {self.source}{did}")
+        if result.others and not result.selected:
+            others = named([f"{each.count:,} of {each.error}" for each in result.others])
+            screen.line(f"none matches the options; there are {others}")
+        for reason, count in (*result.stay.items(), *result.failed.items()):
+            screen.line(f"{count:,} stay{'s' if count == 1 else ''}: {reason}")
 
 
-def _show_dead(
-    screen: Screen, queue: str, messages: Sequence[QueueMessage], result: RedriveResult, *, payload: bool
-) -> None:
+def _show_each(screen: Screen, messages: Sequence[QueueMessage], *, with_payloads: bool) -> None:
     rows = []
-    for message in sorted(messages, key=lambda each: each.sent):
+    for message in messages:
         error, kind = dead_letters.group_of(message.message)
         fields = dead_letters.dead_letter_json(message)
-        content = _payload_of(message.message) if payload else {}
-        screen.json({"queue": queue, **fields, "error": error, "kind": kind or None, **content})
+        content = _payload_of(message.message) if with_payloads else {}
+        screen.json({**fields, "error": error, "kind": kind or None, **content})
         screen.ids(fields["id"])
         row = {"id": fields["id"], "sent": message.sent, "error": error, "kind": kind or None}
         row |= {name: fields[name] for name in ("attempts", "reason", "key", "tenant")}
         rows.append(row)
-        if payload:
+        if with_payloads:
             screen.record(row | {name.replace("_", " "): _text_of(value) for name, value in content.items()})
-            screen.line("")
-    if rows and not payload:
+            for line in (*(fields["stack"] or "").splitlines(), ""):
+                screen.line(f"    {line}".rstrip())
+    if rows and not with_payloads:
         screen.table([*rows[0]], ([*row.values()] for row in rows), optional=rows[0])
-    screen.line(f"{len(rows):,} of {plural(result.there, 'dead letter')} of queue {queue}")
 
 
 def _payload_of(message: Message) -> dict[str, Any]:
@@ -186,83 +222,9 @@ def _text_of(value: object) -> str:
 def _show_rest(screen: Screen, result: RedriveResult, why: str) -> None:
     """Show how many messages a run did not get, those in flight apart."""
     if result.hidden:
-        more = f"{result.hidden:,} more {'is' if result.hidden == 1 else 'are'} in flight"
-        screen.line(f"{more}, and visible again within {HIDDEN_SECONDS // 60} minutes")
+        screen.line(f"{result.hidden:,} more in flight, and visible again within {HIDDEN_SECONDS // 60} minutes")
     if result.not_received:
-        more = f"about {result.not_received:,} more {'was' if result.not_received == 1 else 'were'} there"
-        screen.line(f"{more} and {why}")
-
-
-def redrive(
-    ctx: typer.Context,
-    queue: options.AnyQueue = None,
-    parked: Annotated[
-        bool, typer.Option("--parked", help="The deployment's parked jobs, in place of a queue's.")
-    ] = False,
-    of_queue: Annotated[str | None, typer.Option("--queue", help="With --parked: jobs of this queue.")] = None,
-    past_retention: Annotated[
-        bool, typer.Option("--past-retention", help="With --parked: also jobs past their retention.")
-    ] = False,
-    apply: Apply = False,
-    yes: Yes = False,
-    older_than: OlderThan = None,
-    younger_than: YoungerThan = None,
-    error: OfError = None,
-    kind: OfKind = None,
-    reason: OfReason = "",
-    limit: options.Limit = None,
-    id: OfId = None,
-    stacks: Annotated[bool, typer.Option("--stacks", help="Also show a stack trace of each error.")] = False,
-) -> None:
-    """Show a queue's dead letters, or put them back into the queue.
-
-    Without --apply they are counted, by error, kind and age, and left as they are. Ages count from when the message was
-    last sent to SQS, which its own move to a dead-letter queue leaves as it was.
-    """
-    run = connect.run_of(ctx)
-    if (queue is None) is not parked:
-        raise typer.BadParameter("give a QUEUE or --parked, and not both")
-    if not parked and (of_queue or past_retention):
-        raise typer.BadParameter("--queue and --past-retention go with --parked")
-    selected, ends = _filter(ctx, queue=of_queue), connect.dead_letters(run.target, queue)
-    if queue:
-        rule = partial(dead_letters.to_its_queue, levels=len(ends.queues))
-    else:
-        rule = partial(dead_letters.to_inbound, now=run.screen.now, past_retention=past_retention)
-
-    def run_once(*, apply: bool) -> RedriveResult:
-        show = partial(_show_run, run.screen, queue, done="put back" if apply else "", stacks=stacks)
-        act, label = Redrive.apply if apply else Redrive.look, f"redriving {queue or 'parked jobs'}"
-        of_run = {"rule": rule, "selection": selected, "limit": limit}
-        return _carry_out(run, ends, act, show, label=label, errors=error, **of_run)
-
-    if _is_confirmed(run.screen, lambda: run_once(apply=False).selected > 0, "Put them back?", apply=apply, yes=yes):
-        end_with([AGAIN if run_once(apply=True).failed else DONE])
-
-
-def _show_run(screen: Screen, queue: str | None, result: RedriveResult, *, done: str, stacks: bool = False) -> None:
-    """Show what a run selected, and how many of these were `done`: put back, or deleted; empty if it only looked."""
-    counts = {"found": result.received, "wanted": result.selected}
-    counts["deleted" if done == "deleted" else "moved"] = result.moved
-    counts |= {"hidden": result.hidden, "not_received": result.not_received}
-    by_error = {"by_error": dead_letters.error_groups_json(result.kinds, with_stacks=stacks)}
-    reasons = {"stay": dead_letters.reasons_json(result.stay), "failed": dead_letters.reasons_json(result.failed)}
-    screen.json({"queue": queue, "applied": bool(done), **counts, **by_error, **reasons})
-    columns = ("error" if queue else "reason", "kind", "jobs", "oldest", "newest")
-    if result.kinds:
-        rows = ((each.error, each.kind, each.count, each.oldest, each.newest) for each in result.kinds)
-        screen.table(columns, rows, optional=["kind"])
-    for each in result.kinds if stacks else ():
-        lines = each.stack.splitlines()
-        of_kind = f" of {each.kind}" if each.kind else ""
-        for line in ("", f"{each.error}{of_kind}:{'' if lines else ' no stack trace'}", *(f"    {it}" for it in lines)):
-            screen.line(line)
-    source = f"queue {queue}" if queue else "parked jobs"
-    did = f": {result.moved:,} {done}" if done else ": --apply puts them back"
-    received = plural(result.received, "dead letter")
-    screen.line(f"{result.selected:,} of {received} of {source}{did if result.selected else ''}")
-    for reason, count in (*result.stay.items(), *result.failed.items()):
-        screen.line(f"{count:,} stay{'s' if count == 1 else ''}: {reason}")
+        screen.line(f"about {result.not_received:,} more {why}")
 
 
 # Tables that were restored to a point in time.
@@ -274,13 +236,6 @@ _COLUMNS = {
     LATER: "later",
     UNREADABLE: "unreadable",
 }
-UNKNOWN = (
-    "No backup has what came after it:",
-    "- jobs that were accepted since are lost, unless their callers schedule them again",
-    "- jobs that were cancelled since are handed over, unless they are cancelled again, best before --apply",
-    "- jobs that were moved since come at their old times; pauses, rates and schedules are as they were",
-    "- jobs that were handed over since are handed over again: --hand-over-from leaves out those due before an instant",
-)
 
 
 def restore(
@@ -314,7 +269,12 @@ def restore(
         _show_restored(run.screen, result, applied=apply)
         return result
 
-    if _is_confirmed(run.screen, lambda: not run_once(apply=False).is_over, "Take them over?", apply=apply, yes=yes):
+    def preview() -> bool:
+        return not run_once(apply=False).is_over
+
+    if not apply:
+        preview()
+    elif _is_confirmed(run.screen, preview, "Take them over?", yes=yes, option="--apply"):
         run_once(apply=True)
 
 
@@ -325,8 +285,6 @@ def _check_tables(run: connect.CommandRun, jobs: str, state: str, hand_over_from
             raise typer.BadParameter(
                 f"{option} is {table!r}, which the deployment has: name what {live} was restored to"
             )
-    if jobs == state:
-        raise typer.BadParameter(f"--jobs and --state are both {jobs!r}: they are two tables")
     if hand_over_from and hand_over_from > run.screen.now:
         raise typer.BadParameter("--hand-over-from is in the future: what is due then was never handed over")
 
@@ -338,23 +296,13 @@ def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> N
         return screen.line("all was taken over before: nothing is left")
     if counts:
         screen.table(["queue", *_COLUMNS.values()], ((queue, *its.values()) for queue, its in counts.items()))
-    for line in () if applied else UNKNOWN:
-        screen.line(line)
+    if not applied:
+        screen.line("no backup has what came after it: docs/restore.md#what-comes-back")
     return screen.line(f"rows: {result.rows:,}; " + ("taken over" if applied else "--apply takes them over"))
 
 
 # What is wrong with a deployment, and what prevents the next.
-def doctor(
-    ctx: typer.Context,
-    sample: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Receive N messages of each dead-letter queue for their reasons; this hides them for a moment.",
-        ),
-    ] = 0,
-) -> None:
+def doctor(ctx: typer.Context) -> None:
     """Report what is wrong with the deployment, and what to do.
 
     The worst comes first. It changes nothing. Exit codes: 0 everything was checked and is well; 1 something is wrong; 6
@@ -362,7 +310,7 @@ def doctor(
     """
     run = connect.run_of(ctx)
     try:
-        checks, observe = connect.doctor(run.target, now=run.screen.now, sample=sample)
+        checks, observe = connect.doctor(run.target, now=run.screen.now)
     except DuelineError as error:
         run.screen.error(error)
         raise typer.Exit(NOT_CHECKED) from None

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 from urllib.parse import urlsplit
@@ -52,19 +52,17 @@ def url(text: str | None) -> str | None:
     return text
 
 
-def moment(text: str, *, zone: tzinfo | None = None, option: str | None = None) -> datetime:
-    """Return the instant that a text names in ISO 8601; `zone` is that of a time without one."""
+def moment(text: str) -> datetime:
+    """Return the instant that a text names in ISO 8601."""
     try:
-        local = datetime.fromisoformat(text)
-        return instant.parse(local.replace(tzinfo=local.tzinfo or zone).isoformat())
+        return instant.parse(datetime.fromisoformat(text).isoformat())
     except ValueError as error:
-        such = f"{error}; it must be such as 2027-01-04T09:00:00+01:00"
-        raise typer.BadParameter(such, param_hint=option) from None
+        raise typer.BadParameter(f"{error}; it must be such as 2027-01-04T09:00:00+01:00") from None
 
 
-def ahead(text: str, **more: Any) -> datetime:
+def ahead(text: str) -> datetime:
     """Return the instant that a text names, as `moment` does, or that is a span such as 1d ahead."""
-    return _moment(text, 1, **more)
+    return _moment(text, 1)
 
 
 def ago(text: str) -> datetime:
@@ -72,9 +70,9 @@ def ago(text: str) -> datetime:
     return _moment(text, -1)
 
 
-def _moment(text: str, sign: int, **more: Any) -> datetime:
+def _moment(text: str, sign: int) -> datetime:
     if not text.endswith(tuple("wdhms")):
-        return moment(text, **more)
+        return moment(text)
     try:
         return SystemClock().now() + sign * span(text)
     except OverflowError:

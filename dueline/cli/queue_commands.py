@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from dueline.cli import connect, options
 from dueline.cli.screen import DONE, Screen, end_with, json_of, relative
@@ -39,7 +40,8 @@ def queues(
         while True:
             try:
                 show = _read(run, name)
-                run.screen.clear()
+                if run.screen.shows_text:
+                    Console().clear()
                 show(replace(run.screen, now=time.now()))
             except RETRYABLE as error:
                 run.screen.error(error)
@@ -126,19 +128,16 @@ def rate(
     ctx: typer.Context,
     queue: options.Queue,
     rate: Annotated[
-        str | None,
-        typer.Argument(metavar="RATE", show_default=False, help=f"Such as 50/s, 90/m or 200/h, or {_NO_LIMIT}."),
-    ] = None,
+        str, typer.Argument(metavar="RATE", show_default=False, help=f"Such as 50/s, 90/m or 200/h, or {_NO_LIMIT}.")
+    ],
 ) -> None:
-    """Limit how fast a queue's workers start jobs, or show it.
+    """Limit how fast a queue's workers start jobs.
 
     The rate is that of all its workers together; 0/s lets them start nothing.
     """
     run = connect.run_of(ctx)
-    if rate is None:
-        return _show_control(run.screen, queue, run.client.queue(queue).control, changed=False)
     limit = None if rate == _NO_LIMIT else queue_settings.Rate.parse(rate)
-    return _show_control(run.screen, queue, run.client.set_rate(queue, limit))
+    _show_control(run.screen, queue, run.client.set_rate(queue, limit))
 
 
 def _control_fields(control: Control) -> dict[str, Any]:
@@ -150,7 +149,6 @@ def _control_text(control: Control) -> str:
     return f"{'paused' if control.paused else 'not paused'}, {rate}"
 
 
-def _show_control(screen: Screen, queue: str, control: Control, *, changed: bool = True) -> None:
+def _show_control(screen: Screen, queue: str, control: Control) -> None:
     screen.json({"queue": queue, **_control_fields(control)})
-    state = f"{queue}: {_control_text(control)}"
-    screen.line(f"{state}; its workers follow within 5 s" if changed else state)
+    screen.line(f"{queue}: {_control_text(control)}; its workers follow within 5 s")

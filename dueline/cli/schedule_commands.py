@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -14,11 +14,10 @@ import typer
 
 from dueline.cli import connect, options, screen
 from dueline.client.schedules import Schedule, SubmittedRun
-from dueline.core import instant
 from dueline.core.request import json_text
-from dueline.errors import DuelineError, InvalidSchedule
-from dueline.schedules.definition import Definition, check_fires, check_of_queue
-from dueline.schedules.rule import MOST_RUNS, Rule, next_runs, zone_of
+from dueline.errors import DuelineError
+from dueline.schedules.definition import Definition
+from dueline.schedules.rule import Rule
 
 if TYPE_CHECKING:
     from dueline.config.deployment import SchedulesFile
@@ -65,9 +64,8 @@ def get(ctx: typer.Context, queue: options.Queue, name: Name) -> None:
 def list_(ctx: typer.Context, queue: options.Queue, limit: options.Limit = None) -> None:
     """List a queue's schedules, by name."""
     run = connect.run_of(ctx)
-    schedules = islice(run.client.schedules(queue).list(), limit)
     rows = []
-    for each in run.screen.track("listing", schedules):
+    for each in islice(run.client.schedules(queue).list(), limit):
         run.screen.json(schedule_fields(each))
         run.screen.ids(each.name)
         following = each.next[0].scheduled_for if each.next else None
@@ -209,29 +207,7 @@ def delete(ctx: typer.Context, queue: options.Queue, name: Name, if_match: IfMat
     show_schedule(run, run.client.schedules(queue).delete(name, if_match=if_match))
 
 
-def preview(
-    ctx: typer.Context,
-    cron: Cron = None,
-    zone: Zone = "UTC",
-    every: Every = None,
-    since: Annotated[
-        str | None, options.time_option("By default now; a time without a zone is in ZONE.", "--from", parser=str)
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, max=MOST_RUNS, help="How many runs.")] = 10,
-) -> None:
-    """Show the next runs of a rule, without a deployment."""
-    this = connect.run_of(ctx)
-    rule = Rule(cron=cron, every=every, zone=zone)
-    after = this.screen.now if since is None else options.ahead(since, zone=zone_of(zone), option="--from")
-    runs = next_runs(rule, after=after, limit=count)
-    this.screen.json(*({"scheduled_for": instant.text(at), "local": local.isoformat()} for at, local in runs))
-    this.screen.line(rule.words)
-    this.screen.table(["in the zone", "UTC"], ((f"{local:{_LOCAL} %Z}", f"{at:{_UTC}}") for at, local in runs))
-
-
 # `apply`: the schedules of a file.
-# Shown by its name alone: a log may keep what is shown.
-_PAYLOAD = "payload"
 Action = Literal["create", "change", "delete", "leave", "same"]
 # How several schedules are made as the file has them.
 _ACTIONS: Mapping[Action, str] = {
@@ -265,40 +241,29 @@ class Step:
         return "change" if self.changes else "same"
 
     @cached_property
-    def changes(self) -> dict[str, tuple[object, object]]:
-        """The old and the new value of each field that changes; None is the default."""
+    def changes(self) -> list[str]:
+        """The fields that change. Their values are not shown: a log may keep what is shown."""
         old = _definition(self.existing).to_dict() if self.existing else {}
         new = self.definition.to_dict() if self.definition else {}
-        return {name: (old.get(name), new.get(name)) for name in old | new if old.get(name) != new.get(name)}
+        return [name for name in old | new if old.get(name) != new.get(name)]
 
     @property
     def summary(self) -> str:
-        """What changes, for people."""
         if self.definition is None:
             return "is not in the file"
-        if self.existing is None:
-            return self.definition.rule.words
-        texts = {
-            name: " → ".join("default" if value is None else str(value) for value in values)
-            for name, values in self.changes.items()
-        }
-        return ", ".join(name if name == _PAYLOAD else f"{name}: {text}" for name, text in texts.items())
+        return ", ".join(self.changes) if self.existing else self.definition.rule.words
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """What changes, for machines."""
-        step: dict[str, Any] = {"queue": self.queue, "schedule": self.name, "action": self.action}
-        if self.action == "change":
-            values = {name: {"from": old, "to": new} for name, (old, new) in self.changes.items()}
-            step["changes"] = values | ({_PAYLOAD: {}} if _PAYLOAD in values else {})
-        return step
+        step = {"queue": self.queue, "schedule": self.name, "action": self.action}
+        return step | ({"changes": self.changes} if self.action == "change" else {})
 
 
 def _definition(schedule: Schedule) -> Definition:
     def of(kind: type[Rule | Definition]) -> dict[str, Any]:
         return {each.name: getattr(schedule, each.name) for each in fields(kind) if each.name != "rule"}
 
-    return Definition(rule=Rule(**of(Rule)), **of(Definition) | {_PAYLOAD: json_text(schedule.payload)})
+    return Definition(rule=Rule(**of(Rule)), **of(Definition) | {"payload": json_text(schedule.payload)})
 
 
 def apply(
@@ -309,7 +274,7 @@ def apply(
     queue: Annotated[str | None, typer.Option(help="The queue of a FILE that has only `schedules:`.")] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Delete schedules that FILE had and no longer has.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without a confirmation.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change, or be refused.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
 ) -> None:
     """Create and change schedules as FILE has them.
 
@@ -332,7 +297,8 @@ def apply(
         if not typer.confirm(f"Delete {names}?", err=True):
             run.screen.line(f"not deleted: {names}")
             steps = [step for step in steps if step not in gone]
-    codes += _refused(run, steps) if dry_run else _carried_out(run, steps)
+    if not dry_run:
+        codes += _carried_out(run, steps)
     screen.end_with(codes)
 
 
@@ -342,7 +308,7 @@ def _steps(run: connect.CommandRun, file: "SchedulesFile", *, prune: bool) -> tu
     With them, an exit code for each queue whose schedules could not be listed.
     """
     steps, codes = list[Step](), list[int]()
-    for queue, definitions in run.screen.track("comparing", file.schedules.items(), of=len(file.queues)):
+    for queue, definitions in file.schedules.items():
         try:
             existing = list(run.client.schedules(queue).list())
         except DuelineError as error:
@@ -368,25 +334,10 @@ def _show(run: connect.CommandRun, steps: Sequence[Step], *, dry_run: bool) -> N
     run.screen.line(totals or "there are no schedules, neither in the file nor of its owner")
 
 
-def _refused(run: connect.CommandRun, steps: Sequence[Step]) -> Iterator[int]:
-    """Report definitions that would be refused, as far as can be checked here; yield an exit code for each."""
-    changes = [(step, step.definition) for step in steps if step.definition and step.action != "same"]
-    queues = {queue.name: queue for queue in run.client.queues()} if changes else {}
-    for step, definition in changes:
-        try:
-            check_fires(definition.rule, after=run.screen.now)
-            if step.queue in queues:
-                check_of_queue(definition, queues[step.queue])
-        except InvalidSchedule as error:
-            refusal = InvalidSchedule(f"{step.queue}/{step.name} would be refused: {error}")
-            yield run.screen.error(refusal, queue=step.queue, schedule=step.name)
-
-
 def _carried_out(run: connect.CommandRun, steps: Sequence[Step]) -> list[int]:
     """Carry out all steps that can be; return an exit code for each."""
     changes = [step for step in steps if step.action in ("create", "change", "delete")]
-    tracked = run.screen.track("applying", changes, of=len(changes))
-    codes = [_carry_out(run, step) for step in tracked]
+    codes = [_carry_out(run, step) for step in changes]
     if changes:
         run.screen.line(f"{codes.count(screen.DONE):,} of {len(changes):,} done")
     return codes
@@ -402,7 +353,7 @@ def _carry_out(run: connect.CommandRun, step: Step) -> int:
         else:
             own = asdict(step.definition)
             # Its fields and its rule's are named as the parameters of Schedules.put.
-            arguments = own.pop("rule") | own | {_PAYLOAD: json.loads(step.definition.payload)}
+            arguments = own.pop("rule") | own | {"payload": json.loads(step.definition.payload)}
             schedules.put(step.name, **arguments, if_match=etag, only_new=etag is None)
     except DuelineError as error:
         return run.screen.error(error, queue=step.queue, schedule=step.name)
@@ -425,7 +376,6 @@ COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "history": (history, "dueline schedules history emails digest --most 20"),
     "apply": (apply, "dueline schedules apply queues.yaml --prune --dry-run"),
-    "preview": (preview, "dueline schedules preview '0 9 * * MON-FRI' --zone Europe/Berlin"),
 }
 
 

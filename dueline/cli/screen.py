@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from itertools import compress
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
 import typer
 from rich.cells import cell_len
@@ -22,7 +22,6 @@ from dueline.core import instant, job, queue_settings
 from dueline.core.text import printable
 from dueline.errors import RETRYABLE, DuelineError
 
-A = TypeVar("A")
 Rows = Iterable[Sequence[object]]
 # Those of errors are in errors.ERRORS.
 DONE, AGAIN, WRONG, TOO_LATE, INTERRUPTED = 0, 1, 2, 4, 130
@@ -129,10 +128,6 @@ class Screen:
             typer.secho("  ".join(padded).rstrip(), bold=line is lines[0])
         return None
 
-    def clear(self) -> None:
-        if self.shows_text:
-            Console().clear()
-
     def error(self, error: BaseException, **about: Any) -> int:
         """Report an error on stderr; return its exit code."""
         return report_error(error, as_json=self.as_json, **about)
@@ -144,13 +139,6 @@ class Screen:
         with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False, disable=not is_shown) as bar:
             task = bar.add_task(label, total=None)
             yield lambda done, of: bar.update(task, completed=done, total=max(done, of))
-
-    def track(self, label: str, items: Iterable[A], *, of: int = 0) -> Iterator[A]:
-        """Yield items, and show a progress bar meanwhile."""
-        with self.progress(label) as bar:
-            for number, item in enumerate(items, start=1):
-                yield item
-                bar(number, of)
 
     def check_can_confirm(self, option: str) -> None:
         """Raise typer.BadParameter where nobody can confirm what an option does."""

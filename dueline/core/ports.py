@@ -180,9 +180,6 @@ class Table(Protocol):
     def outcomes(self, partition: Partition, *, after: str, until: str, limit: int) -> Page:
         """Read rows of outcomes as `page` reads those of jobs, the last first, perhaps a second old."""
 
-    def last(self, partition: Partition) -> Row | None:
-        """Read the row with the highest sort key, consistently."""
-
     def add(self, row: Row, *, signed_before: datetime | None = None) -> Row:
         """Put a row unless its key has one; return the row that is there now. `signed_before` is as of `write`."""
 

@@ -164,4 +164,4 @@ def _guard(partitions: Sequence[Partition], *, are_all: bool) -> None:
 def _describe(behind: LatePartition) -> dict[str, Any]:
     last = instant.text(behind.fence) if behind.fence else None
     first_due = instant.text(behind.due)
-    return {"partition": str(behind.partition), "fence": last, "first_due": first_due, "expired": behind.expired}
+    return {"partition": str(behind.partition), "fence": last, "first_due": first_due}

@@ -1,7 +1,7 @@
 """Dead letters: why each failed, which ones a redrive selects, and the message that is put back."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -32,7 +32,7 @@ BY_SQS = "ReceivedTooOften"
 INTERRUPTED = "Interrupted"
 LONGER = timedelta(days=1)
 # Anyone may send a dead letter, with a megabyte in each attribute. Workers write less.
-MOST_GROUP_CHARACTERS, MOST_STACK_CHARACTERS = 200, 4096
+MOST_GROUP_CHARACTERS = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,15 +51,14 @@ class DeadLetterFilter:
     """Selects dead letters: those to which every given condition applies.
 
     `errors` are as dead letters are shown (see `error_of`), `kinds` those of their jobs, "" without one, and `groups`
-    errors with a kind each, as they are counted. `reason` is a part of the reason's text, `ids` are job ids,
-    `messages` ids of SQS, and `queue` is the jobs' queue. `sent_before` and `sent_after` limit when the message was
-    sent; SQS keeps that time when it moves a message to the dead-letter queue itself.
+    errors with a kind each, as they are counted. `ids` are job ids, `messages` ids of SQS, and `queue` is the jobs'
+    queue. `sent_before` and `sent_after` limit when the message was sent; SQS keeps that time when it moves a message
+    to the dead-letter queue itself.
     """
 
     errors: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
     groups: frozenset[tuple[str, str]] = frozenset()
-    reason: str = ""
     ids: frozenset[str] = frozenset()
     messages: frozenset[str] = frozenset()
     queue: str | None = None
@@ -67,13 +66,12 @@ class DeadLetterFilter:
     sent_after: datetime | None = None
 
     def has(self, arrival: QueueMessage) -> bool:
-        attributes, (error, kind) = arrival.message.attributes, group_of(arrival.message)
+        error, kind = group_of(arrival.message)
         return (
             (not self.errors or error in self.errors)
             and (not self.kinds or kind in self.kinds)
             and (not self.groups or (error, kind) in self.groups)
-            and self.reason in attributes.get(REASON, "")
-            and (not self.ids or attributes.get(ID) in self.ids)
+            and (not self.ids or arrival.message.attributes.get(ID) in self.ids)
             and (not self.messages or arrival.message_id in self.messages)
             and (self.queue is None or _queue_of(arrival.message) == self.queue)
             and (self.sent_before is None or arrival.sent < self.sent_before)
@@ -168,7 +166,7 @@ def number(text: str | None) -> int:
 class ErrorGroup:
     """How many dead letters of one error and kind there are, and when the oldest and the newest of them were sent.
 
-    The kind is "" where their jobs have none. `stack` is the end of the first stack trace, "" where none has one.
+    The kind is "" where their jobs have none.
     """
 
     error: str
@@ -176,7 +174,6 @@ class ErrorGroup:
     count: int
     oldest: datetime
     newest: datetime
-    stack: str = field(default="", compare=False, repr=False)
 
 
 class ErrorGroups:
@@ -191,9 +188,8 @@ class ErrorGroups:
         group = self._groups.get(key)
         if group is None:
             group = ErrorGroup(error=key[0], kind=key[1], count=0, oldest=sent, newest=sent)
-        stack = group.stack or arrival.message.attributes.get(STACK, "")[-MOST_STACK_CHARACTERS:]
         oldest, newest = min(group.oldest, sent), max(group.newest, sent)
-        self._groups[key] = replace(group, count=group.count + 1, oldest=oldest, newest=newest, stack=stack)
+        self._groups[key] = replace(group, count=group.count + 1, oldest=oldest, newest=newest)
         self.total += 1
 
     def by_frequency(self) -> tuple[ErrorGroup, ...]:
@@ -217,7 +213,7 @@ def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:
     }
 
 
-def error_groups_json(groups: Iterable[ErrorGroup], *, with_stacks: bool = False) -> list[dict[str, Any]]:
+def error_groups_json(groups: Iterable[ErrorGroup]) -> list[dict[str, Any]]:
     return [
         {
             "error": each.error,
@@ -225,7 +221,6 @@ def error_groups_json(groups: Iterable[ErrorGroup], *, with_stacks: bool = False
             "count": each.count,
             "oldest": instant.text(each.oldest),
             "newest": instant.text(each.newest),
-            **({"stack": each.stack or None} if with_stacks else {}),
         }
         for each in groups
     ]

@@ -1,34 +1,338 @@
-"""The doctor: findings about functions, tables, the API, stacks, quotas and alarms, and all findings in their order."""
+"""The doctor: all findings, about jobs and ticks, functions, tables, the API and alarms, the worst first."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import NamedTuple
 
-from dueline import __version__
 from dueline.config.names import runbook
-from dueline.core.message import check_deployment
-from dueline.errors import DuelineError
-from dueline.operations.backlog import PAGES_OF_LINES, SOURCES, named, throttled_tables
+from dueline.core import instant
+from dueline.core.queue_settings import JOBS_PER_PARTITION, PLANNER
 from dueline.operations.observation import FUNCTIONS, RULES, Finding, Observation, Severity, Symptom, guide, rule
 
-_NEAR = 0.8
-_RAISE = "request a higher quota in Service Quotas"
-_NONE = "before 0.1"
-_MOST_REASONS = 3
+_ENABLED = "ENABLED"
+_MOST_NAMED = 10
+_MOST_REASONS = 5
+# It runs each five minutes.
+_WATCHED = timedelta(minutes=15)
+# Those at which the alarms ring.
+LATE_SECONDS = 60
+INBOUND_SECONDS = 300
+_ON_TIME_PERCENT = 99.9
+# Of the time for which SQS keeps a message.
+_LONG_KEPT = 0.5
+# Those that read a queue by themselves.
+SOURCES = ("ingest", "planner")
+# What a function logs when something holds it up, and the page about it.
+PAGES_OF_LINES = {
+    "stopped": "late-jobs",
+    "left": "inbound-backlog",
+    "refused": "api-faults",
+    "steps were given up": "schedules-stand-still",
+    "schedules stood still": "schedules-stand-still",
+}
 _RUN_AGAIN = "remove it: aws lambda delete-function-concurrency --function-name NAME"
 _MAP = "enable it: aws lambda update-event-source-mapping --enabled, or create it as the core stack's template has it"
 _WAITS_FOR = {"ingest": "inbound-backlog", "planner": "schedules-stand-still"}
 
 
+# Ticks: schedules that are missing or disabled, fences that stand still, partitions that are too few.
+@rule(
+    "tick_missing",
+    Severity.CRITICAL,
+    page=runbook("partitions-without-tick"),
+    do="create them again: ticks then catch up by themselves",
+)
+def schedules_missing(observed: Observation) -> Iterator[Symptom]:
+    if observed.schedules is None:
+        return
+    for queue in observed.deployment.ticking():
+        names = [observed.deployment.names.schedule(queue.name, number) for number in range(queue.partitions)]
+        if missing := [name for name in names if name not in observed.schedules]:
+            yield _without_schedules(observed, queue.name, missing, state="are missing")
+
+
+@rule(
+    "tick_disabled",
+    Severity.CRITICAL,
+    page=runbook("partitions-without-tick"),
+    do="enable them: ticks then catch up by themselves",
+)
+def schedules_disabled(observed: Observation) -> Iterator[Symptom]:
+    """Report disabled schedules of ticks, also those of removed partitions: their rows still need a tick."""
+    off: dict[str, list[str]] = defaultdict(list)
+    for name, state in (observed.schedules or {}).items():
+        if state != _ENABLED:
+            off[name.rpartition(".")[0]].append(name)
+    for queue, names in off.items():
+        yield _without_schedules(observed, queue, names, state="are disabled")
+
+
+def _without_schedules(observed: Observation, queue: str, names: Sequence[str], *, state: str) -> Symptom:
+    where = f"{named(names)} in the group {observed.deployment.names.schedule_group}"
+    return Symptom(queue, f"tick schedules {state}: {where}; their jobs are not sent to workers")
+
+
+@rule(
+    "fence_still",
+    Severity.CRITICAL,
+    page=runbook("missing-ticks"),
+    do="fix the findings about schedules and the tick function; without any, follow the runbook",
+)
+def fences_still(observed: Observation) -> Iterator[Symptom]:
+    """Report partitions that no tick reads: their fence is in the past or missing."""
+    now = instant.text(observed.now)
+    if observed.fences is None:
+        return
+    for queue in observed.deployment.ticking():
+        fences = {each: observed.fences.get(each, "") for each in queue.all_partitions()}
+        if still := {str(each): fence for each, fence in fences.items() if fence < now}:
+            oldest = min(still.values())
+            since = f"their last ticks read up to {oldest} or later" if oldest else "some of them never had a tick"
+            yield Symptom(queue.name, f"no tick reads partitions {named(list(still))}: {since}")
+
+
+@rule(
+    "queue_gone",
+    Severity.CRITICAL,
+    page=guide("queues-that-are-gone"),
+    do="create it again as its stack's template has it, then: dueline dead --parked --retry",
+)
+def queues_gone(observed: Observation) -> Iterator[Symptom]:
+    for name, depth in observed.depths.items():
+        if depth is None:
+            yield Symptom(name, "this SQS queue does not exist: its jobs are parked or refused")
+
+
+@rule("late_jobs", Severity.CRITICAL, do="fix the other findings: its ticks then catch up by themselves")
+def late_jobs(observed: Observation) -> Iterator[Symptom]:
+    for queue in observed.deployment.ticking():
+        seconds = observed.figure(queue.name, "lateness")
+        if seconds >= LATE_SECONDS:
+            yield Symptom(queue.name, f"its oldest job not sent to workers is {seconds:,.0f} s late")
+
+
+@rule("ttl_off", Severity.WARNING, do="fix what stops their ticks: TTL is switched on again once they have caught up")
+def ttl_off(observed: Observation) -> Iterator[Symptom]:
+    names = observed.deployment.names
+    if observed.figure(names.deployment, "ttl_off"):
+        off = "DynamoDB's TTL is switched off, or should be and cannot, because jobs are over six hours late"
+        yield Symptom(names.table, off)
+
+
+@rule(
+    "inbound_backlog",
+    Severity.CRITICAL,
+    do="fix the other findings; without any, raise ingest_max_concurrency in queues.yaml, then: make deploy",
+)
+def inbound_backlog(observed: Observation) -> Iterator[Symptom]:
+    inbound = observed.deployment.names.inbound
+    depth, seconds = observed.depths.get(inbound), observed.figure(inbound, "age")
+    if seconds >= INBOUND_SECONDS:
+        waiting = depth.waiting if depth else 0
+        yield Symptom(inbound, f"{waiting:,} messages wait for ingest, the oldest for {seconds:,.0f} s")
+
+
+def throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:
+    """Yield the tables that DynamoDB throttled, and how many requests it refused."""
+    names = observed.deployment.names
+    for table in (names.table, names.state):
+        if count := observed.figure(table, "throttled"):
+            yield table, count
+
+
+@rule(
+    "messages_kept_long",
+    Severity.CRITICAL,
+    page="docs/doctor.md#workers-that-do-not-keep-up",
+    do="run workers: SQS deletes such messages without a dead letter",
+)
+def messages_kept_long(observed: Observation) -> Iterator[Symptom]:
+    """Report queues whose messages SQS will soon delete, because no worker receives them."""
+    for queue in observed.deployment.queues:
+        for name in observed.deployment.levels(queue):
+            depth, age = observed.depths.get(name), timedelta(seconds=observed.figure(name, "age"))
+            if depth and age >= _LONG_KEPT * depth.retention:
+                waited = f"a message of {name} has waited for {_hours(age)}, and SQS deletes it after"
+                yield Symptom(queue.name, f"{waited} {_hours(depth.retention)}{_stopped(observed, queue.name)}")
+
+
+@rule(
+    "not_received",
+    Severity.WARNING,
+    page=guide("queues-without-a-worker"),
+    do="run a worker of this queue (dueline worker MODULE:NAME); if one runs, its log says what is wrong",
+)
+def messages_not_received(observed: Observation) -> Iterator[Symptom]:
+    """Report queues where jobs wait and none is in flight, unless the oldest came in the last minute.
+
+    Not of queues with a rate, where that is normal for a moment, nor of what `messages_kept_long` reports.
+    """
+    reported = {finding.about for finding in messages_kept_long(observed)}
+    for queue in observed.deployment.queues:
+        names, control = observed.deployment.levels(queue), observed.controls.get(queue.name)
+        depths = [depth for name in names if (depth := observed.depths.get(name))]
+        waiting, in_flight = sum(depth.waiting for depth in depths), sum(depth.in_flight for depth in depths)
+        is_limited = control is not None and (control.paused or control.rate is not None)
+        if not waiting or in_flight or is_limited or queue.name in reported:
+            continue
+        age = max((observed.figures[name, "age"] for name in names if (name, "age") in observed.figures), default=None)
+        if age is None or age >= LATE_SECONDS:
+            since = "since when is not known" if age is None else f"the oldest for {age:,.0f} s"
+            jobs = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
+            yield Symptom(queue.name, f"about {jobs}, {since}, and none is being processed: is a worker running?")
+
+
+@rule(
+    "queue_left",
+    Severity.WARNING,
+    page=guide("queues-that-were-given-up"),
+    do="deploy the queue or priority again until it is empty, then delete it: aws sqs delete-queue",
+)
+def queues_left(observed: Observation) -> Iterator[Symptom]:
+    """Report SQS queues with messages whose queue or priority was removed: workers do not read them."""
+    for name, depth in sorted(observed.left.items()):
+        if count := depth.waiting + depth.in_flight:
+            what = f"{count:,} messages are in this SQS queue, whose queue or priority is not deployed any more"
+            lost = f"no worker receives them, and SQS deletes each after {_hours(depth.retention)}"
+            yield Symptom(name, f"{what}: {lost}")
+
+
+@rule(
+    "jobs_not_on_time",
+    Severity.WARNING,
+    do="fix the other findings about this queue; without any, callers scheduled these jobs late",
+)
+def delayed_jobs(observed: Observation) -> Iterator[Symptom]:
+    """Report queues of whose jobs over one in a thousand were over a minute late in the last hour."""
+    for queue in observed.deployment.queues:
+        on_time, delayed = (observed.figure(queue.name, each) for each in ("on_time", "delayed"))
+        share = 100 * on_time / (on_time + delayed) if delayed else 100.0
+        if share < _ON_TIME_PERCENT:
+            on_time_share = f"{share:.1f} % of its jobs of the last hour were on time"
+            yield Symptom(queue.name, f"{on_time_share}, {delayed:,.0f} were not")
+
+
+@rule("watch_off", Severity.WARNING, do="enable it in EventBridge Scheduler, or deploy the core stack: make deploy")
+def watches_off(observed: Observation) -> Iterator[Symptom]:
+    """Report watches that do not run: without them nobody is mailed of missing ticks or stopped schedules."""
+    names = observed.deployment.names
+    state = (observed.watches or {}).get(names.planner_watch)
+    if observed.watches is not None and state != _ENABLED:
+        what = f"its schedule is {'missing' if state is None else 'disabled'}: nobody notices stopped schedules"
+        yield Symptom(names.planner_watch, what, page=runbook("schedules-stand-still"))
+    note = observed.notes.get("ticks")
+    if note and note.at < observed.now - _WATCHED:
+        what = f"it has not run since {instant.text(note.at)}: nobody is mailed what goes wrong"
+        yield Symptom(names.function("watch"), what, "deploy the core stack: make deploy", runbook("watch-silent"))
+
+
+@rule("partitions_too_few", Severity.WARNING, page=guide("too-few-partitions"))
+def partitions_too_few(observed: Observation) -> Iterator[Symptom]:
+    for queue in observed.deployment.queues:
+        count = queue.settings.partitions
+        carried, sent = JOBS_PER_PARTITION * count, observed.figure(queue.name, "rate")
+        for rate, source in ((queue.expected_rate or 0, "are expected"), (sent, "were sent to workers at most")):
+            if rate > carried:
+                do = f"set partitions to {-(-int(rate) // JOBS_PER_PARTITION)} in queues.yaml, then: make deploy"
+                what = f"{rate:,.0f} jobs a second {source}, and {count} partitions carry {carried:,}"
+                yield Symptom(queue.name, what, do)
+
+
+# Dead letters: how many there are in each dead-letter queue, and why, as far as that is known.
+class _Kind(NamedTuple):
+    """What a dead-letter queue's messages are: the finding's fields, and what functions log of such a message."""
+
+    code: str
+    what: str
+    do: str
+    logged: str = ""
+
+
+_PARKED = _Kind(
+    "parked_jobs",
+    "jobs are parked: they can never be sent as they are",
+    "fix the reason, then: dueline dead --parked --retry",
+    logged="parked",
+)
+_OF_INBOUND = _Kind(
+    "inbound_dead_letters",
+    "messages of the inbound queue are not jobs, or could not be stored for hours",
+    "fix their sender; to see them: aws sqs receive-message",
+    logged="rejected",
+)
+_OF_TICKS = _Kind(
+    "failed_firings",
+    "invocations of the tick function failed",
+    "fix the findings about ticks; SQS deletes these messages by itself",
+)
+_OF_PLANNER = _Kind(
+    "planner_dead_letters",
+    "planning jobs failed for hours",
+    "fix what the planner's log names; SQS deletes these messages within a day",
+)
+
+
+def _dead_letter_queues(observed: Observation) -> Iterator[tuple[str, str, _Kind]]:
+    """Yield what each dead-letter queue is about, its name, and what its messages are."""
+    names = observed.deployment.names
+    for queue in observed.deployment.queues:
+        do = f"fix the worker, then: dueline dead {queue.name} --retry"
+        yield queue.name, names.queue_dlq(queue.name), _Kind("dead_letters", "jobs failed for good", do)
+    own = (names.dispatch_dlq, names.inbound_dlq, names.tick_dlq, names.queue_dlq(PLANNER.name))
+    for name, kind in zip(own, (_PARKED, _OF_INBOUND, _OF_TICKS, _OF_PLANNER), strict=True):
+        yield name, name, kind
+
+
+@rule("dead_letters", Severity.WARNING)
+def dead_letters(observed: Observation) -> Iterator[Symptom]:
+    """Report dead-letter queues that are not empty, with reasons from the last hour's log."""
+    for about, name, kind in _dead_letter_queues(observed):
+        depth = observed.depths.get(name)
+        if depth and (count := depth.waiting + depth.in_flight):
+            what, page = f"{count:,} {kind.what}{_reasons(observed, kind)}", kind.code.replace("_", "-")
+            yield Symptom(about, what, kind.do, runbook(page), code=kind.code)
+
+
+def _reasons(observed: Observation, kind: _Kind) -> str:
+    counted = Counter[str]()
+    for line in observed.logged:
+        if line.message == kind.logged:
+            counted[line.reason] += line.count
+    reasons = "; ".join(f"{count:,} of {reason}" for reason, count in counted.most_common(_MOST_REASONS))
+    return f" (of the last hour's log: {reasons})" if reasons else ""
+
+
+@rule("queue_stopped", Severity.NOTE, page="docs/operations.md#pausing-a-queue-and-limiting-its-rate")
+def queues_stopped(observed: Observation) -> Iterator[Symptom]:
+    for queue in observed.deployment.queues:
+        depths = [observed.depths.get(name) for name in observed.deployment.levels(queue)]
+        waiting, stopped = sum(depth.waiting for depth in depths if depth), _stopped(observed, queue.name)
+        if waiting and stopped:
+            do = f"when it is time: dueline resume {queue.name}, or dueline rate {queue.name} no-limit"
+            yield Symptom(queue.name, f"{waiting:,} jobs wait{stopped}", do)
+
+
+def _stopped(observed: Observation, queue: str) -> str:
+    control = observed.controls.get(queue)
+    if control is None or not control.is_stopped:
+        return ""
+    return ": it is paused" if control.paused else ": its rate is 0"
+
+
+# Functions: those that do not run, fail, or are held up; the tables and the API.
 @rule("function_stopped", Severity.CRITICAL)
 def functions_stopped(observed: Observation) -> Iterator[Symptom]:
     """Report functions that somebody stopped: by a reserved concurrency of 0, or by their event source mapping."""
     names = observed.deployment.names
     for function in FUNCTIONS:
-        if (observed.reserved or {}).get(function) == 0:
+        if observed.reserved.get(function) == 0:
             never = "its reserved concurrency is 0, so Lambda never runs it"
             yield Symptom(names.function(function), never, _RUN_AGAIN, runbook("function-errors"))
-    for function in SOURCES if observed.sources is not None else ():
-        states = (observed.sources or {}).get(function, ())
+    if observed.sources is None:
+        return
+    for function in SOURCES:
+        states = observed.sources.get(function, ())
         if not states or any(state in ("Disabled", "Disabling") for state in states):
             what = f"its event source mapping is {'disabled' if states else 'missing'}, so it gets no message"
             yield Symptom(names.function(function), what, _MAP, runbook(_WAITS_FOR[function]))
@@ -43,16 +347,6 @@ def functions_failing(observed: Observation) -> Iterator[Symptom]:
             ]
             what = f"it failed {count:,.0f} times in the last hour{_list_reasons(reasons)}"
             yield Symptom(observed.deployment.names.function(function), what)
-
-
-@rule("log_gone", Severity.WARNING, page=guide("logs-that-are-gone"))
-def logs_gone(observed: Observation) -> Iterator[Symptom]:
-    """Report functions without a log group, which their metrics go through."""
-    names = observed.deployment.names
-    what = "its log group does not exist, so it logs nothing and reports no metric, such as lateness"
-    for function in observed.logs_gone:
-        do = f"aws logs create-log-group --log-group-name {names.function_log(function)}"
-        yield Symptom(names.function(function), what, do)
 
 
 @rule(
@@ -88,17 +382,6 @@ def api_faults(observed: Observation) -> Iterator[Symptom]:
         yield Symptom(names.api, f"{count:,.0f} requests of the last hour were answered 503{_list_reasons(reasons)}")
 
 
-@rule("api_5xx", Severity.WARNING, page=runbook("api-faults"))
-def api_unreached(observed: Observation) -> Iterator[Symptom]:
-    """Report answers of 5xx that the function did not give, as where API Gateway may not invoke it."""
-    names, name = observed.deployment.names, observed.deployment.names.deployment
-    reported = ((name, "api_faults"), ("api", "errors"), ("api", "throttles"))
-    if (count := observed.figure(name, "api_5xx")) and not any(observed.figure(*each) for each in reported):
-        what = f"{count:,.0f} requests of the last hour were answered 5xx without a fault of its function"
-        do = f"read integrationErrorMessage in the log {names.access_log}; without one, wait"
-        yield Symptom(names.api, f"{what}: it was not reached, or answered 503 not_yet", do)
-
-
 @rule(
     "schedules_stood_still",
     Severity.WARNING,
@@ -107,7 +390,7 @@ def api_unreached(observed: Observation) -> Iterator[Symptom]:
 )
 def schedules_stood_still(observed: Observation) -> Iterator[Symptom]:
     names = observed.deployment.names
-    note = (observed.notes or {}).get("schedules")
+    note = observed.notes.get("schedules")
     if note and note.count:
         yield Symptom(names.function("planner"), f"{note.count:,} schedules stood still; the watchdog restarted them")
 
@@ -127,88 +410,12 @@ def tables_throttled(observed: Observation) -> Iterator[Symptom]:
         yield Symptom(table, f"DynamoDB refused {count:,.0f} requests of the last hour")
 
 
-# Stacks that failed or are of different versions, and clients that are newer than the deployment.
-@rule(
-    "stack_failed",
-    Severity.WARNING,
-    page=guide("stacks"),
-    do="fix what its events name (aws cloudformation describe-stack-events), then: make deploy",
-)
-def stacks_failed(observed: Observation) -> Iterator[Symptom]:
-    for name, status in sorted((observed.stacks or {}).items()):
-        if "FAILED" in status or "ROLLBACK" in status:
-            yield Symptom(name, f"its last deployment failed: its stack is {status}")
-
-
-@rule("versions_differ", Severity.WARNING, page=guide("stacks"), do="deploy all stacks with one version: make deploy")
-def versions_differ(observed: Observation) -> Iterator[Symptom]:
-    deployment = observed.deployment
-    others: dict[str, list[str]] = defaultdict(list)
-    for queue in deployment.queues:
-        if queue.version != deployment.version:
-            others[queue.version or _NONE].append(queue.name)
-    for version, queues in others.items():
-        what = f"its version is {deployment.version or _NONE}, that of the stacks of {named(queues)} {version}"
-        yield Symptom(deployment.names.core_stack, what)
-
-
-@rule(
-    "client_differs",
-    Severity.WARNING,
-    page=guide("clients-of-another-version"),
-    do="deploy this version (make deploy), or install the deployed one: pip install dueline==VERSION",
-)
-def clients_differ(observed: Observation) -> Iterator[Symptom]:
-    """Report that the deployment refuses direct clients of this version, or is of another version."""
-    deployment = observed.deployment
-    name, version = deployment.names.deployment, deployment.version
-    try:
-        check_deployment(name, latest=deployment.schema, oldest=deployment.oldest_schema)
-    except DuelineError as refusal:
-        yield Symptom(name, str(refusal))
-    else:
-        if version not in (None, __version__):
-            what = f"it is of version {version}, and this library is {__version__}"
-            yield Symptom(name, what, severity=Severity.NOTE)
-
-
-@rule("quota_near", Severity.WARNING, page=guide("quotas"), do=f"{_RAISE}, or use less")
-def quotas_near(observed: Observation) -> Iterator[Symptom]:
-    if observed.concurrency is not None:
-        used = int(observed.figure("account", "concurrency"))
-        yield from _near("Lambda functions at once, in the last hour", used, observed.concurrency)
-    if observed.policies is not None:
-        used, quota = observed.policies.used, observed.policies.quota
-        yield from _near("managed policies of the account (four a queue, and four a group)", used, quota)
-    do = f"attach the policy of a group of queues, or {_RAISE}"
-    for role, share in (observed.roles or {}).items():
-        yield from _near(f"managed policies attached to the role {role}", share.used, share.quota, do=do)
-
-
-def _near(what: str, used: int, quota: int, *, do: str = "") -> Iterator[Symptom]:
-    if used >= _NEAR * quota:
-        yield Symptom("account", f"{used:,} of {quota:,} {what}", do)
-
-
 # Alarms: those that ring, and those that nobody hears.
 @rule("alarm", Severity.WARNING, page="docs/operations.md#alarms", do="follow its runbook")
 def alarms_ringing(observed: Observation) -> Iterator[Symptom]:
-    for alarm in observed.alarms or ():
-        if alarm.is_ringing or alarm.is_silent:
-            what = f"{'no data arrives for it' if alarm.is_silent else 'it is in ALARM'}: {alarm.description}"
-            yield Symptom(alarm.name, what, page=alarm.page or "")
-
-
-@rule(
-    "alarms_gone",
-    Severity.WARNING,
-    page=guide("alarms-that-are-gone"),
-    do="create its alarms again as its template has them",
-)
-def alarms_gone(observed: Observation) -> Iterator[Symptom]:
-    stack = observed.deployment.names.core_stack
-    if observed.alarms is not None and not any(alarm.name.startswith(f"{stack}-") for alarm in observed.alarms):
-        yield Symptom(stack, "all alarms of this stack were deleted: nobody is notified of its faults")
+    for alarm in observed.alarms:
+        if alarm.is_ringing:
+            yield Symptom(alarm.name, f"it is in ALARM: {alarm.description}", page=alarm.page or "")
 
 
 @rule(
@@ -218,11 +425,25 @@ def alarms_gone(observed: Observation) -> Iterator[Symptom]:
     do="set alarm_email in queues.yaml, make deploy, and confirm the mail; or subscribe your pager",
 )
 def alarms_unheard(observed: Observation) -> Iterator[Symptom]:
-    if silent := [alarm.name for alarm in observed.alarms or () if not alarm.notifies]:
+    if silent := [alarm.name for alarm in observed.alarms if not alarm.notifies]:
         yield Symptom("alarms", f"these alarms notify no topic, or their actions are off: {named(silent)}")
-    for topic, count in (observed.subscribers or {}).items():
+    for topic, count in observed.subscribers.items():
         if not count:
             yield Symptom(topic, "the alarms' topic has no confirmed subscriber: nobody is notified")
+
+
+def _hours(span: timedelta) -> str:
+    return f"{span.total_seconds() / 3600:,.0f} h"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return names for a sentence, the first few of many.
+
+    >>> named(["a", "b"])
+    'a, b'
+    """
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def findings(observed: Observation) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Observation: what was looked at of a deployment. A part that is None was not, or could not be."""
+"""Observation: what was looked at of a deployment. A part that is None or empty was not, or could not be."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,6 @@ from dueline.core.ports import ParallelMap
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.rows import WatchNote
 from dueline.errors import DuelineError, Forbidden
-from dueline.operations.dead_letters import ErrorGroup
 
 # What figures were read over, and logs.
 LOOKED_BACK = timedelta(hours=1)
@@ -67,10 +66,9 @@ def _answer(check: Check) -> Any:
 # Observed.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeployedQueue:
-    """A queue as its stack published it: the version that deployed it is None where it published none."""
+    """A queue as its stack published it."""
 
     settings: QueueSettings
-    version: str | None = None
     expected_rate: int | None = None
 
     @property
@@ -80,14 +78,10 @@ class DeployedQueue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedDeployment:
-    """A deployment as it published itself. `schema` is 0, and `api_id` empty, where it published none."""
+    """A deployment as it published itself."""
 
     names: Names
     queues: tuple[DeployedQueue, ...]
-    version: str | None = None
-    schema: int = 0
-    oldest_schema: int = 0
-    api_id: str = ""
 
     def ticking(self) -> list[QueueSettings]:
         """Return all queues that have ticks, Dueline's own among them."""
@@ -129,25 +123,13 @@ class LogLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alarm:
-    """An alarm of the deployment. `page` is the runbook that its description names, if it names one.
-
-    The metric of one that `is_silent` is not reported any more.
-    """
+    """An alarm of the deployment. `page` is the runbook that its description names, if it names one."""
 
     name: str
     is_ringing: bool
     description: str
     notifies: bool
     page: str | None = None
-    is_silent: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
-    """How much of a quota is used."""
-
-    used: int
-    quota: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,23 +144,17 @@ class Observation:
     schedules: Mapping[str, str] | None = None
     watches: Mapping[str, str] | None = None
     fences: Mapping[Partition, str] | None = None
-    controls: Mapping[str, Control] | None = None
-    depths: Mapping[str, QueueDepth | None] | None = None
-    left: Mapping[str, QueueDepth] | None = None
-    notes: Mapping[str, WatchNote] | None = None
+    controls: Mapping[str, Control] = field(default_factory=dict)
+    depths: Mapping[str, QueueDepth | None] = field(default_factory=dict)
+    left: Mapping[str, QueueDepth] = field(default_factory=dict)
+    notes: Mapping[str, WatchNote] = field(default_factory=dict)
     figures: Mapping[Figure, float] = field(default_factory=dict)
     queue_figures: Mapping[Figure, float] = field(default_factory=dict)
     logged: Sequence[LogLine] = ()
-    logs_gone: Sequence[str] = ()
-    reserved: Mapping[str, int | None] | None = None
+    reserved: Mapping[str, int | None] = field(default_factory=dict)
     sources: Mapping[str, Sequence[str]] | None = None
-    concurrency: int | None = None
-    alarms: Sequence[Alarm] | None = None
-    subscribers: Mapping[str, int] | None = None
-    stacks: Mapping[str, str] | None = None
-    policies: Share | None = None
-    roles: Mapping[str, Share] | None = None
-    error_groups: Mapping[str, Sequence[ErrorGroup]] = field(default_factory=dict)
+    alarms: Sequence[Alarm] = ()
+    subscribers: Mapping[str, int] = field(default_factory=dict)
     partly: Sequence[Unchecked] = ()
 
     def figure(self, about: str, what: str) -> float:
@@ -241,7 +217,7 @@ class Symptom(NamedTuple):
 
 
 Rule = Callable[[Observation], Iterator[Finding]]
-# Of one severity, their findings come in this order: that in which the modules are imported, and in these that of code.
+# Of one severity, their findings come in this order.
 RULES: list[Rule] = []
 
 

@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 
-from dueline.core import instant, rows
+from dueline.core import rows
 from dueline.core.job import MAX_PRIORITY, Partition
 from dueline.core.listing import Snapshot, Span, scan
 from dueline.core.partitions import states_of
@@ -143,12 +143,7 @@ class StrandedItems:
             return f"{number:,} or more of its jobs{where}, of which the first {MOST_COUNTED:,} alone were read"
         count = f"{number:,} or more jobs" if more else f"{number:,} job{'s' if number > 1 else ''}"
         said = f", {unreadable:,} of them in rows that cannot be read" if unreadable else ""
-        return f"{count}{where}, due until {self._furthest(partitions)} at the latest{said}"
-
-    def _furthest(self, partitions: Sequence[Partition]) -> str:
-        last = [row for row in self.spread(self.table.last, partitions) if row]
-        due = [at for row in last if (at := rows.due_at(str(row["sk"])))]
-        return instant.text(max(due)) if due else "now"
+        return f"{count}{where}{said}"
 
     def _messages(self, where: str, queues: Sequence[Callable[[], Queue]], *, is_delayed_too: bool = True) -> str:
         depths = list(self.spread(_depth, queues))

@@ -21,7 +21,6 @@ from dueline.errors import RETRYABLE, DuelineError, NotYet
 # The shortest retention is a day, and DynamoDB may take an hour to switch.
 LATE = timedelta(hours=6)
 CAUGHT_UP = timedelta(minutes=15)
-MOST_EXPIRED = 1000
 
 
 class TtlStatus(StrEnum):
@@ -55,14 +54,12 @@ class TimeToLive(Protocol):
 class LatePartition:
     """A partition that is behind: `due` is that of its first row that no tick has passed, 1970 if it has none.
 
-    `fence` is the end of the lookahead of its last tick, None if it never had one. `expired` is how many jobs that
-    no tick has passed are past their retention, 1,000 at most.
+    `fence` is the end of the lookahead of its last tick, None if it never had one.
     """
 
     partition: Partition
     due: datetime
     fence: datetime | None
-    expired: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,14 +114,11 @@ class TtlGuard:
     def _switch(self, result: GuardResult, *, switch_on: bool) -> GuardResult:
         if switch_on == result.was.is_on:
             return result
-        switched, fault = None, ""
         try:
             self.time_to_live.switch(on=switch_on)
-            switched = switch_on
         except NotYet as error:
-            fault = str(error)
-        behind = result.behind if switch_on else tuple(self.spread(self._with_expired, result.behind))
-        return replace(result, behind=behind, switched=switched, fault=fault)
+            return replace(result, fault=str(error))
+        return replace(result, switched=switch_on)
 
     def _are_late(self, behind: Sequence[LatePartition]) -> bool:
         latest = self.clock.now() - self.late
@@ -158,14 +152,3 @@ class TtlGuard:
         due = rows.due_at(str(page.rows[0]["sk"])) or instant.EPOCH
         fence = instant.parse(state.fence) if state.fence else None
         return LatePartition(partition=partition, due=due, fence=fence)
-
-    def _with_expired(self, behind: LatePartition) -> LatePartition:
-        """Count the jobs that TTL may collect at any moment, or has started to."""
-        now = self.clock.now()
-        after, until = instant.text(behind.due), rows.end_of(instant.text(now))
-        try:
-            page = self.table.page(behind.partition, after=after, until=until, limit=MOST_EXPIRED)
-        except RETRYABLE:
-            return behind
-        jobs = [row for row in page.rows if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB]
-        return replace(behind, expired=sum(not rows.is_live(row, now=now) for row in jobs))

@@ -46,10 +46,6 @@ class MemoryTable:
     def outcomes(self, partition: Partition, *, after: str, until: str, limit: int) -> Page:
         return self._page(rows.outcomes_of(partition), after=after, until=until, limit=limit, last_first=True)
 
-    def last(self, partition: Partition) -> Row | None:
-        order = self._order_of(str(partition))
-        return self._rows[str(partition)][order[-1]] if order else None
-
     def _page(self, pk: str, *, after: str, until: str, limit: int | None, last_first: bool = False) -> Page:
         items, order = self._rows[pk], self._order_of(pk)
         start, end = bisect_right(order, after), bisect_right(order, until)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from dueline import Client, DeploymentNotFound
-from dueline.cli.app import signals_as_ctrl_c
-from dueline.cli.import_command import undisturbed
+from dueline.cli.app import sigterm_as_ctrl_c
 from dueline.config.deployment import load
 from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
@@ -161,7 +160,7 @@ def run(deploy: Sequence[str], tests: Sequence[str], *, remove: Callable[[], lis
     """Deploy, test, and remove whatever happens, Ctrl-C included; return the exit code, which is the tests'."""
     code = 130
     try:
-        with signals_as_ctrl_c():
+        with sigterm_as_ctrl_c():
             code = _call(deploy) or _call(tests)
     except KeyboardInterrupt:
         print("interrupted: the sandbox is being removed, which takes minutes", file=sys.stderr)
@@ -171,6 +170,17 @@ def run(deploy: Sequence[str], tests: Sequence[str], *, remove: Callable[[], lis
         for each in left:
             print(f"left: {each}", file=sys.stderr)
     return code or (1 if left else 0)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let neither SIGTERM nor Ctrl-C cut off what is done in here."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _call(command: Sequence[str]) -> int:

@@ -32,9 +32,9 @@ def test_jobs_arrive_by_priority(http: httpx.Client, early: dict[str, Job], inbo
 
 
 def redriven(*args: str) -> int:
-    answer = CliRunner().invoke(app, ["redrive", *args, "--apply", "--yes", "--json"])
+    answer = CliRunner().invoke(app, ["dead", *args, "--retry", "--yes", "--json"])
     assert answer.exit_code == 0, answer.output
-    return int(json.loads(answer.stdout)["moved"])
+    return int(json.loads(answer.stdout)["put_back"])
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import json
 import os
 import threading
 import time
-import uuid
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -32,7 +31,7 @@ from dueline import (
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.server_clock import ServiceClock
-from dueline.cli.import_command import ImportIds, id_terms
+from dueline.cli.import_command import id_terms, ids_of_run
 from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings
 from dueline.config.names import Names
 from dueline.core import job as core
@@ -203,7 +202,7 @@ def stored(session):
 
 
 def test_imported_line_is_idempotent(client, session):
-    ids = ImportIds.create(uuid.uuid4(), id_terms(client, "emails"), at=None, delay=HOUR)
+    ids = ids_of_run(id_terms(client, "emails"), at=None, delay=HOUR)
     jobs = [NewJob(payload=line, id=str(ids.id("emails", line))) for line in range(3)]
     for _ in range(2):
         assert {(job.route, job.state) for job in client.schedule_many("emails", jobs)} == {

@@ -1,7 +1,6 @@
 """What the doctor sees where AWS's answers could pass for an all-clear."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import boto3
@@ -46,37 +45,9 @@ def look(session):
     return look
 
 
-def an_alarm(name, state, *, made, since, reports_silence=True):
-    silence = {"InsufficientDataActions": [TOPIC]} if reports_silence else {}
-    at = {"AlarmConfigurationUpdatedTimestamp": NOW - made, "StateUpdatedTimestamp": NOW - since}
-    return {"AlarmName": name, "StateValue": state, "AlarmActions": ["arn"], **at, **silence}
-
-
-def silent(look, *described):
-    answers = ("describe_alarms", {"MetricAlarms": list(described)}), ("describe_alarms", {"MetricAlarms": []})
-    return [each.name for each in look(inspection.alarms, "cloudwatch", *answers)["alarms"] if each.is_silent]
-
-
-def test_old_alarm_without_data_is_silent(look):
-    a_week, a_while, no_data = timedelta(days=7), timedelta(minutes=20), "INSUFFICIENT_DATA"
-    described = [
-        an_alarm("fell-silent", no_data, made=a_week, since=a_while),
-        an_alarm("never-reported", no_data, made=a_week, since=a_week),
-        an_alarm("new", no_data, made=a_while, since=a_while),
-        an_alarm("reports-none", no_data, made=a_week, since=a_while, reports_silence=False),
-        an_alarm("well", "OK", made=a_week, since=a_while),
-    ]
-    assert silent(look, *described) == ["fell-silent", "never-reported"]
-
-
-def test_unevaluated_alarm_is_not_silent(look):
-    day = timedelta(days=1)
-    assert silent(look, an_alarm("ttl", "INSUFFICIENT_DATA", made=day, since=day)) == []
-
-
 @pytest.mark.parametrize("content", [{"AlarmActions": []}, {"ActionsEnabled": False}])
 def test_alarm_without_actions_notifies_nobody(look, content):
-    well = an_alarm("well", "OK", made=timedelta(days=7), since=timedelta(days=7))
+    well = {"AlarmName": "well", "StateValue": "OK", "AlarmActions": ["arn"]}
     answers = {"MetricAlarms": [well, {**well, "AlarmName": "mute", **content}]}, {"MetricAlarms": []}
     observed = look(inspection.alarms, "cloudwatch", *(("describe_alarms", answer) for answer in answers))
     assert [(each.name, each.notifies) for each in observed["alarms"]] == [("well", True), ("mute", False)]
@@ -132,51 +103,18 @@ def test_removed_queue_is_reported(look):
     assert observed == {"left": {"shop_old_p2": QueueDepth(waiting=3, retention=timedelta(days=4))}}
 
 
-def test_missing_log_is_not_an_empty_one(look):
-    answers = ["ResourceNotFoundException", *((len(FUNCTIONS) - 1) * [{"events": []}])]
-    observed = look(inspection.logs, "logs", *(("filter_log_events", answer) for answer in answers))
-    assert observed["logs_gone"] == [FUNCTIONS[0]]
-
-
 @pytest.mark.parametrize("skew", [timedelta(hours=-2), timedelta(hours=2)])
 def test_doctor_goes_by_the_clock_of_aws(session, monkeypatch, skew):
     ssm = session.client("ssm")
     monkeypatch.setattr(connect, "session", lambda _: session)
     monkeypatch.setattr(clients, "client", lambda *_, **__: ssm)
     settings = {"Name": "/dueline/shop/settings", "Value": json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})}
-    api = {"Name": "/dueline/shop/api-id", "Value": "a1"}
     content = {"HTTPStatusCode": 200, "HTTPHeaders": {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}}
     with Stubber(ssm) as answering:
-        answering.add_response("get_parameters_by_path", {"Parameters": [settings, api], "ResponseMetadata": content})
-        _, observed = connect.doctor(connect.Target(name="shop"), now=NOW + skew, sample=0)
+        answering.add_response("get_parameters_by_path", {"Parameters": [settings], "ResponseMetadata": content})
+        _, observed = connect.doctor(connect.Target(name="shop"), now=NOW + skew)
     # Else what was measured within the second would be left out.
     assert observed().now == NOW + timedelta(seconds=1)
-    assert observed().deployment.api_id == "a1"
-
-
-def test_doctor_sees_failed_stacks(look):
-    states = {
-        "shop-core": "UPDATE_COMPLETE",
-        "shop-groups": "UPDATE_ROLLBACK_COMPLETE",
-        "shop-queue-new": "ROLLBACK_COMPLETE",
-        "shop-queue-old": "DELETE_FAILED",
-        "shopping-core": "ROLLBACK_COMPLETE",
-    }
-    pages = [
-        {"Stacks": [{"StackName": name, "StackStatus": state, "CreationTime": NOW}], "NextToken": name}
-        for name, state in states.items()
-    ]
-    pages[-1].pop("NextToken")
-    observed = look(inspection.stacks, "cloudformation", *(("describe_stacks", page) for page in pages))
-    assert observed == {"stacks": {name: state for name, state in states.items() if name != "shopping-core"}}
-
-
-def test_5xx_metric_uses_the_api_id(session):
-    there = DeploymentContext(
-        deployment=replace(DEPLOYMENT, api_id="a1"), session=session, queue_urls=QUEUE_URLS, now=NOW
-    )
-    [metric] = [each for each in cloudwatch._metrics(there) if each.figure == ("shop", "api_5xx")]
-    assert (metric.namespace, metric.name, metric.dimensions) == ("AWS/ApiGateway", "5xx", {"ApiId": "a1"})
 
 
 @pytest.mark.parametrize(("values", "age"), [([], None), ([0.0], 0.0), ([90.0], 90.0)])
@@ -207,7 +145,6 @@ SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
         ({"settings": "{}"}, "settings"),
         ({"settings": "{"}, "settings"),
         ({"settings": SETTINGS, "queues/emails": "{}"}, "queues/emails"),
-        ({"settings": SETTINGS, "schema": "null"}, "schema"),
     ],
 )
 def test_doctor_reports_unreadable_parameters(session, monkeypatch, parameters, broken):

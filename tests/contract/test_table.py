@@ -103,13 +103,6 @@ def test_page_has_the_rows_between_bounds(table, after, until, expected):
     assert (keys(page), page.more) == (expected, False)
 
 
-def test_last_has_the_highest_sort_key(table):
-    assert table.last(EMAILS) is None
-    table.write([a_row(key) for key in ("3", "1", "~", "10", "!first")])
-    table.write([{"pk": "emails#01", "sk": "~~"}])
-    assert table.last(EMAILS) == a_row("~")
-
-
 def test_page_may_begin_after_the_longest_key(table):
     longest = "2".ljust(1024, "x")
     table.write([a_row(key) for key in ("1", longest[:-1], longest, "3")])

@@ -17,7 +17,7 @@ from dueline.cli import connect
 from dueline.cli.app import app
 from dueline.cli.operator_commands import NOT_CHECKED, PROBLEM
 from dueline.config.names import Names
-from local.emulator import ACCOUNT, REGION, Emulator
+from local.emulator import REGION, Emulator
 from local.endpoints import Endpoints
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, key_of
 from tests.e2e.environment import environment_of
@@ -26,9 +26,6 @@ NAMES = Names("e2e")
 POLICY = json.loads((Path(__file__).parents[2] / "examples" / "doctor_policy.json").read_text())
 DOCUMENTED = sorted(action for statement in POLICY["Statement"] for action in statement["Action"])
 ALL_IS_WELL = "nothing is wrong"
-# The emulator allows this to everybody.
-NOT_ENFORCED = {"lambda:GetAccountSettings"}
-
 Doctor = Callable[..., Result]
 
 
@@ -37,10 +34,7 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     """Runs the doctor as an operator of emails, who has the rights that its page names, but for some."""
     iam = emulator.client("iam")
     key = key_of(emulator, "on-call", NAMES.policy("emails", "operator"))
-    # Else no role's policies are read, and no depth of a queue that was given up.
-    iam.create_role(RoleName="mailer", AssumeRolePolicyDocument="{}")
-    policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.policy('emails', 'consumer')}"
-    iam.attach_role_policy(RoleName="mailer", PolicyArn=policy)
+    # Else no depth of a queue that was given up is read.
     given_up = emulator.client("sqs").create_queue(QueueName=f"{NAMES.queue_prefix}given-up")["QueueUrl"]
     session = boto3.Session(*key, region_name=REGION)
 
@@ -58,8 +52,6 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
         # Clients of nine services take longer than all looks together.
         patch.setattr(clients, "client", cache(clients.client))
         yield run
-    iam.detach_role_policy(RoleName="mailer", PolicyArn=policy)
-    iam.delete_role(RoleName="mailer")
     emulator.client("sqs").delete_queue(QueueUrl=given_up)
 
 
@@ -85,9 +77,8 @@ def test_documented_rights_suffice(doctor: Doctor) -> None:
 
 def test_finding_rights_alone_are_no_all_clear(doctor: Doctor) -> None:
     denied = [each for each in DOCUMENTED if each != NEEDS]
-    needing = {what for what, needs, _ in _ALL if not NOT_ENFORCED & set(needs.split(", "))}
-    assert unseen(doctor("--json", denied=denied)) == needing
+    assert unseen(doctor("--json", denied=denied)) == {what for what, _, _ in _ALL}
     result = doctor(denied=denied)
     assert result.exit_code == NOT_CHECKED
     assert ALL_IS_WELL not in result.stdout
-    assert f"checked {len(NOT_ENFORCED)} of {len(_ALL)} things" in result.stdout
+    assert f"checked 0 of {len(_ALL)} things" in result.stdout

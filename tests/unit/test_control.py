@@ -41,13 +41,6 @@ def held(table, queue="emails"):
     return read_control(queue, table=table)
 
 
-def test_other_queues_are_not_controlled(table):
-    assert held(table) == Control(paused=False, rate=None, rate_set="")
-    control.pause("emails", table=table, now=NOW)
-    control.set_rate("emails", RATE, table=table, now=NOW)
-    assert held(table, "emails-vip") == Control()
-
-
 def test_same_rate_again_keeps_its_slots(table):
     control.set_rate("emails", RATE, table=table, now=NOW)
     assert control.set_rate("emails", Rate.parse("50/s"), table=table, now=LATER) == held(table)
@@ -92,14 +85,6 @@ def test_unreadable_rate_is_not_no_limit(table, row):
     table.write([{"pk": pk, "sk": sk, **row}])
     with pytest.raises(Unavailable, match=r"'!rate'.* cannot be read"):
         held(table)
-
-
-@pytest.mark.parametrize("consistent", [False, True])
-def test_pause_and_rate_are_read_in_one_request(table, wire, consistent):
-    observed = []
-    wire.around = lambda call: (observed.append((call.name, call.kwargs)), straight(call))[1]
-    read_control("emails", table=table, consistent=consistent)
-    assert observed == [("table.read", {"consistent": consistent})]
 
 
 def test_what_controls_a_queue_is_never_collected(table):

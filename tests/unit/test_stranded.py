@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from dueline.core import instant, rows
+from dueline.core import rows
 from dueline.core.job import MAX_PRIORITY, Partition, State, StoredJob
 from dueline.core.request import Request
 from dueline.errors import Unavailable
@@ -71,7 +71,7 @@ def test_removed_queue_counts_its_jobs():
     place.levels[2].send([a_message(), a_message(delay=5)])
     place.dead.send([a_message()])
     assert place.removed() == [
-        "3 jobs, due until 2027-11-21T07:05:00.000Z at the latest",
+        "3 jobs",
         "2 messages in its SQS queues, which SQS deletes within 4 days",
         "1 message in its dead-letter queue, which SQS deletes within 14 days",
     ]
@@ -90,14 +90,14 @@ def test_fewer_partitions_strand_jobs():
     place.waits(partition=0, number=1100, due=timedelta(hours=2))
     assert place.by(partitions=1) == []
     place.waits(partition=2)
-    assert place.by(partitions=1) == ["1 job in partitions from 1 on, due until 2027-11-21T07:05:00.000Z at the latest"]
+    assert place.by(partitions=1) == ["1 job in partitions from 1 on"]
 
 
 def test_over_a_thousand_jobs_are_1000_or_more():
     place = Place()
     place.waits(partition=2, number=1001)
     (answer,) = place.by(partitions=2)
-    assert answer.startswith("1,000 or more jobs in partitions from 2 on, due until 2027-11-21")
+    assert answer == "1,000 or more jobs in partitions from 2 on"
 
 
 def test_fewer_priorities_strand_jobs():
@@ -108,7 +108,7 @@ def test_fewer_priorities_strand_jobs():
     place.waits(priority=3)
     place.levels[3].send([a_message()])
     assert place.by(priorities=2) == [
-        "1 job of priorities from 3 on, due until 2027-11-21T07:05:00.000Z at the latest",
+        "1 job of priorities from 3 on",
         "1 message in the SQS queues of priorities from 3 on",
     ]
 
@@ -176,13 +176,6 @@ def test_schedules_count_live_paused_and_deleted(change):
     assert strands.lost(OLD, replace(OLD, **change) if change else REMOVED) == [
         f"2 schedules{where} (1 live, 1 paused)"
     ]
-
-
-def test_schedules_in_kept_partitions_are_safe():
-    place = Place()
-    planned(place, "live", partition=1)
-    planned(place, "deleted", partition=1, deleted=True)
-    assert place.by(partitions=2) == []
 
 
 def test_fewer_priorities_count_schedules():
@@ -286,7 +279,7 @@ def test_jobs_of_a_removed_queue_are_parked(system):
 def test_removed_partitions_jobs_keep_the_queue(system):
     come_due(system)
     assert strands(system).lost(OLD_AFTER, REMOVED) == []
-    job = given_up(system, partition=1, partitions=1)
+    given_up(system, partition=1, partitions=1)
     system.table.write([rows.cancellation_row(each, at=NOW) for each in system.in_the_table()])
     (answer,) = strands(system).lost(OLD_AFTER, REMOVED)
-    assert answer == f"1 job, due until {instant.text(job.id.due)} at the latest"
+    assert answer == "1 job"

@@ -9,7 +9,7 @@ from dueline.aws.aws_deployment import AwsDeployment
 from dueline.core import instant, rows
 from dueline.core.job import Partition
 from dueline.errors import Throttled
-from dueline.operations.ttl_guard import MOST_EXPIRED, TtlGuard, TtlStatus
+from dueline.operations.ttl_guard import TtlGuard, TtlStatus
 from dueline.testing import MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_job
 from tests.memory_operations import MemoryTimeToLive
@@ -70,8 +70,8 @@ def test_late_job_switches_ttl_off():
     result = world.guard()
     assert (result.switched, result.is_on, world.ttl.status()) == (False, False, TtlStatus.DISABLING)
     (behind,) = result.behind
-    reported = behind.partition, behind.due, behind.fence, behind.expired
-    assert reported == (INVOICES, NOW - timedelta(hours=6), NOW + timedelta(seconds=240), 0)
+    reported = behind.partition, behind.due, behind.fence
+    assert reported == (INVOICES, NOW - timedelta(hours=6), NOW + timedelta(seconds=240))
 
 
 def test_row_without_due_time_hides_no_job():
@@ -143,16 +143,6 @@ def test_second_switch_waits_an_hour():
     assert (result.switched, result.is_on, result.fault) == (None, False, "TTL was switched within the last hour")
     world.clock.sleep(3600)
     assert world.guard().switched is True
-
-
-def test_expired_jobs_are_counted():
-    world = World()
-    world.waits(since=timedelta(days=8), number=3)
-    world.waits(since=timedelta(hours=8))
-    world.is_ticked(at=NOW - timedelta(days=9))
-    (behind,) = world.guard().behind
-    assert (behind.fence, behind.expired) == (NOW - timedelta(days=9), 3)
-    assert MOST_EXPIRED == 1000
 
 
 def test_partitions_are_known_by_their_schedules():

@@ -203,11 +203,6 @@ def test_unknown_is_no_end():
     assert runs == [[(*LATE, False)], [], [], [(*blind, False)], [], [(*LATE, True)]]
 
 
-def test_unknown_ticket_is_not_mailed_again():
-    dead = Condition("dead_letters", "emails")
-    assert mailed(seeing(dead), Sighting(unknown=frozenset({dead})), seeing(dead)) == [[(*dead, False)], [], []]
-
-
 @pytest.mark.parametrize(("kind", "runs"), [("late", 1), ("missing_ticks", 2), ("unknown", 3), ("never_ticked", 25)])
 def test_state_is_mailed_when_it_lasts(kind, runs):
     state = Condition(kind, "emails")

@@ -120,7 +120,7 @@ export const STATES = {
   skipped: ["warn", "It did not run: another run of its schedule had not ended."],
   cancelled: ["idle", "It will not be delivered, guaranteed."],
   cancel_requested: ["warn", "It may still be delivered: it is in its queue or on its way. Workers may skip it."],
-  parked: ["bad", "It is in the dispatch dead-letter queue: dueline redrive --parked puts it back."],
+  parked: ["bad", "It is in the dispatch dead-letter queue: dueline dead --parked --retry puts it back."],
   planned: ["idle", "In the table."],
   missed: ["warn", "It created no job. The jobs of a backfill are not listed here."],
   forgotten: ["idle", "Past its retention: its record was deleted."],

@@ -14,7 +14,6 @@ from dueline.cli import console_command
 from dueline.cli.app import app
 from tests.fake_api_server import json_reply
 from tests.unit.console.conftest import Browser
-from tests.waiting import wait_until
 
 LOCAL = ("--url", "http://127.0.0.1:9", "console")
 
@@ -63,19 +62,6 @@ def test_printed_url_has_the_token(opened_urls):
     assert url.startswith("http://127.0.0.1:")
     assert len(url.partition("/#token=")[2]) >= 43
     assert run(*LOCAL).stdout.splitlines()[0] == f"the console: {opened_urls[0]}"
-
-
-def test_queues_are_read_as_the_console_starts(monkeypatch, api_server):
-    """The API's functions start while the browser does."""
-
-    class Waiting:
-        def wait(self):
-            assert wait_until(lambda: [request.path for request in api_server.requests] == ["/queues"])
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(console_command, "Event", Waiting)
-    api_server.script = [json_reply({"queues": []})]
-    assert run("--url", api_server.url, "console", "--no-browser").exit_code == 0
 
 
 def test_a_port_in_use_is_an_error(opened_urls):
