@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 import boto3
@@ -33,6 +34,14 @@ _LONGEST_REQUEST = timedelta(seconds=5)
 _LONGEST_CALL_SECONDS = 30
 
 T = TypeVar("T")
+_OF_FIRST_CALLS = (
+    "_strptime",
+    "encodings.idna",
+    "dueline.aws.s3",
+    "dueline.aws.settings",
+    "dueline.core.overview",
+    "dueline.core.reschedule",
+)
 
 
 class PublishedQueues(Protocol):
@@ -240,6 +249,9 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, por
 
     Its first call raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
     """
+    # A process that forks during a first call would inherit the locks of what that imports.
+    for each in _OF_FIRST_CALLS:
+        import_module(each)
     clock = ServiceClock()
     here = session_per_process(session)
 

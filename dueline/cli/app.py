@@ -81,7 +81,7 @@ class Group(TyperGroup):
         """Run a command, and report what it raises. SIGTERM ends it as Ctrl-C does."""
         arguments = flags_first(sys.argv[1:] if args is None else args) or ["--help"]
         try:
-            with sigterm_as_ctrl_c():
+            with signals_as_ctrl_c():
                 code = super().main(arguments, "dueline", complete_var, False, **extra)
             if code == INTERRUPTED:
                 raise KeyboardInterrupt
@@ -105,13 +105,17 @@ def flags_first(args: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def sigterm_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM end a run in order, as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def signals_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP but under nohup, end a run in order, as Ctrl-C does."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _show_version(is_set: bool) -> None:

@@ -14,7 +14,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from dueline import Client, DeploymentNotFound
-from dueline.cli.app import sigterm_as_ctrl_c
+from dueline.cli.app import signals_as_ctrl_c
 from dueline.config.deployment import load
 from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
@@ -160,7 +160,7 @@ def run(deploy: Sequence[str], tests: Sequence[str], *, remove: Callable[[], lis
     """Deploy, test, and remove whatever happens, Ctrl-C included; return the exit code, which is the tests'."""
     code = 130
     try:
-        with sigterm_as_ctrl_c():
+        with signals_as_ctrl_c():
             code = _call(deploy) or _call(tests)
     except KeyboardInterrupt:
         print("interrupted: the sandbox is being removed, which takes minutes", file=sys.stderr)

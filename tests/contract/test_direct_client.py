@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -292,6 +293,26 @@ def test_denied_request_is_not_retried(session, deployment, event, delay):
     job = client.schedule_many("emails", [NewJob(payload=1, delay=delay)])[0]
     assert isinstance(job, Forbidden)
     assert job.job_id
+
+
+def test_child_forked_during_a_first_call_schedules(session, deployment, monkeypatch):
+    client, is_held, may_go, make = a_client(session), threading.Event(), threading.Event(), clients.Clients.of
+
+    def held(self, service):
+        if threading.current_thread() is not threading.main_thread():
+            is_held.set()
+            assert may_go.wait(HANG_SECONDS)
+        return make(self, service)
+
+    monkeypatch.setattr(clients.Clients, "of", held)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(client.schedule, "emails", 1, delay=HOUR)
+        assert is_held.wait(HANG_SECONDS)
+        try:
+            assert run_in_fork(lambda: client.schedule("emails", 2, delay=HOUR))
+        finally:
+            may_go.set()
+    assert first.result().created
 
 
 @pytest.mark.parametrize("key", [None, "order 5"])

@@ -522,18 +522,36 @@ def test_interrupted_redrive_shows_the_rest(dead):
     assert ends.dead_letters.depth().waiting == 4
 
 
-@pytest.mark.usefixtures("interruptible")
-def test_sigterm_ends_a_command_as_ctrl_c_does(dead):
+@pytest.fixture(params=[signal.SIGTERM, signal.SIGHUP])
+def number(request):
+    """A signal that this process does not ignore, as it may under nohup."""
+    before = signal.signal(request.param, signal.SIG_DFL)
+    yield request.param
+    signal.signal(request.param, before)
+
+
+def test_signal_ends_a_command_as_ctrl_c_does(dead, number):
     ends, wire = dead
 
     def terminated(call):
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(number)
         return straight(call)
 
     wire.around = on("emails.send", terminated)
     result = typed("dead", "emails", "--retry", "--yes", "--error", "KeyError")
     assert (result.exit_code, result.stderr) == (130, "dueline: interrupted\n")
     assert ends.dead_letters.depth().waiting == 1
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_hangup_is_ignored_under_nohup(dead):
+    _, wire = dead
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        wire.around = lambda call: signal.raise_signal(signal.SIGHUP) or straight(call)
+        assert typed("dead", "emails", "--retry", "--yes").exit_code == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 # As a process
