@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from dueline.config.names import Names
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.acceptance.early import schedule
@@ -37,9 +38,10 @@ def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator, endpoi
     assert http.post("/queues/emails/jobs", json=marker).status_code == 400
     assert wait_until(lambda: is_in("scheduled", far, http) and is_in("dispatched", late, http))
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
-    [ingest] = [group for group in groups if "ingest" in group]
-    assert wait_until(lambda: late in text_of(logs, ingest))
-    assert wait_until(lambda: far in text_of(logs, *groups))
+    # Of each function that saw a payload, the line of an invocation that is over.
+    for name, over in {"api": "request", "ingest": "ingested"}.items():
+        group = Names("e2e").function_log(name)
+        assert wait_until(lambda group=group, over=over: f'"{over}"' in text_of(logs, group)), group
     assert marker not in text_of(logs, *groups)
 
 
