@@ -78,7 +78,7 @@ class Group(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command, and report what it raises. SIGTERM ends it as Ctrl-C does."""
+        """Run a command, and report what it raises. SIGTERM and SIGHUP end it as Ctrl-C does."""
         arguments = flags_first(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             with signals_as_ctrl_c():

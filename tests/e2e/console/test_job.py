@@ -1,4 +1,4 @@
-"""One job: its timeline, and the changes of it."""
+"""One job: its state and attributes, and the changes of it."""
 
 import re
 from datetime import UTC, datetime, timedelta
