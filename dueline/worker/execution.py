@@ -1,6 +1,7 @@
 """Run the handler for one job, and decide what happens to the job then."""
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -331,6 +332,7 @@ class HandlerRunner:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
         returned = handler.call(job)
         if not isinstance(returned, Coroutine):
+            _check_is_over(returned)
             return
         raised_by = _raised_by(returned, timeout=handler.timeout)
         if self._loop is None:
@@ -391,3 +393,11 @@ def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None
     except CancelledError:
         # It may have had its effect, unlike a coroutine that raised: `once` distinguishes these by Exception.
         raise asyncio.CancelledError from None
+
+
+def _check_is_over(returned: object) -> None:
+    """Raise Discard where a handler returned what has not run, or not to its end, and what nobody waits for."""
+    later = inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned)
+    if later or isinstance(returned, Future):
+        what = f"the handler returned an object of type {type(returned).__name__}, for which nobody waits"
+        raise Discard(f"{what}: wait for it in the handler, or make that a coroutine function")

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
 
@@ -71,6 +72,13 @@ def test_exiting_handler_has_failed():
     running = Running(failing(SystemExit(1)))
     assert isinstance(running.run(a_received_message()), RetryLater)
     assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED]
+
+
+@pytest.mark.parametrize("later", [(each for each in ()), Future()], ids=["generator", "future"])
+def test_handler_that_returns_work_undone_is_dead(later):
+    verdict = Running(lambda job: later).run(a_received_message(a_job()))
+    assert isinstance(verdict, DeadLettered)
+    assert f"of type {type(later).__name__}, for which nobody waits" in verdict.reason
 
 
 def test_coroutine_runs_in_the_loop():
