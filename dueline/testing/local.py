@@ -283,7 +283,7 @@ class _LocalApi(DirectApi):
                 return self._change_schedule(method, queue, name, json.loads(body or "{}"), headers)
             case ["POST", "queues", queue, "schedules", name, ("pause" | "resume") as what]:
                 return self._change_schedule(what, queue, name, {}, headers)
-        raise NotImplementedError(f"{method} {path}: a deployment in memory has no history, preview or backfill")
+        raise NotImplementedError(f"{method} {path}: a deployment in memory has no history or backfill")
 
     def _run_now(self, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
         self._deployment.queue(queue)
