@@ -335,7 +335,7 @@ def test_schedules_can_be_changed(local):
     assert [each.name for each in schedules.list()] == ["digest"]
     assert schedules.delete("digest").deleted
     assert [*schedules.list()] == []
-    with pytest.raises(NotImplementedError, match="has no history, preview or backfill"):
+    with pytest.raises(NotImplementedError, match="has no history or backfill"):
         schedules.history("digest")
 
 
