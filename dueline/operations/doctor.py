@@ -129,11 +129,8 @@ def inbound_backlog(observed: Observation) -> Iterator[Symptom]:
     inbound = observed.deployment.names.inbound
     depth, seconds = observed.depths.get(inbound), observed.figure(inbound, "age")
     if seconds >= INBOUND_SECONDS:
-        waiting = depth.waiting if depth else 0
-        yield Symptom(
-            inbound,
-            f"{_counted(waiting, 'message waits', 'messages wait')} for ingest, the oldest for {seconds:,.0f} s",
-        )
+        messages = _counted(depth.waiting if depth else 0, "message waits", "messages wait")
+        yield Symptom(inbound, f"{messages} for ingest, the oldest for {seconds:,.0f} s")
 
 
 def throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:
