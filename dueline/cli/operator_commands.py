@@ -81,6 +81,8 @@ def dead(
     run = connect.run_of(ctx)
     if not (queue or parked):
         raise typer.BadParameter("give a QUEUE, --parked, or both")
+    if past_retention and not (parked and retry_):
+        raise typer.BadParameter("--past-retention goes with --parked --retry")
     if retry_ and delete:
         raise typer.BadParameter("--retry and --delete are both given: give one of them")
     selection = dead_letters.DeadLetterFilter(
@@ -116,7 +118,7 @@ class _ChosenDeadLetters:
     limit: int | None
 
     def list(self, *, with_payloads: bool) -> None:
-        """Count all, and show them one by one, up to the limit."""
+        """Count them, and show them one by one: all up to a limit that is given, else the first ones."""
         messages, most = list[QueueMessage](), self.limit or _LISTED
 
         def keep(message: QueueMessage) -> None:
@@ -129,7 +131,7 @@ class _ChosenDeadLetters:
             if result.selected > len(messages):
                 self.run.screen.line(f"the first {most:,} are listed: --limit shows more")
 
-        self._carry_out(Redrive.look, show, selection=self.selection, on_selected=keep)
+        self._carry_out(Redrive.look, show, selection=self.selection, limit=self.limit, on_selected=keep)
 
     def change(
         self, act: Callable[[Redrive], RedriveResult], *, done: str, question: str, yes: bool, option: str, **rule: Any

@@ -16,6 +16,8 @@ from dueline.errors import DuelineError
 
 # A queue whose number of partitions grows is seen to after so long; jobs go to the old ones meanwhile.
 CACHE_SECONDS = 60.0
+# Jobs go under keys for so long after a read failed: not each of them is to make two requests.
+_FAILED_FOR_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +69,9 @@ class JobIdFactory:
     ) -> None:
         self._read_queues = read_queues
         self._moment = moment
-        self._new_uid = new_uid
+        self._clock, self._new_uid = clock, new_uid
+        # Up to when the queues are not read again, after a first read failed.
+        self._failed_until = 0.0
         # That of the last call, whichever of several threads made it: the caller has rights on each.
         self._queue = ""
         self._queues: RefreshingValue[_Queues] = RefreshingValue(
@@ -94,7 +98,10 @@ class JobIdFactory:
         return ids
 
     def parameters(self, queue: str) -> IdParameters | None:
-        """Read what the ids of a queue's jobs need; return None where the deployment does not say."""
+        """Read what the ids of a queue's jobs need; return None where the deployment does not say.
+
+        Raises Forbidden, Throttled or Unavailable.
+        """
         self._queue = queue
         return self._parameters_in(self._queues.refresh(), queue)
 
@@ -104,9 +111,12 @@ class JobIdFactory:
 
     def _cached_parameters(self, queue: str) -> IdParameters | None:
         self._queue = queue
+        if self._queues.last is None and self._clock.monotonic() < self._failed_until:
+            return None
         try:
             return self._parameters_in(self._queues(), queue)
         except DuelineError:
+            self._failed_until = self._clock.monotonic() + _FAILED_FOR_SECONDS
             return None
 
     def _parameters_in(self, queues: _Queues, queue: str) -> IdParameters | None:

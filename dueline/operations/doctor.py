@@ -129,8 +129,8 @@ def inbound_backlog(observed: Observation) -> Iterator[Symptom]:
     inbound = observed.deployment.names.inbound
     depth, seconds = observed.depths.get(inbound), observed.figure(inbound, "age")
     if seconds >= INBOUND_SECONDS:
-        waiting = depth.waiting if depth else 0
-        yield Symptom(inbound, f"{waiting:,} messages wait for ingest, the oldest for {seconds:,.0f} s")
+        messages = _counted(depth.waiting if depth else 0, "message waits", "messages wait")
+        yield Symptom(inbound, f"{messages} for ingest, the oldest for {seconds:,.0f} s")
 
 
 def throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:
@@ -179,7 +179,7 @@ def messages_not_received(observed: Observation) -> Iterator[Symptom]:
         age = max((observed.figures[name, "age"] for name in names if (name, "age") in observed.figures), default=None)
         if age is None or age >= LATE_SECONDS:
             since = "since when is not known" if age is None else f"the oldest for {age:,.0f} s"
-            jobs = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
+            jobs = _counted(waiting, "job waits", "jobs wait")
             yield Symptom(queue.name, f"about {jobs}, {since}, and none is being processed: is a worker running?")
 
 
@@ -193,8 +193,9 @@ def queues_left(observed: Observation) -> Iterator[Symptom]:
     """Report SQS queues with messages whose queue or priority was removed: workers do not read them."""
     for name, depth in sorted(observed.left.items()):
         if count := depth.waiting + depth.in_flight:
-            what = f"{count:,} messages are in this SQS queue, whose queue or priority is not deployed any more"
-            lost = f"no worker receives them, and SQS deletes each after {_hours(depth.retention)}"
+            messages = _counted(count, "message is", "messages are")
+            what = f"{messages} in this SQS queue, whose queue or priority is not deployed any more"
+            lost = f"no worker receives from it, and SQS deletes each after {_hours(depth.retention)}"
             yield Symptom(name, f"{what}: {lost}")
 
 
@@ -210,7 +211,7 @@ def delayed_jobs(observed: Observation) -> Iterator[Symptom]:
         share = 100 * on_time / (on_time + delayed) if delayed else 100.0
         if share < _ON_TIME_PERCENT:
             on_time_share = f"{share:.1f} % of its jobs of the last hour were on time"
-            yield Symptom(queue.name, f"{on_time_share}, {delayed:,.0f} were not")
+            yield Symptom(queue.name, f"{on_time_share}, {_counted(delayed, 'was', 'were')} not")
 
 
 @rule("watch_off", Severity.WARNING, do="enable it in EventBridge Scheduler, or deploy the core stack: make deploy")
@@ -231,43 +232,49 @@ def watches_off(observed: Observation) -> Iterator[Symptom]:
 def partitions_too_few(observed: Observation) -> Iterator[Symptom]:
     for queue in observed.deployment.queues:
         count = queue.settings.partitions
+        partitions = _counted(count, "partition carries", "partitions carry")
         carried, sent = JOBS_PER_PARTITION * count, observed.figure(queue.name, "rate")
         for rate, source in ((queue.expected_rate or 0, "are expected"), (sent, "were sent to workers at most")):
             if rate > carried:
                 do = f"set partitions to {-(-int(rate) // JOBS_PER_PARTITION)} in queues.yaml, then: make deploy"
-                what = f"{rate:,.0f} jobs a second {source}, and {count} partitions carry {carried:,}"
+                what = f"{rate:,.0f} jobs a second {source}, and {partitions} {carried:,}"
                 yield Symptom(queue.name, what, do)
 
 
 # Dead letters: how many there are in each dead-letter queue, and why, as far as that is known.
 class _Kind(NamedTuple):
-    """What a dead-letter queue's messages are: the finding's fields, and what functions log of such a message."""
+    """What one or many messages of a dead-letter queue are, the finding's fields, and what functions log of such."""
 
     code: str
-    what: str
+    one: str
+    many: str
     do: str
     logged: str = ""
 
 
 _PARKED = _Kind(
     "parked_jobs",
+    "job is parked: it can never be sent as it is",
     "jobs are parked: they can never be sent as they are",
     "fix the reason, then: dueline dead --parked --retry",
     logged="parked",
 )
 _OF_INBOUND = _Kind(
     "inbound_dead_letters",
+    "message of the inbound queue is no job, or could not be stored for hours",
     "messages of the inbound queue are not jobs, or could not be stored for hours",
     "fix their sender; to see them: aws sqs receive-message",
     logged="rejected",
 )
 _OF_TICKS = _Kind(
     "failed_firings",
+    "invocation of the tick function failed",
     "invocations of the tick function failed",
     "fix the findings about ticks; SQS deletes these messages by itself",
 )
 _OF_PLANNER = _Kind(
     "planner_dead_letters",
+    "planning job failed for hours",
     "planning jobs failed for hours",
     "fix what the planner's log names; SQS deletes these messages within a day",
 )
@@ -278,7 +285,8 @@ def _dead_letter_queues(observed: Observation) -> Iterator[tuple[str, str, _Kind
     names = observed.deployment.names
     for queue in observed.deployment.queues:
         do = f"fix the worker, then: dueline dead {queue.name} --retry"
-        yield queue.name, names.queue_dlq(queue.name), _Kind("dead_letters", "jobs failed for good", do)
+        kind = _Kind("dead_letters", "job failed for good", "jobs failed for good", do)
+        yield queue.name, names.queue_dlq(queue.name), kind
     own = (names.dispatch_dlq, names.inbound_dlq, names.tick_dlq, names.queue_dlq(PLANNER.name))
     for name, kind in zip(own, (_PARKED, _OF_INBOUND, _OF_TICKS, _OF_PLANNER), strict=True):
         yield name, name, kind
@@ -290,8 +298,8 @@ def dead_letters(observed: Observation) -> Iterator[Symptom]:
     for about, name, kind in _dead_letter_queues(observed):
         depth = observed.depths.get(name)
         if depth and (count := depth.waiting + depth.in_flight):
-            what, page = f"{count:,} {kind.what}{_reasons(observed, kind)}", kind.code.replace("_", "-")
-            yield Symptom(about, what, kind.do, runbook(page), code=kind.code)
+            what = _counted(count, kind.one, kind.many) + _reasons(observed, kind)
+            yield Symptom(about, what, kind.do, runbook(kind.code.replace("_", "-")), code=kind.code)
 
 
 def _reasons(observed: Observation, kind: _Kind) -> str:
@@ -310,7 +318,7 @@ def queues_stopped(observed: Observation) -> Iterator[Symptom]:
         waiting, stopped = sum(depth.waiting for depth in depths if depth), _stopped(observed, queue.name)
         if waiting and stopped:
             do = f"when it is time: dueline resume {queue.name}, or dueline rate {queue.name} no-limit"
-            yield Symptom(queue.name, f"{waiting:,} jobs wait{stopped}", do)
+            yield Symptom(queue.name, _counted(waiting, "job waits", "jobs wait") + stopped, do)
 
 
 def _stopped(observed: Observation, queue: str) -> str:
@@ -345,7 +353,7 @@ def functions_failing(observed: Observation) -> Iterator[Symptom]:
             reasons = [
                 line.reason for line in observed.logged if line.function == function and line.message == "failed"
             ]
-            what = f"it failed {count:,.0f} times in the last hour{_list_reasons(reasons)}"
+            what = f"it failed {_times(count)} in the last hour{_list_reasons(reasons)}"
             yield Symptom(observed.deployment.names.function(function), what)
 
 
@@ -358,7 +366,7 @@ def functions_failing(observed: Observation) -> Iterator[Symptom]:
 def functions_throttled(observed: Observation) -> Iterator[Symptom]:
     for function in FUNCTIONS:
         if count := observed.figure(function, "throttles"):
-            what = f"Lambda throttled it {count:,.0f} times in the last hour: its concurrency was used up"
+            what = f"Lambda throttled it {_times(count)} in the last hour: its concurrency was used up"
             yield Symptom(observed.deployment.names.function(function), what)
 
 
@@ -367,9 +375,8 @@ def lines_of_trouble(observed: Observation) -> Iterator[Symptom]:
     """Report what functions logged about being held up, the most frequent first."""
     for line in sorted(observed.logged, key=lambda line: -line.count):
         if line.message in PAGES_OF_LINES:
-            times = "once" if line.count == 1 else f"{line.count:,} times"
             about = line.queue or observed.deployment.names.function(line.function)
-            what = f"the function {line.function} logged {line.message!r} {times}: {line.reason}"
+            what = f"the function {line.function} logged {line.message!r} {_times(line.count)}: {line.reason}"
             page = runbook(PAGES_OF_LINES[line.message])
             yield Symptom(about, what, page=page, code=line.message.replace(" ", "_"))
 
@@ -379,7 +386,9 @@ def api_faults(observed: Observation) -> Iterator[Symptom]:
     names = observed.deployment.names
     if count := observed.figure(names.deployment, "api_faults"):
         reasons = [line.reason for line in observed.logged if line.message == "refused"]
-        yield Symptom(names.api, f"{count:,.0f} requests of the last hour were answered 503{_list_reasons(reasons)}")
+        yield Symptom(
+            names.api, f"{_counted(count, 'request', 'requests')} of the last hour got a 503{_list_reasons(reasons)}"
+        )
 
 
 @rule(
@@ -392,7 +401,8 @@ def schedules_stood_still(observed: Observation) -> Iterator[Symptom]:
     names = observed.deployment.names
     note = observed.notes.get("schedules")
     if note and note.count:
-        yield Symptom(names.function("planner"), f"{note.count:,} schedules stood still; the watchdog restarted them")
+        schedules = _counted(note.count, "schedule", "schedules")
+        yield Symptom(names.function("planner"), f"the watchdog restarted {schedules}, which stood still")
 
 
 def _list_reasons(reasons: list[str]) -> str:
@@ -407,7 +417,7 @@ def _list_reasons(reasons: list[str]) -> str:
 )
 def tables_throttled(observed: Observation) -> Iterator[Symptom]:
     for table, count in throttled_tables(observed):
-        yield Symptom(table, f"DynamoDB refused {count:,.0f} requests of the last hour")
+        yield Symptom(table, f"DynamoDB refused {_counted(count, 'request', 'requests')} of the last hour")
 
 
 # Alarms: those that ring, and those that nobody hears.
@@ -430,6 +440,14 @@ def alarms_unheard(observed: Observation) -> Iterator[Symptom]:
     for topic, count in observed.subscribers.items():
         if not count:
             yield Symptom(topic, "the alarms' topic has no confirmed subscriber: nobody is notified")
+
+
+def _counted(count: float, one: str, many: str) -> str:
+    return f"{count:,.0f} {one if count == 1 else many}"
+
+
+def _times(count: float) -> str:
+    return "once" if count == 1 else f"{count:,.0f} times"
 
 
 def _hours(span: timedelta) -> str:

@@ -100,14 +100,14 @@ def _span(seconds: object) -> object:
     return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
 
 
-_RETRY_SECONDS = 15.0
+_RETRY_SECONDS = 20.0
 
 
 class ScheduleSync:
     """Puts the schedules that are in the code. `schedules` returns those of a queue that the client has."""
 
-    def __init__(self, schedules: "Callable[[str], Schedules]", *, report: Report) -> None:
-        self._schedules, self._report = schedules, report
+    def __init__(self, schedules: "Callable[[str], Schedules]", *, report: Report, jitter: Callable[[], float]) -> None:
+        self._schedules, self._report, self._jitter = schedules, report, jitter
 
     @contextmanager
     def run(self, declared: Sequence[CodeSchedule]) -> Iterator[None]:
@@ -135,7 +135,7 @@ class ScheduleSync:
         return []
 
     def _retry(self, left: Sequence[CodeSchedule], ended: threading.Event) -> None:
-        while left and not ended.wait(_RETRY_SECONDS):
+        while left and not ended.wait(_RETRY_SECONDS * (1 + self._jitter()) / 2):
             try:
                 left = self._put(left)
             except Exception as fault:

@@ -275,10 +275,12 @@ class ReceivedMessage:
         Raises Discard when it is not JSON, and what `read` raises.
         """
         text = self.arrival.message.body
-        if self.job and self.job.offloaded_bytes is not None:
-            text = read(Pointer.parse(text))
         try:
+            if self.job and self.job.offloaded_bytes is not None:
+                text = read(Pointer.parse(text))
             return json.loads(text)
+        except InvalidJob:
+            raise
         except (ValueError, RecursionError):
             raise Discard("its payload is no JSON") from None
 

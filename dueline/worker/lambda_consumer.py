@@ -13,7 +13,7 @@ from dueline import otel
 from dueline.core.job import check_kind
 from dueline.core.message import Message, from_lambda_event
 from dueline.core.ports import READ_KEYS, QueueMessage, cut
-from dueline.errors import RETRYABLE, Unavailable
+from dueline.errors import Unavailable
 from dueline.worker.delivery import DeadLettered, Deferred, JobVerdict, ReceivedJob, ReceivedMessage, RetryLater
 from dueline.worker.events import EventKind
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner
@@ -92,13 +92,13 @@ class _EventBatch:
     def process(self, records: Sequence[dict[str, Any]]) -> list[str]:
         """Return the ids of the messages that SQS is to deliver again."""
         now = self._context.clock.monotonic()
-        batch = [_received(record, self._context.queue, self._level, now) for record in records]
         try:
+            batch = [_received(record, self._context.queue, self._level, now) for record in records]
             prepared = prepare(batch, self._context)
         except Exception as fault:
             # Whatever it is: these are delivered again, and later ones are prepared in their turn.
             self._context.report_error(fault)
-            return [each.arrival.message_id for each in batch]
+            return [record["messageId"] for record in records]
         for each in prepared.cancelled:
             self._context.report(each.event(EventKind.SKIPPED))
         for each in prepared.dead:
@@ -129,7 +129,8 @@ class _EventBatch:
             refusals = self._context.levels[received.level].hide([received.arrival.receipt], [seconds])
             if refusals:
                 raise Unavailable(refusals[0].reason)
-        except RETRYABLE as fault:
+        except Exception as fault:
+            # Whatever it is: other records of the event are done.
             what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
             self._context.report(received.trouble(fault, what))
 

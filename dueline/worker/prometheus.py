@@ -78,10 +78,12 @@ def served(port: int, *, registry: CollectorRegistry, health: Callable[[], dict[
     """Serve `/health` and `/metrics` on a port while the context lasts; yield the port, a free one for 0.
 
     It listens on all IPv4 addresses of the machine: probes come from outside a container. `healthy` of the health says
-    whether all is well. Raises OSError, which names the port.
+    whether all is well. Raises ValueError or OSError, which name the port.
     """
     try:
         server = _Server((_EVERYWHERE, port), _answering(registry, health))
+    except OverflowError:
+        raise ValueError(f"port is {port}: it must be from 0, which is any free one, to 65535") from None
     except OSError as fault:
         message = f"port {port} is not to be had for health and metrics: {fault.strerror}"
         raise OSError(fault.errno, message) from fault
@@ -102,7 +104,7 @@ class _Server(ThreadingTCPServer):
 def _answering(registry: CollectorRegistry, health: Callable[[], dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
     class HealthRequest(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            match self.path:
+            match self.path.partition("?")[0]:
                 case "/metrics":
                     self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry))
                 case "/health":

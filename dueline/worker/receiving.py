@@ -19,7 +19,7 @@ _LONG_POLL_OF_LEVELS_SECONDS = 1
 # A claim is counted from before its request, so a long wait shortens it: by a sixth at most.
 _POLLS_A_CLAIM = 6
 # A level that fails is not polled again for so long, while others are.
-_REST_SECONDS = 15.0
+_REST_SECONDS = 5.0
 # One turn in so many begins with a lower level, so that none is starved.
 FLOOR_TURNS = 10
 

@@ -135,7 +135,7 @@ class Supervisor:
                 self._clock.sleep(_LOOK_SECONDS)
         finally:
             ended = self._end(shutdown)
-        return ended if code is None else code
+        return ended if code is None or shutdown.is_requested else code
 
     def _look(self) -> int | None:
         """Start what is to be started; return the exit code of the first process if it could not begin."""

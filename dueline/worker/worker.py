@@ -260,7 +260,7 @@ class Worker:
         to_declare = [each for queue in queues for each in self._scheduled.of(queue)]
         if not to_declare or (self._link and self._link.number != 1):
             return nullcontext()
-        return ScheduleSync(environment.schedules, report=environment.report).run(to_declare)
+        return ScheduleSync(environment.schedules, report=environment.report, jitter=random.random).run(to_declare)
 
     def stop(self) -> None:
         """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""

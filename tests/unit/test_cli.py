@@ -491,6 +491,12 @@ def test_dead_changes_only_what_it_showed(dead, monkeypatch, option, done, waiti
     assert (ends.dead_letters.depth().waiting, ends.queues[0].depth().waiting) == (1, waiting)
 
 
+def test_first_dead_letters_are_listed_and_all_counted(dead, monkeypatch):
+    monkeypatch.setattr("dueline.cli.operator_commands._LISTED", 2)
+    *_, counted, last = typed("dead", "emails").stdout.splitlines()
+    assert (counted, last) == ("4 of 4 dead letters of queue emails", "the first 2 are listed: --limit shows more")
+
+
 @pytest.mark.parametrize("option", ["--retry", "--delete"])
 def test_messages_that_did_not_arrive_are_reported(dead, monkeypatch, option):
     ends, wire = dead

@@ -8,7 +8,7 @@ import dueline
 from dueline.core import rows
 from dueline.core.message import BATCH_MESSAGES, Message, batches
 from dueline.core.ports import READ_KEYS, BatchFailure
-from dueline.errors import Throttled
+from dueline.errors import InvalidJob, Throttled
 from dueline.testing.received import event_of
 from dueline.worker import lambda_consumer
 from dueline.worker.events import EventKind
@@ -103,7 +103,9 @@ def requests_for_600_seconds(job):
     raise dueline.Retry(600)
 
 
-@pytest.mark.parametrize("answer", [[BatchFailure(index=0, reason="no", final=False)], Throttled("no")])
+@pytest.mark.parametrize(
+    "answer", [[BatchFailure(index=0, reason="no", final=False)], Throttled("no"), InvalidJob("no")]
+)
 def test_early_retry_is_reported(monkeypatch, answer):
     function = Function(requests_for_600_seconds, monkeypatch)
 

@@ -160,6 +160,8 @@ def test_job_without_an_id_has_one_key(world, queues):
     client.schedule("emails", 1, delay=3600)
     assert len({posted["idempotency_key"] for posted in world.posted}) == 1
     assert [posted.keys() for posted in world.posted] == [{"payload", "delay", "idempotency_key"}] * 3
+    client.schedule("emails", 1)
+    assert world.requests == 1
 
 
 def test_clients_that_make_ids_get_what_ids_need(world):

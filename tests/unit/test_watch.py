@@ -287,7 +287,7 @@ def test_other_paths_are_not_found(path):
 
 def test_slow_client_of_health_delays_no_other():
     with serving() as port, socket.create_connection(("127.0.0.1", port)):
-        assert http_get(port, "/health")[0] == 200
+        assert http_get(port, "/health?probe=1")[0] == 200
 
 
 def test_its_port_is_free_again_afterwards():
@@ -314,3 +314,9 @@ def test_a_port_that_is_taken_is_named():
         with pytest.raises(OSError, match=reported) as caught, serving(used_port):
             pass
     assert caught.value.errno == errno.EADDRINUSE
+
+
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_impossible_port_is_named(port):
+    with pytest.raises(ValueError, match=f"port is {port}: it must be from 0"), serving(port):
+        pass

@@ -33,7 +33,7 @@ _INFO: Json = {
     "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
 }
 _SERVERS: list[Json] = [
-    {"url": "/", "description": "where this document is served: a local run (`make up`), which signs for you"},
+    {"url": "http://127.0.0.1:4567", "description": "a local run (`make up`), which signs for you"},
     {
         "url": "https://{api}.execute-api.{region}.amazonaws.com",
         "description": "on AWS: an output of the core stack",

@@ -145,7 +145,7 @@ def declaring(schedules, events, *names):
     code = CodeSchedules()
     for name in names:
         code.add("emails", name, DAILY)
-    return ScheduleSync(schedules, report=events).run(code.of("emails"))
+    return ScheduleSync(schedules, report=events, jitter=lambda: 0.5).run(code.of("emails"))
 
 
 def reasons(events, kind):

@@ -191,6 +191,15 @@ def test_failed_start_changes_no_exit_code(run, tmp_path):
     assert running.of(DIED, ENDED) == [(ENDED, 1, 1)]
 
 
+def test_shutdown_while_it_starts_is_no_failure():
+    """Ctrl-C goes to the processes too: the first may have died of it before the supervisor looks."""
+    shutdown, command = Shutdown(), [sys.executable, "-c", "raise SystemExit(130)"]
+    slot = WorkerSlot(
+        1, command, clock=Fast(), report=lambda message, **_: shutdown.request() if message == ENDED else None
+    )
+    assert Supervisor([slot], clock=Fast()).run(shutdown) == 0
+
+
 # The link of a process
 
 
