@@ -104,9 +104,11 @@ class Inbox:
 
 def _landed(message: Any) -> Landed:
     system = message["Attributes"]
+    attributes = message.get("MessageAttributes", {})
     return Landed(
         body=message["Body"],
-        attributes={name: each["StringValue"] for name, each in message.get("MessageAttributes", {}).items()},
+        # Those of bytes have no text.
+        attributes={name: each["StringValue"] for name, each in attributes.items() if "StringValue" in each},
         sent=_instant(system["SentTimestamp"]),
         visible=_instant(system["ApproximateFirstReceiveTimestamp"]),
         group=system.get("MessageGroupId"),

@@ -4,7 +4,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from tests.e2e.chaos.proxy import Answer, Around, Exchange, straight
@@ -40,7 +40,7 @@ def repeated(exchange: Exchange) -> Answer | None:
 
 
 def throttled(exchange: Exchange) -> Answer | None:
-    if not exchange.operation.startswith(("SendMessage", "ChangeMessageVisibility")):
+    if _is_of_a_table(exchange.operation):
         return _refusal("com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "slow down")
     return _refusal(
         "com.amazonaws.sqs#RequestThrottled", "slow down", {"x-amzn-query-error": "RequestThrottled;Sender"}
@@ -81,6 +81,10 @@ def message_left_out(exchange: Exchange) -> Answer | None:
     return Answer.of({**answer, "Failed": [*answer.get("Failed", []), refused]})
 
 
+def _is_of_a_table(operation: str) -> bool:
+    return not operation.startswith(("SendMessage", "ChangeMessageVisibility"))
+
+
 def _refusal(code: str, message: str, headers: dict[str, str] | None = None, *, status: int = 400) -> Answer:
     return Answer.of({"__type": code, "message": message}, status=status, headers=headers)
 
@@ -102,33 +106,40 @@ _IN_PART: Mapping[str, Around] = MappingProxyType(
 _IN_PART_RATE = 0.25
 _KINDS = {kind.__name__ for kind in (*_RATES, *_IN_PART.values())}
 _FEWEST_OF_A_KIND = 3
+# Everything is throttled for so long, of the table and then of SQS; then, twice as long, only what is chosen at random.
+_SPELL_SECONDS, _TURNS = 6.0, 4
+_SPELLS = ("table throttled for a while", "SQS throttled for a while")
 
 
 class RandomFaults:
-    """Does all of the above to requests, at the rates above. `counts` has how often, by kind.
+    """Does all of the above to requests, at the rates above, between spells of throttling. `counts` are by kind.
 
     The seed makes the same choices in the same order; which request gets which is up to the threads.
     """
 
     def __init__(self, *, seed: int) -> None:
         self.counts: Counter[str] = Counter()
-        self._random = random.Random(seed)
+        self._random, self._began = random.Random(seed), time.monotonic()
         self._lock = threading.Lock()
 
     @property
     def is_done(self) -> bool:
         """Whether there was enough of each kind."""
-        return all(self.counts[kind] >= _FEWEST_OF_A_KIND for kind in _KINDS)
+        return all(self.counts[kind] >= _FEWEST_OF_A_KIND for kind in (*_KINDS, *_SPELLS))
 
     def __call__(self, exchange: Exchange) -> Answer | None:
         with self._lock:
-            kind = self._choose(exchange.operation)
-            self.counts[kind.__name__] += 1
-        exchange.fault = "" if kind is straight else kind.__name__
+            kind, exchange.fault = self._choose(exchange.operation)
+            self.counts[exchange.fault] += 1
         return kind(exchange)
 
-    def _choose(self, operation: str) -> Callable[[Exchange], Answer | None]:
+    def _choose(self, operation: str) -> tuple[Around, str]:
+        turn = int((time.monotonic() - self._began) / _SPELL_SECONDS) % _TURNS
+        if turn < len(_SPELLS):
+            is_throttled = _is_of_a_table(operation) == (turn == 0)
+            return (throttled, _SPELLS[turn]) if is_throttled else (straight, "")
         if operation in _IN_PART and self._random.random() < _IN_PART_RATE:
-            return _IN_PART[operation]
-        (kind,) = self._random.choices([*_RATES, straight], [*_RATES.values(), 1 - sum(_RATES.values())])
-        return kind
+            kind = _IN_PART[operation]
+        else:
+            (kind,) = self._random.choices([*_RATES, straight], [*_RATES.values(), 1 - sum(_RATES.values())])
+        return kind, "" if kind is straight else kind.__name__
