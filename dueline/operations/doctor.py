@@ -127,10 +127,12 @@ def ttl_off(observed: Observation) -> Iterator[Symptom]:
 )
 def inbound_backlog(observed: Observation) -> Iterator[Symptom]:
     inbound = observed.deployment.names.inbound
-    depth, seconds = observed.depths.get(inbound), observed.figure(inbound, "age")
-    if seconds >= INBOUND_SECONDS:
+    depth, age = observed.depths.get(inbound), observed.figures.get((inbound, "age"))
+    is_unknown = age is None and depth is not None and depth.waiting > 0 and not depth.in_flight
+    if is_unknown or (age is not None and age >= INBOUND_SECONDS):
         messages = _counted(depth.waiting if depth else 0, "message waits", "messages wait")
-        yield Symptom(inbound, f"{messages} for ingest, the oldest for {seconds:,.0f} s")
+        since = "since when is not known" if age is None else f"the oldest for {age:,.0f} s"
+        yield Symptom(inbound, f"{messages} for ingest, {since}")
 
 
 def throttled_tables(observed: Observation) -> Iterator[tuple[str, float]]:

@@ -119,6 +119,7 @@ WRONG = [
     (measured(emails__lateness=60), "late_jobs", "emails", CRITICAL, "60 s late"),
     (measured(emails__on_time=999, emails__delayed=2), "jobs_not_on_time", "emails", WARNING, "99.8 %"),
     (measured(shop_inbound__age=300), "inbound_backlog", "shop-inbound", CRITICAL, "300 s"),
+    (filled("shop-inbound"), "inbound_backlog", "shop-inbound", CRITICAL, "3 messages wait for ingest, since when is"),
     (
         filled("shop_emails", retention=timedelta(days=4)) | measured(shop_emails__age=2 * 86_400),
         *("messages_kept_long", "emails", CRITICAL, "48 h"),
