@@ -287,6 +287,8 @@ def _check_tables(run: connect.CommandRun, jobs: str, state: str, hand_over_from
             raise typer.BadParameter(
                 f"{option} is {table!r}, which the deployment has: name what {live} was restored to"
             )
+    if jobs == state:
+        raise typer.BadParameter(f"--jobs and --state are both {jobs!r}: they are two tables")
     if hand_over_from and hand_over_from > run.screen.now:
         raise typer.BadParameter("--hand-over-from is in the future: what is due then was never handed over")
 

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from dueline.client.api import MOST_AT_ONCE, MOST_BYTES, call_for_one
 from dueline.core.retry import attempt
 from dueline.core.threads import PerProcess, unavailable_without_threads
-from dueline.errors import DuelineError, InvalidJob
+from dueline.errors import DuelineError, InvalidJob, Unavailable
 
 # How many requests are in flight at once, or wait for others to join them.
 _MOST_SENDERS = 100
@@ -84,7 +84,10 @@ class PendingBatches(Generic[A, B]):
     def end(self, batch: PendingBatch[A, B]) -> None:
         """Forget a batch that has left, and let the next one leave."""
         with self._lock:
-            batches = self.by_key[batch.key]
+            batches = self.by_key.get(batch.key, [])
+            if batch not in batches:
+                # The thread that began to send it was interrupted, and ended it.
+                return
             batches.remove(batch)
             if len(batches) == 1:
                 batches[0].leaves.set()
@@ -137,11 +140,14 @@ class RequestCoalescer(Generic[A, B]):
             try:
                 with unavailable_without_threads():
                     pending.senders.submit(copy_context().run, self._send_batch, pending, batch)
-            except DuelineError as error:
-                # Others may have joined it already.
+            except BaseException as error:
+                # Others may have joined it already. Of an interrupted thread, too: nobody would send their calls.
+                fault = error if isinstance(error, DuelineError) else Unavailable("its sender was interrupted")
                 for _, its in pending.take(batch):
-                    its.set_exception(error.copy())
+                    its.set_exception(fault.copy())
                 pending.end(batch)
+                if fault is not error:
+                    raise
         return result
 
     def _send_batch(self, pending: PendingBatches[A, B], batch: PendingBatch[A, B]) -> None:

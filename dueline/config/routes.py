@@ -34,7 +34,7 @@ _PRODUCERS, _OPERATORS, _BOTH = frozenset({Caller.PRODUCER}), frozenset({Caller.
 _QUEUE = "/queues/{queue}"
 _SCHEDULE = f"{_QUEUE}/schedules/{{schedule}}"
 ROUTES = {
-    # These two have no queue: the names and settings of all, and what a rule means.
+    # It has no queue: the names and settings of all.
     "/queues": ApiRoute(("GET",), _BOTH),
     _QUEUE: ApiRoute(("GET",), _BOTH),
     f"{_QUEUE}/jobs": ApiRoute(("POST", "GET", "PATCH", "DELETE"), _PRODUCERS),
@@ -51,7 +51,6 @@ ROUTES = {
     f"{_SCHEDULE}/run": ApiRoute(("POST",), _PRODUCERS),
     f"{_SCHEDULE}/backfill": ApiRoute(("POST",), _PRODUCERS),
     f"{_SCHEDULE}/history": ApiRoute(("GET",), _PRODUCERS),
-    "/schedules/preview": ApiRoute(("POST",), _BOTH),
 }
 
 

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import StoredJob
 from dueline.schedules.head import Head
 from dueline.schedules.queries import RunRecord, ScheduleList
-from dueline.schedules.rule import Rule, next_runs
+from dueline.schedules.rule import Rule, zone_of
 
 NEXT_RUNS = 5
 _OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner")
@@ -35,16 +36,17 @@ def schedule_fields(head: Head, *, now: datetime, changed: bool | None = None) -
         "overlap": definition.overlap.value,
         "planned_to": instant.text(head.planned_to),
         "etag": head.etag,
-        "next": next_fields(definition.rule, after=max(now, head.start)) if head.is_live else [],
+        "next": _next_fields(definition.rule, after=max(now, head.start)) if head.is_live else [],
         **({} if changed is None else {"changed": changed}),
     }
 
 
-def next_fields(rule: Rule, *, after: datetime, limit: int = NEXT_RUNS) -> list[dict[str, Any]]:
+def _next_fields(rule: Rule, *, after: datetime) -> list[dict[str, Any]]:
     """Return the next runs of a rule, in UTC and in its zone."""
+    zone = zone_of(rule.zone)
     return [
-        {"scheduled_for": instant.text(at), "local": local.isoformat()}
-        for at, local in next_runs(rule, after=after, limit=limit)
+        {"scheduled_for": instant.text(at), "local": at.astimezone(zone).isoformat()}
+        for at in islice(rule.after(after), NEXT_RUNS)
     ]
 
 

@@ -253,12 +253,6 @@ def _bound(name: str, at: object) -> datetime | None:
     return at.astimezone(UTC)
 
 
-def next_runs(rule: Rule, *, after: datetime, limit: int) -> list[tuple[datetime, datetime]]:
-    """Return the next runs of a rule, in UTC and in its zone."""
-    zone = zone_of(rule.zone)
-    return [(at, at.astimezone(zone)) for at in islice(rule.after(after), limit)]
-
-
 # Time zones by the pinned package tzdata, not by the machine's: all processes must agree.
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> ZoneInfo:

@@ -236,8 +236,8 @@ class Worker:
         self._ended = ended
         try:
             with (
-                event_loop() as loop,
                 signal_handlers(shutdown.request_once if self._link else shutdown.request),
+                event_loop() as loop,
                 closing(connect(self._name, session=self._session)) as environment,
             ):
                 about: dict[str, Any] = {"loop": loop, "most": most, "callbacks": self._callbacks}

@@ -77,7 +77,7 @@ def of_operators(queue: str) -> list[Request]:
 
 
 def of_all() -> list[Request]:
-    return [Request("GET", "/queues"), Request("POST", "/schedules/preview", {"every": 60})]
+    return [Request("GET", "/queues")]
 
 
 # Ways to write another queue's path. One may look like a job of the queue's own, which there is not.

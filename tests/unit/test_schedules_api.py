@@ -56,8 +56,6 @@ def test_rule_without_runs_to_come_is_refused(api):
     status, problem = request(api, "PUT", DIGEST, over)
     assert (status, problem["code"]) == (400, "invalid_schedule")
     assert "start is 2026-01-01T00:00:00.000Z, count is 2: the rule must have a run after " in problem["detail"]
-    status, shown = request(api, "POST", "/schedules/preview", over)
-    assert (status, shown.keys(), shown["next"]) == (200, {"words", "next"}, [])
 
 
 @pytest.mark.parametrize(
@@ -108,27 +106,6 @@ def test_schedules_are_listed_by_page(api):
     status, problem = request(api, "GET", path, query={"limit": "0"})
     assert (status, problem["code"]) == (400, "invalid_schedule")
     assert problem["detail"] == 'limit is "0": Input should be greater than or equal to 1'
-
-
-def test_preview_has_words_and_next_runs(api):
-    rule = {"cron": "30 2 * * *", "zone": "Europe/Berlin", "from": "2027-03-27T12:00:00Z", "limit": 2}
-    assert request(api, "POST", "/schedules/preview", rule) == (
-        200,
-        {
-            "words": "At 02:30 every day, Europe/Berlin",
-            "next": [
-                {"scheduled_for": "2027-03-28T01:00:00.000Z", "local": "2027-03-28T03:00:00+02:00"},
-                {"scheduled_for": "2027-03-29T00:30:00.000Z", "local": "2027-03-29T02:30:00+02:00"},
-            ],
-        },
-    )
-    assert request(api, "POST", "/schedules/preview", {"every": 1})[0] == 400
-    # In New York, it is before the year 1 then.
-    first = {"cron": "* * * * *", "zone": "America/New_York", "from": "0001-01-01T00:00:00Z", "limit": 1}
-    assert answer_of(api, "POST", "/schedules/preview", first)["next"] == [
-        {"scheduled_for": "1970-01-01T00:00:00.000Z", "local": "1969-12-31T19:00:00-05:00"}
-    ]
-    assert answer_of(api, "GET", "/queues/emails/schedules")["schedules"] == []
 
 
 def test_caller_of_a_change_is_logged(api, caplog):

@@ -44,8 +44,7 @@ _LOG_LINE = " ".join(f"$context.{name}" for name in _LOGGED)
 class JobsApi(Construct):
     """The API, IAM-authorized throughout. The queue is in the path, so IAM can allow one team one queue.
 
-    `GET /queues` has none: it returns the names and settings of all, and nothing of their jobs. Nor has `POST
-    /schedules/preview`, which shows what a rule means.
+    `GET /queues` has none: it returns the names and settings of all, and nothing of their jobs.
     """
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:

@@ -216,14 +216,6 @@ OPERATIONS = (
         query=schedules.HistoryQuery,
     ),
     Operation(
-        "preview_schedule POST /schedules/preview",
-        "Show the next runs of a rule",
-        "What a rule means, before a schedule is made of it: in its zone and in UTC.",
-        {200: schedules.Preview},
-        body=schedules.PreviewBody,
-        examples={"cron": {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin", "limit": 5}},
-    ),
-    Operation(
         "list_queues GET /queues",
         "List the queues",
         "The queues of the deployment, with their settings, and what the ids of their jobs are made of.",

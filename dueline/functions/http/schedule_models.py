@@ -16,7 +16,7 @@ from dueline.core.request import FURTHEST
 from dueline.functions.http.answers import Instant, OutcomeAnswer, Positive, PriorityLevel
 from dueline.functions.http.requests import STRICT, At, Duration, Integer, Kind, Limit, Priority, Tenant
 from dueline.schedules.definition import MAX_LABEL_CHARACTERS, CatchUp, Overlap
-from dueline.schedules.queries import MOST_RUNS, RunState
+from dueline.schedules.queries import RunState
 
 _ONE_OF: JsonDict = {"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
 _WITH_START: JsonDict = {"dependentRequired": {"count": ["start"]}}
@@ -28,8 +28,10 @@ _RUN_STATE: JsonDict = {"enum": [each.value for each in RunState]}
 Seconds: TypeAlias = Annotated[int, Field(ge=0)]
 
 
-class RuleFields(BaseModel):
-    """When a schedule runs: by `cron` in a `zone`, or `every` so often."""
+class ScheduleBody(BaseModel):
+    """A schedule, whole: when it runs, by `cron` in a `zone` or `every` so often, and the job that each run is."""
+
+    model_config = STRICT | ConfigDict(json_schema_extra=_ONE_OF | _WITH_START)
 
     # Nobody reads the default of a field that is not given: what counts is whether it is there.
     cron: str = Field(default_factory=str)
@@ -44,13 +46,6 @@ class RuleFields(BaseModel):
     """All runs are before it: an instant with a zone, in whole seconds."""
     count: Integer = Field(default_factory=int, json_schema_extra={"minimum": 1, "maximum": 1000})
     """How many runs there are from `start` on, which must be given."""
-
-
-class ScheduleBody(RuleFields):
-    """A schedule, whole: when it runs, by `cron` or `every`, and the job that each run is."""
-
-    model_config = STRICT | ConfigDict(json_schema_extra=_ONE_OF | _WITH_START)
-
     payload: Any = None
     """Any JSON, 8 KiB at most when compressed: the payload of each run. Null without it."""
     kind: Kind = Field(default_factory=str)
@@ -70,17 +65,6 @@ class ScheduleBody(RuleFields):
     hold to it; plain consumers of SQS cannot be held to it."""
     owner: str = Field(default_factory=str, json_schema_extra={"minLength": 1, "maxLength": MAX_LABEL_CHARACTERS})
     """Who declared it, so that what is declared no more can be found."""
-
-
-class PreviewBody(RuleFields):
-    """A rule whose next runs are to be computed."""
-
-    model_config = STRICT | ConfigDict(json_schema_extra=_ONE_OF | _WITH_START)
-
-    since: At | None = Field(default=None, alias="from")
-    """Runs after this instant. Without it: from now on."""
-    limit: Integer = Field(default=5, ge=1, le=MOST_RUNS)
-    """The most runs to return."""
 
 
 class RunBody(BaseModel):
@@ -200,15 +184,6 @@ class SchedulesPage(TypedDict):
     """Where the next page begins; null on the last one."""
     unreadable: NotRequired[Positive]
     """How many rows of this page cannot be read and are left out."""
-
-
-class Preview(TypedDict):
-    """The next runs of a rule, which is none of a schedule yet."""
-
-    words: str
-    """The rule in words, for people."""
-    next: list[NextRun]
-    """The next runs, the earliest first."""
 
 
 class SubmittedRun(TypedDict):

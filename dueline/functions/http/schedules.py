@@ -50,7 +50,6 @@ class ScheduleRoutes:
         app.post(f"{_SCHEDULE}/run")(self.run_schedule)
         app.post(f"{_SCHEDULE}/backfill")(self.backfill_schedule)
         app.get(f"{_SCHEDULE}/history")(self.schedule_history)
-        app.post("/schedules/preview")(self.preview_schedule)
 
     def list_schedules(self, queue: str) -> models.SchedulesPage:
         self._registry.queue(queue)
@@ -114,14 +113,6 @@ class ScheduleRoutes:
             spread=self._resources.spread,
         )
         return cast("models.History", answers.history_fields(runs))
-
-    def preview_schedule(self) -> models.Preview:
-        body = self._body(models.PreviewBody)
-        fields = {name: getattr(body, name) for name in body.model_fields_set & models.RuleFields.model_fields.keys()}
-        rule = Definition.from_dict(fields).rule
-        after = body.since or self._resources.clock.now()
-        following = answers.next_fields(rule, after=after, limit=body.limit)
-        return {"words": rule.words, "next": cast("list[models.NextRun]", following)}
 
     def _definition(self) -> Definition:
         body = self._body(models.ScheduleBody)

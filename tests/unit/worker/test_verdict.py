@@ -43,6 +43,15 @@ def test_a_handler_may_say_when_to_try_again(delay, seconds):
     assert verdict(Retry(delay)).seconds == seconds
 
 
+class Later(Retry):
+    def __init__(self):
+        pass
+
+
+def test_retry_without_its_constructor_has_no_delay():
+    assert verdict(Later()) == RetryLater(seconds=1, error="Later", reason="")
+
+
 @pytest.mark.parametrize("delay", [-1, 42_601, timedelta(days=1), float("nan"), "5"])
 def test_impossible_retry_delay_is_refused(delay):
     with pytest.raises(ValueError, match="it must be from 0 to 42600"):
