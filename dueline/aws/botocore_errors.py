@@ -6,16 +6,7 @@ from contextlib import contextmanager
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dueline.errors import (
-    DeploymentNotFound,
-    DuelineError,
-    Forbidden,
-    InvalidJob,
-    PayloadTooLarge,
-    QueueNotFound,
-    Throttled,
-    Unavailable,
-)
+from dueline import errors
 
 _THROTTLED = {
     "OverLimit",
@@ -75,19 +66,19 @@ def map_botocore_errors(doing: str) -> Iterator[None]:
     """
     try:
         yield
-    except DuelineError:
+    except errors.DuelineError:
         raise
     except ClientError as error:
         raise _of(error, doing) from error
     except BotoCoreError as error:
-        raise Unavailable(f"{doing}: {error}") from error
+        raise errors.Unavailable(f"{doing}: {error}") from error
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise Unavailable(f"{doing}: the answer is not as AWS documents it ({type(error).__name__})") from error
+        raise errors.Unavailable(f"{doing}: the answer is not as AWS documents it ({type(error).__name__})") from error
     except RuntimeError as error:
         if "credentials are still expired" not in str(error):
             raise
         expired = exceptions.CredentialRetrievalError(provider="the session", error_msg=str(error))
-        raise Unavailable(f"{doing}: {error}") from expired
+        raise errors.Unavailable(f"{doing}: {error}") from expired
 
 
 @contextmanager
@@ -96,13 +87,13 @@ def map_caller_errors(doing: str) -> Iterator[None]:
     try:
         with map_botocore_errors(doing):
             yield
-    except Unavailable as fault:
+    except errors.Unavailable as fault:
         raise as_caller_error(fault) from fault.__cause__
 
 
-def as_caller_error(error: DuelineError) -> DuelineError:
+def as_caller_error(error: errors.DuelineError) -> errors.DuelineError:
     """Return what an error means where the credentials are a caller's, about the same job."""
-    if not (isinstance(error, Unavailable) and isinstance(error.__cause__, BotoCoreError | ClientError)):
+    if not (isinstance(error, errors.Unavailable) and isinstance(error.__cause__, BotoCoreError | ClientError)):
         return error
     meant = _of_callers(error.__cause__, str(error))
     meant.job_id, meant.__cause__ = error.job_id, error.__cause__
@@ -152,16 +143,16 @@ def is_conflict(error: ClientError) -> bool:
     return _code(error) == "TransactionConflictException" or "TransactionConflict" in _cancellation_reasons(error)
 
 
-def _of(error: ClientError, doing: str) -> DuelineError:
+def _of(error: ClientError, doing: str) -> errors.DuelineError:
     code, reasons = _code(error), _cancellation_reasons(error)
     message = f"{doing}: {code}: {error.response['Error'].get('Message', '')}"
     if code in _THROTTLED or reasons & _THROTTLED_ACTIONS:
-        return Throttled(message)
+        return errors.Throttled(message)
     if code in _QUEUE_GONE:
-        return QueueNotFound(message)
+        return errors.QueueNotFound(message)
     if code in _TOO_LARGE:
-        return PayloadTooLarge(message)
-    return InvalidJob(message) if code in UNSENDABLE else Unavailable(message)
+        return errors.PayloadTooLarge(message)
+    return errors.InvalidJob(message) if code in UNSENDABLE else errors.Unavailable(message)
 
 
 def _cancellation_reasons(error: ClientError) -> set[str]:
@@ -169,14 +160,14 @@ def _cancellation_reasons(error: ClientError) -> set[str]:
     return {str(reason.get("Code")) for reason in error.response.get("CancellationReasons", [])}
 
 
-def _of_callers(error: BotoCoreError | ClientError, message: str) -> DuelineError:
+def _of_callers(error: BotoCoreError | ClientError, message: str) -> errors.DuelineError:
     if isinstance(error, ClientError):
         if _code(error) == "ParameterNotFound":
-            return DeploymentNotFound(f"{message}: there is none in this account and region")
-        return Forbidden(message) if _code(error) in _FORBIDDEN else Unavailable(message)
+            return errors.DeploymentNotFound(f"{message}: there is none in this account and region")
+        return errors.Forbidden(message) if _code(error) in _FORBIDDEN else errors.Unavailable(message)
     # Of what botocore raises, only this comes from the network; the rest from the caller's settings and credentials.
     is_of_network = isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError)
-    return Unavailable(message) if is_of_network else Forbidden(message)
+    return errors.Unavailable(message) if is_of_network else errors.Forbidden(message)
 
 
 def _code(error: ClientError) -> str:

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
-from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer, IdempotencyConfig, idempotent_function
-from aws_lambda_powertools.utilities.idempotency.exceptions import (
-    IdempotencyAlreadyInProgressError,
-    IdempotencyInconsistentStateError,
-    IdempotencyPersistenceLayerError,
+from aws_lambda_powertools.utilities.idempotency import (
+    DynamoDBPersistenceLayer,
+    IdempotencyConfig,
+    exceptions,
+    idempotent_function,
 )
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -84,9 +84,9 @@ class DynamoOnce:
         )
         try:
             once(key=key)
-        except IdempotencyAlreadyInProgressError:
+        except exceptions.IdempotencyAlreadyInProgressError:
             raise Interrupted from None
-        except (IdempotencyPersistenceLayerError, IdempotencyInconsistentStateError) as fault:
+        except (exceptions.IdempotencyPersistenceLayerError, exceptions.IdempotencyInconsistentStateError) as fault:
             return fault
         except _NoEffect:
             pass

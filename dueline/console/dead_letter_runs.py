@@ -20,16 +20,7 @@ from dueline.core.ports import QueueMessage
 from dueline.core.retry import Calls, Patience
 from dueline.core.text import shown
 from dueline.errors import InvalidJob
-from dueline.operations.dead_letters import (
-    DeadLetterFilter,
-    dead_letter_json,
-    error_groups_json,
-    group_of,
-    number,
-    own_pointer,
-    reasons_json,
-    to_its_queue,
-)
+from dueline.operations import dead_letters
 from dueline.operations.redrive import Redrive, RedriveResult
 
 # Receiving more dead letters would take minutes, in which they are hidden from everyone else.
@@ -122,7 +113,7 @@ class BackgroundRuns:
 
 
 # What a run does with those dead letters of its queue that are selected: it sets the run's result.
-Work = Callable[[Backend, BackgroundRun, DeadLetterFilter], None]
+Work = Callable[[Backend, BackgroundRun, dead_letters.DeadLetterFilter], None]
 
 
 def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route]:
@@ -155,47 +146,52 @@ def _page(run: BackgroundRun, request: Request) -> dict[str, Any]:
     text, errors = request.query_params.get("from", "0"), request.query_params.getlist("error")
     if text not in map(str, range(MOST_RECEIVED)):
         raise InvalidJob(f"from is {shown(text)}: it must be a whole number from 0 to {MOST_RECEIVED - 1}")
-    dead_letters = [each for each in run.dead_letters if not errors or each["error"] in errors]
-    return {"dead_letters": dead_letters[int(text) : int(text) + _PAGE], "count": len(dead_letters)}
+    chosen = [each for each in run.dead_letters if not errors or each["error"] in errors]
+    return {"dead_letters": chosen[int(text) : int(text) + _PAGE], "count": len(chosen)}
 
 
-def _look(backend: Backend, run: BackgroundRun, selection: DeadLetterFilter) -> None:
+def _look(backend: Backend, run: BackgroundRun, selection: dead_letters.DeadLetterFilter) -> None:
     """Read dead letters, and count them by their error and kind. After it all are as before, and visible to others."""
-    dead_letters = list[dict[str, Any]]()
+    read = list[dict[str, Any]]()
 
     def keep(received: QueueMessage) -> None:
-        dead_letters.append(_dead_letter(received))
+        read.append(_dead_letter(received))
 
     done = _over(backend, run, selection, most=MOST_RECEIVED, on_selected=keep).look()
-    run.dead_letters = sorted(dead_letters, key=lambda each: str(each["sent"]), reverse=True)
-    run.result = {**_received(done), "total": done.there, "groups": error_groups_json(done.kinds)}
+    run.dead_letters = sorted(read, key=lambda each: str(each["sent"]), reverse=True)
+    run.result = {**_received(done), "total": done.there, "groups": dead_letters.error_groups_json(done.kinds)}
 
 
-def _redrive(backend: Backend, run: BackgroundRun, selection: DeadLetterFilter) -> None:
+def _redrive(backend: Backend, run: BackgroundRun, selection: dead_letters.DeadLetterFilter) -> None:
     """Put dead letters back."""
     redrive = _over(backend, run, selection, puts_back=True)
     _change(run, redrive, redrive.apply, selection)
 
 
-def _delete(backend: Backend, run: BackgroundRun, selection: DeadLetterFilter) -> None:
+def _delete(backend: Backend, run: BackgroundRun, selection: dead_letters.DeadLetterFilter) -> None:
     """Delete dead letters for good: of no more than a look receives."""
     redrive = _over(backend, run, selection, most=MOST_RECEIVED)
     _change(run, redrive, redrive.delete, selection)
 
 
 def _over(
-    backend: Backend, run: BackgroundRun, selection: DeadLetterFilter, *, puts_back: bool = False, **options: Any
+    backend: Backend,
+    run: BackgroundRun,
+    selection: dead_letters.DeadLetterFilter,
+    *,
+    puts_back: bool = False,
+    **options: Any,
 ) -> Redrive:
     queues = backend.dead_letters(run.queue)
     if puts_back:  # what is only listed or deleted need not fit the queue
-        options["rule"] = partial(to_its_queue, levels=len(queues.queues))
+        options["rule"] = partial(dead_letters.to_its_queue, levels=len(queues.queues))
     options |= {"selection": selection, "limit": len(selection.messages) or None}
     calls = Calls(patience=Patience(), clock=backend.clock, jitter=random.random)
     return Redrive(queues, calls=calls, spread=backend.parallel_map, on_progress=run.report, **options)
 
 
 def _change(
-    run: BackgroundRun, redrive: Redrive, act: Callable[[], RedriveResult], selection: DeadLetterFilter
+    run: BackgroundRun, redrive: Redrive, act: Callable[[], RedriveResult], selection: dead_letters.DeadLetterFilter
 ) -> None:
     """Change something, and note the counts: of what fails, those until then."""
     try:
@@ -209,10 +205,10 @@ def _received(done: RedriveResult) -> dict[str, Any]:
     return {"received": done.received, "hidden": done.hidden, "not_received": done.not_received}
 
 
-def _counts(done: RedriveResult, selection: DeadLetterFilter) -> dict[str, Any]:
+def _counts(done: RedriveResult, selection: dead_letters.DeadLetterFilter) -> dict[str, Any]:
     # With a limit, more of them may be there.
     missing = max(0, len(selection.messages) - done.selected)
-    stay, failed = reasons_json(done.stay), reasons_json(done.failed)
+    stay, failed = dead_letters.reasons_json(done.stay), dead_letters.reasons_json(done.failed)
     return {**_received(done), "changed": done.moved, "missing": missing, "stay": stay, "failed": failed}
 
 
@@ -222,23 +218,23 @@ def _dead_letter(received: QueueMessage) -> dict[str, Any]:
     Long texts are cut, a stack trace to its end, and `cut` names those that are. The error and the kind stay as groups
     have them. SQS does not say when it moved a message itself, which then has no reason: `died` is None.
     """
-    message, (error, kind) = received.message, group_of(received.message)
-    dead_letter = dead_letter_json(received)
+    message, (error, kind) = received.message, dead_letters.group_of(received.message)
+    dead_letter = dead_letters.dead_letter_json(received)
     dead_letter["died"] = dead_letter["sent"] if REASON in message.attributes else None
-    if (place := own_pointer(message)) is None:
+    if (place := dead_letters.own_pointer(message)) is None:
         dead_letter["payload_text"] = message.body
     cut = [name for name, value in dead_letter.items() if isinstance(value, str) and len(value) > _MOST_CHARACTERS]
     for name in cut:
         text = dead_letter[name]
         dead_letter[name] = text[-_MOST_CHARACTERS:] if name == "stack" else text[:_MOST_CHARACTERS]
     if place is not None:
-        bytes = number(message.attributes.get(OFFLOADED_BYTES))
+        bytes = dead_letters.number(message.attributes.get(OFFLOADED_BYTES))
         dead_letter["payload_at"] = {"bucket": place.bucket, "key": place.key, "bytes": bytes}
     dead_letter |= {"message": received.message_id, "error": error, "kind": kind or None}
     return dead_letter | ({"cut": cut} if cut else {})
 
 
-def _selection(body: Mapping[str, Any], fields: tuple[str, ...]) -> DeadLetterFilter:
+def _selection(body: Mapping[str, Any], fields: tuple[str, ...]) -> dead_letters.DeadLetterFilter:
     """Return which dead letters a body chooses, by groups, by ids or messages, or all of them.
 
     Raises InvalidJob where it has other fields than those: a misspelt filter would select all; and for a wrong value.
@@ -250,7 +246,7 @@ def _selection(body: Mapping[str, Any], fields: tuple[str, ...]) -> DeadLetterFi
         if not (isinstance(value, list) and 0 < len(value) <= MOST_RECEIVED and all(map(is_one, value))):
             raise InvalidJob(f"{name} is {shown(value)}: it must be a list of 1 to {MOST_RECEIVED} {of}")
     groups = frozenset((each["error"], each["kind"] or "") for each in body.get("groups", ()))
-    return DeadLetterFilter(
+    return dead_letters.DeadLetterFilter(
         groups=groups, ids=frozenset(body.get("ids", ())), messages=frozenset(body.get("messages", ()))
     )
 

@@ -16,22 +16,8 @@ from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.status import Outcome, note_outcome
 from dueline.core.text import shown, stack_of
 from dueline.errors import RETRYABLE
-from dueline.worker.delivery import (
-    DeadLettered,
-    Deferred,
-    Discard,
-    Interrupted,
-    JobVerdict,
-    NoHandler,
-    ReceivedJob,
-    ReceivedMessage,
-    Retry,
-    RetryLater,
-    Skipped,
-    Succeeded,
-    lateness_of,
-    verdict_on,
-)
+from dueline.worker import delivery
+from dueline.worker.delivery import Discard, Interrupted, JobVerdict, NoHandler, ReceivedJob, ReceivedMessage, Retry
 from dueline.worker.events import EventKind, Report, error_event
 from dueline.worker.handlers import Handler, Handlers, is_coroutine_function
 from dueline.worker.queue_context import QueueContext
@@ -79,9 +65,11 @@ class OverlapLock:
         try:
             now, until = self._context.clock.now(), self._until(lock)
             if not self._context.locks.take(lock.schedule, job=lock.received.id, now=now, until=until):
-                return Skipped()
+                return delivery.Skipped()
         except RETRYABLE as fault:
-            held = Deferred(error=type(fault).__name__, reason=f"its schedule's lock could not be taken: {fault}")
+            held = delivery.Deferred(
+                error=type(fault).__name__, reason=f"its schedule's lock could not be taken: {fault}"
+            )
             self._context.report(received.event(EventKind.TROUBLE, error=held.error, reason=held.reason))
             return held
         # Nobody renews a lock without end, that of a Lambda function's message.
@@ -124,10 +112,10 @@ class OverlapLock:
             return
         try:
             match verdict:
-                case RetryLater(seconds=seconds):
+                case delivery.RetryLater(seconds=seconds):
                     until = clock.now() + timedelta(seconds=seconds + _RECEIVED_WITHIN_SECONDS)
                     locks.renew(lock.schedule, job=lock.received.id, until=until)
-                case Succeeded() | DeadLettered():
+                case delivery.Succeeded() | delivery.DeadLettered():
                     locks.free(lock.schedule, job=lock.received.id)
         except Exception as fault:
             self._context.report(lock.received.trouble(fault, "its schedule's lock was not let go, and expires"))
@@ -172,7 +160,7 @@ class _NotStarted(Exception):
 
     def __init__(self, fault: Exception) -> None:
         super().__init__(str(fault))
-        self.held = Deferred(error=type(fault).__name__, reason=f"it could not begin, and is held: {fault}")
+        self.held = delivery.Deferred(error=type(fault).__name__, reason=f"it could not begin, and is held: {fault}")
 
 
 Callback = Callable[[ReceivedJob, BaseException], object]
@@ -195,7 +183,7 @@ class Callbacks:
         """Call those that this verdict on a job concerns. What one raises is reported, and harms nothing."""
         is_failure = not isinstance(error, Retry | Discard | NoHandler)
         calls = {"on_error": self.on_error if is_failure else None}
-        calls["on_dead"] = self.on_dead if isinstance(verdict, DeadLettered) else None
+        calls["on_dead"] = self.on_dead if isinstance(verdict, delivery.DeadLettered) else None
         for name, call in calls.items():
             try:
                 if call is not None:
@@ -233,7 +221,7 @@ class HandlerRunner:
         A job whose schedule lets one run at a time is skipped while another one has not ended.
         """
         verdict = self.overlap.run(received, self._run)
-        if isinstance(verdict, Skipped):
+        if isinstance(verdict, delivery.Skipped):
             now = self._context.clock.now()
             self._note_outcome(received, verdict.state, started=now, ended=now)
             self._context.report(received.event(verdict.kind, reason=ANOTHER_RUNS))
@@ -248,7 +236,7 @@ class HandlerRunner:
         now, error = self._context.clock.now(), NoHandler(_no_handler_for(received))
         # How many attempts it has is known where its handler is: here, as many as its queue allows.
         most = self._context.settings.max_receives
-        job = received.for_handler(lateness=lateness_of(received.due, now=now), max_attempts=most)
+        job = received.for_handler(lateness=delivery.lateness_of(received.due, now=now), max_attempts=most)
         verdict = self._verdict_on(error, received, job, retries=Retries(attempts=most))
         self._note_outcome(received, verdict.state, started=now, ended=now, error=verdict.error)
         self._context.report(received.event(verdict.kind, error=verdict.error, reason=verdict.reason))
@@ -258,7 +246,7 @@ class HandlerRunner:
     def _run_with(self, handler: Handler, received: ReceivedMessage) -> JobVerdict:
         clock = self._context.clock
         started, since = clock.now(), clock.monotonic()
-        lateness = lateness_of(received.due, now=started, behind=self._context.behind())
+        lateness = delivery.lateness_of(received.due, now=started, behind=self._context.behind())
         about = received.event(EventKind.STARTED, lateness=lateness)
         self._context.report(about)
         self._note_outcome(received, State.RUNNING, started=started)
@@ -266,7 +254,7 @@ class HandlerRunner:
         self._note_outcome(received, verdict.state, started=started, ended=clock.now(), error=verdict.error or None)
         fields: dict[str, Any] = {"error": verdict.error, "reason": verdict.reason, "stack": verdict.stack}
         fields |= {"delay": getattr(verdict, "seconds", None)}
-        duration = None if isinstance(verdict, Deferred) else clock.monotonic() - since
+        duration = None if isinstance(verdict, delivery.Deferred) else clock.monotonic() - since
         self._context.report(replace(about, kind=verdict.kind, duration=duration, **fields))
         return verdict
 
@@ -280,10 +268,10 @@ class HandlerRunner:
             return fault.held
         except BaseException as error:
             verdict = self._verdict_on(error, received, job, retries=handler.retry)
-            is_unknown = handler.once and isinstance(verdict, DeadLettered) and _is_unfinished(error)
+            is_unknown = handler.once and isinstance(verdict, delivery.DeadLettered) and _is_unfinished(error)
             # So that a redrive lets it run again, which its note forbids otherwise.
             return replace(verdict, error=Interrupted.__name__) if is_unknown else verdict
-        return Succeeded()
+        return delivery.Succeeded()
 
     def _verdict_on(
         self, error: BaseException, received: ReceivedMessage, job: ReceivedJob, *, retries: Retries
@@ -291,7 +279,7 @@ class HandlerRunner:
         settings, held = self._context.settings, self._context.clock.monotonic() - received.received
         of: dict[str, Any] = {"settings": settings, "jitter": self._jitter(), "held": held, "retries": retries}
         stack = stack_of(error, is_deliberate=isinstance(error, Retry | Discard))
-        verdict = replace(verdict_on(error, attempt=received.attempt, **of), stack=stack)
+        verdict = replace(delivery.verdict_on(error, attempt=received.attempt, **of), stack=stack)
         self._callbacks.call(job, error, verdict, report=self._context.report)
         return verdict
 
