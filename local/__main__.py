@@ -14,8 +14,9 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
+from dueline.cli.app import signals_as_ctrl_c
 from dueline.config import ConfigurationError
-from local.demonstration import QUEUE, WORKER, Demonstration, summary_of
+from local.demonstration import QUEUE, WORKER, Demonstration
 from local.deploy import DeploymentError
 from local.emulator import Emulator, is_free
 from local.endpoints import Endpoints
@@ -49,8 +50,7 @@ def run() -> None:
     """
     with _plain_errors():
         with running(QUEUES, emulator=Emulator(log=LOG), step=_step) as deployment:
-            jobs = Demonstration(deployment, say=_print).play()
-        summary, is_good = summary_of(jobs)
+            summary, is_good = Demonstration(deployment, say=_print).play()
         _print(summary)
         for fault in deployment.tick_faults:
             console.print(f"a tick failed: {fault}", style="red")
@@ -107,11 +107,9 @@ def _plain_errors() -> Iterator[None]:
     """Turn what a user can mend into a message, and Ctrl-C, SIGTERM and a closed terminal into an orderly end."""
     # Explicitly: what a shell starts in the background inherits that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup, which is to outlive its terminal
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
-        yield
+        with signals_as_ctrl_c():
+            yield
     except (ConfigurationError, SynthesisError, DeploymentError) as error:
         _fail(str(error))
     except KeyboardInterrupt:

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,8 +18,6 @@ from local.template import ROOT
 
 QUEUE, SCHEDULE = "emails", "digest"
 WORKER = "examples.worker:worker"
-GRACE_SECONDS = 60.0
-_LOOK_SECONDS = 0.5
 
 
 @dataclass(kw_only=True, slots=True)
@@ -30,14 +29,8 @@ class Shown:
     is_cancelled: bool = False
 
     @property
-    def faults(self) -> dict[str, bool]:
-        """Each fault, and whether the job has it."""
-        started = self.job.started
-        return {
-            "lost": not self.is_cancelled and self.job.state != State.SUCCEEDED,
-            "early": started is not None and started < self.job.due,
-            "started after a cancel": self.is_cancelled and self.job.state != State.CANCELLED,
-        }
+    def is_lost(self) -> bool:
+        return not self.is_cancelled and self.job.state != State.SUCCEEDED
 
 
 class Demonstration:
@@ -45,14 +38,14 @@ class Demonstration:
 
     def __init__(self, run: Running, *, say: Callable[[str], None]) -> None:
         self._jobs: list[Shown] = []
-        self._run, self._say = run, say
+        self._run, self._say, self.early = run, say, 0
         self._env = {**os.environ, **run.endpoints.to_env()}
         self._client = Client.connect(run.endpoints.name, url=run.endpoints.api)
 
-    def play(self) -> list[Shown]:
+    def play(self) -> tuple[str, bool]:
         """Schedule, cancel, move and put back, until each job has succeeded that should, or is given up as lost.
 
-        Raises DeploymentError if the worker ends before.
+        Return how they ended, and whether none has a fault. Raises DeploymentError if the worker ends before.
         """
         with self._client, self._working():
             self._say("the first job, for which functions and worker start up:")
@@ -65,21 +58,30 @@ class Demonstration:
             last = max(each.job.due for each in self._jobs)
             # By then a job that was cancelled would have come.
             self._look_until(lambda: self._all_succeeded() and datetime.now(UTC) > last, due=last)
-        return self._jobs
+        return summary_of(self._jobs, early=self.early)
 
     @contextmanager
     def _working(self) -> Iterator[None]:
         """Run the worker as a user does, until the context ends."""
         self._say(f"$ dueline worker {WORKER}")
-        command = [sys.executable, "-m", "dueline", "worker", WORKER, "--log", "text"]
-        with subprocess.Popen(command, cwd=ROOT, env=self._env) as self._worker:
+        command = [sys.executable, "-u", "-m", "dueline", "worker", WORKER, "--log", "text"]
+        with subprocess.Popen(command, cwd=ROOT, env=self._env, stdout=subprocess.PIPE, text=True) as self._worker:
+            follower = threading.Thread(target=self.follow, args=(self._worker.stdout,))
+            follower.start()
             try:
                 yield
             finally:
                 self._worker.kill()  # SIGTERM would wait until its poll ends, and all ends here
+                follower.join()
+
+    def follow(self, log: Iterable[str]) -> None:
+        """Show a worker's log, and count what began early: `started` of a look-up may be earlier than it was."""
+        for line in log:
+            self._say(line.rstrip("\n"))
+            self.early += "lateness=-" in line
 
     def _all_succeeded(self) -> bool:
-        return not any(each.faults["lost"] for each in self._jobs)
+        return not any(each.is_lost for each in self._jobs)
 
     def _schedule_others(self, horizon: float) -> Shown:
         """Schedule jobs by both routes: those due within the horizon go straight to SQS, the others by the table.
@@ -117,20 +119,21 @@ class Demonstration:
 
     def _look_until(self, is_so: Callable[[], bool], *, due: datetime | None = None) -> None:
         """Look the jobs up until something is so, or a minute after it is due."""
-        latest = (due or datetime.now(UTC)) + timedelta(seconds=GRACE_SECONDS)
+        latest = (due or datetime.now(UTC)) + timedelta(minutes=1)
         while not is_so() and datetime.now(UTC) < latest:
             if self._worker.poll() is not None:
                 raise DeploymentError(f"the worker {WORKER} ended before its jobs did")
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(0.5)
             for each in self._jobs:
                 if each.job.state != State.SUCCEEDED:
                     each.job = self._client.get(each.job.id)
 
 
-def summary_of(jobs: Sequence[Shown]) -> tuple[str, bool]:
+def summary_of(jobs: Sequence[Shown], *, early: int) -> tuple[str, bool]:
     """Return the counts of jobs as text, and whether none has a fault."""
-    succeeded = sum(each.job.state == State.SUCCEEDED for each in jobs)
-    faults = {name: sum(each.faults[name] for each in jobs) for name in jobs[0].faults}
-    cancelled = sum(each.is_cancelled for each in jobs)
-    counts = {"scheduled": len(jobs), "succeeded": succeeded, "cancelled": cancelled} | faults
-    return "  ".join(f"{name} {count}" for name, count in counts.items()), not any(faults.values())
+    lost, cancelled = sum(each.is_lost for each in jobs), sum(each.is_cancelled for each in jobs)
+    started = sum(each.is_cancelled and each.job.state != State.CANCELLED for each in jobs)
+    counts = {"scheduled": len(jobs), "succeeded": sum(each.job.state == State.SUCCEEDED for each in jobs)}
+    faults = {"lost": lost, "early": early, "started after a cancel": started}
+    text = "  ".join(f"{name} {count}" for name, count in {**counts, "cancelled": cancelled, **faults}.items())
+    return text, not any(faults.values())

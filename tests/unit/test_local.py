@@ -7,9 +7,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -20,7 +21,7 @@ from dueline import Job, State
 from dueline.core.job import Route
 from local import template
 from local.__main__ import _plain_errors
-from local.demonstration import Shown
+from local.demonstration import Demonstration, Shown, summary_of
 from local.deploy import DeploymentError
 from local.emulator import free_port
 from local.running import pid_file, pid_of
@@ -177,7 +178,7 @@ def _as_before() -> Iterator[None]:
         signal.signal(each, heard)
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_background_run_ends_on_a_signal(ending: signal.Signals) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with pytest.raises(Exit) as ended, _plain_errors():
@@ -185,46 +186,43 @@ def test_background_run_ends_on_a_signal(ending: signal.Signals) -> None:
     assert ended.value.exit_code == 130
 
 
-def test_hangup_ends_it_but_not_under_nohup() -> None:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with _plain_errors():
-        os.kill(os.getpid(), signal.SIGHUP)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    with pytest.raises(Exit), _plain_errors():
-        os.kill(os.getpid(), signal.SIGHUP)
-
-
 # The summary of the demonstration
 
 
-DUE = datetime(2026, 11, 21, tzinfo=UTC)
+def shown(state: State, **about: bool) -> Shown:
+    job = Job(id="", queue="emails", due=datetime(2026, 11, 21, tzinfo=UTC), route=Route.TABLE, state=state)
+    return Shown(what="welcome ann", job=job, **about)
 
 
-def shown(state: State, *, lateness: float | None = None, is_cancelled: bool = False) -> Shown:
-    started = None if lateness is None else DUE + timedelta(seconds=lateness)
-    job = Job(id="", queue="emails", due=DUE, route=Route.TABLE, state=state, started=started)
-    return Shown(what="welcome ann", job=job, is_cancelled=is_cancelled)
+GOOD = [shown(State.SUCCEEDED), shown(State.CANCELLED, is_cancelled=True)]
 
 
-GOOD = [shown(State.SUCCEEDED, lateness=2), shown(State.CANCELLED, is_cancelled=True)]
+def test_a_worker_says_which_jobs_began_early() -> None:
+    said: list[str] = []
+    log = ["07:05:00 retried   job=a attempt=1 lateness=-0.250 duration=0.1", "07:05:01 succeeded job=b lateness=0.000"]
+    endpoints = SimpleNamespace(to_env=dict, name="local", api="http://127.0.0.1:9")
+    run: Any = SimpleNamespace(endpoints=endpoints)
+    demonstration = Demonstration(run, say=said.append)
+    demonstration.follow(f"{line}\n" for line in log)
+    assert (said, demonstration.early) == (log, 1)
 
 
 @pytest.mark.parametrize(
-    ("jobs", "faults"),
+    ("jobs", "early", "faults"),
     [
-        ([], "lost 0  early 0  started after a cancel 0"),
-        ([shown(State.DISPATCHED, lateness=0.1)], "lost 1  early 0  started after a cancel 0"),
-        ([shown(State.SUCCEEDED, lateness=-0.1)], "lost 0  early 1  started after a cancel 0"),
-        ([shown(State.RUNNING, is_cancelled=True)], "lost 0  early 0  started after a cancel 1"),
+        ([], 0, "lost 0  early 0  started after a cancel 0"),
+        ([], 1, "lost 0  early 1  started after a cancel 0"),
+        ([shown(State.DISPATCHED)], 0, "lost 1  early 0  started after a cancel 0"),
+        ([shown(State.RUNNING, is_cancelled=True)], 0, "lost 0  early 0  started after a cancel 1"),
     ],
 )
 def test_run_with_a_fault_exits_with_1(
-    jobs: list[Shown], faults: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    jobs: list[Shown], early: int, faults: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    played = SimpleNamespace(play=lambda: GOOD + jobs)
+    played = SimpleNamespace(play=lambda: summary_of(GOOD + jobs, early=early))
     monkeypatch.setattr(main, "running", lambda *_, **__: nullcontext(SimpleNamespace(tick_faults=[])))
     monkeypatch.setattr(main, "Demonstration", lambda *_, **__: played)
     with pytest.raises(Exit) as ended:
         main.run()
-    assert ended.value.exit_code == bool(jobs)
+    assert ended.value.exit_code == bool(jobs or early)
     assert faults in capsys.readouterr().out
