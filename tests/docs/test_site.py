@@ -97,9 +97,16 @@ def first_result(query: str, browser: webdriver.Chrome, url: str) -> str:
     def first() -> SplitResult:
         return urlsplit(browser.execute_script("return arguments[0].querySelector('a[href]')?.href ?? ''", search))
 
-    # The results are those of what is typed so far.
-    assert wait_until(lambda: parse_qs(first().query).get("h") == [query]), first()
-    return first().path.removeprefix("/")
+    # The results are those of what is typed so far, and are drawn anew for each letter.
+    seen = SplitResult("", "", "", "", "")
+
+    def is_of_query() -> bool:
+        nonlocal seen
+        seen = first()
+        return parse_qs(seen.query).get("h") == [query]
+
+    assert wait_until(is_of_query), seen
+    return seen.path.removeprefix("/")
 
 
 def test_pages_link_to_where_their_file_is_edited(browser: webdriver.Chrome, url: str) -> None:
