@@ -16,9 +16,9 @@ from dueline.core.ports import Depth
 from dueline.core.queue_settings import Rate
 from dueline.core.request import Request
 from dueline.core.status import Outcome, outcome_row
-from dueline.errors import InvalidJob, QueueNotFound, Throttled, Unavailable
+from dueline.errors import InvalidJob, QueueNotFound, Unavailable
 from dueline.operations.control import pause, set_rate
-from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
+from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, on
 
@@ -141,13 +141,6 @@ def test_jobs_of_one_kind_are_all_listed(page_rows):
 # Pages
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-def test_full_last_page_is_the_last(partitions):
-    system, jobs = a_system(partitions=partitions), [due_in(n, partition=n % partitions) for n in range(20)]
-    system.put(*jobs)
-    assert [len(page.jobs) for page in pages(system, limit=10)] == [10, 10]
-
-
 def test_page_ends_where_its_payloads_have_1_mib():
     system, size = a_system(), 256 * 1024
     jobs = [due_in(n, payload='"' + "x" * (size - 2) + '"') for n in range(9)]
@@ -213,20 +206,6 @@ def test_listing_without_states_fails(react):
         system.list_jobs()
 
 
-def test_unreadable_partition_fails_the_page():
-    system = a_system(partitions=3)
-    system.wire.around = on("table.page", failing(Throttled("slow down")), skip=2)
-    with pytest.raises(Throttled):
-        system.list_jobs()
-
-
-def test_states_are_read_100_at_a_time():
-    system = a_system(partitions=250)
-    calls = system.calls()
-    system.list_jobs()
-    assert calls.count("table.read") == 3
-
-
 # Overviews
 
 
@@ -248,14 +227,6 @@ def test_count_ends_at_1000(system, jobs, answer):
     assert (overview.scheduled, overview.more_scheduled) == answer
 
 
-def test_count_costs_no_more_than_1000_jobs_do():
-    system = System(page_rows=100)
-    system.put(*[due_in(3600 + number) for number in range(5000)])
-    calls = system.calls()
-    system.overview()
-    assert 0 < calls.count("table.page") <= 11
-
-
 def test_fence_age_is_of_the_slowest_partition():
     other = Partition(queue="emails", number=1)
     system = System(a_queue(partitions=2))
@@ -265,19 +236,6 @@ def test_fence_age_is_of_the_slowest_partition():
     system.tick(other)
     system.clock.sleep(5)
     assert system.overview().fence_age == 65
-
-
-def test_future_fence_has_no_age(system):
-    system.table.acquire_lease(EMAILS, owner="me", now="1", lease="2", fence="2027-01-01T00:00:00.000Z")
-    assert system.overview().fence_age == 0
-
-
-def test_depth_and_dead_letters_are_reported(system):
-    for delay in (0, 0, 500):
-        system.schedule(delay)
-    system.dead_letters.send([a_message()])
-    answer = system.overview()
-    assert (answer.depth, answer.dead) == (Depth(waiting=2, in_flight=0, delayed=1), 1)
 
 
 def test_depth_is_that_of_all_levels_and_of_each():

@@ -19,11 +19,11 @@ from dueline.core.message import OFFLOADED_BYTES, Message, type_of
 from dueline.core.payloads import AFTER_EXPIRY, MAX_ROW_PAYLOAD_BYTES, Upload, begin, object_key
 from dueline.core.ports import Pointer
 from dueline.core.request import FURTHEST, Request, json_text
-from dueline.errors import InvalidJob, PayloadTooLarge, Throttled, Unavailable
+from dueline.errors import InvalidJob, PayloadTooLarge, Unavailable
 from dueline.functions.http import requests
 from dueline.operations.dead_letters import LONGER
-from tests.builders import NOW, a_job, a_message, a_queue, an_id, uids
-from tests.system import DIRECT_HORIZON, System
+from tests.builders import NOW, a_job, a_message, an_id
+from tests.system import System
 from tests.wire import failing, on, straight
 
 AN_HOUR = 3600
@@ -97,23 +97,6 @@ def test_payload_is_kept_before_its_job(system):
     assert (system.in_the_table(), system.inbound.deliveries) == ([], [])
 
 
-@pytest.mark.parametrize("fault", [Throttled, Unavailable])
-def test_what_cannot_be_kept_fails_alone(system, fault):
-    system.wire.around = on("payloads.put", failing(fault("no")), times=1)
-    first, *others = system.submit(
-        *[Request(payload=scattered(12_000), delay=AN_HOUR)] * 2, Request(payload={}, delay=AN_HOUR)
-    )
-    assert isinstance(first, fault)
-    assert system.in_the_table() == [each.id for each in others]
-
-
-def test_nothing_is_kept_after_the_time_is_out(system):
-    submit = system.submission("emails", direct_horizon=DIRECT_HORIZON, new_uid=lambda: next(uids()))
-    (error,) = submit.run([Request(payload=scattered(12_000), delay=AN_HOUR)], until=system.clock.monotonic())
-    assert isinstance(error, Unavailable)
-    assert system.stores.payloads.kept == {}
-
-
 # The way of a pointer
 
 
@@ -185,15 +168,6 @@ def test_payload_outlives_its_dead_letter():
 
 def keyed(payload=None, *, key="order 17", delay=AN_HOUR, **more):
     return Request(payload=payload, key=key, delay=delay, **more)
-
-
-def test_repeat_keeps_nothing_again():
-    system, payload = System(), scattered(12_000)
-    (first,) = system.submit(keyed(payload))
-    calls = system.calls()
-    (second,) = system.submit(keyed(payload))
-    assert second.id == first.id
-    assert not [name for name in calls if name.startswith("payloads")]
 
 
 @pytest.mark.parametrize(("delay", "again", "days"), [(AN_HOUR, 100 * 86_400, "0064"), (100 * 86_400, AN_HOUR, "0256")])
@@ -303,16 +277,6 @@ def moved(system, job, **to):
     id = system.reschedule(job.id, **to)
     key = rows.job_key(id)
     return rows.read_job(system.table.read([key]).rows[key])
-
-
-def test_moved_payload_is_copied():
-    system, payload = System(a_queue(partitions=3)), scattered(12_000)
-    (job,) = system.submit(Request(payload=payload, delay=AN_HOUR))
-    system.ingest()
-    successor = moved(system, job, delay=100 * 86_400)
-    assert Pointer.parse(successor.payload).key == f"0256/emails/{successor.id.uid}.{digest(payload)}"
-    assert successor.offloaded_bytes == 12_000
-    assert kept(system, successor) == kept(system, job) == json_text(payload)
 
 
 @pytest.mark.parametrize("delay", [200, 7200], ids=["by an intent", "by a transaction alone"])

@@ -6,7 +6,6 @@ import pytest
 from dueline.core import rows
 from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
-from dueline.core.ports import MoveOutcome
 from dueline.core.trace import TraceContext
 from dueline.errors import (
     AlreadyFinished,
@@ -20,7 +19,7 @@ from dueline.errors import (
 )
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good, straight
+from tests.wire import done_in_part, failing, losing_the_answer, on, refusing_for_good, straight
 
 AN_HOUR = 3600
 WANTED = NOW + timedelta(hours=2)
@@ -48,6 +47,7 @@ def test_late_move_costs_three_calls(system, job, target):
     calls = system.calls()
     moved = system.reschedule(job.id, at=target)
     assert calls == ["table.read", "table.write", "table.move"]
+    assert system.reschedule(job.id, at=target) == moved
     system.pass_time(hours=3)
     assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
 
@@ -100,15 +100,6 @@ def test_parked_job_is_not_moved(system, job):
     system.parking.park([job], reason="gone")
     with pytest.raises(AlreadyFinished):
         system.reschedule(job.id, at=WANTED)
-
-
-@pytest.mark.parametrize("by", ["first", "last"])
-def test_moved_job_is_moved_on_by_any_id(system, job, by):
-    second = system.reschedule(job.id, at=at(AN_HOUR / 2))
-    third = system.reschedule(job.id, at=WANTED)
-    fourth = system.reschedule(job.id if by == "first" else third, at=at(AN_HOUR))
-    assert system.arrived_within(hours=3) == [fourth]
-    assert len({job.id, second, third, fourth}) == 4
 
 
 def test_job_moved_too_often_is_unavailable(system, job):
@@ -174,13 +165,6 @@ def test_fault_names_the_new_job(system, job, name, target, react):
     assert system.arrived() == [new if is_moved else job.id]
 
 
-@pytest.mark.parametrize(("target", "intents"), [(SOON, 1), (WANTED, 0)])
-def test_repeated_reschedule_gets_the_first_id(system, job, target, intents):
-    system.tick()
-    assert len({system.reschedule(job.id, at=target) for _ in range(3)}) == 1
-    assert len(system.inbound.deliveries) == intents
-
-
 def test_repeat_to_the_past_gets_the_first_id(system, job):
     moved = system.reschedule(job.id, at=NOW)
     system.clock.sleep(7)
@@ -236,19 +220,6 @@ def test_row_that_cannot_be_read_is_not_moved():
 # A delay under a key
 
 
-@pytest.mark.parametrize(("name", "delay"), [("inbound.send", 200), ("table.move", 200), ("table.move", AN_HOUR / 2)])
-def test_repeated_delay_is_the_first_one(system, job, name, delay):
-    system.tick()
-    system.wire.around = on(name, losing_the_answer, times=1)
-    with pytest.raises(Unavailable) as error:
-        system.reschedule(job.id, delay=delay, call="k")
-    system.ingest()
-    system.clock.sleep(7)
-    moved = system.reschedule(job.id, delay=delay, call="k")
-    assert (str(moved), moved.due) == (error.value.job_id, at(delay))
-    assert system.arrived_within(hours=3) == [moved]
-
-
 def test_delay_under_another_key_is_another_time(system, job):
     system.reschedule(job.id, delay=AN_HOUR / 2, call="k")
     system.clock.sleep(7)
@@ -256,35 +227,9 @@ def test_delay_under_another_key_is_another_time(system, job):
         assert system.reschedule(job.id, delay=AN_HOUR / 2, **other).due == at(AN_HOUR / 2 + 7)
 
 
-def test_call_repeated_after_another_move_changes_nothing(system, job):
-    system.reschedule(job.id, delay=AN_HOUR / 2, call="first")
-    last = system.reschedule(job.id, at=WANTED, call="second")
-    assert system.reschedule(job.id, delay=AN_HOUR / 2, call="first") == last
-    assert system.arrived_within(hours=3) == [last]
-
-
-def test_key_belongs_to_one_moved_job():
-    system, jobs = System(), [a_job(), a_job()]
-    system.put(*jobs)
-    moved = [system.reschedule(job.id, delay=AN_HOUR / 2, call="k") for job in jobs]
-    system.pass_time(hours=3)
-    assert sorted(map(str, system.arrived())) == sorted(map(str, moved))
-    assert len(set(moved)) == 2
-
-
 def test_key_of_a_move_that_is_no_key_is_refused():
     with pytest.raises(InvalidJob, match="idempotency_key is ''"):
         System().reschedule(an_id(), delay=1, call="")
-
-
-def test_move_refused_after_its_lost_answer_is_done(system, job):
-    answers = []
-    tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
-    system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
-    moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
-    assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read_barrier"]
-    assert (answers[2][1], moved.was_before) == (MoveOutcome.REFUSED, False)
-    assert system.arrived_within(hours=3) == [moved.id]
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
@@ -294,24 +239,3 @@ def test_unread_rows_move_nothing(system, job, react):
         system.reschedule(job.id, at=WANTED)
     assert error.value.job_id is None
     assert system.inbound.deliveries == []
-
-
-BEFORE_EACH_WRITE = pytest.mark.parametrize("name", ["table.write", "table.move"])
-
-
-@BEFORE_EACH_WRITE
-def test_job_cancelled_meanwhile_is_not_moved(system, job, name):
-    system.tick()
-    system.wire.around = on(name, meanwhile(lambda: system.cancel(job.id)), times=1)
-    with pytest.raises(AlreadyFinished, match="was cancelled"):
-        system.reschedule(job.id, at=WANTED)
-    assert system.inbound.deliveries == []
-
-
-@BEFORE_EACH_WRITE
-def test_job_moved_meanwhile_is_moved_on(system, job, name):
-    system.tick()
-    cut_in = meanwhile(lambda: system.reschedule(job.id, at=at(2 * AN_HOUR + 1)))
-    system.wire.around = on(name, cut_in, times=1)
-    last = system.reschedule(job.id, at=WANTED)
-    assert system.arrived_within(hours=3) == [last]

@@ -52,15 +52,6 @@ def test_tick_out_of_time_reads_no_barrier():
     assert system.arrived() == []
 
 
-def test_jobs_that_never_moved_need_no_barrier():
-    system, jobs = System(), jobs_due(60, 61)
-    system.put(*jobs)
-    moved = system.reschedule(jobs[1].id, at=NOW + timedelta(seconds=100))
-    calls = system.calls()
-    assert system.tick().finished
-    assert (system.arrived(), calls.count("table.read_barrier")) == ([jobs[0].id, moved], 0)
-
-
 def lateness(system):
     deliveries = system.queues["emails"].deliveries
     return [round((each.visible - each.message.job().id.due).total_seconds(), 3) for each in deliveries]
@@ -72,14 +63,6 @@ def test_tick_sends_by_the_fraction_of_the_second(system):
     system.tick()
     assert lateness(system) == [1, 0.5, 0.5, 0.5, 0.021, 0.021]
     assert system.clock.monotonic() == pytest.approx(0.521)
-
-
-def test_nothing_due_soon_waits_for_its_fraction(system):
-    """A tick that was suspended before it read a page looks at the clock again."""
-    system.wire.around = on("table.page", meanwhile(lambda: system.clock.sleep(15.9)))
-    system.put(*jobs_due(70.5, 75.25, 76.5))
-    system.tick()
-    assert lateness(system) == [0.4, 0.65, 0.021]
 
 
 def test_tick_sweeps_for_two_thirds_of_its_period():
@@ -300,6 +283,8 @@ def test_tick_out_of_time_has_a_lateness(system):
 def test_tick_that_read_nothing_has_no_lateness(system):
     system.wire.around = on("table.page", failing(Unavailable("no")))
     assert system.tick().lateness(NOW) is None
+    assert system.a_lease().acquire()
+    assert system.tick(seconds=5).lateness(NOW) is None
 
 
 @pytest.mark.parametrize("name", ["table.page", "table.checkpoint", "emails.send", "dead_letters.send"])
@@ -324,11 +309,6 @@ def test_leaving_tick_reports_lateness(system):
     done = system.tick(seconds=5)
     assert not done.owned_lease
     assert done.lateness(NOW) == 100
-
-
-def test_tick_without_the_lease_has_no_lateness(system):
-    assert system.a_lease().acquire()
-    assert system.tick(seconds=5).lateness(NOW) is None
 
 
 # Leases
