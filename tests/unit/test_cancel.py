@@ -1,6 +1,5 @@
 """Cancels, promised or requested, and what workers see of them."""
 
-from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -64,15 +63,6 @@ def test_cancel_in_unread_partition_fails():
 # Many at once
 
 
-def test_many_cancels_read_100_fences_at_once():
-    system = System(a_queue(partitions=150))
-    ids = [due_in(3600, partition=Partition(queue="emails", number=number % 150)) for number in range(300)]
-    calls = system.calls()
-    states = [each.state for each in system.cancel_many([*ids, due_in(60, route=Route.DIRECT)])]
-    assert states == [State.CANCELLED] * 300 + [State.CANCEL_REQUESTED]
-    assert Counter(calls) == {"table.add": 301, "table.read": 2, "table.mark_exact": 300}
-
-
 @pytest.mark.parametrize(("name", "started"), [("table.add", 1), ("table.read", 3), ("table.mark_exact", 3)])
 def test_many_cancels_stop_when_time_is_over(name, started):
     system, ids = System(), [due_in(3000 + n) for n in range(3)]
@@ -108,13 +98,6 @@ def test_forgotten_id_cancels_nothing(system):
         CancelResult(id=third, state=State.CANCELLED, moved_from=second),
         CancelResult(id=third, state=State.CANCELLED),
     ]
-
-
-def test_cancel_of_a_moved_job_reads_fences_once(system):
-    jobs = [moved_jobs(system, 1, delay=1200)[0] for _ in range(3)]
-    calls = system.calls()
-    system.cancel_many(jobs)
-    assert Counter(calls) == {"table.add": 6, "table.read": 1, "table.mark_exact": 3}
 
 
 def test_cancel_follows_32_moves_and_no_more(system):

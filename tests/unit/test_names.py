@@ -86,17 +86,11 @@ def test_waiting_job_is_replaced(system, at, payload):
     assert (sent.payload, sent.tenant, sent.key) == (str(payload), "b", KEY)
 
 
-def test_same_request_replaces_nothing(system, first):
+@pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
+def test_same_request_replaces_nothing(system, first, hours):
+    system.pass_time(hours=hours)
     again = result_of(system, named(if_exists=REPLACE))
-    assert (again.job.id, again.moved_from) == (first.job.id, None)
-
-
-@pytest.mark.parametrize(("change", "is_another"), [({}, False), ({"payload": 2}, True), ({"at": LATER}, True)])
-def test_job_that_left_is_replaced_by_another(system, first, change, is_another):
-    system.pass_time(hours=1)
-    second = result_of(system, named(**{"at": SOON, **change}, if_exists=REPLACE))
-    assert second.is_new is is_another
-    assert system.arrived_within(hours=4) == [first.job.id, *([second.job.id] if is_another else [])]
+    assert (again.job.id, again.moved_from, again.is_new) == (first.job.id, None, False)
 
 
 def test_repeated_call_of_another_content_is_refused(system):
@@ -148,10 +142,9 @@ def test_no_job_of_a_key_is_moved(system, first):
 # Soon, buffered, at the same moment, and in between
 
 
-@pytest.mark.parametrize("delay", [0, 60, 800])
-def test_named_job_takes_the_table_however_soon(system, delay):
+def test_named_job_takes_the_table_however_soon(system):
     system.tick()
-    made = result_of(system, named(at=None, delay=delay))
+    made = result_of(system, named(at=None, delay=0))
     assert made.job.id.route is Route.TABLE
     assert system.arrived_within(hours=1) == [made.job.id]
 

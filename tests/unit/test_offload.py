@@ -170,17 +170,6 @@ def keyed(payload=None, *, key="order 17", delay=AN_HOUR, **more):
     return Request(payload=payload, key=key, delay=delay, **more)
 
 
-@pytest.mark.parametrize(("delay", "again", "days"), [(AN_HOUR, 100 * 86_400, "0064"), (100 * 86_400, AN_HOUR, "0256")])
-def test_repeat_keeps_the_first_due_time(delay, again, days):
-    system, payload = System(), scattered(12_000)
-    system.wire.around = on("payloads.put", failing(Unavailable("no")), times=1)
-    (lost,) = system.submit(keyed(payload, delay=delay))
-    (job,) = system.submit(keyed(payload, delay=again))
-    assert str(job.id) == lost.job_id
-    assert kept(system, job) == json_text(payload)
-    assert Pointer.parse(job.payload).key == f"{days}/emails/{job.id.uid}.{digest(payload)}"
-
-
 def test_repeat_needs_no_upload(system):
     upload = an_upload(system, "x")
     (first,) = system.submit(keyed(upload=upload))

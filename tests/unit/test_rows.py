@@ -1,7 +1,6 @@
 """Rows of the table: their keys, what they hold, and when a payload is packed."""
 
 import base64
-import json
 import os
 import tracemalloc
 import zlib
@@ -18,7 +17,6 @@ from dueline.core.message import SCHEDULE, Message
 from dueline.core.rows import pack, row_bytes, unpack, write_units
 from dueline.errors import InvalidJob
 from tests.builders import NOW, a_job, an_id
-from tests.system import System
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -136,15 +134,6 @@ def test_payload_is_packed_only_where_that_saves(payload):
     assert row == (packed if saves and len(payload) >= rows.PACKED_FROM else plain)
 
 
-@pytest.mark.parametrize("size", [500, 4096, 4097, 9000])
-def test_what_other_versions_packed_is_read(size):
-    payload = scattered(size)
-    for level, window in ((6, 15), (1, 15), (9, 9)):
-        packer = zlib.compressobj(level, zlib.DEFLATED, window)
-        row = {**rows.job_row(a_job()), "packed": packer.compress(payload.encode()) + packer.flush()}
-        assert rows.read_job(row).payload == payload
-
-
 @pytest.mark.parametrize(
     ("packed", "why"),
     [
@@ -172,19 +161,3 @@ def test_no_more_is_unpacked_than_is_allowed():
         unpack(bomb, most=MAX_PAYLOAD_BYTES)
     assert tracemalloc.get_traced_memory()[1] < 4 * MAX_PAYLOAD_BYTES
     tracemalloc.stop()
-
-
-@pytest.mark.parametrize("way", ["tick", "late path", "list", "reschedule"])
-def test_packed_payload_arrives_untouched(way):
-    system, job = System(), a_job(payload=json.dumps(["the same again"] * 1000))
-    assert "packed" in rows.job_row(job)
-    system.put(job)
-    if way == "list":
-        assert system.list_jobs().jobs == (job,)
-        return
-    id = job.id if way != "reschedule" else system.reschedule(job.id, delay=7200)
-    system.ingest()
-    system.clock.sleep(7200)
-    system.tick()
-    (delivery,) = system.queues["emails"].deliveries
-    assert (delivery.message.job().id, delivery.message.body) == (id, job.payload)

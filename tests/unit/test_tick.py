@@ -221,14 +221,6 @@ def test_tick_checkpoints_every_300_jobs(system, jobs, checkpoints):
     assert calls.count("table.checkpoint") == checkpoints
 
 
-def test_large_wave_needs_no_checkpoint_before_it():
-    system = System(page_rows=400)
-    system.put(*jobs_due(*(121 + n / 400 for n in range(401))))
-    calls = system.calls()
-    assert system.tick().dispatched == 401
-    assert calls.count("table.checkpoint") == 2
-
-
 def test_slow_tick_checkpoints_every_10_seconds(system):
     system.put(*jobs_due(*range(-500, 0)))
     marks = []
