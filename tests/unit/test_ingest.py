@@ -159,12 +159,6 @@ def test_unparked_poison_comes_again(react):
     assert system.ingest_message(a_message(), *messages(job)).failed == {"x0"}
 
 
-def test_poison_is_parked_in_batches(system):
-    done = system.ingest_message(*(a_message(body="x" * 300_000) for _ in range(25)))
-    assert done.failed == set()
-    assert len(system.rejects.deliveries) == 25
-
-
 def often_received(job, *, receives=PATIENT_RECEIVES):
     return InboundMessage(message_id="x0", message=Message.of(job), receives=receives)
 

@@ -131,11 +131,6 @@ def test_precise_queue_gets_its_job_just_before(left):
     assert max(least, timedelta(0)) - timedelta(seconds=1) < held <= max(least, timedelta(0))
 
 
-@pytest.mark.parametrize(("delay", "held"), [(0, 0), (-5, 0), (0.001, 1), (1, 1), (899.2, 900), (900, 900)])
-def test_a_delay_is_rounded_up_to_whole_seconds(delay, held):
-    assert whole_seconds(delay) == held
-
-
 @pytest.mark.parametrize(("delay", "precise"), [(900.001, False), (901, True), (86_400, False)])
 def test_a_delay_that_sqs_cannot_hold_is_refused(delay, precise):
     with pytest.raises(ValueError, match="over the 900 s"):

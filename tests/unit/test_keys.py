@@ -8,14 +8,12 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.idempotency import claim
 from dueline.core.job import Partition, Route, State, StoredJob
 from dueline.core.payloads import Upload
 from dueline.core.request import Request
 from dueline.core.status import Status
 from dueline.errors import InvalidJob, KeyReused, NotYet, QueueNotFound, Throttled, Unavailable
-from dueline.testing import MemoryTable
-from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
+from tests.builders import NOW, RETENTION, a_job, a_queue
 from tests.system import System
 from tests.wire import failing, meanwhile, on, straight
 
@@ -151,13 +149,6 @@ def test_forged_key_reaches_no_other_queue(done):
     assert isinstance(error, KeyReused)
     assert "which is of another queue" in str(error)
     assert forged not in on_their_way(system)
-
-
-def test_repeat_of_a_keyed_job_shows_its_schedule():
-    made, table = a_job(schedule="digest", scheduled_for=NOW, exclusive=True), MemoryTable()
-    claimed = [claim("run", replace(made, id=id), payload_hash="h", table=table, now=NOW) for id in (made.id, an_id())]
-    assert [each.job.id for each in claimed] == [made.id, made.id]
-    assert {each.job.origin for each in claimed} == {made.origin}
 
 
 # What a caller gets of repeats

@@ -254,19 +254,13 @@ def test_pause_and_rate_are_shown(system):
     assert system.overview().control == Control(paused=True, rate=Rate(jobs=90, seconds=60), rate_set=RATE_SET)
 
 
-def test_level_that_is_not_on_sqs_is_not_found():
+@pytest.mark.parametrize(
+    ("gone", "what"), [("emails", "queue 'emails'"), ("emails_p2", "priority 2 of"), ("dead_letters", "queue 'emails'")]
+)
+def test_queue_that_is_not_on_sqs_is_not_found(gone, what):
     system = System(a_queue(priorities=2))
-    system.stores.level("emails", 2).gone = True
-    with pytest.raises(
-        QueueNotFound, match="priority 2 of queue 'emails' has no SQS queue: it is not deployed yet, or was deleted"
-    ):
-        system.overview()
-
-
-@pytest.mark.parametrize("name", ["emails", "dead_letters"])
-def test_queue_that_is_not_on_sqs_is_not_found(system, name):
-    {**system.queues, "dead_letters": system.dead_letters}[name].gone = True
-    with pytest.raises(QueueNotFound, match="'emails' has no SQS queue: it is not deployed yet, or was deleted"):
+    {queue.name: queue for queue in (*system.stores.levels.values(), system.dead_letters)}[gone].gone = True
+    with pytest.raises(QueueNotFound, match=f"^{what}.* has no SQS queue: it is not deployed yet, or was deleted"):
         system.overview()
 
 

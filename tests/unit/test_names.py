@@ -25,7 +25,7 @@ from dueline.errors import (
 )
 from tests.builders import NOW, a_queue, an_id
 from tests.system import System
-from tests.wire import failing, meanwhile, on, straight
+from tests.wire import failing, meanwhile, on
 
 KEY = "reminder-ann"
 AN_HOUR = 3600
@@ -191,25 +191,6 @@ def test_key_of_a_partition_not_known_yet_is_found():
         system.reschedule_by_key(made.key, at=LATER)
     (cancelled,) = system.cancel_by_keys([made.key])
     assert cancelled.id == made.id
-
-
-@pytest.mark.parametrize("by", ["id", "key"])
-def test_keyed_move_costs_a_row_of_a_unit_more(by):
-    system, calls = System(), []
-    plain = system.schedule(AN_HOUR)
-    first = result_of(system, named())
-    move = {
-        "id": lambda: system.reschedule(first.job.id, at=LATER),
-        "key": lambda: system.reschedule_by_key(KEY, at=LATER),
-    }
-    system.wire.around = lambda call: (calls.append(call), straight(call))[1]
-    system.reschedule(plain.id, at=LATER)
-    unkeyed = [call.name for call in calls]
-    calls.clear()
-    move[by]()
-    assert [call.name for call in calls] == [*(["table.read"] if by == "key" else []), *unkeyed]
-    (changed,) = [call.kwargs["change"].row for call in calls if call.name == "table.move"]
-    assert rows.write_units(changed) == 1
 
 
 # What bad input gets

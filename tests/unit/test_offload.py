@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import random
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -100,23 +99,6 @@ def test_payload_is_kept_before_its_job(system):
 # The way of a pointer
 
 
-@pytest.mark.parametrize("delay", [0, 610, AN_HOUR])
-def test_pointer_arrives_with_its_size(delay):
-    system, payload = System(), scattered(300_000)
-    (job,) = system.submit(Request(payload=payload, delay=delay, tenant="acme"))
-    system.ingest()
-    system.clock.sleep(delay)
-    system.tick()
-    (delivery,) = system.queues["emails"].deliveries
-    message = delivery.message
-    name, place = json.loads(message.body)
-    assert (name, place["s3BucketName"]) == ("software.amazon.payloadoffloading.PayloadS3Pointer", "payloads")
-    assert system.stores.payloads.kept[place["s3Key"]].decode() == json_text(payload)
-    assert message.attributes[OFFLOADED_BYTES] == "300000"
-    assert type_of(OFFLOADED_BYTES, "300000") == "Number"
-    assert message.job() == replace(job, expires=message.job().expires)
-
-
 def test_pointer_like_payload_is_a_payload():
     system, payload = System(), json.loads(POINTER.text)
     (job,) = system.submit(Request(payload=payload))
@@ -181,16 +163,6 @@ def test_repeat_needs_no_upload(system):
 # Uploads
 
 
-@pytest.mark.parametrize("delay", [0, AN_HOUR])
-@pytest.mark.parametrize("size", [3, 6_000_000])
-def test_upload_is_kept_for_its_job_as_it_is(delay, size):
-    system, payload = System(), "x" * (size - 2)
-    (job,) = system.submit(Request(upload=an_upload(system, payload), delay=delay))
-    assert job.offloaded_bytes == size
-    assert kept(system, job) == json_text(payload)
-    assert Pointer.parse(job.payload).key.startswith("0064/emails/")
-
-
 def test_missing_upload_uses_up_no_key(system):
     upload = an_upload(system, "x")
     system.stores.payloads.kept.clear()
@@ -212,14 +184,6 @@ def test_bad_upload_makes_no_job(system, broken):
     assert type(error) is InvalidJob
     assert str(error).startswith(f"upload is '{upload}': ")
     assert system.queues["emails"].deliveries == []
-
-
-def test_upload_without_checksum_is_refused(system):
-    upload = an_upload(system, "x")
-    result = system.stores.payloads.find(Upload.parse(upload).key("emails"))
-    system.wire.around = on("payloads.find", lambda call: replace(result, bytes=4, sha256=None))
-    (error,) = system.submit(Request(upload=upload))
-    assert "does not have the size and SHA-256 in its id" in str(error)
 
 
 @pytest.mark.parametrize("upload", ["", "x", "../x", f"{'0' * 36}.0.{'0' * 64}", f"{'0' * 36}.5.{'0' * 63}"])

@@ -3,7 +3,6 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.core import rows
 from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
 from dueline.core.trace import TraceContext
@@ -11,7 +10,6 @@ from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
     JobNotFound,
-    NotYet,
     QueueNotFound,
     RunOfSchedule,
     Throttled,
@@ -118,15 +116,6 @@ def test_cancelled_job_is_not_moved(system, job):
     assert system.arrived_within(hours=3) == []
 
 
-def test_unwritten_job_is_not_yet_movable(system):
-    system.breakers["emails"].trip()
-    job = system.schedule(AN_HOUR)
-    with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
-        system.reschedule(job.id, at=WANTED)
-    system.ingest()
-    assert system.reschedule(job.id, at=WANTED).due == WANTED
-
-
 def test_direct_job_has_left_for_its_queue(system):
     direct = system.schedule(60).id
     system.cancel(replace(direct, route=Route.TABLE))
@@ -187,13 +176,6 @@ def test_unsent_intent_moves_nothing(system, job, react, error):
 # The quicker of two
 
 
-def test_move_stops_when_its_rows_are_not_written(system, job):
-    system.wire.around = on("table.write", done_in_part)
-    with pytest.raises(Unavailable, match=f"that job {job.id} is to be moved could not be written"):
-        system.reschedule(job.id, at=WANTED)
-    assert system.arrived_within(hours=3) == [job.id]
-
-
 @pytest.mark.parametrize("name", ["table.move", "table.read"])
 def test_late_refusal_never_denies_the_new_job(name):
     system = System(a_queue(retention=MAX_RETENTION))
@@ -210,21 +192,7 @@ def test_late_refusal_never_denies_the_new_job(name):
         system.reschedule(job.id, at=WANTED)
 
 
-def test_row_that_cannot_be_read_is_not_moved():
-    system, job = System(), a_job()
-    system.table.write([{**rows.job_row(job), "payload": ""}])
-    with pytest.raises(InvalidJob):
-        system.reschedule(job.id, at=WANTED)
-
-
 # A delay under a key
-
-
-def test_delay_under_another_key_is_another_time(system, job):
-    system.reschedule(job.id, delay=AN_HOUR / 2, call="k")
-    system.clock.sleep(7)
-    for other in ({"call": "another"}, {}):
-        assert system.reschedule(job.id, delay=AN_HOUR / 2, **other).due == at(AN_HOUR / 2 + 7)
 
 
 def test_key_of_a_move_that_is_no_key_is_refused():

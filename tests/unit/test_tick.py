@@ -6,12 +6,11 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import instant, rows
-from dueline.core.dispatch import OUT_OF_TIME
 from dueline.core.job import State, StoredJob
 from dueline.core.message import ID
 from dueline.core.tick import WAVE_JOBS
 from dueline.errors import Throttled, Unavailable
-from tests.builders import EMAILS, NOW, a_queue, due_in
+from tests.builders import NOW, a_queue, due_in
 from tests.system import PERIODS, System
 from tests.wire import by_name, failing, meanwhile, on, straight
 
@@ -36,20 +35,6 @@ def test_due_jobs_are_dispatched_earliest_first(page_rows):
     done = system.tick()
     assert system.arrived() == ids(jobs)
     assert (done.owned_lease, done.finished, done.dispatched) == (True, True, 6)
-
-
-def test_tick_out_of_time_reads_no_barrier():
-    system, jobs, requests = System(), jobs_due(60, 61), []
-    system.put(*jobs)
-    system.wire.around = on("table.move", failing(Unavailable("no")))
-    for job in jobs:
-        with pytest.raises(Unavailable):
-            system.reschedule(job.id, at=NOW + timedelta(hours=1))
-    slowly = meanwhile(lambda: (requests.append("read_barrier"), system.clock.sleep(60)))
-    system.wire.around = on("table.read_barrier", slowly)
-    done = system.tick()
-    assert (done.finished, done.fault, requests) == (False, OUT_OF_TIME, ["read_barrier"])
-    assert system.arrived() == []
 
 
 def lateness(system):
@@ -316,11 +301,6 @@ def received(system, **overrides):
     return lease
 
 
-def test_lease_knows_when_to_stop():
-    assert received(System()).stop_at == 30 - 10
-    assert received(System(), seconds=7).stop_at == 7
-
-
 def test_time_to_stop_counts_from_the_request(system):
     system.wire.around = on("table.acquire_lease", meanwhile(lambda: system.clock.sleep(4)))
     assert received(system).stop_at == 30 - 10
@@ -345,17 +325,3 @@ def test_nobody_waits_beyond_his_own_deadline(system):
     received(system)
     assert not system.a_lease(seconds=29).acquire()
     assert system.clock.monotonic() == 0
-
-
-def test_contested_partition_is_left(system):
-    def another_passes():
-        system.wire.around = lambda call: call.do(*call.args)
-        system.clock.sleep(0.001)
-        ahead = instant.text(system.clock.now() + timedelta(hours=1))
-        system.table.acquire_lease(EMAILS, owner="other", now=after(0), lease=after(30), fence=ahead)
-        system.table.checkpoint(EMAILS, owner="other", cursor="5", fence=ahead, lease="")
-        system.wire.around = around
-
-    around = on("table.acquire_lease", meanwhile(another_passes))
-    system.wire.around = around
-    assert not system.a_lease().acquire()
