@@ -167,6 +167,16 @@ def a_failing_table(error):
     return wire.to("table", MemoryTable())
 
 
+def test_jobs_of_a_kind_are_scheduled_and_listed(api):
+    kinds = ["welcome", "digest", None]
+    jobs = [{"payload": 1, "delay": 3600} | ({"kind": kind} if kind else {}) for kind in kinds]
+    assert call_api(api, "POST", "/queues/emails/jobs", {"jobs": jobs})[0] == 200
+    status, page = call_api(api, "GET", "/queues/emails/jobs", query={"kind": "welcome"})
+    assert (status, [job["kind"] for job in page["jobs"]]) == (200, ["welcome"])
+    _, page = call_api(api, "GET", "/queues/emails/jobs")
+    assert {job.get("kind") for job in page["jobs"]} == {*kinds}
+
+
 def test_jobs_that_workers_recorded_are_listed_by_state(monkeypatch):
     with import_api(monkeypatch, a_queue(track=True), a_queue(name="invoices")) as api:
         ids = [an_id(due=NOW + timedelta(seconds=at)) for at in range(3)]
