@@ -65,6 +65,12 @@ def test_no_request_begins_after_the_time_to_stop():
     assert sent.unfinished == tuple(jobs[20:])
 
 
+def test_no_pause_reaches_beyond_the_time_to_stop(system):
+    system.wire.around = on("emails.send", failing(Throttled("slow down")))
+    dispatch(system, due_in(1), until=0.35)
+    assert system.clock.monotonic() == pytest.approx(0.1 + 0.2)
+
+
 @pytest.mark.parametrize(("seconds", "sent"), [(960, []), (900.1, [900]), (900, [900]), (899.981, [900])])
 def test_job_is_sent_once_sqs_can_hold_it(seconds, sent):
     system, job = System(), due_in(seconds)

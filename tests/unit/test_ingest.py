@@ -194,6 +194,13 @@ def test_unread_partition_may_have_ticks():
     assert system.parked() == []
 
 
+def test_undeliverable_job_waits_out_of_time():
+    system, job = System(), due_in(AN_HOUR, partition=NOBODYS[0])
+    done = system.an_ingest().run([often_received(job)], until=system.clock.monotonic())
+    assert done.failed == {"x0"}
+    assert system.parked() == []
+
+
 @pytest.mark.parametrize(("seconds", "parked"), [(900, False), (901, True)])
 def test_too_late_direct_job_is_parked(seconds, parked):
     system, job = System(), due_in(seconds, route=Route.DIRECT)

@@ -238,6 +238,11 @@ def test_fence_age_is_of_the_slowest_partition():
     assert system.overview().fence_age == 65
 
 
+def test_future_fence_has_no_age(system):
+    system.table.acquire_lease(EMAILS, owner="me", now="1", lease="2", fence="2027-01-01T00:00:00.000Z")
+    assert system.overview().fence_age == 0
+
+
 def test_depth_is_that_of_all_levels_and_of_each():
     system = System(a_queue(priorities=2))
     requests = [Request(payload={}, delay=delay, priority=priority) for delay, priority in ((0, 1), (0, 2), (500, 2))]

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import instant, rows
+from dueline.core.dispatch import OUT_OF_TIME
 from dueline.core.job import State, StoredJob
 from dueline.core.message import ID
 from dueline.core.tick import WAVE_JOBS
@@ -35,6 +36,20 @@ def test_due_jobs_are_dispatched_earliest_first(page_rows):
     done = system.tick()
     assert system.arrived() == ids(jobs)
     assert (done.owned_lease, done.finished, done.dispatched) == (True, True, 6)
+
+
+def test_tick_out_of_time_reads_no_barrier():
+    system, jobs, requests = System(), jobs_due(60, 61), []
+    system.put(*jobs)
+    system.wire.around = on("table.move", failing(Unavailable("no")))
+    for job in jobs:
+        with pytest.raises(Unavailable):
+            system.reschedule(job.id, at=NOW + timedelta(hours=1))
+    slowly = meanwhile(lambda: (requests.append("read_barrier"), system.clock.sleep(60)))
+    system.wire.around = on("table.read_barrier", slowly)
+    done = system.tick()
+    assert (done.finished, done.fault, requests) == (False, OUT_OF_TIME, ["read_barrier"])
+    assert system.arrived() == []
 
 
 def lateness(system):
