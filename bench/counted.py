@@ -10,10 +10,10 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from dueline.core.rows import UNIT_BYTES, row_bytes
+from dueline.core.rows import Row
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
-READ_UNIT_BYTES = 4096
+WRITE_UNIT_BYTES, READ_UNIT_BYTES = 1024, 4096
 # Each 64 KB of a request's messages is a request: https://aws.amazon.com/sqs/pricing/
 SQS_CHUNK_BYTES = 64 * 1024
 # What CloudWatch Logs charges of each event besides its text:
@@ -21,6 +21,24 @@ SQS_CHUNK_BYTES = 64 * 1024
 LOG_EVENT_BYTES = 26
 _READS = ("Query", "BatchGetItem")
 _BODY = "bench_body"
+
+
+def row_bytes(row: Row) -> int:
+    """Return the bytes that DynamoDB counts of a row, names and values together.
+
+    >>> row_bytes({"pk": "emails#0", "ttl": 1795255290, "exact": True, "packed": b"123"})
+    34
+    """
+    return sum(len(name.encode()) + _value_bytes(value) for name, value in row.items())
+
+
+def _value_bytes(value: str | int | bool | bytes) -> int:
+    if isinstance(value, bool):
+        return 1
+    if isinstance(value, int):
+        # A byte for two significant digits, and one more.
+        return (len(str(value).strip("-0")) + 1) // 2 + 1
+    return len(value if isinstance(value, bytes) else value.encode())
 
 
 def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
@@ -50,7 +68,7 @@ def write_units(size: int) -> int:
     >>> write_units(200), write_units(1024), write_units(1025)
     (1, 1, 2)
     """
-    return -(-size // UNIT_BYTES)
+    return -(-size // WRITE_UNIT_BYTES)
 
 
 def read_units(size: int) -> int:

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import boto3
 from boto3.dynamodb.types import TypeSerializer
 
-from bench.counted import Meter, step_of
+from bench.counted import Meter, row_bytes, step_of
 from bench.harness import Figures, Target, chunks, expect
 from bench.stage import LONGEST, TABLE_SCHEMA, create_table
 from dueline.aws import clients
@@ -30,7 +30,6 @@ from dueline.core.partitions import Lease
 from dueline.core.ports import WRITE_ROWS
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
-from dueline.core.rows import row_bytes
 from dueline.core.status import status_of
 from dueline.core.submit import SubmitResult
 from dueline.core.tick import Tick

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from bench.counted import row_bytes
 from bench.dynein import SCHEDULED
 from dueline.core import rows
 from dueline.core.job import Partition, StoredJob
-from dueline.core.rows import row_bytes
 from tests.builders import a_job
 
 QUEUE = "bench"

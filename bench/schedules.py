@@ -11,14 +11,13 @@ from typing import Any
 
 from bench import cost
 from bench.bill import MILLION, MONTH_HOURS, PRICES, TTL_DAYS, Biller, deployed, polls_month
-from bench.counted import Step
+from bench.counted import Step, row_bytes
 from bench.harness import Figures, emulated_aws, print_result, run_apart
 from bench.payloads import SIZES
 from bench.stage import Stage, inbound_event, ticked_once
 from dueline.core import rows
 from dueline.core.job import Partition, StoredJob
 from dueline.core.queue_settings import PLANNER
-from dueline.core.rows import row_bytes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head, between, head_row, occurrence, partition_of_schedule, planning_job, step
 from dueline.schedules.rule import Rule

@@ -26,7 +26,7 @@ from dueline.core.tick import Tick, TickResult
 from dueline.errors import DuelineError
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_queue, uids
-from tests.wire import UnseenTable, Wire, straight
+from tests.wire import Wire, straight
 
 PERIODS = Periods(
     period=timedelta(seconds=60),
@@ -197,9 +197,7 @@ class System(Core):
         self, *settings: QueueSettings, page_rows: int = 1000, direct_horizon: timedelta = DIRECT_HORIZON
     ) -> None:
         clock = VirtualClock(NOW)
-        table = UnseenTable(page_rows=page_rows)
-        stores = Stores(settings or [a_queue()], table=table, clock=clock)
-        self.hide = lambda *ends: setattr(table, "unseen", ends)
+        stores = Stores(settings or [a_queue()], table=MemoryTable(page_rows=page_rows), clock=clock)
         super().__init__(stores, clock=clock, wire=Wire(), periods=PERIODS)
         self.clock: VirtualClock = clock
         self.direct_horizon = direct_horizon

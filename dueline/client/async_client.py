@@ -17,7 +17,6 @@ from dueline.core.job import State, queue_name
 from dueline.core.listing import MOST_JOBS
 from dueline.core.request import Default
 from dueline.core.retry import Patience
-from dueline.core.threads import in_thread
 from dueline.errors import RETRYABLE, DuelineError
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def in_a_thread(call: Callable[Concatenate[Any, P], A]) -> Callable[Concatenate[
     """Return a method that runs `call` in a thread, on the object that its own wraps."""
 
     def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[A]:
-        return in_thread(call, self._wrapped, *args, **kwargs)
+        return asyncio.to_thread(call, self._wrapped, *args, **kwargs)
 
     update_wrapper(method, call)
     return method
@@ -45,11 +44,11 @@ def in_portions(
     async def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[A]:
         items = call(self._wrapped, *args, **kwargs)
         try:
-            while some := await in_thread(lambda: list(islice(items, MOST_JOBS))):
+            while some := await asyncio.to_thread(lambda: list(islice(items, MOST_JOBS))):
                 for item in some:
                     yield item
         finally:
-            await in_thread(_close, items)
+            await asyncio.to_thread(_close, items)
 
     update_wrapper(method, call)
     return method
@@ -87,8 +86,8 @@ def _without_thread_if_coalesced(
 
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> A:
         if not self.client._lingers:
-            return await in_thread(call, self.client, *args, **kwargs)
-        send = await in_thread(prepare, self.client, *args, **kwargs)
+            return await asyncio.to_thread(call, self.client, *args, **kwargs)
+        send = await asyncio.to_thread(prepare, self.client, *args, **kwargs)
         backoff = self.client._calls.backoff()
         while True:
             try:

@@ -158,8 +158,7 @@ class Client:
         """Schedule jobs as schedule_many does, and yield the results, in order, as they arrive.
 
         `jobs` is read as jobs are sent, in the thread that iterates over the results: neither jobs nor results need to
-        fit into memory. If that thread stops early, some of the jobs that were read stay unsent. A process that is
-        forked meanwhile cannot read on: RuntimeError.
+        fit into memory. If that thread stops early, some of the jobs that were read stay unsent.
         """
         schedule = partial(self._schedule_batch, queue_name(queue), size=BatchSize())
         trace = otel.current()

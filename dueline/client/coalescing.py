@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from dueline.client.api import MOST_AT_ONCE, MOST_BYTES, call_for_one
 from dueline.core.retry import attempt
-from dueline.core.threads import PerProcess, unavailable_without_threads
+from dueline.core.threads import PerProcess
 from dueline.errors import DuelineError, InvalidJob, Unavailable
 
 # How many requests are in flight at once, or wait for others to join them.
@@ -138,16 +138,13 @@ class RequestCoalescer(Generic[A, B]):
         pending, result, key = self.pending(), Result[B](), (queue, self._group(item))
         if batch := pending.add(key, item, result, size=self._size(item)):
             try:
-                with unavailable_without_threads():
-                    pending.senders.submit(copy_context().run, self._send_batch, pending, batch)
-            except BaseException as error:
+                pending.senders.submit(copy_context().run, self._send_batch, pending, batch)
+            except BaseException:
                 # Others may have joined it already. Of an interrupted thread, too: nobody would send their calls.
-                fault = error if isinstance(error, DuelineError) else Unavailable("its sender was interrupted")
                 for _, its in pending.take(batch):
-                    its.set_exception(fault.copy())
+                    its.set_exception(Unavailable("its sender was interrupted"))
                 pending.end(batch)
-                if fault is not error:
-                    raise
+                raise
         return result
 
     def _send_batch(self, pending: PendingBatches[A, B], batch: PendingBatch[A, B]) -> None:

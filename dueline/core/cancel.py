@@ -9,7 +9,7 @@ from dueline.core import instant, partitions, rows
 from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
 from dueline.core.keys import jobs_under
 from dueline.core.move import MOST_HOPS, too_many_hops
-from dueline.core.partitions import check_partition, states_of, undeclared
+from dueline.core.partitions import check_partition, states_of
 from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import Row
@@ -59,7 +59,8 @@ class CancelMany:
         in place of an id is handed through. After Throttled or Unavailable nothing was promised, and the error names
         its job.
         """
-        states = self._states_of(undeclared(ids, queue=self.queue))
+        named = {id.partition for id in ids if isinstance(id, JobId)}
+        states = self._states_of({each for each in named if not self.queue.declares(each)})
         return self._cancel([self._checked(id, states) for id in ids])
 
     def _cancel(self, ids: Sequence[JobId | DuelineError]) -> list[CancelResult | DuelineError]:

@@ -96,10 +96,6 @@ class Departure:
     jobs: Sequence[StoredJob]
     after: float = 0.0
 
-    def wait(self, elapsed: float) -> float:
-        """Return how many seconds are left of that, so long after the wave began."""
-        return max(0.0, self.after - elapsed)
-
 
 def sweep(jobs: Iterable[StoredJob], *, now: datetime) -> list[Departure]:
     """Return the batches of a wave that begins now, in the order in which they leave, all within a second.
@@ -118,6 +114,7 @@ def sweep(jobs: Iterable[StoredJob], *, now: datetime) -> list[Departure]:
 
 BACKOFF_SECONDS = (0.1, 0.2, 0.4, 0.8)
 OUT_OF_TIME = "out of time"
+_NOT_YET = f"due in over {MAX_DELAY_SECONDS} s"
 PAST_RETENTION = "past its retention: it was not sent in the time that its queue allows after due"
 
 
@@ -212,7 +209,8 @@ class Dispatcher:
         return reduce(DispatchResult.__add__, self.spread(leave, departures), DispatchResult())
 
     def _leave(self, departure: Departure, *, began: float, until: float) -> DispatchResult:
-        if wait := departure.wait(self.clock.monotonic() - began):
+        wait = began + departure.after - self.clock.monotonic()
+        if wait > 0:
             self.clock.sleep(wait)
         return self._batch(departure.jobs, until=until)
 
@@ -223,7 +221,8 @@ class Dispatcher:
         expired = [job for job in jobs if now >= job.expires]
         later = [job for job in jobs if job.id.due + GUARD - now > timedelta(seconds=MAX_DELAY_SECONDS)]
         sendable = [job for job in jobs if job not in expired and job not in later]
-        return self._send(sendable, now) + self._park(expired, PAST_RETENTION) + _not_yet(later)
+        waiting = DispatchResult(unfinished=tuple(later), fault=_NOT_YET if later else "")
+        return self._send(sendable, now) + self._park(expired, PAST_RETENTION) + waiting
 
     def _send(self, jobs: Sequence[StoredJob], now: datetime) -> DispatchResult:
         if not jobs:
@@ -264,7 +263,3 @@ class Dispatcher:
 
 def _at_once(jobs: Sequence[StoredJob]) -> list[Departure]:
     return [Departure(jobs=batch) for batch in job_batches(jobs)]
-
-
-def _not_yet(later: Sequence[StoredJob]) -> DispatchResult:
-    return DispatchResult(unfinished=tuple(later), fault=f"due in over {MAX_DELAY_SECONDS} s" if later else "")

@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any
 
 from dueline.core import instant
@@ -107,7 +106,8 @@ class JobId:
             raise JobNotFound(f"no job has the id {shown(text, most=200)}: it is not of the form of an id")
         queue, number, route, due_ms, uid = match.groups()
         due = instant.from_epoch_ms(int(due_ms))
-        return cls(partition=_partition(queue, number), route=Route(route), due=due, uid=uid)
+        partition = Partition(queue=queue, number=int(number))
+        return cls(partition=partition, route=Route(route), due=due, uid=uid)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,12 +164,6 @@ class StoredJob:
     def size(self) -> int:
         """The payload's size in bytes, as SQS and DynamoDB count it."""
         return len(self.payload) if self.payload.isascii() else len(self.payload.encode())
-
-
-# Thousands of jobs are read of each of a few.
-@lru_cache(maxsize=1024)
-def _partition(queue: str, number: str) -> Partition:
-    return Partition(queue=queue, number=int(number))
 
 
 def queue_name(text: str) -> str:

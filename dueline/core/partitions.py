@@ -1,6 +1,6 @@
 """The states of partitions: which exist, which a tick reads, and the lease, cursor and fence of a tick."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,17 +9,12 @@ from dueline.core.job import JobId, Partition
 from dueline.core.ports import BatchRead, Clock, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import FIRST, PartitionState
-from dueline.errors import RETRYABLE, DuelineError, JobNotFound, Unavailable
+from dueline.errors import RETRYABLE, JobNotFound, Unavailable
 
 
 def states_of(partitions: Collection[Partition], *, table: Table, spread: ParallelMap = map) -> BatchRead:
     """Read the states of distinct partitions, consistently, 100 a request. Raises Throttled or Unavailable."""
     return read_all(map(rows.state_key, partitions), table=table, spread=spread)
-
-
-def undeclared(ids: Iterable[JobId | DuelineError], *, queue: QueueSettings) -> set[Partition]:
-    """Return the partitions of ids that queues.yaml does not declare, or not any more."""
-    return {id.partition for id in ids if isinstance(id, JobId) and not queue.declares(id.partition)}
 
 
 def check_partition(id: JobId, states: BatchRead, *, queue: QueueSettings) -> None:

@@ -1,18 +1,18 @@
 """Retry what may succeed later: exponential backoff with full jitter, and calls in parallel."""
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from queue import SimpleQueue
 from typing import TypeVar
 
 from dueline.core.ports import Clock
-from dueline.errors import RETRYABLE, DuelineError, Throttled, Unavailable
+from dueline.errors import RETRYABLE, DuelineError, Throttled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,42 +212,32 @@ def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
 def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     """Yield the result of each call, in the items' order; several calls run at once, each in a lane (a thread).
 
-    Closing the iterator early waits for calls in flight; no further calls start, and none is retried. Raises
-    Unavailable where no thread can be started at all, before any call; where some can, these make all calls. Raises
-    RuntimeError in a process that was forked since the first result: it has none of the lanes. A process that ends
-    does not wait for the lanes of an iterator that it still holds.
+    Closing the iterator early waits for calls in flight; no further calls start, and none is retried. A process that
+    ends does not wait for the lanes of an iterator that it still holds.
     """
-    process, ended = os.getpid(), threading.Event()
+    ended = threading.Event()
     under_way: deque[Future[B]] = deque()
     waiting: SimpleQueue[tuple[A, Future[B]] | None] = SimpleQueue()
     lanes: list[threading.Thread] = []
     try:
         for item in items:
-            if len(lanes) < min(LANES, len(under_way) + 1):
-                lane = threading.Thread(
-                    target=copy_context().run, args=(_lane, call, waiting, ended), name="dueline-lane", daemon=True
-                )
-                try:
-                    lane.start()
-                    lanes.append(lane)
-                except RuntimeError as error:
-                    if not lanes:
-                        raise Unavailable(f"no thread can be started: {error}") from error
+            if len(lanes) < LANES:
+                run = partial(copy_context().run, _lane, call, waiting, ended)
+                lane = threading.Thread(target=run, name="dueline-lane", daemon=True)
+                lane.start()
+                lanes.append(lane)
             under_way.append(Future())
             waiting.put((item, under_way[-1]))
             if len(under_way) > 2 * LANES:
                 yield under_way.popleft().result()
-                _check_is_in(process)
         while under_way:
             yield under_way.popleft().result()
-            _check_is_in(process)
     finally:
         ended.set()
-        if os.getpid() == process:
-            for _ in lanes:
-                waiting.put(None)
-            for lane in lanes:
-                lane.join()
+        for _ in lanes:
+            waiting.put(None)
+        for lane in lanes:
+            lane.join()
 
 
 def _lane(call: Callable[[A], B], waiting: "SimpleQueue[tuple[A, Future[B]] | None]", ended: threading.Event) -> None:
@@ -260,11 +250,6 @@ def _lane(call: Callable[[A], B], waiting: "SimpleQueue[tuple[A, Future[B]] | No
             result.set_result(call(item))
         except BaseException as error:
             result.set_exception(error)
-
-
-def _check_is_in(process: int) -> None:
-    if os.getpid() != process:
-        raise RuntimeError("these results are of the process that began to read them: a forked one cannot read on")
 
 
 def _one_result_each(

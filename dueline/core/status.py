@@ -135,11 +135,12 @@ def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -
     attempt failed and the job waits for a retry. Raises JobNotFound for an id that no submission can have made, past a
     job's retention, or when its partition never existed; Throttled or Unavailable, also after 32 moves.
     """
-    its_rows = _follow([id], queue=queue, read=table.read)[id]
-    if isinstance(its_rows, DuelineError):
-        raise its_rows
-    present, status = _status(id, its_rows, queue=queue, now=now)
-    return present, replace(status, job=_waiting(present, status.state, its_rows.reading))
+    result = _follow([id], queue=queue, read=table.read)[id]
+    if isinstance(result, DuelineError):
+        raise result
+    present, reading = result
+    status = _status(id, present, reading, queue=queue, now=now)
+    return present, replace(status, job=_waiting(present, status.state, reading))
 
 
 def statuses_of(
@@ -165,28 +166,24 @@ def _statuses(
         return table.read(keys)
 
     def status(id: JobId) -> JobStatus:
-        its_rows = by_id[id]
-        if isinstance(its_rows, DuelineError):
-            raise its_rows.copy(job_id=str(id))
-        return _status(id, its_rows, queue=queue, now=now)
+        result = by_id[id]
+        if isinstance(result, DuelineError):
+            raise result.copy(job_id=str(id))
+        present, reading = result
+        return present, _status(id, present, reading, queue=queue, now=now)
 
     by_id, now = _follow(ids, queue=queue, read=read), clock.now()
     return [(id, attempt(status, id)) for id in ids]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _JobRows:
-    """The id that a job has now, and what was read of it."""
-
-    id: JobId
-    reading: BatchRead
-
-
 def _follow(
     ids: Sequence[JobId], *, queue: QueueSettings, read: Callable[[Sequence[Key]], BatchRead]
-) -> dict[JobId, _JobRows | DuelineError]:
-    """Read what there is of each job as it is now: a read for all of them, and one more a move for those moved."""
-    its_rows = dict[JobId, _JobRows | DuelineError]()
+) -> dict[JobId, tuple[JobId, BatchRead] | DuelineError]:
+    """Return for each job the id that it has now, and what was read of it.
+
+    That takes a read for all of them, and one more a move for those that were moved.
+    """
+    results = dict[JobId, tuple[JobId, BatchRead] | DuelineError]()
     pending = {id: id for id in ids}
     for _ in range(MOST_HOPS + 1):
         if not pending:
@@ -194,10 +191,10 @@ def _follow(
         try:
             reading = read(list(dict.fromkeys(key for id in pending.values() for key in _keys_read(id, queue))))
         except RETRYABLE as error:
-            return its_rows | dict.fromkeys(pending, error)
-        its_rows |= {original: _JobRows(id=id, reading=reading) for original, id in pending.items()}
+            return results | dict.fromkeys(pending, error)
+        results |= {original: (id, reading) for original, id in pending.items()}
         pending = {original: to for original, id in pending.items() if (to := _moved_to(id, reading))}
-    return its_rows | {original: too_many_hops(id) for original, id in pending.items()}
+    return results | {original: too_many_hops(id) for original, id in pending.items()}
 
 
 def _moved_to(id: JobId, reading: BatchRead) -> JobId | None:
@@ -205,14 +202,14 @@ def _moved_to(id: JobId, reading: BatchRead) -> JobId | None:
     return moved_to(cancellation) if cancellation else None
 
 
-def _status(original: JobId, its_rows: _JobRows, *, queue: QueueSettings, now: datetime) -> JobStatus:
-    id, existing = its_rows.id, its_rows.reading.rows
-    if not its_rows.reading.unread.isdisjoint(_keys_read(id, queue)):
+def _status(original: JobId, id: JobId, reading: BatchRead, *, queue: QueueSettings, now: datetime) -> Status:
+    existing = reading.rows
+    if not reading.unread.isdisjoint(_keys_read(id, queue)):
         raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
     outcome = _outcome_of(id, existing, now=now)
     state = outcome.state if outcome else state_of(id, existing, queue=queue, now=now)
     moved = None if id == original else original
-    return id, Status(state=state, moved_from=moved, outcome=outcome, **kept_fields(existing.get(rows.job_key(id))))
+    return Status(state=state, moved_from=moved, outcome=outcome, **kept_fields(existing.get(rows.job_key(id))))
 
 
 def _waiting(id: JobId, state: State, reading: BatchRead) -> StoredJob | None:

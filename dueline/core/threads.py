@@ -1,23 +1,18 @@
 """Threads that share calls, values that are refreshed, and objects that are made again after a fork."""
 
-import asyncio
 import os
 import random
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from contextvars import copy_context
-from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 from dueline.core.ports import Clock
-from dueline.errors import RETRYABLE, Unavailable
+from dueline.errors import RETRYABLE
 
 A = TypeVar("A")
 B = TypeVar("B")
-P = ParamSpec("P")
 
 
 class Threads:
@@ -25,45 +20,14 @@ class Threads:
 
     def __init__(self, most: int) -> None:
         self._pool = ThreadPoolExecutor(most)
-        self._has_threads = False
 
     def spread(self, call: Callable[[A], B], items: Iterable[A], /) -> Iterator[B]:
         """Run a call for each item, several at once; return the results in order. A single call needs no thread.
 
-        After a call that raises, those that have not started never start. Raises Unavailable where no thread can be
-        started: some calls may have been made if others were started before.
+        After a call that raises, those that have not started never start.
         """
         every = list(items)
-        if len(every) <= 1:
-            return iter([call(item) for item in every])
-        with unavailable_without_threads():
-            if not self._has_threads:
-                # What the pool could start no thread for stays in its queue: that is to be no call.
-                self._pool.submit(int)
-                self._has_threads = True
-            return self._pool.map(call, every)
-
-
-async def in_thread(call: Callable[P, A], *args: P.args, **kwargs: P.kwargs) -> A:
-    """Run a call in a thread while the event loop goes on. Raises Unavailable, and never runs it, without a thread."""
-    waiting = deque([partial(copy_context().run, call, *args, **kwargs)])
-    try:
-        with unavailable_without_threads():
-            under_way = asyncio.get_running_loop().run_in_executor(None, lambda: waiting.popleft()())
-    except Unavailable:
-        # The executor keeps what it could start no thread for, and would run it later.
-        waiting.clear()
-        raise
-    return await under_way
-
-
-@contextmanager
-def unavailable_without_threads() -> Iterator[None]:
-    """Raise Unavailable where a pool can start no thread, as once the main thread has ended, or beyond a limit."""
-    try:
-        yield
-    except RuntimeError as error:
-        raise Unavailable(f"no thread can be started: {error}") from error
+        return self._pool.map(call, every) if len(every) > 1 else iter([call(item) for item in every])
 
 
 class PerProcess(Generic[A]):

@@ -1,7 +1,5 @@
 """Cancels, promised or requested, and what workers see of them."""
 
-from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,10 +7,9 @@ import pytest
 from dueline.core import rows
 from dueline.core.cancel import CancelResult, cancellations_of
 from dueline.core.job import Partition, Route, State
-from dueline.core.ports import BatchRead
 from dueline.core.request import Request
 from dueline.core.status import status_under
-from dueline.errors import InvalidJob, JobNotFound, Throttled, Unavailable
+from dueline.errors import JobNotFound, Throttled, Unavailable
 from tests.builders import NOW, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on
@@ -30,26 +27,7 @@ def test_cancel_is_promised_behind_the_fence(system):
     assert system.cancel(due_in(240.001)) is State.CANCELLED
 
 
-def test_cancel_makes_three_calls():
-    system, id = System(), due_in(3600)
-    calls = system.calls()
-    system.cancel(id)
-    system.cancel(id)
-    assert calls == ["table.add", "table.read", "table.mark_exact", "table.add"]
-
-
 # Ids that are no job's
-
-
-def test_direct_job_is_never_promised_a_cancel(system):
-    direct = system.schedule(60).id
-    like_it = replace(direct, route=Route.TABLE)
-    # No job has that id, so that is true.
-    assert system.cancel(like_it) is State.CANCELLED
-    assert system.cancel(direct) is State.CANCEL_REQUESTED
-    answer = [each.state for each in system.cancel_many([like_it, direct])]
-    assert answer == [State.CANCELLED, State.CANCEL_REQUESTED]
-    assert system.arrived() == [direct]
 
 
 @pytest.mark.parametrize("route", Route)
@@ -85,41 +63,6 @@ def test_cancel_in_unread_partition_fails():
 # Many at once
 
 
-def test_fences_are_read_after_all_writes():
-    system, ids = System(), [due_in(60), due_in(60), due_in(3600)]
-    system.wire.around = on("table.add", meanwhile(system.tick), skip=2, times=1)
-    states = [each.state for each in system.cancel_many(ids)]
-    assert states == [State.CANCEL_REQUESTED, State.CANCEL_REQUESTED, State.CANCELLED]
-
-
-def test_many_cancels_read_100_fences_at_once():
-    system = System(a_queue(partitions=150))
-    ids = [due_in(3600, partition=Partition(queue="emails", number=number % 150)) for number in range(300)]
-    calls = system.calls()
-    states = [each.state for each in system.cancel_many([*ids, due_in(60, route=Route.DIRECT)])]
-    assert states == [State.CANCELLED] * 300 + [State.CANCEL_REQUESTED]
-    assert Counter(calls) == {"table.add": 301, "table.read": 2, "table.mark_exact": 300}
-
-
-def test_repeated_id_is_promised_twice():
-    system, id = System(), due_in(3600)
-    assert system.cancel_many([id, id]) == [CancelResult(id=id, state=State.CANCELLED)] * 2
-    system.clock.sleep(3600)
-    system.tick()
-    assert system.cancel_many([id]) == [CancelResult(id=id, state=State.CANCELLED)]
-
-
-def test_unread_fence_promises_no_cancel():
-    system = System(a_queue(partitions=2))
-    unread, read = (due_in(3600, partition=Partition(queue="emails", number=number)) for number in (0, 1))
-    direct = due_in(60, route=Route.DIRECT)
-    state = rows.state_key(unread.partition)
-    system.wire.around = on("table.read", lambda call: BatchRead(unread=frozenset([state])))
-    error, promised, requested = system.cancel_many([unread, read, direct])
-    assert (type(error), error.job_id) == (Unavailable, str(unread))
-    assert (promised.state, requested.state) == (State.CANCELLED, State.CANCEL_REQUESTED)
-
-
 @pytest.mark.parametrize(("name", "started"), [("table.add", 1), ("table.read", 3), ("table.mark_exact", 3)])
 def test_many_cancels_stop_when_time_is_over(name, started):
     system, ids = System(), [due_in(3000 + n) for n in range(3)]
@@ -143,28 +86,6 @@ def moved_jobs(system, hops, *, delay=3600):
     return ids
 
 
-def test_cancel_by_an_old_id_cancels_the_job(system):
-    first, second, last = moved_jobs(system, 2)
-    other = system.schedule(3600).id
-    assert system.cancel_many([first, other, second, last]) == [
-        CancelResult(id=last, state=State.CANCELLED, moved_from=first),
-        CancelResult(id=other, state=State.CANCELLED),
-        CancelResult(id=last, state=State.CANCELLED, moved_from=second),
-        CancelResult(id=last, state=State.CANCELLED),
-    ]
-    system.clock.sleep(3700)
-    system.tick()
-    assert system.arrived() == []
-
-
-def test_late_cancel_by_an_old_id_is_no_promise(system):
-    old, new = moved_jobs(system, 1, delay=1200)
-    system.clock.sleep(1190)
-    system.tick()
-    assert system.cancel_many([old]) == [CancelResult(id=new, state=State.CANCEL_REQUESTED, moved_from=old)]
-    assert system.arrived() == [new]
-
-
 def test_forgotten_id_cancels_nothing(system):
     """Its own move has expired while the job, which was moved on by its next id, still waits."""
     first = system.schedule(3600).id
@@ -179,26 +100,11 @@ def test_forgotten_id_cancels_nothing(system):
     ]
 
 
-def test_cancel_of_a_moved_job_reads_fences_once(system):
-    jobs = [moved_jobs(system, 1, delay=1200)[0] for _ in range(3)]
-    calls = system.calls()
-    system.cancel_many(jobs)
-    assert Counter(calls) == {"table.add": 6, "table.read": 1, "table.mark_exact": 3}
-
-
 def test_cancel_follows_32_moves_and_no_more(system):
     ids = moved_jobs(system, 33)
     assert system.cancel_many([ids[1]]) == [CancelResult(id=ids[33], state=State.CANCELLED, moved_from=ids[1])]
     (error,) = system.cancel_many([ids[0]])
     assert (type(error), "was moved over 32 times" in str(error)) == (Unavailable, True)
-
-
-def test_cancel_of_a_circle_of_moves_fails():
-    system, one, two = System(), due_in(3600), due_in(3600)
-    system.table.write([rows.cancellation_row(one, at=NOW, moved_to=two)])
-    system.table.write([rows.cancellation_row(two, at=NOW, moved_to=one)])
-    with pytest.raises(Unavailable, match="was moved over 32 times"):
-        system.cancel(one)
 
 
 def test_cancel_follows_no_move_to_another_queue():
@@ -217,16 +123,6 @@ def keyed(system, key, *, delay=3600):
     return job.id
 
 
-def test_cancel_by_key_cancels_its_job(system):
-    ids = {key: keyed(system, key) for key in ("a", "b")}
-    moved = system.reschedule(ids["b"], delay=7200)
-    first, missing, invalid, second = system.cancel_by_keys(["a", "c", "", "b"])
-    assert first == CancelResult(id=ids["a"], state=State.CANCELLED)
-    assert second == CancelResult(id=moved, state=State.CANCELLED)
-    assert (type(missing), type(invalid)) == (JobNotFound, InvalidJob)
-    assert "no job of queue emails was scheduled under the key 'c'" in str(missing)
-
-
 def test_cancel_by_a_key_that_lags_follows_moves(system):
     """A move by an id goes on without the key's row where that refuses; no id was given."""
     id = keyed(system, "k")
@@ -237,15 +133,6 @@ def test_cancel_by_a_key_that_lags_follows_moves(system):
     settings, now = a_queue(), system.clock.now()
     assert status_under("k", queue=settings, table=system.table, now=now)[1].moved_from is None
     assert system.cancel_by_keys(["k"]) == [CancelResult(id=moved, state=State.CANCELLED)]
-
-
-def test_cancel_by_keys_reads_100_at_once(system):
-    keys = [str(n) for n in range(150)]
-    for key in keys:
-        keyed(system, key)
-    calls = system.calls()
-    assert {each.state for each in system.cancel_by_keys(keys)} == {State.CANCELLED}
-    assert Counter(calls) == {"table.add": 150, "table.read": 3, "table.mark_exact": 150}
 
 
 @pytest.mark.parametrize("forged", ["nonsense", str(an_id(partition=Partition(queue="bills", number=0)))])
@@ -266,14 +153,6 @@ def test_unread_key_cancels_nothing(system):
 
 
 # What workers see
-
-
-def test_worker_sees_all_cancels(system):
-    promised, requested, kept = system.schedule(700), system.schedule(30), system.schedule(30)
-    assert system.cancel(promised.id) is State.CANCELLED
-    assert system.cancel(requested.id) is State.CANCEL_REQUESTED
-    ids = [promised.id, requested.id, kept.id]
-    assert system.cancelled_among(ids) == {promised.id, requested.id}
 
 
 def test_unread_cancellations_fail_alone(system):

@@ -5,25 +5,17 @@ from functools import partial
 
 import pytest
 
-from dueline.core import partitions, rows
-from dueline.core.job import State
+from dueline.core import partitions
 from dueline.core.partitions import FAR, SIGNED_WITHIN, checked_lookahead
 from dueline.core.table_writer import TableWriter
 from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
-from tests.builders import NOW, a_job, an_id
+from tests.builders import NOW, a_job
 from tests.system import System
-from tests.wire import on, straight
+from tests.wire import on
 
 FAR_SECONDS = FAR.total_seconds()
 MILLISECOND = 0.001
-
-
-def signed_before(system):
-    """Return by when the requests of a system from now on are to be signed."""
-    signed = []
-    system.wire.around = lambda call: (signed.append(call.kwargs.get("signed_before")), straight(call))[1]
-    return signed
 
 
 def due_in(seconds):
@@ -49,16 +41,6 @@ def test_fence_is_read_for_the_near_jobs_of_a_batch():
     assert (calls, result.written, result.far) == (["table.write", "table.read"], {near, far}, {far})
 
 
-def test_what_is_far_is_to_be_signed_while_it_is_far():
-    system, days = System(), [a_job(due=due_in(86_400 * day)) for day in (1, 2)]
-    signed = signed_before(system)
-    system.cancel(system.schedule(86_400).id)
-    write(system, a_job(due=due_in(1800)), *days)
-    write(system, a_job(due=due_in(1800)))
-    latest = due_in(86_400) - FAR + SIGNED_WITHIN
-    assert signed == [latest, latest, latest, None, None, None]
-
-
 @pytest.mark.parametrize("call", ["table.add", "table.write"])
 def test_far_job_that_is_signed_too_late_is_undone(call):
     system, jobs = System(), [a_job(due=due_in(86_400)) for _ in range(2)]
@@ -73,13 +55,6 @@ def test_far_job_that_is_signed_too_late_is_undone(call):
     assert (result.undone, result.written, result.far) == ({*jobs[: 1 if add else 2]}, set(), set())
 
 
-def test_row_that_another_request_has_put_is_not_far(system):
-    system.put(job := a_job(due=due_in(86_400)))
-    calls = system.calls()
-    write(system, job, have_rows={job})
-    assert calls == ["table.read"]
-
-
 @pytest.mark.parametrize("count", [1, 12])
 def test_job_without_a_row_is_never_sent(count):
     """A clock that is ahead while the row would be written, and then right: a cancel would promise that it is not."""
@@ -89,23 +64,6 @@ def test_job_without_a_row_is_never_sent(count):
     write = partial(writer.write_first, jobs[0]) if count == 1 else partial(writer.write, jobs)
     result = write(until=float("inf"))
     assert (system.arrived(), len(result.parked)) == ([], count)
-
-
-@pytest.mark.parametrize(("after", "is_far"), [(FAR_SECONDS, False), (FAR_SECONDS + MILLISECOND, True)])
-def test_far_job_is_cancelled_in_one_call(after, is_far):
-    system, id = System(), an_id(due=due_in(after))
-    calls = system.calls()
-    assert [system.cancel(id) for _ in range(2)] == [State.CANCELLED] * 2
-    assert calls == (["table.add"] * 2 if is_far else ["table.add", "table.read", "table.mark_exact", "table.add"])
-
-
-def test_far_cancel_finds_one_without_a_promise():
-    """One that was near by its clock, and got no further than its first write."""
-    system, id = System(), an_id(due=due_in(86_400))
-    system.table.add(rows.cancellation_row(id, at=NOW))
-    calls = system.calls()
-    assert system.cancel(id) is State.CANCELLED
-    assert calls == ["table.add", "table.read", "table.mark_exact"]
 
 
 def test_far_is_beyond_what_signatures_and_fences_allow():

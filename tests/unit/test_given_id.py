@@ -1,20 +1,16 @@
-"""Ids that callers make: what is refused and why, and that a forged one does no harm."""
+"""Ids that callers make: what is refused and why."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dueline.core import instant, rows
-from dueline.core.cancel import cancelled_among
 from dueline.core.idempotency import checked_id
-from dueline.core.job import JobId, Partition, Route, State
+from dueline.core.job import JobId, Partition, Route
 from dueline.core.request import FURTHEST, Request
-from dueline.errors import DuelineError, InvalidJob
+from dueline.errors import IdReused, InvalidJob
 from tests.api_harness import call_api, import_api
 from tests.builders import NOW, RETENTION, a_queue, an_id
-from tests.system import System
 
 MS = timedelta(milliseconds=1)
 QUEUE = a_queue(partitions=2)
@@ -98,78 +94,11 @@ def test_id_excludes_a_time_and_a_key(api, beside, reason):
 
 # A forged id does no harm
 
-QUEUES = (a_queue(partitions=2), a_queue(name="bills", partitions=2))
-PARTITIONS = [Partition(queue=queue.name, number=number) for queue in QUEUES for number in range(queue.partitions)]
-UIDS = [f"00000000-0000-4000-8000-{n:012x}" for n in range(2)]
-IDS = st.builds(
-    JobId,
-    partition=st.just(PARTITIONS[0])
-    | st.sampled_from([*PARTITIONS, Partition(queue="emails", number=2), Partition(queue="email", number=0)]),
-    route=st.sampled_from(Route),
-    due=st.sampled_from([NOW + timedelta(seconds=seconds) for seconds in (-1, 60, 3600)]),
-    uid=st.sampled_from(UIDS),
-)
-FORGED = st.one_of(
-    IDS.map(str),
-    st.builds(
-        lambda text, at, put: f"{text[:at]}{put}{text[at + 1 :]}", IDS.map(str), st.integers(0, 60), st.text(max_size=3)
-    ),
-)
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("submit"), FORGED), st.tuples(st.just("cancel"), IDS), st.tuples(st.just("tick"), st.none())
-    ),
-    max_size=8,
-)
 
-
-class Forgery:
-    """A deployment whose queue `emails` has a producer who sends whatever ids: what is reported and written."""
-
-    def __init__(self):
-        self.system = System(*QUEUES)
-        self.promised, self.queried, self.sent = set(), set(), 0
-
-    def rows(self):
-        tables = [self.system.table.page(partition, after="", until="~").rows for partition in PARTITIONS]
-        return {(row["pk"], row["sk"]): row for rows in tables for row in rows}
-
-    def submit(self, text):
-        before = self.rows()
-        self.sent += 1
-        (result,) = self.system.submit(Request(payload=self.sent, id=text))
-        self.system.ingest()
-        after = self.rows()
-        # Rows are added, and none is changed: not even its own, whose payload was another one.
-        assert {key: after.get(key) for key in before} == before
-        if isinstance(result, DuelineError):
-            assert after == before
-            return
-        id = JobId.parse(text)
-        assert id.queue == "emails"
-        assert after.keys() - before.keys() <= {key(id) for key in (rows.job_key, rows.handled_key, rows.parked_key)}
-
-    def cancel(self, id):
-        # What the API refuses before it looks: other queues' ids and partitions that never were.
-        if id.partition in PARTITIONS:
-            self.queried.add(id)
-            self.promised |= {id} if self.system.cancel(id) is State.CANCELLED else set()
-
-    def tick(self, _):
-        for partition in PARTITIONS:
-            self.system.tick(partition)
-        self.system.clock.sleep(300)
-
-
-@settings(max_examples=75, deadline=None)
-@given(STEPS)
-def test_forged_ids_touch_no_rows_of_others(steps):
-    forgery = Forgery()
-    for name, options_to in [*steps, *[("tick", None)] * 13]:
-        getattr(forgery, name)(options_to)
-    system = forgery.system
-    arrived = system.arrived()
-    assert not forgery.promised & set(arrived)
-    assert not {id for id in forgery.promised if system.look_up(id) is not State.CANCELLED}
-    assert cancelled_among(arrived, table=system.table) <= forgery.queried
-    assert system.arrived("bills") == []
+def test_id_of_another_job_is_refused_and_its_row_stays(system):
+    job = system.schedule(3600)
+    row = system.table.read([rows.job_key(job.id)]).rows
+    (refused,) = system.submit(Request(payload="another", id=str(job.id)))
+    assert isinstance(refused, IdReused)
+    assert "belongs to a job with another payload, kind, tenant or priority" in str(refused)
+    assert system.table.read([rows.job_key(job.id)]).rows == row

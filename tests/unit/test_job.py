@@ -1,8 +1,6 @@
 """Ids, instants, routes and delays."""
 
 import uuid
-from collections import Counter
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from dueline.core import instant
 from dueline.core.job import MAX_PARTITIONS, MAX_PAYLOAD_BYTES, QUEUE_NAME, JobId, Partition, Route
 from dueline.core.request import GUARD, delay_seconds, partition_of, whole_seconds
-from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge
+from dueline.errors import JobNotFound, PayloadTooLarge
 from tests.builders import NOW, a_job
 
 IDS = st.builds(
@@ -34,15 +32,6 @@ UID = uuid.UUID(int=7)
 @given(IDS)
 def test_id_is_read_as_it_was_written(id):
     assert JobId.parse(str(id)) == id
-
-
-@given(IDS, st.data())
-def test_changed_id_is_another_or_none(id, data):
-    text = str(id)
-    place = data.draw(st.integers(0, len(text) - 1))
-    changed = text[:place] + data.draw(st.characters()) + text[place + 1 :]
-    with suppress(JobNotFound):
-        assert str(JobId.parse(changed)) == changed
 
 
 @pytest.mark.parametrize(
@@ -72,27 +61,11 @@ def test_malformed_id_is_refused(text):
         JobId.parse(text)
 
 
-def test_error_shows_the_start_of_a_long_id():
-    with pytest.raises(JobNotFound) as caught:
-        JobId.parse("x" * 100_000)
-    assert len(str(caught.value)) < 300
-
-
 def test_payload_of_256_kib_is_the_limit():
-    assert a_job(payload="x" * MAX_PAYLOAD_BYTES).size == MAX_PAYLOAD_BYTES
-    with pytest.raises(PayloadTooLarge, match="262145 bytes: at most 262144"):
-        a_job(payload="x" * (MAX_PAYLOAD_BYTES + 1))
-
-
-def test_payload_is_measured_in_bytes():
-    assert a_job(payload='"é"').size == 4
-    with pytest.raises(PayloadTooLarge):
-        a_job(payload="é" * (MAX_PAYLOAD_BYTES // 2 + 1))
-
-
-def test_empty_payload_is_refused():
-    with pytest.raises(InvalidJob, match="empty"):
-        a_job(payload="")
+    for text in ("x" * MAX_PAYLOAD_BYTES, "é" * (MAX_PAYLOAD_BYTES // 2)):
+        assert a_job(payload=text).size == MAX_PAYLOAD_BYTES
+        with pytest.raises(PayloadTooLarge, match="262145 bytes: at most 262144"):
+            a_job(payload=f"{text}x")
 
 
 # Instants
@@ -158,11 +131,6 @@ def test_precise_queue_gets_its_job_just_before(left):
     assert max(least, timedelta(0)) - timedelta(seconds=1) < held <= max(least, timedelta(0))
 
 
-@pytest.mark.parametrize(("delay", "held"), [(0, 0), (-5, 0), (0.001, 1), (1, 1), (899.2, 900), (900, 900)])
-def test_a_delay_is_rounded_up_to_whole_seconds(delay, held):
-    assert whole_seconds(delay) == held
-
-
 @pytest.mark.parametrize(("delay", "precise"), [(900.001, False), (901, True), (86_400, False)])
 def test_a_delay_that_sqs_cannot_hold_is_refused(delay, precise):
     with pytest.raises(ValueError, match="over the 900 s"):
@@ -171,8 +139,3 @@ def test_a_delay_that_sqs_cannot_hold_is_refused(delay, precise):
 
 def test_partition_of_a_uid_is_stable():
     assert partition_of("5f0f3f5e-1111-4000-8000-000000000000", 64) == 41
-
-
-def test_jobs_spread_over_partitions():
-    counts = Counter(partition_of(f"5f0f3f5e-1111-4000-8000-{n:012x}", 4) for n in range(4000))
-    assert all(800 < counts[partition] < 1200 for partition in range(4))

@@ -122,31 +122,12 @@ def test_cancellations_take_ids_or_keys(api, body, detail):
     assert (status, answer["detail"].startswith(detail)) == (400, True), answer
 
 
-def test_failed_look_up_fails_one_repeat(api, monkeypatch):
-    _, first = call_api(api, "POST", "/queues/emails/jobs", CALL)
-    monkeypatch.setattr(api.DEPLOYMENT.table, "read", throttled)
-    new = [{"payload": n, "delay": 1800} for n in range(3)]
-    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"jobs": [*new, CALL]})
-    *others, repeat = answer["jobs"]
-    assert status == 200
-    assert [job["state"] for job in others] == ["accepted"] * 3
-    assert submitted(api) == ({first["id"], *(job["id"] for job in others)}, [job["id"] for job in others])
-    assert (repeat["error"]["code"], repeat["error"]["id"]) == ("throttled", first["id"])
-
-
 def test_job_the_table_throttles_is_buffered(api, monkeypatch, capsys):
     monkeypatch.setattr(api.DEPLOYMENT.table, "add", throttled)
     status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600})
     assert (status, answer["state"], submitted(api)) == (201, "accepted", (set(), [answer["id"]]))
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {"deployment": "d", "queue": "emails", "Submitted": 1, "Buffered": 1} in lines
-
-
-def test_repeat_is_200_with_the_first_job(api):
-    status, first = call_api(api, "POST", "/queues/emails/jobs", CALL)
-    assert status == 201
-    assert call_api(api, "POST", "/queues/emails/jobs", CALL) == (200, {**first, "created": False})
-    assert submitted(api) == ({first["id"]}, [])
 
 
 def test_job_moves_within_a_new_partition(api, monkeypatch):

@@ -8,20 +8,17 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.idempotency import claim
 from dueline.core.job import Partition, Route, State, StoredJob
 from dueline.core.payloads import Upload
 from dueline.core.request import Request
-from dueline.core.status import Outcome, Status, note_outcome
+from dueline.core.status import Status
 from dueline.errors import InvalidJob, KeyReused, NotYet, QueueNotFound, Throttled, Unavailable
-from dueline.testing import MemoryTable
-from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
+from tests.builders import NOW, RETENTION, a_job, a_queue
 from tests.system import System
 from tests.wire import failing, meanwhile, on, straight
 
 AN_HOUR = 3600
 DIRECT, BY_THE_TABLE = 5, AN_HOUR
-EVERY_ROUTE = pytest.mark.parametrize("delay", [DIRECT, BY_THE_TABLE])
 
 
 def keyed(delay=BY_THE_TABLE, *, key="order 17", payload=1, **more):
@@ -46,30 +43,6 @@ def on_their_way(system):
     return sent + [id for queue in system.settings for id in system.in_the_table(queue)]
 
 
-@EVERY_ROUTE
-def test_repeat_sends_nothing(system, delay):
-    (first,), (second,) = system.submit_each(keyed(delay)), system.submit_each(keyed(delay))
-    assert (first.is_repeat, second.is_repeat) == (False, True)
-    assert second.job.id == first.job.id
-    assert on_their_way(system) == [first.job.id]
-
-
-@pytest.mark.parametrize("time", [{"delay": 5}, {"delay": 2 * AN_HOUR}, {"at": NOW + timedelta(days=9)}, {}])
-def test_repeat_ignores_another_time(system, time):
-    (first,) = accepted(system, keyed())
-    (second,) = accepted(system, Request(payload=1, call="order 17", **time))
-    assert second.id == first.id
-    assert on_their_way(system) == [first.id]
-
-
-def test_key_survives_a_growing_queue():
-    system = System(a_queue(partitions=1))
-    (first,) = accepted(system, keyed())
-    system.settings["emails"] = a_queue(partitions=7)
-    (second,) = accepted(system, keyed())
-    assert second.id == first.id
-
-
 @pytest.mark.parametrize("payload", [2, None, "1", {}])
 def test_key_of_another_payload_is_refused(system, payload):
     (first,) = accepted(system, keyed())
@@ -78,15 +51,6 @@ def test_key_of_another_payload_is_refused(system, payload):
     assert "idempotency_key is 'order 17'" in str(error)
     assert str(first.id) in str(error)
     assert on_their_way(system) == [first.id]
-
-
-@EVERY_ROUTE
-def test_key_is_free_after_the_retention(system, delay):
-    (first,) = accepted(system, keyed(delay))
-    system.clock.sleep(delay + RETENTION.total_seconds() - 1)
-    assert accepted(system, keyed(delay))[0].id == first.id
-    system.clock.sleep(1)
-    assert accepted(system, keyed(delay))[0].id != first.id
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "naïve", "a\nb", "\x7f"])
@@ -115,16 +79,6 @@ def test_key_twice_in_a_call_is_a_repeat(system):
 
 
 # What fails in between
-
-
-def test_resent_job_keeps_its_due_time(system):
-    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
-    refused(system, keyed(100))
-    system.clock.sleep(40)
-    (job,) = accepted(system, keyed(500))
-    assert job.id.route is Route.DIRECT
-    assert job.id.due == NOW + timedelta(seconds=100)
-    assert [each.message.delay for each in system.queues["emails"].deliveries] == [60]
 
 
 @pytest.mark.parametrize("ahead", [1000, 100_000])
@@ -157,7 +111,7 @@ def test_lost_upload_frees_its_key(system):
 
 
 @pytest.mark.parametrize("terms", [{"tenant": "b", "priority": 2}, {"priority": 2}, {}])
-@EVERY_ROUTE
+@pytest.mark.parametrize("delay", [DIRECT, BY_THE_TABLE])
 def test_repeat_after_a_crash_is_the_first_job(delay, terms):
     system = System(a_queue(priorities=2))
     system.wire.around = on("table.mark_done", failing(Unavailable("lost")))
@@ -195,13 +149,6 @@ def test_forged_key_reaches_no_other_queue(done):
     assert isinstance(error, KeyReused)
     assert "which is of another queue" in str(error)
     assert forged not in on_their_way(system)
-
-
-def test_repeat_of_a_keyed_job_shows_its_schedule():
-    made, table = a_job(schedule="digest", scheduled_for=NOW, exclusive=True), MemoryTable()
-    claimed = [claim("run", replace(made, id=id), payload_hash="h", table=table, now=NOW) for id in (made.id, an_id())]
-    assert [each.job.id for each in claimed] == [made.id, made.id]
-    assert {each.job.origin for each in claimed} == {made.origin}
 
 
 # What a caller gets of repeats
@@ -250,15 +197,6 @@ def test_no_look_up_begins_when_time_is_over(system):
     assert [error.job_id for error in statuses[16:]] == [str(each.job.id) for each in repeats[16:]]
 
 
-def test_repeat_has_the_outcome_of_its_job():
-    system = System(a_queue(track=True))
-    (first,) = system.submit(*keyed_repeated(1, delay=5))
-    outcome = Outcome(state=State.SUCCEEDED, attempts=1, started=NOW, ended=NOW)
-    note_outcome(first.id, outcome, expires=first.expires, table=system.table)
-    repeats = system.submit_each(*keyed_repeated(1, delay=5))
-    assert system.submitted_statuses(repeats) == [(first.id, Status(state=State.SUCCEEDED, outcome=outcome))]
-
-
 @pytest.mark.parametrize(("delay", "state"), [(5, State.DISPATCHED), (AN_HOUR, State.ACCEPTED)])
 def test_repeat_without_rows_shows_its_route(delay, state):
     """Its partition may be newer than what a client knows of the queue, or the retention lower than it was."""
@@ -271,12 +209,3 @@ def test_repeat_without_rows_shows_its_route(delay, state):
     assert any(each.job.id.partition.number for each in repeats)
     assert system.submitted_statuses(repeats) == [(each.id, Status(state=state)) for each in first]
     assert {each.id.route for each in first} == {Route.DIRECT if delay == 5 else Route.TABLE}
-
-
-def test_released_key_sends_nothing():
-    system, key = System(), rows.idempotency_key("emails", "order 17")
-    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
-    id = refused(system, keyed(DIRECT)).job_id
-    system.wire.around = on("table.share", meanwhile(lambda: system.stores.table.release(key, id=id, ttl=1)), times=1)
-    assert isinstance(refused(system, keyed(DIRECT)), Unavailable)
-    assert on_their_way(system) == []

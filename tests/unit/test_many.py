@@ -7,11 +7,8 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import ContextVar
-from unittest.mock import Mock
 
 import pytest
 
@@ -19,11 +16,9 @@ from dueline import AsyncClient, Client, Job, NewJob, Patience, Unavailable
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core.clock import SystemClock
 from dueline.core.retry import _THIS_LANE, CALL_ITEMS, LANES, LEAST_ITEMS, BatchSize, Calls, in_lanes
-from dueline.core.threads import Threads, in_thread
 from dueline.testing import VirtualClock
 from tests.builders import NOW, an_id
-from tests.fake_api_server import default_reply, job_json, problem
-from tests.forking import run_in_fork
+from tests.fake_api_server import job_json, problem
 from tests.waiting import HANG_SECONDS, wait_until
 
 BUSY = problem(503, "unavailable", "busy")
@@ -82,10 +77,9 @@ def assert_all_scheduled_once(results, gateway, count):
 # Calls that are too large
 
 
-@pytest.mark.parametrize("fits", [30, 70, 250])
-def test_too_large_calls_get_smaller(fits):
-    gateway = FakeGateway(lambda keys: BUSY if len(keys) > fits else None)
-    assert_all_scheduled_once(a_client(gateway).schedule_many("emails", numbered(5000)), gateway, 5000)
+def test_too_large_calls_get_smaller():
+    gateway = FakeGateway(lambda keys: BUSY if len(keys) > 30 else None)
+    assert_all_scheduled_once(a_client(gateway).schedule_many("emails", numbered(2000)), gateway, 2000)
 
 
 def test_partly_finished_calls_are_completed():
@@ -145,7 +139,7 @@ def test_schedule_each_reads_few_jobs_ahead():
 
     def jobs():
         nonlocal received
-        for job in numbered(8000):
+        for job in numbered(4000):
             received += 1
             yield job
 
@@ -153,7 +147,7 @@ def test_schedule_each_reads_few_jobs_ahead():
     for reported, result in enumerate(a_client(FakeGateway()).schedule_each("emails", jobs())):
         assert isinstance(result, Job)
         held.append(received - reported)
-    assert len(held) == 8000
+    assert len(held) == 4000
     assert max(held) <= (2 * LANES + 2) * CALL_ITEMS
 
 
@@ -209,23 +203,6 @@ def lanes_in(outage, *, how):
     return in_lanes(call, range(100))
 
 
-def read_on(results):
-    """Read all results, of which there may be some that were there already."""
-    with pytest.raises(RuntimeError, match="a forked one cannot read on"):
-        list(results)
-
-
-@pytest.mark.parametrize("do", [read_on, Generator.close])
-def test_forked_results_hang_nobody(do):
-    are_forked = threading.Event()
-    results = in_lanes(lambda number: number == 0 or are_forked.wait(HANG_SECONDS), range(100))
-    assert next(results)
-    is_ended = run_in_fork(lambda: do(results))
-    are_forked.set()
-    assert is_ended
-    assert list(results) == [True] * 99
-
-
 @pytest.mark.parametrize("how", ["one", "each"])
 def test_closing_awaits_no_retries(how):
     outage, before = Outage(), set(threading.enumerate())
@@ -258,54 +235,6 @@ def test_abandoned_lane_makes_no_further_request():
     assert len(requests) == 1
 
 
-@pytest.mark.parametrize("run", [Threads(8).spread, in_lanes], ids=["a pool", "lanes"])
-def test_no_thread_to_be_had_is_unavailable(monkeypatch, run):
-    """No call is made then, nor later; and calls in the threads that there are go on."""
-    requests = []
-    monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
-    with pytest.raises(Unavailable, match="no thread can be started: can't start new thread"):
-        list(run(requests.append, [-1, -2]))
-    monkeypatch.undo()
-    assert list(run(abs, [-1, -2])) == [1, 2]
-    assert requests == []
-
-
-@pytest.mark.parametrize("started", [1, LANES - 1])
-def test_few_threads_make_all_calls(monkeypatch, started):
-    """Where one more thread cannot be started, each call is made all the same, and once."""
-    start, requests, left = threading.Thread.start, [], list(range(started))
-
-    def start_some(thread):
-        if not left:
-            raise RuntimeError("can't start new thread")
-        left.pop()
-        start(thread)
-
-    def call(item):
-        requests.append(item)
-        return -item
-
-    monkeypatch.setattr(threading.Thread, "start", start_some)
-    assert list(in_lanes(call, range(40))) == [-item for item in range(40)]
-    assert sorted(requests) == list(range(40))
-
-
-def test_call_without_a_thread_never_starts(monkeypatch):
-    started_at = []
-
-    async def call():
-        asyncio.get_running_loop().set_default_executor(executor)
-        with monkeypatch.context() as without_threads:
-            without_threads.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
-            with pytest.raises(Unavailable, match="no thread can be started"):
-                await in_thread(started_at.append, 1)
-        assert await in_thread(abs, -1) == 1
-
-    with ThreadPoolExecutor(1) as executor:
-        asyncio.run(call())
-    assert started_at == []
-
-
 def test_process_ends_with_unread_results():
     """A program that reads some results and ends, or fails, does not wait for the lanes of the rest."""
     program = "from dueline.core.retry import in_lanes; results = in_lanes(str, iter(range(100))); next(results)"
@@ -328,21 +257,6 @@ def test_async_client_has_each_call():
         mine = vars(AsyncClient)[name]
         assert inspect.signature(mine).parameters.keys() == inspect.signature(call).parameters.keys()
         assert mine.__doc__
-
-
-def test_the_event_loop_goes_on_meanwhile(client, api_server):
-    matches = threading.Barrier(2, timeout=HANG_SECONDS)
-
-    def together(request):
-        matches.wait()
-        return default_reply(request)
-
-    api_server.respond = together
-
-    async def send_request():
-        return await asyncio.gather(client.get(str(an_id())), client.get(str(an_id())))
-
-    assert len(asyncio.run(send_request())) == 2
 
 
 def test_async_schedule_each_streams_results(client):
@@ -368,33 +282,6 @@ def test_closed_async_stream_sends_no_more(client, api_server):
     assert isinstance(asyncio.run(send_request()), Job)
     sent = sum(len(request.json["jobs"]) for request in api_server.requests)
     assert sent <= len(received) < 100_000
-
-
-@pytest.mark.parametrize("linger", [None, 0.01])
-def test_call_without_a_thread_is_unavailable(api_server, monkeypatch, linger):
-    """Whichever of its threads cannot be started: the call says so, and no job is there twice."""
-    start = threading.Thread.start
-    for refused in range(5):
-        client, started = AsyncClient(Client.connect(url=api_server.url, linger=linger)), []
-
-        def start_all_but_one(thread, started=started, refused=refused):
-            if thread.name.startswith(("asyncio_", "dueline-")):
-                started.append(thread.name)
-                if len(started) == refused + 1:
-                    raise RuntimeError("can't start new thread")
-            start(thread)
-
-        async def schedule(client=client):
-            try:
-                return await client.schedule("emails", 1, key="1")
-            except Unavailable:
-                assert isinstance(await client.schedule("emails", 1, key="1"), Job)
-
-        monkeypatch.setattr(threading.Thread, "start", start_all_but_one)
-        if asyncio.run(schedule()):
-            break
-    # A request that no thread could send for several callers is tried again, as any that is Unavailable.
-    assert refused == 1
 
 
 def test_lanes_have_the_callers_context():

@@ -29,23 +29,12 @@ class _Forgetful(list):
         return self
 
 
-@pytest.fixture
-def peak():
+def test_payloads_are_unpacked_in_their_turn(system):
+    """By a tick, an overview, which keeps none, and a list, which keeps those of a page."""
     tracemalloc.start()
-    yield lambda: tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-
-def test_tick_unpacks_payloads_in_their_turn(system, peak):
-    assert system.tick().dispatched == JOBS
-    assert peak() < MOST_BYTES
-
-
-def test_overview_keeps_no_payloads(system, peak):
     assert system.overview().scheduled == JOBS
-    assert peak() < MOST_BYTES
-
-
-def test_list_keeps_the_payloads_of_a_page(system, peak):
     assert len(system.list_jobs(limit=100).jobs) == 4
-    assert peak() < MOST_BYTES
+    assert system.tick().dispatched == JOBS
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < MOST_BYTES

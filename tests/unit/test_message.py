@@ -16,7 +16,6 @@ from dueline.core.message import (
     ID,
     MAX_ATTRIBUTES,
     OF_SCHEMA,
-    PRIORITY,
     REASON,
     SCHEDULE,
     Message,
@@ -34,11 +33,6 @@ PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
 
 def test_due_time_travels_in_a_form_that_people_read():
     assert Message.of(a_job(due=NOW)).attributes[DUE] == "2026-11-21T07:05:00.000Z"
-
-
-def test_parked_message_is_neither_delayed_nor_grouped():
-    parked = Message.of(a_job(), delay=9, group="emails").with_reason("gone")
-    assert (parked.delay, parked.group) == (0, None)
 
 
 def test_reason_is_short_and_printable():
@@ -63,11 +57,6 @@ def test_folded_attributes_keep_their_types():
         "text": "String",
         REASON: "String",
     }
-
-
-def test_binary_attribute_counts_its_bytes():
-    binary = a_message(body="", attributes={"b": TypedText.of_bytes(b"12345")})
-    assert binary.sent_bytes == len("b" + "Binary" + "12345")
 
 
 @pytest.mark.parametrize("name", [ID, EXPIRES])
@@ -134,11 +123,6 @@ def test_trace_is_folded_before_other_attributes(others, left):
     assert unfolded(parked) == {**attributes, REASON: "full"}
 
 
-def test_what_was_folded_is_not_folded_twice():
-    full = a_message(attributes={f"a{n}": "x" for n in range(MAX_ATTRIBUTES)})
-    assert full.with_reason("once").with_reason("twice") == full.with_reason("twice")
-
-
 @pytest.mark.parametrize(
     "rest",
     [
@@ -166,12 +150,6 @@ def test_tracestate_is_dropped_before_traceparent_and_reason(room, left):
     assert parked.attributes[REASON] == "full"
 
 
-@given(st.dictionaries(st.sampled_from([ID, EXPIRES, DUE, PRIORITY, REASON, "other"]), st.text()), st.text())
-def test_no_message_fails_in_any_other_way(attributes, body):
-    with pytest.raises(InvalidJob):
-        Message(body=body, attributes=attributes).job()
-
-
 @given(st.lists(st.integers(1, MAX_PAYLOAD_BYTES), max_size=40))
 def test_batches_keep_the_order_and_are_as_full_as_sqs_takes(sizes):
     cut = list(batches(sizes, size=lambda size: size))
@@ -185,13 +163,6 @@ def test_reason_is_reported_as_far_as_sqs_leaves_room_for_it(room):
     parked = a_message(body="x" * (BATCH_BYTES - room), attributes={}).with_reason("because it is so")
     answer = {REASON: "becau"} if room > len(REASON) + len("String") else {}
     assert (len(parked.body), parked.attributes) == (BATCH_BYTES - room, answer)
-
-
-@pytest.mark.parametrize("payload", ["{}", '"é"', '"' + "ü" * 1000 + '"'])
-def test_messages_size_is_at_least_what_sqs_counts(payload):
-    message = Message.of(a_job(payload=payload)).with_reason("r" * 1000)
-    counted = len(message.body.encode()) + sum(len(k) + len(v) + len("String") for k, v in message.attributes.items())
-    assert counted <= message.size
 
 
 def test_message_of_a_later_schema_is_not_read():

@@ -4,15 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from dueline.core import instant, rows
 from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.ingest import PATIENT_RECEIVES
 from dueline.core.job import MAX_RETENTION, Partition, Route, State
 from dueline.core.message import MOVES, Message
-from dueline.core.rows import CANCELLATION_OUTLIVES_RETENTION, moved_to
 from dueline.core.status import Status
 from dueline.errors import AlreadyFinished, InvalidJob
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
@@ -66,18 +63,6 @@ def test_refused_move_drops_no_submission(intent_first):
     assert rows.read_job(system.table.read([key]).rows[key]) == submitted
 
 
-def test_job_submitted_under_the_new_id_moves_no_other():
-    system, old = a_system()
-    new, intent = an_intent(old)
-    system.put(new)
-    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
-    assert system.job_status(old.id)[0] == new.id
-    raise_fence(system, OLD_DUE)
-    other, late = an_intent(another := a_job(due=OLD_DUE))
-    system.put(another, other)
-    assert outcome(system.ingest_message(late)) == (set(), set(), {other})
-
-
 @pytest.mark.parametrize(("seconds", "moved"), [(4.9, 2), (5, 1)])
 def test_no_intent_starts_in_the_second_half(seconds, moved):
     system, old = a_system()
@@ -105,23 +90,6 @@ def test_job_moved_without_ticks_is_parked():
 
 def long_after(system, old):
     system.clock.sleep((old.id.due + MAX_RETENTION - system.clock.now()).total_seconds())
-
-
-def collect(system):
-    table = system.stores.table
-    table.collect(table.expired(now=system.clock.now()))
-
-
-def test_late_intent_cancels_nothing():
-    system, old = a_system()
-    new, intent = an_intent(old, hours=24 * 60)
-    assert system.cancel(old.id) is State.CANCELLED
-    assert outcome(system.ingest_message(intent)) == (set(), set(), {new})
-    long_after(system, old)
-    system.clock.sleep(CANCELLATION_OUTLIVES_RETENTION.total_seconds())
-    collect(system)
-    assert outcome(system.ingest_message(intent)) == (set(), set(), {new})
-    assert not is_there(system, new)
 
 
 def test_expired_unknown_move_is_parked():
@@ -165,20 +133,6 @@ def test_bad_intent_is_rejected_with_the_reason(named):
 
 def a_forged_cancellation(old, moved_to):
     return {**rows.cancellation_row(old, at=NOW), "exact": True, "moved_to": moved_to}
-
-
-OF_ANY_QUEUE = st.builds(
-    lambda queue, due: f"{queue}.0.t.{due}.{an_id().uid}",
-    st.sampled_from(["emails", "bills", "emails-vip", "email"]),
-    st.integers(0, 10**13),
-)
-
-
-@given(OF_ANY_QUEUE | st.text(max_size=80) | st.integers() | st.binary() | st.none())
-@example("bills.0.t.1.00000000-0000-4000-8000-000000000000")
-def test_forged_moved_to_of_another_queue_is_hidden(forged):
-    answer = moved_to(a_forged_cancellation(an_id(), forged))
-    assert answer is None or (answer.queue, str(answer)) == ("emails", forged)
 
 
 @pytest.mark.parametrize("forged", [f"bills.0.t.{instant.epoch_ms(OLD_DUE)}.{an_id().uid}", "nonsense"])

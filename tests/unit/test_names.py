@@ -18,15 +18,14 @@ from dueline.core.submit import SubmitResult
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
-    JobExists,
     JobNotFound,
     KeyReused,
     NotYet,
     Unavailable,
 )
-from tests.builders import NOW, RETENTION, a_queue, an_id
+from tests.builders import NOW, a_queue, an_id
 from tests.system import System
-from tests.wire import failing, meanwhile, on, straight
+from tests.wire import failing, meanwhile, on
 
 KEY = "reminder-ann"
 AN_HOUR = 3600
@@ -65,15 +64,6 @@ def holder(system):
 # The table, cell by cell
 
 
-@EACH
-def test_key_is_free_past_the_retention(system, first, if_exists):
-    system.pass_time(hours=1)
-    system.clock.sleep((SOON + RETENTION - system.clock.now()).total_seconds())
-    made = result_of(system, named(at=None, delay=AN_HOUR, call="c", if_exists=if_exists))
-    assert made.is_new
-    assert made.job.id != first.job.id
-
-
 @pytest.mark.parametrize("other", [{"payload": 2}, {"tenant": "b"}, {"priority": 2}, {"kind": "welcome"}])
 def test_waiting_job_of_other_content_is_not_kept(other):
     system = System(a_queue(priorities=2))
@@ -96,49 +86,11 @@ def test_waiting_job_is_replaced(system, at, payload):
     assert (sent.payload, sent.tenant, sent.key) == (str(payload), "b", KEY)
 
 
-def test_same_request_replaces_nothing(system, first):
+@pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
+def test_same_request_replaces_nothing(system, first, hours):
+    system.pass_time(hours=hours)
     again = result_of(system, named(if_exists=REPLACE))
-    assert (again.job.id, again.moved_from) == (first.job.id, None)
-
-
-@pytest.mark.parametrize("payload", [1, 2])
-def test_job_that_left_is_kept(system, first, payload):
-    system.pass_time(hours=1)
-    again = result_of(system, named(payload, at=LATER))
-    assert (again.job.id, again.is_new) == (first.job.id, False)
-    assert system.arrived_within(hours=4) == [first.job.id]
-
-
-@pytest.mark.parametrize(("change", "is_another"), [({}, False), ({"payload": 2}, True), ({"at": LATER}, True)])
-def test_job_that_left_is_replaced_by_another(system, first, change, is_another):
-    system.pass_time(hours=1)
-    second = result_of(system, named(**{"at": SOON, **change}, if_exists=REPLACE))
-    assert second.is_new is is_another
-    assert system.arrived_within(hours=4) == [first.job.id, *([second.job.id] if is_another else [])]
-
-
-@EACH
-@pytest.mark.parametrize("became", ["waiting", "left", "cancelled", "moved", "replaced", "taken over"])
-def test_repeated_call_gets_its_own_job(system, if_exists, became):
-    call = named(at=None, delay=AN_HOUR / 3, call="mine", if_exists=if_exists)
-    first = result_of(system, call)
-    match became:
-        case "left":
-            system.pass_time(hours=1)
-        case "cancelled":
-            system.cancel(first.job.id)
-        case "moved":
-            system.reschedule(first.job.id, at=LATER)
-        case "replaced":
-            result_of(system, named(2, at=LATER, if_exists=REPLACE))
-        case "taken over":
-            system.cancel(first.job.id)
-            result_of(system, named(2, at=LATER))
-    before = system.in_the_table()
-    again = result_of(system, call)
-    assert again.is_repeat
-    assert again.job.id == (holder(system) if became == "moved" else first.job.id)
-    assert system.in_the_table() == before
+    assert (again.job.id, again.moved_from, again.is_new) == (first.job.id, None, False)
 
 
 def test_repeated_call_of_another_content_is_refused(system):
@@ -148,16 +100,6 @@ def test_repeated_call_of_another_content_is_refused(system):
         assert isinstance(error, KeyReused)
         result_of(system, named(2, at=LATER, if_exists=REPLACE, call="another"))
     assert result_of(system, named(call="mine", if_exists=REPLACE)).is_repeat
-
-
-def test_batch_that_replaces_its_own_job_sends_once(system):
-    system.tick()
-    batch = [named(at=None, call="c#0"), named(2, at=None, if_exists=REPLACE, call="c#1")]
-    for _ in range(3):
-        assert all(isinstance(each, SubmitResult) for each in system.submit_each(*batch))
-        system.clock.sleep(10)
-    system.pass_time(hours=4)
-    assert len(system.arrived()) == len(set(system.arrived())) == 2
 
 
 def test_call_of_a_move_schedules_nothing(system, first):
@@ -189,22 +131,6 @@ def test_lost_upload_takes_no_key_from_a_sent_job(system, first, gone):
 # By key and by any id
 
 
-def test_reschedule_by_key_moves_its_job(system, first):
-    moved = system.reschedule_by_key(KEY, at=LATER, call="m")
-    assert (moved.moved_from, moved.id.due, holder(system)) == (first.job.id, LATER, moved.id)
-    assert system.reschedule_by_key(KEY, at=LATER + timedelta(hours=1), call="m").id == moved.id
-    assert system.arrived_within(hours=4) == [moved.id]
-
-
-@pytest.mark.parametrize("at", [SOON + timedelta(minutes=1), NOW + timedelta(seconds=30)], ids=["later", "soon"])
-def test_reschedule_by_id_takes_the_key_along(system, at):
-    system.tick()
-    first = result_of(system, named())
-    moved = system.reschedule(first.job.id, at=at)
-    assert holder(system) == moved
-    assert result_of(system, named()).job.id == moved
-
-
 def test_no_job_of_a_key_is_moved(system, first):
     with pytest.raises(JobNotFound, match="was scheduled under the key 'reminder-ann'"):
         System().reschedule_by_key(KEY, at=LATER)
@@ -216,42 +142,11 @@ def test_no_job_of_a_key_is_moved(system, first):
 # Soon, buffered, at the same moment, and in between
 
 
-@pytest.mark.parametrize("delay", [0, 60, 800])
-def test_named_job_takes_the_table_however_soon(system, delay):
+def test_named_job_takes_the_table_however_soon(system):
     system.tick()
-    made = result_of(system, named(at=None, delay=delay))
+    made = result_of(system, named(at=None, delay=0))
     assert made.job.id.route is Route.TABLE
     assert system.arrived_within(hours=1) == [made.job.id]
-
-
-@EACH
-@pytest.mark.parametrize("became", ["free", "waiting", "cancelled", "left", "same call"])
-def test_each_cell_holds_over_the_buffer(system, became, if_exists):
-    first = None if became == "free" else buffered(system, named(call="first"))
-    if became == "left":
-        system.pass_time(hours=1)
-    if became == "cancelled":
-        assert system.cancel(first.job.id) is State.CANCELLED
-    request = named(at=LATER, call="first" if became == "same call" else "second", if_exists=if_exists)
-    second = buffered(system, request, succeeds=(became not in ("waiting", "left") or if_exists is not FAIL))
-    system.pass_time(hours=4)
-    is_first = became == "same call" or (became in ("waiting", "left") and if_exists is not REPLACE)
-    if second is not None:
-        assert (second.job.id == (first and first.job.id)) is is_first
-    # What left is not called back, and a job that waits is either kept or moved.
-    both = [first.job.id, second.job.id] if became == "left" and not is_first else []
-    assert system.arrived() == (both or [(first if is_first else second).job.id])
-
-
-def buffered(system, request, *, succeeds=True):
-    """Submit while the breaker of the table is open; None: there is a job, which is not to be replaced."""
-    system.breakers["emails"].trip()
-    if succeeds:
-        result = result_of(system, request)
-        assert result.state is State.ACCEPTED or result.is_repeat or result.moved_from, result
-        return result
-    assert isinstance(error_of(system, request), JobExists)
-    return None
 
 
 def test_key_that_changes_at_each_attempt_is_not_yet(system, first):
@@ -296,31 +191,6 @@ def test_key_of_a_partition_not_known_yet_is_found():
         system.reschedule_by_key(made.key, at=LATER)
     (cancelled,) = system.cancel_by_keys([made.key])
     assert cancelled.id == made.id
-
-
-def test_named_job_costs_two_writes_more(system):
-    calls = system.calls()
-    result_of(system, named())
-    assert calls == ["table.claim", "table.add", "table.read", "table.mark_done"]
-
-
-@pytest.mark.parametrize("by", ["id", "key"])
-def test_keyed_move_costs_a_row_of_a_unit_more(by):
-    system, calls = System(), []
-    plain = system.schedule(AN_HOUR)
-    first = result_of(system, named())
-    move = {
-        "id": lambda: system.reschedule(first.job.id, at=LATER),
-        "key": lambda: system.reschedule_by_key(KEY, at=LATER),
-    }
-    system.wire.around = lambda call: (calls.append(call), straight(call))[1]
-    system.reschedule(plain.id, at=LATER)
-    unkeyed = [call.name for call in calls]
-    calls.clear()
-    move[by]()
-    assert [call.name for call in calls] == [*(["table.read"] if by == "key" else []), *unkeyed]
-    (changed,) = [call.kwargs["change"].row for call in calls if call.name == "table.move"]
-    assert rows.write_units(changed) == 1
 
 
 # What bad input gets

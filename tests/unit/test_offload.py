@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import random
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -19,11 +18,11 @@ from dueline.core.message import OFFLOADED_BYTES, Message, type_of
 from dueline.core.payloads import AFTER_EXPIRY, MAX_ROW_PAYLOAD_BYTES, Upload, begin, object_key
 from dueline.core.ports import Pointer
 from dueline.core.request import FURTHEST, Request, json_text
-from dueline.errors import InvalidJob, PayloadTooLarge, Throttled, Unavailable
+from dueline.errors import InvalidJob, PayloadTooLarge, Unavailable
 from dueline.functions.http import requests
 from dueline.operations.dead_letters import LONGER
-from tests.builders import NOW, a_job, a_message, a_queue, an_id, uids
-from tests.system import DIRECT_HORIZON, System
+from tests.builders import NOW, a_job, a_message, an_id
+from tests.system import System
 from tests.wire import failing, on, straight
 
 AN_HOUR = 3600
@@ -97,41 +96,7 @@ def test_payload_is_kept_before_its_job(system):
     assert (system.in_the_table(), system.inbound.deliveries) == ([], [])
 
 
-@pytest.mark.parametrize("fault", [Throttled, Unavailable])
-def test_what_cannot_be_kept_fails_alone(system, fault):
-    system.wire.around = on("payloads.put", failing(fault("no")), times=1)
-    first, *others = system.submit(
-        *[Request(payload=scattered(12_000), delay=AN_HOUR)] * 2, Request(payload={}, delay=AN_HOUR)
-    )
-    assert isinstance(first, fault)
-    assert system.in_the_table() == [each.id for each in others]
-
-
-def test_nothing_is_kept_after_the_time_is_out(system):
-    submit = system.submission("emails", direct_horizon=DIRECT_HORIZON, new_uid=lambda: next(uids()))
-    (error,) = submit.run([Request(payload=scattered(12_000), delay=AN_HOUR)], until=system.clock.monotonic())
-    assert isinstance(error, Unavailable)
-    assert system.stores.payloads.kept == {}
-
-
 # The way of a pointer
-
-
-@pytest.mark.parametrize("delay", [0, 610, AN_HOUR])
-def test_pointer_arrives_with_its_size(delay):
-    system, payload = System(), scattered(300_000)
-    (job,) = system.submit(Request(payload=payload, delay=delay, tenant="acme"))
-    system.ingest()
-    system.clock.sleep(delay)
-    system.tick()
-    (delivery,) = system.queues["emails"].deliveries
-    message = delivery.message
-    name, place = json.loads(message.body)
-    assert (name, place["s3BucketName"]) == ("software.amazon.payloadoffloading.PayloadS3Pointer", "payloads")
-    assert system.stores.payloads.kept[place["s3Key"]].decode() == json_text(payload)
-    assert message.attributes[OFFLOADED_BYTES] == "300000"
-    assert type_of(OFFLOADED_BYTES, "300000") == "Number"
-    assert message.job() == replace(job, expires=message.job().expires)
 
 
 def test_pointer_like_payload_is_a_payload():
@@ -187,26 +152,6 @@ def keyed(payload=None, *, key="order 17", delay=AN_HOUR, **more):
     return Request(payload=payload, key=key, delay=delay, **more)
 
 
-def test_repeat_keeps_nothing_again():
-    system, payload = System(), scattered(12_000)
-    (first,) = system.submit(keyed(payload))
-    calls = system.calls()
-    (second,) = system.submit(keyed(payload))
-    assert second.id == first.id
-    assert not [name for name in calls if name.startswith("payloads")]
-
-
-@pytest.mark.parametrize(("delay", "again", "days"), [(AN_HOUR, 100 * 86_400, "0064"), (100 * 86_400, AN_HOUR, "0256")])
-def test_repeat_keeps_the_first_due_time(delay, again, days):
-    system, payload = System(), scattered(12_000)
-    system.wire.around = on("payloads.put", failing(Unavailable("no")), times=1)
-    (lost,) = system.submit(keyed(payload, delay=delay))
-    (job,) = system.submit(keyed(payload, delay=again))
-    assert str(job.id) == lost.job_id
-    assert kept(system, job) == json_text(payload)
-    assert Pointer.parse(job.payload).key == f"{days}/emails/{job.id.uid}.{digest(payload)}"
-
-
 def test_repeat_needs_no_upload(system):
     upload = an_upload(system, "x")
     (first,) = system.submit(keyed(upload=upload))
@@ -216,16 +161,6 @@ def test_repeat_needs_no_upload(system):
 
 
 # Uploads
-
-
-@pytest.mark.parametrize("delay", [0, AN_HOUR])
-@pytest.mark.parametrize("size", [3, 6_000_000])
-def test_upload_is_kept_for_its_job_as_it_is(delay, size):
-    system, payload = System(), "x" * (size - 2)
-    (job,) = system.submit(Request(upload=an_upload(system, payload), delay=delay))
-    assert job.offloaded_bytes == size
-    assert kept(system, job) == json_text(payload)
-    assert Pointer.parse(job.payload).key.startswith("0064/emails/")
 
 
 def test_missing_upload_uses_up_no_key(system):
@@ -249,14 +184,6 @@ def test_bad_upload_makes_no_job(system, broken):
     assert type(error) is InvalidJob
     assert str(error).startswith(f"upload is '{upload}': ")
     assert system.queues["emails"].deliveries == []
-
-
-def test_upload_without_checksum_is_refused(system):
-    upload = an_upload(system, "x")
-    result = system.stores.payloads.find(Upload.parse(upload).key("emails"))
-    system.wire.around = on("payloads.find", lambda call: replace(result, bytes=4, sha256=None))
-    (error,) = system.submit(Request(upload=upload))
-    assert "does not have the size and SHA-256 in its id" in str(error)
 
 
 @pytest.mark.parametrize("upload", ["", "x", "../x", f"{'0' * 36}.0.{'0' * 64}", f"{'0' * 36}.5.{'0' * 63}"])
@@ -303,16 +230,6 @@ def moved(system, job, **to):
     id = system.reschedule(job.id, **to)
     key = rows.job_key(id)
     return rows.read_job(system.table.read([key]).rows[key])
-
-
-def test_moved_payload_is_copied():
-    system, payload = System(a_queue(partitions=3)), scattered(12_000)
-    (job,) = system.submit(Request(payload=payload, delay=AN_HOUR))
-    system.ingest()
-    successor = moved(system, job, delay=100 * 86_400)
-    assert Pointer.parse(successor.payload).key == f"0256/emails/{successor.id.uid}.{digest(payload)}"
-    assert successor.offloaded_bytes == 12_000
-    assert kept(system, successor) == kept(system, job) == json_text(payload)
 
 
 @pytest.mark.parametrize("delay", [200, 7200], ids=["by an intent", "by a transaction alone"])

@@ -1,16 +1,15 @@
 """Priorities and tenants: which SQS queue and which message group a job reaches."""
 
 import json
-import math
 
 import pytest
 
 from dueline.core.job import MAX_PRIORITY, StoredJob
-from dueline.core.message import PRIORITY, REASON, Message, job_batches
+from dueline.core.message import PRIORITY, Message
 from dueline.core.request import Request
 from dueline.errors import InvalidJob, QueueNotFound
 from dueline.functions.http.requests import read_jobs
-from tests.builders import a_job, a_message, a_queue, due_in
+from tests.builders import a_job, a_message, a_queue
 from tests.system import System
 
 AN_HOUR = 3600
@@ -36,30 +35,6 @@ def arrived(system, *, levels=MAX_PRIORITY):
     """Return what is in a queue by priority, empty ones left out."""
     result = {priority: system.arrived(priority=priority) for priority in range(1, levels + 1)}
     return {priority: ids for priority, ids in result.items() if ids}
-
-
-def dispatch(system, *jobs):
-    return system.dispatcher("emails").dispatch(jobs, until=math.inf)
-
-
-# Batches
-
-
-def test_earliest_due_is_sent_first():
-    jobs = [due_in(n, priority=3 if n < 10 else 1) for n in range(20)]
-    assert [[job.id.due for job in batch] for batch in job_batches(jobs)] == [
-        [job.id.due for job in jobs[:10]],
-        [job.id.due for job in jobs[10:]],
-    ]
-
-
-def test_missing_level_parks_its_own_jobs_alone():
-    system, urgent, other = a_system(), due_in(2), due_in(1, priority=2)
-    system.stores.level("emails", 2).gone = True
-    sent = dispatch(system, other, urgent)
-    assert sent.dispatched == (urgent,)
-    assert "emails_p2 does not exist" in system.dead_letters.deliveries[0].message.attributes[REASON]
-    assert system.parked() == [other.id]
 
 
 # What is requested
@@ -101,21 +76,6 @@ def test_bad_priority_of_a_message_is_named(text):
 
 
 # Tenants
-
-
-def groups(queue):
-    return [delivery.message.group for delivery in queue.deliveries]
-
-
-@pytest.mark.parametrize("tenant", ["acme", None])
-def test_table_job_is_grouped_by_tenant(system, tenant):
-    system.breakers["emails"].trip()
-    submit(system, delay=AN_HOUR, tenant=tenant)
-    system.ingest()
-    system.clock.sleep(AN_HOUR)
-    system.tick()
-    assert groups(system.inbound) == ["emails"]
-    assert groups(system.queues["emails"]) == [tenant]
 
 
 @pytest.mark.parametrize("tenant", ["", "x" * 129, "a b", "naïve", "a\n"])

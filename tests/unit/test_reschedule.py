@@ -3,16 +3,13 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.core import rows
 from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
-from dueline.core.ports import MoveOutcome
 from dueline.core.trace import TraceContext
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
     JobNotFound,
-    NotYet,
     QueueNotFound,
     RunOfSchedule,
     Throttled,
@@ -20,7 +17,7 @@ from dueline.errors import (
 )
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good, straight
+from tests.wire import done_in_part, failing, losing_the_answer, on, refusing_for_good, straight
 
 AN_HOUR = 3600
 WANTED = NOW + timedelta(hours=2)
@@ -48,6 +45,7 @@ def test_late_move_costs_three_calls(system, job, target):
     calls = system.calls()
     moved = system.reschedule(job.id, at=target)
     assert calls == ["table.read", "table.write", "table.move"]
+    assert system.reschedule(job.id, at=target) == moved
     system.pass_time(hours=3)
     assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
 
@@ -102,15 +100,6 @@ def test_parked_job_is_not_moved(system, job):
         system.reschedule(job.id, at=WANTED)
 
 
-@pytest.mark.parametrize("by", ["first", "last"])
-def test_moved_job_is_moved_on_by_any_id(system, job, by):
-    second = system.reschedule(job.id, at=at(AN_HOUR / 2))
-    third = system.reschedule(job.id, at=WANTED)
-    fourth = system.reschedule(job.id if by == "first" else third, at=at(AN_HOUR))
-    assert system.arrived_within(hours=3) == [fourth]
-    assert len({job.id, second, third, fourth}) == 4
-
-
 def test_job_moved_too_often_is_unavailable(system, job):
     last = job.id
     for hop in range(MOST_HOPS + 1):
@@ -125,15 +114,6 @@ def test_cancelled_job_is_not_moved(system, job):
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule(job.id, at=WANTED)
     assert system.arrived_within(hours=3) == []
-
-
-def test_unwritten_job_is_not_yet_movable(system):
-    system.breakers["emails"].trip()
-    job = system.schedule(AN_HOUR)
-    with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
-        system.reschedule(job.id, at=WANTED)
-    system.ingest()
-    assert system.reschedule(job.id, at=WANTED).due == WANTED
 
 
 def test_direct_job_has_left_for_its_queue(system):
@@ -174,13 +154,6 @@ def test_fault_names_the_new_job(system, job, name, target, react):
     assert system.arrived() == [new if is_moved else job.id]
 
 
-@pytest.mark.parametrize(("target", "intents"), [(SOON, 1), (WANTED, 0)])
-def test_repeated_reschedule_gets_the_first_id(system, job, target, intents):
-    system.tick()
-    assert len({system.reschedule(job.id, at=target) for _ in range(3)}) == 1
-    assert len(system.inbound.deliveries) == intents
-
-
 def test_repeat_to_the_past_gets_the_first_id(system, job):
     moved = system.reschedule(job.id, at=NOW)
     system.clock.sleep(7)
@@ -203,13 +176,6 @@ def test_unsent_intent_moves_nothing(system, job, react, error):
 # The quicker of two
 
 
-def test_move_stops_when_its_rows_are_not_written(system, job):
-    system.wire.around = on("table.write", done_in_part)
-    with pytest.raises(Unavailable, match=f"that job {job.id} is to be moved could not be written"):
-        system.reschedule(job.id, at=WANTED)
-    assert system.arrived_within(hours=3) == [job.id]
-
-
 @pytest.mark.parametrize("name", ["table.move", "table.read"])
 def test_late_refusal_never_denies_the_new_job(name):
     system = System(a_queue(retention=MAX_RETENTION))
@@ -226,65 +192,12 @@ def test_late_refusal_never_denies_the_new_job(name):
         system.reschedule(job.id, at=WANTED)
 
 
-def test_row_that_cannot_be_read_is_not_moved():
-    system, job = System(), a_job()
-    system.table.write([{**rows.job_row(job), "payload": ""}])
-    with pytest.raises(InvalidJob):
-        system.reschedule(job.id, at=WANTED)
-
-
 # A delay under a key
-
-
-@pytest.mark.parametrize(("name", "delay"), [("inbound.send", 200), ("table.move", 200), ("table.move", AN_HOUR / 2)])
-def test_repeated_delay_is_the_first_one(system, job, name, delay):
-    system.tick()
-    system.wire.around = on(name, losing_the_answer, times=1)
-    with pytest.raises(Unavailable) as error:
-        system.reschedule(job.id, delay=delay, call="k")
-    system.ingest()
-    system.clock.sleep(7)
-    moved = system.reschedule(job.id, delay=delay, call="k")
-    assert (str(moved), moved.due) == (error.value.job_id, at(delay))
-    assert system.arrived_within(hours=3) == [moved]
-
-
-def test_delay_under_another_key_is_another_time(system, job):
-    system.reschedule(job.id, delay=AN_HOUR / 2, call="k")
-    system.clock.sleep(7)
-    for other in ({"call": "another"}, {}):
-        assert system.reschedule(job.id, delay=AN_HOUR / 2, **other).due == at(AN_HOUR / 2 + 7)
-
-
-def test_call_repeated_after_another_move_changes_nothing(system, job):
-    system.reschedule(job.id, delay=AN_HOUR / 2, call="first")
-    last = system.reschedule(job.id, at=WANTED, call="second")
-    assert system.reschedule(job.id, delay=AN_HOUR / 2, call="first") == last
-    assert system.arrived_within(hours=3) == [last]
-
-
-def test_key_belongs_to_one_moved_job():
-    system, jobs = System(), [a_job(), a_job()]
-    system.put(*jobs)
-    moved = [system.reschedule(job.id, delay=AN_HOUR / 2, call="k") for job in jobs]
-    system.pass_time(hours=3)
-    assert sorted(map(str, system.arrived())) == sorted(map(str, moved))
-    assert len(set(moved)) == 2
 
 
 def test_key_of_a_move_that_is_no_key_is_refused():
     with pytest.raises(InvalidJob, match="idempotency_key is ''"):
         System().reschedule(an_id(), delay=1, call="")
-
-
-def test_move_refused_after_its_lost_answer_is_done(system, job):
-    answers = []
-    tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
-    system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
-    moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
-    assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read_barrier"]
-    assert (answers[2][1], moved.was_before) == (MoveOutcome.REFUSED, False)
-    assert system.arrived_within(hours=3) == [moved.id]
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
@@ -294,24 +207,3 @@ def test_unread_rows_move_nothing(system, job, react):
         system.reschedule(job.id, at=WANTED)
     assert error.value.job_id is None
     assert system.inbound.deliveries == []
-
-
-BEFORE_EACH_WRITE = pytest.mark.parametrize("name", ["table.write", "table.move"])
-
-
-@BEFORE_EACH_WRITE
-def test_job_cancelled_meanwhile_is_not_moved(system, job, name):
-    system.tick()
-    system.wire.around = on(name, meanwhile(lambda: system.cancel(job.id)), times=1)
-    with pytest.raises(AlreadyFinished, match="was cancelled"):
-        system.reschedule(job.id, at=WANTED)
-    assert system.inbound.deliveries == []
-
-
-@BEFORE_EACH_WRITE
-def test_job_moved_meanwhile_is_moved_on(system, job, name):
-    system.tick()
-    cut_in = meanwhile(lambda: system.reschedule(job.id, at=at(2 * AN_HOUR + 1)))
-    system.wire.around = on(name, cut_in, times=1)
-    last = system.reschedule(job.id, at=WANTED)
-    assert system.arrived_within(hours=3) == [last]

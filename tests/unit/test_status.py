@@ -10,7 +10,7 @@ from dueline.core import rows
 from dueline.core.job import JobId, Route, State
 from dueline.core.status import OF_WORKERS, Outcome, Status, note_outcome, outcome_row, read_outcome, statuses_of
 from dueline.errors import InvalidJob, JobNotFound, Throttled, Unavailable
-from tests.builders import NOW, RETENTION, a_job, a_queue, an_id, due_in
+from tests.builders import NOW, RETENTION, a_queue, an_id, due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, on
 
@@ -42,26 +42,6 @@ def test_status_shows_the_schedule_of_a_run():
     assert system.status_of(job.id).schedule is None
 
 
-def test_promised_cancel_is_shown_after_its_time(system):
-    system.put(job := due_in(AN_HOUR))
-    system.cancel(job.id)
-    assert system.look_up(job.id) is State.CANCELLED
-    system.clock.sleep(AN_HOUR)
-    system.tick()
-    assert system.look_up(job.id) is State.CANCELLED
-
-
-def test_direct_job_is_never_cancelled():
-    system = tracking()
-    direct = system.schedule(5)
-    assert system.cancel(replace(direct.id, route=Route.TABLE)) is State.CANCELLED
-    assert system.look_up(direct.id) is State.UNRECORDED
-    system.cancel(direct.id)
-    assert system.look_up(direct.id) is State.CANCEL_REQUESTED
-    note(system, direct, an_outcome(State.SUCCEEDED))
-    assert system.look_up(direct.id) is State.SUCCEEDED
-
-
 def test_status_of_an_old_id_is_that_of_the_job(system):
     system.put(job := replace(due_in(700), key="k"))
     second = system.reschedule(job.id, delay=2 * AN_HOUR)
@@ -74,16 +54,6 @@ def test_status_of_an_old_id_is_that_of_the_job(system):
     system.cancel(last)
     assert system.job_status(job.id) == (last, Status(state=State.CANCELLED, moved_from=job.id, key="k"))
     assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.UNRECORDED)
-
-
-def test_many_moved_jobs_are_read_together(system):
-    jobs = [due_in(700 + n) for n in range(8)]
-    system.put(*jobs)
-    moved = [system.reschedule(job.id, delay=2 * AN_HOUR) for job in jobs]
-    calls = system.calls()
-    answer = statuses_of([each.id for each in jobs], queue=a_queue(), table=system.table, clock=system.clock, until=1)
-    assert [present for present, _ in answer.values()] == moved
-    assert calls == ["table.read"] * 2
 
 
 def test_unread_move_fails_alone():
@@ -171,18 +141,6 @@ def test_outcome_of_a_job_is_shown(route, state):
     assert system.status_of(job.id) == Status(state=state, outcome=an_outcome(state))
 
 
-def test_tracked_job_is_shown_before_it_runs():
-    system = tracking()
-    system.breakers["emails"].trip()
-    job = system.schedule(AN_HOUR)
-    assert system.status_of(job.id) == Status(state=State.UNRECORDED)
-    system.ingest()
-    assert system.status_of(job.id) == Status(state=State.SCHEDULED, job=job)
-    system.clock.sleep(AN_HOUR)
-    system.tick()
-    assert system.status_of(job.id) == Status(state=State.DISPATCHED)
-
-
 def test_final_outcome_is_shown_first():
     system, job = tracking(), due_in(60)
     system.put(job)
@@ -195,20 +153,14 @@ def test_final_outcome_is_shown_first():
     assert system.look_up(job.id) is State.SUCCEEDED
 
 
-def test_late_cancel_hides_no_outcome():
-    system, job = tracking(), due_in(60)
+@pytest.mark.parametrize(("due", "state"), [(60, State.RUNNING), (AN_HOUR, State.CANCELLED)])
+def test_promised_cancel_alone_hides_an_outcome(due, state):
+    system, job = tracking(), due_in(due)
     system.put(job)
     system.tick()
     note(system, job, an_outcome())
-    assert system.cancel(job.id) is State.CANCEL_REQUESTED
-    assert system.status_of(job.id) == Status(state=State.RUNNING, outcome=an_outcome())
-
-
-def test_outcome_hides_no_promised_cancel():
-    system, job = tracking(), due_in(AN_HOUR)
-    note(system, job, an_outcome())
-    assert system.cancel(job.id) is State.CANCELLED
-    assert system.status_of(job.id) == Status(state=State.CANCELLED)
+    system.cancel(job.id)
+    assert system.look_up(job.id) is state
 
 
 @pytest.mark.parametrize(("seconds", "is_shown"), [(-1, True), (0, False), (1, False)])
@@ -219,37 +171,7 @@ def test_outcome_is_shown_up_to_its_ttl(seconds, is_shown):
     assert system.look_up(job.id) is (State.FAILED if is_shown else State.UNRECORDED)
 
 
-@pytest.mark.parametrize("broken", [{"state": "asleep"}, {"attempts": "x"}, {"ttl": "never"}, {"started": None}])
-def test_note_that_cannot_be_read_is_as_none(broken):
-    system, job = tracking(), due_in(60)
-    system.table.write([{**outcome_row(job.id, an_outcome(), expires=job.expires), **broken}])
-    assert system.status_of(job.id) == Status(state=State.UNRECORDED)
-
-
-def test_untracked_queue_shows_no_outcome():
-    system, job = System(), due_in(60)
-    note(system, job, an_outcome())
-    assert system.status_of(job.id) == Status(state=State.UNRECORDED)
-
-
-def test_look_up_makes_one_query():
-    system, requests = tracking(), []
-    system.wire.around = lambda call: (requests.append((call.name, len(call.args[0]))), call.do(*call.args))[1]
-    system.look_up(an_id())
-    assert requests == [("table.read", 6)]
-
-
 # Outcomes, as values and as rows
-
-
-@pytest.mark.parametrize("state", OF_WORKERS)
-@pytest.mark.parametrize("error", [None, "", "TimeoutError"])
-def test_outcome_is_read_as_it_was_written(state, error):
-    outcome, job = an_outcome(state, error=error), a_job()
-    row = outcome_row(job.id, outcome, expires=job.expires)
-    assert read_outcome(row) == outcome
-    assert row["ttl"] == rows.job_row(job)["ttl"]
-    assert ("ended" in row, "error" in row) == (state is not State.RUNNING, error is not None)
 
 
 def test_outcome_keys_sort_by_due_time():
@@ -282,13 +204,9 @@ def test_invalid_outcome_says_why(wrong, reason):
 @pytest.mark.parametrize(
     ("error", "kept"),
     [
-        ("x" * 200, "x" * 200),
         ("x" * 201, "x" * 200),
-        ("no\nline\x7f\0", "no\\nline\\x7f\\x00"),
-        ("ü€😀", "\\xfc\\u20ac\\U0001f600"),
-        ("\ud800", "\\ud800"),
         ("ü" * 200, "\\xfc" * 50),
-        ('it\'s "so"\\', 'it\'s "so"\\'),
+        ("no\nline\x7f\0", "no\\nline\\x7f\\x00"),
     ],
 )
 def test_error_has_200_printable_characters(error, kept):
@@ -302,12 +220,9 @@ def test_error_has_200_printable_characters(error, kept):
     "broken",
     [
         {"state": "scheduled"},
-        {"state": "asleep"},
         {"state": 5},
-        {"attempts": 0},
         {"attempts": "many"},
         {"attempts": []},
-        {"started": "now"},
         {"started": "2026-11-21T07:05:00"},
         {"started": "0001-01-01T00:00:00+23:59"},
         {"ended": None},

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from dueline.core import rows
 from dueline.core.message import Message
-from dueline.core.request import Request
 from dueline.core.trace import MAX_STATE_CHARACTERS, TraceContext
 from dueline.errors import InvalidJob
 from tests.builders import a_job
@@ -68,27 +67,3 @@ def test_trace_survives_headers_messages_and_rows(trace):
     assert TraceContext.from_headers(trace.headers) == trace
     assert Message.of(job).job() == Message.of(job).with_reason("gone").job() == job
     assert rows.read_job(rows.job_row(job)) == job
-
-
-ANYTHING = st.text() | st.sampled_from([PARENT, *NO_PARENTS, *NO_STATES])
-
-
-@given(st.fixed_dictionaries({}, optional={"traceparent": ANYTHING, "tracestate": ANYTHING}))
-def test_no_trace_makes_a_message_or_a_row_fail(answer):
-    job = a_job()
-    assert Message(body=job.payload, attributes={**Message.of(job).attributes, **answer}).job().id == job.id
-    assert rows.read_job({**rows.job_row(job), **answer}).id == job.id
-
-
-# The way of a job
-
-
-@pytest.mark.parametrize("payload", [{}, "x" * 20_000])
-def test_table_job_keeps_its_trace(system, payload):
-    system.breakers["emails"].trip()
-    system.submit(Request(payload=payload, delay=AN_HOUR, trace=TRACE))
-    system.ingest()
-    system.clock.sleep(AN_HOUR)
-    system.tick()
-    for queue in (system.inbound, system.queues["emails"]):
-        assert [TraceContext.from_headers(each.message.attributes) for each in queue.deliveries] == [TRACE]
