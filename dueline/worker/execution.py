@@ -25,46 +25,27 @@ from dueline.worker.retries import Retries
 
 # Opens a span around a handler, as `otel.handling` does.
 Trace = Callable[..., AbstractContextManager[None]]
-# Clocks of workers differ by a second or so, and all are at most as far as AWS's own.
-_MARGIN_SECONDS = 5.0
 # A job that is to be tried again is received within so long, or others may go first.
-_RECEIVED_WITHIN_SECONDS = 60.0
-_CHECKS = 10
+_RECEIVED_WITHIN_SECONDS = 60
 ANOTHER_RUNS = "another job of its schedule has not ended"
 
 
-@dataclass(kw_only=True, slots=True, eq=False)
-class _Lock:
-    """The lock that a job of this process has. `changing` is held while it is written.
-
-    `outlives` is up to when, on the monotonic clock, the claim on a message may last that it outlives.
-    """
-
-    schedule: str
-    received: ReceivedMessage
-    outlives: float
-    is_over: bool = False
-    changing: threading.Lock = field(default_factory=threading.Lock)
-
-
 class OverlapLock:
-    """Lets a job of a schedule run, or skips it while another has the lock. Other jobs run as they are."""
+    """Lets a job of a schedule run, or skips it while another has the lock. Other jobs run as they are.
+
+    A lock outlives the claim on its job's message: where a worker died, the job comes back to its own lock.
+    """
 
     def __init__(self, context: QueueContext) -> None:
         self._context = context
-        self._held: set[_Lock] = set()
-        # How often to call `renew`.
-        self.renewal_seconds = min(LEAST_VISIBILITY_TIMEOUT, context.settings.visibility_timeout) / _CHECKS
 
     def run(self, received: ReceivedMessage, handle: Callable[[ReceivedMessage], JobVerdict]) -> JobVerdict:
         """Return how `handle` ended, or Skipped or Deferred: then it did not begin."""
-        job = received.job
+        job, settings = received.job, self._context.settings
         if job is None or job.schedule is None or not job.exclusive:
             return handle(received)
-        lock = _Lock(schedule=job.schedule, received=received, outlives=received.visible)
         try:
-            now, until = self._context.clock.now(), self._until(lock)
-            if not self._context.locks.take(lock.schedule, job=lock.received.id, now=now, until=until):
+            if not self._take(job.schedule, received, max(settings.longest_run, settings.visibility_timeout)):
                 return delivery.Skipped()
         except RETRYABLE as fault:
             held = delivery.Deferred(
@@ -72,61 +53,27 @@ class OverlapLock:
             )
             self._context.report(received.event(EventKind.TROUBLE, error=held.error, reason=held.reason))
             return held
-        # Nobody renews a lock without end, that of a Lambda function's message.
-        if isfinite(lock.outlives):
-            self._held.add(lock)
         verdict = handle(received)
-        self._let_go(lock, verdict)
+        self._let_go(job.schedule, received, verdict)
         return verdict
 
-    def renew(self) -> None:
-        """Hold each lock for longer than the claim on its job's message; let go of those whose claim is lost."""
-        now = self._context.clock.monotonic()
-        for lock in self._held.copy():
-            with lock.changing:
-                if lock.is_over or not lock.received.is_live(now):
-                    self._held.discard(lock)
-                elif lock.received.visible > lock.outlives and not self._is_renewed(lock):
-                    self._held.discard(lock)
-                    fault = RuntimeError(ANOTHER_RUNS)
-                    self._context.report(lock.received.trouble(fault, "its schedule's lock is another's"))
+    def _take(self, schedule: str, received: ReceivedMessage, seconds: int) -> bool:
+        now = self._context.clock.now()
+        until = now + timedelta(seconds=seconds + _RECEIVED_WITHIN_SECONDS)
+        return self._context.locks.take(schedule, job=received.id, now=now, until=until)
 
-    def _is_renewed(self, lock: _Lock) -> bool:
-        outlives = lock.received.visible
-        try:
-            is_own = self._context.locks.renew(lock.schedule, job=lock.received.id, until=self._until(lock))
-        except Exception as fault:
-            # The next look tries again: what is written now holds for half of a visibility timeout.
-            self._context.report(lock.received.trouble(fault, "its schedule's lock was not renewed"))
-            return True
-        lock.outlives = outlives
-        return is_own
-
-    def _let_go(self, lock: _Lock, verdict: JobVerdict) -> None:
+    def _let_go(self, schedule: str, received: ReceivedMessage, verdict: JobVerdict) -> None:
         """Free a lock, or hold it until the job's next attempt; leave it where that may run elsewhere by now."""
-        self._held.discard(lock)
-        locks, clock = self._context.locks, self._context.clock
-        with lock.changing:
-            lock.is_over = True
-        if not lock.received.is_live(clock.monotonic()):
+        if not received.is_live(self._context.clock.monotonic()):
             return
         try:
             match verdict:
                 case delivery.RetryLater(seconds=seconds):
-                    until = clock.now() + timedelta(seconds=seconds + _RECEIVED_WITHIN_SECONDS)
-                    locks.renew(lock.schedule, job=lock.received.id, until=until)
+                    self._take(schedule, received, seconds)
                 case delivery.Succeeded() | delivery.DeadLettered():
-                    locks.free(lock.schedule, job=lock.received.id)
+                    self._context.locks.free(schedule, job=received.id)
         except Exception as fault:
-            self._context.report(lock.received.trouble(fault, "its schedule's lock was not let go, and expires"))
-
-    def _until(self, lock: _Lock) -> datetime:
-        """Return up to when a lock is to be held, so that it outlives its job's claim."""
-        clock, visible = self._context.clock, lock.received.visible
-        # A Lambda function's messages are hidden for as long as their queue says.
-        hidden = self._context.settings.visibility_timeout
-        seconds = visible - clock.monotonic() if isfinite(visible) else hidden
-        return clock.now() + timedelta(seconds=seconds + _MARGIN_SECONDS)
+            self._context.report(received.trouble(fault, "its schedule's lock was not let go, and expires"))
 
 
 # Kinds of which nobody ever heard are no reason to keep, or to log, any number of them.
@@ -213,14 +160,14 @@ class HandlerRunner:
         self._trace, self._jitter = trace, jitter
         self._no_handler = NoHandlerLog(context)
         self.kinds = handlers.kinds
-        self.overlap = OverlapLock(context)
+        self._overlap = OverlapLock(context)
 
     def run(self, received: ReceivedMessage) -> JobVerdict:
         """Run the job's handler, record the outcome if the queue tracks them, and return what happens to the job.
 
         A job whose schedule lets one run at a time is skipped while another one has not ended.
         """
-        verdict = self.overlap.run(received, self._run)
+        verdict = self._overlap.run(received, self._run)
         if isinstance(verdict, delivery.Skipped):
             now = self._context.clock.now()
             self._note_outcome(received, verdict.state, started=now, ended=now)

@@ -51,7 +51,6 @@ class QueueWorker:
         )
         self._periodic = PeriodicTasks(
             {
-                runner.overlap.renew: runner.overlap.renewal_seconds,
                 self._processor.apply_limits: WATCH_SECONDS,
                 context.refresh: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
             },

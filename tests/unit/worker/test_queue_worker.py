@@ -204,21 +204,6 @@ def test_a_long_job_keeps_its_claim():
     assert not working.events.of(EventKind.LOST)
 
 
-def test_long_run_of_a_schedule_keeps_its_lock():
-    # Renewed four times in it: a machine may stand still for some seconds.
-    connection = a_connection(SharedQueue(visibility_timeout=8), visibility_timeout=8)
-    sent(connection, due_now(schedule="digest", scheduled_for=NOW, exclusive=True))
-    held = connection.locks.held
-
-    def run(_):
-        _, first = held["digest"]
-        assert wait_until(lambda: held["digest"][1] > first)
-
-    with Working(connection, run) as working:
-        assert wait_until(working.is_empty)
-    assert (len(working.starts), working.events.of(EventKind.RETRIED)) == (1, [])
-
-
 @pytest.mark.parametrize("ends_dead", [False, True])
 def test_lost_claim_settles_nothing(ends_dead):
     """It is neither acknowledged nor made a dead letter: another attempt has the message by then."""
