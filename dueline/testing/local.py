@@ -44,7 +44,7 @@ from dueline.worker.worker import Environment, Worker
 _AHEAD = timedelta(minutes=1)
 _MOST_STEPS = 10_000
 # What a job's attempt ends with.
-_ENDS = frozenset(EventKind(each) for each in ("succeeded", "retried", "unhandled", "failed", "skipped", "overlapped"))
+_ENDS = frozenset(EventKind(each) for each in ("succeeded", "retried", "failed", "skipped", "overlapped"))
 # Names, settings by name, or the path of a queues.yaml.
 Queues = Sequence[str] | Mapping[str, Mapping[str, Any] | None] | Path
 

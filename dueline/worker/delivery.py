@@ -79,12 +79,6 @@ class RetryLater(JobVerdict):
     seconds: int
 
 
-class Unhandled(RetryLater):
-    """No handler here takes the job, which is retried as if it had failed: another process may have one."""
-
-    kind = EventKind.UNHANDLED
-
-
 class DeadLettered(JobVerdict):
     """The job goes to the dead-letter queue."""
 
@@ -125,8 +119,7 @@ def verdict_on(
     delay = error.delay if isinstance(error, Retry) else None
     if delay is None:
         seconds = retries.delay_after(attempt, policy=settings.retry, jitter=jitter)
-        later = Unhandled if isinstance(error, NoHandler) else RetryLater
-        return later(seconds=min(seconds, left), error=kind, reason=reason)
+        return RetryLater(seconds=min(seconds, left), error=kind, reason=reason)
     if delay > left:
         limit = f"SQS hides a message for {MAX_HIDDEN_SECONDS} s in all from its receipt, less a reserve"
         why = f"Retry requested {delay:g} s, of which {left} are left: {limit}: {reason}"

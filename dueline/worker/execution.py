@@ -2,17 +2,14 @@
 
 import asyncio
 import inspect
-import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from math import isfinite
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from dueline.core.job import State
-from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.status import Outcome, note_outcome
 from dueline.core.text import shown, stack_of
 from dueline.errors import RETRYABLE
@@ -76,28 +73,6 @@ class OverlapLock:
             self._context.report(received.trouble(fault, "its schedule's lock was not let go, and expires"))
 
 
-# Kinds of which nobody ever heard are no reason to keep, or to log, any number of them.
-_NO_HANDLER_SECONDS, _MOST_NO_HANDLERS = 60.0, 100
-
-
-class NoHandlerLog:
-    """Reports that jobs have no handler here: once a minute for each kind, of a hundred kinds at most."""
-
-    def __init__(self, context: QueueContext) -> None:
-        self._context = context
-        self._until: dict[str, float] = {}
-        self._lock = threading.Lock()
-
-    def note(self, received: ReceivedMessage, reason: str) -> None:
-        now = self._context.clock.monotonic()
-        with self._lock:
-            self._until = {each: until for each, until in self._until.items() if until > now}
-            if reason in self._until or len(self._until) >= _MOST_NO_HANDLERS:
-                return
-            self._until[reason] = now + _NO_HANDLER_SECONDS
-        self._context.report(received.event(EventKind.NO_HANDLER, reason=reason))
-
-
 class _Overtime(BaseException):
     """A coroutine was stopped at its timeout. To `once` it is no Exception: whether it had its effect is unknown."""
 
@@ -158,7 +133,6 @@ class HandlerRunner:
     ) -> None:
         self._handlers, self._context, self._loop, self._callbacks = handlers, context, loop, callbacks
         self._trace, self._jitter = trace, jitter
-        self._no_handler = NoHandlerLog(context)
         self.kinds = handlers.kinds
         self._overlap = OverlapLock(context)
 
@@ -186,8 +160,8 @@ class HandlerRunner:
         job = received.for_handler(lateness=delivery.lateness_of(received.due, now=now), max_attempts=most)
         verdict = self._verdict_on(error, received, job, retries=Retries(attempts=most))
         self._note_outcome(received, verdict.state, started=now, ended=now, error=verdict.error)
-        self._context.report(received.event(verdict.kind, error=verdict.error, reason=verdict.reason))
-        self._no_handler.note(received, str(error))
+        delay = getattr(verdict, "seconds", None)
+        self._context.report(received.event(verdict.kind, delay=delay, error=verdict.error, reason=verdict.reason))
         return verdict
 
     def _run_with(self, handler: Handler, received: ReceivedMessage) -> JobVerdict:

@@ -13,13 +13,13 @@ from dueline.core.ports import Pointer
 from dueline.core.status import read_outcome
 from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
-from dueline.worker.delivery import DeadLettered, Deferred, Discard, Retry, RetryLater, Succeeded, Unhandled
+from dueline.worker.delivery import DeadLettered, Deferred, Discard, Retry, RetryLater, Succeeded
 from dueline.worker.events import EventKind
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
 from dueline.worker.runner import event_loop
-from tests.builders import NOW, a_job, a_queue
+from tests.builders import a_job, a_queue
 from tests.work import Events, a_connection, a_received_message, handlers_of
 
 
@@ -269,9 +269,9 @@ def test_handler_gets_key_and_kind():
 def test_unknown_kind_is_retried():
     running = Running(by_kind=of_kind("welcome", failing(AssertionError)))
     verdict = running.run(a_received_message(a_job(kind="digest")))
-    assert (verdict.seconds, verdict.error, type(verdict)) == (1, "NoHandler", Unhandled)
+    assert (verdict.seconds, verdict.error, type(verdict)) == (1, "NoHandler", RetryLater)
     assert "no handler of this process is for kind 'digest'" in verdict.reason
-    assert running.kinds() == [EventKind.UNHANDLED, EventKind.NO_HANDLER]
+    assert running.kinds() == [EventKind.RETRIED]
 
 
 def test_unknown_kind_is_dead_after_its_queues_receives():
@@ -285,24 +285,6 @@ def test_unknown_kind_is_dead_after_its_queues_receives():
     assert dead.reason.startswith(f"attempt {most} of {most} failed: no handler of this process is for kind 'digest'")
     outcome = running.outcome(job)
     assert (outcome.state, outcome.error, outcome.kind) == (State.FAILED, "NoHandler", "digest")
-
-
-def test_missing_handler_is_logged_once_a_minute():
-    clock = VirtualClock(NOW)
-    running = Running(by_kind=of_kind("welcome", print), clock=clock)
-
-    def logged(*kinds):
-        running.events.clear()
-        for kind in kinds:
-            running.run(a_received_message(a_job(kind=kind)))
-        return [event.job_kind for event in running.events.of(EventKind.NO_HANDLER)]
-
-    assert logged("digest", "digest", "other", None) == ["digest", "other", ""]
-    clock.sleep(59)
-    assert logged("digest") == []
-    clock.sleep(1)
-    assert logged("digest", "digest") == ["digest"]
-    assert len(logged(*(f"kind-{number}" for number in range(200)))) == 99
 
 
 def test_handlers_own_retries_decide():
