@@ -1,9 +1,7 @@
 """Run the handler for one job, and decide what happens to the job then."""
 
 import asyncio
-import inspect
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -71,10 +69,6 @@ class OverlapLock:
                     self._context.locks.free(schedule, job=received.id)
         except Exception as fault:
             self._context.report(received.trouble(fault, "its schedule's lock was not let go, and expires"))
-
-
-class _Overtime(BaseException):
-    """A coroutine was stopped at its timeout. To `once` it is no Exception: whether it had its effect is unknown."""
 
 
 class _NotStarted(Exception):
@@ -189,7 +183,8 @@ class HandlerRunner:
             return fault.held
         except BaseException as error:
             verdict = self._verdict_on(error, received, job, retries=handler.retry)
-            is_unknown = handler.once and isinstance(verdict, delivery.DeadLettered) and _is_unfinished(error)
+            is_unfinished = handler.once and not isinstance(error, Exception)
+            is_unknown = is_unfinished and isinstance(verdict, delivery.DeadLettered)
             # So that a redrive lets it run again, which its note forbids otherwise.
             return replace(verdict, error=Interrupted.__name__) if is_unknown else verdict
         return delivery.Succeeded()
@@ -214,13 +209,10 @@ class HandlerRunner:
         about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
         about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, _NotStarted)}
         with self._trace(received.job.trace if received.job else None, **about):
-            try:
-                if handler.once:
-                    self._once(handler, received, job)
-                else:
-                    self._call(handler, job)
-            except _Overtime as over:
-                raise TimeoutError(str(over)) from over
+            if handler.once:
+                self._once(handler, received, job)
+            else:
+                self._call(handler, job)
 
     def _once(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         tried = False
@@ -241,15 +233,14 @@ class HandlerRunner:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
         returned = handler.call(job)
         if not isinstance(returned, Coroutine):
-            _check_is_over(returned)
             return
-        raised_by = _raised_by(returned, timeout=handler.timeout)
+        error = _raised_by(returned)
         if self._loop is None:
-            error = asyncio.run(raised_by)
+            raised = asyncio.run(error)
         else:
-            error = _wait_for(asyncio.run_coroutine_threadsafe(raised_by, self._loop))
-        if error is not None:
-            raise error
+            raised = asyncio.run_coroutine_threadsafe(error, self._loop).result()
+        if raised is not None:
+            raise raised
 
     def _note_outcome(self, received: ReceivedMessage, state: State, **fields: Any) -> None:
         """Record an outcome if the queue tracks them. A fault is reported; the job goes on."""
@@ -262,12 +253,6 @@ class HandlerRunner:
             self._context.report(received.trouble(fault, "its outcome was not noted"))
 
 
-def _is_unfinished(error: BaseException) -> bool:
-    """Return whether a handler ended in such a way that its effect is unknown: to `once`, by no Exception."""
-    is_overtime = type(error) is TimeoutError and isinstance(error.__cause__, _Overtime)
-    return is_overtime or not isinstance(error, Exception)
-
-
 def _no_handler_for(received: ReceivedMessage) -> str:
     job = received.job
     what = f"kind {job.kind!r}" if job and job.kind else "jobs without a kind"
@@ -275,38 +260,10 @@ def _no_handler_for(received: ReceivedMessage) -> str:
     return f"no handler of this process is for {what}{schedule}, or for any job of queue {received.queue!r}"
 
 
-async def _raised_by(coroutine: Coroutine[Any, Any, Any], *, timeout: float | None) -> BaseException | None:
-    """Return the exception that a coroutine raises: asyncio takes some for a cancellation, and hangs on others.
-
-    One that is still running after `timeout` seconds is cancelled: _Overtime, whatever it raises then.
-    """
-    limit, raised = asyncio.timeout(timeout), None
+async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> BaseException | None:
+    """Return what a coroutine raises: asyncio itself takes some for a cancellation, and ends or hangs on others."""
     try:
-        async with limit:
-            await coroutine
-    except Exception as error:
-        raised = error
-    # One that was cancelled may have caught that, and returned in the middle of its work.
-    if not limit.expired():
-        return raised
-    # The traceback of the cancellation says where it was.
-    cause = raised.__cause__ or raised if raised else None
-    return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(
-        cause.__traceback__ if cause else None
-    )
-
-
-def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None:
-    try:
-        return coroutine.result()
-    except CancelledError:
-        # It may have had its effect, unlike a coroutine that raised: `once` distinguishes these by Exception.
-        raise asyncio.CancelledError from None
-
-
-def _check_is_over(returned: object) -> None:
-    """Raise Discard where a handler returned what has not run, or not to its end, and what nobody waits for."""
-    later = inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned)
-    if later or isinstance(returned, Future):
-        what = f"the handler returned an object of type {type(returned).__name__}, for which nobody waits"
-        raise Discard(f"{what}: wait for it in the handler, or make that a coroutine function")
+        await coroutine
+    except BaseException as error:
+        return error
+    return None

@@ -7,6 +7,7 @@ import logging
 import re
 import socket
 import sys
+from dataclasses import fields
 from functools import partial
 from types import SimpleNamespace
 from urllib.error import HTTPError

@@ -1,6 +1,5 @@
 """What a failed attempt leaves: its stack in the log and in the dead letter, and calls of `on_error` and `on_dead`."""
 
-import asyncio
 import contextlib
 import json
 
@@ -14,7 +13,6 @@ from dueline.worker.events import EventKind
 from dueline.worker.execution import Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
-from dueline.worker.runner import event_loop
 from dueline.worker.worker import Worker
 from tests.builders import a_job
 from tests.work import Events, SharedQueue, a_connection, a_received_message
@@ -22,11 +20,11 @@ from tests.work import Events, SharedQueue, a_connection, a_received_message
 PRIVATE = "swordfish"
 
 
-def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, loop=None, handlers=None, timeout=None, **callbacks):
+def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, handlers=None, **callbacks):
     """Return the verdict on one job, its events, and its received message."""
     events = Events()
-    handler = Handler(queue="emails", call=call, retry=retry or Retries(), timeout=timeout)
-    of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0, "loop": loop}
+    handler = Handler(queue="emails", call=call, retry=retry or Retries())
+    of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0}
     of |= {"callbacks": Callbacks(**callbacks)}
     runner = HandlerRunner(
         handlers or Handlers(queue="emails", by_kind={None: handler}), a_connection(report=events), **of
@@ -108,16 +106,6 @@ def test_deliberate_retry_has_the_stack_of_its_cause_only():
 
     assert [run(call)[0].stack for call in (on_purpose, caused)] == ["", ""]
     assert "in broken" in run(explained)[0].stack
-
-
-def test_timed_out_coroutine_shows_where_it_was():
-    async def slow(job):
-        await asyncio.Event().wait()
-
-    with event_loop() as loop:
-        verdict, _, _ = run(slow, loop=loop, timeout=0.01)
-    assert "in slow" in verdict.stack
-    assert verdict.stack.endswith("TimeoutError: it ran for over 0.01 s, its timeout")
 
 
 def test_job_without_a_handler_has_no_stack():
