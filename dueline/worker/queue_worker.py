@@ -202,8 +202,8 @@ class Processor:
             self._put_in_slot(received, slot, rate_set=rate_set)
 
     def _put_in_slot(self, received: ReceivedMessage, slot: float, *, rate_set: str) -> None:
-        """Let a job run in `slot` seconds, or when it is due; put it back if that is never."""
-        if self._stopped.is_set() or not self._limiter.is_open or math.isinf(slot):
+        """Let a job run in `slot` seconds, or when it is due; put it back if its queue is paused."""
+        if self._stopped.is_set() or not self._limiter.is_open:
             self._put_back(received)
             return
         received.slot_of = rate_set

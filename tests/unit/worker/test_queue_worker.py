@@ -452,7 +452,7 @@ def test_unreadable_pause_keeps_the_last_one(monkeypatch):
 
 def test_pause_returns_jobs_that_wait_for_a_slot():
     connection = a_connection()
-    control.set_rate("emails", Rate.parse("1/h"), table=connection.table, now=NOW)
+    control.set_rate("emails", Rate.parse("1/m"), table=connection.table, now=NOW)
     sent(connection, *(due_now(number) for number in range(3)))
     with Working(connection) as working:
         assert wait_until(lambda: len(working.starts) == 1)
