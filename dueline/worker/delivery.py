@@ -164,7 +164,7 @@ class ReceivedMessage:
     has a slot.
 
     Once `read`, it has its `job`, None if it was not sent by Dueline. `cancellation_read` is when it was last looked up
-    whether the job is cancelled. `dead`: no handler is to run any more, it goes into the dead-letter queue.
+    whether the job is `cancelled`. `dead`: no handler is to run any more, it goes into the dead-letter queue.
     """
 
     queue: str
@@ -180,6 +180,7 @@ class ReceivedMessage:
     is_reported: bool = False
     job: StoredJob | None = None
     cancellation_read: float = -math.inf
+    cancelled: bool = False
     dead: DeadLettered | None = None
 
     def read(self) -> Self:
@@ -223,11 +224,6 @@ class ReceivedMessage:
 
     def event(self, kind: EventKind, **about: Any) -> Event:
         return Event(kind=kind, queue=self.queue, job=self.id, job_kind=self.kind or "", attempt=self.attempt, **about)
-
-    def dead_event(self) -> Event:
-        """Return the event to report when no handler was called with a message that is dead."""
-        dead = self.dead or DeadLettered()
-        return self.event(EventKind.FAILED, error=dead.error, reason=dead.reason)
 
     def trouble(self, fault: BaseException, what: str) -> Event:
         """Return the event that reports a fault about it."""

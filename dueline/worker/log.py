@@ -15,6 +15,7 @@ from dueline.worker.events import Event, EventKind
 # Where in this module a line is written says nothing.
 logger = Logger(service="worker", location=None)
 _json_formatter = logger.registered_formatter
+_WRITERS = {logging.DEBUG: logger.debug, logging.INFO: logger.info, logging.WARNING: logger.warning}
 # The line's message is the event's own kind.
 _LOGGED_AS = {"job_kind": "kind"}
 
@@ -68,8 +69,8 @@ def log(event: Event) -> None:
         return
     values = {each.name: getattr(event, each.name) for each in fields(event) if each.name != "kind"}
     defaults = {each.name: each.default for each in fields(event)}
-    logger.log(
-        event.kind.level,
+    write = _WRITERS[event.kind.level]
+    write(
         event.kind,
         extra={_LOGGED_AS.get(name, name): value for name, value in values.items() if value != defaults[name]},
     )

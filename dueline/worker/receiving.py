@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dueline.core.cancel import cancelled_among
 from dueline.core.message import BATCH_MESSAGES
 from dueline.worker.claims import Claims
 from dueline.worker.delivery import ReceivedMessage
+from dueline.worker.events import EventKind
 from dueline.worker.limits import RateLimiter
 from dueline.worker.queue_context import QueueContext
 
@@ -171,19 +171,11 @@ class ReceiveLoop:
         self.heartbeat = self._context.clock.monotonic()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
-    """A batch, sorted: the messages that are ready to run, those that were cancelled, those that can never run."""
-
-    ready: Sequence[ReceivedMessage] = ()
-    cancelled: Sequence[ReceivedMessage] = ()
-    dead: Sequence[ReceivedMessage] = ()
-
-
-def prepare(batch: Sequence[ReceivedMessage], context: QueueContext) -> Prepared:
+def prepare(batch: Sequence[ReceivedMessage], context: QueueContext) -> list[ReceivedMessage]:
     """Read the jobs of a received batch, and which of them were cancelled, in one request for up to 100.
 
-    Raises Throttled or Unavailable: then none may run, and all are to be prepared again.
+    Return those that are ready to run. The others are `cancelled` or `dead` from now on, and reported as that. Raises
+    Throttled or Unavailable: then none may run, and all are to be prepared again.
     """
     # Counted from before the request.
     cancellation_read = context.clock.monotonic()
@@ -192,12 +184,13 @@ def prepare(batch: Sequence[ReceivedMessage], context: QueueContext) -> Prepared
     cancelled_ids = cancelled_among(ids, table=context.table) if ids else set()
     for each in readable:
         each.cancellation_read = cancellation_read
-    cancelled = [each for each in readable if each.job and each.job.id in cancelled_ids]
-    return Prepared(
-        ready=[each for each in readable if each not in cancelled],
-        cancelled=cancelled,
-        dead=[each for each in batch if each.dead],
-    )
+        each.cancelled = each.job is not None and each.job.id in cancelled_ids
+        if each.cancelled:
+            context.report(each.event(EventKind.SKIPPED))
+    for each in batch:
+        if each.dead:
+            context.report(each.event(EventKind.FAILED, error=each.dead.error, reason=each.dead.reason))
+    return [each for each in readable if not each.cancelled]
 
 
 def seconds_until_due(received: ReceivedMessage, context: QueueContext) -> float:

@@ -280,7 +280,7 @@ def test_threads_start_before_any_job(connected, monkeypatch):
         assert wait_until(lambda: set(threading.enumerate()) <= before)
     assert starts == [len(started)], "the job ran once, and no thread was started after that"
     assert started[-1] == "receive emails"
-    assert {name.split()[0] for name in started} == {"coroutines", "emails", "claims", "periodic", "receive"}
+    assert {name.split()[0] for name in started} == {"coroutines", "emails", "claims", "watch", "receive"}
     assert connected.connection.levels[0].messages == []
 
 

@@ -141,10 +141,13 @@ def test_batch_is_sorted():
     connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
     foreign, broken = a_message(), a_message(attributes={"dueline-id": "nonsense"})
     claims = [a_claim(ready), a_claim(cancelled), a_claim(message=foreign), a_claim(message=broken)]
-    prepared = prepare(claims, connection)
-    assert (prepared.ready, prepared.cancelled) == ([claims[0], claims[2]], [claims[1]])
-    (dead,) = prepared.dead
-    assert (dead, dead.dead.error) == (claims[3], "InvalidJob")
+    assert prepare(claims, connection) == [claims[0], claims[2]]
+    assert [each.cancelled for each in claims] == [False, True, False, False]
+    assert claims[3].dead.error == "InvalidJob"
+    assert [(event.kind, event.job) for event in connection.report] == [
+        (EventKind.SKIPPED, str(cancelled.id)),
+        (EventKind.FAILED, "nonsense"),
+    ]
 
 
 def test_cancellations_are_read_together(monkeypatch):
@@ -167,13 +170,10 @@ def test_job_of_another_queue_is_dead(monkeypatch):
 
     monkeypatch.setattr(connection.table, "read", as_iam_lets_it)
     forwarded = a_job(partition=Partition(queue="invoices", number=0))
-    prepared = prepare([a_claim(a_job()), a_claim(forwarded), a_claim(a_job())], connection)
-    assert len(prepared.ready) == 2
-    (dead_letter,) = prepared.dead
-    assert (
-        dead_letter.dead.reason
-        == f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
-    )
+    claims = [a_claim(a_job()), a_claim(forwarded), a_claim(a_job())]
+    assert prepare(claims, connection) == [claims[0], claims[2]]
+    reason = f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
+    assert claims[1].dead.reason == reason
 
 
 @pytest.mark.parametrize(("later", "seconds"), [(0.25, 0.25), (0.0, 0.0), (-3.0, 0.0)])
