@@ -331,14 +331,6 @@ def test_settled_message_frees_its_permit(ten):
     assert permits() == 0
 
 
-def test_has_reports_a_lost_message_once(holding):
-    assert holding.claims.has(holding.first)
-    holding.clock.sleep(30)
-    assert not holding.claims.has(holding.first)
-    assert not holding.claims.has(holding.first)
-    assert holding.kinds() == [EventKind.LOST]
-
-
 def test_idle_threads_do_not_wake_each_other(holding, monkeypatch):
     """Each look at nothing that woke the other thread would make it look, and so on without end."""
     notified = []

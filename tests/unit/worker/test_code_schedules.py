@@ -80,13 +80,6 @@ def test_invalid_schedule_is_refused(name, options, reason):
         Worker().schedule("emails", name, **options)
 
 
-def test_cron_may_come_third():
-    worker = Worker()
-    worker.schedule("emails", "digest", NINE)
-    (schedule,) = worker._scheduled.of("emails")
-    assert schedule.arguments["cron"] == NINE
-
-
 def test_a_name_is_of_one_schedule():
     worker = Worker()
     worker.schedule("emails", "digest", cron=NINE)

@@ -250,14 +250,6 @@ def of_kind(kind, call, **options):
     return {kind: Handler(queue="emails", kind=kind, call=call, **options)}
 
 
-def test_handler_gets_key_and_kind():
-    got = []
-    running = Running(by_kind=of_kind("welcome", got.append))
-    assert running.run(a_received_message(a_job(key="reminder-ann", kind="welcome"))) == Succeeded()
-    assert [(job.key, job.kind) for job in got] == [("reminder-ann", "welcome")]
-    assert [event.job_kind for event in running.events] == ["welcome", "welcome"]
-
-
 def test_unknown_kind_is_retried():
     running = Running(by_kind=of_kind("welcome", failing(AssertionError)))
     verdict = running.run(a_received_message(a_job(kind="digest")))

@@ -193,18 +193,12 @@ def for_handler(received, *, now=NOW, payloads=None):
 
 
 def test_a_handler_gets_what_was_scheduled():
-    job = a_job(payload='{"to":"ada"}', tenant="acme", priority=2)
+    of_run = {"schedule": "digest", "scheduled_for": NOW}
+    job = a_job(payload='{"to":"ada"}', tenant="acme", priority=2, key="ann", kind="welcome", **of_run)
     got = for_handler(a_received_message(job, receives=3), now=job.id.due + timedelta(seconds=2))
     assert (got.id, got.queue, got.payload, got.due) == (str(job.id), "emails", {"to": "ada"}, job.id.due)
-    assert (got.attempt, got.tenant, got.priority) == (3, "acme", 2)
-    assert got.lateness == 2.0
-
-
-def test_handler_gets_schedule_and_scheduled_for():
-    got = for_handler(a_received_message(a_job(schedule="digest", scheduled_for=NOW)))
-    assert (got.schedule, got.scheduled_for) == ("digest", NOW)
-    other = for_handler(a_received_message(a_job()))
-    assert (other.schedule, other.scheduled_for) == (None, None)
+    assert (got.attempt, got.tenant, got.priority, got.key, got.kind) == (3, "acme", 2, "ann", "welcome")
+    assert (got.lateness, got.schedule, got.scheduled_for) == (2.0, "digest", NOW)
 
 
 def test_a_payload_is_not_shown():
