@@ -159,9 +159,8 @@ class ReceivedMessage:
 
     Times are on the monotonic clock, counted from before the request. The message is visible again at `visible` at the
     earliest. `tried` is when its renewal was last tried. `started` is when its handler began, while that runs. `lost`:
-    another worker may have received the message, so it is never acknowledged here. `ack`: it is settled. `is_reported`:
-    the event that it was received is out, of which there is one. `slot_of`: when the rate was set under which its job
-    has a slot.
+    another worker may have received the message, so it is never acknowledged here. `ack`: it is settled.
+    `slot_of`: when the rate was set under which its job has a slot.
 
     Once `read`, it has its `job`, None if it was not sent by Dueline. `cancellation_read` is when it was last looked up
     whether the job is `cancelled`. `dead`: no handler is to run any more, it goes into the dead-letter queue.
@@ -177,7 +176,6 @@ class ReceivedMessage:
     slot_of: str | None = None
     lost: bool = False
     ack: Ack | None = None
-    is_reported: bool = False
     job: StoredJob | None = None
     cancellation_read: float = -math.inf
     cancelled: bool = False

@@ -150,30 +150,21 @@ class Processor:
         self._put_all_back()
 
     def apply_limits(self) -> None:
-        """Read pause and rate. Give the jobs that wait slots of that rate, or put them back if the queue is paused.
-
-        Those that have such slots keep them. If no slots can be reserved, they are prepared again.
-        """
+        """Read pause and rate. Put back the jobs that wait, but for those that have slots of that rate."""
         try:
             self._limiter.read()
         except Exception as fault:
             self._context.report_error(fault, "pause and rate could not be read")
-        rate_set, without_slot = self._limiter.rate_set, []
+            return
         for at, item in self._pool.drain():
-            if isinstance(item, list) or item.dead or (self._limiter.is_open and item.slot_of == rate_set):
+            if (
+                isinstance(item, list)
+                or item.dead
+                or (self._limiter.is_open and item.slot_of == self._limiter.rate_set)
+            ):
                 self._put_at(item, at)
             else:
-                without_slot.append(item)
-        try:
-            slots = self._limiter.slots(len(without_slot)) if self._limiter.is_open else [0.0] * len(without_slot)
-        except Exception as fault:
-            # Whatever it is: these jobs are no longer in the pool, and must not be kept from running for hours.
-            self._context.report_error(fault)
-            if without_slot:
-                self._put(without_slot, after=RETRY_SECONDS)
-            return
-        for received, begin in zip(without_slot, slots, strict=True):
-            self._put_in_slot(received, begin, rate_set=rate_set)
+                self._put_back(item)
 
     def _prepare(self, batch: list[ReceivedMessage]) -> None:
         left = batch
@@ -203,22 +194,18 @@ class Processor:
         self._put(batch, after=RETRY_SECONDS)
 
     def _add(self, ready: Sequence[ReceivedMessage]) -> None:
-        """Let prepared jobs run, each when it may. Raises Throttled or Unavailable: then none was added."""
+        """Let prepared jobs run, each when it is due and its slot begins; put them back if their queue is paused.
+
+        Raises Throttled or Unavailable: then none was added.
+        """
         rate_set = self._limiter.rate_set
         slots = self._limiter.slots(len(ready))
         for received, slot in zip(ready, slots, strict=True):
-            if not received.is_reported:
-                received.is_reported = True
-                self._context.report(received.event(EventKind.RECEIVED))
-            self._put_in_slot(received, slot, rate_set=rate_set)
-
-    def _put_in_slot(self, received: ReceivedMessage, slot: float, *, rate_set: str) -> None:
-        """Let a job run in `slot` seconds, or when it is due; put it back if its queue is paused."""
-        if self._stopped.is_set() or not self._limiter.is_open:
-            self._put_back(received)
-            return
-        received.slot_of = rate_set
-        self._put(received, after=max(slot, seconds_until_due(received, self._context)))
+            if self._stopped.is_set() or not self._limiter.is_open:
+                self._put_back(received)
+                continue
+            received.slot_of = rate_set
+            self._put(received, after=max(slot, seconds_until_due(received, self._context)))
 
     def _put(self, item: Item, *, after: float = 0.0) -> None:
         """Process an item after so many seconds, as soon as a thread is free. It keeps its permits until then."""

@@ -165,6 +165,8 @@ class ReceiveLoop:
             return []
         claims = self._receiver.receive(most=most)
         self._claims.add(claims)
+        for each in claims:
+            self._context.report(each.event(EventKind.RECEIVED))
         return claims
 
     def _beat(self) -> None:
