@@ -15,9 +15,20 @@ from dueline.worker.delivery import Discard, lateness_of
 from dueline.worker.events import EventKind
 from dueline.worker.limits import RateLimiter
 from dueline.worker.prometheus import health_of
-from dueline.worker.receiving import ReceiveLoop, Receiver, prepare, seconds_until_due
+from dueline.worker.receiving import ReceiveLoop, prepare, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.work import Events, SharedQueue, a_claim, a_connection, a_received_message
+
+
+def a_loop(connection):
+    return ReceiveLoop(
+        connection,
+        claims=Claims(connection, concurrency=10),
+        limiter=RateLimiter(connection),
+        may_receive=lambda: True,
+        on_receive=print,
+        jitter=lambda: 1.0,
+    )
 
 
 @pytest.fixture
@@ -31,7 +42,7 @@ def test_claim_counts_from_before_the_request():
     queue.send([a_message()])
     connection = a_connection(queue, visibility_timeout=60)
     before, requests = connection.clock.monotonic(), datetime.now(UTC)
-    (claim,) = Receiver(connection).receive(most=10)
+    (claim,) = a_loop(connection).receive(most=10)
     assert before <= claim.received <= connection.clock.monotonic()
     assert claim.visible == claim.received + 60
     (delivery,) = queue.queue.deliveries
@@ -46,18 +57,18 @@ def test_long_poll_takes_a_sixth_of_a_claim(timeout, wait):
             return []
 
     waits = []
-    Receiver(a_connection(Recorded(), visibility_timeout=timeout)).receive(most=7)
+    a_loop(a_connection(Recorded(), visibility_timeout=timeout)).receive(most=7)
     assert waits == [(7, wait)]
     waits.clear()
     # With nothing at any level, the first is waited for.
-    Receiver(a_connection(Recorded(), Recorded(), visibility_timeout=timeout)).receive(most=1)
+    a_loop(a_connection(Recorded(), Recorded(), visibility_timeout=timeout)).receive(most=1)
     assert waits == [(1, 0), (1, 0), (1, 1)]
 
 
 def test_most_urgent_level_comes_first(levels):
     for level, body in zip(levels[1:], "12", strict=True):
         level.send([a_message(body=body) for _ in range(2)])
-    receiver = Receiver(a_connection(*levels))
+    receiver = a_loop(a_connection(*levels))
     got = [[(claim.level, claim.arrival.message.body) for claim in receiver.receive(most=10)] for _ in range(2)]
     assert got == [[(1, "1")] * 2, [(2, "2")] * 2]
 
@@ -66,7 +77,7 @@ def test_lowest_level_is_not_starved(levels):
     for level in (levels[0], levels[2]):
         for _ in range(10):
             level.send([a_message() for _ in range(10)])
-    receiver = Receiver(a_connection(*levels))
+    receiver = a_loop(a_connection(*levels))
     first = [claim.level for _ in range(20) for claim in receiver.receive(most=1)]
     assert (first.count(0), first.count(2)) == (19, 1)
 
@@ -91,7 +102,7 @@ def test_failing_level_rests():
 
     requests, events, clock = [], Events(), VirtualClock(NOW)
     started = clock.monotonic()
-    receiver = Receiver(a_connection(Empty(), Broken(), clock=clock, report=events))
+    receiver = a_loop(a_connection(Empty(), Broken(), clock=clock, report=events))
     while clock.monotonic() < started + 14:
         assert receiver.receive(most=1) == []
     assert requests == [0, 5, 10]
@@ -100,7 +111,7 @@ def test_failing_level_rests():
 
 def test_failure_of_all_levels_raises():
     events = Events()
-    receiver = Receiver(a_connection(Failing(), Failing(), report=events))
+    receiver = a_loop(a_connection(Failing(), Failing(), report=events))
     for _ in range(2):
         with pytest.raises(Unavailable, match="AccessDenied"):
             receiver.receive(most=1)
@@ -119,14 +130,7 @@ def test_worker_is_healthy_while_no_level_answers(levels):
 
     ages, clock = [], VirtualClock(NOW)
     connection = a_connection(*(BlackHole() for _ in range(levels)), clock=clock)
-    loop = ReceiveLoop(
-        connection,
-        claims=Claims(connection, concurrency=10),
-        limiter=RateLimiter(connection),
-        may_receive=lambda: True,
-        on_receive=print,
-        jitter=lambda: 1.0,
-    )
+    loop = a_loop(connection)
     with pytest.raises(Unavailable):
         loop.receive_once()
     assert [health_of({"emails": age}, {})["healthy"] for age in ages] == [True] * levels
@@ -269,9 +273,9 @@ def test_only_current_levels_are_polled():
     deployed = Deployed(one)
     deployed.changed(one, two)
     two.send([a_message()])
-    (claim,) = Receiver(deployed.connection).receive(most=1)
+    (claim,) = a_loop(deployed.connection).receive(most=1)
     deployed.changed(one)
-    assert Receiver(deployed.connection).receive(most=1) == []
+    assert a_loop(deployed.connection).receive(most=1) == []
     assert two.requests == [("receive", 1)]
     assert deployed.connection.levels[claim.level] is two
 
