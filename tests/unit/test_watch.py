@@ -262,24 +262,6 @@ def test_slow_client_of_health_delays_no_other():
         assert http_get(port, "/health?probe=1")[0] == 200
 
 
-def test_its_port_is_free_again_afterwards():
-    with serving() as port:
-        pass
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=HANG_SECONDS)
-    with serving(port) as again:
-        assert again == port
-
-
-def test_listening_needs_no_dns(monkeypatch):
-    def look_up(*_):
-        raise AssertionError("looked up a name")
-
-    monkeypatch.setattr(socket, "getfqdn", look_up)
-    with serving() as port, socket.socket() as other, pytest.raises(OSError, match="in use"):
-        other.bind(("127.0.0.2", port))
-
-
 def test_a_port_that_is_taken_is_named():
     with serving() as used_port:
         reported = rf"port {used_port} is not to be had for health and metrics: Address already in use"

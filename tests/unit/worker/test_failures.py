@@ -108,11 +108,6 @@ def test_deliberate_retry_has_the_stack_of_its_cause_only():
     assert "in broken" in run(explained)[0].stack
 
 
-def test_job_without_a_handler_has_no_stack():
-    verdict, _, _ = run(broken, handlers=Handlers(queue="emails", by_kind={}))
-    assert (verdict.error, verdict.stack) == ("NoHandler", "")
-
-
 # The dead letter
 
 
@@ -164,13 +159,6 @@ def test_failed_attempt_calls_on_error():
     ((job, error),) = errors
     assert (job.payload, job.attempt, type(error)) == ({"to": "ada"}, 1, KeyError)
     assert dead == []
-
-
-def test_last_attempt_calls_both():
-    calls = []
-    of = {name: lambda job, error, name=name: calls.append((name, str(error))) for name in ("on_error", "on_dead")}
-    run(broken, receives=3, retry=Retries(attempts=3), **of)
-    assert calls == [("on_error", "'name'"), ("on_dead", "'name'")]
 
 
 @pytest.mark.parametrize(("error", "dead"), [(Retry(5), []), (Discard("never"), ["never"])])
