@@ -143,22 +143,7 @@ class HandlerRunner:
         return verdict
 
     def _run(self, received: ReceivedMessage) -> JobVerdict:
-        handler = self._handlers.find(received.job)
-        return self._refuse(received) if handler is None else self._run_with(handler, received)
-
-    def _refuse(self, received: ReceivedMessage) -> JobVerdict:
-        """Let a job that no handler here takes be tried again later, perhaps by a process that has one."""
-        now, error = self._context.clock.now(), NoHandler(_no_handler_for(received))
-        # How many attempts it has is known where its handler is: here, as many as its queue allows.
-        most = self._context.settings.max_receives
-        job = received.for_handler(lateness=delivery.lateness_of(received.due, now=now), max_attempts=most)
-        verdict = self._verdict_on(error, received, job, retries=Retries(attempts=most))
-        self._note_outcome(received, verdict.state, started=now, ended=now, error=verdict.error)
-        delay = getattr(verdict, "seconds", None)
-        self._context.report(received.event(verdict.kind, delay=delay, error=verdict.error, reason=verdict.reason))
-        return verdict
-
-    def _run_with(self, handler: Handler, received: ReceivedMessage) -> JobVerdict:
+        handler = self._handlers.find(received.job) or self._refusing(received)
         clock = self._context.clock
         started, since = clock.now(), clock.monotonic()
         lateness = delivery.lateness_of(received.due, now=started, behind=self._context.behind())
@@ -173,6 +158,19 @@ class HandlerRunner:
         self._context.report(replace(about, kind=verdict.kind, duration=duration, **fields))
         return verdict
 
+    def _refusing(self, received: ReceivedMessage) -> Handler:
+        """Return what a job gets that no handler here takes: it is tried again, perhaps by a process that has one."""
+        job = received.job
+        what = f"kind {job.kind!r}" if job and job.kind else "jobs without a kind"
+        schedule = f", or schedule {job.schedule!r}" if job and job.schedule else ""
+        reason = f"no handler of this process is for {what}{schedule}, or for any job of queue {received.queue!r}"
+
+        def refuse(_: ReceivedJob) -> None:
+            raise NoHandler(reason)
+
+        # How many attempts it has is known where its handler is: here, as many as its queue allows.
+        return Handler(queue=received.queue, call=refuse, retry=Retries(attempts=self._context.settings.max_receives))
+
     def _verdict(self, handler: Handler, received: ReceivedMessage, lateness: float) -> JobVerdict:
         attempts = handler.retry.attempts_of(self._context.settings)
         job = received.for_handler(lateness=lateness, max_attempts=attempts)
@@ -182,7 +180,7 @@ class HandlerRunner:
         except _NotStarted as fault:
             return fault.held
         except BaseException as error:
-            verdict = self._verdict_on(error, received, job, retries=handler.retry)
+            verdict = self._verdict_on(error, received, job, handler.retry)
             is_unfinished = handler.once and not isinstance(error, Exception)
             is_unknown = is_unfinished and isinstance(verdict, delivery.DeadLettered)
             # So that a redrive lets it run again, which its note forbids otherwise.
@@ -190,7 +188,7 @@ class HandlerRunner:
         return delivery.Succeeded()
 
     def _verdict_on(
-        self, error: BaseException, received: ReceivedMessage, job: ReceivedJob, *, retries: Retries
+        self, error: BaseException, received: ReceivedMessage, job: ReceivedJob, retries: Retries
     ) -> JobVerdict:
         settings, held = self._context.settings, self._context.clock.monotonic() - received.received
         of: dict[str, Any] = {"settings": settings, "jitter": self._jitter(), "held": held, "retries": retries}
@@ -207,7 +205,7 @@ class HandlerRunner:
 
     def _attempt(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
-        about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, _NotStarted)}
+        about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, NoHandler, _NotStarted)}
         with self._trace(received.job.trace if received.job else None, **about):
             if handler.once:
                 self._once(handler, received, job)
@@ -251,13 +249,6 @@ class HandlerRunner:
             note_outcome(received.job.id, outcome, expires=received.job.expires, table=self._context.table)
         except RETRYABLE as fault:
             self._context.report(received.trouble(fault, "its outcome was not noted"))
-
-
-def _no_handler_for(received: ReceivedMessage) -> str:
-    job = received.job
-    what = f"kind {job.kind!r}" if job and job.kind else "jobs without a kind"
-    schedule = f", or schedule {job.schedule!r}" if job and job.schedule else ""
-    return f"no handler of this process is for {what}{schedule}, or for any job of queue {received.queue!r}"
 
 
 async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> BaseException | None:

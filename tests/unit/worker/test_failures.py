@@ -26,9 +26,8 @@ def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, handlers=None, 
     handler = Handler(queue="emails", call=call, retry=retry or Retries())
     of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0}
     of |= {"callbacks": Callbacks(**callbacks)}
-    runner = HandlerRunner(
-        handlers or Handlers(queue="emails", by_kind={None: handler}), a_connection(report=events), **of
-    )
+    handlers = handlers or Handlers(queue="emails", by_kind={None: handler})
+    runner = HandlerRunner(handlers, a_connection(report=events), **of)
     received = a_received_message(a_job(payload=payload), receives=receives)
     return runner.run(received), events, received
 
@@ -171,16 +170,18 @@ def test_what_a_handler_raises_on_purpose_is_no_error(error, dead):
     assert (errors, died) == ([], dead)
 
 
-def test_job_that_dies_before_its_handler_has_no_payload():
+def test_job_whose_payload_cannot_be_read_has_none():
     died = []
     run(broken, payload="no JSON", on_dead=lambda *each: died.append(each))
-    run(
-        broken,
-        receives=99,
-        handlers=Handlers(queue="emails", by_kind={}),
-        on_dead=lambda *each: died.append(each),
-    )
-    assert [(job.payload, type(error).__name__) for job, error in died] == [(None, "Discard"), (None, "NoHandler")]
+    assert [(job.payload, type(error).__name__) for job, error in died] == [(None, "Discard")]
+
+
+def test_job_without_a_handler_is_no_error_until_it_dies():
+    errors, died, none = [], [], Handlers(queue="emails", by_kind={})
+    of = {"on_error": lambda *each: errors.append(each), "on_dead": lambda *each: died.append(each)}
+    for receives in (1, 99):
+        run(broken, receives=receives, handlers=none, **of)
+    assert (errors, [type(error).__name__ for _, error in died]) == ([], ["NoHandler"])
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("Sentry is down"), SystemExit(1)])

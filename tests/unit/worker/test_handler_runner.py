@@ -255,7 +255,8 @@ def test_unknown_kind_is_retried():
     verdict = running.run(a_received_message(a_job(kind="digest")))
     assert (verdict.seconds, verdict.error, type(verdict)) == (1, "NoHandler", RetryLater)
     assert "no handler of this process is for kind 'digest'" in verdict.reason
-    assert running.kinds() == [EventKind.RETRIED]
+    assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED]
+    assert verdict.stack == ""
 
 
 def test_unknown_kind_is_dead_after_its_queues_receives():
