@@ -283,3 +283,4 @@ def test_once_is_interrupted_at_its_last_attempt():
     running = Running(failing(SystemExit("stopped")), once=True)
     dead = running.run(a_received_message(receives=3))
     assert dead == DeadLettered(error="Interrupted", reason="attempt 3 of 3 failed: stopped")
+    assert Running(failing(TypeError()), once=True).run(a_received_message(receives=3)).error == "TypeError"

@@ -9,7 +9,7 @@ from dueline.core.job import State
 from dueline.core.status import read_outcome
 from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
-from dueline.worker.delivery import Deferred, RetryLater, Skipped, Succeeded
+from dueline.worker.delivery import DeadLettered, Deferred, RetryLater, Skipped, Succeeded
 from dueline.worker.events import EventKind
 from dueline.worker.execution import HandlerRunner, OverlapLock
 from tests.builders import NOW, a_job, a_queue
@@ -79,6 +79,12 @@ def test_retried_run_holds_its_lock_for_a_minute_more(overlap, clock):
     assert overlap.run(an_occurrence(clock), then(Succeeded())) == Skipped()
     clock.sleep(1)
     assert overlap.run(an_occurrence(clock), then(Succeeded())) == Succeeded()
+
+
+@pytest.mark.parametrize("verdict", [Succeeded(), DeadLettered()])
+def test_ended_run_frees_its_lock(overlap, clock, verdict):
+    for _ in range(2):
+        assert overlap.run(an_occurrence(clock), then(verdict)) == verdict
 
 
 def test_lost_claim_frees_no_lock(overlap, clock, connection):
