@@ -30,8 +30,6 @@ TAKE = Update(
     expression="SET #job = :job, #until = :until, #ttl = :ttl",
     condition="attribute_not_exists(#job) OR #job = :job OR #until <= :now",
 )
-# A renewal that arrives after its lock was freed does not take it again.
-RENEW = Update(expression=TAKE.expression, condition="#job = :job")
 FREE = Update(expression="REMOVE #job, #until", condition="#job = :job")
 
 
@@ -78,18 +76,12 @@ class DynamoLocks:
         self._items, self._queue = Items(client, lambda _: table), queue
 
     def take(self, schedule: str, *, job: str, now: datetime, until: datetime) -> bool:
-        return self._update(schedule, TAKE, {**_held(job, until), "now": instant.epoch_ms(now)})
-
-    def renew(self, schedule: str, *, job: str, until: datetime) -> bool:
-        return self._update(schedule, RENEW, _held(job, until))
+        ttl = int((until + RUN_IS_KEPT).timestamp())
+        of_lock: dict[str, str | int] = {"job": job, "until": instant.epoch_ms(until), "ttl": ttl}
+        return self._update(schedule, TAKE, {**of_lock, "now": instant.epoch_ms(now)})
 
     def free(self, schedule: str, *, job: str) -> None:
         self._update(schedule, FREE, {"job": job})
 
     def _update(self, schedule: str, update: Update, values: dict[str, str | int]) -> bool:
         return self._items.update(run_key(self._queue, schedule), update, values) is not None
-
-
-def _held(job: str, until: datetime) -> dict[str, str | int]:
-    ttl = int((until + RUN_IS_KEPT).timestamp())
-    return {"job": job, "until": instant.epoch_ms(until), "ttl": ttl}

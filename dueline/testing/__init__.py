@@ -84,13 +84,6 @@ class MemoryLocks:
                 self.held[schedule] = job, until
         return may
 
-    def renew(self, schedule: str, *, job: str, until: datetime) -> bool:
-        with self._changing:
-            is_ours = self.held.get(schedule, ("", until))[0] == job
-            if is_ours:
-                self.held[schedule] = job, until
-        return is_ours
-
     def free(self, schedule: str, *, job: str) -> None:
         with self._changing:
             if self.held.get(schedule, ("", None))[0] == job:

@@ -79,12 +79,6 @@ class RetryLater(JobVerdict):
     seconds: int
 
 
-class Unhandled(RetryLater):
-    """No handler here takes the job, which is retried as if it had failed: another process may have one."""
-
-    kind = EventKind.UNHANDLED
-
-
 class DeadLettered(JobVerdict):
     """The job goes to the dead-letter queue."""
 
@@ -125,8 +119,7 @@ def verdict_on(
     delay = error.delay if isinstance(error, Retry) else None
     if delay is None:
         seconds = retries.delay_after(attempt, policy=settings.retry, jitter=jitter)
-        later = Unhandled if isinstance(error, NoHandler) else RetryLater
-        return later(seconds=min(seconds, left), error=kind, reason=reason)
+        return RetryLater(seconds=min(seconds, left), error=kind, reason=reason)
     if delay > left:
         limit = f"SQS hides a message for {MAX_HIDDEN_SECONDS} s in all from its receipt, less a reserve"
         why = f"Retry requested {delay:g} s, of which {left} are left: {limit}: {reason}"
@@ -166,12 +159,11 @@ class ReceivedMessage:
 
     Times are on the monotonic clock, counted from before the request. The message is visible again at `visible` at the
     earliest. `tried` is when its renewal was last tried. `started` is when its handler began, while that runs. `lost`:
-    another worker may have received the message, so it is never acknowledged here. `ack`: it is settled. `is_reported`:
-    the event that it was received is out, of which there is one. `slot_of`: when the rate was set under which its job
-    has a slot.
+    another worker may have received the message, so it is never acknowledged here. `ack`: it is settled.
+    `slot_of`: when the rate was set under which its job has a slot.
 
     Once `read`, it has its `job`, None if it was not sent by Dueline. `cancellation_read` is when it was last looked up
-    whether the job is cancelled. `dead`: no handler is to run any more, it goes into the dead-letter queue.
+    whether the job is `cancelled`. `dead`: no handler is to run any more, it goes into the dead-letter queue.
     """
 
     queue: str
@@ -184,9 +176,9 @@ class ReceivedMessage:
     slot_of: str | None = None
     lost: bool = False
     ack: Ack | None = None
-    is_reported: bool = False
     job: StoredJob | None = None
     cancellation_read: float = -math.inf
+    cancelled: bool = False
     dead: DeadLettered | None = None
 
     def read(self) -> Self:
@@ -230,11 +222,6 @@ class ReceivedMessage:
 
     def event(self, kind: EventKind, **about: Any) -> Event:
         return Event(kind=kind, queue=self.queue, job=self.id, job_kind=self.kind or "", attempt=self.attempt, **about)
-
-    def dead_event(self) -> Event:
-        """Return the event to report when no handler was called with a message that is dead."""
-        dead = self.dead or DeadLettered()
-        return self.event(EventKind.FAILED, error=dead.error, reason=dead.reason)
 
     def trouble(self, fault: BaseException, what: str) -> Event:
         """Return the event that reports a fault about it."""

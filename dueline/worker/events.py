@@ -3,30 +3,41 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from logging import DEBUG, INFO, WARNING
+from typing import Self
 
 from dueline.core.text import name_of, stack_of, text_of
 from dueline.errors import DuelineError
 
 
 class EventKind(StrEnum):
-    """What happened: to a queue in this process, to a message, or to the schedules in the code."""
+    """What happened: to a queue in this process, to a message, or to the schedules in the code.
 
-    OPENED = "opened"  # this process begins to process the queue
-    CLOSED = "closed"  # it has ended
-    RECEIVED = "received"
-    STARTED = "started"  # its handler begins
-    SUCCEEDED = "succeeded"
-    RETRIED = "retried"  # it goes back into its queue
-    UNHANDLED = "unhandled"  # the same, as no handler here takes it
-    NO_HANDLER = "no handler"  # there are such jobs: once a minute for each kind
-    FAILED = "failed"  # it goes to the dead-letter queue
-    SKIPPED = "skipped"  # it was cancelled
-    OVERLAPPED = "overlapped"  # it is skipped: another job of its schedule has not ended
-    RETURNED = "returned"  # it was put back before its handler ran
-    LOST = "lost"  # the claim was lost, so its message was not acknowledged
-    TROUBLE = "trouble"  # AWS failed: it will be tried again
-    CHANGED = "changed"  # the queue's published settings have changed, and are used from now on
-    DECLARED = "declared"  # a schedule in the code is as it is there
+    `level` is that of its log line; `counts` says what Prometheus counts of it, if it does.
+    """
+
+    level: int
+    counts: str
+
+    def __new__(cls, value: str, level: int, counts: str = "") -> Self:
+        kind = str.__new__(cls, value)
+        kind._value_, kind.level, kind.counts = value, level, counts
+        return kind
+
+    OPENED = "opened", INFO  # this process begins to process the queue
+    CLOSED = "closed", INFO  # it has ended
+    RECEIVED = "received", DEBUG, "Jobs that were received."
+    STARTED = "started", DEBUG  # its handler begins
+    SUCCEEDED = "succeeded", INFO, "Jobs whose handler returned."
+    RETRIED = "retried", WARNING, "Jobs that failed and went back into their queue."
+    FAILED = "failed", WARNING, "Jobs that went into the dead-letter queue."
+    SKIPPED = "skipped", DEBUG, "Jobs that were skipped because they were cancelled."
+    OVERLAPPED = "overlapped", INFO, "Jobs that were skipped because another job of their schedule had not ended."
+    RETURNED = "returned", DEBUG, "Jobs that were put back before their handler ran."
+    LOST = "lost", WARNING, "Jobs whose claim was lost, so that they were not acknowledged."
+    TROUBLE = "trouble", WARNING, "Requests to AWS that failed for good."
+    CHANGED = "changed", INFO  # the queue's published settings have changed, and are used from now on
+    DECLARED = "declared", INFO  # a schedule in the code is as it is there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

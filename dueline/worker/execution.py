@@ -1,18 +1,13 @@
 """Run the handler for one job, and decide what happens to the job then."""
 
 import asyncio
-import inspect
-import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from math import isfinite
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from dueline.core.job import State
-from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.status import Outcome, note_outcome
 from dueline.core.text import shown, stack_of
 from dueline.errors import RETRYABLE
@@ -25,46 +20,27 @@ from dueline.worker.retries import Retries
 
 # Opens a span around a handler, as `otel.handling` does.
 Trace = Callable[..., AbstractContextManager[None]]
-# Clocks of workers differ by a second or so, and all are at most as far as AWS's own.
-_MARGIN_SECONDS = 5.0
 # A job that is to be tried again is received within so long, or others may go first.
-_RECEIVED_WITHIN_SECONDS = 60.0
-_CHECKS = 10
+_RECEIVED_WITHIN_SECONDS = 60
 ANOTHER_RUNS = "another job of its schedule has not ended"
 
 
-@dataclass(kw_only=True, slots=True, eq=False)
-class _Lock:
-    """The lock that a job of this process has. `changing` is held while it is written.
-
-    `outlives` is up to when, on the monotonic clock, the claim on a message may last that it outlives.
-    """
-
-    schedule: str
-    received: ReceivedMessage
-    outlives: float
-    is_over: bool = False
-    changing: threading.Lock = field(default_factory=threading.Lock)
-
-
 class OverlapLock:
-    """Lets a job of a schedule run, or skips it while another has the lock. Other jobs run as they are."""
+    """Lets a job of a schedule run, or skips it while another has the lock. Other jobs run as they are.
+
+    A lock outlives the claim on its job's message: where a worker died, the job comes back to its own lock.
+    """
 
     def __init__(self, context: QueueContext) -> None:
         self._context = context
-        self._held: set[_Lock] = set()
-        # How often to call `renew`.
-        self.renewal_seconds = min(LEAST_VISIBILITY_TIMEOUT, context.settings.visibility_timeout) / _CHECKS
 
     def run(self, received: ReceivedMessage, handle: Callable[[ReceivedMessage], JobVerdict]) -> JobVerdict:
         """Return how `handle` ended, or Skipped or Deferred: then it did not begin."""
-        job = received.job
+        job, settings = received.job, self._context.settings
         if job is None or job.schedule is None or not job.exclusive:
             return handle(received)
-        lock = _Lock(schedule=job.schedule, received=received, outlives=received.visible)
         try:
-            now, until = self._context.clock.now(), self._until(lock)
-            if not self._context.locks.take(lock.schedule, job=lock.received.id, now=now, until=until):
+            if not self._take(job.schedule, received, max(settings.longest_run, settings.visibility_timeout)):
                 return delivery.Skipped()
         except RETRYABLE as fault:
             held = delivery.Deferred(
@@ -72,87 +48,27 @@ class OverlapLock:
             )
             self._context.report(received.event(EventKind.TROUBLE, error=held.error, reason=held.reason))
             return held
-        # Nobody renews a lock without end, that of a Lambda function's message.
-        if isfinite(lock.outlives):
-            self._held.add(lock)
         verdict = handle(received)
-        self._let_go(lock, verdict)
+        self._let_go(job.schedule, received, verdict)
         return verdict
 
-    def renew(self) -> None:
-        """Hold each lock for longer than the claim on its job's message; let go of those whose claim is lost."""
-        now = self._context.clock.monotonic()
-        for lock in self._held.copy():
-            with lock.changing:
-                if lock.is_over or not lock.received.is_live(now):
-                    self._held.discard(lock)
-                elif lock.received.visible > lock.outlives and not self._is_renewed(lock):
-                    self._held.discard(lock)
-                    fault = RuntimeError(ANOTHER_RUNS)
-                    self._context.report(lock.received.trouble(fault, "its schedule's lock is another's"))
+    def _take(self, schedule: str, received: ReceivedMessage, seconds: int) -> bool:
+        now = self._context.clock.now()
+        until = now + timedelta(seconds=seconds + _RECEIVED_WITHIN_SECONDS)
+        return self._context.locks.take(schedule, job=received.id, now=now, until=until)
 
-    def _is_renewed(self, lock: _Lock) -> bool:
-        outlives = lock.received.visible
-        try:
-            is_own = self._context.locks.renew(lock.schedule, job=lock.received.id, until=self._until(lock))
-        except Exception as fault:
-            # The next look tries again: what is written now holds for half of a visibility timeout.
-            self._context.report(lock.received.trouble(fault, "its schedule's lock was not renewed"))
-            return True
-        lock.outlives = outlives
-        return is_own
-
-    def _let_go(self, lock: _Lock, verdict: JobVerdict) -> None:
+    def _let_go(self, schedule: str, received: ReceivedMessage, verdict: JobVerdict) -> None:
         """Free a lock, or hold it until the job's next attempt; leave it where that may run elsewhere by now."""
-        self._held.discard(lock)
-        locks, clock = self._context.locks, self._context.clock
-        with lock.changing:
-            lock.is_over = True
-        if not lock.received.is_live(clock.monotonic()):
+        if not received.is_live(self._context.clock.monotonic()):
             return
         try:
             match verdict:
                 case delivery.RetryLater(seconds=seconds):
-                    until = clock.now() + timedelta(seconds=seconds + _RECEIVED_WITHIN_SECONDS)
-                    locks.renew(lock.schedule, job=lock.received.id, until=until)
+                    self._take(schedule, received, seconds)
                 case delivery.Succeeded() | delivery.DeadLettered():
-                    locks.free(lock.schedule, job=lock.received.id)
+                    self._context.locks.free(schedule, job=received.id)
         except Exception as fault:
-            self._context.report(lock.received.trouble(fault, "its schedule's lock was not let go, and expires"))
-
-    def _until(self, lock: _Lock) -> datetime:
-        """Return up to when a lock is to be held, so that it outlives its job's claim."""
-        clock, visible = self._context.clock, lock.received.visible
-        # A Lambda function's messages are hidden for as long as their queue says.
-        hidden = self._context.settings.visibility_timeout
-        seconds = visible - clock.monotonic() if isfinite(visible) else hidden
-        return clock.now() + timedelta(seconds=seconds + _MARGIN_SECONDS)
-
-
-# Kinds of which nobody ever heard are no reason to keep, or to log, any number of them.
-_NO_HANDLER_SECONDS, _MOST_NO_HANDLERS = 60.0, 100
-
-
-class NoHandlerLog:
-    """Reports that jobs have no handler here: once a minute for each kind, of a hundred kinds at most."""
-
-    def __init__(self, context: QueueContext) -> None:
-        self._context = context
-        self._until: dict[str, float] = {}
-        self._lock = threading.Lock()
-
-    def note(self, received: ReceivedMessage, reason: str) -> None:
-        now = self._context.clock.monotonic()
-        with self._lock:
-            self._until = {each: until for each, until in self._until.items() if until > now}
-            if reason in self._until or len(self._until) >= _MOST_NO_HANDLERS:
-                return
-            self._until[reason] = now + _NO_HANDLER_SECONDS
-        self._context.report(received.event(EventKind.NO_HANDLER, reason=reason))
-
-
-class _Overtime(BaseException):
-    """A coroutine was stopped at its timeout. To `once` it is no Exception: whether it had its effect is unknown."""
+            self._context.report(received.trouble(fault, "its schedule's lock was not let go, and expires"))
 
 
 class _NotStarted(Exception):
@@ -211,16 +127,15 @@ class HandlerRunner:
     ) -> None:
         self._handlers, self._context, self._loop, self._callbacks = handlers, context, loop, callbacks
         self._trace, self._jitter = trace, jitter
-        self._no_handler = NoHandlerLog(context)
         self.kinds = handlers.kinds
-        self.overlap = OverlapLock(context)
+        self._overlap = OverlapLock(context)
 
     def run(self, received: ReceivedMessage) -> JobVerdict:
         """Run the job's handler, record the outcome if the queue tracks them, and return what happens to the job.
 
         A job whose schedule lets one run at a time is skipped while another one has not ended.
         """
-        verdict = self.overlap.run(received, self._run)
+        verdict = self._overlap.run(received, self._run)
         if isinstance(verdict, delivery.Skipped):
             now = self._context.clock.now()
             self._note_outcome(received, verdict.state, started=now, ended=now)
@@ -228,22 +143,7 @@ class HandlerRunner:
         return verdict
 
     def _run(self, received: ReceivedMessage) -> JobVerdict:
-        handler = self._handlers.find(received.job)
-        return self._refuse(received) if handler is None else self._run_with(handler, received)
-
-    def _refuse(self, received: ReceivedMessage) -> JobVerdict:
-        """Let a job that no handler here takes be tried again later, perhaps by a process that has one."""
-        now, error = self._context.clock.now(), NoHandler(_no_handler_for(received))
-        # How many attempts it has is known where its handler is: here, as many as its queue allows.
-        most = self._context.settings.max_receives
-        job = received.for_handler(lateness=delivery.lateness_of(received.due, now=now), max_attempts=most)
-        verdict = self._verdict_on(error, received, job, retries=Retries(attempts=most))
-        self._note_outcome(received, verdict.state, started=now, ended=now, error=verdict.error)
-        self._context.report(received.event(verdict.kind, error=verdict.error, reason=verdict.reason))
-        self._no_handler.note(received, str(error))
-        return verdict
-
-    def _run_with(self, handler: Handler, received: ReceivedMessage) -> JobVerdict:
+        handler = self._handlers.find(received.job) or self._refusing(received)
         clock = self._context.clock
         started, since = clock.now(), clock.monotonic()
         lateness = delivery.lateness_of(received.due, now=started, behind=self._context.behind())
@@ -258,6 +158,19 @@ class HandlerRunner:
         self._context.report(replace(about, kind=verdict.kind, duration=duration, **fields))
         return verdict
 
+    def _refusing(self, received: ReceivedMessage) -> Handler:
+        """Return what a job gets that no handler here takes: it is tried again, perhaps by a process that has one."""
+        job = received.job
+        what = f"kind {job.kind!r}" if job and job.kind else "jobs without a kind"
+        schedule = f", or schedule {job.schedule!r}" if job and job.schedule else ""
+        reason = f"no handler of this process is for {what}{schedule}, or for any job of queue {received.queue!r}"
+
+        def refuse(_: ReceivedJob) -> None:
+            raise NoHandler(reason)
+
+        # How many attempts it has is known where its handler is: here, as many as its queue allows.
+        return Handler(queue=received.queue, call=refuse, retry=Retries(attempts=self._context.settings.max_receives))
+
     def _verdict(self, handler: Handler, received: ReceivedMessage, lateness: float) -> JobVerdict:
         attempts = handler.retry.attempts_of(self._context.settings)
         job = received.for_handler(lateness=lateness, max_attempts=attempts)
@@ -267,14 +180,15 @@ class HandlerRunner:
         except _NotStarted as fault:
             return fault.held
         except BaseException as error:
-            verdict = self._verdict_on(error, received, job, retries=handler.retry)
-            is_unknown = handler.once and isinstance(verdict, delivery.DeadLettered) and _is_unfinished(error)
+            verdict = self._verdict_on(error, received, job, handler.retry)
+            is_unfinished = handler.once and not isinstance(error, Exception)
+            is_unknown = is_unfinished and isinstance(verdict, delivery.DeadLettered)
             # So that a redrive lets it run again, which its note forbids otherwise.
             return replace(verdict, error=Interrupted.__name__) if is_unknown else verdict
         return delivery.Succeeded()
 
     def _verdict_on(
-        self, error: BaseException, received: ReceivedMessage, job: ReceivedJob, *, retries: Retries
+        self, error: BaseException, received: ReceivedMessage, job: ReceivedJob, retries: Retries
     ) -> JobVerdict:
         settings, held = self._context.settings, self._context.clock.monotonic() - received.received
         of: dict[str, Any] = {"settings": settings, "jitter": self._jitter(), "held": held, "retries": retries}
@@ -291,15 +205,12 @@ class HandlerRunner:
 
     def _attempt(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
-        about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, _NotStarted)}
+        about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, NoHandler, _NotStarted)}
         with self._trace(received.job.trace if received.job else None, **about):
-            try:
-                if handler.once:
-                    self._once(handler, received, job)
-                else:
-                    self._call(handler, job)
-            except _Overtime as over:
-                raise TimeoutError(str(over)) from over
+            if handler.once:
+                self._once(handler, received, job)
+            else:
+                self._call(handler, job)
 
     def _once(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         tried = False
@@ -320,15 +231,14 @@ class HandlerRunner:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
         returned = handler.call(job)
         if not isinstance(returned, Coroutine):
-            _check_is_over(returned)
             return
-        raised_by = _raised_by(returned, timeout=handler.timeout)
+        error = _raised_by(returned)
         if self._loop is None:
-            error = asyncio.run(raised_by)
+            raised = asyncio.run(error)
         else:
-            error = _wait_for(asyncio.run_coroutine_threadsafe(raised_by, self._loop))
-        if error is not None:
-            raise error
+            raised = asyncio.run_coroutine_threadsafe(error, self._loop).result()
+        if raised is not None:
+            raise raised
 
     def _note_outcome(self, received: ReceivedMessage, state: State, **fields: Any) -> None:
         """Record an outcome if the queue tracks them. A fault is reported; the job goes on."""
@@ -341,51 +251,10 @@ class HandlerRunner:
             self._context.report(received.trouble(fault, "its outcome was not noted"))
 
 
-def _is_unfinished(error: BaseException) -> bool:
-    """Return whether a handler ended in such a way that its effect is unknown: to `once`, by no Exception."""
-    is_overtime = type(error) is TimeoutError and isinstance(error.__cause__, _Overtime)
-    return is_overtime or not isinstance(error, Exception)
-
-
-def _no_handler_for(received: ReceivedMessage) -> str:
-    job = received.job
-    what = f"kind {job.kind!r}" if job and job.kind else "jobs without a kind"
-    schedule = f", or schedule {job.schedule!r}" if job and job.schedule else ""
-    return f"no handler of this process is for {what}{schedule}, or for any job of queue {received.queue!r}"
-
-
-async def _raised_by(coroutine: Coroutine[Any, Any, Any], *, timeout: float | None) -> BaseException | None:
-    """Return the exception that a coroutine raises: asyncio takes some for a cancellation, and hangs on others.
-
-    One that is still running after `timeout` seconds is cancelled: _Overtime, whatever it raises then.
-    """
-    limit, raised = asyncio.timeout(timeout), None
+async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> BaseException | None:
+    """Return what a coroutine raises: asyncio itself takes some for a cancellation, and ends or hangs on others."""
     try:
-        async with limit:
-            await coroutine
-    except Exception as error:
-        raised = error
-    # One that was cancelled may have caught that, and returned in the middle of its work.
-    if not limit.expired():
-        return raised
-    # The traceback of the cancellation says where it was.
-    cause = raised.__cause__ or raised if raised else None
-    return _Overtime(f"it ran for over {timeout:g} s, its timeout").with_traceback(
-        cause.__traceback__ if cause else None
-    )
-
-
-def _wait_for(coroutine: "Future[BaseException | None]") -> BaseException | None:
-    try:
-        return coroutine.result()
-    except CancelledError:
-        # It may have had its effect, unlike a coroutine that raised: `once` distinguishes these by Exception.
-        raise asyncio.CancelledError from None
-
-
-def _check_is_over(returned: object) -> None:
-    """Raise Discard where a handler returned what has not run, or not to its end, and what nobody waits for."""
-    later = inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned)
-    if later or isinstance(returned, Future):
-        what = f"the handler returned an object of type {type(returned).__name__}, for which nobody waits"
-        raise Discard(f"{what}: wait for it in the handler, or make that a coroutine function")
+        await coroutine
+    except BaseException as error:
+        return error
+    return None

@@ -20,7 +20,7 @@ class Handler:
     """A function that processes the jobs of a queue, of one `kind` or without one.
 
     With `once`, each job has its effect at most once. At most `concurrency` jobs of the queue run at a time, by default
-    as many as the worker's own setting allows. A coroutine function is stopped after `timeout` seconds.
+    as many as the worker's own setting allows.
     """
 
     queue: str
@@ -29,18 +29,12 @@ class Handler:
     once: bool = False
     concurrency: int | None = None
     retry: Retries = BY_POLICY
-    timeout: float | None = None
 
     def __post_init__(self) -> None:
         check_kind(self.kind)
         check_function(self.call, queue=self.queue)
         if not isinstance(self.retry, Retries):
             raise ValueError(f"retry is {shown(self.retry)}: it must be Retries(…)")
-        if self.timeout is not None and not is_coroutine_function(self.call):
-            raise ValueError(
-                f"timeout is {self.timeout:g} s, and the handler of queue {self.queue!r} is a plain function, which"
-                " runs in a thread that nothing can stop: a timeout needs a coroutine function (async def)"
-            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

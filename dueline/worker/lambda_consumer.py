@@ -15,7 +15,6 @@ from dueline.core.message import Message, from_lambda_event
 from dueline.core.ports import READ_KEYS, QueueMessage, cut
 from dueline.errors import Unavailable
 from dueline.worker.delivery import DeadLettered, Deferred, JobVerdict, ReceivedJob, ReceivedMessage, RetryLater
-from dueline.worker.events import EventKind
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.log import log
@@ -63,10 +62,12 @@ class Consumer:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
         records = event["Records"]
         deployment, queue, level = address_of(records[0]["eventSourceARN"])
-        consumed = _EventBatch(level, *self._connect(deployment, queue))
+        connection, runner = self._connect(deployment, queue)
+        processor, now = SequentialProcessor(connection, runner), connection.clock.monotonic()
+        received = [_received(record, queue, level, now) for record in records]
         # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
-        again = [id for some in cut(records, READ_KEYS) for id in consumed.process(some)]
-        return {"batchItemFailures": [{"itemIdentifier": id} for id in again]}
+        again = [each for some in cut(received, READ_KEYS) for each in processor.process(some)]
+        return {"batchItemFailures": [{"itemIdentifier": each.arrival.message_id} for each in again]}
 
     def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, HandlerRunner]:
         context = (self._connect_elsewhere or connect)(deployment, queue)
@@ -83,28 +84,21 @@ def connect(deployment: str, queue: str) -> QueueContext:
     return WorkerDeployment(deployment).connect(queue, report=log)
 
 
-class _EventBatch:
-    """Processes the records of an event, in order."""
+class SequentialProcessor:
+    """Processes received messages one after another, in the caller's thread."""
 
-    def __init__(self, level: int, context: QueueContext, runner: HandlerRunner) -> None:
-        self._level, self._context, self._runner = level, context, runner
+    def __init__(self, context: QueueContext, runner: HandlerRunner) -> None:
+        self._context, self._runner = context, runner
 
-    def process(self, records: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the ids of the messages that SQS is to deliver again."""
-        now = self._context.clock.monotonic()
+    def process(self, batch: Sequence[ReceivedMessage]) -> list[ReceivedMessage]:
+        """Return the messages that SQS is to deliver again."""
         try:
-            batch = [_received(record, self._context.queue, self._level, now) for record in records]
-            prepared = prepare(batch, self._context)
+            prepare(batch, self._context)
         except Exception as fault:
             # Whatever it is: these are delivered again, and later ones are prepared in their turn.
             self._context.report_error(fault)
-            return [record["messageId"] for record in records]
-        for each in prepared.cancelled:
-            self._context.report(each.event(EventKind.SKIPPED))
-        for each in prepared.dead:
-            self._context.report(each.dead_event())
-        left = [each for each in batch if each not in prepared.cancelled]
-        return [each.arrival.message_id for each in left if not self._is_done(each)]
+            return list(batch)
+        return [each for each in batch if not each.cancelled and not self._is_done(each)]
 
     def _is_done(self, received: ReceivedMessage) -> bool:
         """Process one job; return whether its message is done with."""

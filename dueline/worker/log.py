@@ -15,8 +15,7 @@ from dueline.worker.events import Event, EventKind
 # Where in this module a line is written says nothing.
 logger = Logger(service="worker", location=None)
 _json_formatter = logger.registered_formatter
-_QUIET = frozenset({EventKind.RECEIVED, EventKind.STARTED, EventKind.SKIPPED, EventKind.RETURNED, EventKind.UNHANDLED})
-_LOUD = frozenset({EventKind.RETRIED, EventKind.FAILED, EventKind.LOST, EventKind.TROUBLE, EventKind.NO_HANDLER})
+_WRITERS = {logging.DEBUG: logger.debug, logging.INFO: logger.info, logging.WARNING: logger.warning}
 # The line's message is the event's own kind.
 _LOGGED_AS = {"job_kind": "kind"}
 
@@ -65,15 +64,12 @@ def _short(value: object) -> str:
 
 
 def log(event: Event) -> None:
-    """Log an event: as WARNING if someone should look at it, as DEBUG if another line says as much, else as INFO.
-
-    A line has an event's fields, without those that have their default; `kind` is that of the job.
-    """
-    if event.kind in _QUIET and logger.log_level > logging.DEBUG:
+    """Log an event. A line has its fields, without those that have their default; `kind` is that of the job."""
+    if event.kind.level < logger.log_level:
         return
-    write = logger.warning if event.kind in _LOUD else logger.debug if event.kind in _QUIET else logger.info
     values = {each.name: getattr(event, each.name) for each in fields(event) if each.name != "kind"}
     defaults = {each.name: each.default for each in fields(event)}
+    write = _WRITERS[event.kind.level]
     write(
         event.kind,
         extra={_LOGGED_AS.get(name, name): value for name, value in values.items() if value != defaults[name]},

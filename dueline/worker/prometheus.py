@@ -13,18 +13,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, H
 
 from dueline.worker.events import Event, EventKind
 
-_COUNTED = {
-    EventKind.RECEIVED: "Jobs that were received.",
-    EventKind.SUCCEEDED: "Jobs whose handler returned.",
-    EventKind.RETRIED: "Jobs that failed and went back into their queue.",
-    EventKind.UNHANDLED: "Jobs that no handler takes, and that went back into their queue.",
-    EventKind.FAILED: "Jobs that went into the dead-letter queue.",
-    EventKind.SKIPPED: "Jobs that were skipped because they were cancelled.",
-    EventKind.OVERLAPPED: "Jobs that were skipped because another job of their schedule had not ended.",
-    EventKind.RETURNED: "Jobs that were put back before their handler ran.",
-    EventKind.LOST: "Jobs whose claim was lost, so that they were not acknowledged.",
-    EventKind.TROUBLE: "Requests to AWS that failed for good.",
-}
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _LABELS = ("queue", "kind")
 _OTHER = "other"
@@ -41,8 +29,9 @@ class Metrics:
         # Those that have a handler of their own, by queue.
         self.kinds: dict[str, tuple[str, ...]] = {}
         self._counters = {
-            kind: Counter(f"dueline_{kind.value}", what, _LABELS, registry=self.registry)
-            for kind, what in _COUNTED.items()
+            kind: Counter(f"dueline_{kind.value}", kind.counts, _LABELS, registry=self.registry)
+            for kind in EventKind
+            if kind.counts
         }
         self._lateness = self._histogram("lateness", "Seconds after its due time that a job's handler began, at least.")
         self._duration = self._histogram("duration", "Seconds that a handler took.")

@@ -30,11 +30,8 @@ class Locks(Protocol):
     def take(self, schedule: str, *, job: str, now: datetime, until: datetime) -> bool:
         """Let a job have a lock until an instant, unless another has it at `now`; return whether it has it.
 
-        Raises Throttled or Unavailable.
+        A job may take its own again, until another instant. Raises Throttled or Unavailable.
         """
-
-    def renew(self, schedule: str, *, job: str, until: datetime) -> bool:
-        """Let a job have its lock until another instant; return whether the lock is still its own. Raises as `take`."""
 
     def free(self, schedule: str, *, job: str) -> None:
         """Free a lock if it is that job's. Raises as `take`."""

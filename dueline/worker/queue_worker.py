@@ -3,7 +3,7 @@
 import heapq
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Generic, TypeVar
 
@@ -15,7 +15,7 @@ from dueline.worker.events import Event, EventKind
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
 from dueline.worker.queue_context import QueueContext
-from dueline.worker.receiving import Prepared, ReceiveLoop, prepare, seconds_until_due
+from dueline.worker.receiving import ReceiveLoop, prepare, seconds_until_due
 
 # What failed through no fault of its job is tried again after so long.
 RETRY_SECONDS = 5
@@ -49,14 +49,8 @@ class QueueWorker:
             on_receive=self._processor.accept,
             jitter=jitter,
         )
-        self._periodic = PeriodicTasks(
-            {
-                runner.overlap.renew: runner.overlap.renewal_seconds,
-                self._processor.apply_limits: WATCH_SECONDS,
-                context.refresh: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
-            },
-            context,
-        )
+        self._refresh_seconds = LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2
+        self._ended = threading.Event()
 
     def open(self) -> None:
         """Receive nothing yet. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
@@ -70,7 +64,7 @@ class QueueWorker:
         """
         self._pool.start(self._processor.process)
         self._claims.start()
-        self._periodic.start()
+        threading.Thread(target=self._watch, name=f"watch {self._context.queue}", daemon=True).start()
         self._receive_loop.start()
 
     def stop(self) -> None:
@@ -92,8 +86,22 @@ class QueueWorker:
         """Wait up to so many seconds until the last acknowledgements are sent."""
         self._claims.close(within=within)
         self._pool.stop()
-        self._periodic.stop()
+        self._ended.set()
         self._context.report(Event(kind=EventKind.CLOSED, queue=self._context.queue))
+
+    def _watch(self) -> None:
+        """Follow the queue's pause and rate, and less often its published settings."""
+        now = self._context.clock.monotonic
+        refresh_at = now() + self._refresh_seconds
+        while not self._ended.wait(WATCH_SECONDS):
+            try:
+                self._processor.apply_limits()
+                if now() >= refresh_at:
+                    refresh_at = now() + self._refresh_seconds
+                    self._context.refresh()
+            except Exception as fault:
+                # A thread that ended would do so without a word.
+                self._context.report_error(fault)
 
     @property
     def heartbeat(self) -> float:
@@ -142,50 +150,43 @@ class Processor:
         self._put_all_back()
 
     def apply_limits(self) -> None:
-        """Read pause and rate. Give the jobs that wait slots of that rate, or put them back if the queue is paused.
-
-        Those that have such slots keep them. If no slots can be reserved, they are prepared again.
-        """
+        """Read pause and rate. Put back the jobs that wait, but for those that have slots of that rate."""
         try:
             self._limiter.read()
         except Exception as fault:
             self._context.report_error(fault, "pause and rate could not be read")
-        rate_set, without_slot = self._limiter.rate_set, []
+            return
         for at, item in self._pool.drain():
-            if isinstance(item, list) or item.dead or (self._limiter.is_open and item.slot_of == rate_set):
+            if (
+                isinstance(item, list)
+                or item.dead
+                or (self._limiter.is_open and item.slot_of == self._limiter.rate_set)
+            ):
                 self._put_at(item, at)
             else:
-                without_slot.append(item)
-        try:
-            slots = self._limiter.slots(len(without_slot)) if self._limiter.is_open else [0.0] * len(without_slot)
-        except Exception as fault:
-            # Whatever it is: these jobs are no longer in the pool, and must not be kept from running for hours.
-            self._context.report_error(fault)
-            if without_slot:
-                self._put(without_slot, after=RETRY_SECONDS)
-            return
-        for received, begin in zip(without_slot, slots, strict=True):
-            self._put_in_slot(received, begin, rate_set=rate_set)
+                self._put_back(item)
 
     def _prepare(self, batch: list[ReceivedMessage]) -> None:
+        left = batch
         try:
-            prepared = prepare(batch, self._context)
-            # First, as it may raise: then all are prepared again.
-            self._add(prepared.ready)
+            left = prepare(batch, self._context)
+            self._settle_unready(batch)
+            self._add(left)
         except RETRYABLE as fault:
-            self._prepare_later(batch, fault)
+            self._prepare_later(left, fault)
             return
         except Exception as fault:
             self._context.report_error(fault)
-            for each in batch:
+            for each in left:
                 self._claims.hide(each, RETRY_SECONDS)
-            prepared = Prepared()
         self.can_prepare = True
-        for received in prepared.cancelled:
-            self._skip(received)
-        for received in prepared.dead:
-            self._context.report(received.dead_event())
-            self._put(received)
+
+    def _settle_unready(self, batch: list[ReceivedMessage]) -> None:
+        for received in batch:
+            if received.cancelled:
+                self._claims.delete(received)
+            elif received.dead:
+                self._put(received)
 
     def _prepare_later(self, batch: list[ReceivedMessage], fault: Exception) -> None:
         self._context.report_error(fault)
@@ -193,22 +194,18 @@ class Processor:
         self._put(batch, after=RETRY_SECONDS)
 
     def _add(self, ready: Sequence[ReceivedMessage]) -> None:
-        """Let prepared jobs run, each when it may. Raises Throttled or Unavailable: then none was added."""
+        """Let prepared jobs run, each when it is due and its slot begins; put them back if their queue is paused.
+
+        Raises Throttled or Unavailable: then none was added.
+        """
         rate_set = self._limiter.rate_set
         slots = self._limiter.slots(len(ready))
         for received, slot in zip(ready, slots, strict=True):
-            if not received.is_reported:
-                received.is_reported = True
-                self._context.report(received.event(EventKind.RECEIVED))
-            self._put_in_slot(received, slot, rate_set=rate_set)
-
-    def _put_in_slot(self, received: ReceivedMessage, slot: float, *, rate_set: str) -> None:
-        """Let a job run in `slot` seconds, or when it is due; put it back if that is never."""
-        if self._stopped.is_set() or not self._limiter.is_open or math.isinf(slot):
-            self._put_back(received)
-            return
-        received.slot_of = rate_set
-        self._put(received, after=max(slot, seconds_until_due(received, self._context)))
+            if self._stopped.is_set() or not self._limiter.is_open:
+                self._put_back(received)
+                continue
+            received.slot_of = rate_set
+            self._put(received, after=max(slot, seconds_until_due(received, self._context)))
 
     def _put(self, item: Item, *, after: float = 0.0) -> None:
         """Process an item after so many seconds, as soon as a thread is free. It keeps its permits until then."""
@@ -256,18 +253,14 @@ class Processor:
         if self._context.clock.monotonic() - received.cancellation_read <= _CANCELLATION_FRESH_SECONDS:
             return True
         try:
-            cancelled = prepare([received], self._context).cancelled
+            prepare([received], self._context)
         except RETRYABLE as fault:
             self._prepare_later([received], fault)
             return False
-        if cancelled:
-            self._skip(received)
+        if received.cancelled:
+            self._claims.delete(received)
             return False
         return self._claims.has(received)
-
-    def _skip(self, received: ReceivedMessage) -> None:
-        self._context.report(received.event(EventKind.SKIPPED))
-        self._claims.delete(received)
 
     def _settle(self, received: ReceivedMessage, verdict: JobVerdict) -> None:
         match verdict:
@@ -307,8 +300,6 @@ class Pool(Generic[T]):
         self._items: list[tuple[float, int, T]] = []
         self._numbers = count()
         self._changed = threading.Condition()
-        # Of the threads that are free, one waits for the next item's time, and the others to be notified.
-        self._waits_for_time: threading.Thread | None = None
         self._is_stopped = False
 
     def start(self, run: Callable[[T], None]) -> None:
@@ -328,7 +319,6 @@ class Pool(Generic[T]):
             entry = (at, next(self._numbers), item)
             heapq.heappush(self._items, entry)
             if self._items[0] is entry:
-                self._waits_for_time = None
                 self._changed.notify()
 
     def drain(self) -> list[tuple[float, T]]:
@@ -347,48 +337,10 @@ class Pool(Generic[T]):
             while not self._is_stopped:
                 seconds = self._items[0][0] - self._clock.monotonic() if self._items else None
                 if seconds is not None and seconds <= 0:
-                    item = heapq.heappop(self._items)[2]
-                    if self._items and not self._waits_for_time:
+                    *_, item = heapq.heappop(self._items)
+                    if self._items:
+                        # Another thread waits for the time of the next one, or none might.
                         self._changed.notify()
                     return item
-                self._wait(seconds)
+                self._changed.wait(seconds)
         return None
-
-    def _wait(self, seconds: float | None) -> None:
-        if seconds is None or self._waits_for_time:
-            self._changed.wait()
-            return
-        this = self._waits_for_time = threading.current_thread()
-        self._changed.wait(seconds)
-        if self._waits_for_time is this:
-            self._waits_for_time = None
-
-
-class PeriodicTasks:
-    """Calls each task every so many seconds, in one thread: one that takes long delays the others.
-
-    What a task raises is reported, and it is called again: a thread that ended would do so without a word.
-    """
-
-    def __init__(self, seconds: Mapping[Callable[[], None], float], context: QueueContext) -> None:
-        self._seconds, self._context = seconds, context
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"periodic {context.queue}", daemon=True)
-
-    def start(self) -> None:
-        """Raises RuntimeError when the system has no more threads."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-    def _run(self) -> None:
-        now = self._context.clock.monotonic
-        due = {task: now() + seconds for task, seconds in self._seconds.items()}
-        while not self._stopped.wait(max(0.0, min(due.values()) - now())):
-            for task in [each for each, at in due.items() if at <= now()]:
-                try:
-                    task()
-                except Exception as fault:
-                    self._context.report_error(fault)
-                due[task] = now() + self._seconds[task]

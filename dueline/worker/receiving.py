@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dueline.core.cancel import cancelled_among
 from dueline.core.message import BATCH_MESSAGES
 from dueline.worker.claims import Claims
 from dueline.worker.delivery import ReceivedMessage
+from dueline.worker.events import EventKind
 from dueline.worker.limits import RateLimiter
 from dueline.worker.queue_context import QueueContext
 
@@ -22,74 +22,6 @@ _POLLS_A_CLAIM = 6
 _REST_SECONDS = 5.0
 # One turn in so many begins with a lower level, so that none is starved.
 FLOOR_TURNS = 10
-
-
-class Receiver:
-    """Polls the levels of a queue in turn. `on_request` is called before each request."""
-
-    def __init__(self, context: QueueContext, *, on_request: Callable[[], None] = lambda: None) -> None:
-        self._context, self._on_request = context, on_request
-        self._turns = 0
-        # Of each level that failed: the fault, and until when it is not polled (monotonic).
-        self._rests: dict[int, tuple[Exception, float]] = {}
-
-    def receive(self, *, most: int) -> list[ReceivedMessage]:
-        """Return up to `most` messages of the first level that has some; if none has, poll for a while.
-
-        A level that fails is reported, and rests while the others are polled. Raises QueueNotFound, Throttled or
-        Unavailable when all fail.
-        """
-        order = order_of(len(self._context.settings.urls), turn=self._turns)
-        self._turns += 1
-        if len(order) == 1:
-            longest = self._context.settings.visibility_timeout // _POLLS_A_CLAIM
-            return self._receive_from(order[0], most, wait=max(1, min(LONG_POLL_SECONDS, longest)))
-        for level in order:
-            is_resting = level in self._rests and self._context.clock.monotonic() < self._rests[level][1]
-            if not is_resting and (claims := self._try(level, most, wait=0)):
-                return claims
-        healthy = sorted(set(order) - self._rests.keys())
-        if healthy:
-            return self._try(healthy[0], most, wait=_LONG_POLL_OF_LEVELS_SECONDS)
-        fault, _ = self._rests[order[0]]
-        # The caller waits before the next try, which is at all levels.
-        self._rests.clear()
-        raise fault
-
-    def _try(self, level: int, most: int, *, wait: int) -> list[ReceivedMessage]:
-        """Return messages of a level; if it fails, let it rest."""
-        try:
-            claims = self._receive_from(level, most, wait=wait)
-        except Exception as fault:
-            self._rests[level] = fault, self._context.clock.monotonic() + _REST_SECONDS
-            self._context.report_error(fault, f"priority {level + 1} was not polled")
-            return []
-        self._rests.pop(level, None)
-        return claims
-
-    def _receive_from(self, level: int, most: int, *, wait: int) -> list[ReceivedMessage]:
-        self._on_request()
-        now, hidden = self._context.clock.monotonic(), self._context.settings.visibility_timeout
-        # Sent each time: SQS must hide messages for as long as is counted here, whatever the queue's own timeout is.
-        arrivals = self._context.levels[level].receive(most=min(most, BATCH_MESSAGES), wait=wait, hidden=hidden)
-        of: dict[str, Any] = {"queue": self._context.queue, "level": level, "received": now, "visible": now + hidden}
-        return [ReceivedMessage(arrival=each, **of) for each in arrivals]
-
-
-def order_of(levels: int, *, turn: int) -> list[int]:
-    """Return the order in which to poll the levels in a turn, both counted from 0.
-
-    The most urgent comes first, but in every tenth turn one of the others, which alternate.
-
-    >>> [order_of(3, turn=turn) for turn in (0, 9, 19)]
-    [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
-    """
-    order = list(range(levels))
-    if levels > 1 and turn % FLOOR_TURNS == FLOOR_TURNS - 1:
-        first = 1 + (turn // FLOOR_TURNS) % (levels - 1)
-        order.remove(first)
-        order.insert(0, first)
-    return order
 
 
 # How long it waits for a permit, and while no message may be received, before it looks again.
@@ -118,7 +50,9 @@ class ReceiveLoop:
         self._context, self._jitter = context, jitter
         self._claims, self._limiter = claims, limiter
         self._may_receive, self._on_receive = may_receive, on_receive
-        self._receiver = Receiver(context, on_request=self._beat)
+        self._turns = 0
+        # Of each level that failed: the fault, and until when it is not polled (monotonic).
+        self._rests: dict[int, tuple[Exception, float]] = {}
         self._stopped = threading.Event()
         self.heartbeat = context.clock.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"receive {context.queue}", daemon=True)
@@ -163,27 +97,79 @@ class ReceiveLoop:
         if not most:
             self._stopped.wait(_CLOSED_SECONDS if permits else 0)
             return []
-        claims = self._receiver.receive(most=most)
+        claims = self.receive(most=most)
         self._claims.add(claims)
+        for each in claims:
+            self._context.report(each.event(EventKind.RECEIVED))
         return claims
+
+    def receive(self, *, most: int) -> list[ReceivedMessage]:
+        """Return up to `most` messages of the first level that has some; if none has, poll for a while.
+
+        A level that fails is reported, and rests while the others are polled. Raises QueueNotFound, Throttled or
+        Unavailable when all fail.
+        """
+        order = order_of(len(self._context.settings.urls), turn=self._turns)
+        self._turns += 1
+        if len(order) == 1:
+            longest = self._context.settings.visibility_timeout // _POLLS_A_CLAIM
+            return self._receive_from(order[0], most, wait=max(1, min(LONG_POLL_SECONDS, longest)))
+        for level in order:
+            is_resting = level in self._rests and self._context.clock.monotonic() < self._rests[level][1]
+            if not is_resting and (claims := self._try(level, most, wait=0)):
+                return claims
+        healthy = sorted(set(order) - self._rests.keys())
+        if healthy:
+            return self._try(healthy[0], most, wait=_LONG_POLL_OF_LEVELS_SECONDS)
+        fault, _ = self._rests[order[0]]
+        # The caller waits before the next try, which is at all levels.
+        self._rests.clear()
+        raise fault
+
+    def _try(self, level: int, most: int, *, wait: int) -> list[ReceivedMessage]:
+        """Return messages of a level; if it fails, let it rest."""
+        try:
+            claims = self._receive_from(level, most, wait=wait)
+        except Exception as fault:
+            self._rests[level] = fault, self._context.clock.monotonic() + _REST_SECONDS
+            self._context.report_error(fault, f"priority {level + 1} was not polled")
+            return []
+        self._rests.pop(level, None)
+        return claims
+
+    def _receive_from(self, level: int, most: int, *, wait: int) -> list[ReceivedMessage]:
+        self._beat()
+        now, hidden = self._context.clock.monotonic(), self._context.settings.visibility_timeout
+        # Sent each time: SQS must hide messages for as long as is counted here, whatever the queue's own timeout is.
+        arrivals = self._context.levels[level].receive(most=min(most, BATCH_MESSAGES), wait=wait, hidden=hidden)
+        of: dict[str, Any] = {"queue": self._context.queue, "level": level, "received": now, "visible": now + hidden}
+        return [ReceivedMessage(arrival=each, **of) for each in arrivals]
 
     def _beat(self) -> None:
         self.heartbeat = self._context.clock.monotonic()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
-    """A batch, sorted: the messages that are ready to run, those that were cancelled, those that can never run."""
+def order_of(levels: int, *, turn: int) -> list[int]:
+    """Return the order in which to poll the levels in a turn, both counted from 0.
 
-    ready: Sequence[ReceivedMessage] = ()
-    cancelled: Sequence[ReceivedMessage] = ()
-    dead: Sequence[ReceivedMessage] = ()
+    The most urgent comes first, but in every tenth turn one of the others, which alternate.
+
+    >>> [order_of(3, turn=turn) for turn in (0, 9, 19)]
+    [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
+    """
+    order = list(range(levels))
+    if levels > 1 and turn % FLOOR_TURNS == FLOOR_TURNS - 1:
+        first = 1 + (turn // FLOOR_TURNS) % (levels - 1)
+        order.remove(first)
+        order.insert(0, first)
+    return order
 
 
-def prepare(batch: Sequence[ReceivedMessage], context: QueueContext) -> Prepared:
+def prepare(batch: Sequence[ReceivedMessage], context: QueueContext) -> list[ReceivedMessage]:
     """Read the jobs of a received batch, and which of them were cancelled, in one request for up to 100.
 
-    Raises Throttled or Unavailable: then none may run, and all are to be prepared again.
+    Return those that are ready to run. The others are `cancelled` or `dead` from now on, and reported as that. Raises
+    Throttled or Unavailable: then none may run, and all are to be prepared again.
     """
     # Counted from before the request.
     cancellation_read = context.clock.monotonic()
@@ -192,12 +178,13 @@ def prepare(batch: Sequence[ReceivedMessage], context: QueueContext) -> Prepared
     cancelled_ids = cancelled_among(ids, table=context.table) if ids else set()
     for each in readable:
         each.cancellation_read = cancellation_read
-    cancelled = [each for each in readable if each.job and each.job.id in cancelled_ids]
-    return Prepared(
-        ready=[each for each in readable if each not in cancelled],
-        cancelled=cancelled,
-        dead=[each for each in batch if each.dead],
-    )
+        each.cancelled = each.job is not None and each.job.id in cancelled_ids
+        if each.cancelled:
+            context.report(each.event(EventKind.SKIPPED))
+    for each in batch:
+        if each.dead:
+            context.report(each.event(EventKind.FAILED, error=each.dead.error, reason=each.dead.reason))
+    return [each for each in readable if not each.cancelled]
 
 
 def seconds_until_due(received: ReceivedMessage, context: QueueContext) -> float:

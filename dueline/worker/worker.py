@@ -35,7 +35,6 @@ MOST_CONCURRENCY = 1000
 CONCURRENCY = 32
 GRACE_SECONDS = 25.0
 _DECLARING_SECONDS = 5.0
-_LEAST_TIMEOUT = 0.01
 
 Function = TypeVar("Function", bound=Callable[[ReceivedJob], Any])
 
@@ -134,7 +133,6 @@ class Worker:
         once: bool = False,
         concurrency: int | None = None,
         retry: Retries = BY_POLICY,
-        timeout: float | timedelta | None = None,
     ) -> Callable[[Function], Function]:
         """Decorate the function that processes the jobs of a queue: it is called with each job, a ReceivedJob.
 
@@ -146,7 +144,6 @@ class Worker:
         With `once`, each job has its effect at most once: if an earlier attempt began and is not known to have ended,
         the function is not called again, and the job goes to the dead-letter queue after its last attempt.
         At most `concurrency` jobs of the queue run at a time, by default as many as `Worker` or `run` sets.
-        A coroutine function is stopped after `timeout`, seconds or a timedelta: the attempt fails with TimeoutError.
         Raises ValueError for a second function of one kind, and for what is not allowed; TypeError without a queue.
         """
         with blamed_on_caller():
@@ -154,8 +151,7 @@ class Worker:
 
         def decorated(function: Function) -> Function:
             with blamed_on_caller():
-                seconds = None if timeout is None else checked_seconds("timeout", timeout, least=_LEAST_TIMEOUT)
-                of: dict[str, Any] = {"concurrency": concurrency, "retry": retry, "timeout": seconds}
+                of: dict[str, Any] = {"concurrency": concurrency, "retry": retry}
                 self._add(Handler(queue=queue, kind=kind, call=function, once=once, **of))
             return function
 

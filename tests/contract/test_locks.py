@@ -39,17 +39,6 @@ def test_holder_extends_its_lock(locks):
     assert not take(locks, "b", now=LATER)
 
 
-def test_only_the_holder_renews_a_lock(locks):
-    assert not locks.renew("digest", job="a", until=LATER)
-    assert take(locks, "a")
-    assert locks.renew("digest", job="a", until=STILL_LATER)
-    assert not take(locks, "b", now=LATER)
-    locks.free("digest", job="a")
-    assert not locks.renew("digest", job="a", until=STILL_LATER)
-    assert take(locks, "b")
-    assert not locks.renew("digest", job="a", until=STILL_LATER)
-
-
 def test_one_of_concurrent_jobs_gets_the_lock(locks):
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(lambda number: take(locks, f"job {number}"), range(16))) == 1

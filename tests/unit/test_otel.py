@@ -8,7 +8,7 @@ import boto3
 import pytest
 from opentelemetry import propagate, trace
 
-from dueline import AsyncClient, Client, NewJob, Patience, otel
+from dueline import AsyncClient, Client, Patience, otel
 from dueline.aws.api_transport import connect
 from dueline.client.http import HttpApi
 from dueline.core.retry import LANES
@@ -164,18 +164,6 @@ def test_retries_keep_the_current_span(client, api_server):
     assert traceparents(api_server) == [parent_of(span)] * 2
 
 
-def test_schedule_many_uses_the_span_of_its_call(client, api_server):
-    def jobs():
-        for n in range(1001):
-            with TRACER.start_as_current_span("made"):
-                yield NewJob(payload=n)
-
-    with TRACER.start_as_current_span("order") as span:
-        client.schedule_many("emails", jobs())
-    assert len(api_server.requests) > 1
-    assert set(traceparents(api_server)) == {parent_of(span)}
-
-
 def test_from_asyncio_too(client, api_server):
     async def order():
         with TRACER.start_as_current_span("order") as span:
@@ -202,19 +190,6 @@ def test_without_opentelemetry_nothing_is_sent(client, api_server):
     with TRACER.start_as_current_span("order"):
         client.schedule("emails", 1)
     assert traceparents(api_server) == [None]
-
-
-@pytest.mark.usefixtures("_not_installed")
-def test_no_call_looks_for_opentelemetry_again(client, api_server, monkeypatch):
-    """An import that finds nothing takes a lock each time, which a child that is forked meanwhile never gets."""
-    sought = []
-    monkeypatch.setattr(
-        "builtins.__import__", lambda name, *args, **options: sought.append(name) or real(name, *args, **options)
-    )
-    client.schedule("emails", 1)
-    with otel.handling(TRACE, queue="emails", job_id="job 7", attempt=1):
-        pass
-    assert [name for name in sought if name.startswith("opentelemetry")] == []
 
 
 def test_propagator_that_fails_makes_no_job_fail(client, api_server, monkeypatch, caplog):

@@ -21,7 +21,7 @@ from dueline.worker import worker as worker_module
 from dueline.worker.events import EventKind
 from dueline.worker.retries import Retries
 from dueline.worker.worker import Environment, Worker
-from tests.builders import NOW, a_queue
+from tests.builders import a_queue
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import DeclaredSchedules, SharedQueue, a_connection, due_now
@@ -227,23 +227,13 @@ class Unreadable(MemoryTable):
         raise Throttled("slow down")
 
 
-def two_queues(monkeypatch, connection, table):
-    """Return a worker of two queues of which the second one's table is given, and what it connects to."""
-    monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
-    connected = Connected(
-        connection,
-        invoices=replace(a_connection(queue=a_queue(name="invoices"), report=connection.report), table=table),
-    )
-    monkeypatch.setattr(worker_module, "connect", connected.connect)
-    worker = Worker()
-    worker.job("invoices")(print)
-    return worker, connected
-
-
 def test_no_queue_receives_when_one_cannot_open(monkeypatch):
-    before, connection = set(threading.enumerate()), a_connection()
-    worker, connected = two_queues(monkeypatch, connection, Unreadable())
-    worker.job("emails")(print)
+    before, connection, worker = set(threading.enumerate()), a_connection(), Worker()
+    unreadable = a_connection(queue=a_queue(name="invoices"), report=connection.report)
+    connected = Connected(connection, invoices=replace(unreadable, table=Unreadable()))
+    monkeypatch.setattr(worker_module, "connect", connected.connect)
+    for queue in ("emails", "invoices"):
+        worker.job(queue)(print)
     with pytest.raises(Throttled, match="slow down"):
         worker.run(queues=["emails", "invoices"])
     assert wait_until(lambda: set(threading.enumerate()) <= before)
@@ -251,37 +241,6 @@ def test_no_queue_receives_when_one_cannot_open(monkeypatch):
     assert [event.kind for event in connected.events] == [EventKind.OPENED] * 2 + [EventKind.CLOSED] * 2
     for kind in (EventKind.OPENED, EventKind.CLOSED):
         assert sorted(event.queue for event in connected.events.of(kind)) == ["emails", "invoices"]
-
-
-def test_threads_start_before_any_job(connected, monkeypatch):
-    """A system that has no thread left for any one of them: the worker says so, and no job is lost or started."""
-    before, start, starts = set(threading.enumerate()), threading.Thread.start, []
-    connected.send(due_now(1, schedule="digest", scheduled_for=NOW, exclusive=True))
-    for refused in range(100):
-        worker, started = Worker(concurrency=2), []
-
-        def start_all_but_one(thread, started=started, refused=refused):
-            started.append(thread.name)
-            if len(started) == refused + 1:
-                raise RuntimeError("can't start new thread")
-            start(thread)
-
-        @worker.job("emails")
-        def handle(job, worker=worker, started=started):
-            starts.append(len(started))
-            worker.stop()
-
-        monkeypatch.setattr(threading.Thread, "start", start_all_but_one)
-        with contextlib.suppress(RuntimeError):
-            assert worker.run(grace=HANG_SECONDS) is True
-            break
-        assert len(started) == refused + 1
-        assert (starts, len(connected.connection.levels[0].messages)) == ([], 1)
-        assert wait_until(lambda: set(threading.enumerate()) <= before)
-    assert starts == [len(started)], "the job ran once, and no thread was started after that"
-    assert started[-1] == "receive emails"
-    assert {name.split()[0] for name in started} == {"coroutines", "emails", "claims", "periodic", "receive"}
-    assert connected.connection.levels[0].messages == []
 
 
 def test_coroutine_is_cancelled_after_its_grace(connected):

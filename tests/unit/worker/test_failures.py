@@ -1,6 +1,5 @@
 """What a failed attempt leaves: its stack in the log and in the dead letter, and calls of `on_error` and `on_dead`."""
 
-import asyncio
 import contextlib
 import json
 
@@ -14,7 +13,6 @@ from dueline.worker.events import EventKind
 from dueline.worker.execution import Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
-from dueline.worker.runner import event_loop
 from dueline.worker.worker import Worker
 from tests.builders import a_job
 from tests.work import Events, SharedQueue, a_connection, a_received_message
@@ -22,15 +20,14 @@ from tests.work import Events, SharedQueue, a_connection, a_received_message
 PRIVATE = "swordfish"
 
 
-def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, loop=None, handlers=None, timeout=None, **callbacks):
+def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, handlers=None, **callbacks):
     """Return the verdict on one job, its events, and its received message."""
     events = Events()
-    handler = Handler(queue="emails", call=call, retry=retry or Retries(), timeout=timeout)
-    of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0, "loop": loop}
+    handler = Handler(queue="emails", call=call, retry=retry or Retries())
+    of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0}
     of |= {"callbacks": Callbacks(**callbacks)}
-    runner = HandlerRunner(
-        handlers or Handlers(queue="emails", by_kind={None: handler}), a_connection(report=events), **of
-    )
+    handlers = handlers or Handlers(queue="emails", by_kind={None: handler})
+    runner = HandlerRunner(handlers, a_connection(report=events), **of)
     received = a_received_message(a_job(payload=payload), receives=receives)
     return runner.run(received), events, received
 
@@ -110,21 +107,6 @@ def test_deliberate_retry_has_the_stack_of_its_cause_only():
     assert "in broken" in run(explained)[0].stack
 
 
-def test_timed_out_coroutine_shows_where_it_was():
-    async def slow(job):
-        await asyncio.Event().wait()
-
-    with event_loop() as loop:
-        verdict, _, _ = run(slow, loop=loop, timeout=0.01)
-    assert "in slow" in verdict.stack
-    assert verdict.stack.endswith("TimeoutError: it ran for over 0.01 s, its timeout")
-
-
-def test_job_without_a_handler_has_no_stack():
-    verdict, _, _ = run(broken, handlers=Handlers(queue="emails", by_kind={}))
-    assert (verdict.error, verdict.stack) == ("NoHandler", "")
-
-
 # The dead letter
 
 
@@ -178,13 +160,6 @@ def test_failed_attempt_calls_on_error():
     assert dead == []
 
 
-def test_last_attempt_calls_both():
-    calls = []
-    of = {name: lambda job, error, name=name: calls.append((name, str(error))) for name in ("on_error", "on_dead")}
-    run(broken, receives=3, retry=Retries(attempts=3), **of)
-    assert calls == [("on_error", "'name'"), ("on_dead", "'name'")]
-
-
 @pytest.mark.parametrize(("error", "dead"), [(Retry(5), []), (Discard("never"), ["never"])])
 def test_what_a_handler_raises_on_purpose_is_no_error(error, dead):
     def call(job):
@@ -195,16 +170,18 @@ def test_what_a_handler_raises_on_purpose_is_no_error(error, dead):
     assert (errors, died) == ([], dead)
 
 
-def test_job_that_dies_before_its_handler_has_no_payload():
+def test_job_whose_payload_cannot_be_read_has_none():
     died = []
     run(broken, payload="no JSON", on_dead=lambda *each: died.append(each))
-    run(
-        broken,
-        receives=99,
-        handlers=Handlers(queue="emails", by_kind={}),
-        on_dead=lambda *each: died.append(each),
-    )
-    assert [(job.payload, type(error).__name__) for job, error in died] == [(None, "Discard"), (None, "NoHandler")]
+    assert [(job.payload, type(error).__name__) for job, error in died] == [(None, "Discard")]
+
+
+def test_job_without_a_handler_is_no_error_until_it_dies():
+    errors, died, none = [], [], Handlers(queue="emails", by_kind={})
+    of = {"on_error": lambda *each: errors.append(each), "on_dead": lambda *each: died.append(each)}
+    for receives in (1, 99):
+        run(broken, receives=receives, handlers=none, **of)
+    assert (errors, [type(error).__name__ for _, error in died]) == ([], ["NoHandler"])
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("Sentry is down"), SystemExit(1)])

@@ -1,6 +1,5 @@
 import asyncio
 import contextlib
-from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,13 +12,13 @@ from dueline.core.ports import Pointer
 from dueline.core.status import read_outcome
 from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
-from dueline.worker.delivery import DeadLettered, Deferred, Discard, Retry, RetryLater, Succeeded, Unhandled
+from dueline.worker.delivery import DeadLettered, Deferred, Discard, Retry, RetryLater, Succeeded
 from dueline.worker.events import EventKind
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
 from dueline.worker.runner import event_loop
-from tests.builders import NOW, a_job, a_queue
+from tests.builders import a_job, a_queue
 from tests.work import Events, a_connection, a_received_message, handlers_of
 
 
@@ -72,13 +71,6 @@ def test_exiting_handler_has_failed():
     running = Running(failing(SystemExit(1)))
     assert isinstance(running.run(a_received_message()), RetryLater)
     assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED]
-
-
-@pytest.mark.parametrize("later", [(each for each in ()), Future()], ids=["generator", "future"])
-def test_handler_that_returns_work_undone_is_dead(later):
-    verdict = Running(lambda job: later).run(a_received_message(a_job()))
-    assert isinstance(verdict, DeadLettered)
-    assert f"of type {type(later).__name__}, for which nobody waits" in verdict.reason
 
 
 def test_coroutine_runs_in_the_loop():
@@ -258,20 +250,13 @@ def of_kind(kind, call, **options):
     return {kind: Handler(queue="emails", kind=kind, call=call, **options)}
 
 
-def test_handler_gets_key_and_kind():
-    got = []
-    running = Running(by_kind=of_kind("welcome", got.append))
-    assert running.run(a_received_message(a_job(key="reminder-ann", kind="welcome"))) == Succeeded()
-    assert [(job.key, job.kind) for job in got] == [("reminder-ann", "welcome")]
-    assert [event.job_kind for event in running.events] == ["welcome", "welcome"]
-
-
 def test_unknown_kind_is_retried():
     running = Running(by_kind=of_kind("welcome", failing(AssertionError)))
     verdict = running.run(a_received_message(a_job(kind="digest")))
-    assert (verdict.seconds, verdict.error, type(verdict)) == (1, "NoHandler", Unhandled)
+    assert (verdict.seconds, verdict.error, type(verdict)) == (1, "NoHandler", RetryLater)
     assert "no handler of this process is for kind 'digest'" in verdict.reason
-    assert running.kinds() == [EventKind.UNHANDLED, EventKind.NO_HANDLER]
+    assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED]
+    assert verdict.stack == ""
 
 
 def test_unknown_kind_is_dead_after_its_queues_receives():
@@ -287,83 +272,15 @@ def test_unknown_kind_is_dead_after_its_queues_receives():
     assert (outcome.state, outcome.error, outcome.kind) == (State.FAILED, "NoHandler", "digest")
 
 
-def test_missing_handler_is_logged_once_a_minute():
-    clock = VirtualClock(NOW)
-    running = Running(by_kind=of_kind("welcome", print), clock=clock)
-
-    def logged(*kinds):
-        running.events.clear()
-        for kind in kinds:
-            running.run(a_received_message(a_job(kind=kind)))
-        return [event.job_kind for event in running.events.of(EventKind.NO_HANDLER)]
-
-    assert logged("digest", "digest", "other", None) == ["digest", "other", ""]
-    clock.sleep(59)
-    assert logged("digest") == []
-    clock.sleep(1)
-    assert logged("digest", "digest") == ["digest"]
-    assert len(logged(*(f"kind-{number}" for number in range(200)))) == 99
-
-
 def test_handlers_own_retries_decide():
     running = Running(by_kind=of_kind("welcome", failing(TypeError), retry=Retries(attempts=2, first=7)))
     assert running.run(a_received_message(a_job(kind="welcome"))).seconds == 7
     assert isinstance(running.run(a_received_message(a_job(kind="welcome"), receives=2)), DeadLettered)
 
 
-@pytest.mark.parametrize("with_loop", [True, False])
-def test_coroutine_is_stopped_at_its_timeout(with_loop):
-    ended = []
-
-    async def hang(job):
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append(job.id)
-
-    with event_loop() as loop:
-        running = Running(by_kind=of_kind(None, hang, timeout=0.01), loop=loop if with_loop else None)
-        received = a_received_message()
-        verdict = running.run(received)
-    assert (type(verdict), verdict.error) == (RetryLater, "TimeoutError")
-    assert verdict.reason == "it ran for over 0.01 s, its timeout"
-    assert ended == [received.id]
-
-
-def test_handlers_own_timeout_error_is_its_own():
-    async def wait(job):
-        raise TimeoutError("the bank does not answer")
-
-    with event_loop() as loop:
-        running = Running(by_kind=of_kind(None, wait, timeout=60, once=True), loop=loop)
-        received = a_received_message()
-        assert running.run(received).reason == "the bank does not answer"
-        assert running.run(received).error == "TimeoutError"
-
-
-def test_once_runs_nothing_again_after_its_timeout():
-    """It was stopped in the middle: whether it had its effect is unknown."""
-
-    async def hang(job):
-        await asyncio.Event().wait()
-
-    with event_loop() as loop:
-        running = Running(by_kind=of_kind(None, hang, timeout=0.01, once=True), loop=loop)
-        received = a_received_message()
-        assert [running.run(received).error, running.run(received).error] == ["TimeoutError", "Interrupted"]
-
-
-@pytest.mark.parametrize("timeout", [0.01, None])
-def test_once_is_interrupted_at_its_last_attempt(timeout):
+def test_once_is_interrupted_at_its_last_attempt():
     """A redrive finds the job by that error, and lets it run again."""
-
-    async def stop(job):
-        if timeout is None:
-            raise SystemExit("stopped")
-        await asyncio.Event().wait()
-
-    with event_loop() as loop:
-        running = Running(by_kind=of_kind(None, stop, timeout=timeout, once=True), loop=loop)
-        dead = running.run(a_received_message(receives=3))
-    assert (type(dead), dead.error) == (DeadLettered, "Interrupted")
-    assert dead.reason.startswith("attempt 3 of 3 failed: ")
+    running = Running(failing(SystemExit("stopped")), once=True)
+    dead = running.run(a_received_message(receives=3))
+    assert dead == DeadLettered(error="Interrupted", reason="attempt 3 of 3 failed: stopped")
+    assert Running(failing(TypeError()), once=True).run(a_received_message(receives=3)).error == "TypeError"

@@ -54,8 +54,6 @@ def test_message_without_a_job_needs_a_handler_for_all():
         ({"kind": "Größe"}, "kind is 'Größe': it must have 1 to 64 of a-z"),
         ({"kind": "digest", "concurrency": 5}, "concurrency is 5: queue 'emails' has 4 already"),
         ({"kind": "digest", "retry": 3}, r"retry is 3: it must be Retries\(…\)"),
-        ({"kind": "digest", "timeout": 0}, "timeout is 0: it must be from 0.01 to 42600 seconds"),
-        ({"kind": "digest", "timeout": timedelta(days=1)}, "timeout is 86400 s: it must be from"),
     ],
 )
 def test_handler_that_cannot_be_is_refused(options, wrong):
@@ -64,11 +62,6 @@ def test_handler_that_cannot_be_is_refused(options, wrong):
     worker.job("emails")(later)
     with pytest.raises(ValueError, match=wrong):
         worker.job("emails", **options)(later)
-
-
-def test_timeout_needs_a_coroutine_function():
-    with pytest.raises(ValueError, match=r"timeout is 5 s, and .* a plain function, which runs in a thread"):
-        Worker().job("emails", timeout=5)(lambda job: None)
 
 
 # Retries beside a handler

@@ -6,9 +6,8 @@ import time
 import pytest
 
 from dueline.core.clock import SystemClock
-from dueline.worker.queue_worker import PeriodicTasks, Pool
+from dueline.worker.queue_worker import Pool
 from tests.waiting import HANG_SECONDS, wait_until
-from tests.work import Events, a_connection
 
 FAR = 1000.0
 
@@ -59,23 +58,3 @@ def test_stop_ends_threads_after_their_items(ran):
     held.set()
     assert wait_until(lambda: set(threading.enumerate()) <= before)
     assert ran == [0]
-
-
-def test_periodic_tasks_go_on_whatever_one_raises(ran):
-    before, events = set(threading.enumerate()), Events()
-
-    def fail():
-        raise KeyError("a defect")
-
-    tasks = {
-        fail: 0.01,
-        (lambda: ran.append("often")): 0.01,
-        (lambda: ran.append("never")): FAR,
-    }
-    periodic = PeriodicTasks(tasks, a_connection(report=events))
-    periodic.start()
-    assert wait_until(lambda: len(ran) >= 3 and len(events) >= 3)
-    periodic.stop()
-    assert wait_until(lambda: set(threading.enumerate()) <= before)
-    assert set(ran) == {"often"}
-    assert {event.reason for event in events} == {"KeyError: 'a defect'"}

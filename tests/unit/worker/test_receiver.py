@@ -15,9 +15,20 @@ from dueline.worker.delivery import Discard, lateness_of
 from dueline.worker.events import EventKind
 from dueline.worker.limits import RateLimiter
 from dueline.worker.prometheus import health_of
-from dueline.worker.receiving import ReceiveLoop, Receiver, prepare, seconds_until_due
+from dueline.worker.receiving import ReceiveLoop, prepare, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.work import Events, SharedQueue, a_claim, a_connection, a_received_message
+
+
+def a_loop(connection):
+    return ReceiveLoop(
+        connection,
+        claims=Claims(connection, concurrency=10),
+        limiter=RateLimiter(connection),
+        may_receive=lambda: True,
+        on_receive=print,
+        jitter=lambda: 1.0,
+    )
 
 
 @pytest.fixture
@@ -31,7 +42,7 @@ def test_claim_counts_from_before_the_request():
     queue.send([a_message()])
     connection = a_connection(queue, visibility_timeout=60)
     before, requests = connection.clock.monotonic(), datetime.now(UTC)
-    (claim,) = Receiver(connection).receive(most=10)
+    (claim,) = a_loop(connection).receive(most=10)
     assert before <= claim.received <= connection.clock.monotonic()
     assert claim.visible == claim.received + 60
     (delivery,) = queue.queue.deliveries
@@ -46,18 +57,18 @@ def test_long_poll_takes_a_sixth_of_a_claim(timeout, wait):
             return []
 
     waits = []
-    Receiver(a_connection(Recorded(), visibility_timeout=timeout)).receive(most=7)
+    a_loop(a_connection(Recorded(), visibility_timeout=timeout)).receive(most=7)
     assert waits == [(7, wait)]
     waits.clear()
     # With nothing at any level, the first is waited for.
-    Receiver(a_connection(Recorded(), Recorded(), visibility_timeout=timeout)).receive(most=1)
+    a_loop(a_connection(Recorded(), Recorded(), visibility_timeout=timeout)).receive(most=1)
     assert waits == [(1, 0), (1, 0), (1, 1)]
 
 
 def test_most_urgent_level_comes_first(levels):
     for level, body in zip(levels[1:], "12", strict=True):
         level.send([a_message(body=body) for _ in range(2)])
-    receiver = Receiver(a_connection(*levels))
+    receiver = a_loop(a_connection(*levels))
     got = [[(claim.level, claim.arrival.message.body) for claim in receiver.receive(most=10)] for _ in range(2)]
     assert got == [[(1, "1")] * 2, [(2, "2")] * 2]
 
@@ -66,7 +77,7 @@ def test_lowest_level_is_not_starved(levels):
     for level in (levels[0], levels[2]):
         for _ in range(10):
             level.send([a_message() for _ in range(10)])
-    receiver = Receiver(a_connection(*levels))
+    receiver = a_loop(a_connection(*levels))
     first = [claim.level for _ in range(20) for claim in receiver.receive(most=1)]
     assert (first.count(0), first.count(2)) == (19, 1)
 
@@ -91,7 +102,7 @@ def test_failing_level_rests():
 
     requests, events, clock = [], Events(), VirtualClock(NOW)
     started = clock.monotonic()
-    receiver = Receiver(a_connection(Empty(), Broken(), clock=clock, report=events))
+    receiver = a_loop(a_connection(Empty(), Broken(), clock=clock, report=events))
     while clock.monotonic() < started + 14:
         assert receiver.receive(most=1) == []
     assert requests == [0, 5, 10]
@@ -100,7 +111,7 @@ def test_failing_level_rests():
 
 def test_failure_of_all_levels_raises():
     events = Events()
-    receiver = Receiver(a_connection(Failing(), Failing(), report=events))
+    receiver = a_loop(a_connection(Failing(), Failing(), report=events))
     for _ in range(2):
         with pytest.raises(Unavailable, match="AccessDenied"):
             receiver.receive(most=1)
@@ -119,14 +130,7 @@ def test_worker_is_healthy_while_no_level_answers(levels):
 
     ages, clock = [], VirtualClock(NOW)
     connection = a_connection(*(BlackHole() for _ in range(levels)), clock=clock)
-    loop = ReceiveLoop(
-        connection,
-        claims=Claims(connection, concurrency=10),
-        limiter=RateLimiter(connection),
-        may_receive=lambda: True,
-        on_receive=print,
-        jitter=lambda: 1.0,
-    )
+    loop = a_loop(connection)
     with pytest.raises(Unavailable):
         loop.receive_once()
     assert [health_of({"emails": age}, {})["healthy"] for age in ages] == [True] * levels
@@ -141,10 +145,13 @@ def test_batch_is_sorted():
     connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
     foreign, broken = a_message(), a_message(attributes={"dueline-id": "nonsense"})
     claims = [a_claim(ready), a_claim(cancelled), a_claim(message=foreign), a_claim(message=broken)]
-    prepared = prepare(claims, connection)
-    assert (prepared.ready, prepared.cancelled) == ([claims[0], claims[2]], [claims[1]])
-    (dead,) = prepared.dead
-    assert (dead, dead.dead.error) == (claims[3], "InvalidJob")
+    assert prepare(claims, connection) == [claims[0], claims[2]]
+    assert [each.cancelled for each in claims] == [False, True, False, False]
+    assert claims[3].dead.error == "InvalidJob"
+    assert [(event.kind, event.job) for event in connection.report] == [
+        (EventKind.SKIPPED, str(cancelled.id)),
+        (EventKind.FAILED, "nonsense"),
+    ]
 
 
 def test_cancellations_are_read_together(monkeypatch):
@@ -167,13 +174,10 @@ def test_job_of_another_queue_is_dead(monkeypatch):
 
     monkeypatch.setattr(connection.table, "read", as_iam_lets_it)
     forwarded = a_job(partition=Partition(queue="invoices", number=0))
-    prepared = prepare([a_claim(a_job()), a_claim(forwarded), a_claim(a_job())], connection)
-    assert len(prepared.ready) == 2
-    (dead_letter,) = prepared.dead
-    assert (
-        dead_letter.dead.reason
-        == f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
-    )
+    claims = [a_claim(a_job()), a_claim(forwarded), a_claim(a_job())]
+    assert prepare(claims, connection) == [claims[0], claims[2]]
+    reason = f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
+    assert claims[1].dead.reason == reason
 
 
 @pytest.mark.parametrize(("later", "seconds"), [(0.25, 0.25), (0.0, 0.0), (-3.0, 0.0)])
@@ -193,18 +197,12 @@ def for_handler(received, *, now=NOW, payloads=None):
 
 
 def test_a_handler_gets_what_was_scheduled():
-    job = a_job(payload='{"to":"ada"}', tenant="acme", priority=2)
+    of_run = {"schedule": "digest", "scheduled_for": NOW}
+    job = a_job(payload='{"to":"ada"}', tenant="acme", priority=2, key="ann", kind="welcome", **of_run)
     got = for_handler(a_received_message(job, receives=3), now=job.id.due + timedelta(seconds=2))
     assert (got.id, got.queue, got.payload, got.due) == (str(job.id), "emails", {"to": "ada"}, job.id.due)
-    assert (got.attempt, got.tenant, got.priority) == (3, "acme", 2)
-    assert got.lateness == 2.0
-
-
-def test_handler_gets_schedule_and_scheduled_for():
-    got = for_handler(a_received_message(a_job(schedule="digest", scheduled_for=NOW)))
-    assert (got.schedule, got.scheduled_for) == ("digest", NOW)
-    other = for_handler(a_received_message(a_job()))
-    assert (other.schedule, other.scheduled_for) == (None, None)
+    assert (got.attempt, got.tenant, got.priority, got.key, got.kind) == (3, "acme", 2, "ann", "welcome")
+    assert (got.lateness, got.schedule, got.scheduled_for) == (2.0, "digest", NOW)
 
 
 def test_a_payload_is_not_shown():
@@ -275,9 +273,9 @@ def test_only_current_levels_are_polled():
     deployed = Deployed(one)
     deployed.changed(one, two)
     two.send([a_message()])
-    (claim,) = Receiver(deployed.connection).receive(most=1)
+    (claim,) = a_loop(deployed.connection).receive(most=1)
     deployed.changed(one)
-    assert Receiver(deployed.connection).receive(most=1) == []
+    assert a_loop(deployed.connection).receive(most=1) == []
     assert two.requests == [("receive", 1)]
     assert deployed.connection.levels[claim.level] is two
 

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.core.message import BATCH_BYTES, FOLDED, Message, TypedText, unfolded
+from dueline.core.message import Message
 from dueline.core.ports import BatchFailure
 from dueline.core.queue_settings import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 from dueline.errors import Unavailable
-from dueline.operations.dead_letters import to_its_queue
 from dueline.worker.delivery import (
     DeadLettered,
     Discard,
@@ -19,11 +18,10 @@ from dueline.worker.delivery import (
     RetryLater,
     lateness_of,
     verdict_on,
-    with_failure,
 )
 from dueline.worker.events import error_event
 from dueline.worker.retries import Retries
-from tests.builders import NOW, a_job, a_message
+from tests.builders import NOW, a_job
 from tests.work import SharedQueue, a_connection, a_received_message
 
 SETTINGS = a_connection().settings
@@ -115,11 +113,6 @@ def test_handlers_own_retries_come_before_the_policy():
     assert verdict_on(TypeError("no"), attempt=5, **own).reason == "attempt 5 of 5 failed: no"
 
 
-def test_last_receive_is_the_last_attempt():
-    settings = a_connection(max_receives=2).settings
-    assert isinstance(verdict(TypeError(), attempt=2, settings=settings), DeadLettered)
-
-
 # Policies
 
 
@@ -173,26 +166,6 @@ def test_dead_letter_has_its_failure():
     assert dead_letter_queue.messages[0].job() == job
 
 
-def received_again(message):
-    return Message(body=message.body, attributes=unfolded(message.attributes))
-
-
-def test_redrive_restores_folded_attributes():
-    many = a_message(attributes={f"a{number}": "1" for number in range(10)})
-    dead_letter = with_failure(many, DEAD, attempt=3)
-    assert set(dead_letter.attributes) == {*(f"a{number}" for number in range(6)), FOLDED, *FAILURE}
-    assert to_its_queue(received_again(dead_letter), levels=1).message == many
-
-
-def test_trace_is_folded_first():
-    trace = {"tracestate": "a=1", "traceparent": f"00-{'1' * 32}-{'2' * 16}-01"}
-    job = a_job(payload="p", tenant="acme", priority=2, offloaded_bytes=9)
-    sent = Message(body="p", attributes={**trace, **Message.of(job).attributes, "dueline-again": "1"})
-    dead_letter = with_failure(sent, DEAD, attempt=3)
-    assert set(sent.attributes) - set(dead_letter.attributes) == {*trace, "dueline-again"}
-    assert to_its_queue(received_again(dead_letter), levels=2).message.attributes == sent.attributes
-
-
 @pytest.mark.parametrize("text", ["\x1b[31mno such customer\x1b[0m", "\0", "\ufffe", "\ud800"])
 def test_any_error_text_makes_a_dead_letter(text):
     dead_letter_queue = SharedQueue()
@@ -214,22 +187,6 @@ def test_refused_dead_letter_goes_as_it_came():
     dead_letter_queue, received = Picky(), a_received_message(a_job())
     received.send_dead_letter(DEAD, dead_letter_queue)
     assert dead_letter_queue.messages == [received.arrival.message]
-
-
-def test_failure_is_noted_as_far_as_it_fits():
-    full = Message(body="x" * BATCH_BYTES)
-    assert with_failure(full, DEAD, attempt=3) == full
-    nearly = Message(body="x" * (BATCH_BYTES - 60))
-    assert set(with_failure(nearly, DEAD, attempt=3).attributes) == {"dueline-error", "dueline-attempts"}
-
-
-def test_binary_attribute_stays():
-    binary = TypedText.of_bytes(b"\x01")
-    dead_letter = with_failure(
-        a_message(attributes={"bytes": binary}), DeadLettered(error="Discard", reason=""), attempt=1
-    )
-    assert dead_letter.attributes["bytes"] is binary
-    assert dead_letter.attributes["dueline-reason"] == "none was given"
 
 
 def test_unsent_dead_letter_is_unavailable():
