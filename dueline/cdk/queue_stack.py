@@ -1,23 +1,18 @@
 """The stack of one queue."""
 
-import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from aws_cdk import Annotations, Stack
-from aws_cdk.aws_iam import CfnManagedPolicy, ManagedPolicy
 from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
 from dueline.cdk.constructs.alarm_topic import topics_of_queue
 from dueline.cdk.constructs.alarms import Alarms
-from dueline.cdk.constructs.dashboards import QueueDashboard
-from dueline.cdk.constructs.policies import PolicyScope, add_policies
+from dueline.cdk.constructs.policies import add_policies
 from dueline.cdk.constructs.queue import DurableQueue
 from dueline.cdk.constructs.tick import TickSchedules
-from dueline.cdk.nag import spelled
-from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment
 from dueline.config.registry import published
 from dueline.core.job import MAX_PRIORITY
@@ -40,15 +35,10 @@ class QueueStack(Stack):
         schedules = TickSchedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
         # A tick parks the jobs of a queue that does not exist, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
-        of = PolicyScope(names=names, queues=[queue])
-        add_policies(self, deployment=deployment, of=of)
+        add_policies(self, deployment=deployment, queue=queue)
         topics = topics_of_queue(self, deployment=deployment, queue=queue.name)
         if deployment.queues[queue.name].metrics == "queue":
             Alarms(self, "Alarms", topics=topics, deployment=deployment).on_queue(queue.name)
-        if deployment.dashboards == "all":
-            QueueDashboard(
-                self, "Overview", deployment=deployment, queue=queue.name, levels=levels, dead_letters=dead_letters
-            )
         self._publish(deployment, queue, levels, dead_letters)
         self._warn_of_too_few_partitions(deployment, queue.name)
 
@@ -98,50 +88,3 @@ class QueueStack(Stack):
             f" jobs a second it should be at least {settings.partitions_needed}, {JOBS_PER_PARTITION} for each"
         )
         Annotations.of(self).add_warning_v2("dueline:partitions", text)
-
-
-# IAM's, of a managed policy.
-MOST_CHARACTERS = 6_144
-# As long as they are at most.
-_REFERENCES = {
-    "<AWS::Partition>": "aws",
-    "<AWS::Region>": "ap-southeast-99",
-    "<AWS::AccountId>": "1" * 12,
-    "<HttpApiId>": "a" * 10,
-}
-
-
-class GroupsStack(Stack):
-    """Policies to attach like those of a queue, each for all queues of a group: a role may have ten."""
-
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, **options: Any) -> None:
-        description = "Dueline: the policies of groups of queues."
-        super().__init__(scope, id, description=description, suppress_template_indentation=True, **options)
-        by_name = {queue.name: queue for queue in deployment.queue_settings()}
-        for group, queues in deployment.groups.items():
-            place = Construct(self, f"Group-{group}")
-            of = PolicyScope(names=deployment.names, queues=[by_name[queue] for queue in queues], group=group)
-            for policy in add_policies(place, deployment=deployment, of=of):
-                self._check(policy, group)
-
-    def _check(self, policy: ManagedPolicy, group: str) -> None:
-        """Raise ConfigurationError for a policy that IAM would refuse, in the middle of a deployment."""
-        made = cast(CfnManagedPolicy, policy.node.default_child)
-        document = json.dumps(_spelled(self.resolve(made.policy_document)), separators=(",", ":"))
-        if len(document) > MOST_CHARACTERS:
-            raise ConfigurationError(
-                f"groups.{group} has too many queues: its policy {made.managed_policy_name} takes {len(document):,}"
-                f" characters, and IAM's limit is {MOST_CHARACTERS:,}; make two groups of it"
-            )
-
-
-def _spelled(value: object) -> object:
-    """Return a document with the references in it as long as what becomes of them."""
-    if isinstance(value, list):
-        return [_spelled(each) for each in value]
-    if isinstance(value, dict) and not value.keys() & {"Ref", "Fn::Join"}:
-        return {name: _spelled(each) for name, each in value.items()}
-    text = spelled(value)
-    for reference, meant in _REFERENCES.items():
-        text = text.replace(reference, meant)
-    return text

@@ -11,9 +11,9 @@ from aws_cdk.aws_sqs import IQueue, Queue
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
-from dueline.cdk.constructs.policies import PolicyScope, statements_of
+from dueline.cdk.constructs.policies import QueueScope, statements_of
 from dueline.cdk.core_stack import CoreStack
-from dueline.cdk.queue_stack import GroupsStack, QueueStack
+from dueline.cdk.queue_stack import QueueStack
 from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment, of_settings
 from dueline.core.queue_settings import QueueSettings
@@ -44,8 +44,6 @@ class Dueline(Construct):
             queue.name: self._add(QueueStack, names.queue_stack(queue.name), queue=queue)
             for queue in self._deployment.queue_settings()
         }
-        if self._deployment.groups:
-            self._add(GroupsStack, names.groups_stack)
 
     @property
     def name(self) -> str:
@@ -132,9 +130,9 @@ class DeployedQueue:
 
     def _grant(self, kind: str, grantee: IGrantable) -> None:
         place = self._place(grantee)
-        arns = Arns(place, names=self._deployment.names, parameters=place)
-        of = PolicyScope(names=self._deployment.names, queues=[self._queue])
-        for statement in statements_of(kind, place, deployment=self._deployment, of=of, arns=arns):
+        names = self._deployment.names
+        of = QueueScope(arns=Arns(place, names=names, parameters=place), names=names, queue=self._queue)
+        for statement in statements_of(kind, place, deployment=self._deployment, of=of):
             grantee.grant_principal.add_to_principal_policy(statement)
 
     def _place(self, user: Any) -> Construct:

@@ -1,4 +1,4 @@
-"""The CloudWatch dashboards: of the deployment, and of a queue."""
+"""The CloudWatch dashboard."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -44,41 +44,6 @@ class DeploymentDashboard(Construct):
             _graph("Queues late, partitions without a tick", [_of_watch(name, each) for each in _COUNTS]),
             _graph("Throttles", [_named(each, name) for name, each in throttled.items()]),
             _graph("Errors", [_named(each.metric_errors(), function) for function, each in functions.items()]),
-        )
-
-
-class QueueDashboard(Construct):
-    """How one queue is."""
-
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        deployment: Deployment,
-        queue: str,
-        levels: Sequence[IQueue],
-        dead_letters: IQueue,
-    ) -> None:
-        super().__init__(scope, id)
-        name = deployment.name
-        jobs = [
-            watched.own(metric, name, queue, statistic="Sum", minutes=5)
-            for metric in (metrics.SUBMITTED, metrics.DISPATCHED, metrics.CANCELLED)
-        ]
-        lateness = watched.own(metrics.LATENESS, name, queue, statistic="Maximum", minutes=1)
-        ages = [level.metric_approximate_age_of_oldest_message(statistic="Maximum") for level in levels]
-        board = Dashboard(self, "Dashboard", dashboard_name=deployment.names.queue(queue))
-        if deployment.queues[queue].metrics == "queue":
-            board.add_widgets(
-                _graph("Lateness, s", [lateness]),
-                _graph("On time, % of an hour", [watched.percent_on_time(name, queue)]),
-                _graph("Jobs", jobs),
-            )
-        board.add_widgets(
-            _graph("Waiting for workers, by level", [watched.waiting(level) for level in levels]),
-            _graph("Longest wait for a worker, s", ages),
-            _graph("Dead letters", [watched.waiting(dead_letters)]),
         )
 
 
