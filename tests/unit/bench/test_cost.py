@@ -10,7 +10,6 @@ from moto import mock_aws
 
 from bench import bill
 from bench.bill import (
-    PRICES,
     Biller,
     Costs,
     Deployed,
@@ -25,7 +24,6 @@ from bench.bill import (
 from bench.counted import LOG_EVENT_BYTES, Exchange, Meter, NotAsCharged, Step, step_of
 from bench.dynein import job_row
 from bench.payloads import PARTITIONS, SIZES, USUAL, json_of, largest_row_bytes, table_job
-from bench.schedules import ALONE, AMONG, Months
 from dueline.aws.sqs import SqsQueue
 from dueline.core import rows
 from dueline.core.job import Partition, Route
@@ -181,36 +179,3 @@ def test_scheduler_has_a_free_tier():
     assert scheduler_bill(Load(1)) == 0.40
     assert scheduler_bill(None) == pytest.approx(1.40)
     assert scheduler_bill(Load(100)) == pytest.approx(0.40 + 1 - 14e6 / (100 * 730 * 3600))
-
-
-def test_schedule_pays_for_runs_and_planning():
-    def a_step(jobs, **amounts):
-        step = Step(jobs=jobs, calls={"BatchWriteItem": 1}, **amounts)
-        return {name: getattr(step, name) for name in step.__slots__}
-
-    runs_a_step = {"minutely": 15, "hourly": 1, "daily": 1}
-    counted = {
-        "steps": {
-            f"{how}|{many}": a_step(many, writes=many * (2.0 + runs), reads=3.0)
-            for how, runs in runs_a_step.items()
-            for many in (1, 10)
-        },
-        "ticks": {
-            "0": a_step(0, writes=1.0),
-            "1": a_step(1, writes=2.0, sent=1),
-            "600": a_step(600, writes=4.0, sent=60),
-        },
-        "watch": a_step(200, reads=14.0),
-        "runs_a_step": runs_a_step,
-        "row_bytes": {"run": 205, "planning job": 202},
-    }
-    months = Months(counted=counted, biller=BILLER)
-    kept_run, kept_job = ((size + 100) / 1000 * 9 / (365 / 12) * (0.25 + 0.20) for size in (205, 202))
-    # A send with what a tick writes more; a receive and a delete of a fair queue; three writes and three reads.
-    a_run, a_planning = 0.40 + 0.625 + kept_run, 0.40 + 0.625 + kept_job + 2 * (0.40 + 0.10) + 3 * 0.625 + 3 * 0.125
-    requests = (730 / 24 * (a_run + a_planning) + 730 * 14 * PRICES.read_units_million / 200) / 1_000_000
-    assert requests < months.schedule("daily", ALONE) < 1.3 * requests
-    figures = months.figures()
-    assert all(each[AMONG] < each[ALONE] for each in figures.values())
-    per_run = [each[ALONE] / each["runs"] for each in figures.values()]
-    assert per_run == sorted(per_run)
