@@ -30,13 +30,12 @@ from dueline.schedules.changes import Changes
 from dueline.schedules.definition import Definition
 from dueline.schedules.manual_runs import ManualRuns
 from dueline.testing.memory_deployment import MemoryDeployment
-from dueline.worker.delivery import DeadLettered, Deferred, JobVerdict, ReceivedMessage, RetryLater
+from dueline.worker.delivery import ReceivedMessage
 from dueline.worker.events import Event, EventKind
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.handlers import Handlers
-from dueline.worker.lambda_consumer import Consumer
+from dueline.worker.lambda_consumer import Consumer, JobProcessor
 from dueline.worker.queue_context import QueueContext
-from dueline.worker.receiving import prepare, seconds_until_due
 from dueline.worker.runner import event_loop
 from dueline.worker.worker import Environment, Worker
 
@@ -204,7 +203,8 @@ class _QueueRun:
         context.check()
         handlers.check(context.settings)
         self._context, self.queue = context, context.queue
-        self._runner = HandlerRunner(handlers, context, jitter=lambda: 0.5, trace=otel.handling, **of)
+        runner = HandlerRunner(handlers, context, jitter=lambda: 0.5, trace=otel.handling, **of)
+        self._processor = JobProcessor(context, runner)
 
     def step(self) -> bool:
         """Run the most urgent job that is due; return whether there was one that may run."""
@@ -214,34 +214,10 @@ class _QueueRun:
         for level, queue in enumerate(self._context.levels):
             for arrival in queue.receive(most=1, wait=0, hidden=hidden):
                 of: dict[str, Any] = {"queue": self.queue, "level": level, "received": now, "visible": math.inf}
-                self._process(ReceivedMessage(arrival=arrival, **of))
+                if not self._processor.process([ReceivedMessage(arrival=arrival, **of)]):
+                    queue.delete([arrival.receipt])
                 return True
         return False
-
-    def _process(self, received: ReceivedMessage) -> None:
-        prepared = prepare([received], self._context)
-        for each in prepared.cancelled:
-            self._context.report(each.event(EventKind.SKIPPED))
-        for each in prepared.dead:
-            self._context.report(each.dead_event())
-        if prepared.cancelled or self._is_done(received):
-            self._context.levels[received.level].delete([received.arrival.receipt])
-
-    def _is_done(self, received: ReceivedMessage) -> bool:
-        """Run a job's handler; return whether its message is to be deleted, and not received again."""
-        match received.dead or self._run(received):
-            case RetryLater(seconds=seconds):
-                self._context.levels[received.level].hide([received.arrival.receipt], [seconds])
-                return False
-            case Deferred():
-                return False
-            case DeadLettered() as dead:
-                received.send_dead_letter(dead, self._context.dead_letters)
-        return True
-
-    def _run(self, received: ReceivedMessage) -> JobVerdict:
-        self._context.clock.sleep(seconds_until_due(received, self._context))
-        return self._runner.run(received)
 
 
 class _LocalApi(DirectApi):

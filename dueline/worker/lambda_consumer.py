@@ -63,17 +63,17 @@ class Consumer:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
         records = event["Records"]
         deployment, queue, level = address_of(records[0]["eventSourceARN"])
-        consumed = _EventBatch(level, *self._connect(deployment, queue))
+        processor = self._connect(deployment, queue)
         # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
-        again = [id for some in cut(records, READ_KEYS) for id in consumed.process(some)]
-        return {"batchItemFailures": [{"itemIdentifier": id} for id in again]}
+        again = [each for some in cut(records, READ_KEYS) for each in processor.process_records(some, level)]
+        return {"batchItemFailures": [{"itemIdentifier": each} for each in again]}
 
-    def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, HandlerRunner]:
+    def _connect_to(self, deployment: str, queue: str) -> "JobProcessor":
         context = (self._connect_elsewhere or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
         runner = HandlerRunner(handlers, context, callbacks=self._callbacks, trace=otel.handling, jitter=random.random)
-        return context, runner
+        return JobProcessor(context, runner)
 
 
 def connect(deployment: str, queue: str) -> QueueContext:
@@ -83,28 +83,32 @@ def connect(deployment: str, queue: str) -> QueueContext:
     return WorkerDeployment(deployment).connect(queue, report=log)
 
 
-class _EventBatch:
-    """Processes the records of an event, in order."""
+class JobProcessor:
+    """Processes messages of a queue one after the other, in this thread. Their caller deletes those that are done."""
 
-    def __init__(self, level: int, context: QueueContext, runner: HandlerRunner) -> None:
-        self._level, self._context, self._runner = level, context, runner
+    def __init__(self, context: QueueContext, runner: HandlerRunner) -> None:
+        self._context, self._runner = context, runner
 
-    def process(self, records: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the ids of the messages that SQS is to deliver again."""
+    def process_records(self, records: Sequence[dict[str, Any]], level: int) -> list[str]:
+        """Process records of an event of Lambda's; return the ids of the messages that SQS is to deliver again."""
         now = self._context.clock.monotonic()
         try:
-            batch = [_received(record, self._context.queue, self._level, now) for record in records]
-            prepared = prepare(batch, self._context)
+            again = self.process([_received(record, self._context.queue, level, now) for record in records])
         except Exception as fault:
             # Whatever it is: these are delivered again, and later ones are prepared in their turn.
             self._context.report_error(fault)
             return [record["messageId"] for record in records]
+        return [each.arrival.message_id for each in again]
+
+    def process(self, batch: Sequence[ReceivedMessage]) -> list[ReceivedMessage]:
+        """Process messages; return those that are to come again. Raises before any is, if that cannot be prepared."""
+        prepared = prepare(batch, self._context)
         for each in prepared.cancelled:
             self._context.report(each.event(EventKind.SKIPPED))
         for each in prepared.dead:
             self._context.report(each.dead_event())
         left = [each for each in batch if each not in prepared.cancelled]
-        return [each.arrival.message_id for each in left if not self._is_done(each)]
+        return [each for each in left if not self._is_done(each)]
 
     def _is_done(self, received: ReceivedMessage) -> bool:
         """Process one job; return whether its message is done with."""
