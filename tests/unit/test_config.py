@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from docs.queues_schema import DOCS, documents
 from dueline.config import ConfigurationError, registry
 from dueline.config.deployment import Deployment, load, load_schedules
-from dueline.config.environment import ApiSettings, Settings, TickSettings
+from dueline.config.environment import ApiSettings, TickSettings
 from dueline.config.names import Names
 from dueline.core.job import MAX_PRIORITY
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
@@ -271,18 +271,6 @@ def test_published_settings_round_trip() -> None:
     read = WorkSettings.from_json({**parameter, "of a later version": 1}, name="emails")
     assert (read, type(read.retry.backoff)) == (work, Backoff)
     assert parameter["url"] == "https://1"
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        Settings(deployment="d", queue_urls="https://sqs/1/"),
-        TickSettings(deployment="d", queue_urls="https://sqs/1/", tick_period=60, lookahead=240, lease=30),
-        ApiSettings(deployment="d", queue_urls="https://sqs/1/", payloads="b", direct_horizon=890, lookahead=240),
-    ],
-)
-def test_environment_round_trip(settings: Settings | TickSettings | ApiSettings) -> None:
-    assert type(settings).from_env(settings.to_env()) == settings
 
 
 def test_longest_names_fit_aws_limits() -> None:
