@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from aws_cdk import Annotations, Stack
+from aws_cdk import Stack
 from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
@@ -16,7 +16,7 @@ from dueline.cdk.constructs.tick import TickSchedules
 from dueline.config.deployment import Deployment
 from dueline.config.registry import published
 from dueline.core.job import MAX_PRIORITY
-from dueline.core.queue_settings import JOBS_PER_PARTITION, QueueSettings
+from dueline.core.queue_settings import QueueSettings
 
 
 class QueueStack(Stack):
@@ -40,7 +40,6 @@ class QueueStack(Stack):
         if deployment.queues[queue.name].metrics == "queue":
             Alarms(self, "Alarms", topics=topics, deployment=deployment).on_queue(queue.name)
         self._publish(deployment, queue, levels, dead_letters)
-        self._warn_of_too_few_partitions(deployment, queue.name)
 
     def _dead_letters(self, deployment: Deployment, queue: str) -> DurableQueue:
         names = deployment.names
@@ -74,17 +73,7 @@ class QueueStack(Stack):
         others = list(self.node.children)
         urls = [level.queue_url for level in levels]
         work = deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url)
-        settings = published(work, expected_rate=deployment.queues[queue.name].expected_rate)
+        settings = published(work)
         name = deployment.names.queue_parameter(queue.name)
         parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(settings))
         parameter.node.add_dependency(*others)
-
-    def _warn_of_too_few_partitions(self, deployment: Deployment, queue: str) -> None:
-        settings = deployment.queues[queue]
-        if settings.partitions >= settings.partitions_needed:
-            return
-        text = (
-            f"queues.{queue}.partitions is {settings.partitions}: for an expected_rate of {settings.expected_rate:,}"
-            f" jobs a second it should be at least {settings.partitions_needed}, {JOBS_PER_PARTITION} for each"
-        )
-        Annotations.of(self).add_warning_v2("dueline:partitions", text)

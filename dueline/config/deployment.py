@@ -20,8 +20,6 @@ from dueline.schedules.definition import MAX_LABEL_CHARACTERS, Definition
 ON_DEMAND = "on-demand"
 # DynamoDB's quota of a table, unless it was raised.
 MOST_UNITS = 40_000
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html
-NEW_TABLE_WRITES = 4_000
 # Of an account's 1,000 concurrent executions, unless the quota is raised, Lambda keeps 100 for what reserves none.
 MOST_RESERVED = 100_000
 
@@ -125,8 +123,6 @@ class Deployment(BaseModel):
     """The same for the HTTP API."""
     log_retention_days: LogRetentionDays = 30
     """Days that logs are kept."""
-    system_log_level: Literal["DEBUG", "INFO", "WARN"] = "WARN"
-    """Which of Lambda's own lines are logged: at `INFO` three for each invocation, with cold starts."""
     alarm_email: str | None = Field(default=None, pattern=EMAIL)
     """Who gets alarms: by default nobody."""
     runbook_url: RunbookUrl = "docs/runbooks"
@@ -137,13 +133,6 @@ class Deployment(BaseModel):
     """Trace the functions with AWS X-Ray."""
     capacity: MaybeCapacity = Field(default=None, json_schema_extra={"default": ON_DEMAND})
     """How the jobs table is paid for: by request, or by provisioned units, of writes and of reads each."""
-    warm_writes: int | None = Field(
-        default=None,
-        ge=NEW_TABLE_WRITES,
-        le=MOST_UNITS,
-        description="Write units a second that the jobs table accepts from the start, if paid by request. It costs, and"
-        f" is never lowered. Default: {NEW_TABLE_WRITES:,}, DynamoDB's own.",
-    )
     storage: Literal["standard", "infrequent"] = "standard"
     """The jobs table's class; `infrequent` for waits of months."""
     point_in_time_recovery: bool = True
@@ -185,12 +174,6 @@ class Deployment(BaseModel):
                 f"direct_horizon is {self.direct_horizon}: it must be at least lookahead + tick_period, which is"
                 f" {least}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _is_warm_on_demand(self) -> Self:
-        if self.warm_writes and self.capacity:
-            raise ValueError(f"warm_writes is {self.warm_writes}: it must be left out where capacity is provisioned")
         return self
 
     @property

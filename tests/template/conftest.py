@@ -8,7 +8,6 @@ EMAIL = "team@example.com"
 PAGER = "arn:aws:sns:eu-central-1:123456789012:pager"
 AHEAD = {
     "partitions": 4,
-    "expected_rate": 2001,
     "visibility_timeout": 120,
     "max_receives": 10,
     "message_retention_days": 2,
@@ -47,14 +46,12 @@ STRICT = {
     "termination_protection": True,
     "tracing": True,
     "dashboard": False,
-    "warm_writes": 20_000,
 }
 # No queue, a jobs table that saves wherever it may, and functions that may not take all.
 THRIFTY = {
     "capacity": {"min": 50, "max": 2000},
     "storage": "infrequent",
     "point_in_time_recovery": False,
-    "system_log_level": "INFO",
     "tick_reserved_concurrency": 30,
     "api_reserved_concurrency": 200,
 }

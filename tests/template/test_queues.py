@@ -10,7 +10,6 @@ from dueline.config.environment import LONGEST_HIDDEN_SECONDS
 from dueline.config.names import Names
 from dueline.config.registry import published
 from dueline.core.queue_settings import QueueSettings, WorkSettings
-from tests.template.conftest import NEIGHBOURS
 from tests.template.synthesis import Assembly, Template
 
 SIX_HOURS = 6 * 3_600
@@ -58,20 +57,3 @@ def test_dead_letters_are_kept_for_14_days(one_more: Assembly) -> None:
     kept.pop("dueline_dueline-planner_dlq")
     core = {f"dueline-{name}-dlq" for name in ("inbound", "tick", "dispatch")}
     assert kept == dict.fromkeys({*core, *(f"dueline_{queue}_dlq" for queue in one_more.queues)}, DAYS_14)
-
-
-def _warnings(assembly: Assembly, queue: str) -> list[str]:
-    """Return what a synthesis warns of in the stack of a queue; cdk-nag looks at it, too."""
-    manifest = json.loads((assembly.directory / "manifest.json").read_text())["artifacts"]
-    stack = manifest[assembly.deployment.names.queue_stack(queue)]
-    metadata = [*stack.get("metadata", {}).values()]
-    if "additionalMetadataFile" in stack:
-        metadata += json.loads((assembly.directory / stack["additionalMetadataFile"]).read_text()).values()
-    return [each["data"] for entries in metadata for each in entries if each["type"] == "aws:cdk:warning"]
-
-
-def test_too_few_partitions_are_warned_of(one_more: Assembly) -> None:
-    (warning,), *others = (_warnings(one_more, queue) for queue in one_more.queues)
-    assert "queues.ahead.partitions is 4: for an expected_rate of 2,001 jobs a second" in warning
-    assert "at least 5, 500 for each" in warning
-    assert others == [[]] * len(NEIGHBOURS)
