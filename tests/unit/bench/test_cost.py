@@ -39,7 +39,6 @@ DEPLOYED = Deployed(
     idle_metrics=4,
     access_log_bytes=274,
     log_days=30,
-    logs_its_platform=True,
 )
 BILLER = Biller(deployed=DEPLOYED)
 
@@ -99,14 +98,9 @@ def test_meter_counts_requests(monkeypatch):
 
 def test_invocation_pays_for_time_and_logs():
     step = Step(jobs=100, cpu_seconds=0.1, logged=1000, lines=2)
-    billed, quiet = (
-        replace(BILLER, deployed=each).invocation(step)
-        for each in (DEPLOYED, replace(DEPLOYED, logs_its_platform=False))
-    )
     time = 0.20 + billed_seconds(step, 512) / 2 * 13.3334
     logs = (1000 + 2 * LOG_EVENT_BYTES) / 1000 * (0.5 + 0.03 * 30 / (365 / 12))
-    assert quiet == pytest.approx((time + logs) / 100)
-    assert billed - quiet == pytest.approx(BILLER.logs(bill.PLATFORM_BYTES) / 100)
+    assert BILLER.invocation(step) == pytest.approx((time + logs) / 100)
     assert billed_seconds(Step(jobs=1, cpu_seconds=0.0011), 1769) == 0.002
     assert billed_seconds(Step(jobs=1, cpu_seconds=0.010, calls={"SendMessageBatch": 1}), 512) == 0.055
     assert bill.waited_seconds({"BatchWriteItem": 20, "Query": 2}) == pytest.approx(0.04)
