@@ -13,13 +13,13 @@ from dueline.cdk.arns import Arns
 from dueline.cdk.constructs.alarm_topic import topics_of_deployment
 from dueline.cdk.constructs.alarms import Alarms
 from dueline.cdk.constructs.consumers import Ingest, Planner
-from dueline.cdk.constructs.dashboards import DeploymentDashboard
 from dueline.cdk.constructs.http_api import JobsApi
 from dueline.cdk.constructs.payloads_bucket import PayloadsBucket
 from dueline.cdk.constructs.schedules import Invocations, PlannerWatch, ScheduleGroup
 from dueline.cdk.constructs.tables import add_tables
 from dueline.cdk.constructs.tick import Tick, TickSchedules
 from dueline.cdk.constructs.watch import Watch, WatchRule
+from dueline.cdk.constructs.watched import DeploymentDashboard
 from dueline.config.deployment import Deployment
 from dueline.config.environment import PUBLISHED_SCHEMAS
 from dueline.config.names import Names

@@ -2,14 +2,7 @@
 
 from typing import cast
 
-from aws_cdk.aws_apigatewayv2 import (
-    CfnStage,
-    HttpApi,
-    HttpMethod,
-    HttpStage,
-    PayloadFormatVersion,
-    ThrottleSettings,
-)
+from aws_cdk.aws_apigatewayv2 import CfnStage, HttpApi, HttpMethod, HttpStage, PayloadFormatVersion, ThrottleSettings
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_iam import PolicyStatement

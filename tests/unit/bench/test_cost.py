@@ -151,7 +151,7 @@ def test_buffer_pays_for_sqs_and_ingest(costs):
 
 def test_invoked_call_pays_for_its_function_alone(costs):
     direct, invoked, http = (costs.dueline(Way(by, 1)) for by in ("direct", "invoked", "http"))
-    assert invoked - direct > 0.20
+    assert invoked - direct == pytest.approx(0.20)
     assert http - invoked == pytest.approx(1.00 + BILLER.logs(274 + LOG_EVENT_BYTES))
 
 
