@@ -271,9 +271,9 @@ class _LocalApi(DirectApi):
         change = changes.Changes(self._deployment.route())
         match what:
             case "PUT":
-                wanted = definition.Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
+                new = definition.Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
                 only_new = "if-none-match" in headers
-                changed = change.put(settings, name, wanted, if_match=if_match, only_new=only_new, must_run=True)
+                changed = change.put(settings, name, new, if_match=if_match, only_new=only_new, must_run=True)
             case "resume":
                 changed = change.resume(settings, name, if_match=if_match)
             case "pause":
