@@ -40,15 +40,6 @@ POLLERS, LONG_POLL_SECONDS = 5, 20
 PROCESSOR_MB = 1769
 # Made by several lanes at once; the others follow one upon another.
 _AT_ONCE = {"BatchWriteItem", "SendMessageBatch", "PutItem"}
-# What Lambda writes at each invocation: https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html
-_ID = "8f507cfc-xmpl-4697-b07a-ac58fc914c95"
-_PLATFORM = (
-    f"START RequestId: {_ID} Version: $LATEST\n",
-    f"END RequestId: {_ID}\n",
-    f"REPORT RequestId: {_ID}\tDuration: 15.74 ms\tBilled Duration: 16 ms\tMemory Size: 512 MB"
-    "\tMax Memory Used: 96 MB\t\n",
-)
-PLATFORM_BYTES = sum(len(line) + LOG_EVENT_BYTES for line in _PLATFORM)
 # Bytes that DynamoDB keeps for each row besides it:
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 ROW_OVERHEAD_BYTES = 100
@@ -95,7 +86,6 @@ class Deployed:
     idle_metrics: int
     access_log_bytes: int
     log_days: int
-    logs_its_platform: bool
 
 
 def deployed(scratch: Path) -> Deployed:
@@ -117,7 +107,6 @@ def deployed(scratch: Path) -> Deployed:
         idle_metrics=len(metrics.OF_THE_WATCH - {metrics.ON_TIME_SHARE}),
         access_log_bytes=len(filled_in(stage["AccessLogSettings"]["Format"])),
         log_days=log_days,
-        logs_its_platform=all(each.get("LoggingConfig", {}).get("SystemLogLevel") != "WARN" for each in functions),
     )
 
 
@@ -162,8 +151,7 @@ class Biller:
         seconds = billed_seconds(step, self.deployed.memory_mb) + sweeps * SWEEP_SECONDS
         gb_seconds = seconds * self.deployed.memory_mb / 1024
         time = PRICES.lambda_million + gb_seconds * PRICES.lambda_gb_second * MILLION
-        logged = step.charged_log_bytes + (PLATFORM_BYTES if self.deployed.logs_its_platform else 0)
-        return self.requests(step, jobs=jobs) + float((time + self.logs(logged)) * share)
+        return self.requests(step, jobs=jobs) + float((time + self.logs(step.charged_log_bytes)) * share)
 
     def logs(self, charged_bytes: float) -> float:
         """Return what so many bytes of logs cost, taken in and kept, a million times."""

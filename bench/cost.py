@@ -161,7 +161,7 @@ class Counting:
 
     def _cancel_invoked(self) -> Step:
         event = request_event("DELETE", f"/queues/{QUEUE}/jobs/{self._scheduled_id()}")
-        return self.invoked(_FUNCTIONS["invoked"], event, jobs=1, is_right=lambda answer: answer["statusCode"] == 200)
+        return self._invoked(_FUNCTIONS["invoked"], event, jobs=1, is_right=lambda answer: answer["statusCode"] == 200)
 
     def _scheduled_id(self) -> str:
         [payload] = self._payloads(USUAL, 1)
@@ -170,7 +170,7 @@ class Counting:
     def _api(self, size: Size, route: Route, jobs: int, *, with_: Any = None, by: str = "invoked") -> Step:
         others = (with_ or _ids)(route, [next(self._numbers) for _ in range(jobs)])
         new = [{"payload": payload, **other} for payload, other in zip(self._payloads(size, jobs), others, strict=True)]
-        return self.invoked(_FUNCTIONS[by], schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
+        return self._invoked(_FUNCTIONS[by], schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
 
     def moves(self) -> Iterator[tuple[str, Step]]:
         """Yield the steps that are transactions, which need another engine than dynalite."""
@@ -186,7 +186,7 @@ class Counting:
         of_id, query = (f"/{new['id']}", {}) if "id" in new else ("", {"key": new["key"]})
         body, headers = {"delay": 2 * LATER.total_seconds()}, {"idempotency-key": str(uuid4())}
         event = request_event("PATCH", f"/queues/{QUEUE}/jobs{of_id}", body, headers=headers, query=query)
-        return self.invoked("api", event, jobs=1, is_right=_is_scheduled)
+        return self._invoked("api", event, jobs=1, is_right=_is_scheduled)
 
     def _api_while_the_table_throttles(self) -> Step:
         with self._stage.lambdas.throttled(QUEUE):
@@ -197,13 +197,13 @@ class Counting:
     def ingest(self, count: int, partitions: int) -> Step:
         of = [Partition(queue=QUEUE, number=number) for number in range(partitions)]
         jobs = self._jobs(USUAL, count, of, due=datetime.now(UTC) + LATER)
-        return self.invoked("ingest", inbound_event(jobs), jobs=count, is_right=lambda answer: answer == _NONE_FAILED)
+        return self._invoked("ingest", inbound_event(jobs), jobs=count, is_right=lambda answer: answer == _NONE_FAILED)
 
     def tick(self, size: Size, jobs: int) -> Step:
         partition, due = self._stage.partition(), datetime.now(UTC) + _WITHIN_A_LOOKAHEAD
         self._stage.put(rows.job_row(job) for job in self._jobs(size, jobs, [partition], due=due, within=_A_MINUTE))
         event = {"queue": partition.queue, "partition": partition.number}
-        step = self.invoked("tick", event, jobs=jobs, is_right=lambda answer: answer is None)
+        step = self._invoked("tick", event, jobs=jobs, is_right=lambda answer: answer is None)
         expect(step.items.get("SendMessageBatch", 0) == jobs, step)
         return step
 
@@ -233,7 +233,7 @@ class Counting:
         expect(is_right(answer), answer)
         return step_of([each for each in exchanges if each.service != "ssm"], jobs=jobs, cpu_seconds=cpu_seconds)
 
-    def invoked(self, name: str, event: Mapping[str, Any], *, jobs: int, is_right: Callable[[Any], bool]) -> Step:
+    def _invoked(self, name: str, event: Mapping[str, Any], *, jobs: int, is_right: Callable[[Any], bool]) -> Step:
         with self._stage.meter.counting() as exchanges:
             answer, log, cpu_seconds = self._stage.lambdas.invoke(name, event)
         expect(is_right(answer), answer)

@@ -16,7 +16,7 @@ from bench.load import FLOW
 from bench.payloads import USUAL
 from local.template import ROOT
 
-SCRIPTS = ("cost", "lateness", "redis", "growth", "scale", "overload", "schedules")
+SCRIPTS = ("cost", "lateness", "redis", "growth", "scale", "overload")
 DOCS, COST, README = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "cost.md", ROOT / "README.md"
 LINE = 120
 # A shop's queues: by which way so many million jobs a month are scheduled, over how many partitions.
@@ -387,21 +387,6 @@ def _overload(figures: Figures) -> str:
     return grid("flood, at 1,000 units/s", rows)
 
 
-def _schedules(figures: Figures) -> str:
-    rows = {
-        how: {
-            "runs": each["runs"],
-            **{f"Dueline {shape}, $": each[shape] for shape in ("alone", "among many")},
-            "EventBridge Scheduler, $": each["scheduler"],
-            "… within its free 14 million, $": each["free"],
-            "ratio": each["among many"] / each["scheduler"],
-        }
-        for how, each in figures["months"].items()
-    }
-    planner = f"The planner itself, with no schedule: ${figures['idle']:.2f} a month."
-    return f"{grid('a schedule, a month', rows)}\n\n{planner}"
-
-
 _OF_COST = {"ways": _ways, "scheduler": _more_expensive, "example": _example}
 _TABLES: dict[str, Callable[[Any], str]] = {
     "cost": _cost,
@@ -410,5 +395,4 @@ _TABLES: dict[str, Callable[[Any], str]] = {
     "growth": _growth,
     "scale": _scale,
     "overload": _overload,
-    "schedules": _schedules,
 }

@@ -17,7 +17,7 @@ from dueline.aws.settings import reading
 from dueline.config.names import Names
 from dueline.core.queue_settings import QueueSettings
 from dueline.errors import DeploymentNotFound, Unavailable
-from dueline.operations.observation import DeployedQueue, ObservedDeployment
+from dueline.operations.observation import ObservedDeployment
 
 _LONGEST_REQUEST = timedelta(seconds=15)
 # Every other name is made of these two: https://sqs.{region}.{suffix}/{account}/
@@ -84,10 +84,9 @@ def find_deployment(name: str, *, session: boto3.Session, now: datetime) -> Depl
     )
 
 
-def _queues(names: Names, values: Mapping[str, str]) -> Iterator[DeployedQueue]:
+def _queues(names: Names, values: Mapping[str, str]) -> Iterator[QueueSettings]:
     prefix = f"{names.queue_parameters}/"
     for parameter in sorted(each for each in values if each.startswith(prefix)):
         with reading(parameter):
             content = json.loads(values[parameter])
-            settings = QueueSettings.from_json(content, name=parameter.removeprefix(prefix))
-            yield DeployedQueue(settings=settings, expected_rate=content.get("deployed", {}).get("expected_rate"))
+            yield QueueSettings.from_json(content, name=parameter.removeprefix(prefix))

@@ -78,9 +78,9 @@ class Preflight:
             self.declared.name, queue_urls=there.queue_urls, longest=_LONGEST_REQUEST, session=self.session
         )
         for each in there.deployment.queues:
-            name = each.settings.name
+            name = each.name
             try:
-                if lost := self._lost(each.settings, deployed, there.now):
+                if lost := self._lost(each, deployed, there.now):
                     yield Problem(about=f"queue {name}", what=f"{self._change(name)} {', '.join(lost)}", do=_KEEP)
             except Exception as error:
                 yield _unread(f"queue {name}", "whether jobs would be stranded", error)

@@ -1,21 +1,28 @@
 """A deployment as a construct: all its stacks, and what other stacks of the app use of it."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, cast
 
 from aws_cdk import Duration, Environment, Stack, Stage, Tags
 from aws_cdk.aws_iam import IGrantable, ManagedPolicy, PermissionsBoundary
 from aws_cdk.aws_lambda import IFunction
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
-from aws_cdk.aws_sqs import IQueue, Queue
+from aws_cdk.aws_sqs import DeadLetterQueue, IQueue, Queue
+from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
-from dueline.cdk.constructs.policies import PolicyScope, statements_of
+from dueline.cdk.constructs.alarm_topic import topics_of_queue
+from dueline.cdk.constructs.alarms import Alarms
+from dueline.cdk.constructs.policies import QueueScope, add_policies, statements_of
+from dueline.cdk.constructs.queue import DurableQueue
+from dueline.cdk.constructs.tick import TickSchedules
 from dueline.cdk.core_stack import CoreStack
-from dueline.cdk.queue_stack import GroupsStack, QueueStack
 from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment, of_settings
+from dueline.config.registry import published
+from dueline.core.job import MAX_PRIORITY
 from dueline.core.queue_settings import QueueSettings
 
 _READABLE_CHARACTERS = 8
@@ -44,8 +51,6 @@ class Dueline(Construct):
             queue.name: self._add(QueueStack, names.queue_stack(queue.name), queue=queue)
             for queue in self._deployment.queue_settings()
         }
-        if self._deployment.groups:
-            self._add(GroupsStack, names.groups_stack)
 
     @property
     def name(self) -> str:
@@ -75,6 +80,66 @@ class Dueline(Construct):
         if arn := self._deployment.permission_boundary:
             PermissionsBoundary.of(stack).apply(ManagedPolicy.from_managed_policy_arn(stack, "Boundary", arn))
         return stack
+
+
+class QueueStack(Stack):
+    """A queue, its levels, dead-letter queue, schedules, policies to attach and parameter for clients."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, deployment: Deployment, queue: QueueSettings, **options: Any
+    ) -> None:
+        description = f"Dueline: the queue {queue.name}."
+        super().__init__(scope, id, description=description, suppress_template_indentation=True, **options)
+        names = deployment.names
+        dead_letters = self._dead_letters(deployment, queue.name)
+        levels = [
+            self._level(deployment, queue.name, priority, dead_letters) for priority in range(1, queue.priorities + 1)
+        ]
+        schedules = TickSchedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
+        # A tick parks the jobs of a queue that does not exist, and jobs of a partition without a tick are lost.
+        schedules.node.add_dependency(*levels)
+        add_policies(self, deployment=deployment, queue=queue)
+        topics = topics_of_queue(self, deployment=deployment, queue=queue.name)
+        if deployment.queues[queue.name].metrics == "queue":
+            Alarms(self, "Alarms", topics=topics, deployment=deployment).on_queue(queue.name)
+        self._publish(deployment, queue, levels, dead_letters)
+
+    def _dead_letters(self, deployment: Deployment, queue: str) -> DurableQueue:
+        names = deployment.names
+        # Those of all levels that there may be: one that is given up keeps its dead-letter queue.
+        levels = [names.queue(queue, priority) for priority in range(1, MAX_PRIORITY + 1)]
+        name = names.queue_dlq(queue)
+        return DurableQueue(self, "DeadLetterQueue", name=name, deployment=deployment, redriven_from=levels)
+
+    def _level(self, deployment: Deployment, queue: str, priority: int, dead_letters: IQueue) -> DurableQueue:
+        """Add the SQS queue of one priority."""
+        settings = deployment.queues[queue]
+        return DurableQueue(
+            self,
+            "Queue" if priority == 1 else f"Level{priority}",
+            name=deployment.names.queue(queue, priority),
+            deployment=deployment,
+            visibility_timeout=settings.visibility_timeout,
+            retention_days=settings.message_retention_days,
+            dead_letter_queue=DeadLetterQueue(queue=dead_letters, max_receive_count=settings.receives),
+        )
+
+    def _publish(
+        self, deployment: Deployment, queue: QueueSettings, levels: Sequence[IQueue], dead_letters: IQueue
+    ) -> None:
+        """Publish the queue to clients, workers and functions: the URLs of its levels, the most urgent first, and its
+        settings.
+
+        Last of all: who reads of a partition gives it jobs, and if anything failed after that, the rollback would
+        take the partition's new schedule away again.
+        """
+        others = list(self.node.children)
+        urls = [level.queue_url for level in levels]
+        work = deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url)
+        settings = published(work)
+        name = deployment.names.queue_parameter(queue.name)
+        parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(settings))
+        parameter.node.add_dependency(*others)
 
 
 class DeployedQueue:
@@ -132,9 +197,9 @@ class DeployedQueue:
 
     def _grant(self, kind: str, grantee: IGrantable) -> None:
         place = self._place(grantee)
-        arns = Arns(place, names=self._deployment.names, parameters=place)
-        of = PolicyScope(names=self._deployment.names, queues=[self._queue])
-        for statement in statements_of(kind, place, deployment=self._deployment, of=of, arns=arns):
+        names = self._deployment.names
+        of = QueueScope(arns=Arns(place, names=names, parameters=place), names=names, queue=self._queue)
+        for statement in statements_of(kind, place, deployment=self._deployment, of=of):
             grantee.grant_principal.add_to_principal_policy(statement)
 
     def _place(self, user: Any) -> Construct:

@@ -134,13 +134,6 @@ class QueueConfig(BaseModel):
 
     partitions: int = Field(default=1, ge=1, le=queue_settings.MOST_PARTITIONS)
     """Parts of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks."""
-    expected_rate: int | None = Field(
-        default=None,
-        ge=1,
-        le=queue_settings.MOST_PARTITIONS * queue_settings.JOBS_PER_PARTITION,
-        description="Jobs a second to expect at most: deployments warn of too few partitions."
-        f" Each carries {queue_settings.JOBS_PER_PARTITION} with rows of up to 1 KB.",
-    )
     visibility_timeout: int = Field(default=30, ge=0, le=43_200)
     """Seconds that a received message is hidden from other workers."""
     max_receives: int | None = Field(
@@ -224,15 +217,6 @@ class QueueConfig(BaseModel):
                 f" {attempts} attempts are {least} seconds at least, and SQS must keep a message for longer"
             )
         return self
-
-    @property
-    def partitions_needed(self) -> int:
-        """How many partitions carry the rate that is expected.
-
-        >>> QueueConfig(partitions=2, expected_rate=1001).partitions_needed
-        3
-        """
-        return -(-(self.expected_rate or 0) // queue_settings.JOBS_PER_PARTITION)
 
     @property
     def receives(self) -> int:

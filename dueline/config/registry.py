@@ -88,10 +88,9 @@ def load(path: Path) -> Registry:
     )
 
 
-def published(settings: WorkSettings, *, expected_rate: int | None = None) -> dict[str, Any]:
+def published(settings: WorkSettings) -> dict[str, Any]:
     """Return what a queue's stack publishes in an SSM parameter. Times are in seconds.
 
     Clients read all but `work` and `deployed`, which `dueline doctor` compares with what it sees.
     """
-    deployed = {"version": __version__} | ({} if expected_rate is None else {"expected_rate": expected_rate})
-    return {**settings.to_json(), "deployed": deployed}
+    return {**settings.to_json(), "deployed": {"version": __version__}}

@@ -3,7 +3,6 @@
 From this table come the gateway's routes, the policies of IAM, and what the function allows to who invokes it.
 """
 
-from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -54,23 +53,21 @@ ROUTES = {
 }
 
 
-def requests_of(caller: Caller, queues: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the methods and paths of a caller's requests, without those of `requests_of_all`, as IAM matches them.
+def requests_of(caller: Caller, queue: str) -> list[tuple[str, str]]:
+    """Return the methods and paths of a caller's requests, without those of `requests_of_all`, as IAM matches them.
 
     What a queue's path ends with is any: there is nothing below a job, and what is below a schedule is its own.
 
-    >>> sorted(requests_of(Caller.OPERATOR, ["emails"]))[1]
+    >>> sorted(requests_of(Caller.OPERATOR, "emails"))[1]
     ('POST', 'queues/emails/pause')
     """
-    paths = [(path, route) for path, route in ROUTES.items() if path.startswith(_QUEUE) and caller in route.callers]
-    requests = [
-        (method, f"{_QUEUE}{rest}{'/*' if parameter else ''}")
-        for path, route in paths
-        for rest, parameter, _ in [path.removeprefix(_QUEUE).partition("/{")]
-        for method in route.methods
-    ]
-    for queue in queues:
-        yield from ((method, path[1:].format(queue=queue)) for method, path in dict.fromkeys(requests))
+    requests: dict[tuple[str, str], None] = {}
+    for path, route in ROUTES.items():
+        if path.startswith(_QUEUE) and caller in route.callers:
+            below, parameter, _ = path.removeprefix(_QUEUE).partition("/{")
+            pattern = f"queues/{queue}{below}{'/*' if parameter else ''}"
+            requests |= dict.fromkeys((method, pattern) for method in route.methods)
+    return list(requests)
 
 
 def requests_of_all() -> list[tuple[str, str]]:

@@ -233,14 +233,12 @@ def watches_off(observed: Observation) -> Iterator[Symptom]:
 @rule("partitions_too_few", Severity.WARNING, page=guide("too-few-partitions"))
 def partitions_too_few(observed: Observation) -> Iterator[Symptom]:
     for queue in observed.deployment.queues:
-        count = queue.settings.partitions
-        partitions = _counted(count, "partition carries", "partitions carry")
-        carried, sent = JOBS_PER_PARTITION * count, observed.figure(queue.name, "rate")
-        for rate, source in ((queue.expected_rate or 0, "are expected"), (sent, "were sent to workers at most")):
-            if rate > carried:
-                do = f"set partitions to {-(-int(rate) // JOBS_PER_PARTITION)} in queues.yaml, then: make deploy"
-                what = f"{rate:,.0f} jobs a second {source}, and {partitions} {carried:,}"
-                yield Symptom(queue.name, what, do)
+        partitions = _counted(queue.partitions, "partition carries", "partitions carry")
+        carried, sent = JOBS_PER_PARTITION * queue.partitions, observed.figure(queue.name, "rate")
+        if sent > carried:
+            do = f"set partitions to {-(-int(sent) // JOBS_PER_PARTITION)} in queues.yaml, then: make deploy"
+            what = f"{sent:,.0f} jobs a second were sent to workers at most, and {partitions} {carried:,}"
+            yield Symptom(queue.name, what, do)
 
 
 # Dead letters: how many there are in each dead-letter queue, and why, as far as that is known.

@@ -65,34 +65,22 @@ def _answer(check: Check) -> Any:
 
 # Observed.
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DeployedQueue:
-    """A queue as its stack published it."""
-
-    settings: QueueSettings
-    expected_rate: int | None = None
-
-    @property
-    def name(self) -> str:
-        return self.settings.name
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedDeployment:
     """A deployment as it published itself."""
 
     names: Names
-    queues: tuple[DeployedQueue, ...]
+    queues: tuple[QueueSettings, ...]
 
     def ticking(self) -> list[QueueSettings]:
         """Return all queues that have ticks, Dueline's own among them."""
-        return [*(queue.settings for queue in self.queues), PLANNER]
+        return [*self.queues, PLANNER]
 
     def partitions(self) -> list[Partition]:
         return [partition for queue in self.ticking() for partition in queue.all_partitions()]
 
-    def levels(self, queue: DeployedQueue) -> list[str]:
+    def levels(self, queue: QueueSettings) -> list[str]:
         """Return the names of a queue's SQS queues, that of priority 1 first."""
-        return [self.names.queue(queue.name, priority) for priority in range(1, queue.settings.priorities + 1)]
+        return [self.names.queue(queue.name, priority) for priority in range(1, queue.priorities + 1)]
 
     def sqs_queues(self) -> list[str]:
         names = self.names

@@ -25,10 +25,7 @@ from dueline.core.overview import read_control
 from dueline.core.ports import Pointer
 from dueline.core.request import Default, json_text
 from dueline.operations.dead_letters import error_of
-from dueline.schedules import answers, queries
-from dueline.schedules.changes import Changes
-from dueline.schedules.definition import Definition
-from dueline.schedules.manual_runs import ManualRuns
+from dueline.schedules import answers, changes, definition, manual_runs, queries
 from dueline.testing.memory_deployment import MemoryDeployment
 from dueline.worker.delivery import ReceivedMessage
 from dueline.worker.events import Event, EventKind
@@ -264,24 +261,24 @@ class _LocalApi(DirectApi):
     def _run_now(self, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
         self._deployment.queue(queue)
         call, payload = headers.get("idempotency-key"), json_text(fields["payload"]) if "payload" in fields else None
-        run = ManualRuns(self._deployment.route()).run_now(queue, name, payload=payload, key=call)
+        run = manual_runs.ManualRuns(self._deployment.route()).run_now(queue, name, payload=payload, key=call)
         return answers.submitted_fields(run.job)
 
     def _change_schedule(
         self, what: str, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]
     ) -> dict[str, Any]:
         settings, if_match = self._deployment.queue(queue), headers.get("if-match")
-        changes = Changes(self._deployment.route())
+        change = changes.Changes(self._deployment.route())
         match what:
             case "PUT":
-                definition = Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
+                new = definition.Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
                 only_new = "if-none-match" in headers
-                changed = changes.put(settings, name, definition, if_match=if_match, only_new=only_new, must_run=True)
+                changed = change.put(settings, name, new, if_match=if_match, only_new=only_new, must_run=True)
             case "resume":
-                changed = changes.resume(settings, name, if_match=if_match)
+                changed = change.resume(settings, name, if_match=if_match)
             case "pause":
-                changed = changes.pause(queue, name, if_match=if_match)
+                changed = change.pause(queue, name, if_match=if_match)
             case _:
-                changed = changes.delete(queue, name, if_match=if_match)
+                changed = change.delete(queue, name, if_match=if_match)
         self._deployment.settle()
         return answers.schedule_fields(changed.head, now=self._deployment.clock.now(), changed=changed.is_changed)

@@ -26,8 +26,7 @@ from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.table_writer import TableWriter
 from dueline.core.tick import Tick
 from dueline.schedules.planner import Planner, PlanningMessage
-from dueline.testing import MemoryLocks, MemoryPayloads, MemoryTable, VirtualClock
-from dueline.testing.memory_queue import Delivery, MemoryQueue
+from dueline.testing import Delivery, MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from dueline.worker.delivery import Interrupted
 from dueline.worker.events import Report
 from dueline.worker.queue_context import QueueContext

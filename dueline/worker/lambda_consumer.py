@@ -62,19 +62,19 @@ class Consumer:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
         records = event["Records"]
         deployment, queue, level = address_of(records[0]["eventSourceARN"])
-        connection, runner = self._connect(deployment, queue)
-        processor, now = SequentialProcessor(connection, runner), connection.clock.monotonic()
+        context, processor = self._connect(deployment, queue)
+        now = context.clock.monotonic()
         received = [_received(record, queue, level, now) for record in records]
         # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
         again = [each for some in cut(received, READ_KEYS) for each in processor.process(some)]
         return {"batchItemFailures": [{"itemIdentifier": each.arrival.message_id} for each in again]}
 
-    def _connect_to(self, deployment: str, queue: str) -> tuple[QueueContext, HandlerRunner]:
+    def _connect_to(self, deployment: str, queue: str) -> "tuple[QueueContext, SequentialProcessor]":
         context = (self._connect_elsewhere or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
         runner = HandlerRunner(handlers, context, callbacks=self._callbacks, trace=otel.handling, jitter=random.random)
-        return context, runner
+        return context, SequentialProcessor(context, runner)
 
 
 def connect(deployment: str, queue: str) -> QueueContext:

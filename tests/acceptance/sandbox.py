@@ -104,7 +104,7 @@ class Removal:
         for role in (role_name(names, kind) for kind in KINDS):
             yield role, lambda role=role: remove_role(iam, role)
         # A queue's stack comes after the core's, and goes before it.
-        for stack in (*map(names.queue_stack, load(QUEUES).queues), names.groups_stack, names.core_stack):
+        for stack in (*map(names.queue_stack, load(QUEUES).queues), names.core_stack):
             yield stack, lambda stack=stack: self._delete_stack(stack)
         scheduler, logs = self._aws("scheduler"), self._aws("logs")
         for group in (names.schedule_group, names.watch_group):

@@ -4,9 +4,6 @@ import pytest
 
 from tests.template.synthesis import Assembly, synthesize
 
-THREE = {f"queue-{number}": {"partitions": 2} for number in range(3)}
-# One expects more jobs a second than it can take, one just as many, one states no rate.
-RATES = {"queue-0": {"expected_rate": 1001}, "queue-1": {"expected_rate": 1000}, "queue-2": {}}
 EMAIL = "team@example.com"
 PAGER = "arn:aws:sns:eu-central-1:123456789012:pager"
 AHEAD = {
@@ -30,7 +27,6 @@ NEIGHBOURS = {
     "e": {"owner": "arn:aws:sns:eu-central-1:123456789012:pager"},
     "emails" * 10: {"priorities": 5, "track": True},
 }
-OF_NEIGHBOURS = {"queues": NEIGHBOURS, "dashboards": "all", "groups": {"mail": ["emails", "e"]}}
 
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/0d8e4f6a-1111-2222-3333-444455556666"
 # All that a platform team may require; a queue with metrics of its own, and one without, whose owners are mailed to.
@@ -49,40 +45,28 @@ STRICT = {
     "log_retention_days": 3653,
     "termination_protection": True,
     "tracing": True,
-    "dashboards": "none",
-    "warm_writes": 20_000,
+    "dashboard": False,
 }
-# No queue, a jobs table that saves wherever it may, functions that may not take all, and a domain.
+# No queue, a jobs table that saves wherever it may, and functions that may not take all.
 THRIFTY = {
     "capacity": {"min": 50, "max": 2000},
     "storage": "infrequent",
     "point_in_time_recovery": False,
-    "domain_name": "jobs.example.com",
-    "certificate_arn": "arn:aws:acm:eu-central-1:123456789012:certificate/0a1b",
-    "system_log_level": "INFO",
     "tick_reserved_concurrency": 30,
     "api_reserved_concurrency": 200,
 }
 
 
 @pytest.fixture(scope="session")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Three queues of two partitions, of which two state a rate."""
-    queues = {name: settings | RATES[name] for name, settings in THREE.items()}
-    return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("three"))
+def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """Queues whose names are easily taken for each other's."""
+    return synthesize({"queues": NEIGHBOURS}, tmp_path_factory.mktemp("neighbours"))
 
 
 @pytest.fixture(scope="session")
 def one_more(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """The same without rates, with a queue in front that has a value for each setting."""
-    queues = {"ahead": AHEAD} | THREE
-    return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("one_more"))
-
-
-@pytest.fixture(scope="session")
-def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Queues whose names are easily taken for each other's, and a group of two."""
-    return synthesize(OF_NEIGHBOURS, tmp_path_factory.mktemp("neighbours"))
+    """The same with a queue in front that has a value for each setting."""
+    return synthesize({"queues": {"ahead": AHEAD} | NEIGHBOURS}, tmp_path_factory.mktemp("one_more"))
 
 
 @pytest.fixture(scope="session")

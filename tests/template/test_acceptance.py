@@ -1,33 +1,26 @@
-"""The acceptance tests remove all of their sandbox."""
+"""The acceptance tests remove all of a deployment that outlives its stacks, by its exact name."""
 
-import json
+from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.acceptance import sandbox
-from tests.template.synthesis import Assembly, synthesize
+from tests.template.conftest import NEIGHBOURS
+from tests.template.synthesis import Assembly
 
-# What has the type's own name in it, and outlives the stack or may.
 NAMED = {
-    "AWS::SQS::Queue": ("QueueName", set(sandbox.queue_names())),
-    "AWS::DynamoDB::GlobalTable": ("TableName", set(sandbox.table_names())),
-    "AWS::DynamoDB::Table": ("TableName", set(sandbox.table_names())),
-    "AWS::Logs::LogGroup": ("LogGroupName", set(sandbox.log_names())),
+    "AWS::SQS::Queue": ("QueueName", sandbox.queue_names),
+    "AWS::DynamoDB::Table": ("TableName", sandbox.table_names),
+    "AWS::Logs::LogGroup": ("LogGroupName", sandbox.log_names),
 }
 
 
-@pytest.fixture(scope="session")
-def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    return synthesize(yaml.safe_load(sandbox.QUEUES.read_text()), tmp_path_factory.mktemp("sandbox"))
-
-
-def test_removal_knows_all_names(assembly: Assembly) -> None:
-    unknown = [
-        f"{stack}: {id} {json.dumps(resource.get(name))}"
-        for stack, template in assembly.templates.items()
-        for kind, (name, allowed) in NAMED.items()
-        for id, resource in template.of_type(kind).items()
-        if resource.get(name) not in allowed
-    ]
-    assert unknown == []
+def test_removal_knows_all_names(neighbours: Assembly, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(yaml.safe_dump({"queues": NEIGHBOURS}))
+    monkeypatch.setattr(sandbox, "QUEUES", path)
+    monkeypatch.setattr(sandbox, "NAME", neighbours.deployment.name)
+    for kind, (property, names) in NAMED.items():
+        of_kind = [each for template in neighbours.templates.values() for each in template.of_type(kind).values()]
+        assert {each[property] for each in of_kind} <= set(names())

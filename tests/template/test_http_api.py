@@ -6,17 +6,17 @@ from typing import Any
 from tests.template.synthesis import ROOT, Assembly
 
 
-def test_every_route_is_authorized_by_iam(three: Assembly) -> None:
-    routes = three.core.of_type("AWS::ApiGatewayV2::Route").values()
+def test_every_route_is_authorized_by_iam(neighbours: Assembly) -> None:
+    routes = neighbours.core.of_type("AWS::ApiGatewayV2::Route").values()
     documented = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
     expected = {f"{method.upper()} {path}" for path, operations in documented.items() for method in operations}
     assert {route["RouteKey"] for route in routes} == expected
     assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
 
 
-def test_direct_clients_get_the_apis_settings(three: Assembly) -> None:
-    environment = three.core.find("AWS::Lambda::Function", "dueline-api")[1]["Environment"]["Variables"]
-    settings = json.loads(_written_out(_parameters(three)["/dueline/dueline/settings"]))
+def test_direct_clients_get_the_apis_settings(neighbours: Assembly) -> None:
+    environment = neighbours.core.find("AWS::Lambda::Function", "dueline-api")[1]["Environment"]["Variables"]
+    settings = json.loads(_written_out(_parameters(neighbours)["/dueline/dueline/settings"]))
     assert {f"DUELINE_{name.upper()}": str(value) for name, value in settings.items()} == {
         name: _written_out(value) for name, value in environment.items() if name.startswith("DUELINE_")
     }
@@ -32,9 +32,9 @@ def _written_out(value: Any) -> str:
     return "".join(part if isinstance(part, str) else part["Ref"] for part in parts)
 
 
-def test_hundred_queues_fit_into_the_core(three: Assembly) -> None:
+def test_hundred_queues_fit_into_the_core(neighbours: Assembly) -> None:
     """Each more queue takes two resources of the core stack's 500, and one for each of its producers elsewhere."""
-    resources = three.core.resources
-    of_queues = [each for each in three.core.of_type("AWS::Lambda::Alias").values() if each["Name"] != "live"]
-    assert len(of_queues) == 2 * len(three.queues)
+    resources = neighbours.core.resources
+    of_queues = [each for each in neighbours.core.of_type("AWS::Lambda::Alias").values() if each["Name"] != "live"]
+    assert len(of_queues) == 2 * len(neighbours.queues)
     assert len(resources) - len(of_queues) + 2 * 100 <= 350

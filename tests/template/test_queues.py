@@ -34,8 +34,8 @@ def test_longest_parameter_fits_ssm() -> None:
 
 
 @pytest.mark.parametrize(("queue", "function"), [("dueline-inbound", "ingest"), ("dueline_dueline-planner", "planner")])
-def test_visibility_is_six_timeouts(three: Assembly, queue: str, function: str) -> None:
-    core = three.core
+def test_visibility_is_six_timeouts(neighbours: Assembly, queue: str, function: str) -> None:
+    core = neighbours.core
     sources = core.of_type("AWS::Lambda::EventSourceMapping").values()
     [source] = [each for each in sources if core.spelled(each["EventSourceArn"]) == f"sqs:{queue}"]
     _, reader = core.find("AWS::Lambda::Function", f"dueline-{function}")
@@ -43,11 +43,11 @@ def test_visibility_is_six_timeouts(three: Assembly, queue: str, function: str) 
     assert hidden >= 6 * reader["Timeout"] + source.get("MaximumBatchingWindowInSeconds", 0)
 
 
-def test_six_hour_outage_makes_no_dead_letters(three: Assembly) -> None:
-    inbound, planner = _queue(three.core, "dueline-inbound"), _queue(three.core, "dueline_dueline-planner")
+def test_six_hour_outage_makes_no_dead_letters(neighbours: Assembly) -> None:
+    inbound, planner = _queue(neighbours.core, "dueline-inbound"), _queue(neighbours.core, "dueline_dueline-planner")
     assert inbound["RedrivePolicy"]["maxReceiveCount"] * inbound["VisibilityTimeout"] > SIX_HOURS
     assert planner["RedrivePolicy"]["maxReceiveCount"] * LONGEST_HIDDEN_SECONDS > SIX_HOURS
-    assert three.core.spelled(planner["RedrivePolicy"]["deadLetterTargetArn"]) == "sqs:dueline_dueline-planner_dlq"
+    assert neighbours.core.spelled(planner["RedrivePolicy"]["deadLetterTargetArn"]) == "sqs:dueline_dueline-planner_dlq"
 
 
 def test_dead_letters_are_kept_for_14_days(one_more: Assembly) -> None:
@@ -57,20 +57,3 @@ def test_dead_letters_are_kept_for_14_days(one_more: Assembly) -> None:
     kept.pop("dueline_dueline-planner_dlq")
     core = {f"dueline-{name}-dlq" for name in ("inbound", "tick", "dispatch")}
     assert kept == dict.fromkeys({*core, *(f"dueline_{queue}_dlq" for queue in one_more.queues)}, DAYS_14)
-
-
-def _warnings(assembly: Assembly, queue: str) -> list[str]:
-    """Return what a synthesis warns of in the stack of a queue; cdk-nag looks at it, too."""
-    manifest = json.loads((assembly.directory / "manifest.json").read_text())["artifacts"]
-    stack = manifest[assembly.deployment.names.queue_stack(queue)]
-    metadata = [*stack.get("metadata", {}).values()]
-    if "additionalMetadataFile" in stack:
-        metadata += json.loads((assembly.directory / stack["additionalMetadataFile"]).read_text()).values()
-    return [each["data"] for entries in metadata for each in entries if each["type"] == "aws:cdk:warning"]
-
-
-def test_too_few_partitions_are_warned_of(three: Assembly) -> None:
-    (warning,), *others = (_warnings(three, queue) for queue in three.queues)
-    assert "queues.queue-0.partitions is 2: for an expected_rate of 1,001 jobs a second" in warning
-    assert "at least 3, 500 for each" in warning
-    assert others == [[], []]

@@ -11,9 +11,9 @@ def _table(template: Template, name: str) -> tuple[str, dict[str, Any]]:
     return template.find("AWS::DynamoDB::Table", name)
 
 
-def test_failed_first_deployment_leaves_nothing(three: Assembly) -> None:
+def test_failed_first_deployment_leaves_nothing(neighbours: Assembly) -> None:
     """Its rollback deletes what it made, but for protected tables: nothing that may fail comes after them."""
-    core = three.core
+    core = neighbours.core
     jobs, once, state = (_table(core, name)[0] for name in NAMES)
     later = {id: each["Type"] for id, each in core.resources.items() if jobs in core.depends_on(id)}
     assert set(later.values()) == {"AWS::DynamoDB::Table", "AWS::IAM::Policy", "AWS::Lambda::Permission"}
@@ -30,7 +30,7 @@ def test_failed_first_deployment_leaves_nothing(three: Assembly) -> None:
     assert protected == {jobs, once, state}
     kept = [
         each["DeletionPolicy"]
-        for template in three.templates.values()
+        for template in neighbours.templates.values()
         for each in template.resources.values()
         if "Retain" in each.get("DeletionPolicy", "")
     ]

@@ -11,7 +11,7 @@ from dueline.aws.server_clock import ServiceClock
 from dueline.client.http import HttpApi
 from dueline.errors import InvalidJob, JobNotFound, QueueNotFound
 from dueline.testing import VirtualClock
-from tests.builders import NOW
+from tests.builders import NOW, an_id
 
 HUGE = 10**5000
 NO_TEXTS = [b"k", 1, True, ["k"], object(), HUGE]
@@ -29,6 +29,8 @@ BAD = {
 }
 MOVES = ["get", "cancel", "reschedule"]
 BY_KEY = {"queue": "emails", "key": "k"}
+ID = str(an_id())
+UNCLEAR = [{}, {"queue": "emails"}, {"key": "k"}, {"id": ID, "key": "k"}, {"id": ID, **BY_KEY}]
 
 
 def calls():
@@ -41,7 +43,7 @@ def calls():
         yield from ((name, (), {"queue": "emails", "key": value, **time}, "key") for value in NO_KEYS)
         yield from ((name, (), {"queue": value, "key": "k", **time}, "queue") for value in [*NO_TEXTS, "", "A"])
         yield from ((name, (value,), time, "id") for value in [*NO_TEXTS, ""])
-        yield from ((name, (), {**which, **time}, "give an id") for which in [{}, {"queue": "emails"}, {"key": "k"}])
+        yield from ((name, (), {**which, **time}, "give an id") for which in UNCLEAR)
     yield from (
         ("reschedule", (), {**BY_KEY, field: value}, field) for field in ("at", "delay") for value in BAD[field]
     )

@@ -1,6 +1,5 @@
 """The client over real sockets, against an API that answers as its script says."""
 
-import dataclasses
 import hashlib
 import json
 import logging
@@ -41,7 +40,6 @@ from tests.fake_api_server import (
 SECRET = "the-secret-of-a-payload"  # noqa: S105
 BUSY = problem_reply(503, "unavailable")
 SLOW_DOWN = problem_reply(429, "throttled")
-HUGE = 10**5000
 WANTED = NOW + timedelta(days=9)
 HOUR = timedelta(hours=1)
 
@@ -177,15 +175,10 @@ def test_options_are_posted_unchanged(client, api_server, options, posted):
     [
         ({"at": datetime(2027, 1, 4)}, "at is 2027-01-04T00:00:00, which has no time zone"),  # noqa: DTZ001
         ({"at": "2027-01-04T09:00:00Z"}, "at is '2027-01-04T09:00:00Z': it must be a datetime"),
-        ({"at": datetime(1969, 1, 1, tzinfo=UTC)}, "at is 1969"),
         ({"at": datetime.max.replace(tzinfo=UTC)}, "at is 9999-12-31T23:59:59.999999.00:00: it must be from 1970"),
         ({"at": NOW, "delay": 5}, "give one of them"),
         ({"delay": -1}, "delay is -1"),
-        ({"delay": math.nan}, "delay is nan"),
-        ({"key": ""}, "key is ''"),
-        ({"key": "a\n"}, "key is 'a"),
         ({"kind": "Welcome"}, "kind is 'Welcome': it must have 1 to 64 of a-z, 0-9, ., _ and -"),
-        ({"priority": HUGE}, "priority is an int: it must be a whole number from 1 to 5"),
         ({"payload": {1, 2}}, "payload is not JSON"),
         ({"payload": math.inf}, "payload is not JSON"),
     ],
@@ -225,15 +218,6 @@ ATTEMPTS = {"attempts": 2, "started": "2026-11-21T07:05:00.000Z"}
 ENDED = {**ATTEMPTS, "ended": "2026-11-21T07:05:01.500Z", "error": "TimeoutError", "kind": "welcome"}
 
 
-def test_get_returns_attempts_of_tracked_jobs(client, api_server):
-    id = an_id()
-    api_server.script = [json_reply(job_json(id, "failed") | ENDED), json_reply(job_json(id, "running") | ATTEMPTS)]
-    failed, running = client.get(str(id)), client.get(str(id))
-    assert (failed.state, failed.attempts, failed.started, failed.error) == (State.FAILED, 2, NOW, "TimeoutError")
-    assert (failed.ended, failed.kind) == (NOW + timedelta(seconds=1.5), "welcome")
-    assert running == dataclasses.replace(failed, state=State.RUNNING, ended=None, error=None, kind=None)
-
-
 def test_tracked_jobs_are_listed_by_state(client, api_server):
     ids = [an_id(), an_id()]
     api_server.script = [
@@ -241,9 +225,11 @@ def test_tracked_jobs_are_listed_by_state(client, api_server):
         json_reply({"jobs": [], "next": None}),
         json_reply({"jobs": [job_json(ids[1], "running") | ATTEMPTS], "next": None}),
     ]
-    failed = client.tracked_jobs("emails", state=State.FAILED, kind="welcome", start=NOW)
-    assert [(job.id, job.attempts, job.error) for job in failed] == [(str(ids[0]), 2, "TimeoutError")]
-    assert [job.state for job in client.tracked_jobs("emails")] == [State.RUNNING]
+    [failed] = client.tracked_jobs("emails", state=State.FAILED, kind="welcome", start=NOW)
+    assert (failed.id, failed.attempts, failed.started, failed.error) == (str(ids[0]), 2, NOW, "TimeoutError")
+    assert (failed.ended, failed.kind) == (NOW + timedelta(seconds=1.5), "welcome")
+    [running] = client.tracked_jobs("emails")
+    assert (running.state, running.attempts, running.ended, running.error) == (State.RUNNING, 2, None, None)
     first = {"limit": ["100"], "state": ["failed"], "kind": ["welcome"], "from": ["2026-11-21T07:05:00.000Z"]}
     assert queries(api_server) == [first, first | {"next": ["p-2"]}, {"limit": ["100"], "state": ["attempted"]}]
     with pytest.raises(InvalidJob, match="state is scheduled: it must be one of running, dispatched"):
@@ -316,24 +302,6 @@ def test_jobs_are_cancelled_by_their_keys(client, api_server):
     assert [request.json for request in api_server.requests] == [{"keys": ["a", "b"]}]
 
 
-@pytest.mark.parametrize(
-    ("named", "reason"),
-    [
-        ({}, "nothing given: give an id, or a queue and a key"),
-        ({"key": "k"}, "^key given: give an id, or a queue and a key"),
-        ({"queue": "emails"}, "^queue given"),
-        ({"id": str(an_id()), "key": "k"}, "id and key given"),
-        ({"id": str(an_id()), "queue": "emails", "key": "k"}, "id and queue and key given"),
-        ({"queue": "emails", "key": ""}, "key is ''"),
-    ],
-)
-def test_id_or_queue_and_key_name_a_job(client, api_server, named, reason):
-    for call in (client.get, client.cancel):
-        with pytest.raises(InvalidJob, match=reason):
-            call(**named)
-    assert api_server.requests == []
-
-
 @pytest.mark.parametrize("named", [{}, {"ids": [], "queue": "emails"}, {"keys": []}, {"queue": "emails"}])
 def test_cancel_many_takes_ids_or_a_queue_and_keys(client, named):
     with pytest.raises(InvalidJob, match="give ids, or a queue and keys"):
@@ -351,16 +319,9 @@ def test_look_up_of_what_waits_has_its_payload(client, api_server):
 # Reschedule
 
 
-@pytest.mark.parametrize(
-    ("ahead", "at"),
-    [
-        (timedelta(days=1), "2026-11-22T07:05:00.000Z"),
-        (timedelta(microseconds=1), "2026-11-21T07:05:00.001Z"),
-        (timedelta(days=-1), "2026-11-20T07:05:00.000Z"),
-    ],
-)
-def test_a_job_is_moved_to_an_instant(client, api_server, ahead, at):
-    moved = client.reschedule(id := str(an_id()), at=NOW + ahead)
+def test_a_job_is_moved_to_an_instant(client, api_server):
+    moved = client.reschedule(id := str(an_id()), at=NOW + timedelta(microseconds=1))
+    at = "2026-11-21T07:05:00.001Z"
     assert (instant.text(moved.due), moved.state) == (at, State.SCHEDULED)
     assert calls(api_server) == [("PATCH", f"/queues/emails/jobs/{id}")]
     assert api_server.requests[0].json == {"at": at}
@@ -391,13 +352,6 @@ def test_reschedule_without_a_time_is_refused(client, api_server, options):
     with pytest.raises(InvalidJob, match=r"at|delay"):
         client.reschedule(str(an_id()), **options)
     assert api_server.requests == []
-
-
-def test_late_reschedule_names_the_replacing_job(client, api_server):
-    api_server.script = [json_reply(problem(409, "already_finished", "moved", id="another"), 409)]
-    with pytest.raises(errors.AlreadyFinished, match="moved") as raised:
-        client.reschedule(str(an_id()), at=NOW)
-    assert raised.value.job_id == "another"
 
 
 # List
@@ -533,11 +487,6 @@ def test_an_empty_answer_is_tried_again(api_server, clock, answer):
 
 
 # Schedule many
-
-
-def test_schedule_many_keeps_the_order(client, api_server):
-    assert numbers(client.schedule_many("emails", numbered(1234))) == list(range(1234))
-    assert len(api_server.requests) < 14
 
 
 def test_requests_have_5_mb_at_most(client, api_server):
@@ -677,16 +626,7 @@ def test_waits_double_at_random_up_to_a_limit(api_server, clock):
     assert clock.waits == [1, 1, 0, 8, 9]
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "wait"),
-    [
-        ("3", 3.05),
-        ("0", 0.05),
-        ("soon", 0.05),
-        ("-5", 0.05),
-        ("", 0.05),
-    ],
-)
+@pytest.mark.parametrize(("retry_after", "wait"), [("3", 3.05), ("0", 0.05), ("soon", 0.05), ("-5", 0.05), ("", 0.05)])
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after_is_waited_with_jitter_on_top(client, api_server, clock, status, retry_after, wait):
     api_server.script = [json_reply({}, status, retry_after=retry_after)]
@@ -752,10 +692,6 @@ def test_no_payload_is_in_errors_or_logs(api_server, clock, caplog, answer):
         assert SECRET not in "".join(traceback.format_exception(each)) + repr(each)
     assert api_server.requests
     assert SECRET not in caplog.text
-
-
-def test_no_payload_is_shown_by_a_value():
-    assert SECRET not in repr(NewJob(payload=SECRET))
 
 
 @pytest.mark.parametrize("payload", [{SECRET}, {SECRET: {1}}, {(SECRET,): 1}, [SECRET, math.nan]])

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from docs.queues_schema import DOCS, documents
 from dueline.config import ConfigurationError, registry
 from dueline.config.deployment import Deployment, load, load_schedules
-from dueline.config.environment import ApiSettings, Settings, TickSettings
+from dueline.config.environment import ApiSettings, TickSettings
 from dueline.config.names import Names
 from dueline.core.job import MAX_PRIORITY
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
@@ -79,11 +79,7 @@ TOGETHER = {
         ("capacity: {min: 5}", ["capacity.max is {'min': 5}", "required"]),
         ("capacity: {min: 1, max: 2, colour: 3}", ["capacity.colour is 3", "unknown setting; there are min, max"]),
         ("capacity: {min: 6, max: 5}", ["capacity.max is 5: it must be at least min, which is 6"]),
-        ("warm_writes: 5000\ncapacity: {min: 1, max: 2}", ["warm_writes is 5000: it must be left out where capacity"]),
         ("queues: {a: {owner: me}}", ["queues.a.owner is 'me': must be an e-mail address, or the ARN of an SNS topic"]),
-        ("groups: {a: []}", ["groups.a is []", "at least 1 item"]),
-        ("groups: {a: [emails]}", ["groups.a has 'emails': it must be a queue of queues.yaml; there are none"]),
-        ("groups: {a: [b, b]}\nqueues: {b: }", ["groups.a has 'b' twice: once is enough"]),
         ("kms_key_arn: alias/mine", ["kms_key_arn is 'alias/mine'", "must be the ARN of a key", "not of an alias"]),
         ("permission_boundary: mine", ["permission_boundary is 'mine'", "must be the ARN of a managed policy"]),
         ("tags: {'aws:team': a}", ["tags.aws:team is 'aws:team'", "must not begin with aws:"]),
@@ -104,12 +100,6 @@ TOGETHER = {
             _emails("schedules: {a: {every: 60, priority: 2}}"),
             ["queues.emails.schedules.a.priority is 2", "from 1 to priorities, which is 1"],
         ),
-        ("domain_name: jobs.example.com", ["domain_name is jobs.example.com: certificate_arn must be given with it"]),
-        (
-            "certificate_arn: arn:aws:acm:eu-central-1:123456789012:certificate/1",
-            ["certificate_arn is arn:aws:acm", "domain_name must be given with it"],
-        ),
-        ("certificate_arn: jobs", ["certificate_arn is 'jobs'", "arn:aws:acm:{region}:{account}:certificate/{id}"]),
         ("- emails", ["it holds ['emails'], not settings"]),
         *[(text, ["not settings"]) for text in ("[]", "0", "false", "emails")],
         ("queues:\n  emails:\n  emails:\n", ["line 2: emails is given twice"]),
@@ -233,7 +223,6 @@ def test_schedules_in_the_docs_load(queues_yaml: Path, page: str) -> None:
         ("colour: red", False),
         ("name: dueline-queue", False),
         ("capacity: on-demand\nstorage: infrequent\npoint_in_time_recovery: false\n", True),
-        ("warm_writes: 3999", False),
         ("kms_key_arn: arn:aws:kms:eu-central-1:123456789012:key/mrk-1a\ntags: {cost center: a/b}", True),
         ("kms_key_arn: arn:aws:kms:eu-central-1:123456789012:alias/mine", False),
         ("permission_boundary: arn:aws:iam::123456789012:role/mine", False),
@@ -280,18 +269,6 @@ def test_published_settings_round_trip() -> None:
     read = WorkSettings.from_json({**parameter, "of a later version": 1}, name="emails")
     assert (read, type(read.retry.backoff)) == (work, Backoff)
     assert parameter["url"] == "https://1"
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        Settings(deployment="d", queue_urls="https://sqs/1/"),
-        TickSettings(deployment="d", queue_urls="https://sqs/1/", tick_period=60, lookahead=240, lease=30),
-        ApiSettings(deployment="d", queue_urls="https://sqs/1/", payloads="b", direct_horizon=890, lookahead=240),
-    ],
-)
-def test_environment_round_trip(settings: Settings | TickSettings | ApiSettings) -> None:
-    assert type(settings).from_env(settings.to_env()) == settings
 
 
 def test_longest_names_fit_aws_limits() -> None:

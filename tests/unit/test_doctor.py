@@ -23,7 +23,6 @@ from dueline.operations.doctor import RULES, findings
 from dueline.operations.observation import (
     Alarm,
     Check,
-    DeployedQueue,
     LogLine,
     Observation,
     ObservedDeployment,
@@ -36,10 +35,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "doctor.md").read_text()
 NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)
 NAMES = Names("shop")
-EMAILS = DeployedQueue(
-    settings=QueueSettings(name="emails", partitions=2, retention=timedelta(days=7)),
-    expected_rate=1000,
-)
+EMAILS = QueueSettings(name="emails", partitions=2, retention=timedelta(days=7))
 DEPLOYMENT = ObservedDeployment(names=NAMES, queues=(EMAILS,))
 SOON = instant.text(NOW + timedelta(seconds=200))
 PARTITIONS = [Partition(queue="emails", number=0), Partition(queue="emails", number=1)]
@@ -91,10 +87,6 @@ def noted(**notes):
     return {"notes": {**HEALTHY.notes, **notes}}
 
 
-def deployed(**changes):
-    return {"deployment": replace(DEPLOYMENT, **changes)}
-
-
 SILENT = WatchNote(at=NOW - timedelta(minutes=16), count=0)
 PAST = instant.text(NOW - timedelta(seconds=1))
 STOPPED = LogLine(function="tick", message="stopped", reason="AccessDenied: no", queue="emails", count=4)
@@ -114,7 +106,6 @@ WRONG = [
     ({"watches": {**HEALTHY.watches, NAMES.planner_watch: "DISABLED"}}, "watch_off", NAMES.planner_watch, WARNING, ""),
     ({"fences": {**HEALTHY.fences, PARTITIONS[1]: PAST}}, "fence_still", "emails", CRITICAL, "emails#1"),
     ({"fences": without(HEALTHY.fences, PARTITIONS[0])}, "fence_still", "emails", CRITICAL, "never had a tick"),
-    (deployed(queues=(replace(EMAILS, expected_rate=1001),)), "partitions_too_few", "emails", WARNING, "are expected"),
     (measured(emails__rate=1001), "partitions_too_few", "emails", WARNING, "sent to workers"),
     (measured(emails__lateness=60), "late_jobs", "emails", CRITICAL, "60 s late"),
     (measured(emails__on_time=999, emails__delayed=2), "jobs_not_on_time", "emails", WARNING, "99.8 %"),

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from dueline import AsyncClient, Client, Job, NewJob, Patience, Unavailable
+from dueline import AsyncClient, AsyncSchedules, Client, Job, NewJob, Patience, Schedules, Unavailable
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core.clock import SystemClock
 from dueline.core.retry import _THIS_LANE, CALL_ITEMS, LANES, LEAST_ITEMS, BatchSize, Calls, in_lanes
@@ -91,7 +91,7 @@ def test_partly_finished_calls_are_completed():
         return {key: BUSY for key in keys if key not in observed}
 
     gateway = FakeGateway(a_third)
-    assert_all_scheduled_once(a_client(gateway).schedule_many("emails", numbered(3000)), gateway, 3000)
+    assert_all_scheduled_once(a_client(gateway).schedule_many("emails", numbered(1000)), gateway, 1000)
 
 
 # Patience
@@ -250,11 +250,12 @@ def client(api_server):
     return AsyncClient(Client.connect(url=api_server.url))
 
 
-def test_async_client_has_each_call():
-    calls = {name: call for name, call in vars(Client).items() if inspect.isfunction(call) and name[0] != "_"}
+@pytest.mark.parametrize(("kind", "for_asyncio"), [(Client, AsyncClient), (Schedules, AsyncSchedules)])
+def test_async_client_has_each_call(kind, for_asyncio):
+    calls = {name: call for name, call in vars(kind).items() if inspect.isfunction(call) and name[0] != "_"}
     assert calls
     for name, call in calls.items():
-        mine = vars(AsyncClient)[name]
+        mine = vars(for_asyncio)[name]
         assert inspect.signature(mine).parameters.keys() == inspect.signature(call).parameters.keys()
         assert mine.__doc__
 

@@ -150,12 +150,6 @@ def test_large_payload_is_there_whole(local):
     assert payloads(local.sent("emails")) == [text]
 
 
-def test_payload_is_written_with_the_default():
-    local = Local(EMAILS, default=str)
-    local.client.schedule("emails", local.now)
-    assert payloads(local.sent("emails")) == [str(local.now)]
-
-
 def test_threads_may_share_it(local, monkeypatch):
     put, together = MemoryTable._put, threading.Barrier(8)
     # Between a condition and what it allows there is time for another thread.

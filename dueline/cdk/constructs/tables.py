@@ -11,7 +11,6 @@ from aws_cdk.aws_dynamodb import (
     Table,
     TableClass,
     TableEncryption,
-    WarmThroughput,
 )
 from constructs import Construct
 
@@ -80,7 +79,7 @@ class JobsTable(DurableTable):
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         capacity, is_restorable = deployment.capacity, deployment.point_in_time_recovery
-        warm, paid = deployment.warm_writes, dict[str, Any]()
+        paid = dict[str, Any]()
         if capacity:
             paid = {"billing_mode": BillingMode.PROVISIONED}
             paid |= {"read_capacity": capacity.min, "write_capacity": capacity.min}
@@ -95,7 +94,6 @@ class JobsTable(DurableTable):
             is_restorable=is_restorable,
             **paid,
             table_class=_CLASSES[deployment.storage],
-            warm_throughput=WarmThroughput(write_units_per_second=warm) if warm else None,
         )
         if capacity:
             self._follow_the_load(capacity)
