@@ -356,12 +356,6 @@ def test_row_of_a_table_is_one_line_however_narrow(monkeypatch, capsys, away, sh
     assert header.endswith("    n")
 
 
-def test_help_is_the_default_of_schedules():
-    explicit, default = typed("schedules", "--help"), typed("schedules")
-    assert explicit.stdout.split() == default.stdout.split()
-    assert explicit.exit_code == default.exit_code == 0
-
-
 @pytest.mark.parametrize(
     ("payload", "message"),
     [

@@ -4,11 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.core import rows
 from dueline.core.overview import Control, read_control
 from dueline.core.ports import BatchRead
 from dueline.core.queue_settings import Rate
-from dueline.core.rows import paused_key, rate_key, slots_key
+from dueline.core.rows import paused_key, rate_key
 from dueline.errors import Unavailable
 from dueline.operations import control
 from dueline.testing import MemoryTable
@@ -63,15 +62,6 @@ def test_unwritten_control_is_unavailable(table, wire, change):
     assert held(table) == before
 
 
-@EVERY_CHANGE
-def test_changed_control_is_read_consistently(table, wire, change):
-    control.set_rate("emails", Rate(jobs=1), table=table, now=NOW)
-    observed = []
-    wire.around = lambda call: (observed.append((call.name, call.kwargs.get("consistent"))), straight(call))[1]
-    change(table)
-    assert observed[-2:] == [("table.write", None), ("table.read", True)]
-
-
 @pytest.mark.parametrize("key", [paused_key("emails"), rate_key("emails")])
 def test_unread_control_is_not_none(table, wire, key):
     wire.around = on("table.read", lambda call: BatchRead(unread=frozenset([key])))
@@ -91,14 +81,6 @@ def test_what_controls_a_queue_is_never_collected(table):
     for change in CHANGES.values():
         change(table)
     assert table.expired(now=NOW + timedelta(days=100_000)) == []
-
-
-def test_slots_have_a_partition_key_of_their_own():
-    partition_key, _ = slots_key("emails", "now")
-    assert partition_key == "emails#rate"
-    assert partition_key not in {paused_key("emails")[0], rate_key("emails")[0]}
-    assert paused_key("emails")[0] == rate_key("emails")[0] == "emails#control"
-    assert rows.idempotency_key("emails", "rate")[0] != partition_key
 
 
 # Over HTTP
@@ -183,9 +165,3 @@ def test_caller_of_a_control_is_logged(api, caplog):
         ("INFO", "rate set", "emails", CALLER, True, "no limit"),
         ("INFO", "resumed", "emails", CALLER, False, "no limit"),
     ]
-
-
-def test_refusal_is_one_warning(api, caplog):
-    caplog.set_level("INFO")
-    put(api, "fast")
-    assert [(line.levelname, line.message) for line in caplog.records] == [("WARNING", "refused")]
