@@ -5,7 +5,6 @@ quarter of an hour before each run, and its runs never move to another partition
 ones too, which may be resumed, and deleted ones for as long as their name is kept.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
@@ -19,19 +18,10 @@ from dueline.core.ports import Depth, ParallelMap, Queue, Table
 from dueline.core.queue_settings import MOST_PARTITIONS, QueueSettings
 from dueline.core.rows import Key, Row
 from dueline.errors import QueueNotFound
-from dueline.schedules.head import readable_heads
+from dueline.schedules.head import Head, readable_heads
 
 MOST_COUNTED = 1000
 _HEADS_A_PAGE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class _Schedule:
-    """What of a schedule a change may strand. Of one that cannot be read all is possible, so that it is counted."""
-
-    partition: int = MOST_PARTITIONS
-    priority: int = MAX_PRIORITY
-    state: str = "unreadable"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +64,7 @@ class StrandedItems:
 
     def _of_removal(self, old: DeploymentShape) -> Iterator[str]:
         yield self._jobs([*self._partitions(0), *self._given_up()])
-        yield _counted(self._schedules)
+        yield self._schedules(lambda _: True)
         kept = f", which SQS deletes within {old.message_days} days"
         levels = self._levels(1, MAX_PRIORITY)
         yield self._messages(f"in its SQS queues{kept}", levels)
@@ -84,12 +74,12 @@ class StrandedItems:
         if new.partitions < old.partitions:
             where = f" in partitions from {new.partitions} on"
             yield self._jobs(self._partitions(new.partitions), where=where)
-            yield _counted([each for each in self._schedules if each.partition >= new.partitions], where=where)
+            yield self._schedules(lambda head: head.partition.number >= new.partitions, where=where)
         if new.priorities < old.priorities:
             least = new.priorities + 1
             where = f" of priorities from {least} on"
             yield self._jobs(self._partitions(0), where=where, least=least)
-            yield _counted([s for s in self._schedules if s.priority >= least and s.state != "deleted"], where=where)
+            yield self._schedules(lambda head: head.definition.priority >= least and not head.deleted, where=where)
             levels = self._levels(least, old.priorities)
             yield self._messages(f"in the SQS queues of priorities from {least} on", levels)
         if new.message_days < old.message_days:
@@ -114,16 +104,22 @@ class StrandedItems:
         return states.whole(f"states of queue {self.queue.name}")
 
     @cached_property
-    def _schedules(self) -> Sequence[_Schedule]:
-        schedules, after, more = list[_Schedule](), "", True
+    def _heads(self) -> tuple[Sequence[Head], int]:
+        """The queue's schedules, and how many rows of them cannot be read."""
+        heads, unreadable, after, more = list[Head](), 0, "", True
         while more:
             page = self.table.heads(self.queue.name, after=after, limit=_HEADS_A_PAGE)
             # What is past its TTL is only not collected yet.
-            heads, unreadable = readable_heads(row for row in page.rows if rows.is_live(row, now=self.now))
-            schedules += (_Schedule(each.partition.number, each.definition.priority, each.state) for each in heads)
-            schedules += [_Schedule()] * unreadable
+            some, unread = readable_heads(row for row in page.rows if rows.is_live(row, now=self.now))
+            heads, unreadable = [*heads, *some], unreadable + unread
             more, after = page.more, str(page.rows[-1]["sk"]) if page.rows else after
-        return schedules
+        return heads, unreadable
+
+    def _schedules(self, is_lost: Callable[[Head], bool], *, where: str = "") -> str:
+        """Count schedules, those that cannot be read among them: of these all is possible."""
+        heads, unreadable = self._heads
+        number = sum(map(is_lost, heads)) + unreadable
+        return f"{number:,} schedule{'s' if number > 1 else ''}{where}{_said(unreadable)}" if number else ""
 
     def _jobs(self, partitions: Sequence[Partition], *, where: str = "", least: int = 1) -> str:
         snapshot = Snapshot(
@@ -142,8 +138,7 @@ class StrandedItems:
         if more and least > 1:
             return f"{number:,} or more of its jobs{where}, of which the first {MOST_COUNTED:,} alone were read"
         count = f"{number:,} or more jobs" if more else f"{number:,} job{'s' if number > 1 else ''}"
-        said = f", {unreadable:,} of them in rows that cannot be read" if unreadable else ""
-        return f"{count}{where}{said}"
+        return f"{count}{where}{_said(unreadable)}"
 
     def _messages(self, where: str, queues: Sequence[Callable[[], Queue]], *, is_delayed_too: bool = True) -> str:
         depths = list(self.spread(_depth, queues))
@@ -158,11 +153,5 @@ def _depth(queue: Callable[[], Queue]) -> Depth:
         return Depth(waiting=0, in_flight=0, delayed=0)
 
 
-def _counted(schedules: Sequence[_Schedule], *, where: str = "") -> str:
-    if not schedules:
-        return ""
-    states = Counter(each.state for each in schedules)
-    each = ", ".join(
-        f"{states[state]:,} {state}" for state in ("live", "paused", "deleted", "unreadable") if states[state]
-    )
-    return f"{len(schedules):,} schedule{'s' if len(schedules) > 1 else ''}{where} ({each})"
+def _said(unreadable: int) -> str:
+    return f", {unreadable:,} of them in rows that cannot be read" if unreadable else ""

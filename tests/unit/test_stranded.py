@@ -162,12 +162,10 @@ def test_schedules_count_live_paused_and_deleted(change):
     planned(place, "paused", partition=2, paused=True)
     planned(place, "deleted", partition=2, deleted=True)
     where = " in partitions from 2 on" if change else ""
-    assert (place.by(**change) if change else place.removed()) == [f"3 schedules{where} (1 live, 1 paused, 1 deleted)"]
+    assert (place.by(**change) if change else place.removed()) == [f"3 schedules{where}"]
     place.clock.sleep(A_YEAR.total_seconds())
     strands = replace(place.strands, now=place.clock.now())
-    assert strands.lost(OLD, replace(OLD, **change) if change else REMOVED) == [
-        f"2 schedules{where} (1 live, 1 paused)"
-    ]
+    assert strands.lost(OLD, replace(OLD, **change) if change else REMOVED) == [f"2 schedules{where}"]
 
 
 def test_fewer_priorities_count_schedules():
@@ -177,7 +175,7 @@ def test_fewer_priorities_count_schedules():
     assert place.by(priorities=2) == []
     planned(place, "slow", priority=3)
     planned(place, "resumed", priority=3, paused=True)
-    assert place.by(priorities=2) == ["2 schedules of priorities from 3 on (1 live, 1 paused)"]
+    assert place.by(priorities=2) == ["2 schedules of priorities from 3 on"]
 
 
 def test_all_pages_of_schedules_are_read(monkeypatch):
@@ -185,7 +183,7 @@ def test_all_pages_of_schedules_are_read(monkeypatch):
     place = Place()
     for number in range(5):
         planned(place, f"s{number}")
-    assert place.removed() == ["5 schedules (5 live)"]
+    assert place.removed() == ["5 schedules"]
 
 
 @pytest.mark.parametrize("change", [{"partitions": 1}, {"priorities": 1}])
@@ -198,7 +196,7 @@ def test_unreadable_rows_count_as_stranded(change):
     place.table.write([{"pk": "emails#schedules", "sk": "digest", "ttl": "x"}])
     jobs, schedules = place.by(**change)
     assert re.fullmatch(r"2 (of its )?jobs .*, 1 of them in rows that cannot be read", jobs)
-    assert re.fullmatch(r"1 schedule .* \(1 unreadable\)", schedules)
+    assert re.fullmatch(r"1 schedule .*, 1 of them in rows that cannot be read", schedules)
 
 
 def test_partition_of_earlier_settings_counts_with_its_queue():

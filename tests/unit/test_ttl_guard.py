@@ -81,13 +81,6 @@ def test_row_without_due_time_hides_no_job():
     assert (world.guard().switched, world.ttl.status()) == (False, TtlStatus.DISABLING)
 
 
-def test_what_a_tick_has_passed_is_not_late():
-    world = World()
-    world.waits(since=timedelta(days=3))
-    world.passes(NOW - timedelta(days=2))
-    assert world.guard().behind == ()
-
-
 def test_row_written_late_gets_time_for_its_tick():
     class Ticked(VirtualClock):
         def sleep(self, seconds):
