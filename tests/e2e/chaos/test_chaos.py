@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.chaos import bad_messages, functions, schedules, workers
+from tests.e2e.chaos import functions, schedules, workers
 from tests.e2e.chaos.deployment import Deployment, deployed
 from tests.e2e.chaos.ledger import Report
 from tests.e2e.chaos.proxy import PROC
@@ -31,8 +31,6 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         pytest.param(partial(functions.run, NETWORK_FAULTS), id="network-faults"),
         # Each run of a schedule comes once, none after a cut, and no schedule dies.
         pytest.param(partial(schedules.run, SCHEDULES), id="schedules"),
-        # Each bad message is parked with its reason, and each good one arrives.
-        pytest.param(bad_messages.run, id="bad-messages"),
         # Every job has its effect once, is cancelled, or is a dead letter with its own error.
         pytest.param(partial(workers.run, jobs=100, seed=1), id="workers"),
     ],
