@@ -13,8 +13,7 @@ import pytest
 
 from local.emulator import Emulator
 from local.endpoints import Endpoints
-from tests.e2e.deployed import deployed_locally, signed_client
-from tests.e2e.environment import environment_of
+from tests.e2e.deployed import deployed_locally, environment_of, signed_client
 from tests.e2e.ready import typed_in
 from tests.waiting import HANG_SECONDS, wait_until
 

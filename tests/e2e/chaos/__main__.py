@@ -61,7 +61,7 @@ def of_schedules(
 
 @app.command("workers")
 def of_workers(jobs: Jobs = 10_000, seed: Seed = 1) -> None:
-    """Kill and end workers, one of two processes, beside a Lambda consumer: failures, retries, cancels."""
+    """Kill and end workers, one of two processes: failures, retries, cancels."""
     _run(partial(workers.run, jobs=jobs, seed=seed))
 
 

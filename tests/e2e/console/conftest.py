@@ -13,9 +13,8 @@ from local.endpoints import Endpoints
 from tests.e2e.console.chromium import chromium, skip_without_chromium
 from tests.e2e.console.page import Page
 from tests.e2e.console.serving import Served, administrator, serving_all
+from tests.e2e.deployed import environment_of, working
 from tests.e2e.emulated_iam import key_of
-from tests.e2e.environment import environment_of
-from tests.e2e.working import working
 from tests.waiting import wait_until
 
 

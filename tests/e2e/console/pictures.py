@@ -26,8 +26,7 @@ from tests.e2e.console.chromium import TELEPHONE, WIDE, chromium, resize
 from tests.e2e.console.figures import put_figures
 from tests.e2e.console.page import Page
 from tests.e2e.console.serving import administrator, serving
-from tests.e2e.environment import environment_of
-from tests.e2e.working import working
+from tests.e2e.deployed import environment_of, working
 from tests.waiting import wait_until
 
 PICTURES = ROOT / "docs" / "pictures"

@@ -15,7 +15,7 @@ import boto3
 from dueline import Client
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.template import ROOT
-from tests.e2e.environment import environment_of
+from tests.e2e.deployed import environment_of
 from tests.e2e.newcomer import at_a_terminal
 from tests.waiting import HANG_SECONDS, PATIENT
 

@@ -8,7 +8,7 @@ import pytest
 from dueline import Client, Job, State, Worker
 from tests.e2e.console.conftest import AddDeadLetter
 from tests.e2e.console.page import Page
-from tests.e2e.working import working
+from tests.e2e.deployed import working
 from tests.waiting import wait_until
 
 PAYLOAD = {"to": "ann", "subject": "hello"}

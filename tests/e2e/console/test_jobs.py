@@ -8,7 +8,7 @@ from selenium.webdriver.support.select import Select
 
 from dueline import Client, Job, NewJob, State, Worker
 from tests.e2e.console.page import Page
-from tests.e2e.working import working
+from tests.e2e.deployed import working
 from tests.waiting import wait_until
 
 
