@@ -16,7 +16,6 @@ from dueline import Client, DeploymentNotFound
 from dueline.cli.app import signals_as_ctrl_c
 from dueline.config.deployment import load
 from dueline.config.names import Names
-from tests.acceptance.faults import Faults
 from tests.acceptance.rights import KINDS, remove_role, role_name
 from tests.waiting import PATIENT
 
@@ -57,8 +56,6 @@ def refuse_jobs(session: boto3.Session) -> None:
 def remove(session: boto3.Session) -> int:
     """Remove it with all that is in it; return the exit code, which is that of the CDK: it says what is left."""
     names, make = Names(NAME), cast("Any", session.client)
-    # Without that a role is not deleted.
-    Faults(names, make).mend_functions()
     for kind in KINDS:
         remove_role(make("iam"), role_name(names, kind))
     account = make("sts").get_caller_identity()["Account"]

@@ -1,7 +1,8 @@
 """Priorities: each in an SQS queue of its own, by both routes, and without its queue."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,9 +14,12 @@ from dueline.cli.app import app
 from dueline.config.names import Names
 from tests.acceptance.conftest import IS_AWS, Aws, Scale
 from tests.acceptance.early import PRIORITIES, Job, schedule
-from tests.acceptance.faults import Faults
 from tests.acceptance.inbox import Inbox, jobs_of, lateness
 from tests.waiting import HANG_SECONDS, wait_until
+
+# What a queue is made with; the rest of its attributes are counts, and names of its own.
+OF_A_QUEUE = {"MessageRetentionPeriod", "Policy", "RedriveAllowPolicy", "RedrivePolicy", "SqsManagedSseEnabled"}
+OF_A_QUEUE |= {"VisibilityTimeout"}
 
 
 def test_jobs_arrive_by_priority(http: httpx.Client, early: dict[str, Job], inbox: Callable[..., Inbox]) -> None:
@@ -27,6 +31,31 @@ def test_jobs_arrive_by_priority(http: httpx.Client, early: dict[str, Job], inbo
     one, two = ({each.id for each in levels[priority].landed} for priority in PRIORITIES)
     assert not one & two
     assert early["priority 1"]["id"] in one
+
+
+@contextmanager
+def level_gone(sqs: Any, names: Names) -> Iterator[None]:
+    """Delete the SQS queue of the second priority, and all that is in it; make it again as that of the first is."""
+    first, second = names.queue("levels"), names.queue("levels", 2)
+    source = sqs.get_queue_attributes(QueueUrl=sqs.get_queue_url(QueueName=first)["QueueUrl"], AttributeNames=["All"])
+    attributes = {name: value for name, value in source["Attributes"].items() if name in OF_A_QUEUE}
+    if "Policy" in attributes:
+        attributes["Policy"] = attributes["Policy"].replace(f':{first}"', f':{second}"')
+
+    def is_made() -> bool:
+        try:
+            with suppress(sqs.exceptions.QueueNameExists):
+                sqs.create_queue(QueueName=second, Attributes=attributes)
+        except sqs.exceptions.QueueDeletedRecently:
+            # Not within a minute.
+            return False
+        return True
+
+    sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=second)["QueueUrl"])
+    try:
+        yield
+    finally:
+        assert wait_until(is_made, every=5)
 
 
 def redriven(*args: str) -> int:
@@ -47,7 +76,7 @@ def test_jobs_of_a_missing_level_are_parked(
     monkeypatch.setenv("DUELINE_NAME", names.deployment)
     level = inboxes("levels", 2)
     level.close()
-    with Faults(names, aws).level_gone("levels", 2):
+    with level_gone(aws("sqs"), names):
         # What is sent to a queue while SQS deletes it, for a minute, may be taken, and lost with it.
         at = datetime.now(UTC) + timedelta(seconds=table_after + (75 if IS_AWS else 0))
         new = [NewJob(payload=n, at=at, priority=2) for n in range(of_scale(5, 50))]

@@ -27,7 +27,7 @@ from tests.e2e.assemblies import assembly_of
 from tests.e2e.emulated_iam import grant_what_the_emulator_needs
 from tests.waiting import HANG_SECONDS
 
-# Within a lookahead of 21 s, what becomes due meets two ticks; there are six partitions, and each tick costs.
+# Within a lookahead of 21 s, what becomes due meets two ticks; there are up to ten partitions, and each tick costs.
 TICK_EVERY_SECONDS = 9.0
 # What a tick's fault says whose requests took too long: on a slow machine, no defect, and the next tick goes on.
 TOO_SLOW = ("timed out", "timeout", "Timeout")

@@ -42,7 +42,7 @@ def kills(kills: Kills = 200, jobs: Jobs = 5000, seconds: Seconds = 300, seed: S
 @app.command()
 def network_faults(jobs: Jobs = 400, seed: Seed = 7) -> None:
     """Delay, lose, repeat and refuse requests, or do them in part, and throttle all for a while, under callers."""
-    _run(partial(functions.run, functions.Plan(jobs=jobs, seconds=jobs / 20, spread=15, seed=seed)))
+    _run(partial(functions.run, functions.Plan(of_each=3, jobs=jobs, seconds=jobs / 20, spread=15, seed=seed)))
 
 
 @app.command("schedules")
