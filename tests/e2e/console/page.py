@@ -96,23 +96,23 @@ class Page:
         """Return the nodes of a role, and with a name, or with a pattern anywhere in it."""
         return [node for node in nodes(self.driver, role) if is_named(node.name, name)]
 
-    def see(self, role: str, name: Name | None = None, *, at: int = 0) -> WebElement:
-        """Wait until a node is there; return its element, or that of another one of several."""
+    def see(self, role: str, name: Name | None = None) -> WebElement:
+        """Wait until a node is there; return its element, that of the first of several."""
         elements: list[WebElement] = []
 
         def is_there() -> bool:
             there = self.all(role, name)
-            elements[:] = [] if len(there) <= at else [element(self.driver, there[at])]
+            elements[:] = [element(self.driver, each) for each in there[:1]]
             return bool(elements)
 
         self.until(is_there, f"{role} {name}")
         return elements[0]
 
-    def click(self, role: str, name: Name | None = None, *, at: int = 0) -> None:
+    def click(self, role: str, name: Name | None = None) -> None:
         """Click on something once it is there and not switched off."""
 
         def clicked() -> bool:
-            target = self.see(role, name, at=at)
+            target = self.see(role, name)
             if not self.driver.execute_script(AIM, target):
                 return False
             target.click()
