@@ -33,15 +33,9 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 
 @pytest.fixture(scope="session")
-def queues_yaml() -> Path:
-    """What is deployed; a folder with tests about other queues has a file of its own."""
-    return QUEUES
-
-
-@pytest.fixture(scope="session")
-def endpoints(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path) -> Iterator[Endpoints]:
+def endpoints(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
     """Where everything is that is deployed."""
-    with deployed_locally(emulator, queues_yaml, folder=tmp_path_factory.mktemp("assembly")) as endpoints:
+    with deployed_locally(emulator, QUEUES, folder=tmp_path_factory.mktemp("assembly")) as endpoints:
         yield endpoints
 
 

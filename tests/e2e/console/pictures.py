@@ -45,11 +45,11 @@ def main() -> None:
         running(STORY, emulator=Emulator(log=Path(scratch) / "log"), step=lambda _: nullcontext()) as deployed,
         administrator(deployed.emulator, deployed.endpoints.name) as client,
         working(_worker()),
-        serving(environment_of(deployed.emulator, deployed.endpoints.name)) as served,
+        serving({"shop": (environment_of(deployed.emulator, deployed.endpoints.name),)}) as consoles,
         chromium() as browser,
     ):
         _have_an_incident(deployed.emulator, deployed.endpoints, client)
-        _take_all(Page(browser, served))
+        _take_all(Page(browser, consoles["shop"]))
 
 
 def _take_all(page: Page) -> None:

@@ -29,15 +29,8 @@ class Served:
 
 
 @contextmanager
-def serving(env: Mapping[str, str], *options: str) -> Iterator[Served]:
-    """Run `dueline console` while the context is open; Ctrl-C ends it in order."""
-    with serving_all({"": (env, *options)}) as served:
-        yield served[""]
-
-
-@contextmanager
-def serving_all(consoles: Mapping[str, tuple[Mapping[str, str], *tuple[str, ...]]]) -> Iterator[dict[str, Served]]:
-    """Run one for each environment and its options, by name. They start and end at the same time."""
+def serving(consoles: Mapping[str, tuple[Mapping[str, str], *tuple[str, ...]]]) -> Iterator[dict[str, Served]]:
+    """Run one for each environment and its options, by name, while the context is open; Ctrl-C ends all in order."""
     with ExitStack() as stack:
         processes = {name: stack.enter_context(_started(*console)) for name, console in consoles.items()}
         yield {name: _served(process) for name, process in processes.items()}

@@ -38,7 +38,7 @@ def test_filters_stay_in_the_address(page: Page, scheduled: list[Job]) -> None:
 
 
 def test_recorded_jobs_are_listed_by_state_and_kind(page: Page, client: Client, dead_job: Job) -> None:
-    worker = Worker("console")
+    worker = Worker("e2e")
     worker.job("reminders", kind="welcome")(lambda _: None)
     done = client.schedule("reminders", {"to": "ann"}, kind="welcome")
     with working(worker):
