@@ -36,18 +36,19 @@ MOST_JOBS_OF_A_CALL, JOBS_OF_AN_EXTRA_CALL = 500, 10
 # Of the jobs, so many are cancelled, and as many moved: at once, or within so many seconds.
 SHARE, LATER_SECONDS, LATER_LANES = 0.2, 12.0, 4
 ANSWERS = {200, 202, 409}
-FEWEST_PROMISES = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """How much there is of it: so many kills, and at least so many faults of the network `of_each` kind.
 
+    So many `promises` are made at least, cancels and as many moves that are answered with 200.
     Jobs that go by the table are due within `spread` seconds of each other.
     """
 
     kills: int = 0
     of_each: int = 0
+    promises: int = 3
     jobs: int
     seconds: float
     spread: float
@@ -111,7 +112,7 @@ class _Callers:
     def _is_enough(self) -> bool:
         cancels = list(self._ledger.cancels.values())
         moves = [move.status for move in list(self._ledger.moves.values())]
-        return min(cancels.count(httpx.codes.OK), moves.count(httpx.codes.OK)) >= FEWEST_PROMISES
+        return min(cancels.count(httpx.codes.OK), moves.count(httpx.codes.OK)) >= self._plan.promises
 
     def _call(self, jobs: int, later: ThreadPoolExecutor, *, further: float = 0) -> None:
         queue = next(self._queues)

@@ -12,7 +12,7 @@ from tests.e2e.chaos.proxy import PROC
 
 pytestmark = pytest.mark.skipif(not PROC.exists(), reason="only Linux says when a process is dead")
 # Both at once: each alone has to wait as long for jobs by the table.
-KILLS_AND_NETWORK_FAULTS = functions.Plan(kills=6, of_each=1, jobs=60, seconds=4, spread=3, seed=3)
+KILLS_AND_NETWORK_FAULTS = functions.Plan(kills=6, of_each=1, promises=1, jobs=60, seconds=4, spread=3, seed=3)
 SCHEDULES = schedules.Plan(schedules=7, changes=14, kills=6, seconds=5, lead=(20, 26), tail=6, seed=5)
 
 
