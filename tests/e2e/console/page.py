@@ -31,7 +31,7 @@ _LEFT = (
     "properties of null",
 )
 # To look at a page costs the browser CPU.
-LOOK_EVERY_SECONDS = 0.05
+LOOK_EVERY_SECONDS = 0.1
 # A click that lands elsewhere, since the page has moved under the pointer, does nothing.
 AIM = """
     const keep = (event) => {
