@@ -101,7 +101,6 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	FUZZ_EXAMPLES=5 $(BIN)/pytest -q tests/e2e/test_*.py -m thorough
 	$(BIN)/python -m tests.e2e.chaos kills $(KILLS)
 	$(BIN)/python -m tests.e2e.chaos network-faults $(NETWORK_FAULTS)
-	$(BIN)/python -m tests.e2e.chaos bad-messages
 	$(BIN)/python -m tests.e2e.chaos schedules $(SCHEDULES)
 	$(BIN)/python -m tests.e2e.chaos workers $(WORKERS)
 

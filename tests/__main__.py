@@ -35,14 +35,12 @@ FOLDERS = sorted({str(each.parent.relative_to(ROOT)) for each in ROOT.glob("test
 APART = [f"--ignore={part}" for part in (*WORKER, *FOLDERS)]
 ROOMS = [part for part in FOLDERS if part not in WORKER]
 LOCAL = "tests/e2e/test_local_run.py"
-OWN = [*(f"tests/e2e/{part}" for part in ("console", "chaos")), LOCAL]
-IGNORING = [f"--ignore={part}" for part in OWN]
+CHAOS = "tests/e2e/chaos"
 # The longest come first; those that wait, wait beside those that compute.
 PARTS: dict[str, tuple[str, ...]] = {
+    "e2e": (*PYTEST, "tests/e2e", f"--ignore={CHAOS}", f"--ignore={LOCAL}"),
     "acceptance": (*PYTEST, "tests/acceptance"),
-    "e2e": (*PYTEST, "tests/e2e", *IGNORING),
-    "console": (*PYTEST, "tests/e2e/console"),
-    "chaos": (*PYTEST, "tests/e2e/chaos"),
+    "chaos": (*PYTEST, CHAOS),
     "worker": (*PYTEST, *WORKER),
     "unit": (*COMPUTING, "tests/unit", *APART),
     "simulation": (*COMPUTING, "tests/simulation"),
@@ -54,8 +52,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "docs": (*COMPUTING, "tests/docs"),
 }
 # What they deploy: parts that deploy the same, and all others too, have it synthesized by one process.
-DEPLOYED = {part: f"tests/{part}/queues.yaml" for part in ("acceptance", "e2e")}
-DEPLOYED |= {part: f"tests/e2e/{part}/queues.yaml" for part in ("console", "chaos")}
+DEPLOYED = {"acceptance": "tests/acceptance/queues.yaml", "e2e": "tests/e2e/queues.yaml"}
+DEPLOYED |= {"chaos": f"{CHAOS}/queues.yaml"}
 OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 # Functions are unpacked and removed by the hundred, which a disk takes seconds for.
 MEMORY, ENOUGH_BYTES = Path("/dev/shm"), 4 * 2**30  # noqa: S108, not shared: a folder of our own in there

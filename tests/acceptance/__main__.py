@@ -10,9 +10,7 @@ import boto3
 
 from tests.acceptance import sandbox
 
-CDK = ("npx", "--yes", "aws-cdk@2.1148.1", "deploy", "--all", "--require-approval", "never")
-APP = ("--app", f"{sys.executable} app.py", "--output", ".local/acceptance.out")
-DEPLOY = (*CDK, *APP, "--context", f"queues={sandbox.QUEUES.relative_to(sandbox.ROOT)}")
+DEPLOY = (*sandbox.CDK, "deploy", *sandbox.APP, "--require-approval", "never")
 TESTS = (sys.executable, "-m", "pytest", "tests/acceptance", "--junit-xml=acceptance.xml")
 
 
@@ -30,14 +28,12 @@ def main() -> int:
     try:
         sandbox.refuse_others(session)
         if options.command == "remove":
-            left = sandbox.Removal(session).run()
-            print("\n".join(left) or "nothing is left")
-            return 1 if left else 0
+            return sandbox.remove(session)
         sandbox.refuse_jobs(session)
     except sandbox.Refused as reason:
         print(f"refused: {reason}", file=sys.stderr)
         return 2
-    return sandbox.run(DEPLOY, [*TESTS, *options.pytest], remove=sandbox.Removal(session).run)
+    return sandbox.run(DEPLOY, [*TESTS, *options.pytest], remove=lambda: sandbox.remove(session))
 
 
 if __name__ == "__main__":

@@ -20,9 +20,8 @@ from tests.acceptance import sandbox
 from tests.acceptance.early import Job, schedule_early, trust
 from tests.acceptance.inbox import Inbox
 from tests.acceptance.rights import SigV4, role_with
-from tests.e2e.deployed import RetryingTransport, deployed_locally
-from tests.e2e.environment import environment_of
-from tests.e2e.working import working as process_jobs
+from tests.e2e.deployed import RetryingTransport, deployed_locally, environment_of
+from tests.e2e.deployed import working as process_jobs
 from tests.waiting import HANG_SECONDS, PATIENT
 
 IS_AWS = os.environ.get("ACCEPTANCE") == "aws"

@@ -8,28 +8,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import boto3
-from botocore.exceptions import ClientError
 
 from dueline import Client, DeploymentNotFound
 from dueline.cli.app import signals_as_ctrl_c
 from dueline.config.deployment import load
 from dueline.config.names import Names
-from dueline.core.queue_settings import PLANNER
-from tests.acceptance.faults import Faults
 from tests.acceptance.rights import KINDS, remove_role, role_name
 from tests.waiting import PATIENT
 
 ROOT = Path(__file__).parents[2]
 QUEUES = Path(__file__).parent / "queues.yaml"
 NAME = "dueline-verify"
-# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html
-SQS_DELETES_FOR_SECONDS = 60
-_LOOKS = {"Delay": 5, "MaxAttempts": 720}
-_MISSING = ("404", "NoSuchBucket", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue")
-_MISSING += ("ResourceNotFoundException", "ValidationError", "NoSuchEntity")
+CDK = ("npx", "--yes", "aws-cdk@2.1148.1")
+APP = ("--all", "--app", f"{sys.executable} -m tests.acceptance.app", "--output", ".local/acceptance.out")
 
 
 class Refused(Exception):
@@ -59,117 +53,47 @@ def refuse_jobs(session: boto3.Session) -> None:
 # Removal
 
 
-def queue_names() -> list[str]:
-    """Return the exact names of the sandbox's SQS queues."""
-    names, queues = Names(NAME), load(QUEUES).queues
-    levels = [names.queue(each, level) for each in queues for level in range(1, queues[each].priorities + 1)]
-    dead = [names.queue_dlq(each) for each in queues]
-    planner = [names.queue(PLANNER.name), names.queue_dlq(PLANNER.name)]
-    return [*levels, *dead, *planner, names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq]
+def remove(session: boto3.Session) -> int:
+    """Remove it with all that is in it; return the exit code, which is that of the CDK: it says what is left."""
+    names, make = Names(NAME), cast("Any", session.client)
+    for kind in KINDS:
+        remove_role(make("iam"), role_name(names, kind))
+    account = make("sts").get_caller_identity()["Account"]
+    with suppress(make("s3").exceptions.NoSuchBucket):
+        empty(make("s3"), names.payloads(account=account, region=str(session.region_name)))
+    # A deployment that was interrupted goes on for a while.
+    while _is_changing(make("cloudformation")):
+        time.sleep(5)
+    return call((*CDK, "destroy", *APP, "--force"))
 
 
-def table_names() -> list[str]:
-    names = Names(NAME)
-    return [names.table, names.state, names.once]
+def _is_changing(cloudformation: Any) -> bool:
+    pages = cloudformation.get_paginator("describe_stacks").paginate()
+    ours = [each for page in pages for each in page["Stacks"] if each["StackName"].startswith(f"{NAME}-")]
+    return any(each["StackStatus"].endswith("_IN_PROGRESS") for each in ours)
 
 
-def log_names() -> list[str]:
-    names, functions = Names(NAME), sorted(path.stem for path in (ROOT / "dueline" / "functions").glob("[a-z]*.py"))
-    return [*map(names.function_log, functions), names.access_log]
-
-
-class Removal:
-    """Removes the sandbox: its stacks, and by their exact names the resources that outlive them."""
-
-    def __init__(self, session: boto3.Session, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._session, self._sleep, self._names = session, sleep, Names(NAME)
-        self._aws: Any = session.client
-        account = self._aws("sts").get_caller_identity()["Account"]
-        self._bucket = self._names.payloads(account=account, region=str(session.region_name))
-
-    def run(self) -> list[str]:
-        """Remove it; return what is left, each with the reason that AWS gave."""
-        left = list[str]()
-        for what, remove in self._steps():
-            try:
-                remove()
-            except Exception as error:
-                if not _is_missing(error):
-                    left.append(f"{what}: {error}")
-        return left
-
-    def _steps(self) -> Iterator[tuple[str, Callable[[], object]]]:
-        names, iam = self._names, self._aws("iam")
-        yield "what a run broke", Faults(names, self._aws).mend_functions
-        for role in (role_name(names, kind) for kind in KINDS):
-            yield role, lambda role=role: remove_role(iam, role)
-        # A queue's stack comes after the core's, and goes before it.
-        for stack in (*map(names.queue_stack, load(QUEUES).queues), names.core_stack):
-            yield stack, lambda stack=stack: self._delete_stack(stack)
-        scheduler, logs = self._aws("scheduler"), self._aws("logs")
-        for group in (names.schedule_group, names.watch_group):
-            yield group, lambda group=group: scheduler.delete_schedule_group(Name=group)
-        for table in table_names():
-            yield table, lambda table=table: self._delete_table(table)
-        yield self._bucket, self._delete_bucket
-        for log in log_names():
-            yield log, lambda log=log: logs.delete_log_group(logGroupName=log)
-        yield "queues", self._delete_queues
-
-    def _delete_stack(self, name: str) -> None:
-        cloudformation = self._aws("cloudformation")
-        while cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"].endswith("_IN_PROGRESS"):
-            self._sleep(5)
-        cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
-        cloudformation.delete_stack(StackName=name)
-        cloudformation.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig=_LOOKS)
-
-    def _delete_table(self, name: str) -> None:
-        dynamodb = self._aws("dynamodb")
-        dynamodb.update_table(TableName=name, DeletionProtectionEnabled=False)
-        dynamodb.get_waiter("table_exists").wait(TableName=name)
-        dynamodb.delete_table(TableName=name)
-        dynamodb.get_waiter("table_not_exists").wait(TableName=name)
-
-    def _delete_bucket(self) -> None:
-        s3 = self._aws("s3")
-        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket):
-            if keys := [{"Key": each["Key"]} for each in page.get("Contents", [])]:
-                s3.delete_objects(Bucket=self._bucket, Delete={"Objects": keys})
-        s3.delete_bucket(Bucket=self._bucket)
-
-    def _delete_queues(self) -> None:
-        """Delete the queues that are there, and wait until SQS lets their names be used again."""
-        sqs, deleted = self._aws("sqs"), 0
-        for name in queue_names():
-            with suppress(sqs.exceptions.QueueDoesNotExist):
-                sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])
-                deleted += 1
-        if deleted:
-            self._sleep(SQS_DELETES_FOR_SECONDS)
-
-
-def _is_missing(error: Exception) -> bool:
-    return isinstance(error, ClientError) and error.response["Error"].get("Code") in _MISSING
+def empty(s3: Any, bucket: str) -> None:
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        if keys := [{"Key": each["Key"]} for each in page.get("Contents", [])]:
+            s3.delete_objects(Bucket=bucket, Delete={"Objects": keys})
 
 
 # A run
 
 
-def run(deploy: Sequence[str], tests: Sequence[str], *, remove: Callable[[], list[str]]) -> int:
+def run(deploy: Sequence[str], tests: Sequence[str], *, remove: Callable[[], int]) -> int:
     """Deploy, test, and remove whatever happens, Ctrl-C included; return the exit code, which is the tests'."""
     code = 130
     try:
         with signals_as_ctrl_c():
-            code = _call(deploy) or _call(tests)
+            code = call(deploy) or call(tests)
     except KeyboardInterrupt:
         print("interrupted: the sandbox is being removed, which takes minutes", file=sys.stderr)
     finally:
         with undisturbed():
             left = remove()
-        for each in left:
-            print(f"left: {each}", file=sys.stderr)
-    return code or (1 if left else 0)
+    return code or left
 
 
 @contextmanager
@@ -183,7 +107,7 @@ def undisturbed() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def _call(command: Sequence[str]) -> int:
+def call(command: Sequence[str]) -> int:
     """Run a command to its end; Ctrl-C reaches it too, and it ends in order."""
     with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"ACCEPTANCE": "aws"}) as process:
         try:

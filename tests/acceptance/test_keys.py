@@ -1,15 +1,13 @@
-"""Keys: under one there is one job; and names of calls, whose repeats make one."""
+"""Keys: under one there is one job."""
 
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
-import httpx
 import pytest
 
-from dueline import Client, JobExists, KeyReused, State
+from dueline import Client, JobExists, KeyReused
 from tests.acceptance.conftest import Figure, Scale, each_way
 from tests.acceptance.inbox import Inbox
 
@@ -20,40 +18,6 @@ REPEATS = 4
 @pytest.fixture
 def key() -> str:
     return f"order {uuid.uuid4()}"
-
-
-def post(http: httpx.Client, body: dict[str, Any], **headers: str) -> httpx.Response:
-    return http.post("/queues/plain/jobs", json=body, headers=headers)
-
-
-def test_repeated_call_makes_one_job(http: httpx.Client, key: str) -> None:
-    header = {"Idempotency-Key": key}
-    first = post(http, {"payload": 1, "delay": DAY}, **header)
-    assert (first.status_code, first.json()["created"]) == (201, True)
-    again = post(http, {"payload": 1, "delay": DAY}, **header)
-    assert (again.status_code, again.json()) == (200, {**first.json(), "created": False})
-    assert post(http, {"payload": 1, "delay": DAY, "idempotency_key": key}).json()["id"] == first.json()["id"]
-    assert post(http, {"payload": 2, "delay": DAY}, **header).status_code == 422
-
-
-def test_key_names_one_job_through_its_life(client: Client, key: str) -> None:
-    """Scheduled, moved, scheduled again, cancelled by an earlier id, and scheduled once more."""
-    first = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
-    moved = client.reschedule(first.id, delay=2 * DAY)
-    again = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
-    assert (first.created, again.created, again.id) == (True, False, moved.id)
-    for now in (client.get(first.id), client.get(moved.id), client.get(queue="plain", key=key)):
-        assert (now.id, now.state) == (moved.id, State.SCHEDULED)
-    last = client.reschedule(queue="plain", key=key, delay=3 * DAY)
-    assert client.cancel(first.id) is State.CANCELLED
-    assert {client.get(id).state for id in (first.id, moved.id, last.id)} == {State.CANCELLED}
-    next_job = client.schedule("plain", {"to": "ann"}, delay=DAY, key=key)
-    assert (next_job.created, next_job.state, client.get(queue="plain", key=key).id) == (
-        True,
-        State.SCHEDULED,
-        next_job.id,
-    )
-    assert client.cancel(queue="plain", key=key) is State.CANCELLED
 
 
 @each_way

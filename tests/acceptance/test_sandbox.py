@@ -1,12 +1,21 @@
-"""A deployment of the sandbox's name that is not the sandbox, or is in use, is refused."""
+"""The sandbox: refused where it is somebody else's or in use, and removed however the tests end."""
 
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import boto3
 import pytest
 
 from dueline import Client
+from dueline.config.names import Names
 from tests.acceptance import sandbox
+from tests.acceptance.conftest import Aws
+
+OK, FAILS = [sys.executable, "-c", ""], [sys.executable, "-c", "raise SystemExit(3)"]
 
 
 def test_deployment_that_is_in_use_is_refused(client: Client, session: boto3.Session) -> None:
@@ -24,3 +33,33 @@ def test_deployment_with_other_queues_is_refused(
     monkeypatch.setattr(sandbox, "QUEUES", other)
     with pytest.raises(sandbox.Refused, match=r"has the queues .*'flood'.*, which the sandbox does not have"):
         sandbox.refuse_others(session)
+
+
+def test_bucket_is_emptied_for_its_removal(names: Names, session: boto3.Session, aws: Aws) -> None:
+    account, s3 = aws("sts").get_caller_identity()["Account"], aws("s3")
+    bucket = f"{names.payloads(account=account, region=str(session.region_name))}-full"
+    s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=bucket, Key="0032/plain/x", Body=b"1")
+    sandbox.empty(s3, bucket)
+    s3.delete_bucket(Bucket=bucket)
+
+
+@pytest.mark.parametrize(
+    ("deploy", "tests", "left", "code"), [(OK, OK, 0, 0), (OK, FAILS, 0, 3), (FAILS, OK, 0, 3), (OK, OK, 1, 1)]
+)
+def test_run_exits_with_the_tests_code(deploy: list[str], tests: list[str], left: int, code: int) -> None:
+    assert sandbox.run(deploy, tests, remove=lambda: left) == code
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_is_removed(signal_sent: signal.Signals) -> None:
+    code = textwrap.dedent(f"""
+        import signal, sys
+        from tests.acceptance import sandbox
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupt = "import os, time; os.kill(os.getppid(), {int(signal_sent)}); time.sleep(60)"
+        sys.exit(sandbox.run([sys.executable, "-c", interrupt], [], remove=lambda: print("removed") or 0))
+    """)
+    env = {**os.environ, "PYTHONPATH": str(sandbox.ROOT)}
+    ended = subprocess.run([sys.executable, "-c", code], cwd=sandbox.ROOT, env=env, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (130, "removed\n"), ended.stderr

@@ -9,11 +9,8 @@ from typing import Any
 import boto3
 import httpx
 import pytest
-import yaml
-from typer.testing import CliRunner
 
 from dueline import ScheduleNotFound
-from dueline.cli.app import app
 from dueline.core import instant
 from tests.acceptance.inbox import Inbox
 from tests.waiting import wait_until
@@ -52,18 +49,6 @@ def test_schedule_runs_on_time_and_pauses(http: httpx.Client, inbox: Callable[..
     assert http.post(f"{PATH}/resume", headers={"If-Match": answer.headers["ETag"]}).status_code == 412
     assert http.delete(PATH).status_code == 200
     assert http.get(PATH).status_code == 404
-
-
-def test_apply_puts_the_schedules_of_a_file(http: httpx.Client, deployment: str, tmp_path: Path) -> None:
-    """The deployment is the one that the file names."""
-    file, rule = tmp_path / "queues.yaml", {"cron": "0 9 1 1 *", "zone": "Europe/Berlin", "payload": {"to": "all"}}
-    file.write_text(yaml.safe_dump({"name": deployment, "queues": {"plain": {"schedules": {"yearly": rule}}}}))
-    done = CliRunner().invoke(app, ["schedules", "apply", str(file)])
-    assert done.exit_code == 0, done.output
-    schedule = http.get("/queues/plain/schedules/yearly").json()
-    assert {name: schedule[name] for name in rule} == rule
-    assert schedule["owner"] == "queues.yaml"
-    assert http.delete("/queues/plain/schedules/yearly").status_code == 200
 
 
 def test_first_schedule_of_the_docs_goes_through(

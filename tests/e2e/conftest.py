@@ -13,8 +13,7 @@ import pytest
 
 from local.emulator import Emulator
 from local.endpoints import Endpoints
-from tests.e2e.deployed import deployed_locally, signed_client
-from tests.e2e.environment import environment_of
+from tests.e2e.deployed import deployed_locally, environment_of, signed_client
 from tests.e2e.ready import typed_in
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -34,15 +33,9 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 
 @pytest.fixture(scope="session")
-def queues_yaml() -> Path:
-    """What is deployed; a folder with tests about other queues has a file of its own."""
-    return QUEUES
-
-
-@pytest.fixture(scope="session")
-def endpoints(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path) -> Iterator[Endpoints]:
+def endpoints(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
     """Where everything is that is deployed."""
-    with deployed_locally(emulator, queues_yaml, folder=tmp_path_factory.mktemp("assembly")) as endpoints:
+    with deployed_locally(emulator, QUEUES, folder=tmp_path_factory.mktemp("assembly")) as endpoints:
         yield endpoints
 
 

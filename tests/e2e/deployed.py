@@ -1,16 +1,20 @@
-"""A deployment in the emulator with IAM enforced, for the tests of one process."""
+"""A deployment in the emulator with IAM enforced, for the tests of one process, and who uses it."""
 
+import os
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import boto3
 import httpx
 
+from dueline import Worker
 from dueline.config.deployment import load
 from dueline.core import instant
 from local.deploy import deploy
@@ -23,10 +27,12 @@ from tests.e2e.assemblies import assembly_of
 from tests.e2e.emulated_iam import grant_what_the_emulator_needs
 from tests.waiting import HANG_SECONDS
 
-# Within a lookahead of 21 s, what becomes due meets two ticks; there are six partitions, and each tick costs.
+# Within a lookahead of 21 s, what becomes due meets two ticks; there are up to ten partitions, and each tick costs.
 TICK_EVERY_SECONDS = 9.0
 # What a tick's fault says whose requests took too long: on a slow machine, no defect, and the next tick goes on.
 TOO_SLOW = ("timed out", "timeout", "Timeout")
+# A worker that should stop ends its poll first.
+POLL_SECONDS = 1
 SIGNER = SigV4(boto3.Session(region_name=REGION, **CREDENTIALS))
 
 
@@ -71,6 +77,37 @@ def deployed_locally(emulator: Emulator, queues: Path, *, folder: Path) -> Itera
     with fired_every(TICK_EVERY_SECONDS, emulator, deployment.names.schedule_group) as faults:
         yield endpoints
     assert not not_slow(faults)
+
+
+def environment_of(emulator: Emulator, name: str) -> dict[str, str]:
+    """Return this process's environment, with none of its own AWS settings, and an administrator's credentials."""
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DUELINE_"))}
+    variables = {"AWS_ENDPOINT_URL": emulator.endpoint, "AWS_DEFAULT_REGION": REGION, "DUELINE_NAME": name}
+    trusted = {"AWS_CA_BUNDLE": str(emulator.authority)} if emulator.authority else {}
+    return surroundings | variables | trusted | {name.upper(): value for name, value in CREDENTIALS.items()}
+
+
+@contextmanager
+def working(worker: Worker) -> Iterator[None]:
+    """Let a worker run in a thread while the context lasts; what it raises is raised here."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            worker.run(grace=5)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    with patch("dueline.worker.receiving.LONG_POLL_SECONDS", POLL_SECONDS):
+        thread.start()
+        try:
+            yield
+        finally:
+            worker.stop()
+            thread.join(HANG_SECONDS)
+    assert not thread.is_alive()
+    assert not raised, raised
 
 
 def send_inbound(sqs: Any, url: str, *, due: datetime, body: str = "1") -> str:

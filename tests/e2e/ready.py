@@ -7,9 +7,9 @@ starts it as its users do.
 import json
 import os
 import socket
+import socketserver
 import subprocess
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -34,7 +34,7 @@ with socket.socket(socket.AF_UNIX) as server:
     socket.send_fds(server, [b" "], [0, 1, 2])
     server.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
     server.shutdown(socket.SHUT_WR)
-    sys.exit(int(server.recv(3)))
+    sys.exit(int(server.recv(3) or 1))
 """
 
 
@@ -49,6 +49,33 @@ def typed_in(folder: Path) -> Iterator[None]:
             process.kill()
 
 
+class _Typed(socketserver.BaseRequestHandler):
+    """Runs what was typed in a fork, with its open files and surroundings; answers with the exit code."""
+
+    def handle(self) -> None:
+        _, files, _, _ = socket.recv_fds(self.request, 1, 3)
+        with self.request.makefile("rb") as sent:
+            args, folder, environment = json.loads(sent.read())
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv[1:] = args
+        try:
+            code = app.run()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        self.request.sendall(str(code).encode())
+
+
+class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
+    max_children = 1000
+
+
 def _serve(folder: Path) -> None:
     # What a session reads of botocore's files, each fork has by then.
     botocore.session.create_loader = cache(botocore.session.create_loader)
@@ -58,51 +85,12 @@ def _serve(folder: Path) -> None:
     for place, _ in app.COMMANDS.values():
         import_module(f"dueline.cli.{place.partition(':')[0]}")
     import_module("dueline.cli.schedule_commands")
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(address := str(folder / "socket"))
-        server.listen()
+    with _Server(address := str(folder / "socket"), _Typed) as server:
         made = folder / "made"
         made.write_text(_COMMAND.format(python=sys.executable, address=address))
         made.chmod(0o755)
         made.rename(folder / "dueline")
-        while True:
-            typed, _ = server.accept()
-            with typed:
-                _answer(typed)
-
-
-def _answer(typed: socket.socket) -> None:
-    """Run what was typed in a fork, with its open files and surroundings; answer with the exit code."""
-    _, files, _, _ = socket.recv_fds(typed, 1, 3)
-    with typed.makefile("rb") as sent:
-        args, folder, environment = json.loads(sent.read())
-    child = os.fork()
-    if child == 0:
-        _become(files, args, folder, environment)
-    for file in files:
-        os.close(file)
-    _, status = os.waitpid(child, 0)
-    typed.sendall(str(os.waitstatus_to_exitcode(status)).encode())
-
-
-def _become(files: list[int], args: list[str], folder: str, environment: dict[str, str]) -> None:
-    code = 1
-    try:
-        for number, file in enumerate(files):
-            os.dup2(file, number)
-        os.chdir(folder)
-        os.environ.clear()
-        os.environ.update(environment)
-        sys.argv[1:] = args
-        code = app.run()
-    except SystemExit as ended:
-        code = int(ended.code or 0)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        server.serve_forever()
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from dueline.cli.operator_commands import NOT_CHECKED
 from dueline.config.names import Names
 from local.emulator import REGION, Emulator
 from local.endpoints import Endpoints
+from tests.e2e.deployed import environment_of
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, key_of
-from tests.e2e.environment import environment_of
 
 NAMES = Names("e2e")
 POLICY = json.loads((Path(__file__).parents[2] / "examples" / "doctor_policy.json").read_text())

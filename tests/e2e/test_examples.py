@@ -1,5 +1,8 @@
 """The examples run as they stand, against the deployed template, with no more rights than their policies give."""
 
+import io
+import json
+import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,13 +13,12 @@ import pytest
 
 from dueline import Client, State
 from dueline.config.names import Names
-from local.emulator import CREDENTIALS, REGION, Emulator
+from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from local.template import ROOT
 from tests.e2e.conftest import DeadLetter
-from tests.e2e.emulated_iam import key_of
-from tests.e2e.functions import deploy_consumer
-from tests.e2e.working import working
+from tests.e2e.deployed import working
+from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of, key_of
 from tests.fake_api_server import FakeApiServer, Reply, fake_api_server
 from tests.waiting import PATIENT, wait_until
 
@@ -117,10 +119,50 @@ def test_webhook_is_retried_until_gone(become: Become, client: Client, dead_lett
     assert attributes["dueline-reason"] == "the receiver answered 410"
 
 
+def deploy_consumer(emulator: Emulator, queue_url: str, *, name: str, code: Path) -> str:
+    """Deploy the `handler` of a file, with the rights of the queue's consumers; return the id of its event source."""
+    functions, queue = emulator.client("lambda"), queue_url.rpartition("/")[2]
+    _grant(emulator, name, policy=f"{queue}_consumer")
+    functions.create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Handler=f"{code.stem}.handler",
+        Role=f"arn:aws:iam::{ACCOUNT}:role/{name}",
+        Code={"ZipFile": _packed(code)},
+        # On a busy machine it takes long to start.
+        Timeout=60,
+        Environment={"Variables": {"POWERTOOLS_SERVICE_NAME": name}},
+    )
+    source = functions.create_event_source_mapping(
+        FunctionName=name,
+        EventSourceArn=f"arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}",
+        FunctionResponseTypes=["ReportBatchItemFailures"],
+    )
+    return str(source["UUID"])
+
+
+def _grant(emulator: Emulator, role: str, *, policy: str) -> None:
+    """Make a role that has what a managed policy allows, and nothing else."""
+    iam = emulator.client("iam")
+    trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
+    document = json.dumps(as_the_emulator_takes_it(document_of(iam, policy)))
+    iam.put_role_policy(RoleName=role, PolicyName="consumer", PolicyDocument=document)
+
+
+def _packed(code: Path) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in (ROOT / "dueline").rglob("*.py"):
+            archive.write(source, source.relative_to(ROOT))
+        archive.write(code, code.name)
+    return packed.getvalue()
+
+
 def test_lambda_function_discards_bad_charges(
     client: Client, emulator: Emulator, endpoints: Endpoints, dead_letter: DeadLetter
 ) -> None:
-    queue, code = "billing", Path("examples/lambda_consumer.py")
+    queue, code = "billing", ROOT / "examples" / "lambda_consumer.py"
     source = deploy_consumer(emulator, endpoints.queues[queue], name="e2e-billing", code=code)
     good = client.schedule(queue, {"customer": "ann", "cents": 500})
     client.schedule(queue, {"customer": "bob", "cents": 0})

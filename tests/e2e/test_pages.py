@@ -20,9 +20,9 @@ from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from local.template import ROOT
 from tests.e2e.conftest import Shell, Typed
+from tests.e2e.deployed import working
 from tests.e2e.emulated_iam import key_of
 from tests.e2e.newcomer import code_of
-from tests.e2e.working import working
 from tests.waiting import wait_until
 
 CLIENT, WORKER = code_of("README.md", "python")

@@ -1,26 +1,19 @@
-"""The acceptance tests remove all of a deployment that outlives its stacks, by its exact name."""
+"""The stacks of the acceptance tests take all of their sandbox with them."""
 
+import json
 from pathlib import Path
 
-import pytest
-import yaml
-
-from tests.acceptance import sandbox
-from tests.template.conftest import NEIGHBOURS
-from tests.template.synthesis import Assembly
-
-NAMED = {
-    "AWS::SQS::Queue": ("QueueName", sandbox.queue_names),
-    "AWS::DynamoDB::Table": ("TableName", sandbox.table_names),
-    "AWS::Logs::LogGroup": ("LogGroupName", sandbox.log_names),
-}
+from tests.acceptance import app
+from tests.template.synthesis import CONTEXT
 
 
-def test_removal_knows_all_names(neighbours: Assembly, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = tmp_path / "queues.yaml"
-    path.write_text(yaml.safe_dump({"queues": NEIGHBOURS}))
-    monkeypatch.setattr(sandbox, "QUEUES", path)
-    monkeypatch.setattr(sandbox, "NAME", neighbours.deployment.name)
-    for kind, (property, names) in NAMED.items():
-        of_kind = [each for template in neighbours.templates.values() for each in template.of_type(kind).values()]
-        assert {each[property] for each in of_kind} <= set(names())
+def test_nothing_outlives_the_sandbox(tmp_path: Path) -> None:
+    app.synthesize(outdir=str(tmp_path), context=CONTEXT)
+    resources = [
+        (f"{file.name}: {id}", resource)
+        for file in tmp_path.glob("*.template.json")
+        for id, resource in json.loads(file.read_text())["Resources"].items()
+    ]
+    assert len(resources) > 100
+    assert [id for id, resource in resources if resource["DeletionPolicy"] != "Delete"] == []
+    assert [id for id, each in resources if each.get("Properties", {}).get("DeletionProtectionEnabled")] == []

@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 from pydantic import ConfigDict, TypeAdapter, with_config
 
+from dueline.config.routes import ROUTES
 from dueline.core import instant
 from dueline.core.job import State
 from dueline.core.listing import JobPage
@@ -65,6 +66,7 @@ def test_document_has_every_route(api):
         if getattr(item, method)
     }
     assert routes.keys() == OPERATIONS.keys()
+    assert {(method.lower(), path) for path, route in ROUTES.items() for method in route.methods} == OPERATIONS.keys()
     assert all(name.startswith(f"{OPERATIONS[route]['operationId']}_") for route, name in routes.items())
 
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.e2e.chaos import bad_messages, functions, schedules, workers
+from tests.e2e.chaos import functions, schedules, workers
 from tests.e2e.chaos.deployment import Deployment, deployed
 from tests.e2e.chaos.ledger import Report
 
@@ -42,13 +42,7 @@ def kills(kills: Kills = 200, jobs: Jobs = 5000, seconds: Seconds = 300, seed: S
 @app.command()
 def network_faults(jobs: Jobs = 400, seed: Seed = 7) -> None:
     """Delay, lose, repeat and refuse requests, or do them in part, and throttle all for a while, under callers."""
-    _run(partial(functions.run, functions.Plan(jobs=jobs, seconds=jobs / 20, spread=15, seed=seed)))
-
-
-@app.command("bad-messages")
-def of_bad_messages() -> None:
-    """Send messages of all kinds, bad and good, delete a queue under its jobs, and kill ingest by a message."""
-    _run(bad_messages.run)
+    _run(partial(functions.run, functions.Plan(of_each=3, jobs=jobs, seconds=jobs / 20, spread=15, seed=seed)))
 
 
 @app.command("schedules")
@@ -67,7 +61,7 @@ def of_schedules(
 
 @app.command("workers")
 def of_workers(jobs: Jobs = 10_000, seed: Seed = 1) -> None:
-    """Kill and end workers, one of two processes, beside a Lambda consumer: failures, retries, cancels."""
+    """Kill and end workers, one of two processes: failures, retries, cancels."""
     _run(partial(workers.run, jobs=jobs, seed=seed))
 
 

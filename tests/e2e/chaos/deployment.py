@@ -24,7 +24,7 @@ from tests.e2e.chaos.proxy import Proxy, environment, proxy, straight, uid_of
 from tests.waiting import HANG_SECONDS, wait_until
 
 QUEUES = Path(__file__).parent / "queues.yaml"
-# There are seven partitions, and each tick takes CPU.
+# There are six partitions, and each tick takes CPU.
 TICK_EVERY_SECONDS = 4.0
 # Deployed, SQS delivers a message again 181 s after its ingest was killed: nobody would wait for that.
 INBOUND_VISIBILITY_SECONDS = 8

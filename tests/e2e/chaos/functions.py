@@ -6,7 +6,7 @@ Ticks, the API's function and ingest are killed, or their requests go wrong in e
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,10 +20,10 @@ from dueline.core import instant
 from dueline.core.job import Partition
 from dueline.errors import RETRYABLE, DuelineError
 from tests.e2e.chaos.deployment import Deployment
-from tests.e2e.chaos.kills import API, INGEST, TICK, Killer
+from tests.e2e.chaos.kills import API, INGEST, TICK, Killer, ingest_has_work
 from tests.e2e.chaos.ledger import FAULTS, MOST_TRIES, Ledger, Report
 from tests.e2e.chaos.network_faults import RandomFaults
-from tests.e2e.chaos.proxy import straight
+from tests.e2e.chaos.proxy import Around, straight
 from tests.e2e.deployed import not_slow
 from tests.waiting import wait_until
 
@@ -36,17 +36,19 @@ MOST_JOBS_OF_A_CALL, JOBS_OF_AN_EXTRA_CALL = 500, 10
 # Of the jobs, so many are cancelled, and as many moved: at once, or within so many seconds.
 SHARE, LATER_SECONDS, LATER_LANES = 0.2, 12.0, 4
 ANSWERS = {200, 202, 409}
-FEWEST_PROMISES = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """How much there is of it; without `kills`, faults of the network.
+    """How much there is of it: so many kills, and at least so many faults of the network `of_each` kind.
 
+    So many `promises` are made at least, cancels and as many moves that are answered with 200.
     Jobs that go by the table are due within `spread` seconds of each other.
     """
 
     kills: int = 0
+    of_each: int = 0
+    promises: int = 3
     jobs: int
     seconds: float
     spread: float
@@ -57,10 +59,12 @@ def run(plan: Plan, deployment: Deployment) -> Report:
     """Schedule, cancel and move for so many seconds, and on until there were all faults; let all settle; check."""
     deployment.start()
     ledger, report = Ledger(), Report(details=[f"seed {plan.seed}"])
-    killer = Killer((API, TICK, INGEST), kills=plan.kills, seconds=plan.seconds, seed=plan.seed) if plan.kills else None
-    faults = deployment.proxy.around = killer or RandomFaults(seed=plan.seed)
+    random_faults = RandomFaults(seed=plan.seed, of_each=plan.of_each)
+    others: Around = random_faults if plan.of_each else ingest_has_work
+    killer = Killer((API, TICK, INGEST), kills=plan.kills, seconds=plan.seconds, seed=plan.seed, otherwise=others)
+    deployment.proxy.around = killer
     with ledger.receiving(deployment, *QUEUES):
-        _Callers(plan, deployment, ledger, faults).run()
+        _Callers(plan, deployment, ledger, lambda: killer.is_done and random_faults.is_done).run()
         deployment.proxy.around = straight
         wait_until(lambda: not ledger.lost and deployment.is_ingested())
         report.expect(deployment.wait_for_ticks(ledger.last_due, QUEUES), "ticks have ended")
@@ -68,11 +72,11 @@ def run(plan: Plan, deployment: Deployment) -> Report:
     report.expect(statuses.keys() <= ANSWERS | FAULTS, f"callers were answered {statuses}")
     dead_letters = deployment.dead_letters()
     report.expect(not dead_letters, f"parked for a fault that passes: {dead_letters}")
-    if killer:
+    if not plan.of_each:
         # The emulator hides how ticks end that it fires itself.
-        others = not_slow(deployment.tick_faults, "Worker process died")
-        report.expect(not others, f"ticks failed that were not killed: {others}")
-        report.figures["kills"] = dict(killer.done)
+        failed = not_slow(deployment.tick_faults, "Worker process died")
+        report.expect(not failed, f"ticks failed that were not killed: {failed}")
+    report.figures["kills"] = dict(killer.done)
     ledger.check(report, deployment)
     return report
 
@@ -80,8 +84,9 @@ def run(plan: Plan, deployment: Deployment) -> Report:
 class _Callers:
     """Schedule jobs, cancel some, and move some."""
 
-    def __init__(self, plan: Plan, deployment: Deployment, ledger: Ledger, faults: Killer | RandomFaults) -> None:
-        self._plan, self._deployment, self._ledger, self._faults = plan, deployment, ledger, faults
+    def __init__(self, plan: Plan, deployment: Deployment, ledger: Ledger, are_faults_done: Callable[[], bool]) -> None:
+        self._plan, self._deployment, self._ledger = plan, deployment, ledger
+        self._are_faults_done = are_faults_done
         self._random = random.Random(plan.seed)
         self._client = Client.connect(url=deployment.endpoints.api)
         self._queues = cycle(QUEUES)
@@ -97,7 +102,7 @@ class _Callers:
                 self._call(plan.jobs // calls + (number < plan.jobs % calls), later)
             time.sleep(LATER_SECONDS)
             for further in count(1):
-                if self._faults.is_done and self._is_enough():
+                if self._are_faults_done() and self._is_enough():
                     break
                 self._call(JOBS_OF_AN_EXTRA_CALL, later, further=further)
                 time.sleep(CALL_SECONDS)
@@ -107,7 +112,7 @@ class _Callers:
     def _is_enough(self) -> bool:
         cancels = list(self._ledger.cancels.values())
         moves = [move.status for move in list(self._ledger.moves.values())]
-        return min(cancels.count(httpx.codes.OK), moves.count(httpx.codes.OK)) >= FEWEST_PROMISES
+        return min(cancels.count(httpx.codes.OK), moves.count(httpx.codes.OK)) >= self._plan.promises
 
     def _call(self, jobs: int, later: ThreadPoolExecutor, *, further: float = 0) -> None:
         queue = next(self._queues)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.e2e.chaos.network_faults import throttled
-from tests.e2e.chaos.proxy import Answer, Exchange
+from tests.e2e.chaos.proxy import Answer, Around, Exchange
 
 TICK, API, INGEST, PLANNER = "tick", "api", "ingest", "planner"
 # Requests that change something; most ticks find nothing to send, and these are not killed.
@@ -33,13 +33,22 @@ class Killer:
 
     A process has no effect but by its requests. So to die before one takes effect, or after it did and before its
     answer is read, are all the ways there are to die; other requests of the same process may be on their way meanwhile.
-    `done` has how many died, by what they were doing.
+    `done` has how many died, by what they were doing. All other requests go on to `otherwise`.
     """
 
-    def __init__(self, functions: Sequence[str], *, kills: int, seconds: float, seed: int) -> None:
+    def __init__(
+        self,
+        functions: Sequence[str],
+        *,
+        kills: int,
+        seconds: float,
+        seed: int,
+        otherwise: Around = ingest_has_work,
+    ) -> None:
         self.done: Counter[str] = Counter()
+        self._otherwise = otherwise
         self._left = Counter(functions[number % len(functions)] for number in range(kills))
-        self._due, self._pause = dict.fromkeys(functions, time.monotonic()), len(functions) * seconds / kills
+        self._due, self._pause = dict.fromkeys(functions, time.monotonic()), len(functions) * seconds / max(1, kills)
         self._random = random.Random(seed)
         self._doomed: set[int] = set()
         self._lock = threading.Lock()
@@ -50,7 +59,7 @@ class Killer:
 
     def __call__(self, exchange: Exchange) -> Answer | None:
         if not self._is_chosen(exchange):
-            return ingest_has_work(exchange)
+            return self._otherwise(exchange)
         has_effect = self._random.random() < 0.5
         if has_effect:
             exchange.pass_on()

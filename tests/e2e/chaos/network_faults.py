@@ -105,7 +105,6 @@ _IN_PART: Mapping[str, Around] = MappingProxyType(
 )
 _IN_PART_RATE = 0.25
 _KINDS = {kind.__name__ for kind in (*_RATES, *_IN_PART.values())}
-_FEWEST_OF_A_KIND = 3
 # Everything is throttled for so long, of the table and then of SQS; then, twice as long, only what is chosen at random.
 _SPELL_SECONDS, _TURNS = 6.0, 4
 _SPELLS = ("table throttled for a while", "SQS throttled for a while")
@@ -114,18 +113,20 @@ _SPELLS = ("table throttled for a while", "SQS throttled for a while")
 class RandomFaults:
     """Does all of the above to requests, at the rates above, between spells of throttling. `counts` are by kind.
 
-    The seed makes the same choices in the same order; which request gets which is up to the threads.
+    The seed makes the same choices in the same order; which request gets which is up to the threads. It is done when
+    there were so many `of_each` kind.
     """
 
-    def __init__(self, *, seed: int) -> None:
+    def __init__(self, *, seed: int, of_each: int) -> None:
         self.counts: Counter[str] = Counter()
+        self._of_each = of_each
         self._random, self._began = random.Random(seed), time.monotonic()
         self._lock = threading.Lock()
 
     @property
     def is_done(self) -> bool:
         """Whether there was enough of each kind."""
-        return all(self.counts[kind] >= _FEWEST_OF_A_KIND for kind in (*_KINDS, *_SPELLS))
+        return all(self.counts[kind] >= self._of_each for kind in (*_KINDS, *_SPELLS))
 
     def __call__(self, exchange: Exchange) -> Answer | None:
         with self._lock:

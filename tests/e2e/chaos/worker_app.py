@@ -1,4 +1,4 @@
-"""The jobs of the scenario `workers`, in worker processes and in a Lambda function. Each writes down its effect.
+"""The jobs of the scenario `workers`. Each writes down its effect.
 
 `dueline worker tests.e2e.chaos.worker_app:worker`
 """
@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import dueline
 from dueline import Discard, ReceivedJob, Retry, Worker
 
 EFFECTS = "CHAOS_EFFECTS"
@@ -69,8 +68,3 @@ async def hooks(job: ReceivedJob) -> None:
     payload: Any = job.payload
     await asyncio.sleep(_SLOW_SECONDS if payload["kind"] == SLOW else 0)
     _end(job)
-
-
-@dueline.lambda_handler(once=True)
-def handler(job: ReceivedJob) -> None:
-    process_slowly(job)

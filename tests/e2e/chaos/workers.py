@@ -1,4 +1,4 @@
-"""Scenario `workers`: two workers, one of two processes, and a Lambda consumer, while one is ended and one killed."""
+"""Scenario `workers`: two workers, one of two processes, while one is ended and one process killed."""
 
 import json
 import os
@@ -20,13 +20,10 @@ from tests.e2e.chaos.deployment import Deployment
 from tests.e2e.chaos.functions import until_answered
 from tests.e2e.chaos.ledger import Ledger, Report
 from tests.e2e.chaos.worker_app import DISCARDED, DOOMED, FLAKY, OK, RETRIED, SLOW
-from tests.e2e.environment import environment_of
-from tests.e2e.functions import deploy_consumer
+from tests.e2e.deployed import environment_of
 from tests.waiting import HANG_SECONDS, wait_until
 
-AUDIT, *OF_WORKERS = QUEUES = ("audit", "letters", "hooks")
-CONSUMER = "chaos-auditor"
-APP = Path(worker_app.__file__)
+QUEUES = ("letters", "hooks")
 # Only a handler that hangs takes so long.
 GRACE_SECONDS = 120
 WEIGHTS = {OK: 80, SLOW: 4, FLAKY: 5, RETRIED: 4, DOOMED: 3, DISCARDED: 4}
@@ -128,7 +125,7 @@ def _report(
 
 @dataclass(slots=True)
 class Workers:
-    """Worker processes, each with a log of its own, and a Lambda consumer; all write into `effects`."""
+    """Worker processes, each with a log of its own; all write into `effects`."""
 
     deployment: Deployment
     effects: Path = field(init=False)
@@ -136,21 +133,13 @@ class Workers:
 
     def __post_init__(self) -> None:
         self.effects = self.deployment.folder / "effects"
-        deploy_consumer(
-            self.deployment.emulator,
-            self.deployment.endpoints.queues[AUDIT],
-            name=CONSUMER,
-            code=APP,
-            environment={worker_app.EFFECTS: str(self.effects)},
-        )
 
     def start(self, *, processes: int) -> "subprocess.Popen[bytes]":
         """Start a worker of so many processes, and return once it has opened its queues.
 
         One that ends before is started again, as an orchestrator does: AWS did not answer it in time.
         """
-        queues = [word for queue in OF_WORKERS for word in ("--queue", queue)]
-        command = [sys.executable, "-m", "dueline", "worker", f"tests.e2e.chaos.{APP.stem}:worker", *queues]
+        command = [sys.executable, "-m", "dueline", "worker", f"{worker_app.__name__}:worker"]
         command += ["--processes", str(processes), "--grace", str(GRACE_SECONDS)]
         env = environment_of(self.deployment.emulator, "chaos")
         env |= {worker_app.EFFECTS: str(self.effects), "POWERTOOLS_LOG_LEVEL": "DEBUG"}
@@ -160,7 +149,7 @@ class Workers:
             with file.open("wb") as log:
                 worker = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
             self.logs[worker] = file
-            if self._opens(worker, processes * len(OF_WORKERS)):
+            if self._opens(worker, processes * len(QUEUES)):
                 return worker
         raise AssertionError(f"no worker begins: {self.log}")
 

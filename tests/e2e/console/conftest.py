@@ -1,7 +1,6 @@
-"""`dueline console` over a deployment of its own, and a browser before it."""
+"""`dueline console`, and a browser before it."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from selenium import webdriver
@@ -12,40 +11,34 @@ from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.e2e.console.chromium import chromium, skip_without_chromium
 from tests.e2e.console.page import Page
-from tests.e2e.console.serving import Served, administrator, serving_all
+from tests.e2e.console.serving import Served, administrator, serving
+from tests.e2e.deployed import environment_of, working
 from tests.e2e.emulated_iam import key_of
-from tests.e2e.environment import environment_of
-from tests.e2e.working import working
 from tests.waiting import wait_until
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _needs_chromium() -> None:
     skip_without_chromium()
 
 
-@pytest.fixture(scope="session")
-def queues_yaml() -> Path:
-    return Path(__file__).parent / "queues.yaml"
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(_needs_chromium: None) -> Iterator[webdriver.Chrome]:
     with chromium() as driver:
         yield driver
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def consoles(emulator: Emulator, endpoints: Endpoints) -> Iterator[dict[str, Served]]:
     """That of an administrator, the same but read-only, and that of a service that may only produce for emails."""
     key = key_of(emulator, "producer", Names(endpoints.name).policy("emails", "producer"))
     theirs = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), key, strict=True))
     env = environment_of(emulator, endpoints.name)
-    with serving_all({"all": (env,), "read-only": (env, "--read-only"), "producer": (env | theirs,)}) as consoles:
+    with serving({"all": (env,), "read-only": (env, "--read-only"), "producer": (env | theirs,)}) as consoles:
         yield consoles
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(consoles: dict[str, Served]) -> Served:
     return consoles["all"]
 
@@ -61,19 +54,22 @@ def producer_page(browser: webdriver.Chrome, consoles: dict[str, Served]) -> Pag
     return Page(browser, consoles["producer"])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
     """The client of a team that schedules jobs."""
     with administrator(emulator, endpoints.name) as client:
         rule = {"cron": "0 9 1 1 *", "zone": "Europe/Berlin"}
         client.schedules("reminders").put("yearly", **rule, payload={"to": "all"}, owner="queues.yaml")
         yield client
+    # Other tests work at this queue, too.
+    for urls in (endpoints.queues, endpoints.dead_letter_queues):
+        emulator.client("sqs").purge_queue(QueueUrl=urls["reminders"])
 
 
 @pytest.fixture
 def dead_job(client: Client) -> Job:
     """A job of a queue that tracks, which its worker has given up."""
-    worker = Worker("console")
+    worker = Worker("e2e")
 
     @worker.job("reminders", retry=Retries(attempts=1))
     def give_up(_: ReceivedJob) -> None:
@@ -88,7 +84,7 @@ def dead_job(client: Client) -> Job:
 AddDeadLetter = Callable[..., None]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def add_dead_letter(emulator: Emulator, endpoints: Endpoints) -> Iterator[AddDeadLetter]:
     """Puts a job into a queue's dead-letter queue, as a worker does that has given it up."""
     sqs = emulator.client("sqs")

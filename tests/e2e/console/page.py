@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +9,7 @@ from selenium import webdriver
 from selenium.common.exceptions import (
     ElementClickInterceptedException,
     ElementNotInteractableException,
-    JavascriptException,
     StaleElementReferenceException,
-    TimeoutException,
     WebDriverException,
 )
 from selenium.webdriver.common.keys import Keys
@@ -33,26 +30,8 @@ _LEFT = (
     "navigated or closed",
     "properties of null",
 )
-# A condition is checked again after so long without a change: not all changes are observed.
-STILL_MS = 200
-# Returns at the first change since it last returned.
-CHANGED = """
-    const [still, done] = arguments;
-    const watch = window.watch ??= {changed: true};
-    let timer;
-    const report = () => {
-        clearTimeout(timer);
-        watch.changed = watch.report = null;
-        done();
-    };
-    if (!watch.observer) {
-        watch.observer = new MutationObserver(() => { watch.changed = true; watch.report?.(); });
-        watch.observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
-    }
-    if (watch.changed) return report();
-    watch.report = report;
-    timer = setTimeout(report, still);
-"""
+# To look at a page costs the browser CPU.
+LOOK_EVERY_SECONDS = 0.1
 # A click that lands elsewhere, since the page has moved under the pointer, does nothing.
 AIM = """
     const keep = (event) => {
@@ -96,23 +75,23 @@ class Page:
         """Return the nodes of a role, and with a name, or with a pattern anywhere in it."""
         return [node for node in nodes(self.driver, role) if is_named(node.name, name)]
 
-    def see(self, role: str, name: Name | None = None, *, at: int = 0) -> WebElement:
-        """Wait until a node is there; return its element, or that of another one of several."""
+    def see(self, role: str, name: Name | None = None) -> WebElement:
+        """Wait until a node is there; return its element, that of the first of several."""
         elements: list[WebElement] = []
 
         def is_there() -> bool:
             there = self.all(role, name)
-            elements[:] = [] if len(there) <= at else [element(self.driver, there[at])]
+            elements[:] = [element(self.driver, each) for each in there[:1]]
             return bool(elements)
 
         self.until(is_there, f"{role} {name}")
         return elements[0]
 
-    def click(self, role: str, name: Name | None = None, *, at: int = 0) -> None:
+    def click(self, role: str, name: Name | None = None) -> None:
         """Click on something once it is there and not switched off."""
 
         def clicked() -> bool:
-            target = self.see(role, name, at=at)
+            target = self.see(role, name)
             if not self.driver.execute_script(AIM, target):
                 return False
             target.click()
@@ -147,8 +126,8 @@ class Page:
             self.until(lambda text=text: not _has(self.text, text), f"no {text!r}")
 
     def until(self, condition: Callable[[], bool | None], what: str) -> None:
-        """Wait until a condition is met, and check it whenever the page has changed."""
-        assert wait_until(lambda: self._did(condition) or self._changed(), every=0), (
+        """Wait until a condition is met."""
+        assert wait_until(lambda: self._did(condition), every=LOOK_EVERY_SECONDS), (
             f"waited for {what}; at {self.driver.current_url}:\n{self.text[:3000]}"
         )
 
@@ -180,14 +159,6 @@ class Page:
             if any(message in str(error) for message in _LEFT):
                 return False
             raise
-
-    def _changed(self) -> bool:
-        """Wait until the page changes, or stays as it is for a moment; return False."""
-        # A page that is left meanwhile has changed. The driver says then that the script failed, or at once that it
-        # took too long.
-        with suppress(JavascriptException, TimeoutException):
-            self._did(lambda: self.driver.execute_async_script(CHANGED, STILL_MS))
-        return False
 
 
 def _has(text: str, expected: Name) -> bool:

@@ -26,8 +26,7 @@ from tests.e2e.console.chromium import TELEPHONE, WIDE, chromium, resize
 from tests.e2e.console.figures import put_figures
 from tests.e2e.console.page import Page
 from tests.e2e.console.serving import administrator, serving
-from tests.e2e.environment import environment_of
-from tests.e2e.working import working
+from tests.e2e.deployed import environment_of, working
 from tests.waiting import wait_until
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -46,11 +45,11 @@ def main() -> None:
         running(STORY, emulator=Emulator(log=Path(scratch) / "log"), step=lambda _: nullcontext()) as deployed,
         administrator(deployed.emulator, deployed.endpoints.name) as client,
         working(_worker()),
-        serving(environment_of(deployed.emulator, deployed.endpoints.name)) as served,
+        serving({"shop": (environment_of(deployed.emulator, deployed.endpoints.name),)}) as consoles,
         chromium() as browser,
     ):
         _have_an_incident(deployed.emulator, deployed.endpoints, client)
-        _take_all(Page(browser, served))
+        _take_all(Page(browser, consoles["shop"]))
 
 
 def _take_all(page: Page) -> None:

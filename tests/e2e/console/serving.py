@@ -15,7 +15,7 @@ import boto3
 from dueline import Client
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.template import ROOT
-from tests.e2e.environment import environment_of
+from tests.e2e.deployed import environment_of
 from tests.e2e.newcomer import at_a_terminal
 from tests.waiting import HANG_SECONDS, PATIENT
 
@@ -29,15 +29,8 @@ class Served:
 
 
 @contextmanager
-def serving(env: Mapping[str, str], *options: str) -> Iterator[Served]:
-    """Run `dueline console` while the context is open; Ctrl-C ends it in order."""
-    with serving_all({"": (env, *options)}) as served:
-        yield served[""]
-
-
-@contextmanager
-def serving_all(consoles: Mapping[str, tuple[Mapping[str, str], *tuple[str, ...]]]) -> Iterator[dict[str, Served]]:
-    """Run one for each environment and its options, by name. They start and end at the same time."""
+def serving(consoles: Mapping[str, tuple[Mapping[str, str], *tuple[str, ...]]]) -> Iterator[dict[str, Served]]:
+    """Run one for each environment and its options, by name, while the context is open; Ctrl-C ends all in order."""
     with ExitStack() as stack:
         processes = {name: stack.enter_context(_started(*console)) for name, console in consoles.items()}
         yield {name: _served(process) for name, process in processes.items()}

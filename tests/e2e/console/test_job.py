@@ -8,7 +8,7 @@ import pytest
 from dueline import Client, Job, State, Worker
 from tests.e2e.console.conftest import AddDeadLetter
 from tests.e2e.console.page import Page
-from tests.e2e.working import working
+from tests.e2e.deployed import working
 from tests.waiting import wait_until
 
 PAYLOAD = {"to": "ann", "subject": "hello"}
@@ -74,7 +74,7 @@ def test_dead_job_is_retried_from_its_page(page: Page, client: Client, dead_job:
     page.says("1 job put back into the queue")
     page.click("button", "Close")
     page.says(re.compile(r"None of the \d+ dead letters? read is this job's"))
-    worker = Worker("console")
+    worker = Worker("e2e")
     worker.job("reminders")(lambda _: None)
     with working(worker):
         assert wait_until(lambda: client.get(dead_job.id).state is State.SUCCEEDED)

@@ -8,7 +8,7 @@ from selenium.webdriver.support.select import Select
 
 from dueline import Client, Job, NewJob, State, Worker
 from tests.e2e.console.page import Page
-from tests.e2e.working import working
+from tests.e2e.deployed import working
 from tests.waiting import wait_until
 
 
@@ -38,7 +38,7 @@ def test_filters_stay_in_the_address(page: Page, scheduled: list[Job]) -> None:
 
 
 def test_recorded_jobs_are_listed_by_state_and_kind(page: Page, client: Client, dead_job: Job) -> None:
-    worker = Worker("console")
+    worker = Worker("e2e")
     worker.job("reminders", kind="welcome")(lambda _: None)
     done = client.schedule("reminders", {"to": "ann"}, kind="welcome")
     with working(worker):

@@ -24,6 +24,6 @@ def test_lateness_and_throughput_are_drawn(page: Page, emulator: Emulator) -> No
     page.open("/queues/webhooks")
     page.says("No tick reported a late job.")
     values = {metrics.LATENESS: 125.0, metrics.DISPATCHED: 40, metrics.ON_TIME: 39, metrics.DELAYED: 1}
-    put_figures(emulator, "console", [(timedelta(minutes=20), {"queue": "webhooks", **values})])
+    put_figures(emulator, "e2e", [(timedelta(minutes=20), {"queue": "webhooks", **values})])
     page.open("/queues/webhooks")
     page.says("At worst 2 min 5 s", "40 jobs dispatched", "97.50 % on time")

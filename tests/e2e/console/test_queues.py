@@ -58,7 +58,7 @@ def test_a_refusal_by_iam_is_shown(producer_page: Page, client: Client) -> None:
     producer_page.see("row", re.compile("^emails not known "))
     producer_page.says("Late to dispatch and On time are not known: ")
     producer_page.see("row", re.compile("^webhooks no access .*is not authorized to perform.*( \N{EN DASH}){8}"))
-    producer_page.says(re.compile(r"Waiting\n\d+\n1 of 4 queues"))
+    producer_page.says(re.compile(r"Waiting\n\d+\n1 of 5 queues"))
     producer_page.click("button", "Pause emails")
     producer_page.click("button", "Pause")
     producer_page.says("Forbidden 403", "is not authorized to perform")

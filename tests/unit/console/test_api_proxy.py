@@ -1,24 +1,13 @@
 """What the console forwards to the API, and what it makes of the answers."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from dueline.config.routes import ROUTES
 from dueline.console.api_proxy import api_routes
 from dueline.errors import Forbidden
 from tests.fake_api_server import CUT_OFF, DROPPED, NO_HTTP, Reply, json_reply, problem, problem_reply
 from tests.unit.console.memory_console import send_in_memory
 
-ROOT = Path(__file__).parents[3]
 ID = "emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
-
-
-def test_routes_are_those_of_openapi_json():
-    documented = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
-    methods = {path: {each.upper() for each in operations} for path, operations in documented.items()}
-    assert methods == {path: set(route.methods) for path, route in ROUTES.items()}
 
 
 def test_only_some_headers_are_forwarded(browser, api_server):
