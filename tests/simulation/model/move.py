@@ -222,7 +222,7 @@ class Rescheduling:
         self.rules, self.moving = rules, moving
         self.first, self.second = ("announce", "move") if rules.intent_then_move else ("move", "announce")
 
-    def steps(self, shared: Shared, me: Caller) -> CallerSteps:
+    def steps(self, shared: Shared, me: Caller, others: tuple[Caller, ...] = ()) -> CallerSteps:
         if me.step == IDLE and self.moving.is_written(shared):
             yield from self.begin(shared)
         if me.step == GONE and (shared.announced or shared.moved) and not shared.answer:
@@ -321,7 +321,7 @@ class Settling:
         self.scene, self.job = moving.scene, moving.scene.new
         self.ingest = Ingest(rules)
 
-    def steps(self, shared: Shared, me: Delivery) -> DeliverySteps:
+    def steps(self, shared: Shared, me: Delivery, others: tuple[Delivery, ...] = ()) -> DeliverySteps:
         if me.step == IDLE:
             yield from self.settle(shared) if shared.announced else ()
         else:
