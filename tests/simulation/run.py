@@ -35,7 +35,7 @@ def run(*, seed: int | None = None, decided: Decided | None = None) -> tuple[Wor
         world.execute()
         if (far := FarHistory(choices)).is_there:
             far.write().execute()
-        if history.profile.isolated:
+        if history.is_isolated:
             alone = History(Choices(seed=seed, decided=decided), alone=True).write()
             alone.execute()
             compare(world.record, alone.record)

@@ -55,7 +55,7 @@ class ScheduleHistory:
 
     def __init__(self, history: "History", stream: Stream, *, queues: Sequence[str]) -> None:
         self._history, self._stream, self._queues = history, stream, queues
-        self._minutes = int(history.profile.ends // MINUTE)
+        self._minutes = int(history.ends // MINUTE)
         begins = stream.below(self._minutes) * MINUTE
         # The planner does nothing meanwhile.
         self._stalled = (begins, begins + stream.pick([3, 5, 8]) * MINUTE) if stream.once_in(2) else (0, 0)

@@ -81,7 +81,7 @@ def test_histories_compare_an_untouched_queue() -> None:
     compared = 0
     for seed in range(120):
         history = History(Choices(seed=seed))
-        if history.profile.isolated:
+        if history.is_isolated:
             alone = History(Choices(seed=seed), alone=True)
             for each in (history, alone):
                 each.write().execute()
