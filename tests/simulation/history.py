@@ -169,7 +169,7 @@ class History:
             fence = max(0.0, due[job] - LOOKAHEAD)
             at = stream.pick([min(2 * MINUTE, fence), fence - 1, fence, fence + 1, self.when(stream, due)])
             action = actions.Reschedule(job, stream.pick(MOVED_TO))
-            plan = {stream.pick([2, 1]): stream.pick(HALFWAY)} if stream.once_in(3) else {}
+            plan = {stream.pick([2, 1]): stream.pick(HALFWAY)} if stream.once_in(3) else None
             self.start(action, after=max(0.0, at), stream=stream, plan=plan)
             others = [action, actions.Reschedule(job, 401), actions.Cancel(job), actions.Ingest(), actions.Tick(0)]
             for other in stream.some(others, once_in=5):
@@ -295,13 +295,13 @@ class History:
         after: float,
         stream: Stream,
         plan: Plan | None = None,
-        has_faults: bool = True,
     ) -> None:
+        """Start a process, with the faults of a plan, or with any where there is none."""
         skew = stream.pick(CLOCKS) if self._clocks_differ else 0.0
         if self._alone or self._is_untouched(getattr(action, "queue", "")):
             self.world.start(action, after=after)
         else:
-            faults = planned(plan or {}) if plan or not has_faults else self._fault_source()
+            faults = self._fault_source() if plan is None else planned(plan)
             self.world.start(action, after=after, faults=faults, skew=skew)
 
     def _fault_source(self) -> FaultSource:
@@ -373,7 +373,7 @@ class Outage:
         for minute in range(int(self._ends // MINUTE) + 3):
             is_in_trouble = minute % 2 and self._stream.once_in(2)
             plan: Plan = {self._stream.below(8): self._stream.pick(GUARD_FAULTS)} if is_in_trouble else {}
-            history.start(actions.Guard(), after=minute * MINUTE + 7, stream=self._stream, plan=plan, has_faults=False)
+            history.start(actions.Guard(), after=minute * MINUTE + 7, stream=self._stream, plan=plan)
         expiries = {each + self._retained + more for each in due for more in (0, 0.5)}
         for at in sorted(expiries | {minute * MINUTE for minute in range(10, int(self._ends // MINUTE) + 2)}):
             history.world.happen(actions.Collect(), after=at)

@@ -80,7 +80,7 @@ class ScheduleHistory:
             at = self._when()
             for _ in range(stream.pick([1, 1, 1, 2])):
                 change = self._change(name, queue, rules)
-                unanswered: Plan = {"table.change": stream.pick(UNANSWERED)} if stream.once_in(4) else {}
+                unanswered: Plan | None = {"table.change": stream.pick(UNANSWERED)} if stream.once_in(4) else None
                 self._history.start(change, after=at, stream=stream, plan=unanswered)
             if stream.once_in(3):
                 self._meet(queue, at)

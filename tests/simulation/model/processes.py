@@ -1,6 +1,6 @@
 """Ingest, ticks and cancels, step by step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tests.simulation.model.explore import GONE, IDLE, RUNS
@@ -37,8 +37,7 @@ class Ingest:
         if me.step == IDLE:
             yield from self.receive(store, others)
         if me.underway():
-            step: Callable[[Store, Delivery], Steps] = getattr(self, me.step)
-            yield from step(store, me)
+            yield from getattr(self, me.step)(store, me)
             yield "crashes", store.excuse(me.sent), Delivery(GONE)
 
     def receive(self, store: Store, others: tuple[Delivery, ...]) -> Steps:
@@ -330,8 +329,7 @@ class Cancelling:
         self.rules, self.job = rules, job
 
     def steps(self, store: Store, me: Cancel, others: tuple[Cancel, ...] = ()) -> Steps:
-        step: Callable[[Store, Cancel], Steps] = self.write if me.step == IDLE else getattr(self, me.step)
-        yield from step(store, me)
+        yield from self.write(store, me) if me.step == IDLE else getattr(self, me.step)(store, me)
         yield "crashes", store, Cancel()
 
     def write(self, store: Store, me: Cancel) -> Steps:

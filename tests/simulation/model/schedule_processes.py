@@ -1,6 +1,6 @@
 """Planners, and callers who change the schedule, step by step."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tests.simulation.model.explore import GONE, IDLE
@@ -99,8 +99,7 @@ class Changing:
     def steps(self, shared: Shared, me: Caller, others: tuple[Caller, ...] = ()) -> SharedSteps:
         if me.step == GONE:
             return
-        step: Callable[[Shared, Caller], SharedSteps] = self.begin if me.step == IDLE else getattr(self, me.step)
-        yield from step(shared, me)
+        yield from self.begin(shared, me) if me.step == IDLE else getattr(self, me.step)(shared, me)
         if me.step != IDLE:
             yield "crashes", shared, self.over(me)
 
@@ -251,8 +250,7 @@ class Planning:
         if me.step == IDLE:
             yield from self.begin(shared)
             return
-        step: Callable[[Shared, Planner], SharedSteps] = getattr(self, me.step)
-        yield from step(shared, me)
+        yield from getattr(self, me.step)(shared, me)
         yield "crashes", shared, Planner()
 
     def begin(self, shared: Shared) -> SharedSteps:
