@@ -375,9 +375,6 @@ class Record:
             or any(self.is_settled(new) for new, intent in self.intents.items() if intent.old == id)
         )
 
-    def is_all_settled(self) -> bool:
-        return all(map(self.is_settled, self.accepted))
-
     def check(self) -> None:
         """Raise Violation for the first promise that does not hold."""
         self._check_what_was_accepted()
@@ -449,10 +446,12 @@ class Record:
                 if second.at < first.until - CLOCKS_DIFFER:
                     raise Violation("once by key", f"{second.id} claimed {key[1]}, which {first.id} has")
         for each in self.sent:
-            claimed = {claim.id for claim in self._claims_of(each)}
+            if each.key is None:
+                continue
+            claimed = {claim.id for claim in self.claims[rows.idempotency_key(each.id.queue, each.key)]}
             first = self.line_of(each.id)[-1]
             came_by_id = first in (self.released - self.shared) & self.submitted_by_id
-            if each.key is not None and first not in claimed and not came_by_id:
+            if first not in claimed and not came_by_id:
                 raise Violation("once by key", f"{each.id} was submitted under key {each.key}, which it never had")
 
     def _check_submissions(self) -> None:
@@ -472,6 +471,3 @@ class Record:
                 raise Violation(ONE_JOB, f"{intent.old} replaced itself")
             line.append(intent.old)
         return line
-
-    def _claims_of(self, sent: Sent) -> list[Claim]:
-        return [] if sent.key is None else self.claims[rows.idempotency_key(sent.id.queue, sent.key)]
