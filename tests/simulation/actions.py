@@ -151,12 +151,8 @@ class Alter:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Plan what planning jobs say: of those that wait, by number; `again` and `forgotten` as of Ingest."""
-
-    waiting: Sequence[int] = ALL
-    again: Sequence[int] = ()
-    forgotten: Sequence[int] = ()
+class Plan(Ingest):
+    """Plan what planning jobs say, chosen as the messages of an ingest are."""
 
 
 @dataclass(frozen=True)
