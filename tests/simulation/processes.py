@@ -221,15 +221,12 @@ def plan(world: "World", me: "Running", action: actions.Plan) -> str:
         _acknowledge(world, me)
     for number, place in enumerate(places):
         if str(place) in planned.again:
-            consumer.hide(place, _put_back_for(me.decided - consumer.first_received(place)))
+            # The longer the longer it has waited.
+            waited = min(LONGEST_HIDDEN, (me.decided - consumer.first_received(place)) / 2)
+            consumer.hide(place, max(1, int(waited.total_seconds())))
         elif number not in action.forgotten:
             consumer.delete(place)
     return f"planned {len(places) - len(planned.again)} of {len(places)}"
-
-
-def _put_back_for(waited: timedelta) -> int:
-    """Return for how many seconds a planning job is hidden: the longer the longer it has waited."""
-    return max(1, int(min(LONGEST_HIDDEN, waited / 2).total_seconds()))
 
 
 def alter(world: "World", me: "Running", action: actions.Alter) -> str:
@@ -238,11 +235,8 @@ def alter(world: "World", me: "Running", action: actions.Alter) -> str:
     for left in range(action.again, -1, -1):
         began, is_seen = me.process.monotonic(), world.table.is_seen(head_key(action.queue, action.schedule))
         try:
-            tag = (
-                get(action.queue, action.schedule, table=me.core.table).etag
-                if action.is_matched and tag is None
-                else tag
-            )
+            if action.is_matched and tag is None:
+                tag = get(action.queue, action.schedule, table=me.core.table).etag
             changed = _request(world, changes, action, tag)
         except (ScheduleNotFound, ScheduleChanged, TooManyChanges) as refusal:
             if isinstance(refusal, TooManyChanges) and action.what in ("pause", "delete"):

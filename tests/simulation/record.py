@@ -51,15 +51,6 @@ class Sent:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
-    """A key that was claimed for a job, from when until when."""
-
-    id: JobId
-    at: float
-    until: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Parked:
     """A job as it reached the dispatch dead-letter queue, at a time by the clock of who parked it."""
 
@@ -250,7 +241,8 @@ def _may_be_missed(head: Head, scheduled_for: datetime, *, now: datetime) -> boo
     return head.definition.catch_up is CatchUp.NONE
 
 
-# Names.
+# Names, and the keys of single calls.
+OF_CALL, BY_KEY = "its call", "once by key"
 CALLS = "one per call"
 ONE_JOB = "one per name"
 LIVES = "answered jobs live"
@@ -262,7 +254,10 @@ UNSENT = "nothing released is sent"
 
 @dataclass(kw_only=True, slots=True)
 class NameRecord:
-    """The jobs that had a name, by the row of its key, and the jobs that each call made, by its name."""
+    """The jobs that had a name, by the row of its key, and the jobs that each call made, by its name.
+
+    A call without a name has a row of its own, by its idempotency key, and what it made is OF_CALL.
+    """
 
     jobs: dict[Key, dict[JobId, None]] = field(default_factory=lambda: defaultdict(dict))
     made: dict[tuple[Key, str], dict[JobId, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -301,7 +296,7 @@ class NameRecord:
             others = [other for other, ttl in made.items() if ttl > now.timestamp() + CLOCKS_DIFFER and other != id]
             made[id] = int(row["ttl"])
             if others:
-                raise Violation(CALLS, f"call {call} made {id}, and {others[0]}")
+                raise Violation(CALLS if call != OF_CALL else BY_KEY, f"call {call} made {id}, and {others[0]}")
 
     def check(self, key: Key, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> None:
         """Raise Violation if several jobs of a name wait, by the rows that there are."""
@@ -349,7 +344,6 @@ class Record:
     acknowledged: dict[JobId, float] = field(default_factory=dict)
     finished: dict[Partition, list[float]] = field(default_factory=lambda: defaultdict(list))
     collected_early: set[JobId] = field(default_factory=set)
-    claims: dict[Key, list[Claim]] = field(default_factory=lambda: defaultdict(list))
     # A job whose claim was released, and that no other call shared, may come where a caller submitted it by its id.
     released: set[JobId] = field(default_factory=set)
     shared: set[JobId] = field(default_factory=set)
@@ -441,18 +435,14 @@ class Record:
                 raise Violation("at least once", f"{name} made {repeats} repeats, and is allowed {allowed}")
 
     def _check_keys(self) -> None:
-        for key, claims in self.claims.items():
-            for first, second in pairwise(claims):
-                if second.at < first.until - CLOCKS_DIFFER:
-                    raise Violation("once by key", f"{second.id} claimed {key[1]}, which {first.id} has")
         for each in self.sent:
             if each.key is None:
                 continue
-            claimed = {claim.id for claim in self.claims[rows.idempotency_key(each.id.queue, each.key)]}
+            claimed = self.names.made[rows.idempotency_key(each.id.queue, each.key), OF_CALL]
             first = self.line_of(each.id)[-1]
             came_by_id = first in (self.released - self.shared) & self.submitted_by_id
             if first not in claimed and not came_by_id:
-                raise Violation("once by key", f"{each.id} was submitted under key {each.key}, which it never had")
+                raise Violation(BY_KEY, f"{each.id} was submitted under key {each.key}, which it never had")
 
     def _check_submissions(self) -> None:
         """Check that each submission made one job alone, or one that replaced it."""

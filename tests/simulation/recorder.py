@@ -14,11 +14,10 @@ from dueline.core.queue_settings import PLANNER
 from dueline.core.rows import Key, Row
 from dueline.schedules.head import Head, read_head
 from dueline.testing import Delivery
-from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.faults import REFUSALS, Fault, Gone, Interleaved, Pause, SlowAnswer
 from tests.simulation.name_calls import content_of
-from tests.simulation.record import Claim, Parked, Sent, Step, Version, Violation
+from tests.simulation.record import OF_CALL, Parked, Sent, Step, Version, Violation
 from tests.wire import Call
 
 if TYPE_CHECKING:
@@ -100,12 +99,12 @@ class Recorder:
                 return self._note_name(args[0], str(args[0]["call"]))
             case "table.share" if answer and not rows.is_name(args[0]):
                 # From now on, the key may not be released.
-                self._record.shared.add(self._record.claims[args[0]][-1].id)
+                self._record.shared.add(list(self._record.names.made[args[0], OF_CALL])[-1])
             case "table.release" if answer and rows.is_name(args[0]):
                 self._record.names.release(JobId.parse(call.kwargs["id"]))
             case "table.release" if answer:
                 # From now on, what was sent under the key was sent under one that its job never had.
-                self._record.released.add(self._record.claims[args[0]].pop().id)
+                self._record.released.add(self._record.names.made[args[0], OF_CALL].popitem()[0])
             case "table.move" if answer is MoveOutcome.DONE:
                 return self._note_move(me, *args)
             case "table.write" | "table.add":
@@ -121,16 +120,13 @@ class Recorder:
 
     def _note_claim(self, row: Row, *, existing: Row) -> set[Key]:
         """Note who has a key now. A process that reads another's job as not done may submit it again."""
-        key, id = rows.key(row), JobId.parse(str(existing["id"]))
         if existing != row:
-            self._record.excused |= set() if existing["done"] else {id}
-        elif rows.is_name(key):
-            self._record.names.forget(key)
-            return self._note_name(row, str(row["call"]))
-        else:
-            until = int(row["ttl"]) - NOW.timestamp()
-            self._record.claims[key].append(Claim(id=id, at=self._now, until=until))
-        return set()
+            self._record.excused |= set() if existing["done"] else {JobId.parse(str(existing["id"]))}
+            return set()
+        if not rows.is_name(rows.key(row)):
+            return self._note_name(row, OF_CALL)
+        self._record.names.forget(rows.key(row))
+        return self._note_name(row, str(row["call"]))
 
     def _note_name(self, row: Row, call: str) -> set[Key]:
         self._record.names.note_row(row, call, now=self._world.scheduler.now())
