@@ -253,14 +253,12 @@ def alter(world: "World", me: "Running", action: actions.Alter) -> str:
 
 
 def _request(world: "World", changes: Changes, action: actions.Alter, tag: str | None) -> Changed:
+    name, settings = action.schedule, world.stores.settings[action.queue]
     if action.rule is not None:
-        return changes.put(
-            world.stores.settings[action.queue], action.schedule, definition_of(action.rule), if_match=tag
-        )
+        return changes.put(settings, name, definition_of(action.rule), if_match=tag)
     if action.what == "resume":
-        return changes.resume(world.stores.settings[action.queue], action.schedule, if_match=tag)
-    change = {"pause": changes.pause, "delete": changes.delete}[action.what]
-    return change(action.queue, action.schedule, if_match=tag)
+        return changes.resume(settings, name, if_match=tag)
+    return {"pause": changes.pause, "delete": changes.delete}[action.what](action.queue, name, if_match=tag)
 
 
 def definition_of(rule: actions.Rule) -> Definition:

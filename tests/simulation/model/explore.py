@@ -156,7 +156,8 @@ class Search:
                     if (after := state + move) not in parents:
                         parents[after] = state
                         waiting.append(after)
-        return self._explored(state, transitions, broken)
+        trace, states = self._way_to(state), len(parents)
+        return Explored(states=states, transitions=transitions, depth=len(trace), broken=broken, trace=trace)
 
     def has_circle(self) -> bool:
         """Return whether a visited state leads back to itself, so that something may go on for ever."""
@@ -186,10 +187,6 @@ class Search:
         if not broken:
             self._kept_at_rest.add(number)
         return broken
-
-    def _explored(self, last: int, transitions: int, broken: str) -> Explored:
-        trace, states = self._way_to(last), len(self._parents)
-        return Explored(states=states, transitions=transitions, depth=len(trace), broken=broken, trace=trace)
 
     def _way_to(self, state: int) -> list[str]:
         names = []
