@@ -273,7 +273,7 @@ def definition_of(rule: actions.Rule) -> Definition:
 
 def _check_answer(world: "World", action: actions.Alter, changed: Changed, *, began: float) -> None:
     head = changed.head
-    world.record.schedules.check_answer((action.queue, action.schedule), head, head.start, began=began)
+    world.record.schedules.check_answer((action.queue, action.schedule), head, began=began)
     is_as_requested = {
         "put": lambda: action.rule is not None and head.definition == definition_of(action.rule) and not head.deleted,
         "pause": lambda: head.paused and not head.deleted,

@@ -111,15 +111,13 @@ class ScheduleRecord:
             if is_of_step and (id.queue, job.schedule) == schedule:
                 self.planned.setdefault(id, at)
 
-    def check_answer(self, schedule: Schedule, head: Head, effective_from: datetime, *, began: float) -> None:
+    def check_answer(self, schedule: Schedule, head: Head, *, began: float) -> None:
         """Check a caller's answer: a generation that versions during the call, and from when on."""
         self.answers += 1
         versions = self.versions[schedule]
         version = versions[head.generation - 1] if head.generation <= len(versions) else None
-        if version is None or (effective_from, head.definition) != (version.head.start, version.head.definition):
-            raise Violation(
-                "as answered", f"{schedule} was answered {head.generation} from {effective_from}, which is not"
-            )
+        if version is None or (head.start, head.definition) != (version.head.start, version.head.definition):
+            raise Violation("as answered", f"{schedule} was answered {head.generation} from {head.start}, which is not")
         following = versions[head.generation : head.generation + 1]
         if following and following[0].at < began:
             raise Violation("as answered", f"{schedule} was answered {head.generation} when another served")

@@ -120,8 +120,9 @@ class Recorder:
 
     def _note_claim(self, row: Row, *, existing: Row) -> set[Key]:
         """Note who has a key now. A process that reads another's job as not done may submit it again."""
+        if existing["id"] != row["id"] and not existing["done"]:
+            self._record.excused.add(JobId.parse(str(existing["id"])))
         if existing != row:
-            self._record.excused |= set() if existing["done"] else {JobId.parse(str(existing["id"]))}
             return set()
         if not rows.is_name(rows.key(row)):
             return self._note_name(row, OF_CALL)
