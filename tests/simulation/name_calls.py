@@ -72,11 +72,8 @@ def _schedule(world: "World", me: "Running", action: actions.Named) -> str:
         record.excused.add(id)
     if action.call and not me.is_faulted:
         record.names.noted.add(id)
-    record.accepted.setdefault(id, result.job)
+    record.accept(result, at=me.process.monotonic())
     record.attempted.setdefault(id, result.job)
-    record.submitted.setdefault(id, me.process.monotonic())
-    if result.state not in (None, State.ACCEPTED):
-        record.acknowledged.setdefault(id, me.process.monotonic())
     _note_answered(world, action, id)
     return f"accepted {id}"
 

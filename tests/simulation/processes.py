@@ -76,12 +76,8 @@ def _submit(world: "World", me: "Running", requests: Sequence[Request], *, queue
     submission = me.core.submission(queue, direct_horizon=world.direct_horizon, new_uid=lambda: world.new_uid(queue))
     answers = submission.run(requests, until=me.process.monotonic() + CALLER_SECONDS)
     accepted = [each for each in answers if isinstance(each, SubmitResult)]
-    world.record.accepted.update({each.job.id: each.job for each in accepted})
     for each in accepted:
-        world.record.submitted.setdefault(each.job.id, me.process.monotonic())
-        # Of a repeat only its first call knows where it is.
-        if each.state not in (None, State.ACCEPTED):
-            world.record.acknowledged.setdefault(each.job.id, me.process.monotonic())
+        world.record.accept(each, at=me.process.monotonic())
     return f"accepted {', '.join(str(each.job.id) for each in accepted) or 'nothing'}"
 
 
@@ -125,7 +121,6 @@ def cancel(world: "World", me: "Running", action: actions.Cancel) -> str:
     if action.job >= len(record.accepted):
         return "there is no such job"
     id = list(record.accepted)[action.job]
-    record.cancel_requested.setdefault(id, float("inf"))
     promised = set(record.promised)  # a cancel that began before another's promise may get a lesser answer
     try:
         result = me.core.cancel_job(id)
@@ -175,11 +170,8 @@ def work(world: "World", me: "Running", action: actions.Work) -> str:
     ids = [consumer.job(place).id for consumer, place in batch]
     skipped = me.core.cancelled_among(list(dict.fromkeys(ids)))
     for id in ids:
-        if (
-            id not in skipped
-            and world.record.cancel_requested.get(id, float("inf")) < began
-            and not _is_over(world, id)
-        ):
+        is_cancelled = world.record.cancel_requested.get(id, float("inf")) < began and not _is_over(world, id)
+        if is_cancelled and id not in skipped:
             raise Violation("skipped by workers", f"{id} ran, though it had been cancelled before it was received")
     for number, (consumer, place) in enumerate(batch):
         if number not in action.forgotten:

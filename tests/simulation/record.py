@@ -8,9 +8,10 @@ from itertools import pairwise, takewhile
 
 from dueline.core import instant, rows, tick
 from dueline.core.dispatch import PAST_RETENTION
-from dueline.core.job import JobId, Partition, Route, StoredJob
+from dueline.core.job import JobId, Partition, Route, State, StoredJob
 from dueline.core.move import Intent
 from dueline.core.rows import Key, Row
+from dueline.core.submit import SubmitResult
 from dueline.schedules.definition import CatchUp, Definition
 from dueline.schedules.head import Head, jitter
 
@@ -355,6 +356,13 @@ class Record:
     def expected(self) -> Iterator[JobId]:
         """The jobs that may come: those accepted, and those that are to replace another."""
         yield from dict.fromkeys([*self.accepted, *self.intents])
+
+    def accept(self, result: SubmitResult, *, at: float) -> None:
+        """Note what a caller was answered. Of a repeat only its first call knows where it is."""
+        self.accepted.setdefault(result.job.id, result.job)
+        self.submitted.setdefault(result.job.id, at)
+        if result.state not in (None, State.ACCEPTED):
+            self.acknowledged.setdefault(result.job.id, at)
 
     def is_settled(self, id: JobId) -> bool:
         """Return whether a job, or one that replaced it, was delivered, parked, cancelled, or stayed past retention."""

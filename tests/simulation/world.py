@@ -201,11 +201,8 @@ class World:
         last = max((id.due for id in self.record.expected), default=NOW)
         for _ in range(ROUNDS):
             self._go_round()
-            if (
-                self.scheduler.now() > last
-                and not self.consumers["inbound"].undeleted()
-                and all(map(self.record.is_settled, self.record.accepted))
-            ):
+            is_emptied = self.scheduler.now() > last and not self.consumers["inbound"].undeleted()
+            if is_emptied and all(map(self.record.is_settled, self.record.accepted)):
                 break
         if self.consumers["inbound"].undeleted():
             raise Violation("never lost", "the inbound queue was not emptied")
