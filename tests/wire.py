@@ -1,6 +1,7 @@
 """The way from the core to its ports: a test may stand on it, and fail, lose or hold up any call."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -97,44 +98,38 @@ def meanwhile(act: Callable[[], object]) -> Around:
     return react
 
 
+def leaving(call: Call, left: Sequence[int], *, reason: str = NOT_NOW, final: bool = False) -> Any:
+    """Let a call succeed but for these parts, by number: rows stay unwritten, keys unread, or messages are refused."""
+    parts = call.args[0]
+    kept = [number for number in range(len(parts)) if number not in left]
+    left_out, rest = [parts[number] for number in left], [parts[number] for number in kept]
+    if call.name == "table.read":
+        reading = call.do(rest)
+        return BatchRead(rows=reading.rows, unread=reading.unread | frozenset(left_out))
+    done = call.do(rest) if rest else []
+    if call.name == "table.write":
+        return [*left_out, *done]
+    refused = [BatchFailure(index=number, reason=reason, final=final) for number in left]
+    return [*refused, *(replace(each, index=kept[each.index]) for each in done)]
+
+
 def done_in_part(call: Call, *, last: bool = False) -> Any:
-    """Let a call succeed with its first or last part left out: a row unwritten, a key unread, a message refused."""
+    """Let a call of several parts succeed with the first or the last of them left out."""
     if call.name not in ("table.write", "table.read") and not call.name.endswith(".send"):
         return straight(call)
-    parts = call.args[0]
-    if last and call.name.endswith(".send"):
-        return [
-            *(call.do(parts[:-1]) if parts[:-1] else []),
-            BatchFailure(index=len(parts) - 1, reason=NOT_NOW, final=False),
-        ]
-    left, kept = (parts[-1:], parts[:-1]) if last else (parts[:1], parts[1:])
-    if call.name == "table.write":
-        return [*left, *(call.do(kept) if kept else [])]
-    if call.name == "table.read":
-        return BatchRead(rows=call.do(kept).rows, unread=frozenset(left))
-    refused = BatchFailure(index=0, reason=NOT_NOW, final=False)
-    later = call.do(kept) if kept else []
-    return [refused, *(BatchFailure(index=each.index + 1, reason=each.reason, final=each.final) for each in later)]
+    return leaving(call, [len(call.args[0]) - 1 if last else 0])
 
 
 def refusing(chosen: Callable[[Message], bool], *, final: bool = False) -> Around:
     """Refuse the chosen messages of a batch, for now or for good, and send the others."""
-
-    def react(call: Call) -> Any:
-        (messages,) = call.args
-        kept = [message for message in messages if not chosen(message)]
-        assert not kept or not call.do(kept)
-        refused = [index for index, message in enumerate(messages) if chosen(message)]
-        return [BatchFailure(index=index, reason="no", final=final) for index in refused]
-
-    return react
+    return lambda call: leaving(
+        call, [index for index, each in enumerate(call.args[0]) if chosen(each)], reason="no", final=final
+    )
 
 
 def refusing_for_good(call: Call) -> Any:
     """Let SQS refuse the first message of a batch, whatever is tried."""
-    return [
-        BatchFailure(index=each.index, reason="InvalidMessageContents: no", final=True) for each in done_in_part(call)
-    ]
+    return leaving(call, [0], reason="InvalidMessageContents: no", final=True)
 
 
 class UnseenTable(MemoryTable):

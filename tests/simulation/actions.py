@@ -57,6 +57,10 @@ class Tick:
     partition: int = 0
     seconds: int = 170
 
+    @property
+    def queue(self) -> str:
+        return PARTITIONS[self.partition].queue
+
 
 def ticks_of(queue: str) -> list[Tick]:
     """Return a tick of each partition of a queue."""
@@ -147,12 +151,8 @@ class Alter:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Plan what planning jobs say: of those that wait, by number; `again` and `forgotten` as of Ingest."""
-
-    waiting: Sequence[int] = ALL
-    again: Sequence[int] = ()
-    forgotten: Sequence[int] = ()
+class Plan(Ingest):
+    """Plan what planning jobs say, chosen as the messages of an ingest are."""
 
 
 @dataclass(frozen=True)
@@ -168,16 +168,6 @@ class Guard:
 
 
 Action = Submit | Again | Ingest | Tick | Cancel | Reschedule | Named | Work | PutBack | Alter | Plan | Watch | Guard
-
-
-def queue_of(action: Action) -> str | None:
-    """Return the queue that an action concerns, if it is only one, and known."""
-    match action:
-        case Submit(queue=queue) | Named(queue=queue) | Work(queue=queue) | Alter(queue=queue) | Watch(queue=queue):
-            return queue
-        case Tick(partition=number):
-            return PARTITIONS[number].queue
-    return None
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from enum import Enum
 from typing import Any
 
 from dueline.core.message import ID
-from dueline.core.ports import BatchRead, ScheduleChange
+from dueline.core.ports import ScheduleChange
 from dueline.errors import Throttled
-from tests.wire import Call, done_in_part, losing_the_answer, refusing, straight
+from tests.wire import Call, done_in_part, leaving, losing_the_answer, refusing, straight
 
 # The calls that write rows of jobs and schedules; states of partitions are in another table.
 ADDING = ("table.write", "table.add", "table.claim", "table.mark_done", "table.mark_exact", "table.move")
@@ -132,17 +132,11 @@ class FaultInjector:
 
 def _without(queue: str, call: Call) -> Any:
     """Throttle the part of a call that concerns a queue's partitions: leave it undone, or raise if that is all."""
-    hot, rest = [], []
-    for item in call.args[0] if call.name in ("table.write", "table.read") else ():
-        (hot if _is_of(queue, item) else rest).append(item)
-    if not rest and (hot or not call.args or _is_of(queue, call.args[0])):
+    items = call.args[0] if call.name in ("table.write", "table.read") else ()
+    hot = [number for number, item in enumerate(items) if _is_of(queue, item)]
+    if len(hot) == len(items) and (hot or not call.args or _is_of(queue, call.args[0])):
         raise Throttled(f"{call.name}: slow down")
-    if call.name == "table.write":
-        return [*hot, *call.do(rest)]
-    if call.name == "table.read":
-        reading = call.do(rest)
-        return BatchRead(rows=reading.rows, unread=reading.unread | frozenset(hot))
-    return straight(call)
+    return leaving(call, hot) if items else straight(call)
 
 
 def _is_of(queue: str, item: Any) -> bool:

@@ -5,7 +5,6 @@ Times are few, so that processes meet: the minutes at which ticks fire, and the 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -64,36 +63,6 @@ MINUTE = 60
 AN_HOUR = 3600
 
 
-@dataclass(frozen=True, kw_only=True)
-class Profile:
-    """What may happen in a history, and how often."""
-
-    scale: Scale
-    partitions: int
-    faults: Sequence[Any]
-    once_in: int
-    clocks_differ: bool
-    isolated: bool
-    switches_once_in: int
-    ends: float
-
-
-def profile_of(stream: Stream) -> Profile:
-    scale = Scale(
-        page_rows=stream.pick([1000, 1, 2, 3]), batch=stream.pick([2, 1]), wave=2, checkpoint=stream.pick([3, 2, 4])
-    )
-    return Profile(
-        scale=scale,
-        partitions=stream.pick([1, 2]),
-        faults=stream.some(FAULTS),
-        once_in=stream.pick([0, 40, 15, 6]),
-        clocks_differ=stream.once_in(2),
-        isolated=stream.once_in(6),
-        switches_once_in=stream.pick([8, 3, 1]),
-        ends=stream.pick([MINUTE * 11, MINUTE * 11, MINUTE * 19]),
-    )
-
-
 class History:
     """Writes a world's history. In an isolated one UNTOUCHED has no faults; `alone` leaves out all else."""
 
@@ -101,33 +70,35 @@ class History:
         self._choices = choices
         self._alone = alone
         self.due: list[float] = []
-        self.profile = profile_of(choices.stream("climate"))
-        streams = ("order", "lag", "unseen", "levels", "clocks of SQS")
-        order, lag, late, levels, of_sqs = map(choices.stream, streams)
+        streams = ("climate", "order", "lag", "unseen", "levels", "clocks of SQS")
+        climate, order, lag, late, levels, of_sqs = map(choices.stream, streams)
+        scale: dict[str, int] = {"page_rows": climate.pick([1000, 1, 2, 3]), "batch": climate.pick([2, 1])}
+        scale["checkpoint"] = climate.pick([3, 2, 4])
+        partitions = climate.pick([1, 2])
+        self._faults, self._once_in = climate.some(FAULTS), climate.pick([0, 40, 15, 6])
+        self._clocks_differ, self.is_isolated = climate.once_in(2), climate.once_in(6)
+        switches = climate.pick([8, 3, 1])
+        self.ends = climate.pick([MINUTE * 11, MINUTE * 11, MINUTE * 19])
         self.priorities = {"emails": levels.pick([1, 2, 3]), UNTOUCHED: levels.pick([1, 2])}
         self._schedules = choices.stream(schedule_history.STREAM)
         self.is_planned = not alone and schedule_history.is_scheduled(self._schedules)
-        scale = self.profile.scale
         if self.is_planned:
-            few, kept = (
-                self._schedules.pick([90, 90, 6]),
-                choices.stream(schedule_history.FORGETFUL).pick([20, 20, 20, 1]),
-            )
-            scale = replace(scale, cancellations=few, generations=kept)
+            scale["cancellations"] = self._schedules.pick([90, 90, 6])
+            scale["generations"] = choices.stream(schedule_history.FORGETFUL).pick([20, 20, 20, 1])
         outage = choices.stream(OUTAGE)
-        is_guarded = outage.once_in(OUTAGE_ONCE_IN) and not (alone or self.is_planned or self.profile.isolated)
+        is_guarded = outage.once_in(OUTAGE_ONCE_IN) and not (alone or self.is_planned or self.is_isolated)
         self._outage = Outage(outage, retained=RETAINED) if is_guarded else None
         self._interleaved = [*INTERLEAVED, *schedule_history.interleaved()] if self.is_planned else INTERLEAVED
         self._buffers = {queue: choices.stream(f"{queue}, buffers") for queue in self.priorities}
         self._fractions = {queue: choices.stream(f"{queue}, fractions") for queue in self.priorities}
         self._levels = {queue: choices.stream(f"{queue}, levels") for queue in self.priorities}
         self.world = World(
-            scale,
-            choose=lambda count: order.below(count) if order.once_in(self.profile.switches_once_in) else 0,
+            Scale(**scale),
+            choose=lambda count: order.below(count) if order.once_in(switches) else 0,
             lag=lambda: lag.below(8),
             late=lambda: late.pick([0, 10, 1000]),
             sqs_differs=lambda: of_sqs.pick(SQS_DIFFERS),
-            partitions=self.profile.partitions,
+            partitions=partitions,
             priorities=(self.priorities["emails"], self.priorities[UNTOUCHED]),
             is_planned=self.is_planned,
             is_guarded=is_guarded,
@@ -138,7 +109,7 @@ class History:
             if queue != PLANNER.name and (queue == UNTOUCHED or not self._alone):
                 self._of_queue(queue)
         if self.is_planned:
-            queues = ["emails"] if self.profile.isolated else ["emails", "emails", UNTOUCHED]
+            queues = ["emails"] if self.is_isolated else ["emails", "emails", UNTOUCHED]
             written = schedule_history.ScheduleHistory(self, self._schedules, queues=queues)
             written.write()
             if self.world.scale.generations == 1:
@@ -148,7 +119,7 @@ class History:
         self._of_ingest(self._choices.stream("ingest"))
         if not self._alone:
             self._disturb(self._choices.stream("trouble"))
-        if self.profile.isolated:
+        if self.is_isolated:
             # So that what no tick of the history dispatches is not dispatched sooner where less happens.
             self.world.start(actions.Ingest(waiting=()), after=AN_HOUR)
         return self.world
@@ -174,7 +145,7 @@ class History:
             names.write()
 
     def _is_untouched(self, queue: str) -> bool:
-        return self.profile.isolated and queue == UNTOUCHED
+        return self.is_isolated and queue == UNTOUCHED
 
     def _meet(self, stream: Stream, queue: str, due: Sequence[float]) -> None:
         """Let processes that decide a job's fate meet at a moment that matters."""
@@ -198,7 +169,7 @@ class History:
             fence = max(0.0, due[job] - LOOKAHEAD)
             at = stream.pick([min(2 * MINUTE, fence), fence - 1, fence, fence + 1, self.when(stream, due)])
             action = actions.Reschedule(job, stream.pick(MOVED_TO))
-            plan = {stream.pick([2, 1]): stream.pick(HALFWAY)} if stream.once_in(3) else {}
+            plan = {stream.pick([2, 1]): stream.pick(HALFWAY)} if stream.once_in(3) else None
             self.start(action, after=max(0.0, at), stream=stream, plan=plan)
             others = [action, actions.Reschedule(job, 401), actions.Cancel(job), actions.Ingest(), actions.Tick(0)]
             for other in stream.some(others, once_in=5):
@@ -243,7 +214,7 @@ class History:
         # Which of two ticks at once has the lease is chance, alone or not.
         is_untouched = self._is_untouched(actions.PARTITIONS[number].queue)
         stalled = (0.0, 0.0) if is_untouched else self._stall(stream, due)
-        for minute in range(int(self.profile.ends // MINUTE)):
+        for minute in range(int(self.ends // MINUTE)):
             at = minute * MINUTE + stream.pick([0, 0, 0, 1, 30])
             times = stream.pick([1, 1, 1, 1, 0, 1 if is_untouched else 2])
             if not (stalled[0] < at < stalled[1] or (stands_still and stands_still(at))):
@@ -263,7 +234,7 @@ class History:
 
     def when(self, stream: Stream, due: Sequence[float]) -> float:
         """Return a moment that matters: a minute, at which ticks fire, or one at which a job's fate is decided."""
-        minute = stream.below(int(self.profile.ends // MINUTE)) * MINUTE
+        minute = stream.below(int(self.ends // MINUTE)) * MINUTE
         job = stream.pick(due)
         fence, over = job - LOOKAHEAD, job + RETAINED
         near = stream.pick([minute, minute, minute, fence, fence, fence + 1, fence - 1, job, over - 1, over])
@@ -273,7 +244,7 @@ class History:
         begins = stream.pick([0, 0, 60, 180, 300, 420, 600])
         if self.due and stream.once_in(8):
             begins = self._stall_ingest(stream)
-        for minute in range(int(self.profile.ends // MINUTE)):
+        for minute in range(int(self.ends // MINUTE)):
             at = minute * MINUTE + stream.pick([5, 0, 0, 35])
             for _ in range(stream.pick([1, 1, 0, 2])):
                 if at >= begins:
@@ -297,7 +268,7 @@ class History:
     def _disturb(self, stream: Stream) -> None:
         for event, undone in DISTURBANCES:
             happens = stream.once_in(6)
-            if happens and not (self.profile.isolated and event.queue in ("", UNTOUCHED)):
+            if happens and not (self.is_isolated and event.queue in ("", UNTOUCHED)):
                 at = stream.below(11) * MINUTE
                 self.world.happen(event, after=at)
                 if undone is not None:
@@ -324,21 +295,20 @@ class History:
         after: float,
         stream: Stream,
         plan: Plan | None = None,
-        has_faults: bool = True,
     ) -> None:
-        skew = stream.pick(CLOCKS) if self.profile.clocks_differ else 0.0
-        if self._alone or self._is_untouched(actions.queue_of(action) or ""):
+        """Start a process, with the faults of a plan, or with any where there is none."""
+        skew = stream.pick(CLOCKS) if self._clocks_differ else 0.0
+        if self._alone or self._is_untouched(getattr(action, "queue", "")):
             self.world.start(action, after=after)
         else:
-            faults = planned(plan or {}) if plan or not has_faults else self._fault_source()
+            faults = self._fault_source() if plan is None else planned(plan)
             self.world.start(action, after=after, faults=faults, skew=skew)
 
     def _fault_source(self) -> FaultSource:
-        profile = self.profile
-        if not profile.faults:
+        if not self._faults:
             return no_faults
-        draw = partial(_fault, faults=profile.faults, interleaved=self._interleaved)
-        return fault_source(self._choices, draw, once_in=profile.once_in)
+        draw = partial(_fault, faults=self._faults, interleaved=self._interleaved)
+        return fault_source(self._choices, draw, once_in=self._once_in)
 
 
 def fault_source(choices: Choices, draw: Callable[[Stream], Fault], *, once_in: int, prefix: str = "") -> FaultSource:
@@ -403,7 +373,7 @@ class Outage:
         for minute in range(int(self._ends // MINUTE) + 3):
             is_in_trouble = minute % 2 and self._stream.once_in(2)
             plan: Plan = {self._stream.below(8): self._stream.pick(GUARD_FAULTS)} if is_in_trouble else {}
-            history.start(actions.Guard(), after=minute * MINUTE + 7, stream=self._stream, plan=plan, has_faults=False)
+            history.start(actions.Guard(), after=minute * MINUTE + 7, stream=self._stream, plan=plan)
         expiries = {each + self._retained + more for each in due for more in (0, 0.5)}
         for at in sorted(expiries | {minute * MINUTE for minute in range(10, int(self._ends // MINUTE) + 2)}):
             history.world.happen(actions.Collect(), after=at)

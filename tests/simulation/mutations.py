@@ -43,10 +43,6 @@ OF_JOBS = mutations_of(
 -            if not self._is_held_back:
 +            was, self._is_held_back = self._is_held_back, self._is_held_back or entry.key in unfinished
 +            if not was:
-# the cursor goes to the highest finished job -> never lost
--            self._is_held_back |= entry.key in unfinished
--            if not self._is_held_back:
-+            if entry.key not in unfinished:
 # no note of what was sent beyond an unsent job -> at least once
 -        return self._note(beyond, read, {each.job for each in result.parked})
 +        return True
@@ -122,9 +118,6 @@ OF_JOBS = mutations_of(
 # a key is released though another call shares it -> once by key
 - and "shared" not in row
 +
-# a job is moved whatever the fence -> never both, exact cancel
--fence >= fence_below or self._row(rows.key(cancellation))
-+self._row(rows.key(cancellation))
 # a job due at the fence is moved -> never both, exact cancel
 -fence >= fence_below or self._row(
 +fence > fence_below or self._row(
@@ -133,9 +126,6 @@ OF_JOBS = mutations_of(
 +fence >= fence_below
 
 @@ core/table_writer.py
-# no fence check after the write -> never lost
--left_to_ticks.update(job for job in its if fence < instant.text(job.id.due))
-+left_to_ticks.update(its)
 # the fence is read before the write -> never lost
 -        return self._verify_visibility(set(jobs), self._write(set(jobs), result, have_rows),
 +        result.written = {job for job in jobs if _has_row(job)}

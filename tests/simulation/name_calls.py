@@ -10,7 +10,7 @@ from dueline.core import rows
 from dueline.core.cancel import CancelMany
 from dueline.core.job import JobId, State, StoredJob
 from dueline.core.payloads import Upload
-from dueline.core.ports import MoveOutcome, Pointer
+from dueline.core.ports import Pointer
 from dueline.core.request import IfExists, Request, json_text
 from dueline.core.rows import Key, Row, moved_to
 from dueline.core.submit import SubmitResult
@@ -18,7 +18,6 @@ from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError, JobNotFound
 from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.record import CALLS, CLOCKS_DIFFER, FOUND, LIVES, ONE_JOB, SAME, STAYS, Record, Violation, waits
-from tests.wire import Call
 
 if TYPE_CHECKING:
     from tests.simulation.world import Running, World
@@ -28,68 +27,11 @@ CALLER_SECONDS = 10.0
 CALL_IS_OVER = 31
 
 
-def note_call(world: "World", me: "Running", call: Call, answer: Any, args: tuple[Any, ...]) -> None:
-    """Note what a call of the table did to names, and check that each has one job that waits."""
-    names, existing = world.record.names, world.table.existing
-    touched: set[Key] = set()
-    match call.name:
-        case "table.claim" if rows.is_name(rows.key(args[0])) and answer == args[0]:
-            names.forget(rows.key(args[0]))
-            names.note_row(args[0], str(args[0]["call"]), now=world.scheduler.now())
-            touched.add(rows.key(args[0]))
-        case "table.take_over" if answer:
-            names.note_row(args[0], str(args[0]["call"]), now=world.scheduler.now())
-            touched.add(rows.key(args[0]))
-        case "table.release" if answer and rows.is_name(args[0]):
-            names.release(JobId.parse(call.kwargs["id"]))
-        case "table.move" if answer is MoveOutcome.DONE:
-            touched |= _note_move(world, me, args)
-        case "table.add" | "table.write":
-            for row in args[0] if call.name == "table.write" else args:
-                touched |= _note_rows(world, row)
-    for key in touched:
-        names.check(key, existing, now=world.scheduler.now())
-
-
-def _note_rows(world: "World", row: Row) -> set[Key]:
-    kind = rows.prefix_and_kind(str(row["sk"]))[1]
-    if kind == rows.CANCELLED and "moved_to" not in row:
-        pk, sk = rows.key(row)
-        if world.table.existing[pk][sk] == row:
-            world.record.names.cancelled.setdefault((pk, sk), world.scheduler.elapsed)
-    if kind != rows.JOB or "key" not in row:
-        return set()
-    job = rows.read_job(row)
-    world.record.names.jobs[_row_of(job)][job.id] = None
-    world.record.names.contents[job.id] = content_of(world, job)["content"]
-    return {_row_of(job)}
-
-
-def note_intended(world: "World", me: "Running", job: StoredJob) -> None:
-    """Note for which call a job is to replace another, also if it is another process that lets it."""
-    if isinstance(me.action, actions.Named) and me.action.call:
-        world.record.names.intended[job.id] = me.action.call
-
-
-def _note_move(world: "World", me: "Running", args: tuple[Any, ...]) -> set[Key]:
-    job, names = rows.read_job(args[1]), world.record.names
-    if job.key is None:
-        return set()
-    note_intended(world, me, job)
-    names.contents[job.id] = content_of(world, job)["content"]
-    names.note_row(rows.moved_key_row(job), names.intended.get(job.id, ""), now=world.scheduler.now())
-    return {_row_of(job)}
-
-
 def content_of(world: "World", job: StoredJob) -> dict[str, Any]:
     """Return the payload of a job, wherever that is kept."""
     offloaded = job.offloaded_bytes is not None
     text = world.stores.payloads.read(Pointer.parse(job.payload)) if offloaded else job.payload
     return dict(json.loads(text))
-
-
-def _row_of(job: StoredJob) -> Key:
-    return rows.name_key(job.id.queue, job.key or "")
 
 
 def named(world: "World", me: "Running", action: actions.Named) -> str:
@@ -130,11 +72,8 @@ def _schedule(world: "World", me: "Running", action: actions.Named) -> str:
         record.excused.add(id)
     if action.call and not me.is_faulted:
         record.names.noted.add(id)
-    record.accepted.setdefault(id, result.job)
+    record.accept(result, at=me.process.monotonic())
     record.attempted.setdefault(id, result.job)
-    record.submitted.setdefault(id, me.process.monotonic())
-    if result.state not in (None, State.ACCEPTED):
-        record.acknowledged.setdefault(id, me.process.monotonic())
     _note_answered(world, action, id)
     return f"accepted {id}"
 

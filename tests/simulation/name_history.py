@@ -25,6 +25,7 @@ CUT_OFF = (
     Interleaved([actions.Tick(0)]),
     Interleaved([actions.Ingest(), actions.Tick(0)]),
 )
+UNDISTURBED: Plan = {}
 EXISTS = (IfExists.KEEP, IfExists.REPLACE, IfExists.REPLACE, IfExists.FAIL)
 HANDLES = (None, 0, -1, None, 1)
 MINUTE = 60
@@ -77,8 +78,8 @@ class NameHistory:
             after = at + attempt * stream.pick([CALL_IS_OVER, 2 * MINUTE, 5 * MINUTE])
             self._start(stream, action, after=after, plan=self._cut_off(stream, action))
 
-    def _start(self, stream: Stream, action: actions.Action, *, after: float, plan: Plan | None = None) -> None:
-        self._history.start(action, after=after, stream=stream, plan=plan, has_faults=False)
+    def _start(self, stream: Stream, action: actions.Action, *, after: float, plan: Plan = UNDISTURBED) -> None:
+        self._history.start(action, after=after, stream=stream, plan=plan)
 
     def _any(self, stream: Stream, *, key: str, call: str, around: float) -> actions.Named:
         what = stream.pick(["schedule", "schedule", "schedule", "cancel", "reschedule"])
@@ -182,7 +183,7 @@ class NameHistory:
             self._start(stream, first, after=5, plan={"table.mark_done": CallFault.CRASH_BEFORE})
             slow = stream.pick(others)
             for number, other in enumerate(others):
-                self._start(stream, other, after=6 + number, plan=again if other is slow else None)
+                self._start(stream, other, after=6 + number, plan=again if other is slow else UNDISTURBED)
         for attempt in range(2):
             for action in (first, others[0]):
                 self._start(stream, action, after=(attempt + 1) * CALL_IS_OVER + 5)

@@ -84,9 +84,6 @@ OF_NAMES = mutations_of(
 # what was just moved counts as sent
 -                cancellation = self._table.read_barrier(cancelled)
 +                cancellation = None
-# the key of a moved job is not read again
--            again = self._read_again(name)
-+            again = name
 # the key of a moved job is read without a barrier
 -        row = self._table.read_barrier(rows.name_key(self._queue.name, name.key))
 +        row_key = rows.name_key(self._queue.name, name.key)

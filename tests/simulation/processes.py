@@ -76,12 +76,8 @@ def _submit(world: "World", me: "Running", requests: Sequence[Request], *, queue
     submission = me.core.submission(queue, direct_horizon=world.direct_horizon, new_uid=lambda: world.new_uid(queue))
     answers = submission.run(requests, until=me.process.monotonic() + CALLER_SECONDS)
     accepted = [each for each in answers if isinstance(each, SubmitResult)]
-    world.record.accepted.update({each.job.id: each.job for each in accepted})
     for each in accepted:
-        world.record.submitted.setdefault(each.job.id, me.process.monotonic())
-        # Of a repeat only its first call knows where it is.
-        if each.state not in (None, State.ACCEPTED):
-            world.record.acknowledged.setdefault(each.job.id, me.process.monotonic())
+        world.record.accept(each, at=me.process.monotonic())
     return f"accepted {', '.join(str(each.job.id) for each in accepted) or 'nothing'}"
 
 
@@ -125,7 +121,6 @@ def cancel(world: "World", me: "Running", action: actions.Cancel) -> str:
     if action.job >= len(record.accepted):
         return "there is no such job"
     id = list(record.accepted)[action.job]
-    record.cancel_requested.setdefault(id, float("inf"))
     promised = set(record.promised)  # a cancel that began before another's promise may get a lesser answer
     try:
         result = me.core.cancel_job(id)
@@ -175,11 +170,8 @@ def work(world: "World", me: "Running", action: actions.Work) -> str:
     ids = [consumer.job(place).id for consumer, place in batch]
     skipped = me.core.cancelled_among(list(dict.fromkeys(ids)))
     for id in ids:
-        if (
-            id not in skipped
-            and world.record.cancel_requested.get(id, float("inf")) < began
-            and not _is_over(world, id)
-        ):
+        is_cancelled = world.record.cancel_requested.get(id, float("inf")) < began and not _is_over(world, id)
+        if is_cancelled and id not in skipped:
             raise Violation("skipped by workers", f"{id} ran, though it had been cancelled before it was received")
     for number, (consumer, place) in enumerate(batch):
         if number not in action.forgotten:
@@ -221,15 +213,12 @@ def plan(world: "World", me: "Running", action: actions.Plan) -> str:
         _acknowledge(world, me)
     for number, place in enumerate(places):
         if str(place) in planned.again:
-            consumer.hide(place, _put_back_for(me.decided - consumer.first_received(place)))
+            # The longer the longer it has waited.
+            waited = min(LONGEST_HIDDEN, (me.decided - consumer.first_received(place)) / 2)
+            consumer.hide(place, max(1, int(waited.total_seconds())))
         elif number not in action.forgotten:
             consumer.delete(place)
     return f"planned {len(places) - len(planned.again)} of {len(places)}"
-
-
-def _put_back_for(waited: timedelta) -> int:
-    """Return for how many seconds a planning job is hidden: the longer the longer it has waited."""
-    return max(1, int(min(LONGEST_HIDDEN, waited / 2).total_seconds()))
 
 
 def alter(world: "World", me: "Running", action: actions.Alter) -> str:
@@ -238,11 +227,8 @@ def alter(world: "World", me: "Running", action: actions.Alter) -> str:
     for left in range(action.again, -1, -1):
         began, is_seen = me.process.monotonic(), world.table.is_seen(head_key(action.queue, action.schedule))
         try:
-            tag = (
-                get(action.queue, action.schedule, table=me.core.table).etag
-                if action.is_matched and tag is None
-                else tag
-            )
+            if action.is_matched and tag is None:
+                tag = get(action.queue, action.schedule, table=me.core.table).etag
             changed = _request(world, changes, action, tag)
         except (ScheduleNotFound, ScheduleChanged, TooManyChanges) as refusal:
             if isinstance(refusal, TooManyChanges) and action.what in ("pause", "delete"):
@@ -259,14 +245,12 @@ def alter(world: "World", me: "Running", action: actions.Alter) -> str:
 
 
 def _request(world: "World", changes: Changes, action: actions.Alter, tag: str | None) -> Changed:
+    name, settings = action.schedule, world.stores.settings[action.queue]
     if action.rule is not None:
-        return changes.put(
-            world.stores.settings[action.queue], action.schedule, definition_of(action.rule), if_match=tag
-        )
+        return changes.put(settings, name, definition_of(action.rule), if_match=tag)
     if action.what == "resume":
-        return changes.resume(world.stores.settings[action.queue], action.schedule, if_match=tag)
-    change = {"pause": changes.pause, "delete": changes.delete}[action.what]
-    return change(action.queue, action.schedule, if_match=tag)
+        return changes.resume(settings, name, if_match=tag)
+    return {"pause": changes.pause, "delete": changes.delete}[action.what](action.queue, name, if_match=tag)
 
 
 def definition_of(rule: actions.Rule) -> Definition:
@@ -281,7 +265,7 @@ def definition_of(rule: actions.Rule) -> Definition:
 
 def _check_answer(world: "World", action: actions.Alter, changed: Changed, *, began: float) -> None:
     head = changed.head
-    world.record.schedules.check_answer((action.queue, action.schedule), head, head.start, began=began)
+    world.record.schedules.check_answer((action.queue, action.schedule), head, began=began)
     is_as_requested = {
         "put": lambda: action.rule is not None and head.definition == definition_of(action.rule) and not head.deleted,
         "pause": lambda: head.paused and not head.deleted,

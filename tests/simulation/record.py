@@ -8,9 +8,10 @@ from itertools import pairwise, takewhile
 
 from dueline.core import instant, rows, tick
 from dueline.core.dispatch import PAST_RETENTION
-from dueline.core.job import JobId, Partition, Route, StoredJob
+from dueline.core.job import JobId, Partition, Route, State, StoredJob
 from dueline.core.move import Intent
 from dueline.core.rows import Key, Row
+from dueline.core.submit import SubmitResult
 from dueline.schedules.definition import CatchUp, Definition
 from dueline.schedules.head import Head, jitter
 
@@ -48,15 +49,6 @@ class Sent:
     content: int | None = None
     schedule: str | None = None
     scheduled_for: datetime | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
-    """A key that was claimed for a job, from when until when."""
-
-    id: JobId
-    at: float
-    until: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,15 +112,13 @@ class ScheduleRecord:
             if is_of_step and (id.queue, job.schedule) == schedule:
                 self.planned.setdefault(id, at)
 
-    def check_answer(self, schedule: Schedule, head: Head, effective_from: datetime, *, began: float) -> None:
+    def check_answer(self, schedule: Schedule, head: Head, *, began: float) -> None:
         """Check a caller's answer: a generation that versions during the call, and from when on."""
         self.answers += 1
         versions = self.versions[schedule]
         version = versions[head.generation - 1] if head.generation <= len(versions) else None
-        if version is None or (effective_from, head.definition) != (version.head.start, version.head.definition):
-            raise Violation(
-                "as answered", f"{schedule} was answered {head.generation} from {effective_from}, which is not"
-            )
+        if version is None or (head.start, head.definition) != (version.head.start, version.head.definition):
+            raise Violation("as answered", f"{schedule} was answered {head.generation} from {head.start}, which is not")
         following = versions[head.generation : head.generation + 1]
         if following and following[0].at < began:
             raise Violation("as answered", f"{schedule} was answered {head.generation} when another served")
@@ -250,7 +240,8 @@ def _may_be_missed(head: Head, scheduled_for: datetime, *, now: datetime) -> boo
     return head.definition.catch_up is CatchUp.NONE
 
 
-# Names.
+# Names, and the keys of single calls.
+OF_CALL, BY_KEY = "its call", "once by key"
 CALLS = "one per call"
 ONE_JOB = "one per name"
 LIVES = "answered jobs live"
@@ -262,7 +253,10 @@ UNSENT = "nothing released is sent"
 
 @dataclass(kw_only=True, slots=True)
 class NameRecord:
-    """The jobs that had a name, by the row of its key, and the jobs that each call made, by its name."""
+    """The jobs that had a name, by the row of its key, and the jobs that each call made, by its name.
+
+    A call without a name has a row of its own, by its idempotency key, and what it made is OF_CALL.
+    """
 
     jobs: dict[Key, dict[JobId, None]] = field(default_factory=lambda: defaultdict(dict))
     made: dict[tuple[Key, str], dict[JobId, int]] = field(default_factory=lambda: defaultdict(dict))
@@ -301,7 +295,7 @@ class NameRecord:
             others = [other for other, ttl in made.items() if ttl > now.timestamp() + CLOCKS_DIFFER and other != id]
             made[id] = int(row["ttl"])
             if others:
-                raise Violation(CALLS, f"call {call} made {id}, and {others[0]}")
+                raise Violation(CALLS if call != OF_CALL else BY_KEY, f"call {call} made {id}, and {others[0]}")
 
     def check(self, key: Key, existing: Mapping[str, Mapping[str, Row]], *, now: datetime) -> None:
         """Raise Violation if several jobs of a name wait, by the rows that there are."""
@@ -349,7 +343,6 @@ class Record:
     acknowledged: dict[JobId, float] = field(default_factory=dict)
     finished: dict[Partition, list[float]] = field(default_factory=lambda: defaultdict(list))
     collected_early: set[JobId] = field(default_factory=set)
-    claims: dict[Key, list[Claim]] = field(default_factory=lambda: defaultdict(list))
     # A job whose claim was released, and that no other call shared, may come where a caller submitted it by its id.
     released: set[JobId] = field(default_factory=set)
     shared: set[JobId] = field(default_factory=set)
@@ -364,6 +357,13 @@ class Record:
         """The jobs that may come: those accepted, and those that are to replace another."""
         yield from dict.fromkeys([*self.accepted, *self.intents])
 
+    def accept(self, result: SubmitResult, *, at: float) -> None:
+        """Note what a caller was answered. Of a repeat only its first call knows where it is."""
+        self.accepted.setdefault(result.job.id, result.job)
+        self.submitted.setdefault(result.job.id, at)
+        if result.state not in (None, State.ACCEPTED):
+            self.acknowledged.setdefault(result.job.id, at)
+
     def is_settled(self, id: JobId) -> bool:
         """Return whether a job, or one that replaced it, was delivered, parked, cancelled, or stayed past retention."""
         parked = sum(each.job.id == id for each in self.parked)
@@ -374,9 +374,6 @@ class Record:
             or parked > self.put_back[id]
             or any(self.is_settled(new) for new, intent in self.intents.items() if intent.old == id)
         )
-
-    def is_all_settled(self) -> bool:
-        return all(map(self.is_settled, self.accepted))
 
     def check(self) -> None:
         """Raise Violation for the first promise that does not hold."""
@@ -444,16 +441,14 @@ class Record:
                 raise Violation("at least once", f"{name} made {repeats} repeats, and is allowed {allowed}")
 
     def _check_keys(self) -> None:
-        for key, claims in self.claims.items():
-            for first, second in pairwise(claims):
-                if second.at < first.until - CLOCKS_DIFFER:
-                    raise Violation("once by key", f"{second.id} claimed {key[1]}, which {first.id} has")
         for each in self.sent:
-            claimed = {claim.id for claim in self._claims_of(each)}
+            if each.key is None:
+                continue
+            claimed = self.names.made[rows.idempotency_key(each.id.queue, each.key), OF_CALL]
             first = self.line_of(each.id)[-1]
             came_by_id = first in (self.released - self.shared) & self.submitted_by_id
-            if each.key is not None and first not in claimed and not came_by_id:
-                raise Violation("once by key", f"{each.id} was submitted under key {each.key}, which it never had")
+            if first not in claimed and not came_by_id:
+                raise Violation(BY_KEY, f"{each.id} was submitted under key {each.key}, which it never had")
 
     def _check_submissions(self) -> None:
         """Check that each submission made one job alone, or one that replaced it."""
@@ -472,6 +467,3 @@ class Record:
                 raise Violation(ONE_JOB, f"{intent.old} replaced itself")
             line.append(intent.old)
         return line
-
-    def _claims_of(self, sent: Sent) -> list[Claim]:
-        return [] if sent.key is None else self.claims[rows.idempotency_key(sent.id.queue, sent.key)]

@@ -1,6 +1,6 @@
 """Records what each call of a port does, and which repeats it may cause by design."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,13 @@ from dueline.core.message import REASON
 from dueline.core.move import Intent
 from dueline.core.ports import MoveOutcome
 from dueline.core.queue_settings import PLANNER
-from dueline.core.rows import Row
+from dueline.core.rows import Key, Row
 from dueline.schedules.head import Head, read_head
 from dueline.testing import Delivery
-from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.faults import REFUSALS, Fault, Gone, Interleaved, Pause, SlowAnswer
-from tests.simulation.name_calls import content_of, note_call, note_intended
-from tests.simulation.record import Claim, Parked, Sent, Step, Version, Violation
+from tests.simulation.name_calls import content_of
+from tests.simulation.record import OF_CALL, Parked, Sent, Step, Version, Violation
 from tests.wire import Call
 
 if TYPE_CHECKING:
@@ -73,11 +72,6 @@ class Recorder:
     def execute(self, me: "Running", call: Call, args: tuple[Any, ...], *, called: float) -> Any:
         """Let a call, which began at `called`, take effect; return its answer."""
         self._note_expired_lease(me)
-        answer = self._execute(me, call, args, called=called)
-        note_call(self._world, me, call, answer, args)
-        return answer
-
-    def _execute(self, me: "Running", call: Call, args: tuple[Any, ...], *, called: float) -> Any:
         match call.name:
             case "table.acquire_lease" | "table.checkpoint":
                 me.renewed = called
@@ -86,21 +80,36 @@ class Recorder:
                 ingested = {id for other in self._world.running for id in other.jobs}
                 self._record.excused |= {id for id in ingested if id.partition == me.partition}
             case "table.write" | "table.add":
-                written = args[0] if call.name == "table.write" else args
-                self._record.written |= {rows.key(row): self._now for row in written}
-            case "table.change" | "table.plan":
-                return self._change_or_plan(me, call, args)
-            case "table.claim" if str(args[0]["sk"]).startswith(rows.NAME):
-                return self._name(*args, existing=call.do(*args))
+                self._record.written |= {rows.key(row): self._now for row in rows_of(call.name, args)}
+        answer = self._send(me, call, args) if call.name.endswith(".send") else call.do(*args)
+        for key in self._note_effect(me, call, args, answer):
+            self._record.names.check(key, self._world.table.existing, now=self._world.scheduler.now())
+        return answer
+
+    def _note_effect(self, me: "Running", call: Call, args: tuple[Any, ...], answer: Any) -> set[Key]:
+        """Note what a call of the table did; return the keys of which the names are to be checked."""
+        match call.name:
+            case "table.plan" if answer:
+                self._note_plan(me, *args, **call.kwargs)
+            case "table.change" if answer:
+                self._note_change(me, read_head(args[0].head), args[0].planned_to)
             case "table.claim":
-                return self._claim(*args, existing=call.do(*args))
-            case "table.share" if not args[0][1].startswith(rows.NAME):
-                return self._share(call, args)
-            case "table.release" if not args[0][1].startswith(rows.NAME):
-                return self._release(call, args)
-            case "table.move":
-                return self._move(me, call, args)
-        return self._send(me, call, args) if call.name.endswith(".send") else call.do(*args)
+                return self._note_claim(args[0], existing=answer)
+            case "table.take_over" if answer:
+                return self._note_name(args[0], str(args[0]["call"]))
+            case "table.share" if answer and not rows.is_name(args[0]):
+                # From now on, the key may not be released.
+                self._record.shared.add(list(self._record.names.made[args[0], OF_CALL])[-1])
+            case "table.release" if answer and rows.is_name(args[0]):
+                self._record.names.release(JobId.parse(call.kwargs["id"]))
+            case "table.release" if answer:
+                # From now on, what was sent under the key was sent under one that its job never had.
+                self._record.released.add(self._record.names.made[args[0], OF_CALL].popitem()[0])
+            case "table.move" if answer is MoveOutcome.DONE:
+                return self._note_move(me, *args)
+            case "table.write" | "table.add":
+                return {key for row in rows_of(call.name, args) for key in self._note_row(row)}
+        return set()
 
     def _note_expired_lease(self, me: "Running") -> None:
         """Note a tick that goes on when another may have its lease, by a clock that is ahead."""
@@ -109,63 +118,63 @@ class Recorder:
             self._record.interrupted[me.process.name] += 1
             me.renewed = None
 
-    def _claim(self, row: Row, *, existing: Row) -> Row:
-        """Note who has a key now. A process that reads it claimed and not done submits another's job again."""
-        id = JobId.parse(str(existing["id"]))
-        if existing == row:
-            until = int(row["ttl"]) - NOW.timestamp()
-            self._record.claims[rows.key(row)].append(Claim(id=id, at=self._now, until=until))
-        elif not existing["done"]:
-            self._record.excused.add(id)
-        return existing
-
-    def _name(self, row: Row, *, existing: Row) -> Row:
-        """Note that a process that reads a key's job as not done may submit it again."""
+    def _note_claim(self, row: Row, *, existing: Row) -> set[Key]:
+        """Note who has a key now. A process that reads another's job as not done may submit it again."""
         if existing["id"] != row["id"] and not existing["done"]:
             self._record.excused.add(JobId.parse(str(existing["id"])))
-        return existing
+        if existing != row:
+            return set()
+        if not rows.is_name(rows.key(row)):
+            return self._note_name(row, OF_CALL)
+        self._record.names.forget(rows.key(row))
+        return self._note_name(row, str(row["call"]))
 
-    def _release(self, call: Call, args: tuple[Any, ...]) -> bool:
-        """Drop a claim: from now on, what was sent under the key was sent under one that its job never had."""
-        is_free = bool(call.do(*args))
-        if is_free:
-            self._record.released.add(self._record.claims[args[0]].pop().id)
-        return is_free
+    def _note_name(self, row: Row, call: str) -> set[Key]:
+        self._record.names.note_row(row, call, now=self._world.scheduler.now())
+        return {rows.key(row)}
 
-    def _share(self, call: Call, args: tuple[Any, ...]) -> bool:
-        """Note that another call submits a key's job as well: from now on, the key may not be released."""
-        is_shared = bool(call.do(*args))
-        if is_shared:
-            self._record.shared.add(self._record.claims[args[0]][-1].id)
-        return is_shared
+    def _note_row(self, row: Row) -> set[Key]:
+        names, kind = self._record.names, rows.prefix_and_kind(str(row["sk"]))[1]
+        pk, sk = rows.key(row)
+        if kind == rows.CANCELLED and "moved_to" not in row and self._world.table.existing[pk][sk] == row:
+            names.cancelled.setdefault((pk, sk), self._now)
+        if kind != rows.JOB or "key" not in row:
+            return set()
+        job = rows.read_job(row)
+        key = rows.name_key(job.id.queue, job.key or "")
+        names.jobs[key][job.id] = None
+        names.contents[job.id] = content_of(self._world, job)["content"]
+        return {key}
 
-    def _move(self, me: "Running", call: Call, args: tuple[Any, ...]) -> MoveOutcome:
+    def _note_move(self, me: "Running", cancellation: Row, row: Row) -> set[Key]:
         """Note the row that a move wrote. Its cancellation settles nothing: the new job must come.
 
         Nobody will ingest the job of a move without an intent.
         """
-        outcome, (cancellation, row) = call.do(*args), args
-        if outcome is MoveOutcome.DONE:
-            job = rows.read_job(row)
-            self._record.written[rows.key(row)] = self._now
-            if job.id not in self._record.intents:
-                pk, sk = rows.key(cancellation)
-                old = rows._id(pk, sk)
-                self._record.intents[job.id] = Intent(job=job, old=old)
-                self._record.acknowledged.setdefault(job.id, self._now)
-                me.intended.add(job.id)
-        return MoveOutcome(outcome)
+        job, names = rows.read_job(row), self._record.names
+        self._record.written[rows.key(row)] = self._now
+        if job.id not in self._record.intents:
+            self._record.acknowledged.setdefault(job.id, self._now)
+            self._note_intent(me, job, rows._id(*rows.key(cancellation)))
+        if job.key is None:
+            return set()
+        self._note_call(me, job)
+        names.contents[job.id] = content_of(self._world, job)["content"]
+        return self._note_name(rows.moved_key_row(job), names.intended.get(job.id, ""))
 
-    def _change_or_plan(self, me: "Running", call: Call, args: tuple[Any, ...]) -> bool:
-        took_effect = bool(call.do(*args))
-        if took_effect and call.name == "table.plan":
-            pk, name = args[0]
-            after, until = instant.parse(call.kwargs["planned_to"]), instant.parse(call.kwargs["to"])
-            step = Step(generation=call.kwargs["generation"], after=after, until=until, decided=me.decided)
-            self._record.schedules.note_step((pk.partition("#")[0], name), step, at=self._now)
-        elif took_effect:
-            self._note_change(me, read_head(args[0].head), args[0].planned_to)
-        return took_effect
+    def _note_intent(self, me: "Running", job: StoredJob, old: JobId) -> None:
+        self._record.intents[job.id] = Intent(job=job, old=old)
+        me.intended.add(job.id)
+
+    def _note_call(self, me: "Running", job: StoredJob) -> None:
+        """Note for which call a job is to replace another, also if it is another process that lets it."""
+        if isinstance(me.action, actions.Named) and me.action.call:
+            self._record.names.intended[job.id] = me.action.call
+
+    def _note_plan(self, me: "Running", key: Key, *, generation: int, planned_to: str, to: str) -> None:
+        after, until = instant.parse(planned_to), instant.parse(to)
+        step = Step(generation=generation, after=after, until=until, decided=me.decided)
+        self._record.schedules.note_step((key[0].partition("#")[0], key[1]), step, at=self._now)
 
     def _note_change(self, me: "Running", head: Head, planned_to: str) -> None:
         schedule = (head.queue, head.name)
@@ -201,9 +210,8 @@ class Recorder:
             case "inbound":
                 self._record.put_back[job.id] += isinstance(me.action, actions.PutBack)
                 if (old := delivery.message.moves()) is not None:
-                    self._record.intents[job.id] = Intent(job=job, old=old)
-                    me.intended.add(job.id)
-                    note_intended(self._world, me, job)
+                    self._note_intent(me, job, old)
+                    self._note_call(me, job)
             case "dead_letters":
                 reason = delivery.message.attributes[REASON]
                 self._record.parked.append(Parked(job=job, reason=reason, at=self._latest(me)))
@@ -242,12 +250,20 @@ def jobs_of(call: Call) -> dict[JobId, StoredJob]:
     if call.name.endswith(".send"):
         # The id of a replacement is no caller's, unless the move is answered.
         jobs = [message.job() for message in call.args[0] if message.moves() is None]
-    elif call.name in ("table.write", "table.add"):
-        written = call.args[0] if call.name == "table.write" else call.args
-        jobs = [rows.read_job(row) for row in written if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB]
     else:
-        jobs = []
+        written = rows_of(call.name, call.args)
+        jobs = [rows.read_job(row) for row in written if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB]
     return {job.id: job for job in jobs}
+
+
+def rows_of(name: str, args: tuple[Any, ...]) -> Sequence[Row]:
+    """Return the rows that a call puts, of jobs and of what becomes of them."""
+    match name:
+        case "table.write":
+            return list(args[0])
+        case "table.add":
+            return args
+    return ()
 
 
 def note_answer(me: "Running", call: Call) -> None:

@@ -35,7 +35,7 @@ def run(*, seed: int | None = None, decided: Decided | None = None) -> tuple[Wor
         world.execute()
         if (far := FarHistory(choices)).is_there:
             far.write().execute()
-        if history.profile.isolated:
+        if history.is_isolated:
             alone = History(Choices(seed=seed, decided=decided), alone=True).write()
             alone.execute()
             compare(world.record, alone.record)
@@ -51,23 +51,18 @@ def first_failure(seeds: Iterable[int]) -> int | None:
     return next((seed for seed in seeds if run(seed=seed)[1] is not None), None)
 
 
-def shrunk(failure: Failure) -> Decided:
-    """Return the fewest decisions found that break the same promise."""
+def report_of(seed: int) -> str:
+    """Return which promise the run of a seed broke, the trace of its fewest decisions, and how to replay it."""
+    failure = run(seed=seed)[1]
+    if failure is None:
+        return f"seed {seed} breaks no promise"
 
     def breaks(decided: Decided) -> bool:
         broken = run(decided=decided)[1]
         return broken is not None and broken.promise == failure.promise
 
-    return shrink(failure.decided, breaks)
-
-
-def report_of(seed: int) -> str:
-    """Return which promise the run of a seed broke, its trace, and how to replay it."""
-    failure = run(seed=seed)[1]
-    if failure is None:
-        return f"seed {seed} breaks no promise"
-    again = f"python -m tests.simulation replay {seed}"
-    return f"{trace_of(shrunk(failure))}\n\nseed {seed} breaks a promise: {failure.what}\nreplay it with: {again}"
+    trace, again = trace_of(shrink(failure.decided, breaks)), f"python -m tests.simulation replay {seed}"
+    return f"{trace}\n\nseed {seed} breaks a promise: {failure.what}\nreplay it with: {again}"
 
 
 def trace_of(decided: Decided) -> str:

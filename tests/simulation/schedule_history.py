@@ -55,7 +55,7 @@ class ScheduleHistory:
 
     def __init__(self, history: "History", stream: Stream, *, queues: Sequence[str]) -> None:
         self._history, self._stream, self._queues = history, stream, queues
-        self._minutes = int(history.profile.ends // MINUTE)
+        self._minutes = int(history.ends // MINUTE)
         begins = stream.below(self._minutes) * MINUTE
         # The planner does nothing meanwhile.
         self._stalled = (begins, begins + stream.pick([3, 5, 8]) * MINUTE) if stream.once_in(2) else (0, 0)
@@ -80,7 +80,7 @@ class ScheduleHistory:
             at = self._when()
             for _ in range(stream.pick([1, 1, 1, 2])):
                 change = self._change(name, queue, rules)
-                unanswered: Plan = {"table.change": stream.pick(UNANSWERED)} if stream.once_in(4) else {}
+                unanswered: Plan | None = {"table.change": stream.pick(UNANSWERED)} if stream.once_in(4) else None
                 self._history.start(change, after=at, stream=stream, plan=unanswered)
             if stream.once_in(3):
                 self._meet(queue, at)

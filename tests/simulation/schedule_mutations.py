@@ -65,6 +65,9 @@ OF_SCHEDULES = mutations_of(
 # the generation is not in the uid -> never neither, a schedule does not die, never both
 -f"{head.queue}/{head.name}/{generation}/{what}"
 +f"{head.queue}/{head.name}/{what}"
+# each job of a run has another uid -> one run
+-f"{head.queue}/{head.name}/{generation}/{what}"
++f"{head.queue}/{head.name}/{generation}/{what}/{uuid.uuid4()}"
 
 @@ schedules/changes.py
 # the head is read before the fence -> never both, never neither, nothing after a pause
@@ -93,18 +96,12 @@ OF_SCHEDULES = mutations_of(
 # a change is made whatever the fence -> never both, never neither, nothing after a pause
 -fence_below=instant.text(cutover + _INSTANT)
 +fence_below="~"
-# a change cancels nothing -> never both, nothing after a pause
--ended = cancelled_by(head, cutover, next_is_live=new.is_live)
-+ended = list[JobId]()
 # a change cancels only up to planned_to -> never both, nothing after a pause
 -max(cutover, heads.step(rule, head.planned_to))
 +max(cutover, head.planned_to)
 # a pause leaves what its change has planned itself -> nothing after a pause
 -max(cutover, heads.step(rule, head.planned_to))
 +heads.step(rule, head.planned_to)
-# a pause leaves what jitter has put off -> nothing after a pause
--delay = timedelta(0) if next_is_live else heads.jitter(head.queue, head.name, head.definition)
-+delay = timedelta(0)
 # a pause leaves what jitter has put off of generations before -> nothing after a pause
 -ended + delayed
 +ended

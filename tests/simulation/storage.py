@@ -157,7 +157,8 @@ class Consumer:
     def visible(self) -> list[int]:
         """Return the messages that are visible now."""
         now, since = self._clock.now(), self._clock.monotonic()
-        return [place for place in self.undeleted() if self._is_visible(place, since, now)]
+        shown = [place for place in self.undeleted() if self._hidden.get(place, 0) <= since]
+        return [place for place in shown if self._queue.deliveries[place].visible <= now]
 
     def undeleted(self) -> list[int]:
         """Return the messages that are not deleted."""
@@ -181,6 +182,3 @@ class Consumer:
 
     def delete(self, place: int) -> None:
         self._deleted.add(place)
-
-    def _is_visible(self, place: int, since: float, now: datetime) -> bool:
-        return self._hidden.get(place, 0) <= since and self._queue.deliveries[place].visible <= now

@@ -3,13 +3,11 @@
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.simulation.mutation import CAUGHT, ROOT, prove
 from tests.simulation.mutations import MUTATIONS
 
 # Caught within a few runs. `make soak-short`, which CI runs too, proves all of them.
-QUICK = ["DelaySeconds is rounded down", "TTL is not switched off"]
+QUICK = "TTL is not switched off"
 
 
 def test_every_mutation_applies(tmp_path: Path) -> None:
@@ -38,9 +36,8 @@ def test_docs_have_the_number_of_mutations() -> None:
     assert f"{len(MUTATIONS)} rules of the protocol are broken, one at a time" in page
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_mutation_is_caught_by_its_promise(name: str) -> None:
-    (mutation,) = [each for each in MUTATIONS if each.name == name]
+def test_mutation_is_caught_by_its_promise() -> None:
+    (mutation,) = [each for each in MUTATIONS if each.name == QUICK]
     caught = prove(mutation, number=100)
     assert caught is not None
     assert caught.promise in mutation.breaks

@@ -57,20 +57,19 @@ STEP = timedelta(seconds=240)
 # By how much a clock may be set back between its reading and a signature.
 SET_BACK = timedelta(seconds=7)
 A_MINUTE = 60
-ROUNDS = 12
+ROUNDS, WAVE = 12, 2
 # How many minutes schedules go on without any fault, and when they are changed.
 GOES_ON, CHANGED_AT = 7, 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """A world's limits, made small: rows a page; jobs a batch, a wave and a checkpoint; of a schedule, how many runs a
-    change cancels, and how many generations its head keeps; how many times `shorter` a signature lives, and FAR is.
+    """A world's limits, made small: rows a page; jobs a batch and a checkpoint; of a schedule, how many runs a change
+    cancels, and how many generations its head keeps; how many times `shorter` a signature lives, and FAR is.
     """
 
     page_rows: int = 1000
     batch: int = 2
-    wave: int = 2
     checkpoint: int = 3
     cancellations: int = 90
     generations: int = 20
@@ -83,7 +82,7 @@ def scaled(scale: Scale) -> Iterator[None]:
     far = {name: getattr(partitions, name) for name in ("FAR", "SIGNATURE_LIVES", "SIGNED_WITHIN")}
     small = {
         message: {"BATCH_MESSAGES": scale.batch},
-        tick: {"CHECKPOINT_JOBS": scale.checkpoint, "WAVE_JOBS": scale.wave, "SWEPT_JOBS": scale.wave},
+        tick: {"CHECKPOINT_JOBS": scale.checkpoint, "WAVE_JOBS": WAVE, "SWEPT_JOBS": WAVE},
         rows: {"MAX_RETENTION": RETENTION, "CANCELLATION_OUTLIVES_RETENTION": CANCELLATION_OUTLIVES_RETENTION},
         head: {"STEP": STEP, "KEPT_GENERATIONS": scale.generations},
         changes: {"_MOST": scale.cancellations},
@@ -202,11 +201,8 @@ class World:
         last = max((id.due for id in self.record.expected), default=NOW)
         for _ in range(ROUNDS):
             self._go_round()
-            if (
-                self.scheduler.now() > last
-                and not self.consumers["inbound"].undeleted()
-                and self.record.is_all_settled()
-            ):
+            is_emptied = self.scheduler.now() > last and not self.consumers["inbound"].undeleted()
+            if is_emptied and all(map(self.record.is_settled, self.record.accepted)):
                 break
         if self.consumers["inbound"].undeleted():
             raise Violation("never lost", "the inbound queue was not emptied")
@@ -245,15 +241,13 @@ class World:
 
     def _go_round(self) -> None:
         self.run(actions.Ingest())
-        for number in self._partitions_with_rows():
-            self.run(actions.Tick(number))
+        written = {pk for pk, _ in self.record.written}
+        for number, partition in enumerate(actions.PARTITIONS):
+            if str(partition) in written:
+                self.run(actions.Tick(number))
         while PLANNER.name in self.consumers and self.consumers[PLANNER.name].visible():
             self.run(actions.Plan())
         self.scheduler.sleep(A_MINUTE)
-
-    def _partitions_with_rows(self) -> list[int]:
-        written = {pk for pk, _ in self.record.written}
-        return [number for number, partition in enumerate(actions.PARTITIONS) if str(partition) in written]
 
     def execute(self) -> None:
         """Let all happen that was started, settle it, and check the record against the promises; raise Violation."""

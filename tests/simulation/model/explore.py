@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# What a step is called, what all processes share after it, and what the processes of its kind keep to themselves.
+# What a step is called, what all processes share after it, and what its process keeps, or all of its kind.
 Step = tuple[str, Any, Any]
-Steps = Callable[[Any, Any], Iterable[Step]]
+Steps = Callable[..., Iterable[Step]]
 Kinds = Sequence[tuple[Any, Steps]]
 IDLE, RUNS, GONE = "idle", "runs", "gone"
 BITS = 20
@@ -51,12 +51,31 @@ class Model(ABC):
         """Return the promise that a state breaks where no process is underway."""
 
     def is_underway(self, processes: Any) -> bool:
-        """Return whether a process, or one of several, has started and not ended."""
-        each_process = (processes,) if hasattr(processes, "step") else processes
-        return any(process.step not in (IDLE, GONE) for process in each_process)
+        """Return whether one of several processes has started and not ended."""
+        return any(process.step not in (IDLE, GONE) for process in processes)
 
     def search(self) -> Explored:
         return Search(self).run()
+
+
+def together(name: str, steps: Steps, *, begins_again: bool = False) -> Steps:
+    """Return the steps of processes that are alike: they are sorted, as it does not matter which is which.
+
+    The steps of one are by what is shared, itself and the others. One that has ended `begins_again`, or never.
+    """
+
+    def of_all(shared: Any, processes: tuple[Any, ...]) -> Iterator[Step]:
+        for index, me in enumerate(processes):
+            others = processes[:index] + processes[index + 1 :]
+            for what, after, mine in steps(shared, me, others):
+                left = restarted(mine) if begins_again else mine
+                yield f"{name} {what}", after, tuple(sorted((left, *others)))
+
+    return of_all
+
+
+def restarted(process: Any) -> Any:
+    return type(process)() if process.step == GONE else process
 
 
 def run_undisturbed(steps: Steps, shared: Any, me: Any) -> Any:
@@ -137,7 +156,8 @@ class Search:
                     if (after := state + move) not in parents:
                         parents[after] = state
                         waiting.append(after)
-        return self._explored(state, transitions, broken)
+        trace, states = self._way_to(state), len(parents)
+        return Explored(states=states, transitions=transitions, depth=len(trace), broken=broken, trace=trace)
 
     def has_circle(self) -> bool:
         """Return whether a visited state leads back to itself, so that something may go on for ever."""
@@ -167,10 +187,6 @@ class Search:
         if not broken:
             self._kept_at_rest.add(number)
         return broken
-
-    def _explored(self, last: int, transitions: int, broken: str) -> Explored:
-        trace, states = self._way_to(last), len(self._parents)
-        return Explored(states=states, transitions=transitions, depth=len(trace), broken=broken, trace=trace)
 
     def _way_to(self, state: int) -> list[str]:
         names = []

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tests.simulation.model.explore import Kinds, Model, run_undisturbed
+from tests.simulation.model.explore import Kinds, Model, run_undisturbed, together
 from tests.simulation.model.processes import Cancel, Cancelling, Delivery, Ingest, Tick, Ticking
 from tests.simulation.model.store import JOBS, Rules, Steps, Store, less, union
 
@@ -40,15 +40,11 @@ class TwoJobs(Model):
 
     def kinds(self) -> Kinds:
         return [
-            ((Delivery(),) * self.crowd.deliveries, self.ingest.together),
+            ((Delivery(),) * self.crowd.deliveries, together("ingest", self.ingest.steps)),
             ((Tick(),) * self.crowd.ticks, self.ticking.together),
-            (Cancel(), self.cancel),
+            ((Cancel(),), together("cancel", self.cancelling.steps)),
             ((), pass_time),
         ]
-
-    def cancel(self, store: Store, cancel: Cancel) -> Steps:
-        for name, after, mine in self.cancelling.steps(store, cancel):
-            yield f"cancel {name}", after, mine
 
     def broken(self, store: Store) -> str:
         if store.promise_withdrawn or (store.promised and "a" in store.sent):

@@ -1,6 +1,6 @@
 """A reschedule: its rules, where both jobs are, the transaction, its caller, and the ingest of its intent."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -222,18 +222,18 @@ class Rescheduling:
         self.rules, self.moving = rules, moving
         self.first, self.second = ("announce", "move") if rules.intent_then_move else ("move", "announce")
 
-    def steps(self, shared: Shared, me: Caller) -> CallerSteps:
+    def steps(self, shared: Shared, me: Caller, others: tuple[Caller, ...] = ()) -> CallerSteps:
         if me.step == IDLE and self.moving.is_written(shared):
             yield from self.begin(shared)
         if me.step == GONE and (shared.announced or shared.moved) and not shared.answer:
             yield from self.retry(shared)
         if me.step not in (IDLE, GONE):
-            yield from self.go_on(shared, me.step)
+            yield from getattr(self, me.step)(shared)
         if me.step in ("move_whole", "look_whole", "announce", "move"):
             yield "crashes", shared, Caller(GONE)
 
     def begin(self, shared: Shared) -> CallerSteps:
-        yield from self.go_on(shared, self.first)
+        yield from getattr(self, self.first)(shared)
         if not self.moving.scene.apart and not self.moving.is_new_past(shared):
             yield "finds the fence before the new job", shared, Caller("move_whole")
 
@@ -252,10 +252,6 @@ class Rescheduling:
         if shared.moved:
             yield "finds that it moved the job, answers 200", *self.succeeded(shared)
         yield "finds the job not moved", shared, Caller(self.first)
-
-    def go_on(self, shared: Shared, step: str) -> CallerSteps:
-        do: Callable[[Shared], CallerSteps] = getattr(self, step)
-        yield from do(shared)
 
     def retry(self, shared: Shared) -> CallerSteps:
         """Look at the job once more, row by row, for one request's reads are not of one instant.
@@ -321,7 +317,7 @@ class Settling:
         self.scene, self.job = moving.scene, moving.scene.new
         self.ingest = Ingest(rules)
 
-    def steps(self, shared: Shared, me: Delivery) -> DeliverySteps:
+    def steps(self, shared: Shared, me: Delivery, others: tuple[Delivery, ...] = ()) -> DeliverySteps:
         if me.step == IDLE:
             yield from self.settle(shared) if shared.announced else ()
         else:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tests.simulation.model.explore import GONE, IDLE, Kinds, Model, run_undisturbed
+from tests.simulation.model.explore import IDLE, Kinds, Model, restarted, run_undisturbed, together
 from tests.simulation.model.move import (
     MOVED,
     REFUSED,
@@ -40,9 +40,6 @@ class MoveModel(Model):
     Simpler than with two jobs: a tick reads one page, and writes its cursor at its end; repeats are not looked at.
     """
 
-    # Those of the old job's message.
-    deliveries: Any = Delivery()
-
     def __init__(self, rules: MoveRules, scene: Scene) -> None:
         # A note of the late path spares repeats and nothing else, and repeats are not looked at.
         rules = replace(rules, late_path_leaves_a_note=False)
@@ -57,36 +54,26 @@ class MoveModel(Model):
         # Where the new job is alone, one tick.
         ticks = [(Tick(),) * (self.scene.at_once if self.scene.old in jobs else 1) for jobs in self.scene.partitions]
         return [
-            (self.deliveries, self.deliver),
-            ((Delivery(),) * self.scene.at_once, self.settle),
+            *self.kinds_of_old(),
+            ((Delivery(),) * self.scene.at_once, together("ingest", self.settling.steps, begins_again=True)),
             *((each, partial(self.tick, place)) for place, each in enumerate(ticks)),
-            (Caller(), self.reschedule),
-            (Cancel(), self.cancel),
+            ((Caller(),), together("reschedule", self.rescheduling.steps)),
+            ((Cancel(),), together("cancel", self.cancel)),
             ((), self.show),
         ]
 
+    def kinds_of_old(self) -> Kinds:
+        """Return what brings the old job's row."""
+        return [((Delivery(),), together("ingest", self.ingested, begins_again=True))]
+
     def start(self) -> Shared:
         return Shared((Store(),) * len(self.scene.partitions))
-
-    def deliver(self, shared: Shared, delivery: Delivery) -> SharedSteps:
-        for name, after, mine in self.ingested(shared, delivery):
-            yield f"ingest {name}", after, restarted(mine)
-
-    def settle(self, shared: Shared, deliveries: tuple[Delivery, ...]) -> SharedSteps:
-        for index, me in enumerate(deliveries):
-            others = deliveries[:index] + deliveries[index + 1 :]
-            for name, after, mine in self.settling.steps(shared, me):
-                yield f"ingest {name}", after, tuple(sorted((restarted(mine), *others)))
 
     def tick(self, place: int, shared: Shared, ticks: tuple[Tick, ...]) -> SharedSteps:
         for name, store, after in self.ticking.together(shared.stores[place], ticks):
             yield name, self.scene.put(place, store, shared), tuple(sorted(map(restarted, after)))
 
-    def reschedule(self, shared: Shared, caller: Caller) -> SharedSteps:
-        for name, after, mine in self.rescheduling.steps(shared, caller):
-            yield f"reschedule {name}", after, mine
-
-    def cancel(self, shared: Shared, cancel: Cancel) -> SharedSteps:
+    def cancel(self, shared: Shared, cancel: Cancel, others: tuple[Cancel, ...] = ()) -> SharedSteps:
         """Cancel the old job, or the new one once the caller may know of it; one cancel after another."""
         jobs = [self.scene.old, self.scene.new] if shared.announced or shared.moved else [self.scene.old]
         for job in [cancel.job] if cancel.job else jobs:
@@ -94,7 +81,7 @@ class MoveModel(Model):
                 mine = mine if mine == Cancel() else mine._replace(job=job)
                 is_over = not shared.moved and self.scene.old in store.promised
                 after = self.scene.kept(job, store, shared)._replace(over=shared.over or is_over)
-                yield f"cancel of {job} {name}", after, mine
+                yield f"of {job} {name}", after, mine
 
     def show(self, shared: Shared, nobody: tuple[()]) -> SharedSteps:
         for name, after in self.moving.show(shared):
@@ -130,7 +117,7 @@ class MoveModel(Model):
             shared = run_undisturbed(partial(self.ticked, place), shared, Tick())
         return shared
 
-    def ingested(self, shared: Shared, me: Delivery) -> SharedSteps:
+    def ingested(self, shared: Shared, me: Delivery, others: tuple[Delivery, ...] = ()) -> SharedSteps:
         job = self.scene.old
         me = me if me.step != IDLE else Delivery("write_rows", todo=job)
         for name, store, mine in self.ingest.steps(self.scene.store_of(job, shared), me):
@@ -141,10 +128,6 @@ class MoveModel(Model):
             yield name, self.scene.put(place, store, shared), mine
 
 
-def restarted(process: Any) -> Any:
-    return type(process)() if process.step == GONE else process
-
-
 class SubmittedMoveModel(MoveModel):
     """As a MoveModel, but the old job is no message to begin with.
 
@@ -152,24 +135,24 @@ class SubmittedMoveModel(MoveModel):
     message that comes late is one of them that took its time. Whatever fails ends in a crash, or in the buffer.
     """
 
-    deliveries = (Delivery(), Delivery())
-
     def start(self) -> Shared:
         return super().start()._replace(accepted=False)
 
-    def deliver(self, shared: Shared, deliveries: tuple[Delivery, ...]) -> SharedSteps:
+    def kinds_of_old(self) -> Kinds:
+        submitted = together("producer or ingest", self.submitted, begins_again=True)
+        return [((Delivery(), Delivery()), submitted), ((), self.buffer)]
+
+    def buffer(self, shared: Shared, nobody: tuple[()]) -> SharedSteps:
         if not shared.accepted:
-            yield "producer fills the buffer, answers accepted", shared._replace(accepted=True), deliveries
-        for index, me in enumerate(deliveries):
-            others = deliveries[:index] + deliveries[index + 1 :]
-            if me.step == IDLE:
-                started = me._replace(step="write_rows", todo=self.scene.old)
-                yield "producer or ingest begins", shared, tuple(sorted((started, *others)))
-                continue
-            for name, after, mine in self.ingested(shared, me):
-                is_answered = self.scene.old in self.scene.store_of(self.scene.old, after).acknowledged
-                kept = after._replace(accepted=after.accepted or is_answered)
-                yield f"producer or ingest {name}", kept, tuple(sorted((restarted(mine), *others)))
+            yield "producer fills the buffer, answers accepted", shared._replace(accepted=True), nobody
+
+    def submitted(self, shared: Shared, me: Delivery, others: tuple[Delivery, ...]) -> SharedSteps:
+        if me.step == IDLE:
+            yield "begins", shared, me._replace(step="write_rows", todo=self.scene.old)
+            return
+        for name, after, mine in self.ingested(shared, me):
+            is_answered = self.scene.old in self.scene.store_of(self.scene.old, after).acknowledged
+            yield name, after._replace(accepted=after.accepted or is_answered), mine
 
     def lost(self, shared: Shared) -> str:
         """Return the promise that a state breaks where no process is underway; of the old job none was made before."""

@@ -4,7 +4,7 @@ A program is a generator. Each request that it yields is atomic, and it returns 
 program, the answer, or AGAIN from the start. So a call's state is a program, its arguments, and what it read so far.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -189,6 +189,22 @@ AGAIN = "again"
 Program = Generator[Request, Any, GoOn | Answer | str]
 
 
+READS: dict[str, Callable[..., Any]] = {
+    "read_key": lambda store: store.key,
+    "read_fence": lambda store: store.fence,
+    "read_cancellation": Names.cancellation,
+    "has_row": lambda store, job: job in store.rows,
+    "is_pending": lambda store, move: move in store.inbound,
+}
+# What is written without a condition.
+WRITES: dict[str, Callable[..., Names]] = {
+    "write": lambda store, job: store._replace(rows=store.rows | {job}),
+    "buffer": lambda store, message: store._replace(inbound=store.inbound | {message}),
+    "acknowledge": lambda store, message: store._replace(inbound=store.inbound - {message}),
+    "send": lambda store, job: store._replace(sent=store.sent | {job}),
+}
+
+
 class Requests:
     """What each request does to what is shared: returns its answer, and what is shared after it."""
 
@@ -196,24 +212,18 @@ class Requests:
         self.rules = rules
 
     def do(self, store: Names, request: Request) -> tuple[Any, Names]:
-        answer, after = getattr(self, request.name)(store, *request.args)
+        name, args = request
+        if name in READS:
+            answer, after = READS[name](store, *args), store
+        elif name in WRITES:
+            answer, after = None, WRITES[name](store, *args)
+        else:
+            answer, after = getattr(self, name)(store, *args)
         if not after.waiting():
             for name, each in after.calls:
                 if each.earlier is not None and not each.status and not each.saw_none:
                     after = after.noted(name, saw_none=True)
         return answer, after
-
-    def read_key(self, store: Names) -> tuple[KeyRow | None, Names]:
-        return store.key, store
-
-    def read_fence(self, store: Names) -> tuple[int, Names]:
-        return store.fence, store
-
-    def read_cancellation(self, store: Names, id: Id) -> tuple[Cancellation | None, Names]:
-        return store.cancellation(id), store
-
-    def has_row(self, store: Names, id: Id) -> tuple[bool, Names]:
-        return id in store.rows, store
 
     def claim(self, store: Names, row: KeyRow) -> tuple[KeyRow | None, Names]:
         if store.key is not None and self.rules.claim_is_conditional:
@@ -225,18 +235,6 @@ class Requests:
         is_other = (there is None or there.id != read.id) and rules.take_over_is_conditional
         is_newer = there and there.released != read.released and rules.take_over_reads_released
         return (False, store) if is_other or is_newer else (True, store._replace(key=row))
-
-    def write(self, store: Names, id: Id) -> tuple[None, Names]:
-        return None, store._replace(rows=store.rows | {id})
-
-    def buffer(self, store: Names, message: Id | Move) -> tuple[None, Names]:
-        return None, store._replace(inbound=store.inbound | {message})
-
-    def acknowledge(self, store: Names, message: Id | Move) -> tuple[None, Names]:
-        return None, store._replace(inbound=store.inbound - {message})
-
-    def send(self, store: Names, id: Id) -> tuple[None, Names]:
-        return None, store._replace(sent=store.sent | {id})
 
     def mark_done(self, store: Names, id: Id) -> tuple[None, Names]:
         row = store.key
@@ -264,9 +262,6 @@ class Requests:
         added = (id, Cancellation(None, id.due))
         after = store._replace(cancellations=store.cancellations | {added}, cancelled=store.cancelled | {(id, call)})
         return None, after
-
-    def is_pending(self, store: Names, move: Move) -> tuple[bool, Names]:
-        return move in store.inbound, store
 
     def move(self, store: Names, move: Move, before: int) -> tuple[str, Names]:
         """Do a move, if the fence is before the old due time and `before`.

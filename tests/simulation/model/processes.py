@@ -1,6 +1,6 @@
 """Ingest, ticks and cancels, step by step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tests.simulation.model.explore import GONE, IDLE, RUNS
@@ -33,19 +33,11 @@ class Ingest:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
 
-    def together(self, store: Store, deliveries: tuple[Delivery, ...]) -> Steps:
-        """Yield the steps of deliveries: they are alike, so that it does not matter which is which, and sorted."""
-        for index, me in enumerate(deliveries):
-            others = deliveries[:index] + deliveries[index + 1 :]
-            for name, after, mine in self.steps(store, me, others):
-                yield f"ingest {name}", after, tuple(sorted((mine, *others)))
-
     def steps(self, store: Store, me: Delivery, others: tuple[Delivery, ...] = ()) -> Steps:
         if me.step == IDLE:
             yield from self.receive(store, others)
         if me.underway():
-            step: Callable[[Store, Delivery], Steps] = getattr(self, me.step)
-            yield from step(store, me)
+            yield from getattr(self, me.step)(store, me)
             yield "crashes", store.excuse(me.sent), Delivery(GONE)
 
     def receive(self, store: Store, others: tuple[Delivery, ...]) -> Steps:
@@ -193,7 +185,7 @@ class Ticking:
         self.rules, self.fences, self.at_once, self.goes_on = rules, fences, at_once, goes_on
 
     def together(self, store: Store, ticks: tuple[Tick, ...]) -> Steps:
-        """Yield the steps of ticks: they are alike, so that it does not matter which is which, and sorted."""
+        """Yield the steps of ticks: one that takes the lease takes it from the others."""
         for index, me in enumerate(ticks):
             others = ticks[:index] + ticks[index + 1 :]
             for name, after, mine in self.steps(store, me, others):
@@ -336,9 +328,8 @@ class Cancelling:
     def __init__(self, rules: Rules, *, job: str = "a") -> None:
         self.rules, self.job = rules, job
 
-    def steps(self, store: Store, me: Cancel) -> Steps:
-        step: Callable[[Store, Cancel], Steps] = self.write if me.step == IDLE else getattr(self, me.step)
-        yield from step(store, me)
+    def steps(self, store: Store, me: Cancel, others: tuple[Cancel, ...] = ()) -> Steps:
+        yield from self.write(store, me) if me.step == IDLE else getattr(self, me.step)(store, me)
         yield "crashes", store, Cancel()
 
     def write(self, store: Store, me: Cancel) -> Steps:

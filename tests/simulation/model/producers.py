@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tests.simulation.model.explore import GONE, IDLE, Kinds, Model, run_undisturbed
-from tests.simulation.model.moves import restarted
+from tests.simulation.model.explore import GONE, IDLE, Kinds, Model, restarted, run_undisturbed, together
 from tests.simulation.model.processes import Cancel, Cancelling, Delivery, Ingest, Tick, Ticking
 from tests.simulation.model.store import JOBS, Rules, Store, less, rule, union
 
@@ -105,7 +104,7 @@ class Producing:
     def __init__(self, rules: ProducerRules) -> None:
         self.rules, self.route = rules, Ingest(rules.of_table_route())
 
-    def steps(self, shared: Submitted, me: Delivery) -> ProducerSteps:
+    def steps(self, shared: Submitted, me: Delivery, others: tuple[Delivery, ...]) -> ProducerSteps:
         if me.step == IDLE:
             yield from self.begin(shared)
         else:
@@ -191,25 +190,13 @@ class ProducerModel(Model):
 
     def kinds(self) -> Kinds:
         return [
-            ((Delivery(),) * 2, self.produce),
-            ((Delivery(),) * self.size.deliveries, self.deliver),
+            ((Delivery(),) * 2, together("producer", self.producing.steps)),
+            ((Delivery(),) * self.size.deliveries, together("ingest", self.ingested, begins_again=True)),
             ((Tick(),) * 2, self.tick),
-            (Cancel(), self.cancel),
+            ((Cancel(),), together("cancel", self.cancel)),
             ((), self.land),
             ((), self.pass_time),
         ]
-
-    def produce(self, shared: Submitted, producers: tuple[Delivery, ...]) -> SubmittedSteps:
-        for index, me in enumerate(producers):
-            others = producers[:index] + producers[index + 1 :]
-            for name, after, mine in self.producing.steps(shared, me):
-                yield f"producer {name}", after, tuple(sorted((mine, *others)))
-
-    def deliver(self, shared: Submitted, deliveries: tuple[Delivery, ...]) -> SubmittedSteps:
-        for index, me in enumerate(deliveries):
-            others = deliveries[:index] + deliveries[index + 1 :]
-            for name, after, mine in self.ingested(shared, me, others):
-                yield f"ingest {name}", after, tuple(sorted((restarted(mine), *others)))
 
     def ingested(self, shared: Submitted, me: Delivery, others: tuple[Delivery, ...] = ()) -> SubmittedSteps:
         if me.step == IDLE:
@@ -237,9 +224,9 @@ class ProducerModel(Model):
         settled = "" if shared.first == "underway" else less(JOBS, shared.waiting)
         return shared.store._replace(acknowledged=settled)
 
-    def cancel(self, shared: Submitted, cancel: Cancel) -> SubmittedSteps:
+    def cancel(self, shared: Submitted, cancel: Cancel, others: tuple[Cancel, ...]) -> SubmittedSteps:
         for name, store, mine in self.cancelling.steps(shared.store, cancel):
-            yield f"cancel {name}", shared.keep(store), mine
+            yield name, shared.keep(store), mine
 
     def land(self, shared: Submitted, nobody: tuple[()]) -> SubmittedSteps:
         if shared.flying:

@@ -1,6 +1,6 @@
 """Planners, and callers who change the schedule, step by step."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tests.simulation.model.explore import GONE, IDLE
@@ -96,15 +96,12 @@ class Changing:
         self.rules, self.world, self.occurrences, self.desired = rules, world, occurrences, desired
         self.cutover = Cutover(rules, world)
 
-    def steps(self, shared: Shared, me: Caller) -> SharedSteps:
+    def steps(self, shared: Shared, me: Caller, others: tuple[Caller, ...] = ()) -> SharedSteps:
         if me.step == GONE:
             return
-        name = {PAUSED: "pause", "A": "create", "R": "resume"}.get(self.desired[me.change], "update")
-        step: Callable[[Shared, Caller], SharedSteps] = self.begin if me.step == IDLE else getattr(self, me.step)
-        for what, after, mine in step(shared, me):
-            yield f"{name} {what}", after, mine
+        yield from self.begin(shared, me) if me.step == IDLE else getattr(self, me.step)(shared, me)
         if me.step != IDLE:
-            yield f"{name} crashes", shared, self.over(me)
+            yield "crashes", shared, self.over(me)
 
     def begin(self, shared: Shared, me: Caller) -> SharedSteps:
         if self.rules.fence_then_head:
@@ -249,18 +246,11 @@ class Planning:
         if not rules.next_job_then_planned_to:
             self.order = ["submit", "note", "announce"]
 
-    def together(self, shared: Shared, planners: tuple[Planner, ...]) -> SharedSteps:
-        for index, me in enumerate(planners):
-            others = planners[:index] + planners[index + 1 :]
-            for name, after, mine in self.steps(shared, me):
-                yield f"planner {name}", after, tuple(sorted((mine, *others)))
-
-    def steps(self, shared: Shared, me: Planner) -> SharedSteps:
+    def steps(self, shared: Shared, me: Planner, others: tuple[Planner, ...] = ()) -> SharedSteps:
         if me.step == IDLE:
             yield from self.begin(shared)
             return
-        step: Callable[[Shared, Planner], SharedSteps] = getattr(self, me.step)
-        yield from step(shared, me)
+        yield from getattr(self, me.step)(shared, me)
         yield "crashes", shared, Planner()
 
     def begin(self, shared: Shared) -> SharedSteps:

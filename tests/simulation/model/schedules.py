@@ -8,7 +8,7 @@ knows that it is sent if the fence is past it, and left to a tick if not, unless
 step: one that ends in the middle is repeated, or never answered. The same holds for planning jobs.
 """
 
-from tests.simulation.model.explore import IDLE, Kinds, Model
+from tests.simulation.model.explore import IDLE, Kinds, Model, together
 from tests.simulation.model.schedule_processes import Caller, Changing, Planner, Planning
 from tests.simulation.model.schedule_store import CREATED, PAUSED, SENT, Head, Occurrences, ScheduleRules, Shared, World
 
@@ -49,8 +49,8 @@ class ScheduleModel(Model):
 
     def kinds(self) -> Kinds:
         return [
-            ((Planner(),) * self.world.planners, self.planning.together),
-            *((Caller(), changing.steps) for changing in self.changing),
+            ((Planner(),) * self.world.planners, together("planner", self.planning.steps)),
+            *(((Caller(),), together(f"caller of {each.desired}", each.steps)) for each in self.changing),
             ((), self.occurrences.tick),
             ((), self.occurrences.show),
         ]
