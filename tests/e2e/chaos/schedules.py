@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import pairwise
@@ -176,13 +176,13 @@ def instants(generation: Generation, until: datetime) -> Iterator[datetime]:
     """Yield the instants of the runs of a generation up to an instant."""
     anchor = anchor_of(generation)
     instant = anchor + max(0, (generation.start - anchor) // EVERY + 1) * EVERY
-    while generation.is_live and instant <= min(generation.end, until):
+    while generation.is_live and instant <= min(generation.planned_to, until):
         yield instant
         instant += EVERY
 
 
 def is_followed_by(one: Generation, other: Generation) -> bool:
-    return one.number + 1 == other.number and one.end == other.start and one.start <= one.end
+    return one.generation + 1 == other.generation and one.planned_to == other.start and one.start <= one.planned_to
 
 
 # Callers that change schedules.
@@ -200,7 +200,7 @@ class Change:
     def is_true(self, generations: Generations) -> bool:
         """Return whether the schedule was changed as is answered."""
         number, times = int(self.answer["generation"]), (self.answer["effective_from"], self.answer["start"])
-        made = next((each for each in generations[self.schedule] if each.number == number), None)
+        made = next((each for each in generations[self.schedule] if each.generation == number), None)
         if made is None or tuple(map(datetime.fromisoformat, times)) != (made.start, anchor_of(made)):
             return False
         return {
@@ -281,7 +281,7 @@ class Changes:
         wrong = [f"{each}" for each in self.answered if not each.is_true(generations)]
         for its in generations.values():
             wrong += [f"{each}" for each in its if anchor_of(each) not in self.versions]
-            wrong += [f"{its[0]} is the first one"] if its[0].number != 1 else []
+            wrong += [f"{its[0]} is the first one"] if its[0].generation != 1 else []
             wrong += [f"{one} {other}" for one, other in pairwise(its) if not is_followed_by(one, other)]
         return wrong
 
@@ -324,7 +324,9 @@ class Runs:
 
     def _generation_of(self, run: Run) -> Generation | None:
         schedule, instant = run
-        return next((each for each in self.generations.get(schedule, []) if each.start < instant <= each.end), None)
+        return next(
+            (each for each in self.generations.get(schedule, []) if each.start < instant <= each.planned_to), None
+        )
 
     def _is_right(self, run: Run) -> bool:
         generation, (_, instant) = self._generation_of(run), run
@@ -336,7 +338,10 @@ class Runs:
 
 
 def _runs(deployment: Deployment, changes: Changes, ledger: Ledger) -> Runs:
-    generations = {each: [*reversed(head.generations), head.up_to(FOREVER)] for each, head in heads(deployment).items()}
+    generations = {
+        each: [*reversed(head.generations), replace(head, planned_to=FOREVER)]
+        for each, head in heads(deployment).items()
+    }
     return Runs(generations=generations, versions=changes.versions, delivered=list(ledger.delivered))
 
 
