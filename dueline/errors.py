@@ -114,10 +114,7 @@ class RunOfSchedule(DuelineError):
 
 
 class ScheduleChanged(DuelineError):
-    """The schedule is not as the caller read it: somebody else has changed it since. Nothing was changed.
-
-    Or it is there, and was only to be created.
-    """
+    """The schedule is not as the caller read it: somebody else has changed it since. Nothing was changed."""
 
 
 class TooManySchedules(DuelineError):

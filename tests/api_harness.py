@@ -116,7 +116,7 @@ def forward_to_api(api: Any, request: ApiRequest) -> Reply:
     """Return the function's reply to a request that the fake server received."""
     url = urlsplit(request.path)
     received = request.headers
-    headers = {name: received[name] for name in ("if-match", "if-none-match", "idempotency-key") if name in received}
+    headers = {name: received[name] for name in ("if-match", "idempotency-key") if name in received}
     query, body = dict(parse_qsl(url.query)), request.body.decode() or None
     status, content = call_api(api, request.method, url.path, body=body, caller="ann", headers=headers, query=query)
     return json_reply(content, status)

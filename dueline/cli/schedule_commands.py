@@ -29,9 +29,6 @@ Most = Annotated[int, typer.Option(min=1, max=100, help="How many at most.")]
 Call = Annotated[
     str | None, typer.Option("--idempotency-key", help="The name of this call: repeated with it, nothing runs twice.")
 ]
-RunPayload = Annotated[
-    str | None, typer.Option(metavar="JSON", help="In place of the schedule's; - reads stdin, @name a file.")
-]
 _SECOND = timedelta(seconds=1)
 _UTC = "%Y-%m-%d %H:%M:%S"
 _LOCAL = f"%a {_UTC}"
@@ -77,13 +74,11 @@ def run(
     ctx: typer.Context,
     queue: options.Queue,
     name: Name,
-    payload: RunPayload = None,
     idempotency_key: Call = None,
 ) -> None:
     """Run a schedule now, paused or not. Its own runs are not affected."""
     this = connect.run_of(ctx)
-    content: dict[str, Any] = {} if payload is None else {"payload": options.payload(payload)}
-    submitted = this.client.schedules(queue).run(name, **content, idempotency_key=idempotency_key)
+    submitted = this.client.schedules(queue).run(name, idempotency_key=idempotency_key)
     _show_submitted(this, [submitted])
 
 
@@ -129,9 +124,7 @@ def show_schedule(run: connect.CommandRun, schedule: Schedule) -> None:
     own = {"schedule": f"{schedule.queue}/{schedule.name}", "runs": rule_of(schedule), "state": state_of(schedule)}
     effect = {"generation": schedule.generation, "effective from": schedule.effective_from}
     jitter = options.span_text(schedule.jitter) if schedule.jitter else None
-    job = {"payload": json.dumps(schedule.payload), "jitter": jitter, "words": schedule.words}
-    # As the console has it.
-    job["missed runs"] = schedule.catch_up
+    job = {"payload": json.dumps(schedule.payload), "jitter": jitter, "missed runs": schedule.catch_up}
     run.screen.record({**own, **effect, **job, **{name: getattr(schedule, name) for name in _FIELDS}})
     if schedule.next:
         run.screen.line("")
@@ -148,10 +141,10 @@ def schedule_fields(schedule: Schedule) -> dict[str, Any]:
     return {**name, **fields, **spans, "payload": schedule.payload, "next": runs}
 
 
-def rule_of(schedule: Schedule) -> str:
-    if schedule.every is None:
-        return f"{schedule.cron} {schedule.zone}"
-    return f"every {options.span_text(schedule.every)}"
+def rule_of(rule: Schedule | Rule) -> str:
+    if rule.every is None:
+        return f"{rule.cron} {rule.zone}"
+    return f"every {options.span_text(rule.every)}"
 
 
 def state_of(schedule: Schedule) -> str:
@@ -251,7 +244,7 @@ class Step:
     def summary(self) -> str:
         if self.definition is None:
             return "is not in the file"
-        return ", ".join(self.changes) if self.existing else self.definition.rule.words
+        return ", ".join(self.changes) if self.existing else rule_of(self.definition.rule)
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -354,7 +347,7 @@ def _carry_out(run: connect.CommandRun, step: Step) -> int:
             own = asdict(step.definition)
             # Its fields and its rule's are named as the parameters of Schedules.put.
             arguments = own.pop("rule") | own | {"payload": json.loads(step.definition.payload)}
-            schedules.put(step.name, **arguments, if_match=etag, only_new=etag is None)
+            schedules.put(step.name, **arguments, if_match=etag)
     except DuelineError as error:
         return run.screen.error(error, queue=step.queue, schedule=step.name)
     return screen.DONE
@@ -369,7 +362,7 @@ COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {
     "pause": (pause, "dueline schedules pause emails digest"),
     "resume": (resume, "dueline schedules resume emails digest"),
     "delete": (delete, "dueline schedules delete emails digest"),
-    "run": (run, """dueline schedules run emails digest --payload '{"to": "ann"}'"""),
+    "run": (run, "dueline schedules run emails digest"),
     "backfill": (
         backfill,
         "dueline schedules backfill emails digest --from 2026-11-02T00:00:00Z --to 2026-11-09T00:00:00Z",

@@ -3,7 +3,6 @@
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -70,7 +69,6 @@ class Schedule:
     planned_to: datetime
     next: tuple[NextRun, ...]
     etag: str
-    words: str | None = None
 
     @classmethod
     @reader("schedule")
@@ -130,8 +128,6 @@ _read_history = _list_reader("runs", "runs", partial(read_fields, Run))
 
 _PAGE_SIZE = 100
 _ETAG = r"[!-~]{1,200}"
-# Matches no schedule: only an identical one, which needs no match, passes.
-_NO_ETAG = '"none"'
 _INSTANTS = ("start", "end", "from", "to")
 
 
@@ -169,20 +165,16 @@ class Schedules:
         overlap: Literal["allow", "skip"] = "allow",
         owner: str | None = None,
         if_match: str | None = None,
-        only_new: bool = False,
     ) -> Schedule:
         """Create a schedule, or change it to this as a whole; return it. One that is so already stays as it is.
 
         It runs by `cron` in a `zone`, or `every` so often: 60 s at least, a timedelta, seconds or such as "15m". Each
-        run is a job of that payload, kind, tenant and priority. A paused schedule stays paused. With `only_new`,
-        one that is there raises ScheduleChanged, even an identical one. Raises InvalidSchedule, QueueNotFound,
-        TooManySchedules, TooManyChanges or ScheduleChanged.
+        run is a job of that payload, kind, tenant and priority. A paused schedule stays paused. Raises
+        InvalidSchedule, QueueNotFound, TooManySchedules, TooManyChanges or ScheduleChanged.
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"kind": kind, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
         body = _json_of({**rule, **job, "overlap": overlap, "owner": owner}, default=self._default, payload=payload)
-        if only_new:
-            return self._create(self._path_of(name), body, if_match)
         return self._change("PUT", self._path_of(name), body, if_match=if_match)
 
     def get(self, name: str) -> Schedule:
@@ -204,14 +196,13 @@ class Schedules:
         """Delete a schedule: it makes no runs after `effective_from`. Return how it was. Raises as `pause` does."""
         return self._change("DELETE", self._path_of(name), if_match=if_match)
 
-    def run(self, name: str, *, payload: object = ..., idempotency_key: str | None = None) -> SubmittedRun:
-        """Run a schedule now, paused or not, with its payload or another one; its own runs are not touched.
+    def run(self, name: str, *, idempotency_key: str | None = None) -> SubmittedRun:
+        """Run a schedule now, paused or not; its own runs are not touched.
 
-        Called again with the same `idempotency_key`, it returns the run that is there, whatever the schedule is by
-        then. Raises ScheduleNotFound or InvalidSchedule, or KeyReused for one that went with another payload.
+        Called again with the same `idempotency_key`, it returns the run that is there, or raises KeyReused if the
+        schedule was changed since. Raises ScheduleNotFound or InvalidSchedule.
         """
-        body = _json_of({}) if payload is ... else _json_of({}, default=self._default, payload=payload)
-        return self._send_named(f"{self._path_of(name)}/run", body, SubmittedRun.of, call=idempotency_key)
+        return self._send_named(f"{self._path_of(name)}/run", None, SubmittedRun.of, call=idempotency_key)
 
     def backfill(
         self, name: str, *, start: datetime, end: datetime, idempotency_key: str | None = None
@@ -219,7 +210,7 @@ class Schedules:
         """Run a schedule, now, for each instant of its rule from `start` to just before `end`, which has passed.
 
         At most 500, which may overlap. Called again with the same `idempotency_key`, it returns the runs that are
-        there, whatever the schedule is by then. Raises as `run` does, KeyReused for one that went with another span.
+        there. Raises as `run` does, KeyReused also for a key that went with another span.
         """
         body = _json_of({"from": _aware("start", start), "to": _aware("end", end)})
         return self._send_named(f"{self._path_of(name)}/backfill", body, _read_submitted, call=idempotency_key)
@@ -257,27 +248,7 @@ class Schedules:
 
         return self._calls.run(change)
 
-    def _create(self, path: str, body: str, if_match: str | None) -> Schedule:
-        """Create a schedule. One that an earlier try made, whose response was lost, counts as created."""
-        if if_match is not None:
-            raise InvalidSchedule(f"if_match is {shown(if_match)}: it must be None with only_new")
-        tries = counted()
-
-        def create() -> Schedule:
-            is_retry = next(tries) > 0
-            try:
-                return Schedule.of(self._request("PUT", path, body, headers={"if-none-match": "*"}))
-            except ScheduleChanged as refusal:
-                if not is_retry:
-                    raise
-                # An identical schedule stays as it is; any other does not match, and is not changed.
-                with suppress(ScheduleChanged):
-                    return Schedule.of(self._request("PUT", path, body, headers=_matching(_NO_ETAG)))
-                raise refusal from None
-
-        return self._calls.run(create)
-
-    def _send_named(self, path: str, body: str, read: Callable[[Any], A], *, call: str | None) -> A:
+    def _send_named(self, path: str, body: str | None, read: Callable[[Any], A], *, call: str | None) -> A:
         """Post under the name of the call, which is made before the first try; an error of a try has it."""
         call = str(uuid.uuid4()) if call is None else checked_call(call)
         try:

@@ -15,7 +15,7 @@ from dueline.config.routes import ROUTES
 from dueline.console.routing import PROBLEM_TYPE, Refused, header, make_route, parse_json
 
 PREFIX = "/api"
-_CONDITIONS = ("idempotency-key", "if-match", "if-none-match")
+_CONDITIONS = ("idempotency-key", "if-match")
 _REQUEST_HEADERS = ("content-type", "accept", *_CONDITIONS, "traceparent", "tracestate")
 _RESPONSE_HEADERS = ("content-type", "etag", "retry-after")
 

@@ -13,12 +13,10 @@ from dueline.schedules.queries import RunRecord, ScheduleList
 from dueline.schedules.rule import Rule, zone_of
 
 NEXT_RUNS = 5
-_OPTIONAL = ("cron", "every", "start", "end", "count", "kind", "tenant", "owner")
 
 
 def schedule_fields(head: Head, *, now: datetime, changed: bool | None = None) -> dict[str, Any]:
     definition = head.definition
-    fields = definition.to_dict()
     return {
         "queue": head.queue,
         "schedule": head.name,
@@ -26,14 +24,8 @@ def schedule_fields(head: Head, *, now: datetime, changed: bool | None = None) -
         "effective_from": instant.text(head.start),
         "paused": head.paused,
         "deleted": head.deleted,
-        **{name: fields[name] for name in _OPTIONAL if name in fields},
-        "zone": definition.rule.zone,
-        "words": definition.rule.words,
+        **definition.json_fields(),
         "payload": json.loads(definition.payload),
-        "priority": definition.priority,
-        "jitter": int(definition.jitter.total_seconds()),
-        "catch_up": definition.catch_up.value,
-        "overlap": definition.overlap.value,
         "planned_to": instant.text(head.planned_to),
         "etag": head.etag,
         "next": _next_fields(definition.rule, after=max(now, head.start)) if head.is_live else [],

@@ -1,6 +1,6 @@
 """Create, change, pause, resume and delete schedules: each change takes effect at one exact time, its cutover."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -40,10 +40,6 @@ class Changed:
     is_changed: bool = True
 
 
-# Returns the fields that are to differ from a head's; none if it has them already. Raises ScheduleNotFound.
-_Desire = Callable[[Head | None], dict[str, Any]]
-
-
 class Changes:
     """Changes schedules. `route` writes jobs of their queue, and planning jobs, to the table.
 
@@ -63,69 +59,48 @@ class Changes:
         definition: Definition,
         *,
         if_match: str | None = None,
-        only_new: bool = False,
-        must_run: bool = False,
     ) -> Changed:
         """Create a schedule, or change it; an identical definition changes nothing. A paused one stays paused.
 
-        With `only_new` it is created, or else ScheduleChanged. With `must_run`, a definition that changes something is
-        refused if no run of it is to come. Raises InvalidSchedule, TooManySchedules, TooManyChanges, ScheduleChanged;
-        Throttled or Unavailable.
+        A definition that changes something is refused if no run of it is to come. Raises InvalidSchedule,
+        TooManySchedules, TooManyChanges, ScheduleChanged; Throttled or Unavailable.
         """
         check_of_queue(definition, queue)
-        now = self._clock.now()
-
-        def desire(head: Head | None) -> dict[str, Any]:
-            was = None if head is None or head.deleted else head
-            if was is not None and only_new:
-                what = f"schedule {queue.name}/{was.name} is there already, its etag {was.etag}"
-                raise ScheduleChanged(f"{what}: without If-None-Match it is changed")
-            if was is not None and was.definition == definition:
-                return {}
-            # Otherwise any rule will do: a deployment that is rolled back may put one that has ended since.
-            if must_run:
-                check_fires(definition.rule, after=now)
-            return {"definition": definition, "paused": was is not None and was.paused, "deleted": False}
-
-        return self._run(queue.name, name, desire, if_match, settings=queue)
+        return self._run(queue.name, name, {"definition": definition, "deleted": False}, if_match, settings=queue)
 
     def pause(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
         """Have a schedule make no more runs. Raises ScheduleNotFound, ScheduleChanged; Throttled or Unavailable."""
-
-        def desire(head: Head | None) -> dict[str, Any]:
-            return {} if existing(queue, name, head).paused else {"paused": True}
-
-        return self._run(queue, name, desire, if_match)
+        return self._run(queue, name, {"paused": True}, if_match)
 
     def resume(self, queue: QueueSettings, name: str, *, if_match: str | None = None) -> Changed:
         """Have a paused schedule make runs again; nothing is caught up. Raises as `pause` does."""
-
-        def desire(head: Head | None) -> dict[str, Any]:
-            return {"paused": False} if existing(queue.name, name, head).paused else {}
-
-        return self._run(queue.name, name, desire, if_match, settings=queue)
+        return self._run(queue.name, name, {"paused": False}, if_match, settings=queue)
 
     def delete(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
         """Delete a schedule. Raises as `pause` does; of one that was deleted before, it returns when that was."""
-
-        def desire(head: Head | None) -> dict[str, Any]:
-            if head is not None and head.deleted:
-                return {}
-            existing(queue, name, head)
-            return {"deleted": True}
-
-        return self._run(queue, name, desire, if_match)
+        return self._run(queue, name, {"deleted": True}, if_match)
 
     def _run(
-        self, queue: str, name: str, desire: _Desire, if_match: str | None, *, settings: QueueSettings | None = None
+        self,
+        queue: str,
+        name: str,
+        desired: Mapping[str, Any],
+        if_match: str | None,
+        *,
+        settings: QueueSettings | None = None,
     ) -> Changed:
-        """Make a change; `settings` are its queue's where it is to take runs of the schedule from now on."""
+        """Give a schedule the fields that are desired.
+
+        `settings` are its queue's where that is to take runs of the schedule from now on.
+        """
         until = self._clock.monotonic() + self._patience.total_seconds()
         stored = find(queue, checked_schedule_name(name), table=self._table)
         for _ in range(ATTEMPTS):
-            was, fields = stored.head, desire(stored.head)
+            was, fields = stored.head, _changing_fields(queue, name, stored.head, desired)
             if was is not None and not fields:
                 return Changed(head=was, is_changed=False)
+            if "definition" in desired:
+                check_fires(desired["definition"].rule, after=self._clock.now())
             if if_match is not None and (was is None or was.deleted):
                 missing = f"schedule {queue}/{name} does not exist, and If-Match is {shown(if_match, most=200)}"
                 raise ScheduleChanged(f"{missing}: leave that out to create it")
@@ -234,6 +209,16 @@ def existing(queue: str, name: str, head: Head | None) -> Head:
     return head
 
 
+def _changing_fields(queue: str, name: str, head: Head | None, desired: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the desired fields that a head has not. Raises ScheduleNotFound unless they create the schedule."""
+    if "definition" in desired:
+        # A paused one stays paused, but if it was deleted since.
+        desired = {**desired, "paused": head is not None and not head.deleted and head.paused}
+    elif head is None or "deleted" not in desired:
+        existing(queue, name, head)
+    return {field: value for field, value in desired.items() if head is None or getattr(head, field) != value}
+
+
 def check_match(if_match: str | None, head: Head) -> None:
     """Raise ScheduleChanged unless a schedule is as it was when its entity tag was read."""
     if if_match not in (None, "*", head.etag):
@@ -316,11 +301,11 @@ def check_changes(head: Head, cutover: datetime) -> None:
     delayed = [id for past in dropped for id in _delayed_of(past, head, cutover)]
     if not delayed:
         return
-    was, until = dropped[0], instant.text(max(id.due for id in delayed))
+    was, since, until = dropped[0], instant.text(dropped[0].planned_to), instant.text(max(id.due for id in delayed))
     raise TooManyChanges(
-        f"schedule {head.queue}/{head.name} was changed {heads.KEPT_GENERATIONS} times since {instant.text(was.end)},"
-        f" and its jitter of {was.definition.jitter // SECOND} s delays an earlier run to {until}: change it again from"
-        " then on; a pause or delete goes at once"
+        f"schedule {head.queue}/{head.name} was changed {heads.KEPT_GENERATIONS} times since {since}, and its jitter of"
+        f" {was.definition.jitter // SECOND} s delays an earlier run to {until}: change it again from then on; a pause"
+        " or delete goes at once"
     )
 
 
@@ -345,7 +330,7 @@ def _uncancelled(head: Head) -> Iterator[Generation]:
 def _delayed_of(past: Generation, head: Head, cutover: datetime) -> Iterator[JobId]:
     """Yield the runs of an earlier generation that are due after a cutover."""
     since = max(past.start, cutover - heads.jitter(head.queue, head.name, past.definition))
-    for at in heads.between(past.definition.rule, since, past.end):
+    for at in heads.between(past.definition.rule, since, past.planned_to):
         yield heads.occurrence_id(head, at, past=past)
 
 

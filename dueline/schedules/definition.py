@@ -1,7 +1,5 @@
 """A schedule's definition: when it runs, and what its jobs have."""
 
-import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -20,7 +18,6 @@ from dueline.schedules.rule import FIRST, LAST, Rule
 MAX_PACKED_BYTES = 8 * 1024
 MAX_LABEL_CHARACTERS = 200
 SECOND = timedelta(seconds=1)
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _MOMENT = timedelta(microseconds=1)
 
 
@@ -44,10 +41,10 @@ _Kind = TypeVar("_Kind", CatchUp, Overlap)
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """A schedule's rule and jobs. Each run has the same payload, which is JSON text, kind, tenant and priority.
+    """A schedule's rule and jobs. Each run has the same payload, kind, tenant and priority.
 
-    All runs are due later than scheduled by the same part of `jitter`, which is in whole seconds. `owner` says who
-    declared the schedule. Raises InvalidSchedule, which names the field.
+    The payload is a text as `json_text` writes it. All runs are due later than scheduled by the same part of `jitter`,
+    which is in whole seconds. `owner` says who declared the schedule. Raises InvalidSchedule, which names the field.
     """
 
     rule: Rule
@@ -61,7 +58,7 @@ class Definition:
     owner: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "payload", _sendable(self.payload))
+        _check_payload(self.payload)
         try:
             check_kind(self.kind)
             check_tenant(self.tenant)
@@ -75,12 +72,14 @@ class Definition:
             raise InvalidSchedule(f"owner is {shown(owner)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
         _check_jitter(self.jitter, rule=self.rule)
 
+    def json_fields(self) -> dict[str, Any]:
+        """Return the fields of the rule and the definition as JSON has them, without those that are None."""
+        values = {each.name: getattr(owner, each.name) for owner in (self.rule, self) for each in fields(owner)}
+        return {name: _plain(values[name]) for name in _DEFAULTS if values[name] is not None}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the definition as JSON has it, without defaults."""
-        of_rule = {each.name: getattr(self.rule, each.name) for each in fields(self.rule)}
-        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "rule"}
-        chosen = {name: value for name, value in (of_rule | own).items() if value != _DEFAULTS[name]}
-        return {name: _plain(value) for name, value in chosen.items()}
+        return {name: value for name, value in self.json_fields().items() if value != _plain(_DEFAULTS[name])}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Definition":
@@ -142,24 +141,11 @@ def _one_of(kind: type[_Kind], value: str, *, name: str) -> _Kind:
         raise InvalidSchedule(f"{name} is {shown(value)}: it must be {' or '.join(kind)}") from None
 
 
-def _sendable(payload: object) -> str:
-    """Return the text of a payload with every character beyond ASCII escaped: SQS refuses some. Raises."""
-    try:
-        text = payload if isinstance(payload, str) else ""
-        json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise InvalidSchedule(f"payload is {shown(payload)}: it must be the text of JSON") from None
-    # Only strings hold characters beyond ASCII.
-    ascii = _BEYOND_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], text)
-    packed = len(ascii) if len(ascii) <= MAX_PACKED_BYTES else len(pack(ascii))
-    if packed > MAX_PACKED_BYTES or len(ascii) > MAX_PAYLOAD_BYTES:
+def _check_payload(payload: str) -> None:
+    packed = len(payload) if len(payload) <= MAX_PACKED_BYTES else len(pack(payload))
+    if packed > MAX_PACKED_BYTES or len(payload) > MAX_PAYLOAD_BYTES:
         allowed = f"at most {MAX_PACKED_BYTES} are allowed, and {MAX_PAYLOAD_BYTES} before"
-        raise InvalidSchedule(f"payload has {packed} bytes compressed, and {len(ascii)} before: {allowed}")
-    return ascii
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+        raise InvalidSchedule(f"payload has {packed} bytes compressed, and {len(payload)} before: {allowed}")
 
 
 def _check_jitter(jitter: object, *, rule: Rule) -> None:

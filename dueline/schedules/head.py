@@ -4,8 +4,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
@@ -35,84 +34,59 @@ _PLANNER_PARTITION = Partition(queue=PLANNER.name, number=0)
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """What a schedule was after `start`, up to `end`.
+    """What a schedule is after `start`.
 
-    Of its definition the payload and the owner are not kept. Its runs are in one partition, and were
-    kept for what its queue's `retention` was then.
+    Its runs up to `planned_to` are submitted: of an earlier generation, up to where the next one starts. They are in
+    one partition of its queue, and kept for what the queue's `retention` was when it was made.
     """
 
-    number: int
+    generation: int
     definition: Definition
     partition: Partition
     retention: timedelta
     start: datetime
-    end: datetime
+    planned_to: datetime
     paused: bool = False
     deleted: bool = False
 
     @property
     def is_live(self) -> bool:
-        """Return whether it made runs."""
+        """Return whether it makes runs: it is neither paused nor deleted."""
         return not (self.paused or self.deleted)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Head:
-    """A schedule as it is now.
+class Head(Generation):
+    """A schedule as it is now: its latest generation.
 
-    Each change makes a new `generation`, which serves after `start`. Its runs up to `planned_to` are submitted; others
-    may be, but none after the step that begins there. Its runs are in one partition of its queue, which changes only
-    when the schedule resumes after a pause or a deletion, and its queue no longer has that partition. `retention` is
-    its queue's at the last change. `generations` are the 20 before, the latest first. A `deleted` head is kept for as
-    long as a schedule of the same name has to go on with the next generation: while runs that a change cancelled may be
-    due, up to `used_to`.
+    Each change makes a new one. Others of its runs than those up to `planned_to` may be submitted, but none after the
+    step that begins there. Its partition changes only when the schedule resumes after a pause or a deletion, and its
+    queue no longer has that partition. `generations` are the 20 before, the latest first, without payload and owner. A
+    `deleted` head is kept for as long as a schedule of the same name has to go on with the next generation: while runs
+    that a change cancelled may be due, up to `used_to`.
     """
 
     queue: str
     name: str
-    definition: Definition
-    generation: int
-    start: datetime
-    paused: bool = False
-    deleted: bool = False
-    partition: Partition
-    planned_to: datetime
-    retention: timedelta
     generations: tuple[Generation, ...] = ()
     used_to: datetime | None = None
-
-    @property
-    def etag(self) -> str:
-        """The entity tag of this generation, quoted as HTTP has it. How far it is planned does not change it."""
-        return f'"{self.generation}-{instant.epoch_ms(self.start)}"'
 
     @property
     def state(self) -> str:
         return "deleted" if self.deleted else "paused" if self.paused else "live"
 
     @property
-    def is_live(self) -> bool:
-        """Return whether it makes runs: it is neither paused nor deleted."""
-        return self.state == "live"
+    def etag(self) -> str:
+        """The entity tag of this generation, quoted as HTTP has it. How far it is planned does not change it."""
+        return f'"{self.generation}-{instant.epoch_ms(self.start)}"'
 
-    def up_to(self, end: datetime) -> Generation:
-        """Return this generation as one that ends there."""
-        return Generation(
-            number=self.generation,
-            definition=replace(self.definition, payload="null", owner=None),
-            partition=self.partition,
-            retention=self.retention,
-            start=self.start,
-            end=end,
-            paused=self.paused,
-            deleted=self.deleted,
-        )
-
-    def next(self, *, start: datetime, **fields: Any) -> "Head":
+    def next(self, *, start: datetime, **changes: Any) -> "Head":
         """Return the next generation, which serves after `start`, with these fields."""
-        generations = (self.up_to(start), *self.generations)[:KEPT_GENERATIONS]
-        fields |= {"generation": self.generation + 1, "start": start, "planned_to": start, "generations": generations}
-        return replace(self, **fields)
+        past = {each.name: getattr(self, each.name) for each in fields(Generation)}
+        past |= {"definition": replace(self.definition, payload="null", owner=None), "planned_to": start}
+        generations = (Generation(**past), *self.generations)[:KEPT_GENERATIONS]
+        changes |= {"generation": self.generation + 1, "start": start, "planned_to": start, "generations": generations}
+        return replace(self, **changes)
 
 
 def head_row(head: Head) -> Row:
@@ -137,48 +111,35 @@ def head_row(head: Head) -> Row:
     }
 
 
-def _flags(head: Head | Generation) -> dict[str, bool]:
+def _flags(head: Generation) -> dict[str, bool]:
     return {name: True for name in ("paused", "deleted") if getattr(head, name)}
 
 
 def read_head(row: Row) -> Head:
     """Return the head that a row holds. Raises Unavailable when it cannot be read."""
-    with _readable(row):
-        pk, name = key(row)
-        queue, kept = pk.partition("#")[0], _unpacked(row["packed"])
-        return Head(
-            queue=queue,
-            name=name,
-            definition=Definition.from_row(kept["definition"]),
-            generation=int(row["generation"]),
-            start=instant.parse(str(row["start"])),
-            paused=bool(row.get("paused", False)),
-            deleted=bool(row.get("deleted", False)),
-            partition=Partition(queue=queue, number=int(row["partition"])),
-            planned_to=instant.parse(str(row["planned_to"])),
-            retention=timedelta(seconds=kept["retention"]),
-            generations=tuple(_generation(each, queue) for each in kept["generations"]),
-            used_to=instant.parse(kept["used_to"]) if kept["used_to"] else None,
-        )
-
-
-def packed_definition(definition: Definition) -> bytes:
-    """Return what the row of an idempotency key keeps of the schedule of its first call."""
-    return pack(json.dumps(definition.to_dict(), separators=(",", ":")))
-
-
-def read_definition(row: Row) -> Definition:
-    """Return the `packed_definition` that a row holds as `definition`. Raises Unavailable when it cannot be read."""
-    with _readable(row):
-        return Definition.from_row(_unpacked(row["definition"]))
-
-
-@contextmanager
-def _readable(row: Row) -> Iterator[None]:
     try:
-        yield
+        return _head(row)
     except _UNREADABLE as error:
         raise Unavailable(f"row {key(row)} cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _head(row: Row) -> Head:
+    pk, name = key(row)
+    queue, kept = pk.partition("#")[0], _unpacked(row["packed"])
+    return Head(
+        queue=queue,
+        name=name,
+        definition=Definition.from_row(kept["definition"]),
+        generation=int(row["generation"]),
+        start=instant.parse(str(row["start"])),
+        paused=bool(row.get("paused", False)),
+        deleted=bool(row.get("deleted", False)),
+        partition=Partition(queue=queue, number=int(row["partition"])),
+        planned_to=instant.parse(str(row["planned_to"])),
+        retention=timedelta(seconds=kept["retention"]),
+        generations=tuple(_generation(each, queue) for each in kept["generations"]),
+        used_to=instant.parse(kept["used_to"]) if kept["used_to"] else None,
+    )
 
 
 def _unpacked(packed: object) -> dict[str, Any]:
@@ -198,18 +159,22 @@ def readable_heads(head_rows: Iterable[Row]) -> tuple[list[Head], int]:
 
 
 def _generation_dict(past: Generation) -> dict[str, Any]:
-    times = {"start": instant.text(past.start), "end": instant.text(past.end)}
+    times = {"start": instant.text(past.start), "end": instant.text(past.planned_to)}
     runs = {"partition": past.partition.number, "retention": past.retention // SECOND}
-    return {"number": past.number, "definition": past.definition.to_dict(), **runs, **times, **_flags(past)}
+    return {"number": past.generation, "definition": past.definition.to_dict(), **runs, **times, **_flags(past)}
 
 
 def _generation(kept: dict[str, Any], queue: str) -> Generation:
-    read = {name: instant.parse(kept[name]) for name in ("start", "end")} | {
-        "definition": Definition.from_row(kept["definition"]),
-        "partition": Partition(queue=queue, number=int(kept["partition"])),
-        "retention": timedelta(seconds=kept["retention"]),
-    }
-    return Generation(**kept | read)
+    return Generation(
+        generation=kept["number"],
+        definition=Definition.from_row(kept["definition"]),
+        partition=Partition(queue=queue, number=int(kept["partition"])),
+        retention=timedelta(seconds=kept["retention"]),
+        start=instant.parse(kept["start"]),
+        planned_to=instant.parse(kept["end"]),
+        paused=kept.get("paused", False),
+        deleted=kept.get("deleted", False),
+    )
 
 
 # The jobs of a schedule's runs, which follow from its head and a time alone: who submits one again submits the same.
@@ -234,9 +199,9 @@ def occurrence(head: Head, scheduled_for: datetime) -> StoredJob:
 
 def occurrence_id(head: Head, scheduled_for: datetime, *, past: Generation | None = None) -> JobId:
     """Return the id of an occurrence of a head, or of an earlier generation of it."""
-    generation, number = past or head, past.number if past else head.generation
+    generation = past or head
     due = scheduled_for + jitter(head.queue, head.name, generation.definition)
-    uid = _uid(head, number, instant.text(scheduled_for))
+    uid = _uid(head, generation.generation, instant.text(scheduled_for))
     return JobId(partition=generation.partition, route=Route.TABLE, due=due, uid=uid)
 
 

@@ -13,12 +13,11 @@ from dueline.core.job import JobId, State, checked_schedule_name
 from dueline.core.ports import Clock, ParallelMap, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.status import JobStatus, Outcome, statuses_of
-from dueline.errors import DuelineError, InvalidSchedule, JobNotFound
+from dueline.errors import DuelineError, JobNotFound
 from dueline.schedules.changes import existing, find
 from dueline.schedules.head import Head, occurrence_id, readable_heads
 
 MOST_HEADS = 100
-MOST_RUNS = 100
 _MOMENT = timedelta(microseconds=1)
 
 
@@ -75,12 +74,10 @@ def get(queue: str, name: str, *, table: Table) -> Head:
 
 
 def page(queue: str, *, table: Table, after: str = "", limit: int = 20) -> ScheduleList:
-    """List a queue's schedules, 1 to 100 of them. A page may hold fewer, even none: the end is where `after` is None.
+    """List a queue's schedules, `limit` of them. A page may hold fewer, even none: the end is where `after` is None.
 
-    A schedule whose row cannot be read is counted and logged. Raises InvalidSchedule when `limit` is not from 1 to 100;
-    Throttled or Unavailable.
+    A schedule whose row cannot be read is counted and logged. Raises Throttled or Unavailable.
     """
-    _check_limit(limit, most=MOST_HEADS)
     page_of_rows = table.heads(queue, after=after, limit=limit)
     heads, unreadable = readable_heads(page_of_rows.rows)
     last = str(page_of_rows.rows[-1]["sk"]) if page_of_rows.rows and page_of_rows.more else None
@@ -98,13 +95,12 @@ def history(
     before: datetime | None = None,
     spread: ParallelMap = map,
 ) -> list[RunRecord]:
-    """Return the runs of a schedule whose time has come, by its rules, the latest first, 1 to 100 of them.
+    """Return the runs of a schedule whose time has come, by its rules, the latest first, `limit` of them.
 
     With `before`, those scheduled before it: a page goes on behind the last run of the one before; an instant that
     is to come adds those that are planned by now. They go back over the last 20 changes. What a change cancelled is
-    no run. Raises ScheduleNotFound, InvalidSchedule, Throttled or Unavailable.
+    no run. Raises ScheduleNotFound, Throttled or Unavailable.
     """
-    _check_limit(limit, most=MOST_RUNS)
     head = get(queue.name, name, table=table)
     # Runs are at whole seconds, from 1970 on.
     latest = clock.now() if before is None else max(before, instant.EPOCH) - _MOMENT
@@ -117,12 +113,12 @@ def history(
 
 def _planned_runs(head: Head, latest: datetime) -> Iterator[tuple[RunRecord, datetime]]:
     """Yield the runs of all generations that were planned, from `latest` back, and until when their jobs are kept."""
-    for each in (head.up_to(head.planned_to), *head.generations):
+    for each in (head, *head.generations):
         if each.is_live:
-            times = takewhile(partial(operator.lt, each.start), each.definition.rule.before(min(each.end, latest)))
-            for at in times:
+            times = each.definition.rule.before(min(each.planned_to, latest))
+            for at in takewhile(partial(operator.lt, each.start), times):
                 id = occurrence_id(head, at, past=each)
-                run = RunRecord(id=id, scheduled_for=at, generation=each.number, state=RunState.PLANNED)
+                run = RunRecord(id=id, scheduled_for=at, generation=each.generation, state=RunState.PLANNED)
                 yield run, id.due + each.retention
 
 
@@ -137,8 +133,3 @@ def _record(run: RunRecord, result: JobStatus | DuelineError, *, is_kept: bool) 
     state = _STATES.get(status.state) or RunState(status.state.value)
     lateness = (status.outcome.started - run.id.due).total_seconds() if status.outcome else None
     return replace(run, state=state, outcome=status.outcome, lateness=lateness)
-
-
-def _check_limit(limit: int, *, most: int) -> None:
-    if not 1 <= limit <= most:
-        raise InvalidSchedule(f"limit is {limit}: it must be from 1 to {most}")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from importlib import import_module
 from importlib.resources import files
-from itertools import islice, takewhile
+from itertools import count, islice, takewhile
 from zoneinfo import ZoneInfo
 
 from dueline.core.instant import EPOCH
@@ -89,19 +89,17 @@ def _in_order(runs: Iterable[datetime], is_beyond: Order, *, last: datetime) -> 
 class Every:
     """The runs at an interval of physical time from an anchor on, the first at it.
 
-    >>> every = Every(timedelta(hours=1), anchor=datetime(2027, 1, 1), end=datetime(2027, 1, 1, 1))
-    >>> [run.hour for run in every.after(datetime(2000, 1, 1))], list(every.before(datetime(2000, 1, 1)))
+    >>> every = Every(timedelta(hours=1), anchor=datetime(2027, 1, 1))
+    >>> [run.hour for run in islice(every.after(datetime(2000, 1, 1)), 2)], list(every.before(datetime(2000, 1, 1)))
     ([0, 1], [])
     """
 
     spacing: timedelta
     anchor: datetime
-    end: datetime
 
     def after(self, instant: datetime) -> Iterator[datetime]:
         """Yield the runs after an instant, strictly."""
-        first = max(0, self._number(instant) + 1)
-        return map(self._run, range(first, self._number(self.end) + 1))
+        return map(self._run, count(max(0, self._number(instant) + 1)))
 
     def before(self, instant: datetime) -> Iterator[datetime]:
         """Yield the runs at an instant and before, the latest first."""
@@ -187,14 +185,6 @@ class Rule:
         return cron_of(self.cron).spacing if self.every is None else self.every
 
     @property
-    def words(self) -> str:
-        """Return the rule in words, for people; an interval's anchor only if there is a `start`."""
-        if self.every is None:
-            return f"{cron_of(self.cron).words}, {self.zone}"
-        anchor = f" from {self.start:%Y-%m-%d %H:%M:%S} UTC" if self.start else ""
-        return f"Every {_interval_words(self.every)}{anchor}"
-
-    @property
     def _start(self) -> datetime:
         return self.start or FIRST
 
@@ -206,17 +196,8 @@ class Rule:
     @property
     def _times(self) -> Every | LocalTimes:
         if self.every is not None:
-            return Every(self.every, self._start, LAST)
+            return Every(self.every, self._start)
         return LocalTimes(cron_of(self.cron), zone_of(self.zone))
-
-
-def _interval_words(every: timedelta) -> str:
-    """Return an interval in the largest unit of which it is a whole number, such as "hour" or "90 seconds"."""
-    for unit in ("day", "hour", "minute", "second"):
-        number, rest = divmod(every, timedelta(**{f"{unit}s": 1}))
-        if not rest:
-            break
-    return unit if number == 1 else f"{number} {unit}s"
 
 
 @lru_cache(maxsize=1024)

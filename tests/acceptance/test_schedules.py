@@ -41,8 +41,8 @@ def test_schedule_runs_on_time_and_pauses(http: httpx.Client, inbox: Callable[..
         return [(each["id"], each["state"]) for each in runs if each["scheduled_for"] == first]
 
     assert wait_until(lambda: history() == [(landed.id, "dispatched")]), history()
-    manual = http.post(f"{PATH}/run", json={"payload": "now"}).json()
-    assert wait_until(lambda: [each.body for each in plain.of(manual["id"])] == ['"now"'])
+    manual = http.post(f"{PATH}/run").json()
+    assert wait_until(lambda: [each.body for each in plain.of(manual["id"])] == ['{"beat":1}'])
 
     paused = http.post(f"{PATH}/pause", headers={"If-Match": answer.headers["ETag"]})
     assert (paused.status_code, paused.json()["paused"], paused.json()["next"]) == (200, True, [])

@@ -93,11 +93,11 @@ def test_digest_runs_on_schedule_and_demand(become: Become, client: Client) -> N
         try:
             assert names["make_up_for"](*week) == names["make_up_for"](*week)
             assert wait_until(lambda: sorted(sent) == missed), sent
-            names["send_to"]("ann@example.com")
+            names["run_now"]()
             assert wait_until(lambda: len(sent) == 6)
         finally:
             schedules.delete("digest")
-    assert sent[5].startswith("ann@example.com: What happened until 2")
+    assert sent[5].startswith("all@example.com: What happened until 2")
 
 
 def received_paths(receiver: FakeApiServer) -> list[str]:

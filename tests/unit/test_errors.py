@@ -7,7 +7,7 @@ import pytest
 from dueline import errors
 from dueline.cli.screen import EXIT_CODES
 from dueline.client.http import error_of
-from dueline.errors import ERRORS, RETRYABLE, DuelineError, ErrorKind
+from dueline.errors import ERRORS, DuelineError, ErrorKind
 from dueline.functions.http import problems
 
 
@@ -27,10 +27,6 @@ def _public():
 )
 def test_errors_are_caught_by_their_bases(base, kinds):
     assert all(issubclass(kind, base) for kind in kinds)
-
-
-def test_only_temporary_errors_are_retried():
-    assert set(RETRYABLE) == {errors.Throttled, errors.Unavailable, errors.NotYet}
 
 
 def test_table_has_each_error_once():

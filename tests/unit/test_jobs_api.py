@@ -3,8 +3,7 @@
 import json
 import random
 import string
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -13,15 +12,13 @@ from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.s3 import S3Payloads
 from dueline.aws.sqs import SqsQueue
 from dueline.config import metrics
-from dueline.config.registry import Registry
 from dueline.core import instant, rows
-from dueline.core.job import JobId, Partition, State, StoredJob
-from dueline.core.ports import Pointer
+from dueline.core.job import JobId, Partition, State
 from dueline.core.status import Outcome, note_outcome
 from dueline.errors import Throttled, Unavailable
 from dueline.testing import MemoryTable, VirtualClock
 from tests.api_harness import CONTEXT, call_api, import_api
-from tests.builders import NOW, a_job, a_queue, an_id
+from tests.builders import NOW, a_queue, an_id
 from tests.contract.answers import answer
 from tests.wire import Wire, failing
 
@@ -37,7 +34,6 @@ def throttled(*_, **__):
     raise Throttled("slow down")
 
 
-CALL = {"payload": 1, "delay": 3600, "idempotency_key": "order 5"}
 KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 
 
@@ -58,31 +54,6 @@ def test_job_is_found_by_its_key(api):
 
 
 SOON = "2027-01-04T00:00:00Z"
-
-
-def test_look_up_says_what_waits(api):
-    due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
-    job = replace(a_job(due=due, payload='{"to":"ann"}', tenant="acme", priority=2), key="k", kind="welcome")
-    pointer = Pointer(bucket="b", key="0032/emails/x").text
-    large = a_job(due=due, payload=pointer, offloaded_bytes=300_000)
-    api.DEPLOYMENT.table.write([rows.job_row(job), rows.job_row(large)])
-    _, answer = call_api(api, "GET", f"/queues/emails/jobs/{job.id}")
-    content = {name: answer.get(name) for name in ("payload", "key", "kind", "tenant", "priority")}
-    assert content == {"payload": {"to": "ann"}, "key": "k", "kind": "welcome", "tenant": "acme", "priority": 2}
-    _, answer = call_api(api, "GET", f"/queues/emails/jobs/{large.id}")
-    assert answer["payload_at"] == {"bucket": "b", "key": "0032/emails/x", "bytes": 300_000}
-
-
-def test_old_id_finds_and_cancels_the_job(api):
-    put(api, id := an_id(due=datetime.now(UTC) + timedelta(hours=1)))
-    old = f"/queues/emails/jobs/{id}"
-    _, moved = call_api(api, "PATCH", old, {"delay": 7200})
-    assert moved["moved_from"] == str(id)
-    assert call_api(api, "GET", old) == (200, {**moved, "payload": 1, "priority": 1})
-    cancelled = {**moved, "state": "cancelled"}
-    assert call_api(api, "DELETE", old) == (200, cancelled)
-    many = call_api(api, "POST", "/queues/emails/cancellations", {"ids": [str(id)]})
-    assert many == (200, {"jobs": [cancelled]})
 
 
 def test_job_is_cancelled_by_its_key(api):
@@ -130,20 +101,6 @@ def test_job_the_table_throttles_is_buffered(api, monkeypatch, capsys):
     assert {"deployment": "d", "queue": "emails", "Submitted": 1, "Buffered": 1} in lines
 
 
-def test_job_moves_within_a_new_partition(api, monkeypatch):
-    monkeypatch.setattr(api, "REGISTRY", Registry({"emails": a_queue(partitions=4)}, active_partitions=lambda _: 1))
-    id = an_id(partition=Partition(queue="emails", number=3), due=datetime.now(UTC) + timedelta(hours=1))
-    path = f"/queues/emails/jobs/{id}"
-    assert call_api(api, "PATCH", path, {"delay": 7200})[1]["code"] == "not_yet"
-    put(api, id)
-    moved = call_api(api, "PATCH", path, {"delay": 7200})[1]["id"]
-    assert JobId.parse(moved).partition == id.partition
-
-
-def put(api, id):
-    api.DEPLOYMENT.table.write([rows.job_row(StoredJob(id=id, payload="1", expires=id.due + timedelta(days=7)))])
-
-
 # Faults of AWS
 
 
@@ -165,16 +122,6 @@ def a_failing_table(error):
     wire = Wire()
     wire.around = failing(error)
     return wire.to("table", MemoryTable())
-
-
-def test_jobs_of_a_kind_are_scheduled_and_listed(api):
-    kinds = ["welcome", "digest", None]
-    jobs = [{"payload": 1, "delay": 3600} | ({"kind": kind} if kind else {}) for kind in kinds]
-    assert call_api(api, "POST", "/queues/emails/jobs", {"jobs": jobs})[0] == 200
-    status, page = call_api(api, "GET", "/queues/emails/jobs", query={"kind": "welcome"})
-    assert (status, [job["kind"] for job in page["jobs"]]) == (200, ["welcome"])
-    _, page = call_api(api, "GET", "/queues/emails/jobs")
-    assert {job.get("kind") for job in page["jobs"]} == {*kinds}
 
 
 def test_jobs_that_workers_recorded_are_listed_by_state(monkeypatch):
@@ -246,12 +193,10 @@ LARGE = "".join(random.Random(1).choices(string.ascii_letters, k=30_000))
 REQUESTS = [
     ("POST", "/queues/emails/jobs", {"payload": 1, "delay": 5}),
     ("POST", "/queues/emails/jobs", {"payload": LARGE, "delay": 3600, "key": "K"}),
-    ("POST", "/queues/emails/jobs", {"payload": LARGE, "delay": 5, "key": "K"}),
     ("POST", "/queues/emails/jobs", {"jobs": [{"payload": 1, "key": str(each), "delay": 3600} for each in range(9)]}),
     ("PATCH", f"/queues/emails/jobs/{an_id()}", {"delay": 9000}),
     ("DELETE", f"/queues/emails/jobs/{an_id()}", None),
     ("POST", "/queues/emails/cancellations", {"ids": [str(an_id()) for _ in range(40)]}),
-    ("GET", "/queues/emails/jobs", None),
     ("GET", "/queues/emails", None),
     ("PUT", "/queues/emails/schedules/digest", {"every": 3600, "payload": 1}),
     ("GET", "/queues/emails/schedules/digest/history", None),
@@ -289,9 +234,3 @@ def test_requests_are_answered_in_time(api, slow, method, path, body):
     assert status in (200, 201, 202, 404, 503)
     if status == 503 and path == "/queues/emails/jobs":
         assert JobId.parse(reply["id"]).queue == "emails"
-
-
-@pytest.mark.parametrize("path", ["/queues/emails/jobs/7", "/queues/nobody/jobs/7", "/nothing"])
-def test_errors_of_callers_are_no_faults(call, path):
-    status, _, faults = call("GET", path)
-    assert (status, faults) == (404, 0)

@@ -10,7 +10,6 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
@@ -21,7 +20,7 @@ from dueline import Job, State
 from dueline.core.job import Route
 from local import template
 from local.__main__ import _plain_errors
-from local.demonstration import Demonstration, Shown, summary_of
+from local.demonstration import Shown, summary_of
 from local.deploy import DeploymentError
 from local.emulator import free_port
 from local.running import pid_file, pid_of
@@ -195,16 +194,6 @@ def shown(state: State, **about: bool) -> Shown:
 
 
 GOOD = [shown(State.SUCCEEDED), shown(State.CANCELLED, is_cancelled=True)]
-
-
-def test_a_worker_says_which_jobs_began_early() -> None:
-    said: list[str] = []
-    log = ["07:05:00 retried   job=a attempt=1 lateness=-0.250 duration=0.1", "07:05:01 succeeded job=b lateness=0.000"]
-    endpoints = SimpleNamespace(to_env=dict, name="local", api="http://127.0.0.1:9")
-    run: Any = SimpleNamespace(endpoints=endpoints)
-    demonstration = Demonstration(run, say=said.append)
-    demonstration.follow(f"{line}\n" for line in log)
-    assert (said, demonstration.early) == (log, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Bodies and query strings: what is wrong with a field is reported, whatever it holds."""
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta
 
 import pytest
 
@@ -13,7 +13,7 @@ from dueline.functions.http.requests import JobsQuery, validate
 from tests.builders import NOW
 
 
-@pytest.mark.parametrize("depth", [100, 5000, 300_000])
+@pytest.mark.parametrize("depth", [100, 300_000])
 @pytest.mark.parametrize("form", ['{"payload":1,"tenant":%s}', '{"jobs":{"a":%s}}', "%s"])
 def test_deeply_nested_field_is_refused(form, depth):
     with pytest.raises(InvalidJob, match=r"^(tenant|jobs|body) is ") as error:
@@ -64,11 +64,6 @@ def test_number_without_a_fraction_is_an_integer(one):
     assert (size, type(size)) == (request.priority, type(request.priority)) == (1, int)
 
 
-def test_huge_integer_is_refused():
-    with pytest.raises(InvalidJob, match=r"^body is not JSON: Exceeds the limit"):
-        requests.read_jobs(f'{{"payload":1,"delay":{"9" * 5000}}}')
-
-
 @pytest.mark.parametrize("size", ["615.5", '"615"', "true", "1e400"])
 def test_no_integer_is_refused(size):
     with pytest.raises(InvalidJob, match=r"^bytes is "):
@@ -94,14 +89,6 @@ def test_times_beyond_all_jobs_are_those_of_the_first_and_last():
     assert read_span(query, now=NOW) == Span(start=instant.EPOCH, end=FAR_END, limit=20)
 
 
-def test_times_of_a_query_may_have_any_zone():
-    query = {"from": "2030-01-01T09:00:00+01:00", "to": "2030-01-02T00:00:00Z", "limit": "100"}
-    berlin = timezone(timedelta(hours=1))
-    assert read_span(query, now=NOW) == Span(
-        start=datetime(2030, 1, 1, 9, tzinfo=berlin), end=datetime(2030, 1, 2, tzinfo=UTC), limit=100
-    )
-
-
 def test_next_page_starts_where_the_last_ended():
     query = {"next": place_text(PLACE)}
     assert read_span(query, now=NOW + timedelta(days=999)) == Span(start=instant.EPOCH, after=PLACE)
@@ -112,13 +99,11 @@ def test_next_page_starts_where_the_last_ended():
     [
         ({"from": "soon"}, ["from is", "soon", "ISO 8601"]),
         ({"from": "2030-01-01T00:00:00"}, ["from is", "zone"]),
-        ({"to": "2030-01-01T00:00:00 01:00"}, ["to is", "zone"]),
         ({"from": "0001-01-01T00:00:00+23:59"}, ["from is", "zone"]),
         ({"to": "2026-01-01T00:00:00Z"}, ["to is 2026-01-01", "before from", instant.text(NOW)]),
         ({"limit": "0"}, ['limit is "0"', "greater than or equal to 1"]),
         ({"limit": "101"}, ['limit is "101"', "less than or equal to 100"]),
         ({"limit": "9" * 5000}, ["limit is", "integer"]),
-        ({"limit": "1.5"}, ['limit is "1.5"', "integer"]),
         ({"next": ""}, ['next is ""', "earlier answer"]),
         ({"next": "abc"}, ['next is "abc"', "earlier answer"]),
         ({"start": "2030-01-01T00:00:00Z"}, ["start is no field: there are from, to, limit, next"]),

@@ -13,7 +13,6 @@ import pytest
 
 from dueline.errors import InvalidSchedule
 from dueline.schedules import rule
-from dueline.schedules.cron import Cron
 from dueline.schedules.rule import Rule
 
 TABLE = Path(__file__).with_name("runs_of_two_years.csv")
@@ -102,32 +101,12 @@ def test_count_counts_from_start(rule):
     assert list(Rule(**rule, start=at("2027-01-01"), count=3, end=runs[2]).after(at("2000-01-01"))) == runs[:2]
 
 
-def test_count_computes_no_more_runs_than_needed(monkeypatch):
-    walked, after = [], Cron.after
-    rare = Rule(cron="0 0 29 2 *", start=at("2024-01-01"), count=1000)
-    monkeypatch.setattr(Cron, "after", lambda *call: (walked.append(each) or each for each in after(*call)))
-    assert (next_runs(rare, START, 1), last_runs(rare, START, 2)) == ([at("2028-02-29")], [at("2024-02-29")])
-    assert next_runs(rare, rule.FIRST, 1)
-    assert len(walked) < 20
-    walked.clear()
-    daily = Rule(cron="0 0 * * *", start=at("2024-01-01"), count=1000)
-    instants = [START + n * MINUTE for n in range(10)]
-    assert [next_runs(daily, each, 1) for each in instants] == [[]] * 10
-    assert 1000 <= len(walked) < 1100
-
-
 def test_rule_has_runs_from_1970_to_9987():
     rule = Rule(cron="0 0 1 1 *", zone="Pacific/Kiritimati")
     assert next_runs(rule, datetime.max.replace(tzinfo=UTC), 9) == []
     assert next_runs(rule, at("9986-06-01"), 9) == [at("9986-12-31T10:00"), at("9987-12-31T10:00")]
     assert last_runs(rule, at("1972-06-01"), 9)[-1] > at("1970-01-01")
     assert last_runs(rule, datetime.min.replace(tzinfo=UTC), 9) == []
-
-
-def test_rule_may_end_before_its_first_run():
-    newyear = {"cron": "0 0 1 1 *", "start": START}
-    assert next_runs(Rule(**newyear, end=at("2028-01-01")), START, 1) == []
-    assert next_runs(Rule(**newyear, end=at("2028-01-01T00:00:01")), START, 1) == [at("2028-01-01")]
 
 
 @pytest.mark.parametrize(
@@ -142,20 +121,6 @@ def test_rule_may_end_before_its_first_run():
 )
 def test_spacing_is_the_shortest_by_the_clock(rule, spacing):
     assert Rule(**rule).spacing == spacing
-
-
-@pytest.mark.parametrize(
-    ("rule", "words"),
-    [
-        ({"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin"}, "At 09:00 on Monday through Friday, Europe/Berlin"),
-        ({"every": timedelta(hours=1)}, "Every hour"),
-        ({"every": timedelta(seconds=90)}, "Every 90 seconds"),
-        ({"every": timedelta(days=2)}, "Every 2 days"),
-        ({"every": timedelta(minutes=90), "start": START}, "Every 90 minutes from 2027-01-04 09:00:00 UTC"),
-    ],
-)
-def test_rule_in_words(rule, words):
-    assert Rule(**rule).words == words
 
 
 @pytest.mark.parametrize(
@@ -188,16 +153,12 @@ def test_zones_come_from_tzdata_not_the_machine(request, tmp_path):
         ("0 9 * Foo *", "its month has 'FOO': it must be 1 to 12, JAN to DEC"),
         ("0 9 * * 8", "its day of week has '8': it must be 0 to 7, SUN to SAT"),
         ("*/90 * * * *", "its minute has '*/90': it must be 0 to 59"),
-        ("*/0 * * * *", "a step within it"),
         ("59/5 * * * *", "its minute has '59/5'"),
         ("0 9 * * FRI-MON", "its day of week has 'FRI-MON'"),
-        ("0 9 ? * MON", "its day of month has '?'"),
-        ("0 9 L/2 * *", "its day of month has 'L/2'"),
         ("0,,5 9 * * *", "its minute has ''"),
         ("0 9 \u0661 * *", "its day of month has '\u0661'"),
         ("0 0 30 2 *", "the days that it names never come"),
         ("0 0 */30 * FRI#2", "the days that it names never come"),
-        ("0 0 29 2 */7", "or over 10 years apart"),
         ("@reboot", "it must have five fields, or be one of @hourly, @daily"),
         ("0 9 * * *" + " " * 300, "cron has 309 characters: at most 256 are allowed"),
     ],

@@ -2,7 +2,6 @@
 
 import calendar
 import re
-from bisect import bisect_right
 from collections import namedtuple
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -31,22 +30,16 @@ ZONES = {
     "Pacific/Kwajalein": 1993,
 }
 CRONS = [
-    "* * * * *",
     "*/7 * * * *",
-    "0 * * * *",
     "30 * * * *",
     "15,45 */2 * * *",
     "59 */23 * * *",
     "*/20 */3 * * SUN",
     "* 2 * * *",
-    "*/10 0-3 * * *",
     "0 0 * * *",
-    "1 0 * * *",
     "30 1 * * *",
-    "0 2 * * *",
     "30 2 * * *",
     "10,20,50 1,2,3 * * *",
-    "59 1,23 * * *",
     "0 3 * * *",
     "0 9 * * MON-FRI",
     "30 2 */2 * 0",
@@ -144,16 +137,6 @@ def test_clock_changes_match_brute_force(zone):
         for cron in CRONS:
             rule, runs = Rule(cron=cron, zone=zone), brute_force(cron, zone, start, end)
             assert both_ways(rule, start, end) == (runs, runs), (cron, day)
-            from_any_instant(rule, runs, start, end)
-
-
-def from_any_instant(rule, runs, start, end):
-    """Check the next run and the last from every two hours, each time at another second."""
-    for n in range(18):
-        instant = start + n * 2 * HOUR + (n * 997 % 7200) * timedelta(seconds=1)
-        after, before, at = next(rule.after(instant)), next(rule.before(instant)), bisect_right(runs, instant)
-        assert after == runs[at] if at < len(runs) else after >= end
-        assert before == runs[at - 1] if at else before < start
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -15,8 +15,7 @@ const LAST_RUNS = 10;
 const ON_TIME_SECONDS = 60;
 const CHANGED = "Somebody changed this schedule since you opened it. Nothing was done. Close this, and try again.";
 
-const ruleText = ({ cron, every }) => cron ?? `every ${every} s`;
-const ruleWords = ({ words, every }) => (every ? `Every ${span(every)}` : words);
+const ruleText = ({ cron, zone, every }) => (every ? `every ${span(every)}` : `${cron} ${zone}`);
 const schedulePath = (queue, name, ...more) => `/api${queuePath(queue, "schedules", name, ...more)}`;
 
 /** Throw an error again, with an explanation where the schedule was changed meanwhile. */
@@ -56,7 +55,7 @@ const RunState = ({ paused }) => html`<${State} word=${paused ? "paused" : "runs
 export const SCHEDULE_COLUMNS = [
   { name: "name", label: "Schedule", head: true,
     cell: ({ queue, schedule }) => html`<a href=${queuePath(queue, "schedules", schedule)}>${schedule}</a>` },
-  { name: "rule wrap", label: "Rule", cell: (each) => html`${ruleWords(each)}<br /><code>${ruleText(each)}</code>` },
+  { name: "rule wrap", label: "Rule", cell: (each) => html`<code>${ruleText(each)}</code>` },
   { name: "zone", label: "Zone" },
   { name: "next", label: "Next run", cell: ({ next: [run], paused, zone }) => (run
     ? html`<${Instant} at=${run.scheduled_for} near /> <${Instant} at=${run.scheduled_for} zone=${zone} />`
@@ -76,7 +75,7 @@ export function Schedule({ queue, name }) {
   const [dialog, open] = useDialog(polled.refresh);
   return html`<${View} title=${name} beside=${polled.data && html`<${RunState} ...${polled.data} />`} polled=${polled}
     seconds=${SECONDS} what="the schedule">${(schedule) => html`
-    <p><strong>${ruleWords(schedule)}</strong> <code>${ruleText(schedule)}</code></p>
+    <p><code>${ruleText(schedule)}</code></p>
     <${Verbs} paused=${schedule.paused} open=${(Dialog) => open(Dialog, { schedule })} />
     <section class="panel"><h2>Next runs</h2>
       <${NextRuns} ...${schedule} empty=${schedule.paused ? "None while it is paused." : "None any more."} /></section>

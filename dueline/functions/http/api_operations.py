@@ -154,7 +154,7 @@ OPERATIONS = (
             "cron": {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin", "payload": {"digest": "daily"}},
             "every": {"every": 900, "overlap": "skip", "owner": "emails-service"},
         },
-        headers=("if-match", "if-none-match"),
+        headers=("if-match",),
         refused=(409,),
     ),
     Operation(
@@ -188,10 +188,8 @@ OPERATIONS = (
         "run_schedule POST /queues/{queue}/schedules/{schedule}/run",
         "Run a schedule now",
         "Make one job of it that is due now, be it paused or not. Its other runs are not touched. A repeat"
-        " under the same key returns the first run, whatever the schedule is by then.",
+        " under the same key returns the first run; 422 if the schedule was changed since.",
         {201: schedules.SubmittedRun},
-        body=schedules.RunBody,
-        examples={"as_it_is": {}, "payload": {"payload": {"digest": "once more"}}},
         headers=("call",),
         refused=(422,),
     ),
@@ -200,7 +198,7 @@ OPERATIONS = (
         "Run a schedule for what has passed",
         "Make a job, due now, for each instant that the rule names from `from` to just before `to`, up to"
         " 500. `to` may not lie ahead. Its other runs are not touched, and `overlap: skip` does not hold for these. A"
-        " repeat under the same key returns the first runs, whatever the schedule is by then.",
+        " repeat under the same key returns the first runs; 422 if the schedule was changed since.",
         {200: schedules.Backfilled},
         body=schedules.BackfillBody,
         examples={"week": {"from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"}},

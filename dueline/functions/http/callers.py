@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from dueline.config.names import LIVE
 from dueline.config.routes import ROUTES
@@ -13,18 +13,7 @@ from dueline.functions.http.requests import check_number_of_fields, validate
 
 # Of an ARN, arn:aws:lambda:{region}:{account}:function:{name}:{alias}.
 _PARTS, _ALIAS = 8, 7
-_EVENT = ConfigDict(extra="ignore", strict=True)
 _Texts = Annotated[dict[str, str], BeforeValidator(check_number_of_fields)]
-
-
-class _Http(BaseModel):
-    model_config = _EVENT
-    method: str
-
-
-class _RequestContext(BaseModel):
-    model_config = _EVENT
-    http: _Http
 
 
 class Invocation(BaseModel):
@@ -33,9 +22,9 @@ class Invocation(BaseModel):
     https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
     """
 
-    model_config = _EVENT
+    model_config = ConfigDict(extra="ignore", strict=True)
     path: str = Field(alias="rawPath")
-    context: _RequestContext = Field(alias="requestContext")
+    method: str = Field(validation_alias=AliasPath("requestContext", "http", "method"))
     query: _Texts | None = Field(alias="queryStringParameters", default=None)
     headers: _Texts | None = None
     body: str | None = None
@@ -57,7 +46,7 @@ def trusted_event(event: Any, *, function_arn: str) -> dict[str, Any]:
         "body": request.body,
         "isBase64Encoded": request.is_base64,
         "requestContext": {
-            "http": {"method": request.context.http.method, "path": request.path},
+            "http": {"method": request.method, "path": request.path},
             "stage": "$default",
             "authorizer": {"iam": {"userArn": function_arn}},
         },

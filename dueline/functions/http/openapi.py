@@ -80,9 +80,6 @@ _PARAMETERS: Json = {
         "The `ETag` of an earlier answer: 412 if the schedule was changed since. `*` is any schedule.",
         example="*",
     ),
-    "if-none-match": _parameter(
-        "If-None-Match", "header", "`*`: only create it, 412 if it exists.", example="*", enum=["*"]
-    ),
     "traceparent": _parameter(
         "traceparent",
         "header",
@@ -249,8 +246,7 @@ def _query_parameter(name: str, field: Mapping[str, Any]) -> Json:
 def _body(operation: Operation, schemas: Schemas) -> Json:
     examples = {name: {"value": value} for name, value in operation.examples.items()}
     content = schemas.content(operation.body, examples=examples)
-    is_required = operation.body is not schedules.RunBody
-    return {"required": is_required, "description": _summary(operation.body), "content": content}
+    return {"required": True, "description": _summary(operation.body), "content": content}
 
 
 def _answer(form: Any, schemas: Schemas) -> Json:

@@ -67,15 +67,6 @@ class ScheduleBody(BaseModel):
     """Who declared it, so that what is declared no more can be found."""
 
 
-class RunBody(BaseModel):
-    """A run, now: with the schedule's payload, or another one."""
-
-    model_config = STRICT
-
-    payload: Any = None
-    """The payload of this run alone. Without it: the schedule's."""
-
-
 class BackfillBody(BaseModel):
     """Runs for what has passed: one for each time that the rule names from `from` to just before `to`."""
 
@@ -138,8 +129,6 @@ class ScheduleAnswer(TypedDict):
     """All runs are before it."""
     count: NotRequired[Positive]
     """How many runs there are from `start` on."""
-    words: str
-    """The rule in words, for people."""
     generation: Positive
     """It counts the changes."""
     effective_from: Instant

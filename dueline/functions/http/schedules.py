@@ -13,11 +13,10 @@ from dueline.config.registry import Registry
 from dueline.core.dispatch import Dispatcher
 from dueline.core.request import json_text
 from dueline.core.table_writer import TableWriter
-from dueline.core.text import shown
 from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.functions.http import schedule_models as models
 from dueline.functions.http.request_log import record_runs, record_schedule
-from dueline.functions.http.requests import Form, body_of, read_json, validate
+from dueline.functions.http.requests import Form, body_of, read_body, validate
 from dueline.schedules import answers, queries
 from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.definition import Definition
@@ -41,6 +40,8 @@ class ScheduleRoutes:
         self._resources = resources
         self._registry = registry
         self._until = until
+        table, clock, spread = resources.table, resources.clock, resources.spread
+        self._route = TableWriter(table=table, dispatcher=self._dispatcher, clock=clock, spread=spread)
         app.get(_SCHEDULES)(self.list_schedules)
         app.put(_SCHEDULE)(self.put_schedule)
         app.get(_SCHEDULE)(self.get_schedule)
@@ -59,10 +60,7 @@ class ScheduleRoutes:
 
     def put_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
         settings, definition = self._registry.taking(queue), self._definition()
-        only_new, if_match = self._only_new(), self._header("if-match")
-        changed = self._changes().put(
-            settings, schedule, definition, if_match=if_match, only_new=only_new, must_run=True
-        )
+        changed = self._changes().put(settings, schedule, definition, if_match=self._header("if-match"))
         return self._changed("schedule put", changed)
 
     def get_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
@@ -86,9 +84,7 @@ class ScheduleRoutes:
 
     def run_schedule(self, queue: str, schedule: str) -> tuple[models.SubmittedRun, int]:
         self._registry.queue(queue)
-        run = self._body(models.RunBody, may_be_empty=True)
-        payload = _payload(run.payload) if run.model_fields_set else None
-        result = self._runs().run_now(queue, schedule, payload=payload, key=self._header("idempotency-key"))
+        result = self._runs().run_now(queue, schedule, key=self._header("idempotency-key"))
         record_runs([result], deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
         return cast("models.SubmittedRun", answers.submitted_fields(result.job)), HTTPStatus.CREATED
 
@@ -121,19 +117,9 @@ class ScheduleRoutes:
             fields["payload"] = _payload(fields["payload"])
         return Definition.from_dict(fields)
 
-    def _only_new(self) -> bool:
-        """Return whether a schedule may only be created, not changed. Raises InvalidSchedule for any header but `*`."""
-        if_none_match = self._header("if-none-match")
-        if if_none_match is not None and if_none_match.strip() != "*":
-            raise InvalidSchedule(f"If-None-Match is {shown(if_none_match)}: it must be *, which is only to create")
-        return if_none_match is not None
-
-    def _body(self, form: type[Form], *, may_be_empty: bool = False) -> Form:
+    def _body(self, form: type[Form]) -> Form:
         with _invalid_schedule():
-            text = body_of(self._app.current_event)
-            if not text and not may_be_empty:
-                raise InvalidSchedule("body is empty: it must be a JSON object")
-            return validate(form, read_json(text) if text else {})
+            return read_body(form, body_of(self._app.current_event))
 
     def _query(self, form: type[Form]) -> Form:
         with _invalid_schedule():
@@ -143,16 +129,10 @@ class ScheduleRoutes:
         return self._app.current_event.headers.get(name)
 
     def _changes(self) -> Changes:
-        return Changes(self._route(), patience=self._patience())
+        return Changes(self._route, patience=self._patience())
 
     def _runs(self) -> ManualRuns:
-        return ManualRuns(self._route(), patience=self._patience())
-
-    def _route(self) -> TableWriter:
-        resources = self._resources
-        return TableWriter(
-            table=resources.table, dispatcher=self._dispatcher, clock=resources.clock, spread=resources.spread
-        )
+        return ManualRuns(self._route, patience=self._patience())
 
     def _dispatcher(self, queue: str) -> Dispatcher:
         return self._resources.dispatcher(queue, precise=self._registry.is_precise(queue))

@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
@@ -173,7 +173,7 @@ def instants(generation: Generation, until: datetime) -> Iterator[datetime]:
     """Yield the instants of the runs of a generation up to an instant."""
     anchor = anchor_of(generation)
     instant = anchor + max(0, (generation.start - anchor) // EVERY + 1) * EVERY
-    while generation.is_live and instant <= min(generation.end, until):
+    while generation.is_live and instant <= min(generation.planned_to, until):
         yield instant
         instant += EVERY
 
@@ -276,7 +276,9 @@ class Runs:
 
     def _generation_of(self, run: Run) -> Generation | None:
         schedule, instant = run
-        return next((each for each in self.generations.get(schedule, []) if each.start < instant <= each.end), None)
+        return next(
+            (each for each in self.generations.get(schedule, []) if each.start < instant <= each.planned_to), None
+        )
 
     def _is_right(self, run: Run) -> bool:
         generation, (_, instant) = self._generation_of(run), run
@@ -288,7 +290,10 @@ class Runs:
 
 
 def _runs(deployment: Deployment, ledger: Ledger) -> Runs:
-    generations = {each: [*reversed(head.generations), head.up_to(FOREVER)] for each, head in heads(deployment).items()}
+    generations = {
+        each: [*reversed(head.generations), replace(head, planned_to=FOREVER)]
+        for each, head in heads(deployment).items()
+    }
     return Runs(generations=generations, delivered=list(ledger.delivered))
 
 

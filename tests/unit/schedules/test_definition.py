@@ -52,9 +52,6 @@ def test_definition_round_trips_as_json():
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"payload": "{"}, "payload is '{': it must be the text of JSON"),
-        ({"payload": "NaN"}, "payload is 'NaN'"),
-        ({"payload": {"a": 1}}, "payload is {'a': 1}: it must be the text of JSON"),
         ({"payload": json.dumps(random.Random(1).randbytes(10_000).hex())}, "at most 8192 are allowed"),
         ({"payload": json.dumps("a" * 300_000)}, "and 262144 before"),
         ({"kind": "A"}, "kind is 'A': it must have 1 to 64 of a-z, 0-9, ., _ and -"),
@@ -88,10 +85,6 @@ def test_wrong_field_is_named(wrong, reason):
     assert reason in str(caught.value)
 
 
-def test_payload_is_escaped_to_ascii():
-    assert a_definition(payload='{"a":"\u00e9\uffff\U0001f600"}').payload == r'{"a":"\u00e9\uffff\ud83d\ude00"}'
-
-
 def test_payload_that_packs_small_is_accepted():
     text = json.dumps(["the same again"] * 10_000)
     assert a_definition(payload=text).payload == text
@@ -103,7 +96,7 @@ def test_payload_that_packs_small_is_accepted():
 def test_head_round_trips_as_a_row():
     definition = Definition.from_dict(FULL)
     common = {"definition": a_definition(payload="null"), "partition": EMAILS, "retention": timedelta(days=3)}
-    past = Generation(number=1, **common, start=at(-5), end=NOW, paused=True)
+    past = Generation(generation=1, **common, start=at(-5), planned_to=NOW, paused=True)
     head = a_head(definition=definition, generation=2, generations=(past,), planned_to=at(15), used_to=at(60))
     row = head_row(head)
     assert (row["pk"], row["sk"], row["generation"]) == ("emails#schedules", "digest", 2)
@@ -119,27 +112,13 @@ def test_deleted_head_expires_after_its_last_run(used_to, kept_from):
     assert read_head(head_row(head)) == head
 
 
-def test_row_with_20_generations_is_small():
-    noise = random.Random(1)
-    head = a_head()
-    for _ in range(30):
-        payload = json.dumps(noise.randbytes(3000).hex())
-        definition = a_definition(payload=payload, cron="*/5 8-17 * * MON-FRI", zone="America/New_York")
-        head = head.next(
-            definition=definition, start=NOW, paused=False, deleted=False, partition=EMAILS, retention=head.retention
-        )
-    assert len(head_row(head)["packed"]) < 8192
-
-
 def test_reading_a_row_computes_no_runs(monkeypatch):
     """One queue's rare rules, changed often, would take the planner's time from others."""
     head = a_head()
     for second in range(20):
         start = datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
         definition = a_definition(cron="0 0 29 2 *", start=start, count=1000)
-        head = replace(
-            head, generation=second + 2, definition=definition, generations=(head.up_to(NOW), *head.generations)
-        )
+        head = replace(head, generation=second + 2, definition=definition, generations=head.next(start=NOW).generations)
     row, walks = head_row(head), []
     monkeypatch.setattr(LocalTimes, "after", lambda *call: walks.append(call) or iter([NOW]))
     assert read_head(row) == head

@@ -5,14 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.core import rows
 from dueline.core.job import State
 from dueline.core.rows import head_key
 from dueline.core.status import Outcome, note_outcome
 from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, Unavailable
 from dueline.schedules import rule
 from dueline.schedules.manual_runs import ManualRuns
-from dueline.schedules.queries import RunState, history, page
+from dueline.schedules.queries import RunState, history
 from tests.builders import NOW, RETENTION, a_queue
 from tests.schedule_system import A_MINUTE, ScheduleSystem, at
 from tests.wire import failing, losing_the_answer, on, straight
@@ -140,25 +139,16 @@ def test_history_beyond_retention_is_forgotten():
     assert system.history()[-1].state is RunState.FORGOTTEN
 
 
-@pytest.mark.parametrize("limit", [0, 101])
-def test_history_and_pages_have_1_to_100(limit):
-    system = running()
-    with pytest.raises(InvalidSchedule, match="it must be from 1 to 100"):
-        system.history(limit=limit)
-    with pytest.raises(InvalidSchedule, match="it must be from 1 to 100"):
-        page("emails", table=system.table, limit=limit)
-
-
 # Run now
 
 
 def test_run_now_is_due_now_beside_planned_runs():
     system = running(overlap="skip", kind="digest", tenant="acme")
     system.live(2.5)
-    job = system.run_now(payload='{"to":"me"}')
+    job = system.run_now()
     assert (job.scheduled_for, job.schedule, job.id.due, job.tenant) == (at(2.5), "digest", at(2.5), "acme")
     assert (job.kind, job.exclusive) == ("digest", True)
-    assert [each for each in system.sent() if each.payload == '{"to":"me"}'] == [job]
+    assert [each for each in system.sent() if each.scheduled_for == at(2.5)] == [job]
     system.live(10)
     assert [each for each in system.scheduled_times() if each % 1 == 0][:12] == list(range(1, 13))
 
@@ -183,37 +173,23 @@ def test_run_with_a_key_is_made_once(fault):
         assert {each.scheduled_for for each in system.sent()} == {job.scheduled_for}
 
 
-def test_key_used_for_another_payload_is_refused():
-    system = running()
-    system.run_now(key="k")
-    for again in ({"payload": "1"}, {"payload": '{"to":"all"}'}):
-        with pytest.raises(KeyReused, match="key is 'k': it was used for something else of schedule 'digest'"):
-            system.run_now(key="k", **again)
-    with pytest.raises(InvalidJob, match="1 to 128"):
-        system.run_now(key="k" * 129)
-
-
-@pytest.mark.parametrize("is_done", [True, False])
-def test_run_under_a_key_survives_a_change(is_done):
-    system = running(cron="0 0 1 1 *", tenant="acme")
-    system.wire.around = on("table.mark_done", straight if is_done else failing(Unavailable("no")))
-    first = system.run_now(key="k")
-    system.define(cron="0 0 1 1 *", payload="2", overlap="skip")
-    again = system.run_now(key="k")
-    assert (again.id, again.payload, again.tenant, again.exclusive) == (first.id, first.payload, "acme", False)
-    assert len(system.sent()) == (1 if is_done else 2)
-    assert {job.payload for job in system.sent()} == {first.payload}
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, "{}", "1", "x"], ids=["deep", "empty", "number", "no JSON"])
-def test_unreadable_definition_under_a_key_is_unavailable(text):
-    """Direct producers may write the rows of keys."""
-    system = running(cron="0 0 1 1 *")
-    system.run_now(key="k")
-    (row,) = (row for row in system.table.all() if "definition" in row)
-    system.table.write([{**row, "definition": rows.pack(text)}])
-    with pytest.raises(Unavailable, match="cannot be read"):
-        system.run_now(key="k")
+@pytest.mark.parametrize("change", [{"payload": "2"}, {"cron": "0 1 1 1 *"}])
+def test_key_is_refused_once_the_schedule_is_changed(change):
+    """A repeat would make other runs than the first call did, of which some may be sent."""
+    system, definition = running(cron="0 0 1 1 *"), {"cron": "0 0 1 1 *"}
+    span = {"start": at(-10), "end": at(0)}
+    job, _ = system.run_now(key="k"), system.backfill(**span, key="k")
+    for name in ("pause", "resume"):
+        system.change(name)
+    system.clock.sleep(60)
+    assert system.run_now(key="k") == job
+    system.define(**definition | change)
+    for again in (lambda: system.run_now(key="k"), lambda: system.backfill(**span, key="k")):
+        with pytest.raises(KeyReused, match="idempotency_key is 'k': it was used for other instants of schedule 'dig"):
+            again()
+    assert len(system.sent()) == 1
+    with pytest.raises(InvalidJob, match=r"idempotency_key is .* 1 to 255 printable"):
+        system.run_now(key="k" * 256)
 
 
 # Backfill
@@ -232,32 +208,6 @@ def test_backfill_runs_the_current_rule():
     assert {job.id.due for job in system.sent()} == {NOW}
     assert sorted(system.scheduled_times()) == [-125, -65, -65]
     assert not any(job.exclusive for job in system.sent())
-
-
-def test_backfill_under_a_key_survives_a_change():
-    system = running(cron="0 * * * *")
-    system.wire.around = lambda call: losing_the_answer(call) if call.name.endswith(".send") else straight(call)
-    with pytest.raises(Unavailable):
-        system.backfill(start=at(-125), end=at(-5), key="k")
-    system.wire.around = straight
-    system.define(cron="30 * * * *", payload="2")
-    jobs = system.backfill(start=at(-125), end=at(-5), key="k")
-    assert [job.scheduled_for for job in jobs] == [at(-125), at(-65)]
-    assert {(job.id, job.payload) for job in system.sent()} == {(job.id, '{"to":"all"}') for job in jobs}
-
-
-def test_backfill_repeats_after_a_denser_rule():
-    system = running(cron="0 * * * *")
-    span = {"start": at(-600), "end": at(0)}
-    first = system.backfill(**span, key="k")
-    system.define(every=A_MINUTE)
-    assert [job.id for job in system.backfill(**span, key="k")] == [job.id for job in first]
-    with pytest.raises(KeyReused, match="other instants"):
-        system.backfill(start=at(-601), end=at(0), key="k")
-    with pytest.raises(InvalidSchedule, match="over 500 runs"):
-        system.backfill(**span, key="other")
-    system.define(cron="30 * * * *")
-    assert len(system.backfill(**span, key="other")) == 10
 
 
 def test_backfill_has_at_most_500_past_runs():
