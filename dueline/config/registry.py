@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -18,16 +19,13 @@ from dueline.errors import RETRYABLE, NotYet, QueueNotFound
 class Registry:
     """The queues of a deployment, by name, as queues.yaml declares them.
 
-    `active_partitions` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable;
-    `active_partition_counts` returns the same of several by name, as far as it is known. `owners` are the ARNs, or the
-    names here, of the topics of queues' owners; `measured` are the queues with metrics of their own.
+    `active_partitions` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable.
+    `owners` are the ARNs, or the names here, of the topics of queues' owners; `measured` are the queues with metrics of
+    their own.
     """
 
     queues: Mapping[str, QueueSettings]
     active_partitions: Callable[[QueueSettings], int] = attrgetter("partitions")
-    active_partition_counts: Callable[[Iterable[QueueSettings]], Mapping[str, int]] = lambda queues: {
-        queue.name: queue.partitions for queue in queues
-    }
     owners: Mapping[str, str] = field(default_factory=dict)
     measured: frozenset[str] = frozenset()
 
@@ -54,11 +52,11 @@ class Registry:
 
     def taking_counts(self, *names: str) -> dict[str, int]:
         """Return how many partitions of these queues, or of all, take jobs, as far as that is known."""
-        queues = {name: self.queues[name] for name in names or self.queues}
-        return {
-            name: min(count, queues[name].partitions)
-            for name, count in self.active_partition_counts(queues.values()).items()
-        }
+        counts = dict[str, int]()
+        for queue in (self.queues[name] for name in names or self.queues):
+            with suppress(*RETRYABLE):
+                counts[queue.name] = min(self.active_partitions(queue), queue.partitions)
+        return counts
 
     def takes(self, partition: Partition) -> bool:
         """Return whether queues.yaml declares a partition and it is known to have a tick."""
