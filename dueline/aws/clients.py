@@ -85,11 +85,6 @@ class Clients:
                 made.close()
 
 
-def session(*, profile: str | None, region: str | None) -> "Session":
-    """Return a session of a profile and in a region, by default those that boto3 finds."""
-    return boto3.Session(profile_name=profile, region_name=region)
-
-
 NO_REGION = "no AWS region is set: set AWS_DEFAULT_REGION, or pass a session that has one"
 
 
@@ -148,9 +143,6 @@ def _close_idle(client: Any) -> None:
 def _begin_a_chain(params: dict[str, Any], **_: Any) -> None:
     """Remove the header by which botocore, in Lambda, says how often an event came round."""
     params["headers"].pop("X-Amzn-Trace-Id", None)
-
-
-_LONGEST_REQUEST = timedelta(seconds=5)
 
 
 def session_per_process(session: boto3.Session | None) -> PerProcess[boto3.Session]:

@@ -94,10 +94,12 @@ def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def session(target: Target) -> Any:
     """Return a session with the caller's credentials. Raises Forbidden."""
-    from dueline.aws import botocore_errors, clients
+    import boto3
+
+    from dueline.aws import botocore_errors
 
     with botocore_errors.map_caller_errors("finding AWS credentials"):
-        return clients.session(profile=target.profile, region=target.region)
+        return boto3.Session(profile_name=target.profile, region_name=target.region)
 
 
 def client(target: Target, *, patience: retry.Patience | None = None) -> "Client":
@@ -158,12 +160,9 @@ def restore(target: Target, **options: Any) -> "Restore":
 
 def preflight(target: Target, *, declared: "Deployment", queues: Path, now: datetime) -> "Preflight":
     """Return what looks whether a deployment may begin. Raises Forbidden."""
-    from dueline.aws import clients
     from dueline.aws.preflight import Preflight
 
-    own = session(target)
-    client = clients.Clients(own, longest=_LONGEST_LOOK).of
-    return Preflight(declared=declared, queues=queues, session=own, client=client, now=now)
+    return Preflight(declared=declared, queues=queues, session=session(target), now=now)
 
 
 def dead_letters(target: Target, queue: str | None) -> "RedriveQueues":

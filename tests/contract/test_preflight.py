@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from types import SimpleNamespace
 
 import boto3
@@ -38,7 +37,6 @@ class Account:
     def sign_in(self, *credentials):
         self.session = boto3.Session(*credentials, region_name="eu-west-1")
         self.session.events.register("before-call", self._answer)
-        self.client = cache(self.session.client)
 
     def _answer(self, model, **_):
         if {model.service_model.service_name, model.name} & self.denied:
@@ -75,9 +73,7 @@ def account(monkeypatch, tmp_path):
     with mock_aws():
         account = Account()
         account.bootstrap()
-        monkeypatch.setattr(
-            connect, "preflight", lambda _, **its: Preflight(session=account.session, client=account.client, **its)
-        )
+        monkeypatch.setattr(connect, "preflight", lambda _, **its: Preflight(session=account.session, **its))
         yield account
 
 
