@@ -87,4 +87,4 @@ def _queues(names: Names, values: Mapping[str, str]) -> Iterator[DeployedQueue]:
         with reading(parameter):
             content = json.loads(values[parameter])
             settings = QueueSettings.from_json(content, name=parameter.removeprefix(prefix))
-            yield DeployedQueue(settings=settings, expected_rate=content.get("deployed", {}).get("expected_rate"))
+            yield DeployedQueue(settings=settings, expected_rate=content.get("expected_rate"))

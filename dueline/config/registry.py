@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dueline import __version__
 from dueline.core.job import Partition
 from dueline.core.queue_settings import QueueSettings, WorkSettings
 from dueline.errors import RETRYABLE, NotYet, QueueNotFound
@@ -89,7 +88,6 @@ def load(path: Path) -> Registry:
 def published(settings: WorkSettings, *, expected_rate: int | None = None) -> dict[str, Any]:
     """Return what a queue's stack publishes in an SSM parameter. Times are in seconds.
 
-    Clients read all but `work` and `deployed`, which `dueline doctor` compares with what it sees.
+    Clients read all but `work` and `expected_rate`, which `dueline doctor` compares with what it sees.
     """
-    deployed = {"version": __version__} | ({} if expected_rate is None else {"expected_rate": expected_rate})
-    return {**settings.to_json(), "deployed": deployed}
+    return settings.to_json() | ({} if expected_rate is None else {"expected_rate": expected_rate})

@@ -153,31 +153,8 @@ def test_corrected_time_is_never_ahead(skew, exchanges):
     assert skew - cached.low <= 1 + min(back for _, _, back in exchanges) + 1e-6
 
 
-@given(skew=SKEWS, exchanges=EXCHANGES)
-def test_what_is_known_only_grows_more_exact(skew, exchanges):
-    cached = Skew()
-    for exchange in exchanges:
-        more = learned(skew, [exchange], cached)
-        assert cached.low <= more.low < more.high <= cached.high
-        cached = more
-
-
 @given(before=SKEWS, change=st.one_of(st.floats(-1e4, -20), st.floats(20, 1e4)), exchanges=EXCHANGES)
 def test_clock_that_was_set_is_learned_again(before, change, exchanges):
     cached = learned(before + change, exchanges, learned(before, exchanges))
     assert cached.low <= before + change + 1e-9
     assert before + change < cached.high + 1e-9
-
-
-@given(skew=SKEWS, started=st.floats(0, 1e6), there=st.floats(0.0001, 0.004), back=st.floats(0.0001, 0.004))
-def test_ten_looks_find_the_skew(skew, started, there, back):
-    cached, now = Skew(), started
-    for _ in range(10):
-        look = cached.next_look(now)
-        if look is None:
-            break
-        assert now - 1e-6 <= look <= now + 1 + 1e-6
-        cached = learned(cached=cached, skew=skew, exchanges=[(look, there, back)])
-        now = look + there + back
-    assert cached.next_look(now) is None
-    assert -1e-6 <= skew - cached.low <= 0.03
