@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from dueline.aws.botocore_errors import map_botocore_errors
@@ -90,10 +89,12 @@ def read_log(
     request = {"logGroupName": group, "filterPattern": f"{{ {' || '.join(patterns)} }}"}
     times = {"startTime": instant.epoch_ms(start), "endTime": instant.epoch_ms(end)}
     pages = client.get_paginator("filter_log_events").paginate(**request, **times)
-    read = list(islice(pages, _MOST_PAGES))
-    events = [event for page in read for event in page["events"]]
-    lines = [(instant.from_epoch_ms(event["timestamp"]), _parsed(event["message"])) for event in events]
-    return lines, len(read) < _MOST_PAGES or "nextToken" not in read[-1]
+    lines = list[tuple[datetime, Mapping[str, Any]]]()
+    for number, page in enumerate(pages, start=1):
+        lines += [(instant.from_epoch_ms(each["timestamp"]), _parsed(each["message"])) for each in page["events"]]
+        if number == _MOST_PAGES:
+            return lines, "nextToken" not in page
+    return lines, True
 
 
 def _parsed(text: str) -> Mapping[str, Any]:

@@ -151,7 +151,8 @@ class ActivePartitions:
             count = RefreshingValue(read, seconds=RETRY_SECONDS, clock=self._clock, jitter=self._jitter)
             self._counts.setdefault(queue.name, count)
         count = self._counts[queue.name]
-        return count.last if (count.last or 0) >= queue.partitions else count()
+        last = count.last
+        return last if last is not None and last >= queue.partitions else count()
 
     def _read(self, name: str) -> int:
         # A request that is not answered takes seconds: one for each of many queues would outlast a function.
