@@ -213,7 +213,7 @@ UNREAD = "deployment: what is deployed could not be read:"
             "queue emails: whether jobs would be stranded could not be read",
         ),
     ],
-    ids=["a queue", "denied", "table"],
+    ids=["settings", "a queue", "denied", "table"],
 )
 def test_what_cannot_be_read_is_a_problem(account, run, spoil, what):
     """It may be jobs: it must not pass for an all-clear."""
