@@ -1,14 +1,12 @@
 """A fake of the HTTP API on a loopback socket, whose replies a test chooses."""
 
 import json
-import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 from dueline.core import instant
@@ -75,18 +73,10 @@ class FakeApiServer:
 
 
 @contextmanager
-def fake_api_server(*, certificate: Path | None = None, hesitates: float = 0.0) -> Iterator[FakeApiServer]:
-    """Run a server while the context lasts: over TLS with a `certificate`, whose file also has the key.
-
-    It pauses for `hesitates` seconds within the TLS handshake.
-    """
+def fake_api_server() -> Iterator[FakeApiServer]:
+    """Run a server while the context lasts."""
     api_server = FakeApiServer()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"api_server": api_server}))
-    if certificate is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        context.sni_callback = lambda *_: _hesitate(hesitates)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     api_server.url = f"http://127.0.0.1:{server.server_port}"
@@ -148,11 +138,6 @@ def _uid_of(key: str) -> str:
     """Return a UUID that ends in the digits of a key, so that tests see which job a reply is about."""
     digits = "".join(each for each in key if each.isdigit())
     return f"00000000-0000-4000-8000-{int(digits or 0) % 10**12:012d}"
-
-
-def _hesitate(seconds: float) -> None:
-    # Not by `time.sleep`, which tests replace.
-    threading.Event().wait(seconds)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -150,9 +150,6 @@ def _begin_a_chain(params: dict[str, Any], **_: Any) -> None:
     params["headers"].pop("X-Amzn-Trace-Id", None)
 
 
-_LONGEST_REQUEST = timedelta(seconds=5)
-
-
 def session_per_process(session: boto3.Session | None) -> PerProcess[boto3.Session]:
     """Return the given session in each process, or else one of its own."""
     return PerProcess(lambda: session or boto3.Session())

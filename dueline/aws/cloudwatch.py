@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,32 +32,30 @@ _LOGGED = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Metric:
-    """A metric and the figure that it is for: the sum of its values `back` from now, or their maximum."""
-
-    figure: Figure
-    namespace: str
-    name: str
-    statistic: str
-    dimensions: dict[str, str]
-    back: timedelta = LOOKED_BACK
-
-    def as_request(self, id: str, *, period: int) -> dict[str, Any]:
-        dimensions = [{"Name": name, "Value": value} for name, value in self.dimensions.items()]
-        metric = {"Namespace": self.namespace, "MetricName": self.name, "Dimensions": dimensions}
-        return {"Id": id, "MetricStat": {"Metric": metric, "Period": period, "Stat": self.statistic}}
+# What is requested for a figure, and how far back from now.
+_Query = tuple[Figure, dict[str, Any], timedelta]
 
 
-def _points(client: Any, queries: Sequence[_Metric], *, start: datetime, end: datetime, period: int) -> list[Points]:
+def figures(place: "DeploymentContext") -> dict[str, Any]:
+    """Return what was measured in the last hour, by subject."""
+    values_of: dict[Figure, float] = {}
+    queries = list(_queries(place))
+    for (figure, stat, back), points in zip(queries, _points(place, queries), strict=True):
+        values = [value for at, value in points if at >= place.now - back]
+        # No value is not 0: SQS reports nothing of an idle queue.
+        if values:
+            values_of[figure] = sum(values, values_of.get(figure, 0.0)) if stat["Stat"] == "Sum" else max(values)
+    return {"figures": values_of}
+
+
+def _points(place: "DeploymentContext", queries: Sequence[_Query]) -> list[Points]:
     """Return the points of each query, in order of time. Raises Unavailable where CloudWatch withholds a result."""
     points: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
-    requests = [each.as_request(f"m{index}", period=period) for index, each in enumerate(queries)]
+    requests: Any = [{"Id": f"m{index}", "MetricStat": stat} for index, (_, stat, _) in enumerate(queries)]
+    times: Any = {"StartTime": place.now - LOOKED_BACK, "EndTime": place.now, "ScanBy": "TimestampAscending"}
+    paginator = place.client("cloudwatch").get_paginator("get_metric_data")
     for first in range(0, len(requests), _MOST_QUERIES):
-        some = requests[first : first + _MOST_QUERIES]
-        pages = client.get_paginator("get_metric_data").paginate(
-            MetricDataQueries=some, StartTime=start, EndTime=end, ScanBy="TimestampAscending"
-        )
+        pages = paginator.paginate(MetricDataQueries=requests[first : first + _MOST_QUERIES], **times)
         for result in (result for page in pages for result in page["MetricDataResults"]):
             # That is not "no values".
             if result.get("StatusCode") in ("Forbidden", "InternalError"):
@@ -67,19 +64,26 @@ def _points(client: Any, queries: Sequence[_Metric], *, start: datetime, end: da
     return [points[each["Id"]] for each in requests]
 
 
-def figures(place: "DeploymentContext") -> dict[str, Any]:
-    """Return what was measured in the last hour, by subject."""
-    values_of: dict[Figure, float] = {}
-    metrics = list(_metrics(place))
-    client, start = place.client("cloudwatch"), place.now - LOOKED_BACK
-    points = _points(client, metrics, start=start, end=place.now, period=_MINUTE)
-    for each, its in zip(metrics, points, strict=True):
-        values = [value for at, value in its if at >= place.now - each.back]
-        # No value is not 0: SQS reports nothing of an idle queue.
-        if values:
-            before = values_of.get(each.figure, 0.0)
-            values_of[each.figure] = sum(values, before) if each.statistic == "Sum" else max(values)
-    return {"figures": values_of}
+def _queries(place: "DeploymentContext") -> Iterator[_Query]:
+    names, own = place.names, place.names.deployment
+    yield (own, "api_faults"), _stat(metrics.NAMESPACE, metrics.API_FAULTS, metrics.dimensions(own)), LOOKED_BACK
+    levels = [name for queue in place.deployment.queues for name in place.deployment.levels(queue)]
+    for queue in (names.inbound, *levels):
+        age = _stat("AWS/SQS", "ApproximateAgeOfOldestMessage", {"QueueName": queue}, statistic="Maximum")
+        yield (queue, "age"), age, _NOW
+    for table in (names.table, names.state):
+        for metric in ("ReadThrottleEvents", "WriteThrottleEvents"):
+            yield (table, "throttled"), _stat("AWS/DynamoDB", metric, {"TableName": table}), LOOKED_BACK
+    for function in FUNCTIONS:
+        for figure, metric in (("errors", "Errors"), ("throttles", "Throttles")):
+            of = {"FunctionName": names.function(function)}
+            yield (function, figure), _stat("AWS/Lambda", metric, of), LOOKED_BACK
+
+
+def _stat(namespace: str, name: str, of: dict[str, str], *, statistic: str = "Sum") -> dict[str, Any]:
+    dimensions = [{"Name": name, "Value": value} for name, value in of.items()]
+    metric = {"Namespace": namespace, "MetricName": name, "Dimensions": dimensions}
+    return {"Metric": metric, "Period": _MINUTE, "Stat": statistic}
 
 
 def queue_figures(place: "DeploymentContext") -> dict[str, Any]:
@@ -101,25 +105,3 @@ def queue_figures(place: "DeploymentContext") -> dict[str, Any]:
         figures[name, what] = one[what] if what in one else sum(values)
     figures[place.names.deployment, "ttl_off"] = max((value for at, value in off if at >= place.now - _NOW), default=0)
     return {"queue_figures": figures}
-
-
-def _metrics(place: "DeploymentContext") -> Iterator[_Metric]:
-    names, own = place.names, place.names.deployment
-    yield _summed((own, "api_faults"), metrics.NAMESPACE, metrics.API_FAULTS, metrics.dimensions(own))
-    levels = [name for queue in place.deployment.queues for name in place.deployment.levels(queue)]
-    for queue in (names.inbound, *levels):
-        age, of = "ApproximateAgeOfOldestMessage", {"QueueName": queue}
-        yield _Metric(
-            figure=(queue, "age"), namespace="AWS/SQS", name=age, statistic="Maximum", dimensions=of, back=_NOW
-        )
-    for table in (names.table, names.state):
-        for metric in ("ReadThrottleEvents", "WriteThrottleEvents"):
-            yield _summed((table, "throttled"), "AWS/DynamoDB", metric, {"TableName": table})
-    for function in FUNCTIONS:
-        of = {"FunctionName": names.function(function)}
-        yield _summed((function, "errors"), "AWS/Lambda", "Errors", of)
-        yield _summed((function, "throttles"), "AWS/Lambda", "Throttles", of)
-
-
-def _summed(figure: Figure, namespace: str, name: str, dimensions: dict[str, str]) -> _Metric:
-    return _Metric(figure=figure, namespace=namespace, name=name, statistic="Sum", dimensions=dimensions)

@@ -1,8 +1,7 @@
 """Place: where a deployment is, with a caller's clients of the services there, and what it published of itself."""
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -12,6 +11,7 @@ from typing import Any
 import boto3
 
 from dueline.aws import clients
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.settings import reading
 from dueline.config.names import Names
@@ -20,8 +20,6 @@ from dueline.errors import DeploymentNotFound, Unavailable
 from dueline.operations.observation import ObservedDeployment
 
 _LONGEST_REQUEST = timedelta(seconds=15)
-# Every other name is made of these two: https://sqs.{region}.{suffix}/{account}/
-_REGION_AND_ACCOUNT = re.compile(r"https?://sqs\.([a-z0-9-]+)\..*/(\d{12})/")
 # A Date header is cut to them: what was measured in this second counts, too.
 _WHOLE_SECONDS = timedelta(seconds=1)
 NEEDS = "ssm:GetParametersByPath"
@@ -41,18 +39,17 @@ class DeploymentContext:
         return self.deployment.names
 
     @cached_property
-    def region_and_account(self) -> tuple[str, str]:
-        values = _REGION_AND_ACCOUNT.fullmatch(self.queue_urls)
-        return (values[1], values[2]) if values else ("", "")
+    def aws(self) -> AwsDeployment:
+        name = self.names.deployment
+        return AwsDeployment(name, longest=_LONGEST_REQUEST, queue_urls=self.queue_urls, session=self.session)
 
-    @cached_property
-    def client(self) -> Callable[[str], Any]:
-        """Returns the client of a service, the same for all threads."""
-        return clients.Clients(self.session, longest=_LONGEST_REQUEST).of
+    def client(self, service: str) -> Any:
+        """Return the client of a service, the same for all threads."""
+        return self.aws.clients.of(service)
 
     def arn(self, service: str, name: str) -> str:
-        region, account = self.region_and_account
-        return f"arn:aws:{service}:{region}:{account}:{name}"
+        account = self.queue_urls.split("/")[-2]
+        return f"arn:aws:{service}:{self.session.region_name}:{account}:{name}"
 
 
 def find_deployment(name: str, *, session: boto3.Session, now: datetime) -> DeploymentContext:

@@ -29,7 +29,6 @@ Answer = TypeVar("Answer")
 CONFLICT_ATTEMPTS = 4
 _SERIALIZER = TypeSerializer()
 _DESERIALIZER = TypeDeserializer()
-_PLAIN: dict[type, str] = {str: "S", bytes: "B"}  # most values: boto3 looks first whether they are anything else
 # Clocks are set back by less all the time.
 _SET_BACK = timedelta(minutes=1)
 
@@ -184,10 +183,7 @@ def attributes(expressions: str, values: Row) -> dict[str, Any]:
 
 def item(row: Row) -> dict[str, Any]:
     """Return a row as DynamoDB writes it, each value with its type. Raises TypeError where there is no type for one."""
-    return {
-        name: {_PLAIN[type(value)]: value} if type(value) in _PLAIN else _SERIALIZER.serialize(value)
-        for name, value in row.items()
-    }
+    return {name: _SERIALIZER.serialize(value) for name, value in row.items()}
 
 
 def key_item(key: Key) -> dict[str, Any]:

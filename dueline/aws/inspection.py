@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -25,10 +25,8 @@ _MOST_A_PAGE = 100
 _MESSAGES = (*doctor.PAGES_OF_LINES, "parked", "rejected")
 # An unhandled error, as Lambda itself logs it.
 _ERROR = "errorMessage"
-_PATTERN = " || ".join([*(f'($.message = "{message}")' for message in _MESSAGES), "($.errorType = *)"])
-# Of 1 MB each: no more of a log is read, and the report says so.
-_MOST_PAGES = 20
-_TOO_LONG = f"the log of the last hour is too long: of its pages, the first {_MOST_PAGES} were read"
+_PATTERNS = [*(f'($.message = "{message}")' for message in _MESSAGES), "($.errorType = *)"]
+_TOO_LONG = "the log of the last hour is too long: only its beginning was read"
 _MOST_CHARACTERS = 300
 # The fields in which functions log a reason, the plainest first.
 _REASONS = ("reason", "reasons", "steps", "queues")
@@ -104,25 +102,20 @@ def _depth(place: DeploymentContext, name: str) -> QueueDepth | None:
 # Looks at the functions' logs: what went wrong in the last hour.
 def logs(place: DeploymentContext) -> dict[str, Any]:
     """Return what the functions logged of what went wrong, each reason once with its count."""
-    texts = {function: _Texts(place, place.names.function_log(function)) for function in FUNCTIONS}
-    counted = Counter(line for function, its in texts.items() for line in _lines(function, its))
+    partly, counted = list[Unchecked](), Counter[tuple[str, str, str, str | None]]()
+    client, span = place.client("logs"), {"start": place.now - LOOKED_BACK, "end": place.now}
+    for function in FUNCTIONS:
+        lines, is_whole = log_figures.read_log(client, place.names.function_log(function), _PATTERNS, **span)
+        counted.update((function, *parts) for _, line in lines if (parts := _line_of(line)))
+        if not is_whole:
+            partly.append(Unchecked(what=f"all of the log of the function {function}", needs="", reason=_TOO_LONG))
     return {
-        "partly": [
-            Unchecked(what=f"all of the log of the function {function}", needs="", reason=_TOO_LONG)
-            for function, its in texts.items()
-            if its.are_cut
-        ],
+        "partly": partly,
         "logged": [
             LogLine(function=function, message=message, reason=reason, queue=queue, count=count)
             for (function, message, reason, queue), count in counted.most_common()
         ],
     }
-
-
-def _lines(function: str, texts: Iterable[str]) -> Iterator[tuple[str, str, str, str | None]]:
-    for text in texts:
-        if parts := _line_of(log_figures.parsed(text)):
-            yield function, *parts
 
 
 def _line_of(line: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
@@ -136,23 +129,6 @@ def _line_of(line: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
     if "errorType" in line:
         return "failed", f"{line['errorType']}: {line.get(_ERROR, '')}"[:_MOST_CHARACTERS], queue
     return None
-
-
-class _Texts:
-    """The lines of a log that may say what went wrong. `are_cut`: there is more than was read."""
-
-    def __init__(self, place: DeploymentContext, group: str) -> None:
-        start = int((place.now - LOOKED_BACK).timestamp() * 1000)
-        request = {"logGroupName": group, "startTime": start, "filterPattern": f"{{ {_PATTERN} }}"}
-        self._pages = place.client("logs").get_paginator("filter_log_events").paginate(**request)
-        self.are_cut = False
-
-    def __iter__(self) -> Iterator[str]:
-        for number, page in enumerate(self._pages, start=1):
-            yield from (event["message"] for event in page["events"])
-            self.are_cut = number == _MOST_PAGES and "nextToken" in page
-            if self.are_cut:
-                return
 
 
 # Looks at the functions: whether Lambda may run them, and whether their queues reach them.

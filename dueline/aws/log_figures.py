@@ -18,7 +18,7 @@ from dueline.operations.observation import Points, Series
 # Which functions log what of queues, and of the deployment.
 _SENDERS = ("ingest", "planner", "tick")
 _FUNCTIONS = {metrics.DISPATCHED: (*_SENDERS, "api"), metrics.TTL_OFF: ("watch",)}
-# Of 1 MB each: no more of a log is read, and that is an error, for what is left out is not known.
+# Of 1 MB each: no more of a log is read.
 _MOST_PAGES = 50
 
 
@@ -71,34 +71,33 @@ class LogFigures:
         self, function: str, fields: set[str], *, start: datetime, end: datetime
     ) -> list[tuple[datetime, Mapping[str, Any]]]:
         """Return the lines of a function that have any of these fields."""
-        group, pattern = self._names.function_log(function), " || ".join(f"($.{name} = *)" for name in sorted(fields))
-        lines = list[tuple[datetime, Mapping[str, Any]]]()
+        group, patterns = self._names.function_log(function), [f"($.{name} = *)" for name in sorted(fields)]
         with self._map_errors(f"reading the log {group}"):
-            for event in self._events(group, f"{{ {pattern} }}", start=start, end=end):
-                line = parsed(event["message"])
-                if fields & line.keys():
-                    lines.append((instant.from_epoch_ms(event["timestamp"]), line))
-        return lines
-
-    def _events(self, group: str, pattern: str, *, start: datetime, end: datetime) -> Iterator[Mapping[str, Any]]:
-        pages = (
-            self._client()
-            .get_paginator("filter_log_events")
-            .paginate(
-                logGroupName=group,
-                filterPattern=pattern,
-                startTime=instant.epoch_ms(start),
-                endTime=instant.epoch_ms(end),
-            )
-        )
-        for number, page in enumerate(pages):
-            if number == _MOST_PAGES:
-                raise Unavailable(f"the log {group} is too long: look at a shorter time")
-            yield from page["events"]
+            lines, is_whole = read_log(self._client(), group, patterns, start=start, end=end)
+        if not is_whole:
+            raise Unavailable(f"the log {group} is too long: look at a shorter time")
+        return [(at, line) for at, line in lines if fields & line.keys()]
 
 
-def parsed(text: str) -> Mapping[str, Any]:
-    """Return a line, or nothing of one that is not of ours, as Lambda's own."""
+def read_log(
+    client: Any, group: str, patterns: Sequence[str], *, start: datetime, end: datetime
+) -> tuple[list[tuple[datetime, Mapping[str, Any]]], bool]:
+    """Return the lines of a log that one of the patterns matches, and whether that is all of it. `client` is boto3's.
+
+    Of what is not a line of ours, such as Lambda's own, nothing is returned but its time.
+    """
+    request = {"logGroupName": group, "filterPattern": f"{{ {' || '.join(patterns)} }}"}
+    times = {"startTime": instant.epoch_ms(start), "endTime": instant.epoch_ms(end)}
+    pages = client.get_paginator("filter_log_events").paginate(**request, **times)
+    lines = list[tuple[datetime, Mapping[str, Any]]]()
+    for number, page in enumerate(pages, start=1):
+        lines += [(instant.from_epoch_ms(each["timestamp"]), _parsed(each["message"])) for each in page["events"]]
+        if number == _MOST_PAGES:
+            return lines, "nextToken" not in page
+    return lines, True
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
     try:
         line = json.loads(text)
     except ValueError:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from botocore.credentials import RefreshableCredentials
 from dueline.aws import deployment_context
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import map_caller_errors
+from dueline.aws.clients import Clients
 from dueline.core.queue_settings import QueueSettings
 from dueline.errors import DeploymentNotFound, DuelineError, QueueNotFound, Unavailable
 from dueline.operations.observation import Check
@@ -44,16 +45,17 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class Preflight:
-    """Checks what is deployed, and the account. `client` makes a boto3 client by service.
-
-    `queues` is the file that `declared` was read from.
-    """
+    """Checks what is deployed, and the account. `queues` is the file that `declared` was read from."""
 
     declared: "Deployment"
     queues: Path
     session: "Session"
-    client: Callable[[str], Any]
     now: datetime
+
+    @cached_property
+    def client(self) -> Callable[[str], Any]:
+        """Returns the client of a service, the same for all threads."""
+        return Clients(self.session, longest=_LONGEST_REQUEST).of
 
     def checks(self) -> list[Check]:
         """Return all checks; each returns the problems that it sees."""
@@ -74,13 +76,10 @@ class Preflight:
         except Exception as error:
             yield _unread("deployment", "what is deployed", error)
             return
-        deployed = AwsDeployment(
-            self.declared.name, queue_urls=there.queue_urls, longest=_LONGEST_REQUEST, session=self.session
-        )
         for each in there.deployment.queues:
             name = each.name
             try:
-                if lost := self._lost(each, deployed, there.now):
+                if lost := self._lost(each, there.aws, there.now):
                     yield Problem(about=f"queue {name}", what=f"{self._change(name)} {', '.join(lost)}", do=_KEEP)
             except Exception as error:
                 yield _unread(f"queue {name}", "whether jobs would be stranded", error)

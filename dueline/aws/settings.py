@@ -3,9 +3,10 @@
 import json
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 # A queue whose count of partitions grows is known to grow after so long; jobs go to the old ones meanwhile.
 KNOWN_FOR_SECONDS = 60.0
-# Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
-_MOST_A_REQUEST = 10
 # The longest time before what is not deployed yet is read again.
 RETRY_SECONDS = 5.0
 
@@ -86,16 +85,6 @@ class SettingsStore:
         values = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
         return [QueueSettings.from_json(json.loads(value), name=name) for name, value in sorted(values.items())]
 
-    def some(self, names: Sequence[str]) -> dict[str, QueueSettings]:
-        """Return the settings of these queues, read again, ten a request; those that do not exist are left out."""
-        settings: dict[str, QueueSettings] = {}
-        for start in range(0, len(names), _MOST_A_REQUEST):
-            queue_names = {self._names.queue_parameter(name): name for name in names[start : start + _MOST_A_REQUEST]}
-            for each in self._client.get_parameters(Names=list(queue_names))["Parameters"]:
-                name = queue_names[each["Name"]]
-                settings[name] = QueueSettings.from_json(json.loads(each["Value"]), name=name)
-        return settings
-
     def _deployment(self) -> dict[str, Any]:
         names = [self._names.settings_parameter, self._names.schema_parameter]
         values = {each["Name"]: each["Value"] for each in self._client.get_parameters(Names=names)["Parameters"]}
@@ -140,21 +129,15 @@ class ActivePartitions:
     """Knows how many partitions of a queue stand: those that its stack published after it made their schedules.
 
     SSM answers 40 requests a second per account. So a queue is read until all partitions stand that queues.yaml
-    declares, and never again: no schedule is removed while it is declared. `published` returns several queues as they
-    are published, without those that do not exist.
+    declares, and never again: no schedule is removed while it is declared. `published` reads what is published of a
+    queue.
     """
 
     def __init__(
-        self,
-        published: Callable[[Sequence[str]], Mapping[str, QueueSettings]],
-        *,
-        clock: Clock,
-        jitter: Callable[[], float] = random.random,
+        self, published: Callable[[str], QueueSettings], *, clock: Clock, jitter: Callable[[], float] = random.random
     ) -> None:
         self._published, self._clock, self._jitter = published, clock, jitter
-        self._counts: dict[str, int] = {}
-        # When a queue that is not wholly deployed is read again.
-        self._read_again: dict[str, float] = {}
+        self._counts: dict[str, RefreshingValue[int]] = {}
         self._fault: DuelineError | None = None
         self._fault_over = 0.0
 
@@ -163,46 +146,26 @@ class ActivePartitions:
 
         Raises Throttled or Unavailable where it was never read.
         """
-        try:
-            self._read([queue])
-        except RETRYABLE:
-            if queue.name not in self._counts:
-                raise
-        return self._counts[queue.name]
+        if queue.name not in self._counts:
+            read = partial(self._read, queue.name)
+            count = RefreshingValue(read, seconds=RETRY_SECONDS, clock=self._clock, jitter=self._jitter)
+            self._counts.setdefault(queue.name, count)
+        count = self._counts[queue.name]
+        last = count.last
+        return last if last is not None and last >= queue.partitions else count()
 
-    def of_each(self, queues: Iterable[QueueSettings]) -> dict[str, int]:
-        """Return how many partitions of each queue stand, by name, as far as that is known; all are read at once.
-
-        What is known at least: of a queue that grows, that may be fewer than another process knows to stand.
-        """
-        all_queues = list(queues)
-        with suppress(*RETRYABLE):
-            self._read(all_queues)
-        return {queue.name: self._counts[queue.name] for queue in all_queues if queue.name in self._counts}
-
-    def _read(self, queues: Iterable[QueueSettings]) -> None:
-        """Read again the queues that are not wholly deployed, unless that was done lately."""
-        now = self._clock.monotonic()
-        old = [
-            queue.name
-            for queue in queues
-            if queue.name not in self._counts
-            or (self._counts[queue.name] < queue.partitions and now >= self._read_again[queue.name])
-        ]
-        if not old:
-            return
+    def _read(self, name: str) -> int:
         # A request that is not answered takes seconds: one for each of many queues would outlast a function.
-        if self._fault is not None and now < self._fault_over:
+        if self._fault is not None and self._clock.monotonic() < self._fault_over:
             raise self._fault.copy()
-        # Processes that started together are not to read together; a read that fails is not repeated at once.
-        self._read_again |= dict.fromkeys(old, now + RETRY_SECONDS * (1 - self._jitter() / 2))
         try:
             with map_botocore_errors("reading how far queues are deployed"):
-                settings = self._published(old)
+                return self._published(name).partitions
+        except QueueNotFound:
+            return 0
         except RETRYABLE as fault:
             self._fault, self._fault_over = fault, self._clock.monotonic() + FAILED_FOR_SECONDS
             raise
-        self._counts |= {name: settings[name].partitions if name in settings else 0 for name in old}
 
 
 class TicksFirst:

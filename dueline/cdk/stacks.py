@@ -21,7 +21,6 @@ from dueline.cdk.constructs.tick import TickSchedules
 from dueline.cdk.core_stack import CoreStack
 from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment, of_settings
-from dueline.config.registry import published
 from dueline.core.job import MAX_PRIORITY
 from dueline.core.queue_settings import QueueSettings
 
@@ -136,7 +135,7 @@ class QueueStack(Stack):
         others = list(self.node.children)
         urls = [level.queue_url for level in levels]
         work = deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url)
-        settings = published(work)
+        settings = work.to_json()
         name = deployment.names.queue_parameter(queue.name)
         parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(settings))
         parameter.node.add_dependency(*others)

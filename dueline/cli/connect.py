@@ -158,12 +158,9 @@ def restore(target: Target, **options: Any) -> "Restore":
 
 def preflight(target: Target, *, declared: "Deployment", queues: Path, now: datetime) -> "Preflight":
     """Return what looks whether a deployment may begin. Raises Forbidden."""
-    from dueline.aws import clients
     from dueline.aws.preflight import Preflight
 
-    own = session(target)
-    client = clients.Clients(own, longest=_LONGEST_LOOK).of
-    return Preflight(declared=declared, queues=queues, session=own, client=client, now=now)
+    return Preflight(declared=declared, queues=queues, session=session(target), now=now)
 
 
 def dead_letters(target: Target, queue: str | None) -> "RedriveQueues":

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dueline import __version__
 from dueline.core.job import Partition
-from dueline.core.queue_settings import QueueSettings, WorkSettings
+from dueline.core.queue_settings import QueueSettings
 from dueline.errors import RETRYABLE, NotYet, QueueNotFound
 
 
@@ -18,16 +18,13 @@ from dueline.errors import RETRYABLE, NotYet, QueueNotFound
 class Registry:
     """The queues of a deployment, by name, as queues.yaml declares them.
 
-    `active_partitions` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable;
-    `active_partition_counts` returns the same of several by name, as far as it is known. `owners` are the ARNs, or the
-    names here, of the topics of queues' owners; `measured` are the queues with metrics of their own.
+    `active_partitions` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable.
+    `owners` are the ARNs, or the names here, of the topics of queues' owners; `measured` are the queues with metrics of
+    their own.
     """
 
     queues: Mapping[str, QueueSettings]
     active_partitions: Callable[[QueueSettings], int] = attrgetter("partitions")
-    active_partition_counts: Callable[[Iterable[QueueSettings]], Mapping[str, int]] = lambda queues: {
-        queue.name: queue.partitions for queue in queues
-    }
     owners: Mapping[str, str] = field(default_factory=dict)
     measured: frozenset[str] = frozenset()
 
@@ -54,11 +51,11 @@ class Registry:
 
     def taking_counts(self, *names: str) -> dict[str, int]:
         """Return how many partitions of these queues, or of all, take jobs, as far as that is known."""
-        queues = {name: self.queues[name] for name in names or self.queues}
-        return {
-            name: min(count, queues[name].partitions)
-            for name, count in self.active_partition_counts(queues.values()).items()
-        }
+        counts = dict[str, int]()
+        for queue in (self.queues[name] for name in names or self.queues):
+            with suppress(*RETRYABLE):
+                counts[queue.name] = min(self.active_partitions(queue), queue.partitions)
+        return counts
 
     def takes(self, partition: Partition) -> bool:
         """Return whether queues.yaml declares a partition and it is known to have a tick."""
@@ -86,11 +83,3 @@ def load(path: Path) -> Registry:
         owners={name: queue["owner"] for name, queue in queues.items() if "owner" in queue},
         measured=frozenset(name for name, queue in queues.items() if "metrics" in queue),
     )
-
-
-def published(settings: WorkSettings) -> dict[str, Any]:
-    """Return what a queue's stack publishes in an SSM parameter. Times are in seconds.
-
-    Clients read all but `work` and `deployed`, which `dueline doctor` compares with what it sees.
-    """
-    return {**settings.to_json(), "deployed": {"version": __version__}}

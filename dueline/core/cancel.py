@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dueline.core import instant, partitions, rows
@@ -10,7 +10,7 @@ from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
 from dueline.core.keys import jobs_under
 from dueline.core.move import MOST_HOPS, too_many_hops
 from dueline.core.partitions import check_partition, states_of
-from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
+from dueline.core.ports import BatchRead, Clock, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import Row
 from dueline.errors import RETRYABLE, DuelineError, JobNotFound, NotYet, Unavailable
@@ -194,14 +194,6 @@ def _fence(id: JobId, fences: BatchRead) -> str:
     return rows.read_state(fences.rows.get(key)).fence
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cancellations:
-    """The jobs that were cancelled, CANCELLED or CANCEL_REQUESTED, and the errors of those that could not be read."""
-
-    cancelled: set[JobId] = field(default_factory=set)
-    unread: dict[JobId, DuelineError] = field(default_factory=dict)
-
-
 def cancelled_among(ids: Iterable[JobId], *, table: Table) -> set[JobId]:
     """Return the jobs that were cancelled before this call, CANCELLED or CANCEL_REQUESTED.
 
@@ -209,23 +201,5 @@ def cancelled_among(ids: Iterable[JobId], *, table: Table) -> set[JobId]:
     Call it just before the handler runs, for a whole received batch. Raises Throttled or Unavailable: then it is not
     known of any of them, and they should be received again.
     """
-    result = cancellations_of(ids, table=table)
-    for fault in result.unread.values():
-        raise fault
-    return result.cancelled
-
-
-def cancellations_of(ids: Iterable[JobId], *, table: Table) -> Cancellations:
-    """Return which jobs were cancelled, read 100 at a time; those that could not be read do not fail the others."""
-    result = Cancellations()
-    for some in cut(list(dict.fromkeys(ids)), READ_KEYS):
-        by_key = {rows.cancellation_key(id): id for id in some}
-        try:
-            reading = table.read(list(by_key))
-        except RETRYABLE as fault:
-            result.unread.update(dict.fromkeys(some, fault))
-            continue
-        left = Unavailable(f"{len(reading.unread)} cancellations could not be read: try again")
-        result.unread.update((by_key[key], left) for key in reading.unread)
-        result.cancelled.update(by_key[key] for key in reading.rows)
-    return result
+    by_key = {rows.cancellation_key(id): id for id in ids}
+    return {by_key[key] for key in read_all(by_key, table=table).whole("cancellations")}

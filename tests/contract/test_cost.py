@@ -109,13 +109,13 @@ def test_payload_is_compressed_to_save_units(engine, core, size, text, written):
     assert counted == {"requests": 3, "written": written, "read": 2}
 
 
-@pytest.mark.parametrize("size", [1000, 1024, 1025, 1300, 1400, 2000, 2600, 2700, 5000, 9000])
 @pytest.mark.parametrize("text", ["1", "é", scattered(9000)], ids=["ones", "two-bytes", "scattered"])
-def test_units_are_what_dynamodb_charges(engine, core, size, text):
-    job = a_job(payload=(text * size)[:size])
-    with units(engine) as counted:
-        core.table.write([rows.job_row(job)])
-    assert counted["written"] == write_units(row_bytes(rows.job_row(job)))
+def test_units_are_what_dynamodb_charges(engine, core, text):
+    for size in (1000, 1024, 1025, 1300, 1400, 2000, 2600, 2700, 5000, 9000):
+        row = rows.job_row(a_job(payload=(text * size)[:size]))
+        with units(engine) as counted:
+            core.table.write([row])
+        assert counted["written"] == write_units(row_bytes(row)), size
 
 
 def test_tracking_costs_one_read_and_one_write(engine):

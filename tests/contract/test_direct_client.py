@@ -4,7 +4,6 @@ import json
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -23,8 +22,6 @@ from dueline import (
     NewJob,
     NotYet,
     Patience,
-    QueueNotFound,
-    Route,
     State,
     Throttled,
     Unavailable,
@@ -32,10 +29,9 @@ from dueline import (
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.server_clock import ServiceClock
-from dueline.cli.import_command import id_terms, ids_of_run
+from dueline.cli.import_command import id_terms
 from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings
 from dueline.config.names import Names
-from dueline.core import job as core
 from dueline.core import rows
 from dueline.core.job import JobId, Partition
 from dueline.core.status import Outcome, note_outcome
@@ -48,8 +44,6 @@ from tests.waiting import HANG_SECONDS
 NAMES = Names("direct")
 REGION = "eu-west-1"
 HOUR = timedelta(hours=1)
-# Not far: the fence is read.
-HALF_AN_HOUR = 1800
 DAY = timedelta(days=1)
 QUEUES = [a_queue(partitions=3, track=True), a_queue(name="invoices", retention=timedelta(days=3), precise=True)]
 
@@ -58,6 +52,12 @@ QUEUES = [a_queue(partitions=3, track=True), a_queue(name="invoices", retention=
 def client_of(session, service):
     """Return a client that the tests share: to make one takes longer than to use it."""
     return session.client(service)
+
+
+@pytest.fixture(autouse=True)
+def _no_waits(monkeypatch):
+    """Before its second attempt botocore waits."""
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
 
 
 @pytest.fixture
@@ -119,9 +119,9 @@ def ids_in(sqs, name):
     return [each["MessageAttributes"]["dueline-id"]["StringValue"] for each in messages(sqs, name)]
 
 
-def lose_answers(session, operation, times, *, after=0):
-    """Lose the answers to so many requests that took effect, behind the first few."""
-    lost = iter([False] * after + [True] * times)
+def lose_answers(session, operation, times):
+    """Lose the answers to the first so many requests, which take effect."""
+    lost = iter([True] * times)
 
     def lose(event_name, **_):
         if event_name.endswith(operation) and next(lost, False):
@@ -202,32 +202,8 @@ def stored(session):
     return [rows.read_job(row) for row in kept if rows.prefix_and_kind(row["sk"])[1] == rows.JOB]
 
 
-def test_imported_line_is_idempotent(client, session):
-    ids = ids_of_run(id_terms(client, "emails"), at=None, delay=HOUR)
-    jobs = [NewJob(payload=line, id=str(ids.id("emails", line))) for line in range(3)]
-    for _ in range(2):
-        assert {(job.route, job.state) for job in client.schedule_many("emails", jobs)} == {
-            (Route.TABLE, State.SCHEDULED)
-        }
-    assert {str(job.id): job.payload for job in stored(session)} == {job.id: str(job.payload) for job in jobs}
-
-
 def map_ids(jobs):
     return [str(job.id) for job in jobs]
-
-
-def store(session, job, payload):
-    """Put a job's row, as ingest does."""
-    id = JobId.parse(job.id)
-    row = rows.job_row(core.StoredJob(id=id, payload=payload, expires=id.due + DAY))
-    DynamoTable(client_of(session, "dynamodb"), NAMES.table, state=NAMES.state).write([row])
-
-
-def test_queues_have_settings_and_depths(client):
-    assert client.queues() == QUEUES
-    client.schedule("emails", 1)
-    overview = client.queue("emails")
-    assert (overview.scheduled, overview.depth.waiting, overview.dead) == (0, 1, 0)
 
 
 # Errors and repeats
@@ -265,20 +241,6 @@ def test_newer_compatible_schema_works(session, deployment):
     assert a_client(session).get(a_client(session).schedule("emails", 1).id).state is State.UNRECORDED
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda client: client.schedule("nobody", 1),
-        lambda client: client.pause("nobody"),
-        lambda client: client.get("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
-        lambda client: client.cancel("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
-    ],
-)
-def test_missing_queue_is_not_found(client, call):
-    with pytest.raises(QueueNotFound, match="nobody"):
-        call(client)
-
-
 def test_url_and_direct_exclude_each_other():
     with pytest.raises(ValueError, match="direct is given with url or transport"):
         Client.connect(url="http://localhost", direct=True)
@@ -295,32 +257,11 @@ def test_denied_request_is_not_retried(session, deployment, event, delay):
     assert job.job_id
 
 
-def test_child_forked_during_a_first_call_schedules(session, deployment, monkeypatch):
-    client, is_held, may_go, make = a_client(session), threading.Event(), threading.Event(), clients.Clients.of
-
-    def held(self, service):
-        if threading.current_thread() is not threading.main_thread():
-            is_held.set()
-            assert may_go.wait(HANG_SECONDS)
-        return make(self, service)
-
-    monkeypatch.setattr(clients.Clients, "of", held)
-    with ThreadPoolExecutor() as pool:
-        first = pool.submit(client.schedule, "emails", 1, delay=HOUR)
-        assert is_held.wait(HANG_SECONDS)
-        try:
-            assert run_in_fork(lambda: client.schedule("emails", 2, delay=HOUR))
-        finally:
-            may_go.set()
-    assert first.result().created
-
-
-@pytest.mark.parametrize("key", [None, "order 5"])
-def test_lost_answers_leave_one_job(session, deployment, sqs, key):
+def test_lost_answers_leave_one_job(session, deployment, sqs):
     lose_answers(session, "SendMessageBatch", 3)
     lose_answers(session, "PutItem", 3)
     client = a_client(session)
-    soon, later = client.schedule("emails", 1), client.schedule("emails", 1, delay=HOUR, key=key)
+    soon, later = client.schedule("emails", 1), client.schedule("emails", 1, delay=HOUR, key="order 5")
     assert set(ids_in(sqs, NAMES.queue("emails"))) == {soon.id}
     assert later.state is State.SCHEDULED
     assert [str(each.id) for each in stored(session)] == [later.id]
@@ -375,25 +316,8 @@ def test_cancel_in_unknown_partition_fails_alone(session, deployment):
     assert isinstance(error, Throttled)
 
 
-def test_new_partitions_are_used_in_a_minute(session, deployment, monkeypatch):
-    client = a_client(session)
-    clock = client._calls._clock
-    assert partitions_of(client) <= {"0", "1", "2"}
-    publish(session, NAMES.queue_parameter("emails"), {"url": "…", **a_queue(partitions=999).to_json()})
-    assert partitions_of(client) <= {"0", "1", "2"}
-    later = clock.monotonic() + 61
-    monkeypatch.setattr(clock, "monotonic", lambda: later)
-    assert not partitions_of(client) <= {"0", "1", "2"}
-
-
-def partitions_of(client):
-    jobs = client.schedule_many("emails", [NewJob(payload=1, delay=HOUR) for _ in range(10)])
-    return {job.id.split(".")[1] for job in jobs if isinstance(job, Job)}
-
-
-@pytest.mark.parametrize("linger", [None, 0.005])
-def test_client_works_in_a_forked_child(session, deployment, linger):
-    client = Client.connect("direct", session=session, direct=True, linger=linger)
+def test_client_works_in_a_forked_child(session, deployment):
+    client = Client.connect("direct", session=session, direct=True, linger=0.005)
     jobs = [NewJob(payload=number) for number in range(30)]
 
     def schedule():

@@ -11,7 +11,7 @@ from dueline.core.ports import Page
 from dueline.testing import MemoryQueue, VirtualClock
 from tests.builders import EMAILS, NOW, a_job
 
-JOBS = 60
+JOBS = 20
 
 
 pytestmark = pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
@@ -50,11 +50,11 @@ def test_due_job_is_sent_once_and_its_row_removed(dynein):
         pass
     assert dynein.inbound.depth().waiting + dynein.inbound.depth().in_flight == 0
     assert len(all_rows(dynein)) == JOBS
-    dynein.clock.sleep(29)
-    assert dynein.poll(EMAILS) == (30, False)
-    assert delivered(dynein) == [job.id for job in jobs[:30]]
+    dynein.clock.sleep(9)
+    assert dynein.poll(EMAILS) == (10, False)
+    assert delivered(dynein) == [job.id for job in jobs[:10]]
     dynein.clock.sleep(60)
-    assert dynein.poll(EMAILS) == (30, False)
+    assert dynein.poll(EMAILS) == (10, False)
     assert sorted(map(str, delivered(dynein))) == sorted(str(job.id) for job in jobs)
     assert not all_rows(dynein)
 

@@ -7,8 +7,9 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+from dueline.aws import log_figures
 from dueline.aws.botocore_errors import map_caller_errors
-from dueline.aws.log_figures import _MOST_PAGES, LogFigures
+from dueline.aws.log_figures import LogFigures
 from dueline.config import metrics
 from dueline.config.names import Names
 from dueline.errors import Forbidden, Unavailable
@@ -18,6 +19,8 @@ from dueline.operations.observation import Series
 NOW = datetime.now(UTC).replace(second=0, microsecond=0)
 AN_HOUR = {"start": NOW - timedelta(hours=1), "end": NOW, "period": 60}
 LATENESS = Series(queue="emails", metric=metrics.LATENESS, statistic="Maximum")
+# Which one function alone logs.
+TTL_OFF = Series(queue=None, metric=metrics.TTL_OFF, statistic="Maximum")
 ON_TIME = Series(queue="emails", metric=metrics.ON_TIME, statistic="Sum")
 NAMES = Names("dueline")
 
@@ -66,7 +69,7 @@ def test_dispatched_jobs_are_counted_at_the_api_too(logs):
 def test_deployments_figure_is_the_watchs(logs):
     report(logs, "watch", text=json.dumps({"deployment": "dueline", "TtlOff": 1}))
     report(logs, "tick", text=json.dumps({"deployment": "dueline", "TtlOff": 9}))
-    (points,) = read(logs, Series(queue=None, metric=metrics.TTL_OFF, statistic="Maximum"))
+    (points,) = read(logs, TTL_OFF)
     assert [value for _, value in points] == [1.0]
 
 
@@ -84,20 +87,25 @@ def test_missing_log_is_not_an_empty_one(logs):
         read(logs, LATENESS)
 
 
-def test_longer_log_is_not_read_in_part(logs):
+@pytest.fixture
+def made_up():
+    """A client of which a test makes up the answers."""
+    client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
+    with Stubber(client) as answering:
+        yield answering
+
+
+def test_longer_log_is_not_read_in_part(made_up, monkeypatch):
     """What is left out is not known: it could be all that was late."""
-    client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
-    with Stubber(client) as answering:
-        for page in range(_MOST_PAGES + 1):
-            answering.add_response("filter_log_events", {"events": [], "nextToken": str(page)})
-        with pytest.raises(Unavailable, match="is too long"):
-            list(LogFigures(NAMES, client=lambda: client)._events("g", "{}", start=NOW, end=NOW))
+    monkeypatch.setattr(log_figures, "_MOST_PAGES", 2)
+    for page in "12":
+        made_up.add_response("filter_log_events", {"events": [], "nextToken": page})
+    with pytest.raises(Unavailable, match="is too long"):
+        read(made_up.client, TTL_OFF)
 
 
-def test_denied_log_is_forbidden(logs):
-    client = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1").client("logs")
-    figures = LogFigures(NAMES, client=lambda: client, map_errors=map_caller_errors)
-    with Stubber(client) as answering:
-        answering.add_client_error("filter_log_events", "AccessDeniedException")
-        with pytest.raises(Forbidden, match="reading the log"):
-            figures._log("tick", {metrics.LATENESS}, start=NOW, end=NOW)
+def test_denied_log_is_forbidden(made_up):
+    made_up.add_client_error("filter_log_events", "AccessDeniedException")
+    figures = LogFigures(NAMES, client=lambda: made_up.client, map_errors=map_caller_errors)
+    with pytest.raises(Forbidden, match="reading the log"):
+        figures.read([TTL_OFF], **AN_HOUR)

@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from types import SimpleNamespace
 
 import boto3
@@ -28,6 +27,10 @@ KEPT = "name: shop\nqueues: {emails: {partitions: 2}}\n"
 REMOVED = "name: shop\n"
 
 
+def overwrite(account, parameter, content):
+    account.session.client("ssm").put_parameter(Name=parameter, Value=content, Type="String", Overwrite=True)
+
+
 class Account:
     """An account of moto's with these limits of Lambda, in which all of some services or operations may be `denied`."""
 
@@ -38,7 +41,6 @@ class Account:
     def sign_in(self, *credentials):
         self.session = boto3.Session(*credentials, region_name="eu-west-1")
         self.session.events.register("before-call", self._answer)
-        self.client = cache(self.session.client)
 
     def _answer(self, model, **_):
         if {model.service_model.service_name, model.name} & self.denied:
@@ -49,11 +51,7 @@ class Account:
         return None
 
     def bootstrap(self, version="30"):
-        ssm = self.session.client("ssm")
-        ssm.put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value=version, Type="String", Overwrite=True)
-
-    def overwrite(self, parameter, content):
-        self.session.client("ssm").put_parameter(Name=parameter, Value=content, Type="String", Overwrite=True)
+        overwrite(self, "/cdk-bootstrap/hnb659fds/version", version)
 
     def deploy(self, queue):
         """Let a queue be deployed, as far as preflight looks."""
@@ -75,9 +73,7 @@ def account(monkeypatch, tmp_path):
     with mock_aws():
         account = Account()
         account.bootstrap()
-        monkeypatch.setattr(
-            connect, "preflight", lambda _, **its: Preflight(session=account.session, client=account.client, **its)
-        )
+        monkeypatch.setattr(connect, "preflight", lambda _, **its: Preflight(session=account.session, **its))
         yield account
 
 
@@ -200,30 +196,28 @@ def test_denied_permission_is_not_ok(account, run):
     assert [line["needs"].partition(",")[0] for line in lines] == ["lambda:GetAccountSettings"]
 
 
-BROKEN = ["{", "{}", "null", '{"partitions": 2, "retention": "x"}']
+UNREAD = "deployment: what is deployed could not be read:"
 
 
-@pytest.mark.parametrize("content", BROKEN)
-@pytest.mark.parametrize("parameter", [NAMES.settings_parameter, NAMES.queue_parameter("broken")])
-def test_unreadable_deployment_is_a_problem(account, run, parameter, content):
-    """What cannot be read may be jobs: it must not pass for an all-clear."""
+@pytest.mark.parametrize(
+    ("spoil", "what"),
+    [
+        (
+            lambda account: overwrite(account, NAMES.settings_parameter, "{"),
+            f"{UNREAD} parameter {NAMES.settings_parameter}",
+        ),
+        (lambda account: overwrite(account, NAMES.queue_parameter("broken"), "null"), f"{UNREAD} parameter"),
+        (lambda account: account.denied.add("GetParametersByPath"), UNREAD),
+        (
+            lambda account: account.session.client("dynamodb").delete_table(TableName=NAMES.state),
+            "queue emails: whether jobs would be stranded could not be read",
+        ),
+    ],
+    ids=["settings", "a queue", "denied", "table"],
+)
+def test_what_cannot_be_read_is_a_problem(account, run, spoil, what):
+    """It may be jobs: it must not pass for an all-clear."""
     account.deploy(a_queue(partitions=2))
-    account.overwrite(parameter, content)
+    spoil(account)
     done = run(REMOVED)
-    assert done.exit_code == 1
-    assert f"PROBLEM   deployment: what is deployed could not be read: parameter {parameter}" in done.stdout
-
-
-def test_unseen_deployment_is_a_problem(account, run):
-    account.deploy(a_queue(partitions=2))
-    account.denied.add("GetParametersByPath")
-    done = run(REMOVED)
-    assert (done.exit_code, "PROBLEM   deployment: what is deployed could not be read" in done.stdout) == (1, True)
-
-
-def test_unreadable_table_is_a_problem(account, run):
-    account.deploy(a_queue(partitions=2))
-    account.session.client("dynamodb").delete_table(TableName=NAMES.state)
-    done = run(REMOVED)
-    assert done.exit_code == 1
-    assert "PROBLEM   queue emails: whether jobs would be stranded could not be read" in done.stdout
+    assert (done.exit_code, f"PROBLEM   {what}" in done.stdout) == (1, True), done.stdout

@@ -1,9 +1,10 @@
 """What a deployment publishes of its queues, as moto keeps it in SSM."""
 
 import json
+import math
+import threading
 from dataclasses import replace
 
-import boto3
 import pytest
 
 from dueline.aws.botocore_errors import map_caller_errors
@@ -14,9 +15,11 @@ from dueline.config.registry import published
 from dueline.core.queue_settings import WorkSettings
 from dueline.errors import QueueNotFound, Throttled
 from dueline.testing import VirtualClock
+from dueline.worker import worker
 from dueline.worker.events import EventKind
 from tests.builders import NOW, a_queue
 from tests.contract.answers import answering, error
+from tests.waiting import wait_until
 from tests.work import Events
 
 NAMES = Names("direct")
@@ -38,28 +41,36 @@ def publish(ssm, value, name="emails"):
 
 
 def test_worker_reads_its_queues_settings(ssm, deployment):
-    publish(ssm, published(WORK))
+    publish(ssm, WORK.to_json())
     assert deployment.work("emails") == WORK
     assert deployment.queue("emails") == WORK.queue
     assert deployment.queues() == [WORK.queue]
 
 
-def test_some_reads_all_existing_queues(ssm, deployment):
-    there = {f"q-{n}": replace(WORK, queue=a_queue(name=f"q-{n}", partitions=n + 1)) for n in range(12)}
-    for name, work in there.items():
-        publish(ssm, published(work), name=name)
-    assert deployment.some(["nobody", *there]) == {name: work.queue for name, work in there.items()}
-
-
-def test_connection_reloads_settings(ssm):
-    publish(ssm, published(WORK))
-    session, events = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1"), Events()
+def test_connection_reloads_settings(session, ssm):
+    publish(ssm, WORK.to_json())
+    events = Events()
     connection = WorkerDeployment("direct", session=session).connect("emails", report=events)
     later = replace(WORK, queue=a_queue(track=True, priorities=2), urls=("https://1", "https://2"), longest_run=60)
-    publish(ssm, published(later))
+    publish(ssm, later.to_json())
     connection.refresh()
     assert [event.kind for event in events] == [EventKind.CHANGED]
     assert (connection.settings, len(connection.levels)) == (later, 2)
+
+
+def test_connecting_a_queue_syncs_the_clock(session, ssm):
+    publish(ssm, WORK.to_json())
+    assert math.isfinite(WorkerDeployment("direct", session=session).connect("emails", report=print).behind())
+
+
+def test_exact_clock_ends_with_its_worker(session, ssm):
+    publish(ssm, published(replace(WORK, queue=a_queue(precise=True))))
+    before = set(threading.enumerate())
+    equipped = worker.connect("direct", session=session)
+    equipped.connect("emails")
+    assert [thread.name for thread in set(threading.enumerate()) - before] == ["clock"]
+    equipped.close()
+    assert wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 @pytest.mark.parametrize("name", ["nobody", "no/queue", ""])
@@ -69,7 +80,7 @@ def test_missing_settings_are_not_found(deployment, name):
 
 
 def published_settings(partitions=1):
-    return 200, {"Parameter": {"Value": json.dumps({**published(WORK), "partitions": partitions})}}
+    return 200, {"Parameter": {"Value": json.dumps({**WORK.to_json(), "partitions": partitions})}}
 
 
 def of_answers(*answers, jitter=0.0):

@@ -109,15 +109,6 @@ def test_botocore_corrects_no_skew(clock, code):
     assert set(clock.signed) == {stamp(NOW)}
 
 
-@pytest.mark.parametrize("engine", ["moto", "dynalite"], indirect=True)
-def test_nothing_is_put_when_signed_too_late(engine, clock):
-    table = engine.table()
-    for put in (table.add, lambda row, **signed: table.write([row], **signed)):
-        with pytest.raises(Unavailable, match="not sent"):
-            put(ROW, signed_before=NOW - A_MINUTE)
-    assert table.page(EMAILS, after="", until="~").rows == []
-
-
 @pytest.mark.parametrize("engine", ["moto"], indirect=True)
 def test_row_that_is_there_comes_with_the_refusal(engine):
     table, operations = engine.table(), []

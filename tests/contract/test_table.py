@@ -304,14 +304,6 @@ def test_outcome_replaces_an_earlier_one(table, first, second, is_put):
         assert noted(table, after) == (after if is_put(there, state) else before)
 
 
-def test_last_of_concurrent_outcomes_stays(table):
-    outcomes = [an_outcome(attempts, State.FAILED) for attempts in range(1, 17)]
-    with ThreadPoolExecutor(8) as pool:
-        written = list(pool.map(table.record, outcomes))
-    assert written[-1]
-    assert noted(table, outcomes[-1]) == outcomes[-1]
-
-
 # read_barrier
 
 
@@ -376,12 +368,6 @@ def test_taking_a_lease_never_lowers_the_fence(table, owner):
     assert state(table) == before
 
 
-def test_lease_below_a_higher_fence_is_refused(table):
-    take(table, owner="other", fence=500)
-    checkpoint(table, owner="other", fence=500, lease=None)
-    assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(500), cursor="5")
-
-
 # checkpoint
 
 
@@ -410,11 +396,6 @@ def test_checkpoint_without_the_lease_is_refused(table, lease, holder):
     before = state(table)
     assert not checkpoint(table, lease=lease)
     assert state(table) == before
-
-
-def test_checkpoint_of_a_new_partition_fails(table):
-    assert not checkpoint(table)
-    assert state(table) == PartitionState()
 
 
 def test_expired_lease_may_checkpoint(table):
@@ -460,12 +441,6 @@ def test_reservation_starts_after_the_last(table, now, until):
     reserve(table, now=1000, amount=500)
     assert reserve(table, now=now, amount=100) == until
     assert slots(table)["until"] == until
-
-
-def test_another_rate_has_its_own_slots(table):
-    reserve(table, now=1000, amount=500)
-    assert table.reserve(slots_key("emails", at(1)), now=1000, amount=500, ttl=1) == 1500
-    assert table.reserve(slots_key("emails-vip", instant.text(NOW)), now=1000, amount=500, ttl=1) == 1500
 
 
 def test_concurrent_reservations_never_overlap(table):

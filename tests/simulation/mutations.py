@@ -233,8 +233,8 @@ OF_JOBS = mutations_of(
 - and self.id.route is Route.TABLE
 +
 # a worker takes unread cancellations for none -> skipped by workers
--        result.unread.update((by_key[key], left) for key in reading.unread)
-+
+-    return {by_key[key] for key in read_all(by_key, table=table).whole("cancellations")}
++    return {by_key[key] for key in read_all(by_key, table=table).rows}
 
 @@ core/idempotency.py
 # a repeat submits an id of its own -> once by key

@@ -36,11 +36,13 @@ class Ssm:
         self.fault = None
         self.requests = []
 
-    def __call__(self, names):
-        self.requests.append(sorted(names))
+    def __call__(self, name):
+        self.requests.append(name)
         if self.fault is not None:
             raise self.fault
-        return {name: a_queue(name=name, partitions=self.published[name]) for name in names if name in self.published}
+        if name not in self.published:
+            raise QueueNotFound(name)
+        return a_queue(name=name, partitions=self.published[name])
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def registry(clock, ssm):
     """Queues of four partitions each, as far as they are published."""
     declared = {name: a_queue(name=name, partitions=4) for name in ("emails", "invoices")}
     active = ActivePartitions(ssm, clock=clock, jitter=lambda: 0.5)
-    return Registry(declared, active_partitions=active, active_partition_counts=active.of_each)
+    return Registry(declared, active_partitions=active)
 
 
 def of_emails(number):
@@ -96,14 +98,14 @@ def test_ssm_is_not_queried_once_all_active(registry, ssm, clock):
         registry.taking("emails")
         assert registry.takes(of_emails(3))
         clock.sleep(3600)
-    assert ssm.requests == [["emails"]]
+    assert ssm.requests == ["emails"]
 
 
 def test_partitions_are_read_again_in_seconds(registry, ssm, clock):
     for _ in range(100):
         with pytest.raises(NotYet):
             registry.taking("emails")
-    assert ssm.requests == [["emails"]]
+    assert ssm.requests == ["emails"]
     ssm.published["emails"] = 2
     clock.sleep(RETRY_SECONDS)
     assert registry.taking("emails").partitions == 2
@@ -111,7 +113,7 @@ def test_partitions_are_read_again_in_seconds(registry, ssm, clock):
     assert registry.taking("emails").partitions == 2
     clock.sleep(RETRY_SECONDS)
     assert registry.taking("emails").partitions == 4
-    assert ssm.requests == [["emails"]] * 3
+    assert ssm.requests == ["emails"] * 3
 
 
 @pytest.mark.parametrize(("fault", "error"), [(THROTTLED, Throttled), (UNREACHABLE, Unavailable)])
@@ -131,7 +133,7 @@ def test_failure_is_remembered_for_under_a_second(registry, ssm, clock):
         with pytest.raises(Unavailable):
             registry.taking(name)
         assert not registry.takes(Partition(queue=name, number=0))
-    assert ssm.requests == [["emails"]]
+    assert ssm.requests == ["emails"]
     ssm.fault, ssm.published = None, {"emails": 4, "invoices": 4}
     clock.sleep(FAILED_FOR_SECONDS)
     assert registry.taking("invoices").partitions == 4
@@ -178,7 +180,7 @@ def test_partition_with_a_tick_needs_no_ssm(registry, ssm):
 
 @pytest.mark.parametrize(
     ("ticked", "later", "requests"),
-    [((0, 1, 2, 3), 0, []), ((0, 1, 2), 0, [["emails"]]), ((0, 1, 2, 3), 3600, [["emails"]])],
+    [((0, 1, 2, 3), 0, []), ((0, 1, 2), 0, ["emails"]), ((0, 1, 2, 3), 3600, ["emails"])],
     ids=["all tick", "one never", "long ago"],
 )
 def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, requests):
@@ -241,7 +243,7 @@ def test_api_uses_only_partitions_with_schedules(api, ssm):
     reply = [schedule(api) for _ in range(40)]
     assert {status for status, _ in reply} == {201}
     assert {JobId.parse(job["id"]).partition for _, job in reply} == {of_emails(0), of_emails(1)}
-    assert ssm.requests == [["emails"]]
+    assert ssm.requests == ["emails"]
 
 
 def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):

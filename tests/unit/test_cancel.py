@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.cancel import CancelResult, cancellations_of
+from dueline.core.cancel import CancelResult
 from dueline.core.job import Partition, Route, State
 from dueline.core.request import Request
 from dueline.core.status import status_under
@@ -155,12 +155,10 @@ def test_unread_key_cancels_nothing(system):
 # What workers see
 
 
-def test_unread_cancellations_fail_alone(system):
-    jobs = [system.schedule(30) for _ in range(201)]
-    ids = [job.id for job in jobs]
-    for id in ids:
-        system.cancel(id)
+def test_unread_cancellations_are_an_error(system):
+    ids = [system.schedule(30).id for _ in range(101)]
+    system.cancel(ids[100])
+    assert system.cancelled_among(ids) == {ids[100]}
     system.wire.around = on("table.read", failing(Throttled("slow down")), skip=1, times=1)
-    cached = cancellations_of(ids, table=system.table)
-    assert (cached.cancelled, set(cached.unread)) == ({*ids[:100], ids[200]}, set(ids[100:200]))
-    assert {str(fault) for fault in cached.unread.values()} == {"slow down"}
+    with pytest.raises(Throttled, match="slow down"):
+        system.cancelled_among(ids)

@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RANGES = [*PROJECT["dependencies"], *chain.from_iterable(PROJECT["optional-dependencies"].values())]
 FLOORS = {name: least for name, _, least in (each.partition(">=") for each in RANGES)}
 # What else the tests need themselves, as it is pinned, and OpenTelemetry's SDK: each version of it wants its own API.
-TOOLS = ("hypothesis", "cryptography", "jsonschema")
+TOOLS = ("hypothesis", "jsonschema")
 SDK = f"opentelemetry-sdk=={FLOORS['opentelemetry-api']}"
 
 # But the functions' modules, which are imported where a deployment has bundled them.

@@ -92,17 +92,6 @@ def test_lookup_is_made_once_an_attempt(api_server, monkeypatch):
     assert [each.path for each in api_server.requests] == ["/"] * 3 + ["/queues/emails/jobs"]
 
 
-def test_closed_client_keeps_no_connection(api_server):
-    client = Client.connect(url=api_server.url)
-    assert connections_of(client) == 0
-    client.schedule("emails", 1)
-    assert connections_of(client) > 0
-    client.close()
-    assert connections_of(client) == 0
-    client.schedule("emails", 2)
-    assert connections_of(client) > 0
-
-
 @pytest.mark.usefixtures("requested")
 @pytest.mark.parametrize("refused", [(), ("invoices",)])
 def test_client_that_invokes_closes_what_it_opened(api_server, refused):
