@@ -11,7 +11,6 @@ from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.settings import KNOWN_FOR_SECONDS, SettingsStore
 from dueline.aws.worker_deployment import WorkerDeployment
 from dueline.config.names import Names
-from dueline.config.registry import published
 from dueline.core.queue_settings import WorkSettings
 from dueline.errors import QueueNotFound, Throttled
 from dueline.testing import VirtualClock
