@@ -69,7 +69,7 @@ class CoreFunction(Construct):
             log_group=self.log,
             logging_format=lambda_.LoggingFormat.JSON,
             # At WARN without the three lines that Lambda writes of each invocation: a third of a request's bytes.
-            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            system_log_level_v2=lambda_.SystemLogLevel[deployment.system_log_level],
             # At WARN there would be no metrics: a line without a level, as theirs are, has the level INFO.
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             tracing=lambda_.Tracing.ACTIVE if deployment.tracing else lambda_.Tracing.DISABLED,
