@@ -10,13 +10,11 @@ from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
-from dueline.cdk.constructs.alarm_topic import topics_of_deployment
-from dueline.cdk.constructs.alarms import Alarms
+from dueline.cdk.constructs.alarms import Alarms, topics_of_deployment
 from dueline.cdk.constructs.consumers import Ingest, Planner
 from dueline.cdk.constructs.http_api import JobsApi
-from dueline.cdk.constructs.payloads_bucket import PayloadsBucket
 from dueline.cdk.constructs.schedules import Invocations, PlannerWatch, ScheduleGroup
-from dueline.cdk.constructs.tables import add_tables
+from dueline.cdk.constructs.storage import PayloadsBucket, add_tables
 from dueline.cdk.constructs.tick import Tick, TickSchedules
 from dueline.cdk.constructs.watch import Watch, WatchRule
 from dueline.cdk.constructs.watched import DeploymentDashboard

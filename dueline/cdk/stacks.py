@@ -14,10 +14,9 @@ from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
-from dueline.cdk.constructs.alarm_topic import topics_of_queue
-from dueline.cdk.constructs.alarms import Alarms
+from dueline.cdk.constructs.alarms import Alarms, topics_of_queue
 from dueline.cdk.constructs.policies import PolicyScope, add_policies, statements_of
-from dueline.cdk.constructs.queue import DurableQueue
+from dueline.cdk.constructs.storage import DurableQueue
 from dueline.cdk.constructs.tick import TickSchedules
 from dueline.cdk.constructs.watched import QueueDashboard
 from dueline.cdk.core_stack import CoreStack

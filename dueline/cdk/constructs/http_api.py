@@ -21,9 +21,8 @@ from aws_cdk.aws_lambda import Alias, CfnPermission
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
-from dueline.cdk.constructs.function import CoreFunction
-from dueline.cdk.constructs.log_group import Log
-from dueline.cdk.constructs.payloads_bucket import ANY_JOB, UPLOADS
+from dueline.cdk.constructs.function import CoreFunction, Log
+from dueline.cdk.constructs.storage import ANY_JOB, UPLOADS
 from dueline.cdk.grants import allow, allow_on_rows
 from dueline.cdk.nag import acknowledge_wildcard
 from dueline.config.deployment import Deployment

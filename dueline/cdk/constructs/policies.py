@@ -7,7 +7,7 @@ from aws_cdk.aws_iam import ManagedPolicy, PolicyStatement
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
-from dueline.cdk.constructs.payloads_bucket import keys_of_queue
+from dueline.cdk.constructs.storage import keys_of_queue
 from dueline.cdk.grants import allow, allow_on_rows, with_use_of_key
 from dueline.cdk.nag import acknowledge_wildcard
 from dueline.config.deployment import Deployment
