@@ -97,7 +97,7 @@ def first_result(query: str, browser: webdriver.Chrome, url: str) -> str:
     def first() -> SplitResult:
         return urlsplit(browser.execute_script("return arguments[0].querySelector('a[href]')?.href ?? ''", search))
 
-    # The results are those of what is typed so far, and are drawn anew for each letter.
+    # The results are those of what is typed so far, and are drawn again for each letter.
     seen = SplitResult("", "", "", "", "")
 
     def is_of_query() -> bool:
