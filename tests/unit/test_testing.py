@@ -112,13 +112,11 @@ def test_job_moved_to_the_near_future_comes(local):
 
 
 def test_cancelled_job_that_was_sent_is_not_run(local):
-    ran = []
     job = local.client.schedule("emails", 1, delay=30)
     assert local.client.cancel(job.id) is State.CANCEL_REQUESTED
     assert local.scheduled("emails") == []
     local.advance(seconds=30)
-    assert ends(local.run(a_worker(ran.append))) == [("skipped", 1)]
-    assert ran == []
+    assert ends(local.run(a_worker(lambda job: pytest.fail("it ran")))) == [("skipped", 1)]
 
 
 def test_settings_are_those_of_queues_yaml(tmp_path):
@@ -201,43 +199,39 @@ def test_jobs_between_two_attempts_run_on_time(local):
     assert payloads(local.scheduled("emails")) == ["after"]
 
 
-def test_discarded_job_is_a_dead_letter(local):
+def test_failed_jobs_are_dead_letters(local):
     local.client.schedule("emails", {"to": "ann"}, key="ann", kind="welcome")
+    local.client.schedule("emails", 1)
+    worker = a_worker(lambda job: 1 / 0)
 
-    def call(job):
+    @worker.job("emails", kind="welcome")
+    def welcome(job):
         raise Discard("no such address")
 
-    [end] = local.run(a_worker(call))
-    assert (end.kind, end.error, end.reason, end.job_kind) == ("failed", "Discard", "no such address", "welcome")
-    [dead] = local.dead("emails")
-    assert (dead.payload, dead.key, dead.kind) == ({"to": "ann"}, "ann", "welcome")
-    assert (dead.error, dead.attempts) == ("Discard", 1)
-    assert len(local.sent("emails")) == 1
-
-
-def test_last_attempt_makes_a_dead_letter(local):
-    local.client.schedule("emails", 1)
-    attempts = local.run(a_worker(lambda job: 1 / 0))
-    assert ends(attempts)[-2:] == [("retried", 9), ("failed", 10)]
-    assert "lambda job: 1 / 0" in attempts[-1].stack
-    [dead] = local.dead("emails")
-    assert (dead.error, dead.attempts) == ("ZeroDivisionError", 10)
-
-
-def test_interrupt_ends_a_run(local):
-    def call(job):
-        raise KeyboardInterrupt
-
-    local.client.schedule("emails", 1)
-    with pytest.raises(KeyboardInterrupt):
-        local.run(a_worker(call))
+    discarded, *others = local.run(worker)
+    assert (discarded.kind, discarded.error, discarded.job_kind) == ("failed", "Discard", "welcome")
+    assert discarded.reason == "no such address"
+    assert ends(others)[-2:] == [("retried", 9), ("failed", 10)]
+    assert "lambda job: 1 / 0" in others[-1].stack
+    first, last = local.dead("emails")
+    assert (first.payload, first.key, first.kind) == ({"to": "ann"}, "ann", "welcome")
+    assert (first.error, first.attempts) == ("Discard", 1)
+    assert (last.error, last.attempts) == ("ZeroDivisionError", 10)
+    assert len(local.sent("emails")) == 2
 
 
 def test_jobs_run_one_after_the_other_in_this_thread(local):
     ran = []
-    for number in range(3):
+
+    def call(job):
+        ran.append((job.payload, threading.get_ident()))
+        if job.payload == 2:
+            raise KeyboardInterrupt
+
+    for number in range(4):
         local.client.schedule("emails", number)
-    local.run(a_worker(lambda job: ran.append((job.payload, threading.get_ident())), concurrency=8))
+    with pytest.raises(KeyboardInterrupt):
+        local.run(a_worker(call, concurrency=8))
     assert ran == [(number, threading.get_ident()) for number in range(3)]
 
 
@@ -269,17 +263,16 @@ def test_coroutine_functions_run(local):
 
 
 def test_once_runs_no_second_time_after_an_exit(local):
-    local.client.schedule("emails", 1)
     ran = []
 
     def call(job):
         ran.append(job.attempt)
         raise SystemExit
 
+    local.client.schedule("emails", 1)
     last = local.run(a_worker(call, once=True))[-1]
     assert (last.kind, last.attempt, last.error) == ("failed", 10, "Interrupted")
-    assert last.reason == f"attempt 10 of 10 failed: {Interrupted()}"
-    assert ran == [1]
+    assert (last.reason, ran) == (f"attempt 10 of 10 failed: {Interrupted()}", [1])
 
 
 def test_paused_queue_keeps_its_jobs(local):

@@ -104,17 +104,6 @@ def test_no_claim_outlasts_the_longest_run():
     assert holding.kinds() == [EventKind.LOST]
 
 
-def test_waiting_shortens_no_run():
-    holding = Holding(longest_run=60)
-    for _ in range(20):
-        holding.send(after=10)
-    holding.first.started = holding.clock.monotonic()
-    for _ in range(5):
-        holding.send(after=10)
-    assert holding.first.is_live(holding.clock.monotonic())
-    assert holding.first.visible == 260.0
-
-
 @pytest.mark.parametrize(
     ("started", "ended", "longest_run", "until"),
     [
@@ -156,21 +145,14 @@ def test_claim_is_lost_after_its_time(holding):
     assert holding.kinds().count(EventKind.LOST) == 2
 
 
-def test_refused_renewal_loses_the_claim_once(holding):
+@pytest.mark.parametrize(("started", "permits"), [(None, 39), (1.0, 38)])
+def test_refused_renewal_loses_the_claim_once(holding, started, permits):
+    """A job that waits keeps no permit: it may wait for an hour, never begins, and others may be received meanwhile."""
+    holding.first.started = started
     holding.levels[0].queue.hide([holding.first.arrival.receipt], [0])
     for _ in range(2):
         holding.send(after=20)
-    assert holding.first.lost
-    assert holding.kinds() == [EventKind.LOST]
-
-
-@pytest.mark.parametrize(("started", "permits"), [(None, 39), (1.0, 38)])
-def test_lost_claim_of_a_waiting_job_keeps_no_permit(holding, started, permits):
-    """The job of a precise queue may wait for an hour: it never begins, and others may be received meanwhile."""
-    holding.first.started = started
-    holding.levels[0].queue.hide([holding.first.arrival.receipt], [0])
-    holding.send(after=20)
-    assert holding.first.lost
+    assert (holding.first.lost, holding.kinds()) == (True, [EventKind.LOST])
     assert holding.claims.wait_for_permits(within=0) == permits
 
 

@@ -205,32 +205,6 @@ def test_callback_must_be_a_plain_function(callback):
         Worker(on_dead=callback)
 
 
-def test_sentry_gets_the_error_and_its_frames():
-    """The three lines of docs/worker.md, with Sentry's own SDK."""
-    sentry_sdk = pytest.importorskip("sentry_sdk")
-    sent = []
-
-    class Captured(sentry_sdk.transport.Transport):
-        def capture_envelope(self, envelope):
-            sent.append(envelope.get_event())
-
-    sentry_sdk.init(dsn="https://key@sentry.invalid/1", transport=Captured, include_local_variables=False)
-    try:
-        run(
-            broken,
-            payload=f'"{PRIVATE}"',
-            on_error=lambda job, error: sentry_sdk.capture_exception(error, tags={"queue": job.queue}),
-        )
-    finally:
-        sentry_sdk.get_client().close()
-        sentry_sdk.init()
-    (event,) = sent
-    (value,) = event["exception"]["values"]
-    assert (value["type"], value["value"], event["tags"]) == ("KeyError", "'name'", {"queue": "emails"})
-    assert value["stacktrace"]["frames"][-1]["function"] == "broken"
-    assert PRIVATE not in json.dumps(event, default=str)
-
-
 # Attempts
 
 
