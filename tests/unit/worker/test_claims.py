@@ -128,10 +128,7 @@ def test_longest_run_and_delay_fit_a_claim():
     assert a_claim(received=0.0, started=0.0).renewable_until(queue.longest_run) == longest_run
     settings = a_connection(longest_run=longest_run, retry=queue.retry.policy).settings
     verdict = verdict_on(ValueError(), attempt=1, settings=settings, jitter=1, held=float(longest_run))
-    assert isinstance(verdict, RetryLater)
-    assert verdict.seconds == queue.retry.delay
-    with pytest.raises(ValueError, match=f"must be at most {LONGEST_HIDDEN_SECONDS} less retry.max_delay"):
-        QueueConfig(longest_run=longest_run + 1, retry={"max_delay": 3600})
+    assert (type(verdict), verdict.seconds) == (RetryLater, queue.retry.delay)
 
 
 def test_claim_is_lost_after_its_time(holding):

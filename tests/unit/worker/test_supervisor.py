@@ -233,15 +233,11 @@ def one(monkeypatch):
 
 def test_link_ends_the_grace(one):
     thread = one.run_in_a_thread()
+    # Or a job that kills its process as it starts would end the supervisor, for which that could not begin.
+    assert one.has_first_report, "before any job"
     one.supervisor.send_bytes(NO_GRACE)
     thread.join(HANG_SECONDS)
     assert (one.returned, one.done) == ([False], [])
-
-
-def test_start_is_reported_before_any_job(one):
-    """Or one that kills its process as it starts would end the supervisor, for which that process could not begin."""
-    one.run_in_a_thread()
-    assert one.has_first_report
 
 
 def test_lost_supervisor_ends_the_worker(one):
