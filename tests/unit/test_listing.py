@@ -2,6 +2,7 @@
 
 import base64
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -39,19 +40,18 @@ def due_in(seconds, *, partition=0, **overrides):
 def let(system, job, fate):
     """Put a job into the table and let it come to this."""
     system.put(job)
+    parked = rows.parked_row(rows.job_key(job.id), reason="gone", at=NOW)
+    written = {
+        "requested": [rows.cancellation_row(job.id, at=NOW)],
+        "sent late": [rows.handled_row(job, dispatched=True)],
+        "parked": [parked],
+        "parked late": [parked, rows.handled_row(job, dispatched=False)],
+        "expired": [{**rows.job_row(job), "ttl": int(NOW.timestamp())}],
+        "unreadable": [{**rows.job_row(job), "payload": ""}],
+    }
     if fate == "cancelled":
         system.cancel(job.id)
-    elif fate == "requested":
-        system.table.write([rows.cancellation_row(job.id, at=NOW)])
-    elif fate == "sent late":
-        system.table.write([rows.handled_row(job, dispatched=True)])
-    elif fate.startswith("parked"):
-        late = [rows.handled_row(job, dispatched=False)] if fate == "parked late" else []
-        system.table.write([rows.parked_row(rows.job_key(job.id), reason="gone", at=NOW), *late])
-    elif fate == "expired":
-        system.table.write([{**rows.job_row(job), "ttl": int(NOW.timestamp())}])
-    elif fate == "unreadable":
-        system.table.write([{**rows.job_row(job), "payload": ""}])
+    system.table.write(written.get(fate, []))
 
 
 def pages(system, **span):
@@ -264,16 +264,14 @@ def test_queue_that_is_not_on_sqs_is_not_found(gone, what):
 TRACKED = a_queue(partitions=3, track=True)
 
 
-def record(
-    system, seconds, *, partition=0, state=State.FAILED, kind=None, route=Route.TABLE, expires=NOW + timedelta(days=1)
-):
+def record(system, seconds, *, partition=0, state=State.FAILED, kind=None, route=Route.TABLE, **row):
     """Note the outcome of a job, as its worker does; return its id."""
     job = due_in(seconds, partition=partition, route=route)
     if route is Route.TABLE:
         system.put(job)
     ended = None if state is State.RUNNING else NOW
     outcome = Outcome(state=state, attempts=2, started=NOW, ended=ended, kind=kind)
-    system.table.record(outcome_row(job.id, outcome, expires=expires))
+    system.table.record(outcome_row(job.id, outcome, **{"expires": NOW + timedelta(days=1), **row}))
     return job.id
 
 
@@ -329,9 +327,8 @@ def test_page_of_tracked_jobs_reads_no_more_rows_with_more_jobs():
 def test_outcome_that_cannot_be_read_is_counted_once():
     system = System(TRACKED)
     ids = [record(system, at) for at in range(5)]
-    row = outcome_row(
-        ids[2], Outcome(state=State.FAILED, attempts=1, started=NOW, ended=NOW), expires=NOW + timedelta(days=1)
-    )
+    key = rows.outcome_key(ids[2])
+    row = system.table.read([key]).rows[key]
     system.table.write([row | {"state": "odd"}, row | {"sk": f"{row['sk']}#more"}])
     pages = tracked_pages(system, limit=2)
     assert [id for page in pages for id, _ in page.jobs] == [ids[4], ids[3], ids[1], ids[0]]
@@ -341,11 +338,10 @@ def test_outcome_that_cannot_be_read_is_counted_once():
 def test_parked_job_past_its_retention_keeps_its_route():
     """It was put back for another day: its row may be gone before its outcome."""
     system = System(TRACKED)
-    job = due_in(0)
-    system.table.write([rows.parked_row(rows.job_key(job.id), reason="gone", at=NOW)])
-    outcome = Outcome(state=State.SUCCEEDED, attempts=1, started=NOW, ended=NOW)
-    system.table.record(outcome_row(job.id, outcome, expires=NOW + timedelta(days=1)))
-    assert tracked_ids(system) == [job.id]
+    id = record(system, 0, route=Route.DIRECT)
+    of_table = replace(id, route=Route.TABLE)
+    system.table.write([rows.parked_row(rows.job_key(of_table), reason="gone", at=NOW)])
+    assert tracked_ids(system) == [of_table]
 
 
 def test_queue_that_does_not_track_has_no_recorded_jobs():
