@@ -4,19 +4,16 @@ import asyncio
 import re
 import threading
 import time
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
 from pathlib import Path
 from textwrap import dedent
-from types import SimpleNamespace
 
 import pytest
 
 import dueline
 from dueline import Discard, InvalidJob, NewJob, QueueNotFound, Retry, ScheduleChanged, State, Worker
 from dueline.testing import Local, MemoryTable, received_job, sqs_event
-from dueline.worker.delivery import Interrupted
 from tests.builders import NOW
 from tests.waiting import HANG_SECONDS
 
@@ -85,18 +82,6 @@ def test_impossible_times_are_refused(local):
 
 
 # The same promises as deployed
-
-
-def test_key_names_one_job_to_move_and_cancel(local):
-    client = local.client
-    first = client.schedule("emails", 1, key="ann", delay=timedelta(days=1))
-    assert client.schedule("emails", 1, key="ann", delay=timedelta(days=1)).id == first.id
-    moved = client.reschedule(queue="emails", key="ann", delay=timedelta(days=2))
-    local.advance(days=1)
-    assert [job.id for job in local.scheduled("emails")] == [moved.id]
-    assert client.cancel(first.id) is State.CANCELLED
-    local.advance(days=2)
-    assert (local.scheduled("emails"), local.sent("emails")) == ([], [])
 
 
 def test_job_moved_to_the_near_future_comes(local):
@@ -169,21 +154,6 @@ def test_threads_may_share_it(local, monkeypatch):
 # Workers
 
 
-def test_retries_run_in_virtual_time(local):
-    starts = []
-    local.client.schedule("emails", 1)
-
-    def call(job):
-        starts.append(local.now)
-        if job.attempt < 3:
-            raise Retry(job.attempt * 5)
-
-    assert ends(local.run(a_worker(call))) == [("retried", 1), ("retried", 2), ("succeeded", 3)]
-    assert [each - starts[0] for each in starts] == [timedelta(seconds=seconds) for seconds in (0, 5, 15)]
-    assert local.now == starts[-1]
-    assert local.run(a_worker(call)) == []
-
-
 def test_jobs_between_two_attempts_run_on_time(local):
     for payload, delay in (("retried", 0), ("soon", 60), ("later", 3600), ("after", 3 * 3600)):
         local.client.schedule("emails", payload, delay=delay)
@@ -191,12 +161,15 @@ def test_jobs_between_two_attempts_run_on_time(local):
 
     def call(job):
         starts.append(local.now)
-        if job.payload == "retried" and job.attempt == 1:
-            raise Retry(timedelta(hours=2))
+        if job.payload == "retried" and job.attempt < 3:
+            raise Retry(timedelta(minutes=50 * job.attempt))
 
-    local.run(a_worker(call))
-    assert starts[1:] == [due["soon"], due["later"], local.now]
-    assert payloads(local.scheduled("emails")) == ["after"]
+    worker, began = a_worker(call), local.now
+    assert ends(local.run(worker))[-1] == ("succeeded", 3)
+    second, last = (began + timedelta(minutes=minutes) for minutes in (50, 150))
+    assert starts == [began, due["soon"], second, due["later"], last]
+    assert (local.now, payloads(local.scheduled("emails"))) == (last, ["after"])
+    assert local.run(worker) == []
 
 
 def test_failed_jobs_are_dead_letters(local):
@@ -260,19 +233,6 @@ def test_coroutine_functions_run(local):
 
     assert ends(asyncio.run(test())) == [("succeeded", 1)] * 2
     assert ran == [1, 2]
-
-
-def test_once_runs_no_second_time_after_an_exit(local):
-    ran = []
-
-    def call(job):
-        ran.append(job.attempt)
-        raise SystemExit
-
-    local.client.schedule("emails", 1)
-    last = local.run(a_worker(call, once=True))[-1]
-    assert (last.kind, last.attempt, last.error) == ("failed", 10, "Interrupted")
-    assert (last.reason, ran) == (f"attempt 10 of 10 failed: {Interrupted()}", [1])
 
 
 def test_paused_queue_keeps_its_jobs(local):
@@ -419,32 +379,6 @@ def test_page_shows_tests_that_pass(pytester, page, number):
     assert len(files) == number
     shown = sum(text.count("\ndef test_") for text in files.values())
     run_tests(pytester, {**QUEUES_YAML, **files}).assert_outcomes(passed=shown)
-
-
-@pytest.fixture
-def orders():
-    """The module of docs/outbox.md."""
-    names = {"__name__": "orders"}
-    exec(files_of("outbox")["orders.py"], names)
-    return SimpleNamespace(**names)
-
-
-@pytest.fixture
-def outbox(orders):
-    with closing(orders.open_database(":memory:")) as database:
-        yield database
-
-
-@pytest.mark.parametrize(("days", "jobs"), [(9, 1), (11, 2)])
-def test_relay_schedules_again_past_the_retention(orders, outbox, days, jobs):
-    local = Local(EMAILS)
-    orders.place_order(outbox, "ann@example.com")
-    row = outbox.execute("SELECT call, queue, key, due, payload FROM outbox").fetchone()
-    for _ in range(2):
-        orders.relay(outbox, local.client)
-        local.advance(days=days)
-        outbox.execute(orders.INSERT, row)
-    assert len(local.sent("emails")) == jobs
 
 
 def files_of(page):

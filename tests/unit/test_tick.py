@@ -218,19 +218,6 @@ def test_tick_stops_before_its_lease_ends(system):
     assert system.clock.monotonic() == 21
 
 
-# What can never be sent
-
-
-def test_missing_queue_parks_its_jobs():
-    system, jobs = System(), jobs_due(1, 2)
-    system.put(*jobs)
-    system.queues["emails"].gone = True
-    done = system.tick()
-    assert (done.finished, [parked.job for parked in done.parked]) == (True, jobs)
-    assert system.parked() == ids(jobs)
-    assert [system.look_up(job.id) for job in jobs] == [State.PARKED] * 2
-
-
 # How late it is
 
 

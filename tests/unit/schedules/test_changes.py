@@ -27,8 +27,6 @@ from tests.schedule_system import A_MINUTE, ScheduleSystem, a_definition, at
 from tests.wire import straight
 
 OLD, NEW = {"every": A_MINUTE, "payload": '"old"'}, {"every": 2 * A_MINUTE, "start": NOW, "payload": '"new"'}
-# Ticks look ahead so far.
-AHEAD = 4
 
 
 def runs(system, payload):
@@ -71,20 +69,6 @@ def test_queue_has_at_most_10_000_schedules(system):
 
 
 # Change
-
-
-def test_old_rule_runs_until_the_cutover(system):
-    """Each time up to the cutover ran by the old rule, once, and each after it by the new one."""
-    system.define(**OLD)
-    system.live(15)
-    changed = system.define(**NEW)
-    # The fence is the last tick's, and up to a minute old.
-    assert at(15) <= changed.head.start <= at(15 + AHEAD + 0.5)
-    system.live(105)
-    cutover, end = changed.head.start, at(90)
-    for definition, after, until in ((OLD, NOW, cutover), (NEW, cutover, end)):
-        expected = [(each - NOW) / A_MINUTE for each in between(a_definition(**definition).rule, after, until)]
-        assert [each for each in runs(system, definition["payload"]) if at(each) <= end] == expected
 
 
 def test_overtaken_change_raises_not_yet(system):
