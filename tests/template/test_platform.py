@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-import pytest
-
 from tests.template.conftest import KEY, STRICT
 from tests.template.iam import allows, as_list, policy, statements
 from tests.template.synthesis import ROOT, Assembly, Template

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dueline.config.names import Names
 from dueline.config.routes import Caller
-from dueline.core.job import KEEP_DAYS, MAX_PARTITIONS, QUEUE_NAME
+from dueline.core.job import MAX_PARTITIONS, QUEUE_NAME
 from dueline.core.rows import IDEMPOTENCY_PARTITIONS
 from tests.template.iam import allows, as_list, policy, statements
 from tests.template.synthesis import Assembly, Template
