@@ -189,6 +189,25 @@ def test_interrupted_waiting_call_harms_no_other(api, client, threads):
     assert sorted(n for batch in api.batches for n in batch) == [0, 1, 2]
 
 
+def test_interrupted_first_call_of_a_batch_strands_no_other(api, client, threads, monkeypatch):
+    """A signal comes as it passes its batch on to be sent, which another call has joined by then."""
+    first, _ = one_under_way(client, api, threads)
+    pending, joined = client._scheduling.pending(), []
+
+    def interrupted(*_):
+        joined.append(threads.submit(client.schedule, "emails", 2))
+        assert wait_until(lambda: waiting(client) == 2, every=0.001)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pending.senders, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        client.schedule("emails", 1)
+    monkeypatch.undo()
+    api.let_go()
+    assert all(isinstance(each.result(HANG_SECONDS), Job) for each in (first, *joined))
+    assert wait_until(lambda: pending.by_key == {})
+
+
 def test_queues_wait_for_nobody_but_themselves(api, client, threads):
     first, _ = one_under_way(client, api, threads)
     api._holds = lambda *_: False

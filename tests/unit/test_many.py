@@ -15,11 +15,11 @@ import pytest
 from dueline import AsyncClient, AsyncSchedules, Client, Job, NewJob, Patience, Schedules, Unavailable
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core.clock import SystemClock
-from dueline.core.retry import CALL_ITEMS, LANES, LEAST_ITEMS, BatchSize, Calls, in_lanes
+from dueline.core.retry import _THIS_LANE, CALL_ITEMS, LANES, LEAST_ITEMS, BatchSize, Calls, in_lanes
 from dueline.testing import VirtualClock
 from tests.builders import NOW, an_id
 from tests.fake_api_server import job_json, problem
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, wait_until
 
 BUSY = problem(503, "unavailable", "busy")
 THROTTLED = problem(429, "throttled", "slow down")
@@ -188,6 +188,26 @@ def test_closing_awaits_no_retries(how):
     ended.join(HANG_SECONDS)
     assert not ended.is_alive()
     assert not [each for each in set(threading.enumerate()) - before if each.name.startswith("dueline-lane")]
+
+
+def test_abandoned_lane_makes_no_further_request():
+    requests = []
+    calls = Calls(patience=Patience(), clock=VirtualClock(NOW), jitter=lambda: 0.5)
+
+    def answer(items):
+        requests.append(items)
+        assert _THIS_LANE.ended.wait(HANG_SECONDS)
+        return items
+
+    def interrupted():
+        yield [1] * 30
+        assert wait_until(lambda: bool(requests), every=0.01)
+        raise KeyboardInterrupt
+
+    lanes = in_lanes(lambda items: calls.run_each(answer, items, size=BatchSize(10)), interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        next(lanes)
+    assert len(requests) == 1
 
 
 def test_process_ends_with_unread_results():

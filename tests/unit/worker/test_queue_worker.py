@@ -16,7 +16,7 @@ from dueline.core.ports import Pointer
 from dueline.core.queue_settings import Rate
 from dueline.errors import Throttled, Unavailable
 from dueline.operations import control
-from dueline.worker.delivery import Discard
+from dueline.worker.delivery import Discard, ReceivedMessage
 from dueline.worker.events import EventKind
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS
@@ -371,6 +371,25 @@ def test_pause_or_another_rate_returns_jobs_that_wait(change):
         change("emails", table=connection.table, now=NOW)
         assert wait_until(lambda: len(working.events.of(EventKind.RETURNED)) >= 3)
     assert working.starts == []
+
+
+def test_job_received_during_stop_goes_back(monkeypatch):
+    connection = a_connection(queue=a_queue(precise=True))
+    working = Working(connection)
+    pool = working.worker._pool
+    put = pool.put
+
+    def stopped_before(item, *, at):
+        if isinstance(item, ReceivedMessage):
+            working.worker.stop()
+        put(item, at=at)
+
+    monkeypatch.setattr(pool, "put", stopped_before)
+    sent(connection, due_now(1, later=7200))
+    with working:
+        assert wait_until(lambda: working.events.of(EventKind.RETURNED))
+        assert wait_until(lambda: not working.worker.is_busy)
+    assert connection.levels[0].queue.depth().waiting == 1
 
 
 def test_stop_returns_waiting_jobs():
