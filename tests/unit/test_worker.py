@@ -290,24 +290,22 @@ def test_invalid_concurrency_is_refused(connected, concurrency):
         worker.run(concurrency=concurrency)
 
 
-@pytest.mark.parametrize("grace", [-1, math.nan, "25", True])
-def test_invalid_grace_is_refused(connected, grace):
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        *(({"grace": grace}, f"grace is {grace!r}: it must be from 0 to") for grace in (-1, math.nan, "25", True)),
+        ({"queues": ["invoices"]}, "queues are invoices: those with a handler are emails"),
+    ],
+)
+def test_invalid_option_of_a_run_is_refused(connected, options, says):
     worker = Worker()
+    with pytest.raises(ValueError, match="queues are none: those with a handler are none"):
+        worker.run(queues=[])
     worker.job("emails")(print)
     worker.stop()
-    with pytest.raises(ValueError, match=re.escape(f"grace is {grace!r}: it must be from 0 to")):
-        worker.run(grace=grace)
+    with pytest.raises(ValueError, match=re.escape(says)):
+        worker.run(**options)
     assert connected.names == []
-
-
-@pytest.mark.parametrize(("queues", "unknown"), [(["invoices"], "invoices"), ([], "none")])
-def test_unhandled_queue_names_the_handled(queues, unknown):
-    worker = Worker()
-    if queues:
-        worker.job("emails")(print)
-    handled = "emails" if queues else "none"
-    with pytest.raises(ValueError, match=f"queues are {unknown}: those with a handler are {handled}"):
-        worker.run(queues=queues)
 
 
 def test_too_short_visibility_timeout_is_refused(monkeypatch):

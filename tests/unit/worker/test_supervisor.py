@@ -133,11 +133,6 @@ def test_first_failed_start_ends_all(run):
     assert running.of(STARTED, FAILED, DIED, ENDED) == [(STARTED, 1, None), (ENDED, 1, 3)]
 
 
-def test_restart_delay_doubles():
-    slot = WorkerSlot(2, [], clock=VirtualClock(NOW), report=print)
-    assert [slot.rest() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
-
-
 def test_failed_restart_is_tried_later(run):
     running = run(GENTLE)
     _, second = running.pids()
@@ -150,6 +145,8 @@ def test_failed_restart_is_tried_later(run):
     failed = next(about for message, about in running.lines if message == FAILED)
     assert (failed["number"], failed["again_in"]) == (2, 2)
     assert "/nowhere/python" in failed["reason"]
+    slot = WorkerSlot(2, [], clock=VirtualClock(NOW), report=print)
+    assert [slot.rest() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
 
 
 def test_second_request_ends_the_grace(run, tmp_path):
