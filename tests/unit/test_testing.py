@@ -74,11 +74,14 @@ def test_instants_of_the_machines_clock_come():
     assert sorted(payloads(local.sent("emails"))[1:]) == [*range(20)]
 
 
-def test_impossible_times_are_refused(local):
+def test_impossible_times_and_unknown_queues_are_refused(local):
     with pytest.raises(ValueError, match="it never goes back"):
         local.advance(hours=-1)
     with pytest.raises(ValueError, match="must have a time zone"):
         Local(EMAILS, now=datetime(2030, 1, 1))  # noqa: DTZ001
+    for call in (local.scheduled, local.sent, local.dead, lambda name: local.client.schedule(name, 1)):
+        with pytest.raises(QueueNotFound, match="there is no queue 'emial'"):
+            call("emial")
 
 
 # The same promises as deployed
@@ -117,12 +120,6 @@ def test_settings_are_those_of_queues_yaml(tmp_path):
     assert local.client.get(attempts[0].job).state is State.FAILED
     assert local.client.queue("emails").dead == 2
     assert Local({"emails": {"track": True}, "other": None}).client.queues()[0].track
-
-
-def test_unknown_queue_is_refused(local):
-    for call in (local.scheduled, local.sent, local.dead, lambda name: local.client.schedule(name, 1)):
-        with pytest.raises(QueueNotFound, match="there is no queue 'emial'"):
-            call("emial")
 
 
 def test_large_payload_is_there_whole(local):
@@ -235,19 +232,14 @@ def test_coroutine_functions_run(local):
     assert ran == [1, 2]
 
 
-def test_paused_queue_keeps_its_jobs(local):
-    local.client.schedule("emails", 1)
-    local.client.pause("emails")
-    worker = a_worker(lambda job: None)
-    assert local.run(worker) == []
-    local.client.resume("emails")
-    assert len(local.run(worker)) == 1
-
-
-def test_job_of_a_precise_queue_is_held_until_it_is_due():
+def test_paused_and_precise_queues_hold_their_jobs():
     local, starts = Local({"emails": {"precise": True}}), []
     job = local.client.schedule("emails", 1, delay=0.75)
-    local.run(a_worker(lambda job: starts.append(local.now)))
+    local.client.pause("emails")
+    worker = a_worker(lambda job: starts.append(local.now))
+    assert local.run(worker) == []
+    local.client.resume("emails")
+    local.run(worker)
     assert starts == [job.due]
 
 

@@ -16,7 +16,7 @@ from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
 from dueline.worker.worker import Worker
 from tests.builders import a_job
-from tests.work import Events, SharedQueue, a_connection, a_received_message
+from tests.work import Events, a_connection, a_received_message
 
 PRIVATE = "swordfish"
 NO_HANDLERS = Handlers(queue="emails", by_kind={})
@@ -100,15 +100,6 @@ def test_deliberate_retry_has_the_stack_of_its_cause_only():
 
 
 # The dead letter
-
-
-def test_dead_letter_keeps_its_stack():
-    verdict, _, received = run(broken, retry=Retries(attempts=1))
-    dead_letters = SharedQueue()
-    received.send_dead_letter(verdict, dead_letters)
-    (message,) = dead_letters.messages
-    assert "in broken" in message.attributes[STACK]
-    assert message.attributes[STACK].endswith("\nKeyError: 'name'")
 
 
 def test_last_4_kb_of_a_stack_are_kept_in_ascii():

@@ -134,22 +134,6 @@ def test_each_job_succeeds_or_fails_alone():
     assert dead_letter_queue == {"1": ("TypeError", "3"), "2": ("Discard", "1")}
 
 
-def cancel(connection, *jobs):
-    connection.table.write([rows.cancellation_row(job.id, at=NOW) for job in jobs])
-
-
-def test_job_cancelled_while_it_waits_is_skipped():
-    connection, job = a_connection(queue=a_queue(precise=True)), due_now(1, later=4)
-    reads = Outage(connection.table, None)
-    sent(connection, job)
-    with Working(connection) as working:
-        assert wait_until(lambda: reads.requests == 1)
-        cancel(connection, job)
-        assert wait_until(working.is_empty)
-    assert working.starts == []
-    assert [event.job for event in working.events.of(EventKind.SKIPPED)] == [str(job.id)]
-
-
 def test_unread_cancel_holds_a_waiting_job():
     connection = a_connection(queue=a_queue(precise=True))
     outage = Outage(connection.table, None)
@@ -165,13 +149,17 @@ def test_unread_cancel_holds_a_waiting_job():
 
 
 def test_precise_queue_holds_jobs_until_due():
+    """One that is cancelled while it waits is skipped."""
     connection = a_connection(queue=a_queue(precise=True))
-    jobs = [due_now(number, later=1 + number / 10) for number in range(5)]
-    sent(connection, *jobs)
+    reads, cancelled = Outage(connection.table, None), due_now(5, later=4)
+    sent(connection, *(due_now(number, later=1 + number / 10) for number in range(5)), cancelled)
     with Working(connection) as working:
+        assert wait_until(lambda: reads.requests > 0)
+        connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == [0, 1, 2, 3, 4]
     assert all(at >= job.due for job, at in working.starts)
+    assert [event.job for event in working.events.of(EventKind.SKIPPED)] == [str(cancelled.id)]
 
 
 def test_a_long_job_keeps_its_claim():
