@@ -155,7 +155,7 @@ def test_refused_renewal_loses_the_claim_once(holding, started, permits):
 
 def test_lapsed_claim_is_not_revived(holding):
     hide = holding.levels[0].hide
-    holding.levels[0].hide = lambda receipts, seconds: holding.clock.sleep(11) or hide(receipts, seconds)
+    holding.levels[0].hide = lambda receipts, seconds: (hide(receipts, seconds), holding.clock.sleep(11))[0]
     holding.send(after=20)
     holding.send(after=1)
     assert (holding.first.visible, holding.first.lost) == (30.0, True)

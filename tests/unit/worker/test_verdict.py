@@ -175,14 +175,14 @@ def test_any_error_text_makes_a_dead_letter(text):
 
 
 class Refusing(SharedQueue):
-    """A queue that refuses dead letters that say why, for good, or all of them for now."""
+    """A queue that refuses dead letters that say why, for good or for now."""
 
     def __init__(self, *, final):
         super().__init__()
         self.final = final
 
     def send(self, messages):
-        if self.final and "dueline-error" not in messages[0].attributes:
+        if "dueline-error" not in messages[0].attributes:
             return super().send(messages)
         return [BatchFailure(index=0, reason="InvalidParameterValue", final=self.final)]
 
