@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-import pytest
-
 from tests.template.conftest import KEY, STRICT
 from tests.template.iam import allows, as_list, policy, statements
-from tests.template.linting import lint
 from tests.template.synthesis import ROOT, Assembly, Template
-from tests.template.test_policies import policies_fit
 
 # Where the key of each kind of resource that stores something is named, by CloudFormation.
 NAMED_AT = {
@@ -105,13 +101,3 @@ def test_stacks_are_tagged_and_protected(strict: Assembly) -> None:
     manifest = json.loads((strict.directory / "manifest.json").read_text())["artifacts"]
     for stack in (manifest[name]["properties"] for name in strict.templates):
         assert (stack["tags"], stack["terminationProtection"]) == (STRICT["tags"], True)
-
-
-def test_policies_with_a_key_fit(strict: Assembly) -> None:
-    assert all(map(policies_fit, strict.templates.values()))
-
-
-@pytest.mark.thorough
-def test_all_settings_pass_cfn_lint(strict: Assembly) -> None:
-    for template in (strict.core, strict.queues["emails"]):
-        assert lint(template) == []

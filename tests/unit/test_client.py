@@ -40,7 +40,8 @@ from tests.fake_api_server import (
 SECRET = "the-secret-of-a-payload"  # noqa: S105
 BUSY = problem_reply(503, "unavailable")
 SLOW_DOWN = problem_reply(429, "throttled")
-WANTED = NOW + timedelta(days=9)
+
+
 HOUR = timedelta(hours=1)
 
 
@@ -56,6 +57,7 @@ TRANSIENT = {
     "no JSON": Reply(status=201, body=b"<html>"),
     "no object": json_reply([], 201),
     "no job": json_reply({"id": 5}, 201),
+    "no jobs": json_reply({"jobs": []}),
 }
 # What API Gateway refuses itself has no code; tests/unit/test_errors.py has the errors by their codes.
 ERRORS = {
@@ -106,12 +108,9 @@ def test_payload_is_written_with_the_default(api_server):
     client.schedule_many("emails", [NewJob(payload=NOW)] * 2)
     first, many = (request.json for request in api_server.requests)
     assert [job["payload"] for job in (first, *many["jobs"])] == [{"on": str(NOW)}, str(NOW), str(NOW)]
-
-
-@pytest.mark.parametrize("default", [None, lambda value: {1}])
-def test_payload_that_no_default_writes_is_refused(api_server, default):
-    with pytest.raises(InvalidJob, match=r"payload is not JSON|payload nests too deep"):
-        Client.connect(url=api_server.url, default=default).schedule("emails", {"on": NOW})
+    for default in (None, lambda value: {1}):
+        with pytest.raises(InvalidJob, match=r"payload is not JSON|payload nests too deep"):
+            Client.connect(url=api_server.url, default=default).schedule("emails", {"on": NOW})
 
 
 def calls(api_server):
@@ -147,6 +146,9 @@ def test_job_is_posted_and_returned(client, api_server):
     assert posted == {"payload": {"to": "ann", "é": [1, None]}, "delay": 3600, "key": "k-7"}
 
 
+REPLACING = {"kind": "welcome", "tenant": "acme", "priority": 2, "key": "k", "if_exists": "replace"}
+
+
 @pytest.mark.parametrize(
     ("options", "posted"),
     [
@@ -156,13 +158,8 @@ def test_job_is_posted_and_returned(client, api_server):
         ({"delay": timedelta(minutes=2)}, {"delay": 120.0}),
         ({"at": datetime(2027, 1, 4, 9, tzinfo=timezone(HOUR))}, {"at": "2027-01-04T08:00:00.000Z"}),
         ({"at": datetime(2027, 1, 4, microsecond=1, tzinfo=UTC)}, {"at": "2027-01-04T00:00:00.001Z"}),
-        ({"kind": "welcome"}, {"kind": "welcome"}),
-        ({"tenant": "acme"}, {"tenant": "acme"}),
-        ({"priority": 1}, {}),
-        ({"priority": 2}, {"priority": 2}),
-        ({"key": "k"}, {"key": "k"}),
-        ({"key": "k", "if_exists": "keep"}, {"key": "k"}),
-        ({"key": "k", "if_exists": "replace"}, {"key": "k", "if_exists": "replace"}),
+        ({"priority": 1, "key": "k", "if_exists": "keep"}, {"key": "k"}),
+        (REPLACING, REPLACING),
     ],
 )
 def test_options_are_posted_unchanged(client, api_server, options, posted):
@@ -177,10 +174,7 @@ def test_options_are_posted_unchanged(client, api_server, options, posted):
         ({"at": "2027-01-04T09:00:00Z"}, "at is '2027-01-04T09:00:00Z': it must be a datetime"),
         ({"at": datetime.max.replace(tzinfo=UTC)}, "at is 9999-12-31T23:59:59.999999.00:00: it must be from 1970"),
         ({"at": NOW, "delay": 5}, "give one of them"),
-        ({"delay": -1}, "delay is -1"),
-        ({"kind": "Welcome"}, "kind is 'Welcome': it must have 1 to 64 of a-z, 0-9, ., _ and -"),
         ({"payload": {1, 2}}, "payload is not JSON"),
-        ({"payload": math.inf}, "payload is not JSON"),
     ],
 )
 def test_invalid_job_is_refused_before_sending(client, api_server, options, named):
@@ -192,9 +186,7 @@ def test_invalid_job_is_refused_before_sending(client, api_server, options, name
     assert api_server.requests == []
 
 
-@pytest.mark.parametrize(
-    "wrong", [NewJob(payload=1, tenant=uuid.UUID(int=0)), {"payload": 1}, None], ids=["tenant", "dict", "none"]
-)
+@pytest.mark.parametrize("wrong", [NewJob(payload=1, tenant=uuid.UUID(int=0)), {"payload": 1}, None], ids=type)
 def test_schedule_many_survives_a_wrong_type(client, api_server, wrong):
     first, error, last = client.schedule_many("emails", [NewJob(payload=1), wrong, NewJob(payload=2)])
     assert (type(first), type(error), type(last)) == (Job, InvalidJob, Job)
@@ -244,22 +236,10 @@ def test_invalid_id_never_becomes_a_path(client, api_server, id):
     assert api_server.requests == []
 
 
-def cancelled_but(problems):
-    """Answer cancellations as the API does, but for these ids with their problems, once each."""
-    left = dict(problems)
-
-    def answer(request):
-        jobs = answer_of(default_reply(request))
-        return json_reply({"jobs": [{"error": left.pop(job["id"])} if job["id"] in left else job for job in jobs]})
-
-    return answer
-
-
-def test_cancel_many_keeps_the_order(client, api_server):
+def test_cancel_many_sends_large_batches(client, api_server):
     ids = [str(an_id()) for _ in range(1040)]
-    api_server.respond = cancelled_but({ids[3]: problem(404, "job_not_found")})
-    results = client.cancel_many(iter([*ids, "no id"]))
-    assert [type(result) for result in results] == [*[State] * 3, JobNotFound, *[State] * 1036, JobNotFound]
+    results = client.cancel_many(iter(["no id", *ids]))
+    assert [type(result) for result in results] == [JobNotFound, *[State] * 1040]
     assert sorted(id for request in api_server.requests for id in request.json["ids"]) == sorted(ids)
     # They get smaller where answers are slow, as on a busy machine.
     assert len(api_server.requests) < len(ids) / 10
@@ -287,19 +267,17 @@ def test_cancel_many_groups_by_queue(client, api_server):
 # By key
 
 
-def test_job_is_found_and_cancelled_by_its_key(client, api_server):
+def test_jobs_are_found_and_cancelled_by_key(client, api_server):
     client.get(queue="emails", key="order 5/7&8=")
     assert client.cancel(queue="emails", key="order 5") is State.CANCELLED
+    first, error, last = client.cancel_many(queue="emails", keys=["a", "", "b"])
+    assert (first, type(error), last) == (State.CANCELLED, InvalidJob, State.CANCELLED)
     assert calls(api_server) == [
         ("GET", "/queues/emails/jobs?key=order%205%2F7%268%3D"),
         ("DELETE", "/queues/emails/jobs?key=order%205"),
+        ("POST", "/queues/emails/cancellations"),
     ]
-
-
-def test_jobs_are_cancelled_by_their_keys(client, api_server):
-    first, error, last = client.cancel_many(queue="emails", keys=["a", "", "b"])
-    assert (first, type(error), last) == (State.CANCELLED, InvalidJob, State.CANCELLED)
-    assert [request.json for request in api_server.requests] == [{"keys": ["a", "b"]}]
+    assert api_server.requests[-1].json == {"keys": ["a", "b"]}
 
 
 @pytest.mark.parametrize("named", [{}, {"ids": [], "queue": "emails"}, {"keys": []}, {"queue": "emails"}])
@@ -310,44 +288,30 @@ def test_cancel_many_takes_ids_or_a_queue_and_keys(client, named):
 
 def test_look_up_of_what_waits_has_its_payload(client, api_server):
     waits = {**job_json(an_id(), "scheduled"), "payload": None, "key": "k", "kind": "welcome", "moved_from": "old"}
-    api_server.script = [json_reply(waits)]
-    job = client.get(str(an_id()))
+    api_server.script = [json_reply(waits), json_reply(waits | {"payload_text": "<xml>"})]
+    job, not_json = (client.get(str(an_id())) for _ in range(2))
     assert isinstance(job, ScheduledJob)
     assert (job.payload, job.key, job.kind, job.moved_from) == (None, "k", "welcome", "old")
+    assert (not_json.payload, not_json.payload_text) == (None, "<xml>")
+    assert "xml" not in repr(not_json)
 
 
 # Reschedule
 
 
-def test_a_job_is_moved_to_an_instant(client, api_server):
+def test_job_is_moved_under_one_key(client, api_server):
     moved = client.reschedule(id := str(an_id()), at=NOW + timedelta(microseconds=1))
     at = "2026-11-21T07:05:00.001Z"
     assert (instant.text(moved.due), moved.state) == (at, State.SCHEDULED)
-    assert calls(api_server) == [("PATCH", f"/queues/emails/jobs/{id}")]
-    assert api_server.requests[0].json == {"at": at}
-
-
-@pytest.mark.parametrize("off", [timedelta(days=-20 * 365), timedelta(days=20 * 365)])
-def test_wrong_clock_changes_no_time(client, api_server, clock, off):
-    clock.sleep(off.total_seconds())
-    client.schedule("emails", 1, at=WANTED)
-    client.schedule_many("emails", [NewJob(payload=1, at=WANTED)] * 2)
-    client.reschedule(str(an_id()), at=WANTED)
-    posted, many, moved = [request.json for request in api_server.requests]
-    assert {each["at"] for each in (posted, *many["jobs"], moved)} == {instant.text(WANTED)}
-
-
-def test_reschedule_retries_with_the_same_key(client, api_server, clock):
     api_server.script = [BUSY, DROPPED]
-    client.reschedule(str(an_id()), delay=90)
-    assert clock.waits
-    client.reschedule(str(an_id()), delay=90)
-    assert [request.json for request in api_server.requests] == [{"delay": 90}] * 4
-    first, second, third, another = [request.headers["idempotency-key"] for request in api_server.requests]
+    client.reschedule(id, delay=90)
+    assert calls(api_server) == [("PATCH", f"/queues/emails/jobs/{id}")] * 4
+    assert [request.json for request in api_server.requests] == [{"at": at}, *[{"delay": 90}] * 3]
+    another, first, second, third = [request.headers["idempotency-key"] for request in api_server.requests]
     assert first == second == third != another
 
 
-@pytest.mark.parametrize("options", [{}, {"at": NOW, "delay": 5}, {"delay": -1}, {"delay": True}, {"at": "now"}])
+@pytest.mark.parametrize("options", [{}, {"at": NOW, "delay": 5}, {"delay": -1}])
 def test_reschedule_without_a_time_is_refused(client, api_server, options):
     with pytest.raises(InvalidJob, match=r"at|delay"):
         client.reschedule(str(an_id()), **options)
@@ -375,21 +339,11 @@ def test_jobs_are_listed_lazily_by_page(client, api_server):
     assert queries(api_server) == [first, *(first | {"next": [page]} for page in ("p-2", "p-2", "p-3"))]
 
 
-def test_non_json_payload_is_text(client, api_server):
-    page = {"jobs": [job_json(an_id(), "scheduled") | {"payload_text": "<xml>"}], "next": None}
-    api_server.script = [json_reply(page)]
-    (job,) = client.jobs("emails")
-    assert (job.payload, job.payload_text) == (None, "<xml>")
-    assert "xml" not in repr(job)
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [
         ({"start": "now"}, "start is 'now': it must be a datetime"),
-        ({"end": 5}, "end is 5: it must be a datetime"),
         ({"start": datetime(2027, 1, 4)}, "start is 2027-01-04T00:00:00: it must have a time zone"),  # noqa: DTZ001
-        ({"end": datetime.max.replace(tzinfo=UTC)}, "end is 9999-12-31T23:59:59.999999.00:00: it must have a time"),
         ({"start": datetime.min.replace(tzinfo=timezone(HOUR))}, "start is 0001-01-01T00:00:00.01:00: it"),
         ({"kind": "A"}, "kind is 'A': it must have 1 to 64 of"),
     ],
@@ -404,19 +358,8 @@ def test_invalid_listing_is_refused(client, api_server, options, named):
 
 # Queues
 
+
 SETTINGS = {"partitions": 4, "retention": 604800, "precise": True, "priorities": 2}
-DOING = {
-    "scheduled": 7,
-    "more_scheduled": False,
-    "next_due": "2026-11-21T07:05:00.000Z",
-    "fence_age": 3.5,
-    "waiting": 1,
-    "in_flight": 2,
-    "delayed": 3,
-    "dead": 4,
-    "paused": True,
-    "rate": "50/s",
-}
 RATE = "/queues/emails/rate"
 
 
@@ -432,15 +375,16 @@ def test_queues_are_reported_with_their_settings(client, api_server):
 
 @pytest.mark.parametrize(("next_due", "fence_age"), [("2026-11-21T07:05:00.000Z", 3.5), (None, None)])
 def test_a_queue_reports_how_it_is_doing(client, api_server, next_due, fence_age):
-    levels = [{"priority": n, "waiting": n, "in_flight": 2, "delayed": 3} for n in (1, 2)]
-    doing = {**DOING, "next_due": next_due, "fence_age": fence_age, "levels": levels}
+    depth = {"waiting": 1, "in_flight": 2, "delayed": 3}
+    doing = {"scheduled": 7, "more_scheduled": False, "next_due": next_due, "fence_age": fence_age, "dead": 4}
+    doing |= {**depth, "paused": True, "rate": "50/s", "levels": [{"priority": 1, **depth}]}
     api_server.script = [json_reply({"queue": "emails", **SETTINGS, **doing})]
     assert client.queue("emails") == Overview(
         scheduled=7,
         more_scheduled=False,
         next_due=NOW if next_due else None,
         fence_age=fence_age,
-        levels=tuple(Depth(waiting=n, in_flight=2, delayed=3) for n in (1, 2)),
+        levels=(Depth(**depth),),
         dead=4,
         control=Control(paused=True, rate=Rate(jobs=50)),
     )
@@ -548,13 +492,16 @@ def test_payload_over_10_mib_is_refused(client, api_server):
 
 
 def test_each_job_has_a_result_or_an_error(client, api_server):
-    jobs = [NewJob(payload=1, key=key, delay=delay) for key, delay in (("1", 5), ("2", -1), ("3", 5), ("4", 5))]
-    api_server.respond = an_api_of({"3": problem(422, "key_reused", "other payload", id="some id")})
-    first, second, third, fourth = client.schedule_many("emails", jobs)
-    assert numbers([first, fourth]) == [1, 4]
-    assert isinstance(second, InvalidJob)
-    assert (type(third), str(third), third.job_id, third.key) == (KeyReused, "other payload", "some id", "3")
-    assert in_batches(api_server) == [["1", "3", "4"]]
+    """Only temporary failures are tried again."""
+    jobs = [NewJob(payload=1, key=str(n), delay=-1 if n == 2 else 5) for n in range(6)]
+    reused = problem(422, "key_reused", "other payload", id="some id")
+    api_server.respond = an_api_of({"1": problem(503, "unavailable"), "3": reused, "4": problem(429, "throttled")})
+    results = client.schedule_many("emails", jobs)
+    assert numbers([*results[:2], *results[4:]]) == [0, 1, 4, 5]
+    assert isinstance(results[2], InvalidJob)
+    error = results[3]
+    assert (type(error), str(error), error.job_id, error.key) == (KeyReused, "other payload", "some id", "3")
+    assert in_batches(api_server) == [["0", "1", "3", "4", "5"], ["1", "4"]]
 
 
 def an_api_of(problems):
@@ -562,8 +509,7 @@ def an_api_of(problems):
     left = dict(problems)
 
     def answer(request):
-        reply = default_reply(request)
-        jobs = zip(request.json["jobs"], answer_of(reply), strict=True)
+        jobs = zip(request.json["jobs"], json.loads(default_reply(request).body)["jobs"], strict=True)
         return json_reply(
             {"jobs": [{"error": left.pop(job["key"])} if job["key"] in left else each for job, each in jobs]}
         )
@@ -571,35 +517,11 @@ def an_api_of(problems):
     return answer
 
 
-def answer_of(reply):
-    return json.loads(reply.body)["jobs"]
-
-
-def test_only_temporary_failures_are_retried(client, api_server):
-    api_server.respond = an_api_of(
-        {"1": problem(503, "unavailable"), "2": problem(400, "invalid_job"), "3": problem(429, "throttled")}
-    )
-    results = client.schedule_many("emails", numbered(5))
-    assert isinstance(results[2], InvalidJob)
-    assert numbers(results[:2] + results[3:]) == [0, 1, 3, 4]
-    assert in_batches(api_server) == [["0", "1", "2", "3", "4"], ["1", "3"]]
-
-
-@pytest.mark.parametrize(
-    "failure", [BUSY, DROPPED, CUT_OFF, json_reply({"jobs": []}), json_reply({"jobs": 5}), json_reply({})]
-)
-def test_failed_request_retries_all_its_jobs(client, api_server, failure):
-    api_server.script = [failure]
-    assert numbers(client.schedule_many("emails", numbered(3))) == [0, 1, 2]
-    assert in_batches(api_server) == [["0", "1", "2"]] * 2
-
-
 def test_refused_request_fails_each_job(client, api_server):
     api_server.respond = lambda _: problem_reply(404, "queue_not_found", "no such queue")
     results = client.schedule_many("emails", numbered(3))
-    assert [(type(each), str(each), each.key) for each in results] == [
-        (QueueNotFound, "no such queue", key) for key in "012"
-    ]
+    refused = [(type(each), str(each), each.key) for each in results]
+    assert refused == [(QueueNotFound, "no such queue", key) for key in "012"]
     assert len(api_server.requests) == 1
 
 
@@ -608,11 +530,11 @@ def test_refused_request_fails_each_job(client, api_server):
 
 @pytest.mark.parametrize("failure", TRANSIENT.values(), ids=TRANSIENT)
 def test_retry_sends_the_same_body(client, api_server, clock, failure):
-    api_server.script = [failure, failure]
-    client.schedule("emails", {"to": "ann"}, delay=5)
-    assert len(api_server.requests) == 3
-    assert len({request.body for request in api_server.requests}) == 1
-    assert len(clock.waits) == 2
+    for call in (lambda: client.schedule("emails", 1), lambda: client.schedule_many("emails", numbered(3))):
+        api_server.script = [failure, failure]
+        call()
+    first, second = ({request.body for request in api_server.requests[at : at + 3]} for at in (0, 3))
+    assert (len(first), len(second), len(api_server.requests), len(clock.waits)) == (1, 1, 6, 4)
 
 
 def test_waits_double_at_random_up_to_a_limit(api_server, clock):

@@ -122,16 +122,6 @@ def test_an_idle_connection_is_not_used_again(api_server, of, monkeypatch, idle,
     assert len({request.port for request in api_server.requests}) == connections
 
 
-def test_threads_that_wake_together_connect_again(api_server, session, monkeypatch):
-    now = time.time()
-    monkeypatch.setattr(clients, "time", lambda: now)
-    call = clients.client("dynamodb", longest=LONGEST).query
-    with ThreadPoolExecutor(clients.LANES) as pool:
-        for _ in range(3):
-            assert [each["Count"] for each in pool.map(lambda _: call(**QUERY), range(50))] == [0] * 50
-            now += 21
-
-
 @BOTH
 def test_lambda_sees_no_recursive_loop(api_server, session, of, monkeypatch):
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "consumer")

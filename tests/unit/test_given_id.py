@@ -72,10 +72,9 @@ def in_an_hour():
 
 def test_repeated_id_is_the_same_job(api):
     id = in_an_hour()
-    answer = [call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": id}) for _ in range(2)]
-    assert [(status, job["id"], job["due"]) for status, job in answer] == [
-        (201, id, instant.text(JobId.parse(id).due))
-    ] * 2
+    answers = [call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": id}) for _ in range(2)]
+    due = instant.text(JobId.parse(id).due)
+    assert [(status, job["id"], job["due"]) for status, job in answers] == [(201, id, due)] * 2
 
 
 @pytest.mark.parametrize(

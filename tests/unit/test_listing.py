@@ -2,6 +2,7 @@
 
 import base64
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -39,19 +40,18 @@ def due_in(seconds, *, partition=0, **overrides):
 def let(system, job, fate):
     """Put a job into the table and let it come to this."""
     system.put(job)
+    parked = rows.parked_row(rows.job_key(job.id), reason="gone", at=NOW)
+    written = {
+        "requested": [rows.cancellation_row(job.id, at=NOW)],
+        "sent late": [rows.handled_row(job, dispatched=True)],
+        "parked": [parked],
+        "parked late": [parked, rows.handled_row(job, dispatched=False)],
+        "expired": [{**rows.job_row(job), "ttl": int(NOW.timestamp())}],
+        "unreadable": [{**rows.job_row(job), "payload": ""}],
+    }
     if fate == "cancelled":
         system.cancel(job.id)
-    elif fate == "requested":
-        system.table.write([rows.cancellation_row(job.id, at=NOW)])
-    elif fate == "sent late":
-        system.table.write([rows.handled_row(job, dispatched=True)])
-    elif fate.startswith("parked"):
-        late = [rows.handled_row(job, dispatched=False)] if fate == "parked late" else []
-        system.table.write([rows.parked_row(rows.job_key(job.id), reason="gone", at=NOW), *late])
-    elif fate == "expired":
-        system.table.write([{**rows.job_row(job), "ttl": int(NOW.timestamp())}])
-    elif fate == "unreadable":
-        system.table.write([{**rows.job_row(job), "payload": ""}])
+    system.table.write(written.get(fate, []))
 
 
 def pages(system, **span):
@@ -212,19 +212,13 @@ def test_listing_without_states_fails(react):
 RATE_SET = "2026-11-21T07:05:00.000Z"
 
 
-def test_scheduled_jobs_are_counted():
-    system, jobs = System(), [due_in(seconds) for seconds in (3600, 4000, 5000)]
-    system.put(*jobs)
-    system.cancel(jobs[0].id)
+@pytest.mark.parametrize(("jobs", "more"), [(3, False), (1001, False), (1002, True)])
+def test_scheduled_jobs_are_counted_up_to_1000(system, jobs, more):
+    put = [due_in(3600 + number) for number in range(jobs)]
+    system.put(*put)
+    system.cancel(put[0].id)
     answer = system.overview()
-    assert (answer.scheduled, answer.more_scheduled, answer.next_due) == (2, False, jobs[1].id.due)
-
-
-@pytest.mark.parametrize(("jobs", "answer"), [(1000, (1000, False)), (1001, (1000, True))])
-def test_count_ends_at_1000(system, jobs, answer):
-    system.put(*[due_in(3600 + number) for number in range(jobs)])
-    overview = system.overview()
-    assert (overview.scheduled, overview.more_scheduled) == answer
+    assert (answer.scheduled, answer.more_scheduled, answer.next_due) == (min(jobs - 1, 1000), more, put[1].id.due)
 
 
 def test_fence_age_is_of_the_slowest_partition():
@@ -236,10 +230,8 @@ def test_fence_age_is_of_the_slowest_partition():
     system.tick(other)
     system.clock.sleep(5)
     assert system.overview().fence_age == 65
-
-
-def test_future_fence_has_no_age(system):
-    system.table.acquire_lease(EMAILS, owner="me", now="1", lease="2", fence="2027-01-01T00:00:00.000Z")
+    for partition in (EMAILS, other):
+        system.table.acquire_lease(partition, owner="me", now="3", lease="4", fence="2027-01-01T00:00:00.000Z")
     assert system.overview().fence_age == 0
 
 
@@ -272,16 +264,14 @@ def test_queue_that_is_not_on_sqs_is_not_found(gone, what):
 TRACKED = a_queue(partitions=3, track=True)
 
 
-def record(
-    system, seconds, *, partition=0, state=State.FAILED, kind=None, route=Route.TABLE, expires=NOW + timedelta(days=1)
-):
+def record(system, seconds, *, partition=0, state=State.FAILED, kind=None, route=Route.TABLE, **row):
     """Note the outcome of a job, as its worker does; return its id."""
     job = due_in(seconds, partition=partition, route=route)
     if route is Route.TABLE:
         system.put(job)
     ended = None if state is State.RUNNING else NOW
     outcome = Outcome(state=state, attempts=2, started=NOW, ended=ended, kind=kind)
-    system.table.record(outcome_row(job.id, outcome, expires=expires))
+    system.table.record(outcome_row(job.id, outcome, **{"expires": NOW + timedelta(days=1), **row}))
     return job.id
 
 
@@ -325,21 +315,11 @@ def test_tracked_jobs_are_filtered_by_state_and_kind(monkeypatch):
     assert [len(page.jobs) for page in tracked_pages(system, state=State.SUCCEEDED)] == [1, 3, 3, 1]
 
 
-def test_page_of_tracked_jobs_reads_no_more_rows_with_more_jobs():
-    system = System(TRACKED)
-    for at in range(300):
-        record(system, at, partition=at % 3)
-    counted = count(system)
-    page = list_tracked(Span(limit=10), queue=TRACKED, table=system.table, now=NOW)
-    assert (len(page.jobs), counted) == (10, {"table.outcomes": 3, "table.read": 1, "rows": 30 + 10})
-
-
 def test_outcome_that_cannot_be_read_is_counted_once():
     system = System(TRACKED)
     ids = [record(system, at) for at in range(5)]
-    row = outcome_row(
-        ids[2], Outcome(state=State.FAILED, attempts=1, started=NOW, ended=NOW), expires=NOW + timedelta(days=1)
-    )
+    key = rows.outcome_key(ids[2])
+    row = system.table.read([key]).rows[key]
     system.table.write([row | {"state": "odd"}, row | {"sk": f"{row['sk']}#more"}])
     pages = tracked_pages(system, limit=2)
     assert [id for page in pages for id, _ in page.jobs] == [ids[4], ids[3], ids[1], ids[0]]
@@ -349,13 +329,18 @@ def test_outcome_that_cannot_be_read_is_counted_once():
 def test_parked_job_past_its_retention_keeps_its_route():
     """It was put back for another day: its row may be gone before its outcome."""
     system = System(TRACKED)
-    job = due_in(0)
-    system.table.write([rows.parked_row(rows.job_key(job.id), reason="gone", at=NOW)])
-    outcome = Outcome(state=State.SUCCEEDED, attempts=1, started=NOW, ended=NOW)
-    system.table.record(outcome_row(job.id, outcome, expires=NOW + timedelta(days=1)))
-    assert tracked_ids(system) == [job.id]
+    id = record(system, 0, route=Route.DIRECT)
+    of_table = replace(id, route=Route.TABLE)
+    system.table.write([rows.parked_row(rows.job_key(of_table), reason="gone", at=NOW)])
+    assert tracked_ids(system) == [of_table]
 
 
-def test_queue_that_does_not_track_has_no_recorded_jobs():
+def test_page_of_tracked_jobs_reads_few_rows():
+    system = System(TRACKED)
+    for at in range(300):
+        record(system, at, partition=at % 3)
+    counted = count(system)
+    page = list_tracked(Span(limit=10), queue=TRACKED, table=system.table, now=NOW)
+    assert (len(page.jobs), counted) == (10, {"table.outcomes": 3, "table.read": 1, "rows": 30 + 10})
     with pytest.raises(InvalidJob, match="track of queue emails is false: it must be true"):
-        tracked_pages(a_system(), queue=a_queue())
+        tracked_pages(system, queue=a_queue())

@@ -111,8 +111,7 @@ def test_failed_jobs_name_their_keys():
 
 def test_untried_jobs_say_so():
     gateway = FakeGateway(lambda _: BUSY)
-    clock = VirtualClock(NOW)
-    results = a_client(gateway, clock=clock, attempts=1000, seconds=30).schedule_many("emails", numbered(5000))
+    results = a_client(gateway, attempts=1000, seconds=30).schedule_many("emails", numbered(5000))
     assert all(isinstance(each, Unavailable) for each in results)
     tried = {key for keys in gateway.calls for key in keys}
     assert {each.key for each in results if "not tried" in str(each)} == {str(n) for n in range(5000)} - tried
@@ -135,18 +134,11 @@ def test_smaller_call_has_its_own_patience():
 
 
 def test_schedule_each_reads_few_jobs_ahead():
-    received = 0
-
-    def jobs():
-        nonlocal received
-        for job in numbered(4000):
-            received += 1
-            yield job
-
-    held = []
-    for reported, result in enumerate(a_client(FakeGateway()).schedule_each("emails", jobs())):
+    received, held = [], []
+    jobs = (received.append(job) or job for job in numbered(4000))
+    for reported, result in enumerate(a_client(FakeGateway()).schedule_each("emails", jobs)):
         assert isinstance(result, Job)
-        held.append(received - reported)
+        held.append(len(received) - reported)
     assert len(held) == 4000
     assert max(held) <= (2 * LANES + 2) * CALL_ITEMS
 
@@ -174,39 +166,22 @@ def test_throttling_makes_no_call_smaller():
 FOR_EVER = Patience(attempts=10**9, seconds=10 * HANG_SECONDS, first_wait=10 * HANG_SECONDS, longest_wait=3600.0)
 
 
-class Outage:
-    """Calls that fail, all of them; `started_at` once there were some."""
-
-    def __init__(self):
-        self.started = threading.Event()
-        self.count = 0
-
-    def __call__(self, items):
-        self.count += 1
-        self.started.set()
-        raise Unavailable("no")
-
-
-def lanes_in(outage, *, how):
-    """Yield a first result, and then those of an outage."""
-    calls = Calls(patience=FOR_EVER, clock=SystemClock(), jitter=lambda: 0.5)
-    size = BatchSize(10)
-
-    def call(number):
-        if number == 0:
-            assert outage.started.wait(HANG_SECONDS)
-            return 0
-        if how == "one":
-            return calls.run(lambda: outage([number]))
-        return calls.run_each(outage, [number], size=size)
-
-    return in_lanes(call, range(100))
-
-
 @pytest.mark.parametrize("how", ["one", "each"])
 def test_closing_awaits_no_retries(how):
-    outage, before = Outage(), set(threading.enumerate())
-    results = lanes_in(outage, how=how)
+    is_down, before = threading.Event(), set(threading.enumerate())
+    calls = Calls(patience=FOR_EVER, clock=SystemClock(), jitter=lambda: 0.5)
+
+    def fail(items=()):
+        is_down.set()
+        raise Unavailable("no")
+
+    def call(number):
+        if number > 0:
+            return calls.run(fail) if how == "one" else calls.run_each(fail, [number], size=BatchSize(10))
+        assert is_down.wait(HANG_SECONDS)
+        return 0
+
+    results = in_lanes(call, range(100))
     assert next(results) == 0
     ended = threading.Thread(target=results.close, daemon=True)
     ended.start()
@@ -260,29 +235,23 @@ def test_async_client_has_each_call(kind, for_asyncio):
         assert mine.__doc__
 
 
-def test_async_schedule_each_streams_results(client):
-    async def send_request():
+def test_async_schedule_each_streams_results(client, api_server):
+    """A stream that is closed sends no more."""
+
+    async def send_all():
         jobs = (NewJob(payload=n, key=str(n)) for n in range(1234))
         return [int(job.id[-12:]) async for job in client.schedule_each("emails", jobs)]
 
-    assert asyncio.run(send_request()) == list(range(1234))
-
-
-def test_closed_async_stream_sends_no_more(client, api_server):
-    received = []
-
-    def jobs():
-        for n in range(100_000):
-            received.append(n)
-            yield NewJob(payload=n)
-
-    async def send_request():
-        async with aclosing(client.schedule_each("emails", jobs())) as results:
+    async def send_one():
+        jobs = (received.append(n) or NewJob(payload=n) for n in range(100_000))
+        async with aclosing(client.schedule_each("emails", jobs)) as results:
             return await anext(results)
 
-    assert isinstance(asyncio.run(send_request()), Job)
-    sent = sum(len(request.json["jobs"]) for request in api_server.requests)
-    assert sent <= len(received) < 100_000
+    received = []
+    assert asyncio.run(send_all()) == list(range(1234))
+    api_server.requests.clear()
+    assert isinstance(asyncio.run(send_one()), Job)
+    assert sum(len(request.json["jobs"]) for request in api_server.requests) <= len(received) < 100_000
 
 
 def test_lanes_have_the_callers_context():

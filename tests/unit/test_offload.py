@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dueline.client.models import payload_fields
 from dueline.config.queue import MOST_RETENTION_DAYS
 from dueline.core import rows
-from dueline.core.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Route, State, StoredJob
+from dueline.core.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Route, State
 from dueline.core.message import OFFLOADED_BYTES, Message, type_of
 from dueline.core.payloads import AFTER_EXPIRY, MAX_ROW_PAYLOAD_BYTES, Upload, begin, object_key
 from dueline.core.ports import Pointer
@@ -39,17 +39,13 @@ def kept(system, job):
     return system.stores.payloads.kept[Pointer.parse(job.payload).key].decode()
 
 
-def digest(payload):
-    return hashlib.sha256(json_text(payload).encode()).hexdigest()
-
-
 def an_upload(system, payload, *, queue="emails"):
     """Begin an upload and send it; return its id."""
     body = json_text(payload).encode()
     started = begin(
         queue,
         bytes=len(body),
-        sha256=digest(payload),
+        sha256=hashlib.sha256(body).hexdigest(),
         payloads=system.payloads,
         clock=system.clock,
         new_uid=lambda: "00000000-0000-4000-9000-000000000000",
@@ -82,18 +78,14 @@ def test_large_payload_is_offloaded(size, delay, is_offloaded):
     assert len(system.stores.payloads.kept) == is_offloaded
 
 
-def test_payload_over_10_mib_is_too_large(system):
+def test_payload_is_kept_before_its_job(system):
     (error,) = system.submit(Request(payload="x" * (MAX_OFFLOADED_BYTES - 1)))
     assert isinstance(error, PayloadTooLarge)
     assert str(error) == "payload has 10485761 bytes: at most 10485760 are allowed"
-    assert system.stores.payloads.kept == {}
-
-
-def test_payload_is_kept_before_its_job(system):
     system.wire.around = on("payloads.put", failing(Unavailable("no")))
     (error,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
     assert (type(error), bool(error.job_id)) == (Unavailable, True)
-    assert (system.in_the_table(), system.inbound.deliveries) == ([], [])
+    assert (system.in_the_table(), system.inbound.deliveries, system.stores.payloads.kept) == ([], [], {})
 
 
 # The way of a pointer
@@ -148,38 +140,29 @@ def test_payload_outlives_its_dead_letter():
 # Keys
 
 
-def keyed(payload=None, *, key="order 17", delay=AN_HOUR, **more):
-    return Request(payload=payload, key=key, delay=delay, **more)
-
-
 def test_repeat_needs_no_upload(system):
+    """And one that is missing uses up no key."""
     upload = an_upload(system, "x")
-    (first,) = system.submit(keyed(upload=upload))
+    content = dict(system.stores.payloads.kept)
     system.stores.payloads.kept.clear()
-    (second,) = system.submit(keyed(upload=upload))
+    (error,) = system.submit(Request(upload=upload, key="order 17", delay=AN_HOUR))
+    assert type(error) is InvalidJob
+    system.stores.payloads.kept.update(content)
+    (first,) = system.submit(Request(upload=upload, key="order 17", delay=AN_HOUR))
+    system.stores.payloads.kept.clear()
+    (second,) = system.submit(Request(upload=upload, key="order 17", delay=AN_HOUR))
     assert second.id == first.id
 
 
 # Uploads
 
 
-def test_missing_upload_uses_up_no_key(system):
-    upload = an_upload(system, "x")
-    system.stores.payloads.kept.clear()
-    (error,) = system.submit(keyed(upload=upload))
-    assert type(error) is InvalidJob
-    (job,) = system.submit(keyed(payload="another"))
-    assert isinstance(job, StoredJob)
-
-
-@pytest.mark.parametrize("broken", ["gone", "of another queue", "of another size", "of other content"])
-def test_bad_upload_makes_no_job(system, broken):
-    upload = an_upload(system, "x", queue="invoices" if broken == "of another queue" else "emails")
-    key = Upload.parse(upload).key("emails")
-    if broken == "gone":
-        system.stores.payloads.kept.clear()
-    elif broken != "of another queue":
-        system.stores.payloads.kept[key] = b'"more"' if broken == "of another size" else b'"y"'
+@pytest.mark.parametrize(
+    ("queue", "content"), [("emails", None), ("invoices", b'"x"'), ("emails", b'"more"'), ("emails", b'"y"')]
+)
+def test_bad_upload_makes_no_job(system, queue, content):
+    upload = an_upload(system, "x", queue=queue)
+    system.stores.payloads.kept = {} if content is None else {Upload.parse(upload).key(queue): content}
     (error,) = system.submit(Request(upload=upload))
     assert type(error) is InvalidJob
     assert str(error).startswith(f"upload is '{upload}': ")
@@ -194,19 +177,19 @@ def test_what_is_no_id_of_an_upload_is_refused(upload):
 
 
 @pytest.mark.parametrize(
-    ("size", "kind"), [(0, InvalidJob), (-1, InvalidJob), (MAX_OFFLOADED_BYTES + 1, PayloadTooLarge)]
+    ("wrong", "kind", "reason"),
+    [
+        *(({"bytes": size}, InvalidJob, str(size)) for size in (0, -1)),
+        ({"bytes": MAX_OFFLOADED_BYTES + 1}, PayloadTooLarge, "10485761"),
+        *(({"sha256": text}, InvalidJob, "sha256 is") for text in ("", "0" * 63, "X" * 64, "0" * 65, "A" * 64)),
+    ],
 )
-def test_upload_has_1_byte_to_10_mib(size, kind):
-    with pytest.raises(InvalidJob, match=str(size)) as refused:
-        Upload(uid="u", bytes=size, sha256="0" * 64)
+def test_upload_has_1_byte_to_10_mib_and_a_checksum(wrong, kind, reason):
+    good = {"uid": "u", "bytes": MAX_OFFLOADED_BYTES, "sha256": "0" * 64}
+    with pytest.raises(InvalidJob, match=reason) as refused:
+        Upload(**good | wrong)
     assert refused.type is kind
-    Upload(uid="u", bytes=MAX_OFFLOADED_BYTES, sha256="0" * 64)
-
-
-@pytest.mark.parametrize("sha256", ["", "0" * 63, "X" * 64, "0" * 65, "A" * 64])
-def test_invalid_checksum_is_refused(sha256):
-    with pytest.raises(InvalidJob, match="sha256 is"):
-        Upload(uid="u", bytes=1, sha256=sha256)
+    Upload(**good)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """When a schedule runs: at times of the day or in intervals, across changes of the clock, and what is refused."""
 
-import csv
 import re
 import zoneinfo
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,6 @@ from dueline.errors import InvalidSchedule
 from dueline.schedules import rule
 from dueline.schedules.rule import Rule
 
-TABLE = Path(__file__).with_name("runs_of_two_years.csv")
 BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2027, 1, 4, 9, tzinfo=UTC)
 MINUTE, SECOND, MOMENT = timedelta(minutes=1), timedelta(seconds=1), timedelta(microseconds=1)
@@ -31,34 +29,6 @@ def next_runs(rule, since, count):
 
 def last_runs(rule, until, count):
     return list(islice(rule.before(until), count))
-
-
-# Changes of the clock
-
-
-def _rows():
-    with TABLE.open() as file:
-        yield from csv.DictReader(file)
-
-
-def _days(first, last, on):
-    days = (first + timedelta(days=n) for n in range((last - first).days + 1))
-    return [day for day in days if on == "all" or day.weekday() < 5]
-
-
-def _runs_by_hand(zone, cron):
-    for row in _rows():
-        if (row["zone"], row["cron"]) == (zone, cron):
-            for day in _days(date.fromisoformat(row["first"]), date.fromisoformat(row["last"]), row["days"]):
-                yield from (at(f"{day}T{time}") for time in row["utc"].split())
-
-
-@pytest.mark.parametrize(("zone", "cron"), sorted({(row["zone"], row["cron"]) for row in _rows()}))
-def test_two_years_match_the_hand_written_table(zone, cron):
-    rule = Rule(cron=cron, zone=zone, start=at("2027-01-01"), end=at("2029-01-01"))
-    expected = list(_runs_by_hand(zone, cron))
-    assert list(rule.after(at("2000-01-01"))) == expected
-    assert list(rule.before(at("2100-01-01"))) == expected[::-1]
 
 
 # In intervals of physical time
@@ -153,12 +123,10 @@ def test_zones_come_from_tzdata_not_the_machine(request, tmp_path):
         ("0 9 * Foo *", "its month has 'FOO': it must be 1 to 12, JAN to DEC"),
         ("0 9 * * 8", "its day of week has '8': it must be 0 to 7, SUN to SAT"),
         ("*/90 * * * *", "its minute has '*/90': it must be 0 to 59"),
-        ("59/5 * * * *", "its minute has '59/5'"),
         ("0 9 * * FRI-MON", "its day of week has 'FRI-MON'"),
         ("0,,5 9 * * *", "its minute has ''"),
         ("0 9 \u0661 * *", "its day of month has '\u0661'"),
         ("0 0 30 2 *", "the days that it names never come"),
-        ("0 0 */30 * FRI#2", "the days that it names never come"),
         ("@reboot", "it must have five fields, or be one of @hourly, @daily"),
         ("0 9 * * *" + " " * 300, "cron has 309 characters: at most 256 are allowed"),
     ],

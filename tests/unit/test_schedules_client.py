@@ -106,17 +106,13 @@ def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
     assert schedules.pause("digest", if_match=made.etag) == schedules.get("digest")
 
 
-def test_payloads_are_written_with_the_default(api, api_server):
-    schedules = Client.connect(url=api_server.url, default=str).schedules("emails")
-    assert schedules.put("digest", "0 9 * * *", payload={"on": START}).payload == {"on": str(START)}
-
-
-def test_rule_round_trips(api, schedules):
+def test_rule_round_trips(api):
+    schedules = Client.connect(url=api.url, default=str).schedules("emails")
     every, start, end = timedelta(hours=8), datetime(2035, 1, 1, tzinfo=UTC), datetime(2035, 1, 8, tzinfo=UTC)
-    rest = {"start": start, "end": end, "count": 5, "overlap": "skip"}
+    rest = {"start": start, "end": end, "count": 5, "overlap": "skip", "payload": {"on": START}}
     made = schedules.put("beat", every=every, priority=1, **rest)
     assert (made.every, made.start, made.end, made.count) == (every, start, end, 5)
-    assert (made.overlap, made.payload) == ("skip", None)
+    assert (made.overlap, made.payload) == ("skip", {"on": str(START)})
     assert schedules.put("beat", every=8 * 3600.0, **rest) == made
     assert schedules.put("beat", every="7h60m", jitter="0", **rest) == made
 
@@ -145,12 +141,17 @@ def test_wrong_rules_and_queues_are_errors(api, schedules):
 
 
 def test_a_list_is_fetched_a_page_at_a_time(api_server, schedules):
-    api_server.script = [json_reply({"schedules": [], "next": "b"}), json_reply({"schedules": [], "next": None})]
+    async def in_asyncio():
+        schedules = AsyncClient(Client.connect(url=api_server.url)).schedules("emails")
+        return [each async for each in schedules.list()]
+
+    pages = [json_reply({"schedules": [], "next": next}) for next in ("b", None)]
+    api_server.script = pages * 2
     listing = schedules.list()
     assert api_server.requests == []
-    assert list(listing) == []
+    assert list(listing) == asyncio.run(in_asyncio()) == []
     queries = [dict(parse_qsl(urlsplit(request.path).query)) for request in api_server.requests]
-    assert queries == [{"limit": "100"}, {"limit": "100", "next": "b"}]
+    assert queries == [{"limit": "100"}, {"limit": "100", "next": "b"}] * 2
 
 
 def test_a_run_shows_how_far_it_has_come(api_server, schedules):
@@ -162,19 +163,15 @@ def test_a_run_shows_how_far_it_has_come(api_server, schedules):
 
 @pytest.mark.parametrize("verb", ["run", "backfill"])
 def test_retried_run_keeps_its_key(api_server, schedules, verb):
+    """And its error has it."""
     made = {"id": "i", "scheduled_for": START.isoformat()}
-    api_server.script = [DROPPED, json_reply({**made, "runs": [made]})]
+    api_server.script = [DROPPED, json_reply({**made, "runs": [made]}), DROPPED]
     span = {"start": START, "end": END} if verb == "backfill" else {}
     getattr(schedules, verb)("digest", **span)
-    first, second = (request.headers for request in api_server.requests)
-    assert first["idempotency-key"] == second["idempotency-key"] != ""
-
-
-def test_error_of_a_run_has_its_key(api_server):
-    api_server.script = [DROPPED]
     with pytest.raises(Unavailable) as refusal:
-        impatient(api_server, attempts=1).run("digest")
-    assert refusal.value.idempotency_key == api_server.requests[0].headers["idempotency-key"]
+        getattr(impatient(api_server, attempts=1), verb)("digest", **span)
+    first, second, failed = (request.headers["idempotency-key"] for request in api_server.requests)
+    assert first == second != failed == refusal.value.idempotency_key
 
 
 @pytest.mark.parametrize(
@@ -207,13 +204,3 @@ def test_direct_client_has_no_schedules():
     client = Client(DirectApi(lambda: None, clock=ServiceClock()))
     with pytest.raises(Forbidden, match="without direct=True"):
         client.schedules("emails")
-
-
-def test_async_schedules_are_listed(api_server):
-    api_server.script = [json_reply({"schedules": [], "next": None})]
-
-    async def verb():
-        schedules = AsyncClient(Client.connect(url=api_server.url)).schedules("emails")
-        return [each async for each in schedules.list()]
-
-    assert asyncio.run(verb()) == []

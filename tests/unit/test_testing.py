@@ -4,19 +4,16 @@ import asyncio
 import re
 import threading
 import time
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
 from pathlib import Path
 from textwrap import dedent
-from types import SimpleNamespace
 
 import pytest
 
 import dueline
 from dueline import Discard, InvalidJob, NewJob, QueueNotFound, Retry, ScheduleChanged, State, Worker
 from dueline.testing import Local, MemoryTable, received_job, sqs_event
-from dueline.worker.delivery import Interrupted
 from tests.builders import NOW
 from tests.waiting import HANG_SECONDS
 
@@ -77,26 +74,17 @@ def test_instants_of_the_machines_clock_come():
     assert sorted(payloads(local.sent("emails"))[1:]) == [*range(20)]
 
 
-def test_impossible_times_are_refused(local):
+def test_impossible_times_and_unknown_queues_are_refused(local):
     with pytest.raises(ValueError, match="it never goes back"):
         local.advance(hours=-1)
     with pytest.raises(ValueError, match="must have a time zone"):
         Local(EMAILS, now=datetime(2030, 1, 1))  # noqa: DTZ001
+    for call in (local.scheduled, local.sent, local.dead, lambda name: local.client.schedule(name, 1)):
+        with pytest.raises(QueueNotFound, match="there is no queue 'emial'"):
+            call("emial")
 
 
 # The same promises as deployed
-
-
-def test_key_names_one_job_to_move_and_cancel(local):
-    client = local.client
-    first = client.schedule("emails", 1, key="ann", delay=timedelta(days=1))
-    assert client.schedule("emails", 1, key="ann", delay=timedelta(days=1)).id == first.id
-    moved = client.reschedule(queue="emails", key="ann", delay=timedelta(days=2))
-    local.advance(days=1)
-    assert [job.id for job in local.scheduled("emails")] == [moved.id]
-    assert client.cancel(first.id) is State.CANCELLED
-    local.advance(days=2)
-    assert (local.scheduled("emails"), local.sent("emails")) == ([], [])
 
 
 def test_job_moved_to_the_near_future_comes(local):
@@ -112,13 +100,11 @@ def test_job_moved_to_the_near_future_comes(local):
 
 
 def test_cancelled_job_that_was_sent_is_not_run(local):
-    ran = []
     job = local.client.schedule("emails", 1, delay=30)
     assert local.client.cancel(job.id) is State.CANCEL_REQUESTED
     assert local.scheduled("emails") == []
     local.advance(seconds=30)
-    assert ends(local.run(a_worker(ran.append))) == [("skipped", 1)]
-    assert ran == []
+    assert ends(local.run(a_worker(lambda job: pytest.fail("it ran")))) == [("skipped", 1)]
 
 
 def test_settings_are_those_of_queues_yaml(tmp_path):
@@ -134,12 +120,6 @@ def test_settings_are_those_of_queues_yaml(tmp_path):
     assert local.client.get(attempts[0].job).state is State.FAILED
     assert local.client.queue("emails").dead == 2
     assert Local({"emails": {"track": True}, "other": None}).client.queues()[0].track
-
-
-def test_unknown_queue_is_refused(local):
-    for call in (local.scheduled, local.sent, local.dead, lambda name: local.client.schedule(name, 1)):
-        with pytest.raises(QueueNotFound, match="there is no queue 'emial'"):
-            call("emial")
 
 
 def test_large_payload_is_there_whole(local):
@@ -171,21 +151,6 @@ def test_threads_may_share_it(local, monkeypatch):
 # Workers
 
 
-def test_retries_run_in_virtual_time(local):
-    starts = []
-    local.client.schedule("emails", 1)
-
-    def call(job):
-        starts.append(local.now)
-        if job.attempt < 3:
-            raise Retry(job.attempt * 5)
-
-    assert ends(local.run(a_worker(call))) == [("retried", 1), ("retried", 2), ("succeeded", 3)]
-    assert [each - starts[0] for each in starts] == [timedelta(seconds=seconds) for seconds in (0, 5, 15)]
-    assert local.now == starts[-1]
-    assert local.run(a_worker(call)) == []
-
-
 def test_jobs_between_two_attempts_run_on_time(local):
     for payload, delay in (("retried", 0), ("soon", 60), ("later", 3600), ("after", 3 * 3600)):
         local.client.schedule("emails", payload, delay=delay)
@@ -193,51 +158,50 @@ def test_jobs_between_two_attempts_run_on_time(local):
 
     def call(job):
         starts.append(local.now)
-        if job.payload == "retried" and job.attempt == 1:
-            raise Retry(timedelta(hours=2))
+        if job.payload == "retried" and job.attempt < 3:
+            raise Retry(timedelta(minutes=50 * job.attempt))
 
-    local.run(a_worker(call))
-    assert starts[1:] == [due["soon"], due["later"], local.now]
-    assert payloads(local.scheduled("emails")) == ["after"]
+    worker, began = a_worker(call), local.now
+    assert ends(local.run(worker))[-1] == ("succeeded", 3)
+    second, last = (began + timedelta(minutes=minutes) for minutes in (50, 150))
+    assert starts == [began, due["soon"], second, due["later"], last]
+    assert (local.now, payloads(local.scheduled("emails"))) == (last, ["after"])
+    assert local.run(worker) == []
 
 
-def test_discarded_job_is_a_dead_letter(local):
+def test_failed_jobs_are_dead_letters(local):
     local.client.schedule("emails", {"to": "ann"}, key="ann", kind="welcome")
+    local.client.schedule("emails", 1)
+    worker = a_worker(lambda job: 1 / 0)
 
-    def call(job):
+    @worker.job("emails", kind="welcome")
+    def welcome(job):
         raise Discard("no such address")
 
-    [end] = local.run(a_worker(call))
-    assert (end.kind, end.error, end.reason, end.job_kind) == ("failed", "Discard", "no such address", "welcome")
-    [dead] = local.dead("emails")
-    assert (dead.payload, dead.key, dead.kind) == ({"to": "ann"}, "ann", "welcome")
-    assert (dead.error, dead.attempts) == ("Discard", 1)
-    assert len(local.sent("emails")) == 1
-
-
-def test_last_attempt_makes_a_dead_letter(local):
-    local.client.schedule("emails", 1)
-    attempts = local.run(a_worker(lambda job: 1 / 0))
-    assert ends(attempts)[-2:] == [("retried", 9), ("failed", 10)]
-    assert "lambda job: 1 / 0" in attempts[-1].stack
-    [dead] = local.dead("emails")
-    assert (dead.error, dead.attempts) == ("ZeroDivisionError", 10)
-
-
-def test_interrupt_ends_a_run(local):
-    def call(job):
-        raise KeyboardInterrupt
-
-    local.client.schedule("emails", 1)
-    with pytest.raises(KeyboardInterrupt):
-        local.run(a_worker(call))
+    discarded, *others = local.run(worker)
+    assert (discarded.kind, discarded.error, discarded.job_kind) == ("failed", "Discard", "welcome")
+    assert discarded.reason == "no such address"
+    assert ends(others)[-2:] == [("retried", 9), ("failed", 10)]
+    assert "lambda job: 1 / 0" in others[-1].stack
+    first, last = local.dead("emails")
+    assert (first.payload, first.key, first.kind) == ({"to": "ann"}, "ann", "welcome")
+    assert (first.error, first.attempts) == ("Discard", 1)
+    assert (last.error, last.attempts) == ("ZeroDivisionError", 10)
+    assert len(local.sent("emails")) == 2
 
 
 def test_jobs_run_one_after_the_other_in_this_thread(local):
     ran = []
-    for number in range(3):
+
+    def call(job):
+        ran.append((job.payload, threading.get_ident()))
+        if job.payload == 2:
+            raise KeyboardInterrupt
+
+    for number in range(4):
         local.client.schedule("emails", number)
-    local.run(a_worker(lambda job: ran.append((job.payload, threading.get_ident())), concurrency=8))
+    with pytest.raises(KeyboardInterrupt):
+        local.run(a_worker(call, concurrency=8))
     assert ran == [(number, threading.get_ident()) for number in range(3)]
 
 
@@ -268,33 +232,14 @@ def test_coroutine_functions_run(local):
     assert ran == [1, 2]
 
 
-def test_once_runs_no_second_time_after_an_exit(local):
-    local.client.schedule("emails", 1)
-    ran = []
-
-    def call(job):
-        ran.append(job.attempt)
-        raise SystemExit
-
-    last = local.run(a_worker(call, once=True))[-1]
-    assert (last.kind, last.attempt, last.error) == ("failed", 10, "Interrupted")
-    assert last.reason == f"attempt 10 of 10 failed: {Interrupted()}"
-    assert ran == [1]
-
-
-def test_paused_queue_keeps_its_jobs(local):
-    local.client.schedule("emails", 1)
-    local.client.pause("emails")
-    worker = a_worker(lambda job: None)
-    assert local.run(worker) == []
-    local.client.resume("emails")
-    assert len(local.run(worker)) == 1
-
-
-def test_job_of_a_precise_queue_is_held_until_it_is_due():
+def test_paused_and_precise_queues_hold_their_jobs():
     local, starts = Local({"emails": {"precise": True}}), []
     job = local.client.schedule("emails", 1, delay=0.75)
-    local.run(a_worker(lambda job: starts.append(local.now)))
+    local.client.pause("emails")
+    worker = a_worker(lambda job: starts.append(local.now))
+    assert local.run(worker) == []
+    local.client.resume("emails")
+    local.run(worker)
     assert starts == [job.due]
 
 
@@ -426,32 +371,6 @@ def test_page_shows_tests_that_pass(pytester, page, number):
     assert len(files) == number
     shown = sum(text.count("\ndef test_") for text in files.values())
     run_tests(pytester, {**QUEUES_YAML, **files}).assert_outcomes(passed=shown)
-
-
-@pytest.fixture
-def orders():
-    """The module of docs/outbox.md."""
-    names = {"__name__": "orders"}
-    exec(files_of("outbox")["orders.py"], names)
-    return SimpleNamespace(**names)
-
-
-@pytest.fixture
-def outbox(orders):
-    with closing(orders.open_database(":memory:")) as database:
-        yield database
-
-
-@pytest.mark.parametrize(("days", "jobs"), [(9, 1), (11, 2)])
-def test_relay_schedules_again_past_the_retention(orders, outbox, days, jobs):
-    local = Local(EMAILS)
-    orders.place_order(outbox, "ann@example.com")
-    row = outbox.execute("SELECT call, queue, key, due, payload FROM outbox").fetchone()
-    for _ in range(2):
-        orders.relay(outbox, local.client)
-        local.advance(days=days)
-        outbox.execute(orders.INSERT, row)
-    assert len(local.sent("emails")) == jobs
 
 
 def files_of(page):

@@ -8,15 +8,13 @@ import os
 import re
 import signal
 import threading
-from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from dueline.core.clock import SystemClock
 from dueline.core.message import Message
-from dueline.core.ports import BatchFailure
 from dueline.errors import InvalidSchedule, QueueNotFound, Throttled
-from dueline.testing import MemoryTable
 from dueline.worker import worker as worker_module
 from dueline.worker.events import EventKind
 from dueline.worker.retries import Retries
@@ -104,27 +102,6 @@ def test_it_works_until_it_is_stopped(connected):
     assert connected.connection.levels[0].messages == []
 
 
-def test_exiting_coroutine_has_failed(connected):
-    worker, got = Worker(), []
-
-    async def leave():
-        raise SystemExit
-
-    @worker.job("emails")
-    async def send(job):
-        got.append(job.payload)
-        if job.payload == 1 and job.attempt == 1:
-            await leave()
-
-    connected.send(due_now(1))
-    running = Running(worker)
-    assert wait_until(lambda: bool(got))
-    connected.send(due_now(2))
-    assert wait_until(lambda: connected.connection.levels[0].messages == [])
-    assert running.stop() is True
-    assert sorted(got) == [1, 1, 2]
-
-
 @pytest.mark.parametrize(("grace", "stops"), [(0.5, 1), (10 * HANG_SECONDS, 2)])
 def test_job_goes_back_after_its_grace(connected, grace, stops):
     worker, held, starts = Worker(), threading.Event(), []
@@ -137,29 +114,6 @@ def test_job_goes_back_after_its_grace(connected, grace, stops):
     assert running.end() is False
     assert connected.connection.levels[0].queue.depth().waiting == 1
     held.set()
-
-
-def test_refused_acknowledgement_is_repeated(connected, monkeypatch):
-    monkeypatch.setattr("dueline.worker.runner._FINAL_ACKS_SECONDS", 0.0)
-    worker, queue, refused = Worker(), connected.connection.levels[0], []
-    delete = queue.delete
-
-    def refuse(receipts):
-        # The first time, and once more after the worker was stopped and has nothing else to do.
-        if len(refused) < 2:
-            if refused:
-                assert wait_until(lambda: not any(each.name == "receive emails" for each in threading.enumerate()))
-            refused.append(receipts)
-            return [BatchFailure(index=0, reason="slow down", final=False)]
-        return delete(receipts)
-
-    queue.delete = refuse
-    worker.job("emails")(lambda job: None)
-    connected.send(due_now(1))
-    running = Running(worker, grace=HANG_SECONDS)
-    assert wait_until(lambda: bool(refused))
-    assert running.stop() is True
-    assert (queue.messages, connected.events.of(EventKind.LOST)) == ([], [])
 
 
 def test_forked_child_ends_by_a_signal(connected):
@@ -177,16 +131,9 @@ def test_forked_child_ends_by_a_signal(connected):
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_signal_ends_it_and_handlers_are_restored(connected, ending):
-    before = signal.getsignal(ending)
-    worker, got = Worker(), []
-    worker.job("emails")(got.append)
+    before, worker = signal.getsignal(ending), Worker()
+    worker.job("emails")(lambda job: os.kill(os.getpid(), ending))
     connected.send(due_now(1))
-
-    def end():
-        wait_until(lambda: bool(got))
-        os.kill(os.getpid(), ending)
-
-    threading.Thread(target=end, daemon=True).start()
     assert worker.run() is True
     assert signal.getsignal(ending) is before
 
@@ -220,17 +167,15 @@ def test_nothing_of_a_run_is_left_behind(connected):
     assert connected.served == []
 
 
-class Unreadable(MemoryTable):
-    """A table that cannot be read."""
-
-    def read(self, keys, *, consistent=True):
-        raise Throttled("slow down")
-
-
 def test_no_queue_receives_when_one_cannot_open(monkeypatch):
     before, connection, worker = set(threading.enumerate()), a_connection(), Worker()
     unreadable = a_connection(queue=a_queue(name="invoices"), report=connection.report)
-    connected = Connected(connection, invoices=replace(unreadable, table=Unreadable()))
+
+    def refuse(keys, *, consistent=True):
+        raise Throttled("slow down")
+
+    monkeypatch.setattr(unreadable.table, "read", refuse)
+    connected = Connected(connection, invoices=unreadable)
     monkeypatch.setattr(worker_module, "connect", connected.connect)
     for queue in ("emails", "invoices"):
         worker.job(queue)(print)
@@ -238,7 +183,6 @@ def test_no_queue_receives_when_one_cannot_open(monkeypatch):
         worker.run(queues=["emails", "invoices"])
     assert wait_until(lambda: set(threading.enumerate()) <= before)
     assert connection.levels[0].requests == []
-    assert [event.kind for event in connected.events] == [EventKind.OPENED] * 2 + [EventKind.CLOSED] * 2
     for kind in (EventKind.OPENED, EventKind.CLOSED):
         assert sorted(event.queue for event in connected.events.of(kind)) == ["emails", "invoices"]
 
@@ -305,32 +249,22 @@ def test_handler_may_have_arguments_with_defaults():
         worker.job(f"queue-{number}")(call)
 
 
-def test_making_a_worker_requests_nothing(connected):
+def test_block_requests_nothing_and_ends_a_run(connected):
     with Worker("shop") as worker:
         worker.job("emails")(print)
         worker.schedule("emails", "digest", "0 9 * * *")
     assert connected.names == []
-
-
-def test_leaving_the_block_ends_its_run(connected):
-    ended = []
     with Worker() as worker:
         worker.job("emails")(print)
-        thread = threading.Thread(target=lambda: ended.append(worker.run()), daemon=True)
-        thread.start()
+        running = Running(worker)
         wait_until(lambda: connected.events.of(EventKind.OPENED))
     assert connected.closed == 1
-    thread.join(HANG_SECONDS)
-    assert ended == [True]
+    assert running.end() is True
 
 
 def test_callbacks_of_a_worker_are_called(connected):
-    calls = []
-
-    def note(name):
-        return lambda job, error: calls.append((name, job.queue, str(error)))
-
-    worker = Worker(on_error=note("error"), on_dead=note("dead"))
+    errors, dead = [], []
+    worker = Worker(on_error=lambda *each: errors.append(each), on_dead=lambda *each: dead.append(each))
 
     @worker.job("emails", retry=Retries(attempts=1))
     def fail(job):
@@ -339,7 +273,8 @@ def test_callbacks_of_a_worker_are_called(connected):
 
     connected.send(due_now())
     worker.run()
-    assert calls == [("error", "emails", "'name'"), ("dead", "emails", "'name'")]
+    for ((job, error),) in (errors, dead):
+        assert (job.queue, str(error)) == ("emails", "'name'")
 
 
 @pytest.mark.parametrize("concurrency", [0, 1001, 2.5, True, "8"])
@@ -355,24 +290,22 @@ def test_invalid_concurrency_is_refused(connected, concurrency):
         worker.run(concurrency=concurrency)
 
 
-@pytest.mark.parametrize("grace", [-1, math.nan, math.inf, "25", True])
-def test_invalid_grace_is_refused(connected, grace):
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        *(({"grace": grace}, f"grace is {grace!r}: it must be from 0 to") for grace in (-1, math.nan, "25", True)),
+        ({"queues": ["invoices"]}, "queues are invoices: those with a handler are emails"),
+    ],
+)
+def test_invalid_option_of_a_run_is_refused(connected, options, says):
     worker = Worker()
+    with pytest.raises(ValueError, match="queues are none: those with a handler are none"):
+        worker.run(queues=[])
     worker.job("emails")(print)
     worker.stop()
-    with pytest.raises(ValueError, match=re.escape(f"grace is {grace!r}: it must be from 0 to")):
-        worker.run(grace=grace)
+    with pytest.raises(ValueError, match=re.escape(says)):
+        worker.run(**options)
     assert connected.names == []
-
-
-@pytest.mark.parametrize(("queues", "unknown"), [(["invoices"], "invoices"), ([], "none")])
-def test_unhandled_queue_names_the_handled(queues, unknown):
-    worker = Worker()
-    if queues:
-        worker.job("emails")(print)
-    handled = "emails" if queues else "none"
-    with pytest.raises(ValueError, match=f"queues are {unknown}: those with a handler are {handled}"):
-        worker.run(queues=queues)
 
 
 def test_too_short_visibility_timeout_is_refused(monkeypatch):
@@ -387,18 +320,8 @@ def test_too_short_visibility_timeout_is_refused(monkeypatch):
 def test_first_process_declares_schedules(connected, number):
     worker = Worker()
     worker.schedule("emails", "digest", cron="0 9 * * *")(lambda job: None)
-    worker_module.set_supervisor(worker, Alone(number))
+    alone = SimpleNamespace(number=number, report_ready=lambda: None, obey=lambda shutdown: None)
+    worker_module.set_supervisor(worker, alone)
     worker.stop()
     worker.run()
     assert len(connected.schedules.put_so_far) == (1 if number == 1 else 0)
-
-
-class Alone:
-    """A link to a supervisor that says nothing."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def report_ready(self): ...
-
-    def obey(self, shutdown): ...

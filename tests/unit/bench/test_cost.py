@@ -1,7 +1,6 @@
 """The bill of a job: what is counted, how it is rounded, what it is multiplied with."""
 
 import json
-from dataclasses import replace
 from datetime import date
 
 import boto3
@@ -16,7 +15,6 @@ from bench.bill import (
     Load,
     Way,
     billed_seconds,
-    calls,
     named,
     scheduler_bill,
     written_prices,
@@ -72,11 +70,8 @@ def test_unexpected_units_are_refused():
     assert step_of([an_exchange("BatchWriteItem", put, units=4.0)], jobs=2).writes == 4
     with pytest.raises(NotAsCharged, match=r"charges 2\.0 units, by size they are 4\.0"):
         step_of([an_exchange("BatchWriteItem", put, units=2.0)], jobs=2)
-
-
-def test_transaction_is_charged_twice_of_each_row():
-    put, update = {"Put": {"Item": {"pk": {"S": "x" * 1100}}}}, {"Update": {"Key": {"pk": {"S": "key"}}}}
-    assert an_exchange("TransactWriteItems", {"TransactItems": [put, update]}).units_by_size == 2 * (2 + 1)
+    both = [{"Put": {"Item": item}}, {"Update": {"Key": {"pk": {"S": "key"}}}}]
+    assert an_exchange("TransactWriteItems", {"TransactItems": both}).units_by_size == 2 * (2 + 1)
 
 
 def test_meter_counts_requests(monkeypatch):
@@ -122,9 +117,6 @@ def costs():
     steps = {named("tick", 0, USUAL): Step(jobs=0, writes=1)}
     for load in map(Load, bill.RATES):
         ticked = min(1200, load.ticked)
-        for which in (bill.DYNEIN, bill.DYNEIN_BATCHED):
-            steps[named(which, "in", USUAL)] = Step(jobs=10, writes=10, sent=30)
-            steps[named(which, "out", load.polled, USUAL)] = Step(jobs=load.polled, writes=2 * load.polled)
         steps[named("tick", ticked, USUAL)] = Step(jobs=ticked, sent=ticked // 10)
     for by in ("direct", "invoked", "http", "buffered"):
         for jobs in (1, 10, bill.CALL_JOBS):
@@ -143,31 +135,13 @@ def test_table_route_pays_for_storage(costs):
     assert a_day - BILLER.kept(1024, days=1 + 7 + 2) == pytest.approx(0.625 + 0.0125 + 0.04, abs=0.03)
 
 
-def test_buffer_pays_for_sqs_and_ingest(costs):
-    straight, buffered = (costs.dueline(Way(by, 1)) for by in ("invoked", "buffered"))
+def test_ways_differ_by_what_they_call(costs):
+    direct, invoked, http, buffered = (costs.dueline(Way(by, 1)) for by in ("direct", "invoked", "http", "buffered"))
     ingest = BILLER.invocation(costs.steps[named("ingest", 500, 20, USUAL)])
     assert ingest == pytest.approx(0.625, abs=0.01)
-    assert buffered - straight == pytest.approx(2 * (0.04 + 0.01) + ingest)
-
-
-def test_invoked_call_pays_for_its_function_alone(costs):
-    direct, invoked, http = (costs.dueline(Way(by, 1)) for by in ("direct", "invoked", "http"))
+    assert buffered - invoked == pytest.approx(2 * (0.04 + 0.01) + ingest)
     assert invoked - direct == pytest.approx(0.20)
     assert http - invoked == pytest.approx(1.00 + BILLER.logs(274 + LOG_EVENT_BYTES))
-
-
-def test_calls_pay_for_requests_and_rows(costs):
-    cancel = Step(jobs=1, calls={"PutItem": 1}, writes=1)
-    all_steps = {**costs.steps, **{named(bill.CANCEL, by): cancel for by in ("direct", "invoked")}}
-    by_call = calls(replace(costs, steps=all_steps, row_bytes={**costs.row_bytes, bill.CANCEL: 150}))
-    schedule, cancelled = by_call["direct schedule"], by_call["direct cancel"]
-    assert schedule["$ a million"] == pytest.approx(0.625 + 0.125)
-    assert cancelled["$ a million"] == pytest.approx(0.625)
-    assert by_call["invoked cancel"]["$ a million"] == BILLER.invocation(cancel) > 0.625 + 0.20
-    # A cancellation outlives the longest retention, of 30 days, by 7.
-    kept = [call["$ a million, of its row"] for call in (schedule, cancelled)]
-    byte_days = [(1024 + 100) * (1 + 7 + 2), (150 + 100) * (1 + 37 + 2)]
-    assert kept == pytest.approx([each / 1000 / (365 / 12) * (0.25 + 0.20) for each in byte_days])
 
 
 def test_scheduler_has_a_free_tier():

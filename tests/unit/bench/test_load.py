@@ -4,7 +4,7 @@ import pytest
 
 from bench.bill import OURS as TENS
 from bench.lateness import OURS, WORKER, figures_of, is_first_seen, targets
-from bench.load import FLOW, RUSH, Due, Ledger, Load, Schedule
+from bench.load import FLOW, RUSH, Ledger, Load, Schedule
 from bench.redis import Cache, bills, crossing, dueline_dollars
 
 BY_RATE = {"1": 4.0, "100": 1.5, "10000": 1.0}
@@ -49,18 +49,6 @@ def test_unexplained_repeat_counts():
     assert figures["contenders"][OURS][RUSH]["jobs"] == 30
     got = {target.what: target.got for target in targets(figures)}
     assert (got["repeats by a killed tick"], got["repeats that no kill explains"]) == (1, 1)
-
-
-def test_firing_sees_jobs_of_its_lookahead():
-    assert [is_first_seen(Due(1, "mails", after, False), by=2) for after in (75.0, 75.001, 90.0, 90.001)] == [
-        *(False, True, True, False)
-    ]
-    assert not is_first_seen(Due(1, "mails", 80.0, True), by=2)
-
-
-def test_cache_is_charged_by_hour_and_size():
-    assert CACHE.dollars(10_000, 48) - CACHE.dollars(10_000, 24) == pytest.approx(24 * 0.084)
-    assert CACHE.dollars(1, 1) == CACHE.dollars(1, 27) < CACHE.dollars(1, 28)
 
 
 @pytest.mark.parametrize("rate", [100, 10_000])

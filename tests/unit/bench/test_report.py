@@ -1,12 +1,10 @@
 """The docs and README say what is stored, and nothing else."""
 
-from dataclasses import replace
-
 import pytest
 
-from bench import bill, overload, scale
-from bench.harness import Target, load, save
-from bench.report import SCRIPTS, _more_expensive, _targets, reported
+from bench import overload, scale
+from bench.harness import load, save
+from bench.report import SCRIPTS, reported
 
 
 @pytest.mark.parametrize("path", reported(), ids=lambda path: path.name)
@@ -31,21 +29,3 @@ def test_one_lost_job_misses_a_target(script, run):
     matches = sum(target.is_met for target in script.targets(figures))
     run(figures)["lost"] = 1
     assert sum(target.is_met for target in script.targets(figures)) == matches - 1
-
-
-def test_scheduler_is_cheaper_below_a_rate_and_after_a_wait():
-    ways, of_scheduler = [f"Dueline, {name}" for name in bill.USUAL_WAYS], {bill.SCHEDULER: 1.40}
-    by_rate, by_wait = (
-        {key: dict.fromkeys(ways, price) | of_scheduler for key, price in prices.items()}
-        for prices in ({"1": 2.20, "100": 1.21}, {"1": 1.20, "30": 1.49})
-    )
-    # $1.20 and a dollar a job/s, to $1.40 less 14 million free ones; a cent a day.
-    assert "| invoke, one by one | 32 | 21 |" in _more_expensive({"by_rate": by_rate, "by_wait": by_wait})
-
-
-def test_missed_targets_are_bold():
-    targets = [Target("speed", 3.0, 3.0, unit=" s"), Target("share", 2.0, 3.0, at_most=False)]
-    assert (
-        _targets({"cost": replace(load("cost"), targets=targets)})
-        == "1 of 2 targets are met. Missed: **share: 2** (≥ 3)."
-    )

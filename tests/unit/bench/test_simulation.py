@@ -7,10 +7,9 @@ import pytest
 from bench.aws_model import Aws
 from bench.overload import DIRECT, HTTP, ITS_PARTITION, OTHER_QUEUE, TABLE_WRITES, flooded
 from bench.scale import DAY, PARTITION, Scenario, World, outage, steady
-from bench.simulation import InboundQueue, Record
+from bench.simulation import Record
 from dueline.aws.clients import LANES
 from dueline.config.deployment import Deployment
-from dueline.core.message import Message
 
 ROOT = Path(__file__).parents[3]
 SLOW = 200
@@ -45,16 +44,6 @@ def test_only_written_overdue_jobs_can_be_lost():
     for due, written in ((10.0, True), (20.0, True), (5.0, False)):
         record.new_job(due, written=written)
     assert [len(record.ledger(end=end).lost) for end in (15.0, 25.0)] == [1, 2]
-
-
-def test_failed_message_is_hidden():
-    queue = InboundQueue()
-    for body in "ab":
-        queue.put(Message(body=body))
-    received = queue.receive(500, now=0)
-    assert [each.message.body for each in queue.settle(received, again=received[:1], visible=181)] == ["b"]
-    assert (queue.receive(500, now=180), queue.held) == ([], 1)
-    assert [(each.message.body, each.receives) for each in queue.receive(500, now=181)] == [("a", 2)]
 
 
 def test_a_key_takes_no_more_writes_than_it_may():

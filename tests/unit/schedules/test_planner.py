@@ -22,10 +22,6 @@ def received(system, head, planned_from, *, first_received=None, **overrides):
     return PlanningMessage(message_id="m", body=body, first_received=first_received or system.clock.now())
 
 
-def plan(system, *batch):
-    return system.planner().run(batch)
-
-
 def test_run_has_the_definitions_fields():
     system = ScheduleSystem(a_queue(priorities=2))
     system.define(cron="7 7 * * *", payload='{"n":1}', kind="k", tenant="acme", priority=2, overlap="skip")
@@ -52,11 +48,11 @@ def test_ended_rule_leaves_no_planning_job(system):
 def test_early_step_is_dropped_after_an_hour(system, newer):
     head = system.define().head
     fresh = received(system, head, NOW, **newer)
-    assert plan(system, fresh).again == {"m"}
+    assert system.planner().run([fresh]).again == {"m"}
     system.clock.sleep(59 * 60)
-    assert plan(system, fresh).again == {"m"}
+    assert system.planner().run([fresh]).again == {"m"}
     system.clock.sleep(60)
-    planned = plan(system, fresh)
+    planned = system.planner().run([fresh])
     assert (planned.again, planned.dropped) == (set(), 1)
     assert system.head().planned_to == NOW
 
@@ -75,7 +71,7 @@ def test_bad_message_affects_no_other(system, body):
     head = system.define().head
     system.clock.sleep(5 * 60 + 1)
     bad = PlanningMessage(message_id="bad", body=body, first_received=NOW)
-    planned = plan(system, bad, received(system, head, NOW))
+    planned = system.planner().run([bad, received(system, head, NOW)])
     assert planned.again == {"bad"}
     assert "message bad is no planning job" in planned.faults.pop()
     assert (planned.submitted, planned.missed) == ({"emails": 11}, {"emails": 4})
@@ -88,7 +84,7 @@ def test_unwritten_run_delays_its_schedule_only(system):
         PlanningMessage(message_id=name, body=planning_job(head, NOW, now=NOW).payload, first_received=NOW)
         for name, head in heads.items()
     ]
-    planned = plan(system, *batch)
+    planned = system.planner().run(batch)
     (again,) = planned.again
     assert system.head(again).planned_to == NOW
     assert system.head({"a": "b", "b": "a"}[again]).planned_to > NOW

@@ -1,6 +1,7 @@
 """What became of runs, and runs on demand, over the ports in memory."""
 
 import math
+from collections import defaultdict
 from datetime import timedelta
 
 import pytest
@@ -51,17 +52,16 @@ FAR = at(60 * 24 * 365 * 2)
 
 def minutes_by_state(runs):
     """Return for which minutes from the beginning there are runs, by their states."""
-    return {
-        state: [minute_of(run) for run in runs if run.state is state]
-        for state in RunState
-        if any(run.state is state for run in runs)
-    }
+    minutes = defaultdict(list)
+    for run in runs:
+        minutes[run.state].append(minute_of(run))
+    return minutes
 
 
 # History
 
 
-def test_history_has_states_of_runs_latest_first():
+def test_history_has_the_states_of_runs():
     system = running(catch_up="none")
     system.plan()
     system.live(20, planner=False)
@@ -69,15 +69,13 @@ def test_history_has_states_of_runs_latest_first():
     (planned, *_) = system.history(limit=1, before=FAR)
     assert planned.state is RunState.PLANNED
     system.cancel(planned.id)
-    runs = system.history(limit=100, before=FAR)
-    states = minutes_by_state(runs)
-    assert states[RunState.CANCELLED] == [(planned.scheduled_for - NOW) / A_MINUTE]
+    states = minutes_by_state(system.history(limit=100, before=FAR))
+    assert states[RunState.CANCELLED] == [minute_of(planned)]
     # The planner was back at 20: what was up to a minute late by then was made.
     assert states[RunState.MISSED] == [18, 17, 16]
+    assert states[RunState.DISPATCHED] == [*range(24, 18, -1), *range(15, 0, -1)]
     system.backfill(start=at(16), end=at(19))
     assert minutes_by_state(system.history(limit=100))[RunState.MISSED] == [18, 17, 16]
-    assert states[RunState.DISPATCHED] == [*range(24, 18, -1), *range(15, 0, -1)]
-    assert [run.scheduled_for for run in runs] == sorted((run.scheduled_for for run in runs), reverse=True)
 
 
 def test_change_renews_a_cancelled_run():
@@ -93,6 +91,7 @@ def test_change_renews_a_cancelled_run():
 
 
 def test_history_spans_changes():
+    """In pages, latest first, and by default of runs whose time has come."""
     system = running()
     system.live(20)
     changed = system.define(every=5 * A_MINUTE, start=NOW)
@@ -100,22 +99,13 @@ def test_history_spans_changes():
     runs = system.history(limit=100, before=FAR)
     cutover = (changed.head.start - NOW) / A_MINUTE
     assert {run.generation for run in runs} == {1, 2}
+    assert [run.scheduled_for for run in runs] == sorted((run.scheduled_for for run in runs), reverse=True)
     times = [minute_of(run) for run in runs if run.scheduled_for <= at(59)]
     assert times == [n for n in range(59, 0, -1) if n <= cutover or n % 5 == 0]
     assert {run.state for run in runs} <= {RunState.PLANNED, RunState.DISPATCHED}
     assert [run.scheduled_for for run in system.history(limit=2, before=at(3))] == [at(2), at(1)]
-
-
-def test_history_pages_runs_whose_time_has_come():
-    system = running()
-    system.live(20.5)
-    first = system.history(limit=3)
-    assert [minute_of(run) for run in first] == [20, 19, 18]
-    second = system.history(limit=3, before=first[-1].scheduled_for)
-    assert [minute_of(run) for run in second] == [17, 16, 15]
-    to_come = system.history(limit=100, before=FAR)
-    assert to_come[0].scheduled_for > at(21)
-    assert [run for run in to_come if run.scheduled_for <= at(20.5)] == system.history(limit=100)
+    assert runs[0].scheduled_for > system.clock.now()
+    assert system.history(limit=100) == [run for run in runs if run.scheduled_for <= system.clock.now()]
 
 
 def test_history_has_outcomes_of_tracked_jobs():
@@ -213,12 +203,13 @@ def test_backfill_runs_the_current_rule():
 def test_backfill_has_at_most_500_past_runs():
     system = running()
     assert len(system.backfill(start=at(-500), end=at(0))) == 500
-    with pytest.raises(InvalidSchedule, match="over 500 runs"):
-        system.backfill(start=at(-501), end=at(0))
-    with pytest.raises(InvalidSchedule, match="must not be in the future"):
-        system.backfill(start=at(-5), end=at(1))
-    with pytest.raises(InvalidSchedule, match=r"to is 2026-\S+: it must not be before from, which is 2026-\S+$"):
-        system.backfill(start=at(-5), end=at(-6))
+    for start, end, reason in (
+        (-501, 0, "over 500 runs"),
+        (-5, 1, "must not be in the future"),
+        (-5, -6, r"to is 2026-\S+: it must not be before from, which is 2026-\S+$"),
+    ):
+        with pytest.raises(InvalidSchedule, match=reason):
+            system.backfill(start=at(start), end=at(end))
 
 
 # The watchdog
@@ -241,24 +232,15 @@ def test_watchdog_revives_only_stalled_schedules():
     assert [each for each in lost if each > 90][:25] == list(range(91, 116))
 
 
-@pytest.fixture
-def clock_is_moved(monkeypatch):
-    """Return a call after which the clocks of Harare are those of Nairobi, an hour ahead, as of a newer tzdata."""
-
-    def move():
-        real = rule.zone_of
-        monkeypatch.setattr(rule, "zone_of", lambda name: real("Africa/Nairobi" if name == "Africa/Harare" else name))
-        rule._counted.cache_clear()
-
-    yield move
-    rule._counted.cache_clear()
-
-
-def test_newer_tzdata_moves_runs(clock_is_moved):
+def test_newer_tzdata_moves_runs(monkeypatch, request):
+    """Harare's clocks are those of Nairobi, an hour ahead."""
     system = running(cron="0 12 * * *", zone="Africa/Harare", catch_up="none")
     system.live(5)
     assert system.watchdog.revive("emails", until=math.inf) == 0
-    clock_is_moved()
+    real = rule.zone_of
+    monkeypatch.setattr(rule, "zone_of", lambda name: real(name.replace("Harare", "Nairobi")))
+    request.addfinalizer(rule._counted.cache_clear)
+    rule._counted.cache_clear()
     newer = system.watch(tzdata="2099z")
     assert newer.revive("emails", until=math.inf) == 0
     system.live(120)

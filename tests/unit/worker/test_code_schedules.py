@@ -17,11 +17,6 @@ from tests.work import DeclaredSchedules, Events
 NINE = "0 9 * * MON-FRI"
 
 
-def handled(worker, *schedules):
-    """Return what the function returns that gets a job of each schedule, or None where none does."""
-    return [None if (handler := handler_of(worker, each)) is None else handler.call(None) for each in schedules]
-
-
 def handler_of(worker, schedule, **of_job):
     (handlers,) = worker._chosen(None)
     return handlers.find(a_job(schedule=schedule, scheduled_for=NOW if schedule else None, **of_job))
@@ -30,38 +25,25 @@ def handler_of(worker, schedule, **of_job):
 def test_schedule_function_gets_its_jobs_alone():
     worker = Worker()
     worker.job("emails", once=True)(lambda job: "the queue's")
+    worker.job("emails", kind="welcome")(lambda job: "welcome's")
     worker.schedule("emails", "digest", cron=NINE, zone="Europe/Berlin")(lambda job: "digest's")
     worker.schedule("emails", "report", every=timedelta(minutes=5), payload={"to": "all"})
-    assert handled(worker, "digest", "report", "by-hand", None) == ["digest's", *["the queue's"] * 3]
+    got = [handler_of(worker, each).call(None) for each in ("digest", "report", "by-hand", None)]
+    assert got == ["digest's", *["the queue's"] * 3]
     assert handler_of(worker, "digest").once
-
-
-def test_schedule_function_gets_any_kind_of_its_runs():
-    worker = Worker()
-    worker.job("emails", kind="welcome")(lambda job: "welcome's")
-    worker.schedule("emails", "digest", every=900)(lambda job: "digest's")
     assert handler_of(worker, "digest", kind="welcome").call(None) == "digest's"
     assert handler_of(worker, "another", kind="welcome").call(None) == "welcome's"
 
 
-def test_schedule_is_left_to_a_handler_of_its_kind():
+@pytest.mark.parametrize(("kind", "named"), [(None, r"\('emails'\)"), ("digest", r"\('emails', kind='digest'\)")])
+def test_schedule_is_left_to_a_handler_of_its_kind(kind, named):
     worker = Worker()
     worker.job("emails", kind="welcome")(print)
-    worker.schedule("emails", "digest", every=900)
-    with pytest.raises(ValueError, match=r"'digest' of queue 'emails' has no function: .*@worker\.job\('emails'\)"):
+    worker.schedule("emails", "digest", every=900, kind=kind)
+    with pytest.raises(ValueError, match=rf"'digest' of queue 'emails' has no function: .*with @worker\.job{named}"):
         worker._chosen(None)
-    worker.job("emails")(print)
-    assert [handlers.kinds for handlers in worker._chosen(None)] == [("welcome",)]
-
-
-def test_schedule_of_a_kind_needs_its_handler_alone():
-    worker = Worker()
-    worker.schedule("emails", "digest", every=900, kind="digest")
-    worker.job("emails", kind="welcome")(print)
-    with pytest.raises(ValueError, match=r"or with @worker\.job\('emails', kind='digest'\)"):
-        worker._chosen(None)
-    worker.job("emails", kind="digest")(lambda job: "the kind's")
-    assert handler_of(worker, "digest", kind="digest").call(None) == "the kind's"
+    worker.job("emails", kind=kind)(lambda job: "its kind's")
+    assert handler_of(worker, "digest", kind=kind).call(None) == "its kind's"
 
 
 @pytest.mark.parametrize(

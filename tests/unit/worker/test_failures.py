@@ -2,32 +2,33 @@
 
 import contextlib
 import json
+from functools import partial
 
 import pytest
 
 from dueline.core.message import BATCH_BYTES, ID, STACK, TRACEPARENT, Message
 from dueline.core.text import stack_of
 from dueline.operations.dead_letters import to_its_queue
-from dueline.worker.delivery import DeadLettered, Discard, Retry, RetryLater, with_failure
+from dueline.worker.delivery import DeadLettered, Discard, Retry, with_failure
 from dueline.worker.events import EventKind
 from dueline.worker.execution import Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
 from dueline.worker.worker import Worker
 from tests.builders import a_job
-from tests.work import Events, SharedQueue, a_connection, a_received_message
+from tests.work import Events, a_connection, a_received_message
 
 PRIVATE = "swordfish"
+NO_HANDLERS = Handlers(queue="emails", by_kind={})
 
 
 def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, handlers=None, **callbacks):
     """Return the verdict on one job, its events, and its received message."""
     events = Events()
     handler = Handler(queue="emails", call=call, retry=retry or Retries())
-    of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0}
-    of |= {"callbacks": Callbacks(**callbacks)}
     handlers = handlers or Handlers(queue="emails", by_kind={None: handler})
-    runner = HandlerRunner(handlers, a_connection(report=events), **of)
+    of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0}
+    runner = HandlerRunner(handlers, a_connection(report=events), callbacks=Callbacks(**callbacks), **of)
     received = a_received_message(a_job(payload=payload), receives=receives)
     return runner.run(received), events, received
 
@@ -74,8 +75,8 @@ def test_stack_has_the_causes_and_no_local_values():
 
 
 def test_source_that_a_syntax_error_quotes_is_left_out():
-    assert "SyntaxError: " in stack_of(error_of(lambda: compile(f"{PRIVATE} {PRIVATE}", "payload", "eval")))
-    assert PRIVATE not in stack_of(error_of(lambda: compile(f"{PRIVATE} {PRIVATE}", "payload", "eval")))
+    stack = stack_of(error_of(lambda: compile(f"{PRIVATE} {PRIVATE}", "payload", "eval")))
+    assert ("SyntaxError: " in stack, PRIVATE in stack) == (True, False)
 
 
 def test_long_text_leaves_room_for_the_frames():
@@ -88,35 +89,17 @@ def test_long_text_leaves_room_for_the_frames():
 
 
 def test_deliberate_retry_has_the_stack_of_its_cause_only():
-    def on_purpose(job):
-        raise Retry(5)
-
-    def caused(job):
-        try:
-            broken(job)
-        except KeyError:
-            raise Retry(5) from None
-
-    def explained(job):
+    def call(job):
         try:
             broken(job)
         except KeyError as error:
-            raise Discard("no such name") from error
+            raise Retry(5) from (error if job.attempt == 2 else None)
 
-    assert [run(call)[0].stack for call in (on_purpose, caused)] == ["", ""]
-    assert "in broken" in run(explained)[0].stack
+    assert [run(call, receives=receives)[0].stack.count("in broken") for receives in (1, 2)] == [0, 1]
+    assert run(call)[0].stack == ""
 
 
 # The dead letter
-
-
-def test_dead_letter_keeps_its_stack():
-    verdict, _, received = run(broken, retry=Retries(attempts=1))
-    dead_letters = SharedQueue()
-    received.send_dead_letter(verdict, dead_letters)
-    (message,) = dead_letters.messages
-    assert "in broken" in message.attributes[STACK]
-    assert message.attributes[STACK].endswith("\nKeyError: 'name'")
 
 
 def test_last_4_kb_of_a_stack_are_kept_in_ascii():
@@ -151,37 +134,31 @@ def a_message():
 # The callbacks
 
 
-def test_failed_attempt_calls_on_error():
-    errors, dead = [], []
-    verdict, _, _ = run(broken, on_error=lambda *each: errors.append(each), on_dead=lambda *each: dead.append(each))
-    assert isinstance(verdict, RetryLater)
-    ((job, error),) = errors
-    assert (job.payload, job.attempt, type(error)) == ({"to": "ada"}, 1, KeyError)
-    assert dead == []
+@pytest.mark.parametrize(
+    ("error", "of_job", "called"),
+    [
+        (KeyError("name"), {}, ["error"]),
+        (KeyError("name"), {"retry": Retries(attempts=1)}, ["error", "dead"]),
+        (Retry(5), {}, []),
+        (Discard("never"), {}, ["dead"]),
+        (None, {"payload": "no JSON"}, ["dead"]),
+        (None, {"handlers": NO_HANDLERS}, []),
+        (None, {"handlers": NO_HANDLERS, "receives": 99}, ["dead"]),
+    ],
+)
+def test_callbacks_get_the_job_and_its_error(error, of_job, called):
+    """What a handler raises on purpose is no error, nor is a job without a handler; each job that dies is reported."""
+    got = []
 
-
-@pytest.mark.parametrize(("error", "dead"), [(Retry(5), []), (Discard("never"), ["never"])])
-def test_what_a_handler_raises_on_purpose_is_no_error(error, dead):
     def call(job):
         raise error
 
-    errors, died = [], []
-    run(call, on_error=lambda *each: errors.append(each), on_dead=lambda job, error: died.append(str(error)))
-    assert (errors, died) == ([], dead)
-
-
-def test_job_whose_payload_cannot_be_read_has_none():
-    died = []
-    run(broken, payload="no JSON", on_dead=lambda *each: died.append(each))
-    assert [(job.payload, type(error).__name__) for job, error in died] == [(None, "Discard")]
-
-
-def test_job_without_a_handler_is_no_error_until_it_dies():
-    errors, died, none = [], [], Handlers(queue="emails", by_kind={})
-    of = {"on_error": lambda *each: errors.append(each), "on_dead": lambda *each: died.append(each)}
-    for receives in (1, 99):
-        run(broken, receives=receives, handlers=none, **of)
-    assert (errors, [type(error).__name__ for _, error in died]) == ([], ["NoHandler"])
+    callbacks = {f"on_{what}": partial(lambda *each: got.append(each), what) for what in ("error", "dead")}
+    run(call, **of_job, **callbacks)
+    assert [what for what, _, _ in got] == called
+    for _, job, raised in got:
+        assert job.payload == (None if "payload" in of_job else {"to": "ada"})
+        assert raised is error or type(raised).__name__ in ("Discard", "NoHandler")
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("Sentry is down"), SystemExit(1)])

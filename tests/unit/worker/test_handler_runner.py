@@ -67,10 +67,21 @@ def test_the_12_hours_count_from_the_receipt():
     assert isinstance(Running(failing(Retry(3000))).run(a_received_message(received=received)), DeadLettered)
 
 
-def test_exiting_handler_has_failed():
-    running = Running(failing(SystemExit(1)))
-    assert isinstance(running.run(a_received_message()), RetryLater)
-    assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED]
+async def exiting(job):
+    raise SystemExit
+
+
+async def cancelled(job):
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("call", [failing(SystemExit(1)), exiting, cancelled])
+def test_exiting_handler_has_failed(call):
+    with event_loop() as loop:
+        running = Running(call, loop=loop)
+        for _ in range(2):
+            assert isinstance(running.run(a_received_message()), RetryLater)
+    assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED] * 2
 
 
 def test_coroutine_runs_in_the_loop():
@@ -79,52 +90,29 @@ def test_coroutine_runs_in_the_loop():
     async def call(job):
         loops.append(asyncio.get_running_loop())
         await asyncio.sleep(0)
+        if job.attempt == 2:
+            raise Discard("why")
 
     with event_loop() as loop:
         assert Running(call, loop=loop).run(a_received_message()) == Succeeded()
-    assert loops == [loop]
-
-
-def test_failed_coroutine_has_its_error():
-    async def fail(job):
-        raise Discard("why")
-
-    async def cancelled(job):
-        raise asyncio.CancelledError
-
-    with event_loop() as loop:
-        assert Running(fail, loop=loop).run(a_received_message()) == DeadLettered(error="Discard", reason="why")
-        assert Running(cancelled, loop=loop).run(a_received_message()).error == "CancelledError"
-
-
-def test_coroutine_needs_no_worker_loop():
-    async def call(job):
-        await asyncio.sleep(0)
-
+        dead = Running(call, loop=loop).run(a_received_message(receives=2))
+        assert dead == DeadLettered(error="Discard", reason="why")
+    assert loops == [loop, loop]
     assert Running(call).run(a_received_message()) == Succeeded()
 
 
-def test_once_allows_a_failed_job_again():
-    errors, had = [TypeError()], []
-
-    def call(job):
-        if errors:
-            raise errors.pop()
-        had.append(job)
-
-    running, received = Running(call, once=True), a_received_message()
-    assert isinstance(running.run(received), RetryLater)
-    assert running.run(received) == Succeeded()
-    assert len(had) == 1
-
-
 def test_once_interrupted_job_is_dead():
-    running = Running(failing(AssertionError), once=True)
-    job = a_job()
+    """A redrive finds the job by that error, and lets it run again."""
+    running, job = Running(failing(AssertionError), once=True), a_job()
     running.connection.once.done[str(job.id)] = False
-    assert running.run(a_received_message(job, receives=2)).error == "Interrupted"
-    assert running.run(a_received_message(job, receives=3)).error == "Interrupted"
-    assert isinstance(running.run(a_received_message(job, receives=3)), DeadLettered)
+    for receives in (2, 3):
+        assert running.run(a_received_message(job, receives=receives)).error == "Interrupted"
+    dead = Running(failing(SystemExit("stopped")), once=True).run(a_received_message(receives=3))
+    assert dead == DeadLettered(error="Interrupted", reason="attempt 3 of 3 failed: stopped")
+    assert Running(failing(TypeError()), once=True).run(a_received_message(receives=3)).error == "TypeError"
+    with event_loop() as loop:
+        running, received = Running(cancelled, once=True, loop=loop), a_received_message()
+        assert [running.run(received).error for _ in range(2)] == ["CancelledError", "Interrupted"]
 
 
 def test_job_that_cannot_start_is_never_dead():
@@ -146,28 +134,16 @@ def test_handlers_aws_error_is_a_failure():
         effect()
         raise Unavailable("down")
 
-    assert isinstance(
-        Running(failing(Unavailable("down")), once=True).run(a_received_message(receives=3)), DeadLettered
-    )
-    assert isinstance(Running(failing(Unavailable("down"))).run(a_received_message(receives=3)), DeadLettered)
-    running = Running(lambda _: None, once=True)
-    running.connection.once = noting_fails
-    assert isinstance(running.run(a_received_message(receives=3)), DeadLettered)
+    unnoted = Running(lambda _: None, once=True)
+    unnoted.connection.once = noting_fails
+    for running in (unnoted, *(Running(failing(Unavailable("down")), once=once) for once in (True, False))):
+        assert isinstance(running.run(a_received_message(receives=3)), DeadLettered)
 
 
 def test_missing_payload_follows_the_policy():
     job = a_job(payload=Pointer(bucket="payloads", key="gone").text, offloaded_bytes=300_000)
     assert isinstance(Running(print).run(a_received_message(job)), RetryLater)
     assert Running(print).run(a_received_message(job, receives=3)).error == "InvalidJob"
-
-
-def test_once_cancelled_coroutine_is_interrupted():
-    async def cancelled(job):
-        raise asyncio.CancelledError
-
-    with event_loop() as loop:
-        running, received = Running(cancelled, once=True, loop=loop), a_received_message()
-        assert [running.run(received).error, running.run(received).error] == ["CancelledError", "Interrupted"]
 
 
 def test_tracked_queue_notes_outcomes():
@@ -178,20 +154,14 @@ def test_tracked_queue_notes_outcomes():
     done = running.outcome(job)
     assert (done.state, done.attempts, done.error) == (State.SUCCEEDED, 1, None)
     assert done.started <= done.ended
-
-
-def test_a_failure_is_noted_with_its_error():
-    job, running = a_job(), Running(failing(TypeError("secret")), queue=a_queue(track=True))
+    running = Running(failing(TypeError("secret")), queue=a_queue(track=True))
     running.run(a_received_message(job))
     assert (running.outcome(job).state, running.outcome(job).error) == (State.DISPATCHED, "TypeError")
     running.run(a_received_message(job, receives=3))
     assert (running.outcome(job).state, running.outcome(job).attempts) == (State.FAILED, 3)
-
-
-def test_untracked_queue_writes_nothing():
-    job, running = a_job(), Running(lambda _: None)
-    running.run(a_received_message(job))
-    assert running.connection.table.read([rows.outcome_key(job.id)]).rows == {}
+    untracked = Running(lambda _: None)
+    untracked.run(a_received_message(job))
+    assert untracked.connection.table.read([rows.outcome_key(job.id)]).rows == {}
 
 
 def test_unnoted_outcome_fails_no_job(monkeypatch):
@@ -205,7 +175,9 @@ def test_unnoted_outcome_fails_no_job(monkeypatch):
     assert {event.job_kind for event in running.events.of(EventKind.TROUBLE)} == {"welcome"}
 
 
-def test_the_handler_runs_in_its_jobs_trace():
+@pytest.mark.parametrize("error", [None, Retry(1), Discard("x")])
+def test_the_handler_runs_in_its_jobs_trace(error):
+    """A requested end is no error of it."""
     spans = []
 
     @contextlib.contextmanager
@@ -214,25 +186,18 @@ def test_the_handler_runs_in_its_jobs_trace():
         yield
         spans.append("ended")
 
+    def call(job):
+        spans.append("ran")
+        if error:
+            raise error
+
     received = a_received_message(a_job(kind="welcome"), receives=2)
-    Running(lambda _: spans.append("ran"), trace=trace).run(received)
-    (job_trace, fields), *rest = spans
-    assert job_trace is None
+    Running(call, trace=trace).run(received)
+    (job_trace, fields), ran, *ended = spans
+    assert (job_trace, ran, ended) == (None, "ran", [] if error else ["ended"])
     assert (fields["queue"], fields["job_id"], fields["attempt"]) == ("emails", received.id, 2)
     assert fields["kind"] == "welcome"
-    assert rest == ["ran", "ended"]
-
-
-@pytest.mark.parametrize("error", [Retry(1), Discard("x")])
-def test_requested_end_is_no_trace_error(error):
-    expected = []
-
-    def trace(job_trace, **fields):
-        expected.extend(fields["expected"])
-        return contextlib.nullcontext()
-
-    Running(failing(error), trace=trace).run(a_received_message())
-    assert isinstance(error, tuple(expected))
+    assert error is None or isinstance(error, tuple(fields["expected"]))
 
 
 def test_lateness_is_reported():
@@ -250,24 +215,18 @@ def of_kind(kind, call, **options):
     return {kind: Handler(queue="emails", kind=kind, call=call, **options)}
 
 
-def test_unknown_kind_is_retried():
-    running = Running(by_kind=of_kind("welcome", failing(AssertionError)))
-    verdict = running.run(a_received_message(a_job(kind="digest")))
-    assert (verdict.seconds, verdict.error, type(verdict)) == (1, "NoHandler", RetryLater)
-    assert "no handler of this process is for kind 'digest'" in verdict.reason
-    assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED]
-    assert verdict.stack == ""
-
-
-def test_unknown_kind_is_dead_after_its_queues_receives():
+def test_unknown_kind_is_retried_up_to_its_queues_receives():
     """How many attempts its handler gives it is known only where that is: old processes may not end it sooner."""
     job, running = a_job(kind="digest"), Running(by_kind=of_kind("welcome", print), queue=a_queue(track=True))
-    most = 10
-    running.run(a_received_message(job, receives=most - 1))
-    assert (running.outcome(job).state, running.outcome(job).error) == (State.DISPATCHED, "NoHandler")
+    why, most = "no handler of this process is for kind 'digest'", 10
+    for receives in (1, most - 1):
+        verdict = running.run(a_received_message(job, receives=receives))
+        assert (type(verdict), verdict.error, verdict.stack) == (RetryLater, "NoHandler", "")
+        assert why in verdict.reason
+        assert (running.outcome(job).state, running.outcome(job).error) == (State.DISPATCHED, "NoHandler")
     dead = running.run(a_received_message(job, receives=most))
     assert (type(dead), dead.error) == (DeadLettered, "NoHandler")
-    assert dead.reason.startswith(f"attempt {most} of {most} failed: no handler of this process is for kind 'digest'")
+    assert dead.reason.startswith(f"attempt {most} of {most} failed: {why}")
     outcome = running.outcome(job)
     assert (outcome.state, outcome.error, outcome.kind) == (State.FAILED, "NoHandler", "digest")
 
@@ -276,11 +235,3 @@ def test_handlers_own_retries_decide():
     running = Running(by_kind=of_kind("welcome", failing(TypeError), retry=Retries(attempts=2, first=7)))
     assert running.run(a_received_message(a_job(kind="welcome"))).seconds == 7
     assert isinstance(running.run(a_received_message(a_job(kind="welcome"), receives=2)), DeadLettered)
-
-
-def test_once_is_interrupted_at_its_last_attempt():
-    """A redrive finds the job by that error, and lets it run again."""
-    running = Running(failing(SystemExit("stopped")), once=True)
-    dead = running.run(a_received_message(receives=3))
-    assert dead == DeadLettered(error="Interrupted", reason="attempt 3 of 3 failed: stopped")
-    assert Running(failing(TypeError()), once=True).run(a_received_message(receives=3)).error == "TypeError"

@@ -99,19 +99,15 @@ def test_lost_claim_frees_no_lock(overlap, clock, connection):
 
 
 def test_job_waits_for_its_lock(overlap, clock, connection, events):
-    connection.locks = Away()
-    verdict = overlap.run(an_occurrence(clock), then(Succeeded()))
-    assert isinstance(verdict, Deferred)
-    assert [event.reason for event in events.of(EventKind.TROUBLE)] == [verdict.reason]
-
-
-def test_unfreed_lock_is_reported(overlap, clock, connection, events):
-    def handle(_):
+    def lose_the_locks(_):
         connection.locks = Away()
         return Succeeded()
 
-    assert overlap.run(an_occurrence(clock), handle) == Succeeded()
-    assert "expires" in events.of(EventKind.TROUBLE)[0].reason
+    assert overlap.run(an_occurrence(clock), lose_the_locks) == Succeeded()
+    verdict = overlap.run(an_occurrence(clock), then(Succeeded()))
+    unfreed, waiting = (event.reason for event in events.of(EventKind.TROUBLE))
+    assert "expires" in unfreed
+    assert (type(verdict), waiting) == (Deferred, verdict.reason)
 
 
 class Away:
@@ -124,18 +120,14 @@ class Away:
 
 
 def test_skipped_job_is_reported(connection, clock, events):
+    ran, other = [], an_occurrence(clock)
 
     def run_another(job):
         ran.append(job)
         assert runner.run(other) == Skipped()
 
-    ran, other = [], an_occurrence(clock)
-    runner = HandlerRunner(
-        handlers_of(run_another),
-        connection,
-        trace=lambda *_args, **_fields: nullcontext(),
-        jitter=lambda: 0.0,
-    )
+    of = {"trace": lambda *_, **__: nullcontext(), "jitter": lambda: 0.0}
+    runner = HandlerRunner(handlers_of(run_another), connection, **of)
     assert runner.run(an_occurrence(clock)) == Succeeded()
     assert len(ran) == 1
     (row,) = connection.table.read([rows.outcome_key(other.job.id)]).rows.values()

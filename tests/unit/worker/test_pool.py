@@ -39,14 +39,6 @@ def test_items_run_when_due(ran):
     assert wait_until(lambda: ran[-1][0] == "next")
 
 
-def test_each_item_has_a_thread_of_its_own():
-    meeting = threading.Barrier(21, timeout=HANG_SECONDS)
-    pool = a_pool(lambda _: meeting.wait(), size=20)
-    for number in range(20):
-        pool.put(number, at=0)
-    meeting.wait()
-
-
 def test_stop_ends_threads_after_their_items(ran):
     before, held, started = set(threading.enumerate()), threading.Event(), threading.Event()
     pool = a_pool(lambda item: (started.set(), held.wait(HANG_SECONDS), ran.append(item)), size=3)

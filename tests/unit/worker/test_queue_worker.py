@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -13,10 +14,8 @@ from dueline.core import rows
 from dueline.core.message import BATCH_MESSAGES, Message
 from dueline.core.ports import Pointer
 from dueline.core.queue_settings import Rate
-from dueline.core.rows import paused_key
 from dueline.errors import Throttled, Unavailable
 from dueline.operations import control
-from dueline.testing import MemoryTable
 from dueline.worker.delivery import Discard, ReceivedMessage
 from dueline.worker.events import EventKind
 from dueline.worker.execution import HandlerRunner
@@ -73,12 +72,6 @@ class Working:
         for _ in range(2):
             now = self.connection.clock.monotonic()
             assert wait_until(lambda now=now: self.worker.heartbeat > now)
-
-    def look_at_the_controls(self):
-        """Wait until it has applied a pause or a rate that was set before."""
-        for _ in range(2):
-            looks = self.connection.table.looks
-            assert wait_until(lambda looks=looks: self.connection.table.looks > looks)
 
 
 def sent(connection, *jobs):
@@ -141,22 +134,6 @@ def test_each_job_succeeds_or_fails_alone():
     assert dead_letter_queue == {"1": ("TypeError", "3"), "2": ("Discard", "1")}
 
 
-def cancel(connection, *jobs):
-    connection.table.write([rows.cancellation_row(job.id, at=NOW) for job in jobs])
-
-
-def test_job_cancelled_while_it_waits_is_skipped():
-    connection, job = a_connection(queue=a_queue(precise=True)), due_now(1, later=4)
-    reads = Outage(connection.table, None)
-    sent(connection, job)
-    with Working(connection) as working:
-        assert wait_until(lambda: reads.requests == 1)
-        cancel(connection, job)
-        assert wait_until(working.is_empty)
-    assert working.starts == []
-    assert [event.job for event in working.events.of(EventKind.SKIPPED)] == [str(job.id)]
-
-
 def test_unread_cancel_holds_a_waiting_job():
     connection = a_connection(queue=a_queue(precise=True))
     outage = Outage(connection.table, None)
@@ -172,13 +149,17 @@ def test_unread_cancel_holds_a_waiting_job():
 
 
 def test_precise_queue_holds_jobs_until_due():
+    """One that is cancelled while it waits is skipped."""
     connection = a_connection(queue=a_queue(precise=True))
-    jobs = [due_now(number, later=1 + number / 10) for number in range(5)]
-    sent(connection, *jobs)
+    reads, cancelled = Outage(connection.table, None), due_now(5, later=4)
+    sent(connection, *(due_now(number, later=1 + number / 10) for number in range(5)), cancelled)
     with Working(connection) as working:
+        assert wait_until(lambda: reads.requests > 0)
+        connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == [0, 1, 2, 3, 4]
     assert all(at >= job.due for job, at in working.starts)
+    assert [event.job for event in working.events.of(EventKind.SKIPPED)] == [str(cancelled.id)]
 
 
 def test_a_long_job_keeps_its_claim():
@@ -218,38 +199,26 @@ def test_lost_claim_settles_nothing():
     assert working.dead_letters.messages == []
 
 
+def discard(job):
+    raise Discard("why")
+
+
 def test_unsent_dead_letters_are_sent_again():
-    """They keep their permits until then."""
-
-    def call(job):
-        raise Discard("why")
-
+    """They keep their permits until then; and when it is stopped, they are sent still."""
     connection = a_connection()
     connection.dead_letters.queue.gone = True
     sent(connection, *(due_now(number) for number in range(3)))
-    with Working(connection, call, concurrency=2) as working:
+    with Working(connection, discard, concurrency=2) as working:
         assert wait_until(lambda: len(working.events.of(EventKind.TROUBLE)) == 4)
         assert [job.received.started for job, _ in working.starts] == [None, None], "or renewed for longest_run only"
         connection.dead_letters.queue.gone = False
         assert wait_until(working.is_empty)
-    assert len(working.starts) == len(working.dead_letters.messages) == 3
-
-
-def test_when_stopped_it_still_sends_dead_letters():
-    def call(job):
-        raise Discard("why")
-
-    connection = a_connection()
-    dead_letter_queue = connection.dead_letters.queue
-    dead_letter_queue.gone = True
-    sent(connection, due_now())
-    working = Working(connection, call)
-    working.worker.open()
-    working.worker.start()
-    assert wait_until(lambda: bool(working.events.of(EventKind.TROUBLE)))
-    dead_letter_queue.gone = False
-    assert working.end()
-    assert (len(working.starts), len(working.dead_letters.messages), working.is_empty()) == (1, 1, True)
+        connection.dead_letters.queue.gone = True
+        sent(connection, due_now(3))
+        assert wait_until(lambda: len(working.events.of(EventKind.TROUBLE)) > 4)
+        connection.dead_letters.queue.gone = False
+        assert working.end()
+    assert (len(working.starts), len(working.dead_letters.messages), working.is_empty()) == (4, 4, True)
 
 
 class Outage:
@@ -284,22 +253,21 @@ def test_unreadable_cancellations_cost_no_attempt():
     assert {job.attempt for job, _ in working.starts} == {1}
 
 
-def failing_first(times, then):
-    """Return a function that AWS fails the first so many times, and the count of those that are left."""
-    left = [times]
+def with_defects(call, *defects, where=lambda *_: True):
+    """Return a function that raises these errors first, one a call, of those that `where` says."""
+    left = list(defects)
 
-    def call(*args):
-        if left[0]:
-            left[0] -= 1
-            raise Unavailable("SlowDown")
-        return then(*args)
+    def failing(*args, **options):
+        if left and where(*args):
+            raise left.pop(0)
+        return call(*args, **options)
 
-    return call
+    return failing
 
 
 def test_job_that_cannot_begin_costs_no_attempt():
     connection, job = a_connection(max_receives=1), due_now(1)
-    connection.read_payload = failing_first(3, lambda pointer: "1")
+    connection.read_payload = with_defects(lambda pointer: "1", *[Unavailable("SlowDown")] * 3)
     sent(connection, replace(job, payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000))
     with Working(connection) as working:
         assert wait_until(working.is_empty)
@@ -311,7 +279,7 @@ def test_job_that_cannot_begin_costs_no_attempt():
 
 def test_deferred_job_goes_back_on_stop():
     connection = a_connection()
-    connection.once = failing_first(10**9, connection.once)
+    connection.once = with_defects(connection.once, *[Unavailable("SlowDown")] * 1000)
     sent(connection, due_now())
     with Working(connection, once=True) as working:
         assert wait_until(lambda: bool(working.events.of(EventKind.TROUBLE)))
@@ -329,74 +297,39 @@ def test_new_settings_apply_while_it_works(monkeypatch):
 
 
 def test_errors_of_receiving_are_survived(monkeypatch):
-    connection, faults = a_connection(), {"receive": 1, "prepare": 1}
-    receive, read = connection.levels[0].receive, connection.table.read
-
-    def fail_first(what, call):
-        def failing(*args, **options):
-            is_outage = what == "receive" or (args[0] and args[0][0][1].endswith("#cancelled"))
-            if is_outage and faults[what]:
-                faults[what] -= 1
-                raise RuntimeError(f"a defect where it {what}s")
-            return call(*args, **options)
-
-        return failing
-
-    connection.levels[0].receive = fail_first("receive", receive)
-    monkeypatch.setattr(connection.table, "read", fail_first("prepare", read))
+    connection, defects = a_connection(), [RuntimeError("it cannot receive"), RuntimeError("it cannot prepare")]
+    queue, table = connection.levels[0], connection.table
+    queue.receive = with_defects(queue.receive, defects[0])
+    of_cancellations = lambda keys: bool(keys) and keys[0][1].endswith("#cancelled")  # noqa: E731
+    monkeypatch.setattr(table, "read", with_defects(table.read, defects[1], where=of_cancellations))
     sent(connection, due_now(1))
     with Working(connection) as working:
         assert wait_until(working.is_empty)
     # Put back, and counted: what is no fault of AWS's may be the job's own, and must not hold its queue up for good.
     assert [(job.payload, job.attempt) for job, _ in working.starts] == [(1, 2)]
     reasons = [event.reason for event in working.events.of(EventKind.TROUBLE)]
-    assert reasons == ["RuntimeError: a defect where it receives", "RuntimeError: a defect where it prepares"]
+    assert reasons == ["RuntimeError: it cannot receive", "RuntimeError: it cannot prepare"]
 
 
 def test_error_around_a_handler_is_a_retry(monkeypatch):
-    connection, faults = a_connection(queue=a_queue(track=True)), [1]
-    record = connection.table.record
-
-    def fail_first(row):
-        if faults:
-            faults.pop()
-            raise RuntimeError("a defect")
-        return record(row)
-
-    monkeypatch.setattr(connection.table, "record", fail_first)
+    connection = a_connection(queue=a_queue(track=True))
+    record = with_defects(connection.table.record, RuntimeError("a defect"))
+    monkeypatch.setattr(connection.table, "record", record)
     sent(connection, due_now(1))
     with Working(connection, concurrency=1) as working:
         assert wait_until(working.is_empty)
     assert [job.attempt for job, _ in working.starts] == [2]
 
 
-class Watched(MemoryTable):
-    """A table that counts how often a queue's pause and rate are looked at."""
-
-    looks = 0
-
-    def read(self, keys, **options):
-        self.looks += any(key == paused_key("emails") for key in keys)
-        return super().read(keys, **options)
-
-
-@pytest.fixture
-def watched():
-    return replace(a_connection(), table=Watched())
-
-
-def test_pause_and_resume_are_applied(watched):
+def test_pause_and_resume_are_applied():
     assert WATCH_SECONDS < 5
-    with Working(watched) as working:
-        control.pause("emails", table=watched.table, now=NOW)
-        working.look_at_the_controls()
-        # What was requested before is answered.
+    connection = a_connection()
+    control.pause("emails", table=connection.table, now=NOW)
+    sent(connection, *(due_now(number) for number in range(5)))
+    with Working(connection) as working:
         working.turn()
-        sent(watched, *(due_now(number) for number in range(5)))
-        working.turn()
-        assert working.starts == []
         assert not working.events.of(EventKind.RECEIVED)
-        control.resume("emails", table=watched.table, now=NOW)
+        control.resume("emails", table=connection.table, now=NOW)
         assert wait_until(working.is_empty)
 
 
@@ -417,16 +350,13 @@ def test_unreadable_pause_keeps_the_last_one(monkeypatch):
     assert not working.worker._limiter.is_open
 
 
-@pytest.mark.parametrize("rate", [None, "2/m"])
-def test_pause_or_another_rate_returns_jobs_that_wait(rate):
+@pytest.mark.parametrize("change", [control.pause, partial(control.set_rate, rate=Rate.parse("2/m"))])
+def test_pause_or_another_rate_returns_jobs_that_wait(change):
     connection = a_connection(queue=a_queue(precise=True))
     sent(connection, *(due_now(number, later=600) for number in range(3)))
     with Working(connection) as working:
         assert wait_until(lambda: len(working.events.of(EventKind.RECEIVED)) == 3)
-        if rate:
-            control.set_rate("emails", Rate.parse(rate), table=connection.table, now=NOW)
-        else:
-            control.pause("emails", table=connection.table, now=NOW)
+        change("emails", table=connection.table, now=NOW)
         assert wait_until(lambda: len(working.events.of(EventKind.RETURNED)) >= 3)
     assert working.starts == []
 

@@ -53,11 +53,17 @@ def test_paused_queue_requests_nothing(connection):
     control.resume("emails", table=connection.table, now=NOW)
     limiter.read()
     assert (limiter.is_open, limiter.most()) == (True, 10)
+    set_rate(connection, "0/s")
+    limiter.read()
+    assert (limiter.slots(2), limiter.is_open, limiter.most()) == ([0.0, 0.0], False, 0)
 
 
 def test_slots_follow_the_rate(connection, wall):
+    """Only jobs that were got are charged."""
     set_rate(connection, "50/s")
     limiter = a_limiter(connection)
+    assert all(limiter.most() > 0 for _ in range(100))
+    assert limiter.slots(0) == []
     assert limiter.slots(3) == pytest.approx([0.0, 0.02, 0.04])
     assert limiter.slots(2) == pytest.approx([0.06, 0.08])
     wall.seconds += 0.1
@@ -103,15 +109,6 @@ def test_workers_share_a_rate(connection, wall, ahead):
     assert whole[0] <= 1000 + 50
 
 
-def test_only_jobs_that_were_got_are_charged(connection):
-    set_rate(connection, "10/s")
-    limiter = a_limiter(connection)
-    for _ in range(100):
-        assert limiter.most() > 0
-    assert limiter.slots(0) == []
-    assert limiter.slots(1) == [0.0]
-
-
 def test_low_rate_receives_near_a_slot(connection, wall):
     set_rate(connection, "6/m")
     limiter = a_limiter(connection)
@@ -129,9 +126,3 @@ def test_another_rate_begins_again(connection):
     control.set_rate("emails", Rate.parse("50/s"), table=connection.table, now=NOW.replace(year=2027))
     limiter.read()
     assert limiter.slots(1) == [0.0]
-
-
-def test_rate_of_0_has_no_slots_and_is_no_error(connection):
-    set_rate(connection, "0/s")
-    limiter = a_limiter(connection)
-    assert (limiter.slots(2), limiter.is_open, limiter.most()) == ([0.0, 0.0], False, 0)

@@ -133,11 +133,6 @@ def test_first_failed_start_ends_all(run):
     assert running.of(STARTED, FAILED, DIED, ENDED) == [(STARTED, 1, None), (ENDED, 1, 3)]
 
 
-def test_restart_delay_doubles():
-    slot = WorkerSlot(2, [], clock=VirtualClock(NOW), report=print)
-    assert [slot.rest() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
-
-
 def test_failed_restart_is_tried_later(run):
     running = run(GENTLE)
     _, second = running.pids()
@@ -150,6 +145,8 @@ def test_failed_restart_is_tried_later(run):
     failed = next(about for message, about in running.lines if message == FAILED)
     assert (failed["number"], failed["again_in"]) == (2, 2)
     assert "/nowhere/python" in failed["reason"]
+    slot = WorkerSlot(2, [], clock=VirtualClock(NOW), report=print)
+    assert [slot.rest() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
 
 
 def test_second_request_ends_the_grace(run, tmp_path):
@@ -233,15 +230,11 @@ def one(monkeypatch):
 
 def test_link_ends_the_grace(one):
     thread = one.run_in_a_thread()
+    # Or a job that kills its process as it starts would end the supervisor, for which that could not begin.
+    assert one.has_first_report, "before any job"
     one.supervisor.send_bytes(NO_GRACE)
     thread.join(HANG_SECONDS)
     assert (one.returned, one.done) == ([False], [])
-
-
-def test_start_is_reported_before_any_job(one):
-    """Or one that kills its process as it starts would end the supervisor, for which that process could not begin."""
-    one.run_in_a_thread()
-    assert one.has_first_report
 
 
 def test_lost_supervisor_ends_the_worker(one):

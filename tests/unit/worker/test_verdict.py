@@ -31,23 +31,28 @@ def verdict(error, *, attempt=1, settings=SETTINGS, held=0.0):
     return verdict_on(error, attempt=attempt, settings=settings, jitter=1.0, held=held)
 
 
+class Later(Retry):
+    """Its constructor is not called."""
+
+    def __init__(self):
+        pass
+
+
 def test_error_is_retried_by_the_policy():
-    assert verdict(TypeError("no")) == RetryLater(seconds=1, error="TypeError", reason="no")
+    assert verdict(TypeError("no"), attempt=2) == RetryLater(seconds=1, error="TypeError", reason="no")
     assert verdict(Retry(reason="busy")) == RetryLater(seconds=1, error="Retry", reason="busy")
+    assert verdict(Later()) == RetryLater(seconds=1, error="Later", reason="")
+
+
+def test_job_is_dead_by_discard_or_after_its_last_attempt():
+    assert verdict(Discard("no such user")) == DeadLettered(error="Discard", reason="no such user")
+    assert verdict(TypeError("no"), attempt=3) == DeadLettered(error="TypeError", reason="attempt 3 of 3 failed: no")
+    assert isinstance(verdict(Retry(5), attempt=3), DeadLettered)
 
 
 @pytest.mark.parametrize(("delay", "seconds"), [(90, 90), (timedelta(minutes=2), 120), (0, 0), (0.4, 1), (1.4, 2)])
 def test_a_handler_may_say_when_to_try_again(delay, seconds):
     assert verdict(Retry(delay)).seconds == seconds
-
-
-class Later(Retry):
-    def __init__(self):
-        pass
-
-
-def test_retry_without_its_constructor_has_no_delay():
-    assert verdict(Later()) == RetryLater(seconds=1, error="Later", reason="")
 
 
 @pytest.mark.parametrize("delay", [-1, 42_601, timedelta(days=1), float("nan"), "5"])
@@ -97,16 +102,6 @@ def test_silent_error_is_named_by_its_type():
     assert error_event(Speechless(), queue="emails").reason == "Speechless: Speechless"
 
 
-def test_discarded_job_is_dead_at_once():
-    assert verdict(Discard("no such user")) == DeadLettered(error="Discard", reason="no such user")
-
-
-def test_after_the_last_attempt_a_job_is_dead():
-    assert isinstance(verdict(TypeError("no"), attempt=2), RetryLater)
-    assert verdict(TypeError("no"), attempt=3) == DeadLettered(error="TypeError", reason="attempt 3 of 3 failed: no")
-    assert isinstance(verdict(Retry(5), attempt=3), DeadLettered)
-
-
 def test_handlers_own_retries_come_before_the_policy():
     own = {"settings": SETTINGS, "jitter": 1.0, "retries": Retries(attempts=5, first=7, factor=1)}
     assert verdict_on(TypeError("no"), attempt=4, **own) == RetryLater(seconds=7, error="TypeError", reason="no")
@@ -121,22 +116,27 @@ def delays(jitter=1.0, **options):
     return [policy.delay_after(attempt, jitter=jitter) for attempt in range(1, policy.attempts)]
 
 
-def test_default_policy_grows_then_doubles():
-    assert delays() == [30, 60, 90, 120, 150, 300, 600, 1200, 2400]
-    assert delays(max_delay=500) == [30, 60, 90, 120, 150, 300, 500, 500, 500]
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({}, [30, 60, 90, 120, 150, 300, 600, 1200, 2400]),
+        ({"max_delay": 500}, [30, 60, 90, 120, 150, 300, 500, 500, 500]),
+        ({"jitter": 0.0}, [30, 60, 90, 120, 150, 150, 300, 600, 1200]),
+        ({"backoff": Backoff.CONSTANT, "attempts": 4, "jitter": 0.0}, [30, 30, 30]),
+        ({"backoff": Backoff.LINEAR, "attempts": 8, "delay": 10}, [10, 20, 30, 40, 50, 60, 70]),
+        ({"backoff": Backoff.EXPONENTIAL, "attempts": 5, "delay": 2}, [2, 4, 8, 16]),
+        ({"backoff": Backoff.EXPONENTIAL, "attempts": 4, "delay": 2, "jitter": 0.0}, [2, 2, 4]),
+    ],
+    ids=str,
+)
+def test_delays_grow_by_the_policy(policy, expected):
+    """Only exponential ones have jitter."""
+    assert delays(**policy) == expected
 
 
-def test_constant_linear_and_exponential_delays():
-    assert delays(backoff=Backoff.CONSTANT, attempts=4) == [30, 30, 30]
-    assert delays(backoff=Backoff.LINEAR, attempts=8, delay=10) == [10, 20, 30, 40, 50, 60, 70]
+def test_handlers_attempts_extend_its_queues_policy():
     policy, more = RetryPolicy(backoff=Backoff.LINEAR, attempts=3, delay=10), Retries(attempts=8)
     assert [more.delay_after(each, policy=policy, jitter=1) for each in range(1, 8)] == [10, 20, 30, 40, 50, 60, 70]
-    assert delays(backoff=Backoff.EXPONENTIAL, attempts=5, delay=2) == [2, 4, 8, 16]
-
-
-def test_only_exponential_delays_have_jitter():
-    assert delays(jitter=0.0) == [30, 60, 90, 120, 150, 150, 300, 600, 1200]
-    assert delays(jitter=0.0, backoff=Backoff.EXPONENTIAL, attempts=4, delay=2) == [2, 2, 4]
 
 
 @given(
@@ -174,28 +174,25 @@ def test_any_error_text_makes_a_dead_letter(text):
     assert dead_letter.attributes["dueline-reason"] == text.encode("unicode_escape").decode()
 
 
-def test_refused_dead_letter_goes_as_it_came():
-    class Picky(SharedQueue):
-        def send(self, messages):
-            refused = "dueline-error" in messages[0].attributes
-            return (
-                [BatchFailure(index=0, reason="InvalidParameterValue", final=True)]
-                if refused
-                else super().send(messages)
-            )
+class Refusing(SharedQueue):
+    """A queue that refuses dead letters that say why, for good or for now."""
 
-    dead_letter_queue, received = Picky(), a_received_message(a_job())
+    def __init__(self, *, final):
+        super().__init__()
+        self.final = final
+
+    def send(self, messages):
+        if "dueline-error" not in messages[0].attributes:
+            return super().send(messages)
+        return [BatchFailure(index=0, reason="InvalidParameterValue", final=self.final)]
+
+
+def test_refused_dead_letter_goes_as_it_came():
+    dead_letter_queue, received = Refusing(final=True), a_received_message(a_job())
     received.send_dead_letter(DEAD, dead_letter_queue)
     assert dead_letter_queue.messages == [received.arrival.message]
-
-
-def test_unsent_dead_letter_is_unavailable():
-    class Refusing:
-        def send(self, messages):
-            return [BatchFailure(index=0, reason="ServiceUnavailable", final=False)]
-
-    with pytest.raises(Unavailable, match="ServiceUnavailable"):
-        a_received_message().send_dead_letter(DEAD, Refusing())
+    with pytest.raises(Unavailable, match="InvalidParameterValue"):
+        received.send_dead_letter(DEAD, Refusing(final=False))
 
 
 # Lateness, by a clock that is behind by an unknown part of a known bound
