@@ -1,7 +1,9 @@
 """Run the handler for one job, and decide what happens to the job then."""
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -231,12 +233,14 @@ class HandlerRunner:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
         returned = handler.call(job)
         if not isinstance(returned, Coroutine):
+            _check_is_over(returned)
             return
         error = _raised_by(returned)
-        if self._loop is None:
-            raised = asyncio.run(error)
-        else:
-            raised = asyncio.run_coroutine_threadsafe(error, self._loop).result()
+        try:
+            raised = asyncio.run_coroutine_threadsafe(error, self._loop).result() if self._loop else asyncio.run(error)
+        except CancelledError:
+            # It may have had its effect, unlike a coroutine that raised: `once` distinguishes these by Exception.
+            raise asyncio.CancelledError from None
         if raised is not None:
             raise raised
 
@@ -258,3 +262,11 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> BaseException | Non
     except BaseException as error:
         return error
     return None
+
+
+def _check_is_over(returned: object) -> None:
+    """Raise Discard where a handler returned what has not run, or not to its end, and what nobody waits for."""
+    later = inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned)
+    if later or isinstance(returned, Future):
+        what = f"the handler returned an object of type {type(returned).__name__}, for which nobody waits"
+        raise Discard(f"{what}: wait for it in the handler, or make that a coroutine function")

@@ -1,7 +1,7 @@
 """A partition takes jobs once its schedule stands, and not before: the queries, how often, and what is answered."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -163,8 +163,8 @@ def received(job, *, receives=1):
     return InboundMessage(message_id="m", message=Message.of(job, group="emails"), receives=receives)
 
 
-def a_late_job(number):
-    return a_job(due=NOW + timedelta(hours=1), partition=of_emails(number))
+def a_late_job(number, *, now=NOW):
+    return a_job(due=now + timedelta(hours=1), partition=of_emails(number))
 
 
 def test_partition_with_a_tick_needs_no_ssm(registry, ssm):
@@ -249,7 +249,7 @@ def test_api_uses_only_partitions_with_schedules(api, ssm):
 def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     ssm.published["emails"] = 2
     monkeypatch.setattr(AwsDeployment, "table", table := MemoryTable())
-    there, not_yet = a_late_job(1), a_late_job(2)
+    there, not_yet = (a_late_job(number, now=datetime.now(UTC)) for number in (1, 2))
     messages = {"there": Message.of(there, group="emails"), "not yet": Message.of(not_yet, group="emails")}
     event = {"Records": [sqs_record(name, each.body, **each.attributes) for name, each in messages.items()]}
     answer = function("ingest").handler(event, CONTEXT)

@@ -19,7 +19,7 @@ from dueline.worker import worker as worker_module
 from dueline.worker.events import EventKind
 from dueline.worker.retries import Retries
 from dueline.worker.worker import Environment, Worker
-from tests.builders import a_queue
+from tests.builders import NOW, a_queue
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import DeclaredSchedules, SharedQueue, a_connection, due_now
@@ -185,6 +185,23 @@ def test_no_queue_receives_when_one_cannot_open(monkeypatch):
     assert connection.levels[0].requests == []
     for kind in (EventKind.OPENED, EventKind.CLOSED):
         assert sorted(event.queue for event in connected.events.of(kind)) == ["emails", "invoices"]
+
+
+def test_threads_start_before_any_job(connected, monkeypatch):
+    """A system without a thread left ends the worker; later, claims would end silently."""
+    worker, started, at_the_job, start = Worker(concurrency=1), [], [], threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(thread.name), start(thread)))
+
+    @worker.job("emails")
+    def handle(job):
+        at_the_job.extend(started)
+        worker.stop()
+
+    connected.send(due_now(1, schedule="digest", scheduled_for=NOW, exclusive=True))
+    assert worker.run() is True
+    assert started == at_the_job
+    assert started[-1] == "receive emails"
+    assert {name.split()[0] for name in started} == {"coroutines", "emails", "claims", "watch", "receive"}
 
 
 def test_coroutine_is_cancelled_after_its_grace(connected):

@@ -308,3 +308,11 @@ def test_settled_message_frees_its_permit(ten):
     assert permits() == 23
     ten.claims.add(ten.each[2:3] * 2 + [a_claim() for _ in range(22)])
     assert permits() == 0
+
+
+def test_idle_threads_do_not_wake_each_other(holding, monkeypatch):
+    """Each look at nothing that woke the other thread would make it look, and so on without end."""
+    notified = []
+    monkeypatch.setattr(holding.claims._changed, "notify_all", lambda: notified.append(1))
+    assert not holding.claims.send_next()
+    assert not notified

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
 
@@ -84,6 +85,13 @@ def test_exiting_handler_has_failed(call):
     assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED] * 2
 
 
+@pytest.mark.parametrize("later", [(each for each in ()), Future()], ids=["generator", "future"])
+def test_handler_that_returns_work_undone_is_dead(later):
+    verdict = Running(lambda job: later).run(a_received_message(a_job()))
+    assert isinstance(verdict, DeadLettered)
+    assert f"of type {type(later).__name__}, for which nobody waits" in verdict.reason
+
+
 def test_coroutine_runs_in_the_loop():
     loops = []
 
@@ -99,6 +107,20 @@ def test_coroutine_runs_in_the_loop():
         assert dead == DeadLettered(error="Discard", reason="why")
     assert loops == [loop, loop]
     assert Running(call).run(a_received_message()) == Succeeded()
+
+
+def test_once_cancelled_coroutine_does_not_run_again():
+    """asyncio marks its task as cancelled after it has returned."""
+    had = []
+
+    async def call(job):
+        had.append(job)
+        asyncio.current_task().cancel()
+
+    with event_loop() as loop:
+        running, received = Running(call, once=True, loop=loop), a_received_message()
+        assert [running.run(received).error for _ in range(2)] == ["CancelledError", "Interrupted"]
+    assert len(had) == 1
 
 
 def test_once_interrupted_job_is_dead():

@@ -350,6 +350,16 @@ def test_unreadable_pause_keeps_the_last_one(monkeypatch):
     assert not working.worker._limiter.is_open
 
 
+def test_watch_goes_on_whatever_fails(monkeypatch):
+    monkeypatch.setattr("dueline.worker.queue_worker.LONGEST_REFRESH_SECONDS", 0)
+    monkeypatch.delattr("dueline.worker.queue_context.QueueContext.refresh")
+    connection = a_connection()
+    with Working(connection) as working:
+        assert wait_until(lambda: len(working.events.of(EventKind.TROUBLE)) >= 2)
+        control.pause("emails", table=connection.table, now=NOW)
+        assert wait_until(lambda: not working.worker._limiter.is_open)
+
+
 @pytest.mark.parametrize("change", [control.pause, partial(control.set_rate, rate=Rate.parse("2/m"))])
 def test_pause_or_another_rate_returns_jobs_that_wait(change):
     connection = a_connection(queue=a_queue(precise=True))
