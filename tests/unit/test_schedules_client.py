@@ -109,6 +109,8 @@ def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
 def test_payloads_are_written_with_the_default(api, api_server):
     schedules = Client.connect(url=api_server.url, default=str).schedules("emails")
     assert schedules.put("digest", "0 9 * * *", payload={"on": START}).payload == {"on": str(START)}
+    schedules.run("digest", payload=[END])
+    assert api_server.requests[-1].json == {"payload": [str(END)]}
 
 
 def test_rule_round_trips(api, schedules):
@@ -123,8 +125,8 @@ def test_rule_round_trips(api, schedules):
 
 def test_runs_and_backfills_are_idempotent_by_key(api, schedules):
     schedules.put("digest", every=86_400, payload=1)
-    first = schedules.run("digest", idempotency_key="k")
-    assert schedules.run("digest", idempotency_key="k") == first
+    first = schedules.run("digest", payload=None, idempotency_key="k")
+    assert schedules.run("digest", payload=None, idempotency_key="k") == first
     assert schedules.run("digest").id != first.id
     runs = schedules.backfill("digest", start=START, end=END)
     assert [run.scheduled_for for run in runs] == [START + timedelta(days=day) for day in range(7)]
