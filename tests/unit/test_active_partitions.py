@@ -1,7 +1,7 @@
 """A partition takes jobs once its schedule stands, and not before: the queries, how often, and what is answered."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -198,6 +198,23 @@ def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, 
     assert ssm.requests == requests
 
 
+def test_unanswered_state_table_is_read_for_no_other_queue(registry, ssm, clock):
+    """A request that is not answered takes seconds: one for each of many queues would outlast the function."""
+    ssm.published, reads = {"emails": 4, "invoices": 4}, []
+
+    def read(queue):
+        reads.append(queue.name)
+        clock.sleep(6)
+        raise Unavailable("no answer")
+
+    active = TicksFirst(read, active_partitions=registry.active_partitions, clock=clock)
+    assert replace(registry, active_partitions=active).taking_counts() == {"emails": 4, "invoices": 4}
+    assert reads == ["emails"]
+    clock.sleep(RETRY_SECONDS)
+    active(registry.queue("emails"))
+    assert reads == ["emails"] * 2
+
+
 # The functions
 
 
@@ -249,7 +266,8 @@ def test_api_uses_only_partitions_with_schedules(api, ssm):
 def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     ssm.published["emails"] = 2
     monkeypatch.setattr(AwsDeployment, "table", table := MemoryTable())
-    there, not_yet = a_late_job(1), a_late_job(2)
+    due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    there, not_yet = (a_job(due=due, partition=of_emails(number)) for number in (1, 2))
     messages = {"there": Message.of(there, group="emails"), "not yet": Message.of(not_yet, group="emails")}
     event = {"Records": [sqs_record(name, each.body, **each.attributes) for name, each in messages.items()]}
     answer = function("ingest").handler(event, CONTEXT)
