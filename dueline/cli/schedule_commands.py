@@ -29,6 +29,9 @@ Most = Annotated[int, typer.Option(min=1, max=100, help="How many at most.")]
 Call = Annotated[
     str | None, typer.Option("--idempotency-key", help="The name of this call: repeated with it, nothing runs twice.")
 ]
+RunPayload = Annotated[
+    str | None, typer.Option(metavar="JSON", help="In place of the schedule's; - reads stdin, @name a file.")
+]
 _SECOND = timedelta(seconds=1)
 _UTC = "%Y-%m-%d %H:%M:%S"
 _LOCAL = f"%a {_UTC}"
@@ -74,11 +77,13 @@ def run(
     ctx: typer.Context,
     queue: options.Queue,
     name: Name,
+    payload: RunPayload = None,
     idempotency_key: Call = None,
 ) -> None:
     """Run a schedule now, paused or not. Its own runs are not affected."""
     this = connect.run_of(ctx)
-    submitted = this.client.schedules(queue).run(name, idempotency_key=idempotency_key)
+    content: dict[str, Any] = {} if payload is None else {"payload": options.payload(payload)}
+    submitted = this.client.schedules(queue).run(name, **content, idempotency_key=idempotency_key)
     _show_submitted(this, [submitted])
 
 
@@ -362,7 +367,7 @@ COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {
     "pause": (pause, "dueline schedules pause emails digest"),
     "resume": (resume, "dueline schedules resume emails digest"),
     "delete": (delete, "dueline schedules delete emails digest"),
-    "run": (run, "dueline schedules run emails digest"),
+    "run": (run, """dueline schedules run emails digest --payload '{"to": "ann"}'"""),
     "backfill": (
         backfill,
         "dueline schedules backfill emails digest --from 2026-11-02T00:00:00Z --to 2026-11-09T00:00:00Z",

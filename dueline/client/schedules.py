@@ -196,13 +196,14 @@ class Schedules:
         """Delete a schedule: it makes no runs after `effective_from`. Return how it was. Raises as `pause` does."""
         return self._change("DELETE", self._path_of(name), if_match=if_match)
 
-    def run(self, name: str, *, idempotency_key: str | None = None) -> SubmittedRun:
-        """Run a schedule now, paused or not; its own runs are not touched.
+    def run(self, name: str, *, payload: object = ..., idempotency_key: str | None = None) -> SubmittedRun:
+        """Run a schedule now, paused or not, with its payload or another one; its own runs are not touched.
 
-        Called again with the same `idempotency_key`, it returns the run that is there, or raises KeyReused if the
-        schedule was changed since. Raises ScheduleNotFound or InvalidSchedule.
+        Called again with the same `idempotency_key`, it returns the run that is there, whatever the schedule is by
+        then. Raises ScheduleNotFound or InvalidSchedule, or KeyReused for one that went with another payload.
         """
-        return self._send_named(f"{self._path_of(name)}/run", None, SubmittedRun.of, call=idempotency_key)
+        body = None if payload is ... else _json_of({}, default=self._default, payload=payload)
+        return self._send_named(f"{self._path_of(name)}/run", body, SubmittedRun.of, call=idempotency_key)
 
     def backfill(
         self, name: str, *, start: datetime, end: datetime, idempotency_key: str | None = None
@@ -210,7 +211,7 @@ class Schedules:
         """Run a schedule, now, for each instant of its rule from `start` to just before `end`, which has passed.
 
         At most 500, which may overlap. Called again with the same `idempotency_key`, it returns the runs that are
-        there. Raises as `run` does, KeyReused also for a key that went with another span.
+        there. Raises as `run` does, KeyReused for one that went with another span, or before the rule was changed.
         """
         body = _json_of({"from": _aware("start", start), "to": _aware("end", end)})
         return self._send_named(f"{self._path_of(name)}/backfill", body, _read_submitted, call=idempotency_key)

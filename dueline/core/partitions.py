@@ -9,7 +9,7 @@ from dueline.core.job import JobId, Partition
 from dueline.core.ports import BatchRead, Clock, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import FIRST, PartitionState
-from dueline.errors import RETRYABLE, JobNotFound, Unavailable
+from dueline.errors import JobNotFound, Unavailable
 
 
 def states_of(partitions: Collection[Partition], *, table: Table, spread: ParallelMap = map) -> BatchRead:
@@ -34,11 +34,11 @@ def check_partition(id: JobId, states: BatchRead, *, queue: QueueSettings) -> No
 
 
 def all_tick(queue: QueueSettings, *, table: Table, now: datetime, spread: ParallelMap = map) -> bool:
-    """Return whether each partition of a queue is known to tick: its fence lies ahead, so a tick came lately."""
-    try:
-        states = states_of(queue.all_partitions(), table=table, spread=spread)
-    except RETRYABLE:
-        return False
+    """Return whether each partition of a queue is known to tick: its fence lies ahead, so a tick came lately.
+
+    Raises Throttled or Unavailable.
+    """
+    states = states_of(queue.all_partitions(), table=table, spread=spread)
     rows_read = (states.rows.get(rows.state_key(each)) for each in queue.all_partitions())
     return all(rows.read_state(row).fence > instant.text(now) for row in rows_read)
 

@@ -72,10 +72,6 @@ class Head(Generation):
     used_to: datetime | None = None
 
     @property
-    def state(self) -> str:
-        return "deleted" if self.deleted else "paused" if self.paused else "live"
-
-    @property
     def etag(self) -> str:
         """The entity tag of this generation, quoted as HTTP has it. How far it is planned does not change it."""
         return f'"{self.generation}-{instant.epoch_ms(self.start)}"'

@@ -1,6 +1,5 @@
 """Manual runs: run a schedule now, or backfill past times. Planned runs are not touched."""
 
-import json
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,8 +27,8 @@ _MOMENT = timedelta(microseconds=1)
 class ManualRuns:
     """Makes runs of schedules on demand: jobs on the direct route. `new_uid` returns a random UUID.
 
-    `key` makes a call safe to repeat: the same one submits the same jobs once, and is refused if the schedule was
-    changed since. After Throttled or Unavailable the jobs may or may not be submitted.
+    `key` makes a call safe to repeat, whatever the schedule is by then: the same one submits the same jobs once. After
+    Throttled or Unavailable the jobs may or may not be submitted.
     """
 
     def __init__(
@@ -42,13 +41,16 @@ class ManualRuns:
         self._route, self._table, self._clock, self._spread = route, route.table, route.clock, route.spread
         self._patience, self._new_uid = patience, new_uid
 
-    def run_now(self, queue: str, name: str, *, key: str | None = None) -> SubmitResult:
+    def run_now(self, queue: str, name: str, *, payload: str | None = None, key: str | None = None) -> SubmitResult:
         """Submit a job of a schedule, scheduled for and due now. A paused schedule runs, too.
 
-        Raises ScheduleNotFound, InvalidJob, KeyReused, Throttled or Unavailable.
+        `payload` is a text as `json_text` writes it, by default the schedule's. Raises ScheduleNotFound,
+        InvalidSchedule, InvalidJob, KeyReused, Throttled or Unavailable.
         """
         head, of_key = get(queue, name, table=self._table), _key_of(name, key)
-        first = self._first_call(head, of_key)
+        if payload is not None:
+            head = replace(head, definition=replace(head.definition, payload=payload))
+        first = self._first_call(head, of_key, of=payload or "")
         return self._submit([first.job], first, of_key)[0]
 
     def backfill(
@@ -67,24 +69,22 @@ class ManualRuns:
             must = f"it must not be in the future, it is {instant.text(now)} now"
             raise InvalidSchedule(f"to is {instant.text(end)}: {must}")
         times, of_key = _times(head, start, end), _key_of(f"{name}@", key)
-        first = self._first_call(head, of_key, span=f"{instant.text(start)}/{instant.text(end)}")
+        first = self._first_call(head, of_key, of=" ".join(map(instant.text, times)))
         return self._submit([_backfilled(head, at, first=first.job) for at in times], first, of_key)
 
-    def _first_call(self, head: Head, key: str | None, *, span: str = "") -> KeyClaim:
+    def _first_call(self, head: Head, key: str | None, *, of: str) -> KeyClaim:
         """Return the run of the first call under a key, which this call is if there is none.
 
-        Raises KeyReused when the key went with another span, or the schedule was changed since: the second call would
-        make other runs than the first.
+        Raises KeyReused when the key was used for something else than what this call is `of`.
         """
         run = self._job(head)
         if key is None:
             return KeyClaim(job=run)
-        calls_hash = hash_of(json.dumps([head.definition.to_dict(), span]))
         try:
-            first = idempotency.claim(key, run, payload_hash=calls_hash, table=self._table, now=self._clock.now())
+            first = idempotency.claim(key, run, payload_hash=hash_of(of), table=self._table, now=self._clock.now())
         except KeyReused:
             caller_key = key.rpartition(_SEPARATOR)[2]
-            used = f"it was used for other instants of schedule {head.name!r}, or before that was changed"
+            used = f"it was used for another payload or other instants of schedule {head.name!r}"
             raise KeyReused(f"idempotency_key is {caller_key!r}: {used}") from None
         return replace(first, job=replace(first.job, scheduled_for=first.job.id.due))
 

@@ -251,17 +251,17 @@ class _LocalApi(DirectApi):
                 self._deployment.queue(queue)
                 return answers.schedule_fields(queries.get(queue, name, table=table), now=now)
             case ["POST", "queues", queue, "schedules", name, "run"]:
-                return self._run_now(queue, name, headers)
+                return self._run_now(queue, name, json.loads(body or "{}"), headers)
             case [("PUT" | "DELETE"), "queues", queue, "schedules", name]:
                 return self._change_schedule(method, queue, name, json.loads(body or "{}"), headers)
             case ["POST", "queues", queue, "schedules", name, ("pause" | "resume") as what]:
                 return self._change_schedule(what, queue, name, {}, headers)
         raise NotImplementedError(f"{method} {path}: a deployment in memory has no history or backfill")
 
-    def _run_now(self, queue: str, name: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    def _run_now(self, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
         self._deployment.queue(queue)
-        call = headers.get("idempotency-key")
-        run = manual_runs.ManualRuns(self._deployment.route()).run_now(queue, name, key=call)
+        call, payload = headers.get("idempotency-key"), json_text(fields["payload"]) if "payload" in fields else None
+        run = manual_runs.ManualRuns(self._deployment.route()).run_now(queue, name, payload=payload, key=call)
         return answers.submitted_fields(run.job)
 
     def _change_schedule(

@@ -198,6 +198,23 @@ def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, 
     assert ssm.requests == requests
 
 
+def test_unanswered_state_table_is_read_for_no_other_queue(registry, ssm, clock):
+    """A request that is not answered takes seconds: one for each of many queues would outlast the function."""
+    ssm.published, reads = {"emails": 4, "invoices": 4}, []
+
+    def read(queue):
+        reads.append(queue.name)
+        clock.sleep(6)
+        raise Unavailable("no answer")
+
+    active = TicksFirst(read, active_partitions=registry.active_partitions, clock=clock)
+    assert replace(registry, active_partitions=active).taking_counts() == {"emails": 4, "invoices": 4}
+    assert reads == ["emails"]
+    clock.sleep(RETRY_SECONDS)
+    active(registry.queue("emails"))
+    assert reads == ["emails"] * 2
+
+
 # The functions
 
 

@@ -127,7 +127,7 @@ def dead(monkeypatch):
     for number, error in enumerate(["KeyError", "KeyError", "KeyError", "TypeError"]):
         attributes = {ID: str(an_id()), ERROR: error, REASON: "why\x9b31m"}
         ends.dead_letters.send([Message(body=str(number), attributes=attributes)])
-    parked.dead_letters.send([Message.of(a_job()).with_reason("gone")])
+    parked.dead_letters.send([Message.of(a_job(due=datetime.now(UTC).replace(microsecond=0))).with_reason("gone")])
     monkeypatch.setattr(connect, "dead_letters", lambda _, queue: ends if queue else parked)
     return ends, wire
 

@@ -106,6 +106,13 @@ def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
     assert schedules.pause("digest", if_match=made.etag) == schedules.get("digest")
 
 
+def test_payloads_are_written_with_the_default(api):
+    schedules = Client.connect(url=api.url, default=str).schedules("emails")
+    assert schedules.put("digest", "0 9 * * *", payload={"on": START}).payload == {"on": str(START)}
+    schedules.run("digest", payload=[END])
+    assert api.requests[-1].json == {"payload": [str(END)]}
+
+
 def test_rule_round_trips(api):
     schedules = Client.connect(url=api.url, default=str).schedules("emails")
     every, start, end = timedelta(hours=8), datetime(2035, 1, 1, tzinfo=UTC), datetime(2035, 1, 8, tzinfo=UTC)
@@ -119,8 +126,8 @@ def test_rule_round_trips(api):
 
 def test_runs_and_backfills_are_idempotent_by_key(api, schedules):
     schedules.put("digest", every=86_400, payload=1)
-    first = schedules.run("digest", idempotency_key="k")
-    assert schedules.run("digest", idempotency_key="k") == first
+    first = schedules.run("digest", payload=None, idempotency_key="k")
+    assert schedules.run("digest", payload=None, idempotency_key="k") == first
     assert schedules.run("digest").id != first.id
     runs = schedules.backfill("digest", start=START, end=END)
     assert [run.scheduled_for for run in runs] == [START + timedelta(days=day) for day in range(7)]

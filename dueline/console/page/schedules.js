@@ -56,7 +56,6 @@ export const SCHEDULE_COLUMNS = [
   { name: "name", label: "Schedule", head: true,
     cell: ({ queue, schedule }) => html`<a href=${queuePath(queue, "schedules", schedule)}>${schedule}</a>` },
   { name: "rule wrap", label: "Rule", cell: (each) => html`<code>${ruleText(each)}</code>` },
-  { name: "zone", label: "Zone" },
   { name: "next", label: "Next run", cell: ({ next: [run], paused, zone }) => (run
     ? html`<${Instant} at=${run.scheduled_for} near /> <${Instant} at=${run.scheduled_for} zone=${zone} />`
     : html`<span class="none">${paused ? "paused" : "none any more"}</span>`) },

@@ -188,8 +188,10 @@ OPERATIONS = (
         "run_schedule POST /queues/{queue}/schedules/{schedule}/run",
         "Run a schedule now",
         "Make one job of it that is due now, be it paused or not. Its other runs are not touched. A repeat"
-        " under the same key returns the first run; 422 if the schedule was changed since.",
+        " under the same key returns the first run, whatever the schedule is by then.",
         {201: schedules.SubmittedRun},
+        body=schedules.RunBody,
+        examples={"as_it_is": {}, "payload": {"payload": {"digest": "once more"}}},
         headers=("call",),
         refused=(422,),
     ),
@@ -198,7 +200,7 @@ OPERATIONS = (
         "Run a schedule for what has passed",
         "Make a job, due now, for each instant that the rule names from `from` to just before `to`, up to"
         " 500. `to` may not lie ahead. Its other runs are not touched, and `overlap: skip` does not hold for these. A"
-        " repeat under the same key returns the first runs; 422 if the schedule was changed since.",
+        " repeat under the same key returns the first runs; 422 if the rule names other instants by then.",
         {200: schedules.Backfilled},
         body=schedules.BackfillBody,
         examples={"week": {"from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"}},

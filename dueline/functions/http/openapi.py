@@ -246,7 +246,8 @@ def _query_parameter(name: str, field: Mapping[str, Any]) -> Json:
 def _body(operation: Operation, schemas: Schemas) -> Json:
     examples = {name: {"value": value} for name, value in operation.examples.items()}
     content = schemas.content(operation.body, examples=examples)
-    return {"required": True, "description": _summary(operation.body), "content": content}
+    is_required = operation.body is not schedules.RunBody
+    return {"required": is_required, "description": _summary(operation.body), "content": content}
 
 
 def _answer(form: Any, schemas: Schemas) -> Json:

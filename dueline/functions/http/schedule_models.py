@@ -67,6 +67,15 @@ class ScheduleBody(BaseModel):
     """Who declared it, so that what is declared no more can be found."""
 
 
+class RunBody(BaseModel):
+    """A run, now: with the schedule's payload, or another one."""
+
+    model_config = STRICT
+
+    payload: Any = None
+    """The payload of this run alone. Without it: the schedule's."""
+
+
 class BackfillBody(BaseModel):
     """Runs for what has passed: one for each time that the rule names from `from` to just before `to`."""
 

@@ -84,7 +84,9 @@ class ScheduleRoutes:
 
     def run_schedule(self, queue: str, schedule: str) -> tuple[models.SubmittedRun, int]:
         self._registry.queue(queue)
-        result = self._runs().run_now(queue, schedule, key=self._header("idempotency-key"))
+        run = self._body(models.RunBody, empty="{}")
+        payload = _payload(run.payload) if run.model_fields_set else None
+        result = self._runs().run_now(queue, schedule, payload=payload, key=self._header("idempotency-key"))
         record_runs([result], deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
         return cast("models.SubmittedRun", answers.submitted_fields(result.job)), HTTPStatus.CREATED
 
@@ -117,9 +119,9 @@ class ScheduleRoutes:
             fields["payload"] = _payload(fields["payload"])
         return Definition.from_dict(fields)
 
-    def _body(self, form: type[Form]) -> Form:
+    def _body(self, form: type[Form], *, empty: str = "") -> Form:
         with _invalid_schedule():
-            return read_body(form, body_of(self._app.current_event))
+            return read_body(form, body_of(self._app.current_event) or empty)
 
     def _query(self, form: type[Form]) -> Form:
         with _invalid_schedule():

@@ -4,7 +4,7 @@ import pytest
 
 from dueline.console import dead_letter_runs
 from dueline.core import instant
-from dueline.core.message import ID, OFFLOADED_BYTES, PRIORITY, STACK, Message
+from dueline.core.message import ID, KIND, OFFLOADED_BYTES, PRIORITY, STACK, Message
 from dueline.core.ports import Pointer
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
@@ -125,6 +125,15 @@ def test_limit_of_received_messages_holds(monkeypatch, action, left):
     console = MemoryConsole(*numbered(300))
     result = console.run(action, {})["result"]
     assert (result["received"], result.get("total", 300), len(console.left())) == (95, 300, left)
+
+
+def test_runs_select_an_error_with_its_kind_alone():
+    """Each choice is of one error and one kind: two of them select no error of the other's kind."""
+    both = [*numbered(3, **{KIND: "welcome"}), *numbered(2, error="TypeError", **{KIND: "welcome"})]
+    console = MemoryConsole(*both, *numbered(1), *numbered(1, error="TypeError"))
+    chosen = [a_group("KeyError", "welcome"), a_group("TypeError")]
+    assert console.run("delete", {"groups": chosen})["result"]["changed"] == 4
+    assert len(console.left()) == 3
 
 
 def test_a_queue_has_one_run_at_a_time():

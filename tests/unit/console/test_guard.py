@@ -75,6 +75,14 @@ def test_repeated_header_is_refused(browser, api_server, name, ours, other):
     assert api_server.requests == []
 
 
+@pytest.mark.parametrize("hosts", [(), ("{host}", "evil.example"), ("evil.example", "{host}")])
+def test_request_needs_exactly_one_host(browser, api_server, hosts):
+    """HTTP itself forbids those (RFC 9112), so the server refuses them before the console sees them."""
+    sent = [("x-dueline-console", browser.token), *(("host", each.format(host=browser.host)) for each in hosts)]
+    refused = browser.send_lines("GET", "/api/queues", None, sent)
+    assert (refused.status, refused.headers["connection"], api_server.requests) == (400, "close", [])
+
+
 @pytest.mark.parametrize("method_and_path", WRITES)
 @pytest.mark.parametrize(
     "content_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]

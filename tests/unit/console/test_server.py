@@ -77,6 +77,18 @@ def test_chunked_body_is_refused_unread(browser, api_server):
     assert (refused.status, refused.headers["connection"], api_server.requests) == (411, "close", [])
 
 
+# Of two readers of the last one, one would read a body, and the other a request (RFC 9112).
+@pytest.mark.parametrize("line", [b"Content-Length: many", b"Content-Length: -1", b"Content-Length : 31"])
+def test_malformed_request_is_not_forwarded(browser, api_server, line):
+    request = f"POST {JOBS} HTTP/1.1\r\nHost: {browser.host}\r\nX-Dueline-Console: {browser.token}\r\n"
+    with browser.raw() as connection:
+        connection.sendall(request.encode() + b"Content-Type: application/json\r\n" + line + b"\r\n\r\n")
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        answer = read_answer(response)
+    assert (answer.status, answer.headers["connection"], api_server.requests) == (400, "close", [])
+
+
 def test_a_request_waits_for_no_other(browser, api_server):
     came, go_on = threading.Event(), threading.Event()
 
