@@ -451,3 +451,18 @@ def test_silent_run_ends_once_another_has_started(deployment):
     # What it had started is noted as started.
     a_restore(deployment, backup).apply()
     assert a_restore(deployment, backup).apply().is_over
+
+
+def test_job_scheduled_since_the_loss_is_not_passed_over():
+    system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
+    system.schedule(200)
+    system.tick(EMAILS)
+    backup = MemoryBackup(system.stores.table)
+    lose(system)
+    since = system.schedule(100)
+    system.ingest()
+    a_restore(system, backup).apply()
+    system.ingest()
+    system.clock.sleep(300)
+    system.tick(EMAILS)
+    assert since.id in system.arrived()
