@@ -1,8 +1,6 @@
 """A direct client, which calls SQS and DynamoDB themselves, as moto answers for them."""
 
 import json
-import os
-import threading
 import time
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -23,10 +21,8 @@ from dueline import (
     NotYet,
     Patience,
     State,
-    Throttled,
     Unavailable,
 )
-from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.server_clock import ServiceClock
 from dueline.cli.import_command import id_terms
@@ -39,7 +35,6 @@ from tests.builders import a_queue, an_id
 from tests.contract.engines import create_table
 from tests.forking import run_in_fork
 from tests.opentelemetry import TRACER, parent_of
-from tests.waiting import HANG_SECONDS
 
 NAMES = Names("direct")
 REGION = "eu-west-1"
@@ -306,16 +301,6 @@ def test_direct_client_follows_moves_and_keys(client, session):
             call(queue="emails", key="order 6")
 
 
-def test_cancel_in_unknown_partition_fails_alone(session, deployment):
-    client = a_client(session, attempts=2)
-    existing, stray = [str(an_id()) for _ in range(3)], str(an_id(partition=Partition(queue="emails", number=77)))
-    assert client.cancel_many(existing) == [State.CANCELLED] * 3
-    client._api._published._client.get_parameter = refused_with("ThrottlingException")
-    *others, error = client.cancel_many([*existing, stray])
-    assert others == [State.CANCELLED] * 3
-    assert isinstance(error, Throttled)
-
-
 def test_client_works_in_a_forked_child(session, deployment):
     client = Client.connect("direct", session=session, direct=True, linger=0.005)
     jobs = [NewJob(payload=number) for number in range(30)]
@@ -328,21 +313,3 @@ def test_client_works_in_a_forked_child(session, deployment):
     schedule()
     assert run_in_fork(schedule)
     schedule()
-
-
-def test_forked_child_ignores_the_parents_lock(session, deployment, monkeypatch):
-    client, make, parent = a_client(session), clients.client, os.getpid()
-    started, go_on = threading.Event(), threading.Event()
-
-    def slow(*args, **options):
-        started.set()
-        assert os.getpid() != parent or go_on.wait(HANG_SECONDS)
-        return make(*args, **options)
-
-    monkeypatch.setattr(clients, "client", slow)
-    making = threading.Thread(target=client.schedule, args=("emails", 1), kwargs={"delay": HOUR, "key": "k"})
-    making.start()
-    assert started.wait(HANG_SECONDS)
-    assert run_in_fork(lambda: client.schedule("emails", 1, delay=HOUR, key="another"))
-    go_on.set()
-    making.join()

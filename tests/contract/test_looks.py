@@ -66,12 +66,6 @@ def test_unconfirmed_subscription_is_not_counted(look, monkeypatch):
     assert heard(confirmed, *others) == {"shop-alarms": 1, "shop-tickets": 1}
 
 
-def test_a_local_aws_needs_no_subscribers(look, monkeypatch):
-    monkeypatch.setattr(inspection, "_described", lambda _: [])
-    monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", "http://127.0.0.1:4566")
-    assert look(inspection.subscribers, "sns", *2 * [("list_subscriptions_by_topic", {"Subscriptions": []})]) == {}
-
-
 THREE_WAIT = {
     "Attributes": {
         "ApproximateNumberOfMessages": "3",

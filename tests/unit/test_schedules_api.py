@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from dueline.core import instant
 from tests.api_harness import call_api
 
 WEEKDAYS = {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin", "payload": {"to": "all"}}
@@ -131,19 +130,6 @@ def test_manual_runs_are_counted_once(api, capsys):
         ("emails", 1, 1),
         ("emails", 5, 5),
     ]
-
-
-def test_backfill_is_a_job_for_each_instant(api):
-    request(api, "PUT", DIGEST, WEEKDAYS)
-    week = {"from": "2026-01-05T00:00:00Z", "to": "2026-01-12T00:00:00Z"}
-    runs = answer_of(api, "POST", f"{DIGEST}/backfill", week)["runs"]
-    assert [run["scheduled_for"] for run in runs] == [f"2026-01-0{day}T08:00:00.000Z" for day in range(5, 10)]
-    assert sorted(instant.text(scheduled_for) for _, _, scheduled_for in sent(api)) == [
-        run["scheduled_for"] for run in runs
-    ]
-    assert request(api, "POST", f"{DIGEST}/backfill", {"from": "2026-01-05T00:00:00Z"})[1]["detail"] == "to is missing"
-    first = {"from": "0001-01-01T00:00:00Z", "to": "1970-01-02T00:00:00Z"}
-    assert len(answer_of(api, "POST", f"{DIGEST}/backfill", first)["runs"]) == 1
 
 
 def test_history_has_no_run_before_the_first(api):

@@ -7,7 +7,6 @@ import logging
 import re
 import socket
 import sys
-from dataclasses import fields
 from functools import partial
 from types import SimpleNamespace
 from urllib.error import HTTPError
@@ -64,16 +63,9 @@ def test_events_have_their_log_levels(lines):
 def test_all_that_is_known_is_logged_zeros_too(lines):
     every = {"job": "id", "attempt": 1, "lateness": 0.25, "duration": 0.5}
     every |= {"delay": 30, "error": "E", "reason": "a\nb"}
-    for reported in (every, {"lateness": 0.0, "delay": 0}, {"reason": "throttled"}):
+    for reported in (every, {"lateness": 0.0, "delay": 0}, {"reason": "throttled"}, {"kinds": ["digest", "welcome"]}):
         log(Event(kind=EventKind.RETRIED, queue="emails", **reported))
         assert fields_of(lines()[-1]) == {"queue": "emails", **reported}
-
-
-def test_kinds_are_logged(lines):
-    log(Event(kind=EventKind.RETRIED, queue="emails", job_kind="welcome"))
-    log(Event(kind=EventKind.OPENED, queue="emails", kinds=("digest", "welcome")))
-    retried, opened = lines()
-    assert (retried["kind"], opened["kinds"]) == ("welcome", ["digest", "welcome"])
 
 
 @pytest.fixture
@@ -133,19 +125,6 @@ def test_all_else_gets_json(screen):
     for text in (screen(FAILED, is_terminal=False), screen(FAILED, form="json")):
         line = json.loads(text)
         assert (line["message"], line["stack"]) == ("failed", "Traceback:\n  in send\x1b[2J")
-
-
-def test_steps_are_logged_at_debug(lines):
-    logger.setLevel(logging.INFO)
-    for kind in EventKind:
-        log(Event(kind=kind, queue="emails"))
-    assert [line["message"] for line in lines()] == [kind for kind in EventKind if kind not in QUIET]
-
-
-def test_an_event_has_no_room_for_a_payload():
-    reported = {"kind", "queue", "job", "job_kind", "kinds", "attempt", "error", "reason", "stack"}
-    reported |= {"lateness", "duration", "delay"}
-    assert {each.name for each in fields(Event)} == reported
 
 
 # The metrics
