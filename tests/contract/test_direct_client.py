@@ -21,6 +21,7 @@ from dueline import (
     NotYet,
     Patience,
     State,
+    Throttled,
     Unavailable,
 )
 from dueline.aws.dynamodb import DynamoTable
@@ -271,11 +272,17 @@ def test_giving_up_names_the_job(session, deployment, sqs):
         assert set(came()) == {raised.value.job_id}
 
 
+def a_live_id(number):
+    """Return an id of a partition that is not past its retention by this machine's clock."""
+    tomorrow = datetime.now(UTC).replace(microsecond=0) + DAY
+    return str(an_id(partition=Partition(queue="emails", number=number), due=tomorrow))
+
+
 def test_job_in_a_newer_partition_is_found(session, deployment):
     client = a_client(session)
     assert client.schedule("emails", 1, delay=HOUR)
     publish(session, NAMES.queue_parameter("emails"), {"url": "…", **a_queue(partitions=5).to_json()})
-    id, other, never = (str(an_id(partition=Partition(queue="emails", number=number))) for number in (4, 4, 77))
+    id, other, never = map(a_live_id, (4, 4, 77))
     assert client.get(id).state is State.UNRECORDED
     with pytest.raises(NotYet):
         a_client(session, seconds=0).reschedule(id, delay=HOUR)
@@ -299,6 +306,16 @@ def test_direct_client_follows_moves_and_keys(client, session):
     for call in (client.get, client.cancel):
         with pytest.raises(JobNotFound, match="no job of queue emails was scheduled under the key 'order 6'"):
             call(queue="emails", key="order 6")
+
+
+def test_cancel_in_unknown_partition_fails_alone(session, deployment):
+    client = a_client(session, attempts=2)
+    existing, stray = [a_live_id(0) for _ in range(3)], a_live_id(77)
+    assert client.cancel_many(existing) == [State.CANCELLED] * 3
+    client._api._published._client.get_parameter = refused_with("ThrottlingException")
+    *others, error = client.cancel_many([*existing, stray])
+    assert others == [State.CANCELLED] * 3
+    assert isinstance(error, Throttled)
 
 
 def test_client_works_in_a_forked_child(session, deployment):

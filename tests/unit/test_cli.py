@@ -255,12 +255,11 @@ def test_shell_completes_commands_and_names_of_queues(api_server, monkeypatch):
 def test_name_and_the_function_of_another_deployment_are_refused(monkeypatch):
     function = "arn:aws:lambda:eu-west-1:111122223333:function:shop-api"
     monkeypatch.setattr(connect, "client", lambda _: Mock(queues=list))
-    Path("queues.yaml").write_text("name: bank\nqueues: {emails: {schedules: {a: {every: 60}}}}")
     monkeypatch.setenv("DUELINE_URL", function)
     refused = typed("--name", "bank", "queues")
     message = f"dueline: --name is 'bank', but the URL is '{function}', no function bank-api\n"
     assert (refused.exit_code, refused.stderr) == (2, message)
-    assert typed("schedules", "apply", "queues.yaml").exit_code == typed("--name", "sho", "queues").exit_code == 2
+    assert typed("--name", "sho", "queues").exit_code == 2
     assert typed("--name", "shop", "queues").exit_code == typed("queues").exit_code == 0
 
 

@@ -144,14 +144,6 @@ def read(text):
     }
 
 
-@pytest.mark.parametrize("kind", [EventKind.RECEIVED, EventKind.OVERLAPPED, EventKind.TROUBLE])
-def test_events_are_counted_by_queue(kind):
-    metrics = Metrics()
-    for queue in ("emails", "emails", "invoices"):
-        metrics(Event(kind=kind, queue=queue))
-    assert samples(metrics) == {(f"{kind.value}_total", "emails"): 2, (f"{kind.value}_total", "invoices"): 1}
-
-
 def test_kinds_without_a_handler_are_counted_as_other():
     """Callers may name any number of kinds, and Prometheus keeps each label for ever."""
     metrics = Metrics()
@@ -165,12 +157,14 @@ def test_kinds_without_a_handler_are_counted_as_other():
     assert sorted((each.labels["kind"], each.value) for each in totals) == counted
 
 
-def test_lateness_and_duration_are_measured():
+def test_events_lateness_and_duration_are_measured_by_queue():
     metrics = Metrics()
+    metrics(Event(kind=EventKind.TROUBLE, queue="emails"))
     for queue, lateness, duration in (("emails", 0.5, 2.0), ("emails", 1.0, 4.0), ("invoices", 0.0, 0.0)):
         metrics(Event(kind=EventKind.STARTED, queue=queue, lateness=lateness))
         metrics(Event(kind=EventKind.SUCCEEDED, queue=queue, lateness=lateness, duration=duration))
     assert samples(metrics) == {
+        ("trouble_total", "emails"): 1,
         ("succeeded_total", "emails"): 2,
         ("succeeded_total", "invoices"): 1,
         ("lateness_seconds_count", "emails"): 2,
@@ -202,13 +196,6 @@ def serving(port=0):
     return served(port, registry=CollectorRegistry(), health=partial(health_of, {}, {}))
 
 
-def health(ages, path="/health"):
-    with served(0, registry=CollectorRegistry(), health=lambda: health_of(ages, KINDS)) as port:
-        status, type, text = http_get(port, path)
-    assert type == "application/json"
-    return status, json.loads(text)
-
-
 def test_prometheus_is_answered():
     metrics = Metrics()
     metrics(Event(kind=EventKind.SUCCEEDED, queue="emails"))
@@ -218,15 +205,16 @@ def test_prometheus_is_answered():
     assert read(text) == {("succeeded_total", "emails"): 1}
 
 
-def test_polling_worker_is_healthy():
-    ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS}
-    assert health(ages) == (200, {"healthy": True, "hung": [], "seconds_since_poll": ages, "kinds": OF_QUEUES})
-
-
-def test_hung_worker_names_its_queue():
-    ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS + 1}
-    hung = {"healthy": False, "hung": ["invoices"], "seconds_since_poll": ages, "kinds": OF_QUEUES}
-    assert health(ages) == (503, hung)
+@pytest.mark.parametrize(
+    ("age", "status", "hung"), [(HEALTHY_SECONDS, 200, []), (HEALTHY_SECONDS + 1, 503, ["invoices"])]
+)
+def test_health_names_the_queues_that_hang(age, status, hung):
+    ages = {"emails": 0.5, "invoices": age}
+    with served(0, registry=CollectorRegistry(), health=lambda: health_of(ages, KINDS)) as port:
+        answer = http_get(port, "/health")
+    assert answer[:2] == (status, "application/json")
+    expected = {"healthy": not hung, "hung": hung, "seconds_since_poll": ages, "kinds": OF_QUEUES}
+    assert json.loads(answer[2]) == expected
 
 
 @pytest.mark.parametrize("path", ["/", "/healthy", "/health/", "/metrics/x", "/favicon.ico"])
