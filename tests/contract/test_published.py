@@ -11,7 +11,6 @@ from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.settings import KNOWN_FOR_SECONDS, SettingsStore
 from dueline.aws.worker_deployment import WorkerDeployment
 from dueline.config.names import Names
-from dueline.config.registry import published
 from dueline.core.queue_settings import WorkSettings
 from dueline.errors import QueueNotFound, Throttled
 from dueline.testing import VirtualClock
@@ -64,7 +63,7 @@ def test_connecting_a_queue_syncs_the_clock(session, ssm):
 
 
 def test_exact_clock_ends_with_its_worker(session, ssm):
-    publish(ssm, published(replace(WORK, queue=a_queue(precise=True))))
+    publish(ssm, replace(WORK, queue=a_queue(precise=True)).to_json())
     before = set(threading.enumerate())
     equipped = worker.connect("direct", session=session)
     equipped.connect("emails")

@@ -76,6 +76,9 @@ TOGETHER = {
         ("capacity: {min: 1, max: 2, colour: 3}", ["capacity.colour is 3", "unknown setting; there are min, max"]),
         ("capacity: {min: 6, max: 5}", ["capacity.max is 5: it must be at least min, which is 6"]),
         ("queues: {a: {owner: me}}", ["queues.a.owner is 'me': must be an e-mail address, or the ARN of an SNS topic"]),
+        ("groups: {a: []}", ["groups.a is []", "at least 1 item"]),
+        ("groups: {a: [emails]}", ["groups.a has 'emails': it must be a queue of queues.yaml; there are none"]),
+        ("groups: {a: [b, b]}\nqueues: {b: }", ["groups.a has 'b' twice: once is enough"]),
         ("kms_key_arn: alias/mine", ["kms_key_arn is 'alias/mine'", "must be the ARN of a key", "not of an alias"]),
         ("permission_boundary: mine", ["permission_boundary is 'mine'", "must be the ARN of a managed policy"]),
         ("tags: {'aws:team': a}", ["tags.aws:team is 'aws:team'", "must not begin with aws:"]),
@@ -96,6 +99,12 @@ TOGETHER = {
             _emails("schedules: {a: {every: 60, priority: 2}}"),
             ["queues.emails.schedules.a.priority is 2", "from 1 to priorities, which is 1"],
         ),
+        ("domain_name: jobs.example.com", ["domain_name is jobs.example.com: certificate_arn must be given with it"]),
+        (
+            "certificate_arn: arn:aws:acm:eu-central-1:123456789012:certificate/1",
+            ["certificate_arn is arn:aws:acm", "domain_name must be given with it"],
+        ),
+        ("certificate_arn: jobs", ["certificate_arn is 'jobs'", "arn:aws:acm:{region}:{account}:certificate/{id}"]),
         ("- emails", ["it holds ['emails'], not settings"]),
         *[(text, ["not settings"]) for text in ("[]", "0", "false", "emails")],
         ("queues:\n  emails:\n  emails:\n", ["line 2: emails is given twice"]),
@@ -251,7 +260,7 @@ def test_published_settings_round_trip() -> None:
     deployment = Deployment.model_validate({"queues": {"emails": queue}})
     (settings,) = deployment.queue_settings()
     work = deployment.work_settings(settings, urls=["https://1", "https://2"], dead_letters="https://dlq")
-    parameter: dict[str, Any] = json.loads(json.dumps(registry.published(work)))
+    parameter: dict[str, Any] = json.loads(json.dumps(work.to_json()))
     assert work == WorkSettings(
         queue=a_queue(track=True, priorities=2),
         urls=("https://1", "https://2"),
