@@ -237,11 +237,6 @@ def test_newer_compatible_schema_works(session, deployment):
     assert a_client(session).get(a_client(session).schedule("emails", 1).id).state is State.UNRECORDED
 
 
-def test_url_and_direct_exclude_each_other():
-    with pytest.raises(ValueError, match="direct is given with url or transport"):
-        Client.connect(url="http://localhost", direct=True)
-
-
 @pytest.mark.parametrize(("event", "delay"), [("before-call.sqs", None), ("before-call.dynamodb", HOUR)])
 def test_denied_request_is_not_retried(session, deployment, event, delay):
     session.events.register(event, refused_with("AccessDeniedException"))

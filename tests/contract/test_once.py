@@ -72,10 +72,10 @@ def notes(engine, table):
 def failing(engine, operation, fault, *, at="before-call"):
     """Let AWS answer requests of one kind with an error's code, or not at all; before the call it does nothing."""
 
-    def fail(**given):
+    def fail(**event):
         if isinstance(fault, Exception):
             raise fault
-        return AWSResponse(given["params"]["url"], 400, {}, None), {"Error": {"Code": fault, "Message": "because"}}
+        return AWSResponse(event["params"]["url"], 400, {}, None), {"Error": {"Code": fault, "Message": "because"}}
 
     events, name = engine.dynamodb.meta.events, f"{at}.dynamodb.{operation}"
     events.register_first(name, fail)

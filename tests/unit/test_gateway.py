@@ -354,6 +354,7 @@ def test_what_may_pass_is_retried_and_the_rest_raised(api_server, monkeypatch, a
         ({"transport": "http", "url": FUNCTION}, "transport is 'http', but the url is"),
         ({"url": f"{FUNCTION}:live"}, "the ARN of the API's function is arn"),
         ({"transport": "http", "direct": True}, "direct is given with url or transport"),
+        ({"url": "http://x", "direct": True}, "direct is given with url or transport"),
     ],
 )
 def test_contradicting_options_are_refused(options, says):
