@@ -108,8 +108,8 @@ def publish(session, monkeypatch):
     monkeypatch.setattr(clients, "client", lambda *_, **__: ssm)
 
     def publish(parameters, **more):
-        listed = [{"Name": f"/dueline/shop/{name}", "Value": value} for name, value in parameters.items()]
-        answering.add_response("get_parameters_by_path", {"Parameters": listed, **more})
+        stored = [{"Name": f"/dueline/shop/{name}", "Value": value} for name, value in parameters.items()]
+        answering.add_response("get_parameters_by_path", {"Parameters": stored, **more})
 
     with Stubber(ssm) as answering:
         yield publish
