@@ -1,21 +1,18 @@
 """What AWS answers when it fails, through botocore's own parsing, and what the adapters make of it."""
 
 import json
-from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
-from dueline.aws.botocore_errors import map_caller_errors
 from dueline.aws.dynamodb import RESERVE_ATTEMPTS, DynamoTable
 from dueline.aws.dynamodb_items import CONFLICT_ATTEMPTS
 from dueline.aws.sqs import SqsQueue
 from dueline.core.job import State
 from dueline.core.ports import BatchFailure, MoveOutcome
 from dueline.core.status import Outcome, outcome_row
-from dueline.errors import DuelineError, Forbidden, QueueNotFound, Throttled, Unavailable
+from dueline.errors import DuelineError, QueueNotFound, Throttled, Unavailable
 from tests.builders import EMAILS, NOW, a_message, an_id
 from tests.contract.answers import answer, answering, error
 
@@ -257,14 +254,6 @@ def test_failed_entry_is_final_or_not():
 def test_unanswered_message_is_not_final(content):
     failures = queue((200, content)).send([a_message()] * 2)
     assert [(each.index, each.final) for each in failures] == [(0, False), (1, False)]
-
-
-def test_expired_credentials_are_forbidden():
-    ended = (NOW - timedelta(days=9999)).isoformat()
-    content = {"access_key": "a", "secret_key": "s", "token": "t", "expiry_time": ended}
-    credentials = RefreshableCredentials.create_from_metadata(content, refresh_using=lambda: content, method="env")
-    with pytest.raises(Forbidden, match="credentials are still expired"), map_caller_errors("listing"):
-        credentials.get_frozen_credentials()
 
 
 @pytest.mark.parametrize("code", ["InvalidMessageContents", "BatchRequestTooLong", "InvalidParameterValue"])

@@ -2,7 +2,8 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 
 import boto3
@@ -50,17 +51,11 @@ def parts_of(backup, segment):
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
 def test_segment_holds_whole_partitions_in_order(backup):
     read, jobs = backup
-    keys_of = {segment: [rows.key(row) for part in parts_of(read, segment) for row in part] for segment in range(OF)}
-    assert sorted(chain.from_iterable(keys_of.values())) == sorted(rows.job_key(job.id) for job in jobs)
-    for partition in PARTITIONS:
-        pk = str(partition)
-        its = [segment for segment, keys in keys_of.items() if any(key[0] == pk for key in keys)]
-        assert len(its) == 1
-        of_partition = [index for index, key in enumerate(keys_of[its[0]]) if key[0] == pk]
-        assert of_partition == list(range(of_partition[0], of_partition[-1] + 1))
-        assert sorted(keys_of[its[0]][index] for index in of_partition) == [
-            keys_of[its[0]][index] for index in of_partition
-        ]
+    segments = [[rows.key(row) for part in parts_of(read, segment) for row in part] for segment in range(OF)]
+    assert sorted(chain.from_iterable(segments)) == sorted(rows.job_key(job.id) for job in jobs)
+    runs = [(pk, list(keys)) for segment in segments for pk, keys in groupby(segment, key=itemgetter(0))]
+    assert sorted(pk for pk, _ in runs) == sorted(map(str, PARTITIONS))
+    assert [keys for _, keys in runs if keys != sorted(keys)] == []
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)

@@ -1,8 +1,6 @@
 """A direct client, which calls SQS and DynamoDB themselves, as moto answers for them."""
 
 import json
-import os
-import threading
 import time
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +24,6 @@ from dueline import (
     Throttled,
     Unavailable,
 )
-from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.server_clock import ServiceClock
 from dueline.cli.import_command import id_terms
@@ -39,7 +36,6 @@ from tests.builders import a_queue, an_id
 from tests.contract.engines import create_table
 from tests.forking import run_in_fork
 from tests.opentelemetry import TRACER, parent_of
-from tests.waiting import HANG_SECONDS
 
 NAMES = Names("direct")
 REGION = "eu-west-1"
@@ -241,11 +237,6 @@ def test_newer_compatible_schema_works(session, deployment):
     assert a_client(session).get(a_client(session).schedule("emails", 1).id).state is State.UNRECORDED
 
 
-def test_url_and_direct_exclude_each_other():
-    with pytest.raises(ValueError, match="direct is given with url or transport"):
-        Client.connect(url="http://localhost", direct=True)
-
-
 @pytest.mark.parametrize(("event", "delay"), [("before-call.sqs", None), ("before-call.dynamodb", HOUR)])
 def test_denied_request_is_not_retried(session, deployment, event, delay):
     session.events.register(event, refused_with("AccessDeniedException"))
@@ -276,11 +267,17 @@ def test_giving_up_names_the_job(session, deployment, sqs):
         assert set(came()) == {raised.value.job_id}
 
 
+def a_live_id(number):
+    """Return an id of a partition that is not past its retention by this machine's clock."""
+    tomorrow = datetime.now(UTC).replace(microsecond=0) + DAY
+    return str(an_id(partition=Partition(queue="emails", number=number), due=tomorrow))
+
+
 def test_job_in_a_newer_partition_is_found(session, deployment):
     client = a_client(session)
     assert client.schedule("emails", 1, delay=HOUR)
     publish(session, NAMES.queue_parameter("emails"), {"url": "…", **a_queue(partitions=5).to_json()})
-    id, other, never = (str(an_id(partition=Partition(queue="emails", number=number))) for number in (4, 4, 77))
+    id, other, never = map(a_live_id, (4, 4, 77))
     assert client.get(id).state is State.UNRECORDED
     with pytest.raises(NotYet):
         a_client(session, seconds=0).reschedule(id, delay=HOUR)
@@ -308,7 +305,7 @@ def test_direct_client_follows_moves_and_keys(client, session):
 
 def test_cancel_in_unknown_partition_fails_alone(session, deployment):
     client = a_client(session, attempts=2)
-    existing, stray = [str(an_id()) for _ in range(3)], str(an_id(partition=Partition(queue="emails", number=77)))
+    existing, stray = [a_live_id(0) for _ in range(3)], a_live_id(77)
     assert client.cancel_many(existing) == [State.CANCELLED] * 3
     client._api._published._client.get_parameter = refused_with("ThrottlingException")
     *others, error = client.cancel_many([*existing, stray])
@@ -328,21 +325,3 @@ def test_client_works_in_a_forked_child(session, deployment):
     schedule()
     assert run_in_fork(schedule)
     schedule()
-
-
-def test_forked_child_ignores_the_parents_lock(session, deployment, monkeypatch):
-    client, make, parent = a_client(session), clients.client, os.getpid()
-    started, go_on = threading.Event(), threading.Event()
-
-    def slow(*args, **options):
-        started.set()
-        assert os.getpid() != parent or go_on.wait(HANG_SECONDS)
-        return make(*args, **options)
-
-    monkeypatch.setattr(clients, "client", slow)
-    making = threading.Thread(target=client.schedule, args=("emails", 1), kwargs={"delay": HOUR, "key": "k"})
-    making.start()
-    assert started.wait(HANG_SECONDS)
-    assert run_in_fork(lambda: client.schedule("emails", 1, delay=HOUR, key="another"))
-    go_on.set()
-    making.join()

@@ -4,10 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from bench.dynein import DynamoClaims, Dynein, job_row
+from bench.dynein import DynamoClaims, Dynein
 from dueline.aws.dynamodb import DynamoTable
 from dueline.core import rows
-from dueline.core.ports import Page
 from dueline.testing import MemoryQueue, VirtualClock
 from tests.builders import EMAILS, NOW, a_job
 
@@ -57,15 +56,3 @@ def test_due_job_is_sent_once_and_its_row_removed(dynein):
     assert dynein.poll(EMAILS) == (10, False)
     assert sorted(map(str, delivered(dynein))) == sorted(str(job.id) for job in jobs)
     assert not all_rows(dynein)
-
-
-def test_job_acquired_by_another_is_not_sent(dynein):
-    ours, theirs = jobs_of(2)
-    dynein.store([job_row(ours), job_row(theirs)])
-    dynein.clock.sleep(5)
-    page = dynein.table.page(EMAILS, after=rows.FIRST, until="~")
-    assert dynein.claims.acquire(job_row(theirs))
-    dynein.table.page = lambda *args, **kwargs: Page(rows=page.rows, more=False)
-    assert dynein.poll(EMAILS) == (1, False)
-    assert delivered(dynein) == [ours.id]
-    assert not dynein.claims.acquire(job_row(theirs))

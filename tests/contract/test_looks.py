@@ -66,12 +66,6 @@ def test_unconfirmed_subscription_is_not_counted(look, monkeypatch):
     assert heard(confirmed, *others) == {"shop-alarms": 1, "shop-tickets": 1}
 
 
-def test_a_local_aws_needs_no_subscribers(look, monkeypatch):
-    monkeypatch.setattr(inspection, "_described", lambda _: [])
-    monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", "http://127.0.0.1:4566")
-    assert look(inspection.subscribers, "sns", *2 * [("list_subscriptions_by_topic", {"Subscriptions": []})]) == {}
-
-
 THREE_WAIT = {
     "Attributes": {
         "ApproximateNumberOfMessages": "3",
@@ -103,16 +97,29 @@ def test_removed_queue_is_reported(look):
     assert observed == {"left": {"shop_old_p2": QueueDepth(waiting=3, retention=timedelta(days=4))}}
 
 
-@pytest.mark.parametrize("skew", [timedelta(hours=-2), timedelta(hours=2)])
-def test_doctor_goes_by_the_clock_of_aws(session, monkeypatch, skew):
+SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
+
+
+@pytest.fixture
+def publish(session, monkeypatch):
+    """Publishes parameters of the deployment."""
     ssm = session.client("ssm")
     monkeypatch.setattr(connect, "session", lambda _: session)
     monkeypatch.setattr(clients, "client", lambda *_, **__: ssm)
-    settings = {"Name": "/dueline/shop/settings", "Value": json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})}
-    content = {"HTTPStatusCode": 200, "HTTPHeaders": {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}}
+
+    def publish(parameters, **more):
+        stored = [{"Name": f"/dueline/shop/{name}", "Value": value} for name, value in parameters.items()]
+        answering.add_response("get_parameters_by_path", {"Parameters": stored, **more})
+
     with Stubber(ssm) as answering:
-        answering.add_response("get_parameters_by_path", {"Parameters": [settings], "ResponseMetadata": content})
-        _, observed = connect.doctor(connect.Target(name="shop"), now=NOW + skew)
+        yield publish
+
+
+@pytest.mark.parametrize("skew", [timedelta(hours=-2), timedelta(hours=2)])
+def test_doctor_goes_by_the_clock_of_aws(publish, skew):
+    headers = {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}
+    publish({"settings": SETTINGS}, ResponseMetadata={"HTTPStatusCode": 200, "HTTPHeaders": headers})
+    _, observed = connect.doctor(connect.Target(name="shop"), now=NOW + skew)
     # Else what was measured within the second would be left out.
     assert observed().now == NOW + timedelta(seconds=1)
 
@@ -136,9 +143,6 @@ def test_partly_read_log_is_reported(look, monkeypatch):
     assert (left_out.what, left_out.needs) == (f"all of the log of the function {FUNCTIONS[0]}", "")
 
 
-SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
-
-
 @pytest.mark.parametrize(
     ("parameters", "broken"),
     [
@@ -147,13 +151,8 @@ SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
         ({"settings": SETTINGS, "queues/emails": "{}"}, "queues/emails"),
     ],
 )
-def test_doctor_reports_unreadable_parameters(session, monkeypatch, parameters, broken):
-    ssm = session.client("ssm")
-    monkeypatch.setattr(connect, "session", lambda _: session)
-    monkeypatch.setattr(clients, "client", lambda *_, **__: ssm)
-    published = [{"Name": f"/dueline/shop/{name}", "Value": value} for name, value in parameters.items()]
-    with Stubber(ssm) as answering:
-        answering.add_response("get_parameters_by_path", {"Parameters": published})
-        done = CliRunner().invoke(app, ["--name", "shop", "doctor"])
+def test_doctor_reports_unreadable_parameters(publish, parameters, broken):
+    publish(parameters)
+    done = CliRunner().invoke(app, ["--name", "shop", "doctor"])
     assert done.exit_code == 6, done.output
     assert f"parameter /dueline/shop/{broken} cannot be read" in done.stderr

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Barrier
 
 import pytest
@@ -68,36 +69,24 @@ def notes(engine, table):
 
 
 @contextmanager
-def failing(engine, operation, fault):
-    """Let AWS answer requests of one kind with an error's code, or not at all, and do nothing."""
+def failing(engine, operation, fault, *, at="before-call"):
+    """Let AWS answer requests of one kind with an error's code, or not at all; before the call it does nothing."""
 
-    def before_call(params, **_):
+    def fail(**event):
         if isinstance(fault, Exception):
             raise fault
-        return AWSResponse(params["url"], 400, {}, None), {"Error": {"Code": fault, "Message": "because"}}
+        return AWSResponse(event["params"]["url"], 400, {}, None), {"Error": {"Code": fault, "Message": "because"}}
 
-    with _hooked(engine.dynamodb.meta.events, f"before-call.dynamodb.{operation}", before_call):
-        yield
-
-
-@contextmanager
-def losing_answers(engine, operation):
-    """Let AWS do its work, and its answers be lost."""
-
-    def before_parse(**_):
-        raise ReadTimeoutError(endpoint_url="https://aws")
-
-    with _hooked(engine.dynamodb.meta.events, f"before-parse.dynamodb.{operation}", before_parse):
-        yield
-
-
-@contextmanager
-def _hooked(events, name, handler):
-    events.register_first(name, handler)
+    events, name = engine.dynamodb.meta.events, f"{at}.dynamodb.{operation}"
+    events.register_first(name, fail)
     try:
         yield
     finally:
-        events.unregister(name, handler)
+        events.unregister(name, fail)
+
+
+# AWS does its work, and its answers are lost.
+losing_answers = partial(failing, fault=ReadTimeoutError(endpoint_url="https://aws"), at="before-parse")
 
 
 def test_effect_happens_once_across_processes(engine, table, once, effects):

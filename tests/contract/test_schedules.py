@@ -150,9 +150,3 @@ def test_heads_are_paged_by_name(table):
         pages.append(table.heads("emails", after=str(pages[-1].rows[-1]["sk"]), limit=2))
     assert [row["sk"] for page in pages for row in page.rows] == names
     assert pages[0].rows[0] == a_head("-")
-
-
-@ON_ALL
-def test_queue_without_schedules_has_no_heads(table):
-    page = table.heads("emails", after="", limit=10)
-    assert (list(page.rows), page.more) == ([], False)

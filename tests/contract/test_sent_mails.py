@@ -78,16 +78,6 @@ def test_runs_at_once_mail_once(aws, mailer):
     assert aws.came() == ["ALARM emails"]
 
 
-def test_run_that_read_before_another_saved_mails_nothing(aws, mailer):
-    row = aws.sent.row
-    stale = row()
-    mailer().run(LATE, now=NOW)
-    aws.sent.row = lambda: stale
-    mailer().run(LATE, now=after(0.2))
-    aws.sent.row = row
-    assert aws.came() == ["ALARM emails"]
-
-
 class Failing:
     """Publishes nothing."""
 

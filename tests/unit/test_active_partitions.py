@@ -12,8 +12,7 @@ from dueline.aws.settings import RETRY_SECONDS, ActivePartitions, TicksFirst
 from dueline.config.environment import ApiSettings, Settings, TickSettings
 from dueline.config.registry import Registry
 from dueline.core import rows
-from dueline.core.ingest import InboundMessage, Ingest
-from dueline.core.job import JobId, Partition
+from dueline.core.job import Partition
 from dueline.core.message import Message
 from dueline.core.partitions import all_tick
 from dueline.core.threads import FAILED_FOR_SECONDS
@@ -22,7 +21,6 @@ from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClo
 from tests.api_harness import CONTEXT, call_api, import_function, sqs_record
 from tests.builders import NOW, a_job, a_queue
 from tests.system import System
-from tests.wire import on, straight
 
 THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetParameter")
 UNREACHABLE = EndpointConnectionError(endpoint_url="https://ssm.eu-west-1.amazonaws.com")
@@ -68,12 +66,6 @@ def of_emails(number):
 
 
 # Which partitions take jobs
-
-
-def test_undeployed_queue_takes_no_jobs(registry):
-    with pytest.raises(NotYet, match="queue 'emails' takes no jobs yet: its stack is not deployed"):
-        registry.taking("emails")
-    assert not registry.takes(of_emails(0))
 
 
 def test_grown_queue_uses_published_partitions(registry, ssm):
@@ -142,49 +134,13 @@ def test_failure_is_remembered_for_under_a_second(registry, ssm, clock):
 # Ingest
 
 
-class Deployment(System):
-    """A system of one process of ingest, which knows of partitions what the function does."""
-
-    def __init__(self, registry):
-        super().__init__(a_queue(partitions=4))
-        self._ingest = Ingest(
-            self.a_route(),
-            rejects=lambda: self.rejects,
-            is_declared=lambda _: False,
-            stands=registry.takes,
-            jitter=lambda: 0.5,
-        )
-
-    def an_ingest(self):
-        return self._ingest
-
-
-def received(job, *, receives=1):
-    return InboundMessage(message_id="m", message=Message.of(job, group="emails"), receives=receives)
-
-
-def a_late_job(number, *, now=NOW):
-    return a_job(due=now + timedelta(hours=1), partition=of_emails(number))
-
-
-def test_partition_with_a_tick_needs_no_ssm(registry, ssm):
-    system = Deployment(registry)
-    system.tick(of_emails(3))
-    reads = []
-    system.wire.around = on("table.read", lambda call_api: reads.append(call_api.args) or straight(call_api))
-    for _ in range(3):
-        system.ingest([received(a_late_job(3))])
-    states = [keys for keys in reads if rows.state_key(of_emails(3)) in keys[0]]
-    assert (ssm.requests, len(states)) == ([], 4)
-
-
 @pytest.mark.parametrize(
     ("ticked", "later", "requests"),
     [((0, 1, 2, 3), 0, []), ((0, 1, 2), 0, ["emails"]), ((0, 1, 2, 3), 3600, ["emails"])],
     ids=["all tick", "one never", "long ago"],
 )
 def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, requests):
-    system, ssm.published["emails"] = Deployment(registry), 3
+    system, ssm.published["emails"] = System(a_queue(partitions=4)), 3
     for number in ticked:
         system.tick(of_emails(number))
     now = system.clock.now() + timedelta(seconds=later)
@@ -255,18 +211,12 @@ def test_api_refuses_jobs_for_an_undeployed_queue(api, delay):
     assert api.inbound.deliveries == []
 
 
-def test_api_uses_only_partitions_with_schedules(api, ssm):
-    ssm.published["emails"] = 2
-    reply = [schedule(api) for _ in range(40)]
-    assert {status for status, _ in reply} == {201}
-    assert {JobId.parse(job["id"]).partition for _, job in reply} == {of_emails(0), of_emails(1)}
-    assert ssm.requests == ["emails"]
-
-
 def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     ssm.published["emails"] = 2
     monkeypatch.setattr(AwsDeployment, "table", table := MemoryTable())
-    there, not_yet = (a_late_job(number, now=datetime.now(UTC)) for number in (1, 2))
+    # The function goes by this machine's clock.
+    due = datetime.now(UTC) + timedelta(hours=1)
+    there, not_yet = (a_job(due=due, partition=of_emails(number)) for number in (1, 2))
     messages = {"there": Message.of(there, group="emails"), "not yet": Message.of(not_yet, group="emails")}
     event = {"Records": [sqs_record(name, each.body, **each.attributes) for name, each in messages.items()]}
     answer = function("ingest").handler(event, CONTEXT)

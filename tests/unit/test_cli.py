@@ -252,29 +252,15 @@ def test_shell_completes_commands_and_names_of_queues(api_server, monkeypatch):
     assert completed(f"dueline --url {api_server.url} pause e", monkeypatch) == ([], "")
 
 
-def test_shell_gets_a_script_of_completion(monkeypatch):
-    monkeypatch.setattr("shellingham.detect_shell", lambda *_: ("bash", "/bin/bash"))
-    result = typed("--show-completion")
-    assert (result.exit_code, "_DUELINE_COMPLETE=complete_bash" in result.stdout) == (0, True)
-
-
 def test_name_and_the_function_of_another_deployment_are_refused(monkeypatch):
     function = "arn:aws:lambda:eu-west-1:111122223333:function:shop-api"
     monkeypatch.setattr(connect, "client", lambda _: Mock(queues=list))
-    Path("queues.yaml").write_text("name: bank\nqueues: {emails: {schedules: {a: {every: 60}}}}")
     monkeypatch.setenv("DUELINE_URL", function)
     refused = typed("--name", "bank", "queues")
     message = f"dueline: --name is 'bank', but the URL is '{function}', no function bank-api\n"
     assert (refused.exit_code, refused.stderr) == (2, message)
-    assert typed("schedules", "apply", "queues.yaml").exit_code == typed("--name", "sho", "queues").exit_code == 2
+    assert typed("--name", "sho", "queues").exit_code == 2
     assert typed("--name", "shop", "queues").exit_code == typed("queues").exit_code == 0
-
-
-def test_spans_are_ahead_or_ago(monkeypatch):
-    monkeypatch.setattr(options, "SystemClock", lambda: VirtualClock(NOW))
-    assert options.ahead("1d") - NOW == NOW - options.ago("1d") == timedelta(days=1)
-    assert options.ago("1w2h") == NOW - timedelta(days=7, hours=2)
-    assert options.ahead(NOW.isoformat()) == options.ago(NOW.isoformat()) == NOW
 
 
 @pytest.mark.parametrize(
@@ -511,14 +497,6 @@ def test_failed_redrive_shows_what_it_did(dead):
         "160 of 160 dead letters of queue emails: 80 put back",
         "about 44 more were not received before it failed",
     ]
-
-
-def test_interrupted_redrive_shows_the_rest(dead):
-    ends, wire = dead
-    wire.around = on("emails.send", failing(KeyboardInterrupt()))
-    result = typed("dead", "emails", "--retry", "--yes")
-    assert (result.exit_code, result.stderr) == (130, "dueline: interrupted\n")
-    assert ends.dead_letters.depth().waiting == 4
 
 
 @pytest.fixture(params=[signal.SIGTERM, signal.SIGHUP])

@@ -12,10 +12,9 @@ from typer.testing import CliRunner
 from dueline import Client, Patience
 from dueline.cli import connect, import_command, options
 from dueline.cli.app import app
-from dueline.cli.import_command import ImportIds, ids_of_run
+from dueline.cli.import_command import ids_of_run
 from dueline.client.job_ids import IdParameters
 from dueline.core.clock import TimeBounds
-from dueline.core.job import Route
 from dueline.errors import InvalidJob
 from tests.builders import NOW
 from tests.fake_api_server import json_reply, problem_reply
@@ -111,23 +110,11 @@ def ids(*, at=None, delay=None):
     return ids_of_run(TERMS, at=at, delay=delay)
 
 
-def test_token_holds_all_ids():
-    created = ids(delay=timedelta(hours=1))
-    assert ImportIds.parse(str(created)) == created
-    assert str(created).endswith(f".8.{int((NOW + SECOND).timestamp() * 1000) + 3_600_000}")
-
-
 @pytest.mark.parametrize(
     "time", [{}, {"at": NOW - 9 * SECOND}, {"at": NOW + timedelta(seconds=889.9995)}, {"delay": 889 * SECOND}]
 )
 def test_lines_due_soon_have_no_ids(time):
     assert ids(**time) is None
-
-
-def test_all_lines_have_one_due_time_and_route():
-    created = ids(delay=890 * SECOND)
-    reached = {(id.due, id.route) for line in (1, 99, 12_345) for id in [created.id("emails", line)]}
-    assert reached == {(NOW + 891 * SECOND, Route.TABLE)}
 
 
 def test_a_hundred_lines_share_a_partition():

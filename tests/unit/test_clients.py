@@ -12,7 +12,6 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from dueline.aws import clients
-from dueline.errors import DeploymentNotFound
 from tests.fake_api_server import DROPPED, Reply, fake_api_server
 from tests.waiting import HANG_SECONDS
 
@@ -133,11 +132,3 @@ def test_lambda_sees_no_recursive_loop(api_server, session, of, monkeypatch):
     # It is botocore's to add, and taken off.
     session.client("sqs").send_message_batch(**batch)
     assert "Lineage" in api_server.requests[1].headers["x-amzn-trace-id"]
-
-
-def test_session_without_a_region_is_refused(monkeypatch):
-    for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    with pytest.raises(DeploymentNotFound, match="no AWS region is set"):
-        clients.client("sqs", boto3.Session(**KEYS), longest=LONGEST)

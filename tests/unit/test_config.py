@@ -37,10 +37,6 @@ def _refused(path: Path, text: str) -> str:
     return str(refusal.value)
 
 
-def test_own_queues_yaml_loads() -> None:
-    assert set(load(ROOT / "queues.yaml").queues) == {"emails", "invoices"}
-
-
 def _emails(settings: str) -> str:
     return f"queues: {{emails: {{{settings}}}}}"
 

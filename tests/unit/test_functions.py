@@ -143,20 +143,6 @@ def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
     ]
 
 
-def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
-    caught_up = a_job(due=planner.DEPLOYMENT.clock.now() - timedelta(hours=1))
-    dispatcher = planner._dispatcher("emails")
-
-    def run(batch):
-        dispatcher.on_dispatched([caught_up])
-        return Planned(submitted=Counter(emails=1))
-
-    monkeypatch.setattr(planner, "Planner", lambda *_, **__: SimpleNamespace(run=run))
-    planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
-    [metric] = lines(capsys)
-    assert (metric["Planned"], metric["Dispatched"], metric["OnTime"], metric["Delayed"]) == (1, 1, 0, 1)
-
-
 @pytest.mark.parametrize(("stalled", "queues"), [(0, []), (2, [{"invoices": 2}])])
 def test_watch_notes_stalled_schedules(planner, monkeypatch, caplog, stalled, queues):
     noted = watched(planner, monkeypatch, emails=0, invoices=stalled)

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
 from typer import Exit
 
 import local.__main__ as main
@@ -65,11 +64,6 @@ def _configured(tmp_path, text):
     queues = tmp_path / "queues.yaml"
     queues.write_text(text)
     return configure(queues, out=tmp_path / "out")
-
-
-def test_local_run_has_its_own_periods(tmp_path):
-    settings = yaml.safe_load(_configured(tmp_path, "name: mine\nlookahead: 300\n").read_text())
-    assert (settings["name"], settings["tick_period"], settings["lookahead"]) == ("mine", 2, 21)
 
 
 APP = "import os; os.mkdir(os.environ['CDK_OUTDIR'])"

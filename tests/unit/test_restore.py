@@ -331,21 +331,6 @@ def but_the_run(kept):
     return [row for row in kept if row["sk"] != "run"]
 
 
-def test_restored_jobs_keep_their_kind_and_key():
-    system = System(a_queue(partitions=1))
-    dues = [system.clock.now() + timedelta(seconds=s) for s in (*DUE[2:4], 2100)]
-    jobs = [a_job(due=due, kind="welcome", key=f"ann {due}") for due in dues]
-    system.put(*jobs)
-    system.tick(EMAILS)
-    a_restore(system, lost(system)).apply()
-    system.ingest()
-    for _ in range(2):
-        system.tick(EMAILS)
-        system.clock.sleep(3500)
-    arrived = [delivery.message.job() for delivery in system.stores.level("emails", 1).deliveries]
-    assert sorted(arrived, key=lambda job: job.id.due) == sorted(jobs, key=lambda job: job.id.due)
-
-
 def test_job_past_its_retention_is_parked(deployment):
     backup = lost(deployment)
     deployment.clock.sleep(timedelta(days=30).total_seconds())
@@ -442,36 +427,15 @@ def test_progress_that_is_left_unwritten_is_written_again(monkeypatch):
     assert a_restore(system, backup).apply().is_over
 
 
-def test_second_restore_at_once_is_refused():
-    """In turn at each call of the one: the other begins, a tick passes it, and it is killed."""
-    refused = 0
-    for at in range(1, 30):
-        for passed in range(16, 32):
-            system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
-            system.tick(EMAILS)
-            job = system.schedule(250)
-            backup = MemoryBackup(system.stores.table)
-            lose(system)
-            system.schedule(241)
-            killed = a_restore(system, backup, before={passed: partial(pass_by, system), passed + 1: crash})
-            answers = []
-            refusal_of(a_restore(system, backup, before={at: partial(refusal_of, killed, answers)}), answers)
-            refused += any("another run" in each for each in answers)
-            carried_on(system, backup)
-            system.ingest()
-            system.clock.sleep(300)
-            system.tick(EMAILS)
-            assert job.id in system.arrived(), (at, passed)
-    assert refused
+def test_second_restore_at_once_is_refused(deployment):
+    backup = lost(deployment)
 
+    def another():
+        with pytest.raises(NotYet, match="another run takes over backup"):
+            a_restore(deployment, backup).apply()
 
-def refusal_of(restore, answers):
-    try:
-        restore.apply()
-    except NotYet as refusal:
-        answers.append(str(refusal))
-    except Crash:
-        return
+    a_restore(deployment, backup, before=dict.fromkeys(range(2, 30), another)).apply()
+    assert a_restore(deployment, backup).apply().is_over
 
 
 def test_silent_run_ends_once_another_has_started(deployment):
@@ -489,6 +453,16 @@ def test_silent_run_ends_once_another_has_started(deployment):
     assert a_restore(deployment, backup).apply().is_over
 
 
-def pass_by(system):
-    system.clock.sleep(20)
+def test_job_scheduled_since_the_loss_is_not_passed_over():
+    system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
+    system.schedule(200)
     system.tick(EMAILS)
+    backup = MemoryBackup(system.stores.table)
+    lose(system)
+    since = system.schedule(100)
+    system.ingest()
+    a_restore(system, backup).apply()
+    system.ingest()
+    system.clock.sleep(300)
+    system.tick(EMAILS)
+    assert since.id in system.arrived()

@@ -1,7 +1,6 @@
 """The client's schedules over real sockets: against the API's own function, and against scripted answers."""
 
 import asyncio
-import re
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from urllib.parse import parse_qsl, urlsplit
@@ -82,22 +81,6 @@ def test_schedule_lives_and_is_deleted(api, schedules):
     with pytest.raises(ScheduleNotFound):
         schedules.get("digest")
     assert list(schedules.list()) == []
-
-
-def test_stale_etag_is_refused_though_nothing_would_change(api, schedules):
-    stale = schedules.put("digest", every=600).etag
-    paused = schedules.pause("digest")
-    calls = [schedules.pause, partial(schedules.put, every=600)]
-    for call in calls:
-        with pytest.raises(ScheduleChanged, match=re.escape(f"is {paused.etag} now, and if_match is {stale!r}")):
-            call("digest", if_match=stale)
-        assert call("digest", if_match=paused.etag) == call("digest", if_match="*") == call("digest") == paused
-    resumed = schedules.resume("digest")
-    with pytest.raises(ScheduleChanged):
-        schedules.resume("digest", if_match=paused.etag)
-    schedules.delete("digest")
-    with pytest.raises(ScheduleChanged):
-        schedules.delete("digest", if_match=resumed.etag)
 
 
 def test_retry_with_an_etag_survives_a_lost_response(api, schedules):

@@ -83,31 +83,33 @@ def test_dispatched_jobs_are_not_stranded():
     assert place.removed() == []
 
 
-def test_fewer_partitions_strand_jobs():
+def test_fewer_partitions_strand_jobs_counted_to_a_thousand():
     place = Place()
     place.waits(partition=0, number=1100, due=timedelta(hours=2))
     assert place.by(partitions=1) == []
     place.waits(partition=2)
     assert place.by(partitions=1) == ["1 job in partitions from 1 on"]
-
-
-def test_over_a_thousand_jobs_are_1000_or_more():
-    place = Place()
-    place.waits(partition=2, number=1001)
+    place.waits(partition=2, number=1000)
     assert place.by(partitions=2) == ["1,000 or more jobs in partitions from 2 on"]
     some = "0 or more of its jobs of priorities from 3 on, of which the first 1,000 alone were read"
     assert place.by(priorities=2) == [some]
 
 
-def test_fewer_priorities_strand_jobs():
+def test_fewer_priorities_strand_jobs_and_schedules():
     place = Place()
     place.waits(priority=2)
     place.levels[2].send([a_message()])
     assert place.by(priorities=2) == []
+    planned(place, "urgent", priority=2)
+    planned(place, "deleted", priority=3, deleted=True)
+    assert place.by(priorities=2) == []
     place.waits(priority=3)
     place.levels[3].send([a_message()])
+    planned(place, "slow", priority=3)
+    planned(place, "resumed", priority=3, paused=True)
     assert place.by(priorities=2) == [
         "1 job of priorities from 3 on",
+        "2 schedules of priorities from 3 on",
         "1 message in the SQS queues of priorities from 3 on",
     ]
 
@@ -166,16 +168,6 @@ def test_schedules_count_live_paused_and_deleted(change):
     place.clock.sleep(A_YEAR.total_seconds())
     strands = replace(place.strands, now=place.clock.now())
     assert strands.lost(OLD, replace(OLD, **change) if change else REMOVED) == [f"2 schedules{where}"]
-
-
-def test_fewer_priorities_count_schedules():
-    place = Place()
-    planned(place, "urgent", priority=2)
-    planned(place, "deleted", priority=3, deleted=True)
-    assert place.by(priorities=2) == []
-    planned(place, "slow", priority=3)
-    planned(place, "resumed", priority=3, paused=True)
-    assert place.by(priorities=2) == ["2 schedules of priorities from 3 on"]
 
 
 def test_all_pages_of_schedules_are_read(monkeypatch):

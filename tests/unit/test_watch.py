@@ -7,7 +7,6 @@ import logging
 import re
 import socket
 import sys
-from dataclasses import fields
 from functools import partial
 from types import SimpleNamespace
 from urllib.error import HTTPError
@@ -64,16 +63,9 @@ def test_events_have_their_log_levels(lines):
 def test_all_that_is_known_is_logged_zeros_too(lines):
     every = {"job": "id", "attempt": 1, "lateness": 0.25, "duration": 0.5}
     every |= {"delay": 30, "error": "E", "reason": "a\nb"}
-    for reported in (every, {"lateness": 0.0, "delay": 0}, {"reason": "throttled"}):
+    for reported in (every, {"lateness": 0.0, "delay": 0}, {"reason": "throttled"}, {"kinds": ["digest", "welcome"]}):
         log(Event(kind=EventKind.RETRIED, queue="emails", **reported))
         assert fields_of(lines()[-1]) == {"queue": "emails", **reported}
-
-
-def test_kinds_are_logged(lines):
-    log(Event(kind=EventKind.RETRIED, queue="emails", job_kind="welcome"))
-    log(Event(kind=EventKind.OPENED, queue="emails", kinds=("digest", "welcome")))
-    retried, opened = lines()
-    assert (retried["kind"], opened["kinds"]) == ("welcome", ["digest", "welcome"])
 
 
 @pytest.fixture
@@ -135,19 +127,6 @@ def test_all_else_gets_json(screen):
         assert (line["message"], line["stack"]) == ("failed", "Traceback:\n  in send\x1b[2J")
 
 
-def test_steps_are_logged_at_debug(lines):
-    logger.setLevel(logging.INFO)
-    for kind in EventKind:
-        log(Event(kind=kind, queue="emails"))
-    assert [line["message"] for line in lines()] == [kind for kind in EventKind if kind not in QUIET]
-
-
-def test_an_event_has_no_room_for_a_payload():
-    reported = {"kind", "queue", "job", "job_kind", "kinds", "attempt", "error", "reason", "stack"}
-    reported |= {"lateness", "duration", "delay"}
-    assert {each.name for each in fields(Event)} == reported
-
-
 # The metrics
 
 
@@ -165,14 +144,6 @@ def read(text):
     }
 
 
-@pytest.mark.parametrize("kind", [EventKind.RECEIVED, EventKind.OVERLAPPED, EventKind.TROUBLE])
-def test_events_are_counted_by_queue(kind):
-    metrics = Metrics()
-    for queue in ("emails", "emails", "invoices"):
-        metrics(Event(kind=kind, queue=queue))
-    assert samples(metrics) == {(f"{kind.value}_total", "emails"): 2, (f"{kind.value}_total", "invoices"): 1}
-
-
 def test_kinds_without_a_handler_are_counted_as_other():
     """Callers may name any number of kinds, and Prometheus keeps each label for ever."""
     metrics = Metrics()
@@ -186,12 +157,14 @@ def test_kinds_without_a_handler_are_counted_as_other():
     assert sorted((each.labels["kind"], each.value) for each in totals) == counted
 
 
-def test_lateness_and_duration_are_measured():
+def test_events_lateness_and_duration_are_measured_by_queue():
     metrics = Metrics()
+    metrics(Event(kind=EventKind.TROUBLE, queue="emails"))
     for queue, lateness, duration in (("emails", 0.5, 2.0), ("emails", 1.0, 4.0), ("invoices", 0.0, 0.0)):
         metrics(Event(kind=EventKind.STARTED, queue=queue, lateness=lateness))
         metrics(Event(kind=EventKind.SUCCEEDED, queue=queue, lateness=lateness, duration=duration))
     assert samples(metrics) == {
+        ("trouble_total", "emails"): 1,
         ("succeeded_total", "emails"): 2,
         ("succeeded_total", "invoices"): 1,
         ("lateness_seconds_count", "emails"): 2,
@@ -223,13 +196,6 @@ def serving(port=0):
     return served(port, registry=CollectorRegistry(), health=partial(health_of, {}, {}))
 
 
-def health(ages, path="/health"):
-    with served(0, registry=CollectorRegistry(), health=lambda: health_of(ages, KINDS)) as port:
-        status, type, text = http_get(port, path)
-    assert type == "application/json"
-    return status, json.loads(text)
-
-
 def test_prometheus_is_answered():
     metrics = Metrics()
     metrics(Event(kind=EventKind.SUCCEEDED, queue="emails"))
@@ -239,15 +205,16 @@ def test_prometheus_is_answered():
     assert read(text) == {("succeeded_total", "emails"): 1}
 
 
-def test_polling_worker_is_healthy():
-    ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS}
-    assert health(ages) == (200, {"healthy": True, "hung": [], "seconds_since_poll": ages, "kinds": OF_QUEUES})
-
-
-def test_hung_worker_names_its_queue():
-    ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS + 1}
-    hung = {"healthy": False, "hung": ["invoices"], "seconds_since_poll": ages, "kinds": OF_QUEUES}
-    assert health(ages) == (503, hung)
+@pytest.mark.parametrize(
+    ("age", "status", "hung"), [(HEALTHY_SECONDS, 200, []), (HEALTHY_SECONDS + 1, 503, ["invoices"])]
+)
+def test_health_names_the_queues_that_hang(age, status, hung):
+    ages = {"emails": 0.5, "invoices": age}
+    with served(0, registry=CollectorRegistry(), health=lambda: health_of(ages, KINDS)) as port:
+        answer = http_get(port, "/health")
+    assert answer[:2] == (status, "application/json")
+    expected = {"healthy": not hung, "hung": hung, "seconds_since_poll": ages, "kinds": OF_QUEUES}
+    assert json.loads(answer[2]) == expected
 
 
 @pytest.mark.parametrize("path", ["/", "/healthy", "/health/", "/metrics/x", "/favicon.ico"])

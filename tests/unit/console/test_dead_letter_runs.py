@@ -4,7 +4,7 @@ import pytest
 
 from dueline.console import dead_letter_runs
 from dueline.core import instant
-from dueline.core.message import ID, KIND, OFFLOADED_BYTES, PRIORITY, STACK, Message
+from dueline.core.message import ID, KIND, OFFLOADED_BYTES, STACK, Message
 from dueline.core.ports import Pointer
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
@@ -108,15 +108,6 @@ def test_chosen_dead_letters_alone_are_changed(action):
     assert (result["changed"], result["missing"]) == (3, 1)
     assert {each["payload_text"] for each in chosen}.isdisjoint(console.left())
     assert (len(console.left()), len(console.queue.deliveries)) == (27, 3 if action == "redrive" else 0)
-
-
-def test_dead_letter_of_a_level_that_is_gone_stays_or_is_deleted():
-    console = MemoryConsole(a_dead_letter(**{PRIORITY: "3"}))
-    [dead_letter], _ = dead_letters(console, console.run("look", {}))
-    chosen = {"messages": [dead_letter["message"]]}
-    result = console.run("redrive", chosen)["result"]
-    assert (result["changed"], result["stay"]) == (0, [{"reason": "the queue has no level 3: it has 1", "count": 1}])
-    assert console.run("delete", chosen)["result"]["changed"] == 1
 
 
 @pytest.mark.parametrize(("action", "left"), [("look", 300), ("delete", 205)])
