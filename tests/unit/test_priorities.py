@@ -78,6 +78,14 @@ def test_bad_priority_of_a_message_is_named(text):
 # Tenants
 
 
+@pytest.mark.parametrize("delay", [0, AN_HOUR])
+def test_job_is_grouped_by_tenant(system, delay):
+    submit(system, delay=delay, tenant="acme")
+    system.clock.sleep(delay)
+    system.tick()
+    assert [each.message.group for each in system.queues["emails"].deliveries] == ["acme"]
+
+
 @pytest.mark.parametrize("tenant", ["", "x" * 129, "a b", "naïve", "a\n"])
 def test_bad_tenant_names_what_is_allowed(tenant):
     (error,) = System().submit(Request(payload={}, tenant=tenant))

@@ -10,6 +10,7 @@ from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
     JobNotFound,
+    NotYet,
     QueueNotFound,
     RunOfSchedule,
     Throttled,
@@ -114,6 +115,15 @@ def test_cancelled_job_is_not_moved(system, job):
     with pytest.raises(AlreadyFinished, match="was cancelled"):
         system.reschedule(job.id, at=WANTED)
     assert system.arrived_within(hours=3) == []
+
+
+def test_unwritten_job_is_not_yet_movable(system):
+    system.breakers["emails"].trip()
+    job = system.schedule(AN_HOUR)
+    with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
+        system.reschedule(job.id, at=WANTED)
+    system.ingest()
+    assert system.reschedule(job.id, at=WANTED).due == WANTED
 
 
 def test_direct_job_has_left_for_its_queue(system):

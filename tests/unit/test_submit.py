@@ -164,4 +164,6 @@ def test_unsent_job_is_not_yet(system):
 def test_refused_message_fails_alone(system, name, delay, react, error):
     system.breakers["emails"].trip()
     system.wire.around = on(name, react)
-    assert [type(each) for each in system.submit(*[after(delay)] * 2)] == [error, StoredJob]
+    refused, accepted = system.submit(*[after(delay)] * 2)
+    assert (type(refused), type(accepted)) == (error, StoredJob)
+    assert JobId.parse(refused.job_id) != accepted.id
