@@ -63,7 +63,7 @@ def test_connecting_a_queue_syncs_the_clock(session, ssm):
 
 
 def test_exact_clock_ends_with_its_worker(session, ssm):
-    publish(ssm, published(replace(WORK, queue=a_queue(precise=True))))
+    publish(ssm, replace(WORK, queue=a_queue(precise=True)).to_json())
     before = set(threading.enumerate())
     equipped = worker.connect("direct", session=session)
     equipped.connect("emails")

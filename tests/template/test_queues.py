@@ -8,7 +8,6 @@ import pytest
 
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS
 from dueline.config.names import Names
-from dueline.config.registry import published
 from dueline.core.queue_settings import QueueSettings, WorkSettings
 from tests.template.synthesis import Assembly, Template
 
@@ -30,7 +29,7 @@ def test_longest_parameter_fits_ssm() -> None:
         urls=tuple(sqs + names.queue("q" * 60, n) for n in range(1, 6)),
         dead_letters=sqs + names.queue_dlq("q" * 60),
     )
-    assert len(json.dumps(published(settings))) < STANDARD_PARAMETER_BYTES
+    assert len(json.dumps(settings.to_json())) < STANDARD_PARAMETER_BYTES
 
 
 @pytest.mark.parametrize(("queue", "function"), [("dueline-inbound", "ingest"), ("dueline_dueline-planner", "planner")])

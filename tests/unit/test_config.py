@@ -255,7 +255,7 @@ def test_published_settings_round_trip() -> None:
     deployment = Deployment.model_validate({"queues": {"emails": queue}})
     (settings,) = deployment.queue_settings()
     work = deployment.work_settings(settings, urls=["https://1", "https://2"], dead_letters="https://dlq")
-    parameter: dict[str, Any] = json.loads(json.dumps(registry.published(work)))
+    parameter: dict[str, Any] = json.loads(json.dumps(work.to_json()))
     assert work == WorkSettings(
         queue=a_queue(track=True, priorities=2),
         urls=("https://1", "https://2"),
