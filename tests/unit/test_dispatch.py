@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import zlib
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -69,6 +70,15 @@ def test_no_pause_reaches_beyond_the_time_to_stop(system):
     system.wire.around = on("emails.send", failing(Throttled("slow down")))
     dispatch(system, due_in(1), until=0.35)
     assert system.clock.monotonic() == pytest.approx(0.1 + 0.2)
+
+
+@pytest.mark.parametrize(("jitter", "waited"), [(0.0, 0.75), (1.0, 2.25)])
+def test_pauses_are_spread_at_random(system, jitter, waited):
+    system.wire.around = on("emails.send", failing(Throttled("slow down")))
+    job = due_in(1)
+    dispatcher = replace(system.dispatcher("emails"), jitter=lambda: jitter)
+    assert dispatcher.dispatch([job], until=math.inf).unfinished == (job,)
+    assert system.clock.monotonic() == pytest.approx(waited)
 
 
 @pytest.mark.parametrize(("seconds", "sent"), [(960, []), (900.1, [900]), (900, [900]), (899.981, [900])])

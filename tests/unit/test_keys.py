@@ -89,6 +89,15 @@ def test_key_twice_in_a_call_is_a_repeat(system):
 # What fails in between
 
 
+def test_resent_job_keeps_its_due_time(system):
+    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
+    refused(system, keyed(100))
+    system.clock.sleep(40)
+    (job,) = accepted(system, keyed(500))
+    assert (job.id.due, job.expires) == (NOW + timedelta(seconds=100), NOW + timedelta(seconds=100) + RETENTION)
+    assert [each.message.delay for each in system.queues["emails"].deliveries] == [60]
+
+
 @pytest.mark.parametrize("ahead", [1000, 100_000])
 def test_too_early_repeat_fails_alone(ahead):
     """The first call's clock may be ahead, and a producer may write any key's row."""

@@ -112,6 +112,7 @@ def test_unwritten_job_goes_inbound(system):
     (delivery,) = system.inbound.deliveries
     assert (delivery.message.job().id, result.state) == (result.job.id, State.ACCEPTED)
     assert (delivery.message.delay, delivery.message.group) == (0, "emails")
+    assert system.breakers["emails"].is_open
 
 
 @pytest.mark.parametrize(("request_", "second"), [(after(60), 60), (at(NOW + timedelta(seconds=60)), 55)])
