@@ -14,7 +14,15 @@ from dueline.core.queue_settings import PLANNER
 from dueline.core.request import Request
 from dueline.core.rows import Key, head_key
 from dueline.core.submit import SubmitResult
-from dueline.errors import RETRYABLE, AlreadyFinished, JobNotFound, ScheduleChanged, ScheduleNotFound, TooManyChanges
+from dueline.errors import (
+    RETRYABLE,
+    AlreadyFinished,
+    InvalidSchedule,
+    JobNotFound,
+    ScheduleChanged,
+    ScheduleNotFound,
+    TooManyChanges,
+)
 from dueline.operations.ttl_guard import TtlGuard
 from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.definition import Definition
@@ -230,7 +238,7 @@ def alter(world: "World", me: "Running", action: actions.Alter) -> str:
             if action.is_matched and tag is None:
                 tag = get(action.queue, action.schedule, table=me.core.table).etag
             changed = _request(world, changes, action, tag)
-        except (ScheduleNotFound, ScheduleChanged, TooManyChanges) as refusal:
+        except (InvalidSchedule, ScheduleNotFound, ScheduleChanged, TooManyChanges) as refusal:
             if isinstance(refusal, TooManyChanges) and action.what in ("pause", "delete"):
                 raise Violation("as answered", f"{action} was refused: {refusal}") from None
             return f"is refused: {refusal}"

@@ -3,7 +3,7 @@
 import json
 import random
 import string
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -151,7 +151,7 @@ def test_jobs_that_workers_recorded_are_listed_by_state(monkeypatch):
 
 
 def test_early_reschedule_is_no_fault_of_aws(call):
-    id = an_id()
+    id = an_id(due=datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1))
     status, reply, faults = call("PATCH", f"/queues/emails/jobs/{id}", {"delay": 9000})
     assert (status, reply["code"], faults) == (503, "not_yet", 0)
     assert reply["detail"].startswith(f"job {id} is not in the table: it may still be on its way there")

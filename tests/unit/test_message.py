@@ -150,7 +150,7 @@ def test_tracestate_is_dropped_before_traceparent_and_reason(room, left):
     assert parked.attributes[REASON] == "full"
 
 
-def test_parked_message_is_neither_delayed_nor_grouped_nor_folded_twice():
+def test_parked_message_is_not_delayed_grouped_or_folded_twice():
     full = a_message(attributes={f"a{n}": "x" for n in range(MAX_ATTRIBUTES)}, delay=9, group="emails")
     parked = full.with_reason("once").with_reason("twice")
     assert parked == full.with_reason("twice")
