@@ -10,13 +10,11 @@ from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
-from dueline.cdk.constructs.alarm_topic import topics_of_deployment
-from dueline.cdk.constructs.alarms import Alarms
+from dueline.cdk.constructs.alarms import Alarms, topics_of_deployment
 from dueline.cdk.constructs.consumers import Ingest, Planner
 from dueline.cdk.constructs.http_api import JobsApi
-from dueline.cdk.constructs.payloads_bucket import PayloadsBucket
 from dueline.cdk.constructs.schedules import Invocations, PlannerWatch, ScheduleGroup
-from dueline.cdk.constructs.tables import add_tables
+from dueline.cdk.constructs.storage import PayloadsBucket, add_tables
 from dueline.cdk.constructs.tick import Tick, TickSchedules
 from dueline.cdk.constructs.watch import Watch, WatchRule
 from dueline.cdk.constructs.watched import DeploymentDashboard
@@ -44,11 +42,11 @@ class CoreStack(Stack):
         planner.refuse_others(ingest.function, tick.function, api.function)
         group = ScheduleGroup(self, "Scheduler", deployment=deployment)
         self._publish_api(names, api)
-        CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
+        CfnOutput(self, "ApiUrl", value=api.url)
         topics = topics_of_deployment(self, deployment=deployment)
         self._watch = watch = Watch(self, "Watch", deployment=deployment)
         self._add_alarms(Alarms(self, "Alarms", topics=topics, deployment=deployment), api)
-        if deployment.dashboard:
+        if deployment.dashboards != "none":
             self._add_dashboard(deployment, api)
         rule = self._add_schedules(names, group)
         add_tables(self, deployment=deployment)
@@ -67,7 +65,7 @@ class CoreStack(Stack):
 
     def _publish_api(self, names: Names, api: JobsApi) -> None:
         self._publish("ApiId", names.api_id_parameter, api.http.api_id)
-        self._publish("ApiUrlParameter", names.api_url_parameter, api.http.api_endpoint)
+        self._publish("ApiUrlParameter", names.api_url_parameter, api.url)
         self._publish("ApiFunction", names.api_function_parameter, api.function.function_arn)
         self._publish("Settings", names.settings_parameter, self.to_json_string(asdict(api.settings)))
         self._publish("Schema", names.schema_parameter, json.dumps(PUBLISHED_SCHEMAS))

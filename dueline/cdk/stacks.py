@@ -1,11 +1,12 @@
 """A deployment as a construct: all its stacks, and what other stacks of the app use of it."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, cast
 
 from aws_cdk import Duration, Environment, Stack, Stage, Tags
-from aws_cdk.aws_iam import IGrantable, ManagedPolicy, PermissionsBoundary
+from aws_cdk.aws_iam import CfnManagedPolicy, IGrantable, ManagedPolicy, PermissionsBoundary
 from aws_cdk.aws_lambda import IFunction
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
 from aws_cdk.aws_sqs import DeadLetterQueue, IQueue, Queue
@@ -13,18 +14,28 @@ from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
-from dueline.cdk.constructs.alarm_topic import topics_of_queue
-from dueline.cdk.constructs.alarms import Alarms
-from dueline.cdk.constructs.policies import QueueScope, add_policies, statements_of
-from dueline.cdk.constructs.queue import DurableQueue
+from dueline.cdk.constructs.alarms import Alarms, topics_of_queue
+from dueline.cdk.constructs.policies import PolicyScope, add_policies, statements_of
+from dueline.cdk.constructs.storage import DurableQueue
 from dueline.cdk.constructs.tick import TickSchedules
+from dueline.cdk.constructs.watched import QueueDashboard
 from dueline.cdk.core_stack import CoreStack
+from dueline.cdk.nag import spelled
 from dueline.config import ConfigurationError
 from dueline.config.deployment import Deployment, of_settings
 from dueline.core.job import MAX_PRIORITY
 from dueline.core.queue_settings import QueueSettings
 
 _READABLE_CHARACTERS = 8
+# IAM's, of a managed policy.
+MOST_CHARACTERS = 6_144
+# What becomes of references in a policy, as long as it is at most.
+_REFERENCES = {
+    "<AWS::Partition>": "aws",
+    "<AWS::Region>": "ap-southeast-99",
+    "<AWS::AccountId>": "1" * 12,
+    "<HttpApiId>": "a" * 10,
+}
 
 
 class Dueline(Construct):
@@ -50,6 +61,8 @@ class Dueline(Construct):
             queue.name: self._add(QueueStack, names.queue_stack(queue.name), queue=queue)
             for queue in self._deployment.queue_settings()
         }
+        if self._deployment.groups:
+            self._add(GroupsStack, names.groups_stack)
 
     @property
     def name(self) -> str:
@@ -97,10 +110,14 @@ class QueueStack(Stack):
         schedules = TickSchedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
         # A tick parks the jobs of a queue that does not exist, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
-        add_policies(self, deployment=deployment, queue=queue)
+        add_policies(self, deployment=deployment, queues=[queue])
         topics = topics_of_queue(self, deployment=deployment, queue=queue.name)
         if deployment.queues[queue.name].metrics == "queue":
             Alarms(self, "Alarms", topics=topics, deployment=deployment).on_queue(queue.name)
+        if deployment.dashboards == "all":
+            QueueDashboard(
+                self, "Overview", deployment=deployment, queue=queue.name, levels=levels, dead_letters=dead_letters
+            )
         self._publish(deployment, queue, levels, dead_letters)
 
     def _dead_letters(self, deployment: Deployment, queue: str) -> DurableQueue:
@@ -139,6 +156,41 @@ class QueueStack(Stack):
         name = deployment.names.queue_parameter(queue.name)
         parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(settings))
         parameter.node.add_dependency(*others)
+
+
+class GroupsStack(Stack):
+    """Policies to attach like those of a queue, each for all queues of a group: a role may have ten."""
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, **options: Any) -> None:
+        description = "Dueline: the policies of groups of queues."
+        super().__init__(scope, id, description=description, suppress_template_indentation=True, **options)
+        by_name = {queue.name: queue for queue in deployment.queue_settings()}
+        for group, names in deployment.groups.items():
+            place, queues = Construct(self, f"Group-{group}"), [by_name[name] for name in names]
+            for policy in add_policies(place, deployment=deployment, queues=queues, group=group):
+                self._check(policy, group)
+
+    def _check(self, policy: ManagedPolicy, group: str) -> None:
+        """Raise ConfigurationError for a policy that IAM would refuse, in the middle of a deployment."""
+        made = cast(CfnManagedPolicy, policy.node.default_child)
+        document = json.dumps(_spelled(self.resolve(made.policy_document)), separators=(",", ":"))
+        if len(document) > MOST_CHARACTERS:
+            raise ConfigurationError(
+                f"groups.{group} has too many queues: its policy {made.managed_policy_name} takes {len(document):,}"
+                f" characters, and IAM's limit is {MOST_CHARACTERS:,}; make two groups of it"
+            )
+
+
+def _spelled(value: object) -> object:
+    """Return a document with the references in it as long as what becomes of them."""
+    if isinstance(value, list):
+        return [_spelled(each) for each in value]
+    if isinstance(value, dict) and not value.keys() & {"Ref", "Fn::Join"}:
+        return {name: _spelled(each) for name, each in value.items()}
+    text = spelled(value)
+    for reference, meant in _REFERENCES.items():
+        text = text.replace(reference, meant)
+    return text
 
 
 class DeployedQueue:
@@ -197,7 +249,7 @@ class DeployedQueue:
     def _grant(self, kind: str, grantee: IGrantable) -> None:
         place = self._place(grantee)
         names = self._deployment.names
-        of = QueueScope(arns=Arns(place, names=names, parameters=place), names=names, queue=self._queue)
+        of = PolicyScope(arns=Arns(place, names=names, parameters=place), names=names, queues=[self._queue])
         for statement in statements_of(kind, place, deployment=self._deployment, of=of):
             grantee.grant_principal.add_to_principal_policy(statement)
 

@@ -65,6 +65,7 @@ _OF_A_QUEUES_STACK = "-queue(-|$)"
 
 _MayBeBare = Annotated[QueueConfig, BeforeValidator(none_is_empty, json_schema_input_type=QueueConfig | None)]
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
+Groups = Annotated[dict[QueueName, Annotated[list[QueueName], Field(min_length=1)]], BeforeValidator(none_is_empty)]
 # IAM looks at the key itself: a right to use an alias is none to use what it stands for.
 _IS_A_KEY = "must be the ARN of a key, arn:aws:kms:{region}:{account}:key/{id}, and not of an alias"
 KeyArn = Annotated[str, OfForm(r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", _IS_A_KEY)]
@@ -75,6 +76,16 @@ PolicyArn = Annotated[
         "must be the ARN of a managed policy, arn:aws:iam::{account}:policy/{name}",
     ),
 ]
+CertificateArn = Annotated[
+    str,
+    OfForm(
+        r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$",
+        "must be the ARN of a certificate, arn:aws:acm:{region}:{account}:certificate/{id}",
+    ),
+]
+_DOMAIN = r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$"
+_IS_A_DOMAIN = "must be a domain name in lower case without a scheme or a path, such as jobs.example.com"
+DomainName = Annotated[str, OfForm(f"(?!.{{254}}){_DOMAIN}", _IS_A_DOMAIN, {"pattern": _DOMAIN})]
 _IS_NO_STACK_OF_ANOTHER = OfForm(
     f"(?!.*{_OF_A_QUEUES_STACK}).*",
     "must not end in -queue or hold -queue-: its stacks could have the names of another deployment's, whose queues'"
@@ -123,12 +134,18 @@ class Deployment(BaseModel):
     """The same for the HTTP API."""
     log_retention_days: LogRetentionDays = 30
     """Days that logs are kept."""
+    system_log_level: Literal["DEBUG", "INFO", "WARN"] = "WARN"
+    """Which of Lambda's own lines are logged: at `INFO` three for each invocation, with cold starts."""
+    domain_name: DomainName | None = None
+    """Your own domain for the HTTP API, such as `jobs.example.com`."""
+    certificate_arn: CertificateArn | None = None
+    """With `domain_name`: its certificate in ACM, in the deployment's region."""
     alarm_email: str | None = Field(default=None, pattern=EMAIL)
     """Who gets alarms: by default nobody."""
     runbook_url: RunbookUrl = "docs/runbooks"
     """A link to your runbooks; mails add `/{page}.md`."""
-    dashboard: bool = True
-    """Have a CloudWatch dashboard. An account's first three are free."""
+    dashboards: Literal["none", "deployment", "all"] = "deployment"
+    """CloudWatch dashboards: `all` has one for each queue too. An account's first three are free."""
     tracing: bool = False
     """Trace the functions with AWS X-Ray."""
     capacity: MaybeCapacity = Field(default=None, json_schema_extra={"default": ON_DEMAND})
@@ -154,6 +171,11 @@ class Deployment(BaseModel):
         json_schema_extra={"additionalProperties": False, "propertyNames": {"not": {"const": PLANNER.name}}},
         description=f"The queues, by name. `{PLANNER.name}` is Dueline's own.",
     )
+    groups: Groups = Field(
+        default={},
+        json_schema_extra={"additionalProperties": False},
+        description="Lists of queues, each with one policy for all its queues.",
+    )
 
     @model_validator(mode="after")
     def _periods_fit(self) -> Self:
@@ -174,6 +196,24 @@ class Deployment(BaseModel):
                 f"direct_horizon is {self.direct_horizon}: it must be at least lookahead + tick_period, which is"
                 f" {least}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _domain_has_a_certificate(self) -> Self:
+        if (self.domain_name is None) is not (self.certificate_arn is None):
+            present, missing = ("domain_name", "certificate_arn")[:: 1 if self.domain_name else -1]
+            raise ValueError(f"{present} is {getattr(self, present)}: {missing} must be given with it")
+        return self
+
+    @model_validator(mode="after")
+    def _groups_are_of_queues(self) -> Self:
+        for group, named in self.groups.items():
+            for place, queue in enumerate(named):
+                if queue not in self.queues:
+                    there = f"a queue of queues.yaml; there are {', '.join(self.queues) or 'none'}"
+                    raise ValueError(f"groups.{group} has {queue!r}: it must be {there}")
+                if queue in named[:place]:
+                    raise ValueError(f"groups.{group} has {queue!r} twice: once is enough")
         return self
 
     @property

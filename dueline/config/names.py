@@ -55,6 +55,7 @@ class Names:
     queue_parameters = _Name("/dueline/{}/queues")
     # What the names of all teams' queues begin with, and no others.
     queue_prefix = _Name("{}_")
+    groups_stack = _Name("{}-groups")
 
     @property
     def access_log(self) -> str:
@@ -94,6 +95,10 @@ class Names:
 
     def policy(self, queue: str, kind: str) -> str:
         return f"{self.queue_prefix}{queue}_{kind}"
+
+    def group_policy(self, group: str, kind: str) -> str:
+        """Return the name of a group's policy, which is no queue's: a queue's name has no underscore."""
+        return f"{self.queue_prefix}group_{group}_{kind}"
 
     def schedule(self, queue: str, partition: int) -> str:
         return f"{queue}.{partition}"

@@ -20,7 +20,7 @@ from tests.acceptance import sandbox
 from tests.acceptance.early import Job, schedule_early, trust
 from tests.acceptance.inbox import Inbox
 from tests.acceptance.rights import SigV4, role_with
-from tests.e2e.deployed import RetryingTransport, deployed_locally, environment_of
+from tests.e2e.deployed import RetryingTransport, as_administrator, deployed_locally
 from tests.e2e.deployed import working as process_jobs
 from tests.waiting import HANG_SECONDS, PATIENT
 
@@ -73,10 +73,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             folder = tmp_path_factory.mktemp("deployment")
             emulator = stack.enter_context(Emulator(log=folder / "log", tls=folder))
             stack.enter_context(deployed_locally(emulator, sandbox.QUEUES, folder=folder))
-            patch = stack.enter_context(pytest.MonkeyPatch.context())
-            patch.setattr(boto3, "DEFAULT_SESSION", None)
-            for name, value in environment_of(emulator, sandbox.NAME).items():
-                patch.setenv(name, value)
+            stack.enter_context(as_administrator(emulator, sandbox.NAME))
         sandbox.refuse_others(boto3.Session())
         sandbox.refuse_jobs(boto3.Session())
         yield sandbox.NAME

@@ -4,9 +4,7 @@ import base64
 import hashlib
 import json
 import random
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -19,13 +17,13 @@ from dueline.config.names import Names
 from tests.acceptance.conftest import IS_AWS, Aws, Figure
 from tests.acceptance.early import PAYLOADS, UPLOADED, Job, scattered, schedule, upload
 from tests.acceptance.inbox import Inbox, Landed, compact, jobs_of
+from tests.e2e.newcomer import code_of
 from tests.waiting import HANG_SECONDS, wait_until
 
 DAY, KIB = 86_400, 1024
 # In JSON; around what a row keeps and what a message takes, up to the most that there may be.
 SIZES = (1, 8 * KIB - 1, 8 * KIB, 8 * KIB + 1, 16 * KIB, 256 * KIB - 1, 256 * KIB, 256 * KIB + 1, 10 * KIB**2)
-DOCS = Path(__file__).parents[2] / "docs" / "architecture.md"
-(SNIPPET,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+[SNIPPET] = code_of("docs/architecture.md", "python")
 
 Read = Callable[[Landed], str]
 

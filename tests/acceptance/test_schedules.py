@@ -1,22 +1,19 @@
 """A schedule through the deployed template, from HTTP to a plain SQS consumer, and what docs/schedules.md shows."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
 from dueline import ScheduleNotFound
 from dueline.core import instant
 from tests.acceptance.inbox import Inbox
+from tests.e2e.newcomer import code_of
 from tests.waiting import wait_until
 
-DOCS = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text()
-FIRST, THEN = (each.replace('"emails"', '"plain"') for each in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL))
+FIRST, THEN = (each.replace('"emails"', '"plain"') for each in code_of("docs/schedules.md", "python"))
 PATH = "/queues/plain/schedules/beat"
 
 
@@ -52,12 +49,8 @@ def test_schedule_runs_on_time_and_pauses(http: httpx.Client, inbox: Callable[..
 
 
 def test_first_schedule_of_the_docs_goes_through(
-    deployment: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    inbox: Callable[..., Inbox],
+    deployment: str, capsys: pytest.CaptureFixture[str], inbox: Callable[..., Inbox]
 ) -> None:
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
     assert len([line for line in FIRST.splitlines() if line]) <= 8
     names: dict[str, Any] = {}
     exec(FIRST.replace("connect()", f'connect("{deployment}")'), names)
@@ -73,4 +66,4 @@ def test_first_schedule_of_the_docs_goes_through(
     runs = [names["once"], *names["missed"]]
     landed = plain.wait_for(*(run.id for run in runs))
     run = f"digest@{instant.text(names['once'].scheduled_for)}"
-    assert (landed.body, landed.attributes["dueline-schedule"]) == ('{"to":"ann"}', run)
+    assert (landed.body, landed.attributes["dueline-schedule"]) == ('{"to":"all"}', run)

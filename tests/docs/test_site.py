@@ -97,16 +97,15 @@ def first_result(query: str, browser: webdriver.Chrome, url: str) -> str:
     def first() -> SplitResult:
         return urlsplit(browser.execute_script("return arguments[0].querySelector('a[href]')?.href ?? ''", search))
 
-    # The results are those of what is typed so far, and are drawn anew for each letter.
-    seen = SplitResult("", "", "", "", "")
+    # The results are those of what is typed so far, and are drawn again for each letter.
+    shown = [first()]
 
     def is_of_query() -> bool:
-        nonlocal seen
-        seen = first()
-        return parse_qs(seen.query).get("h") == [query]
+        shown.append(first())
+        return parse_qs(shown[-1].query).get("h") == [query]
 
-    assert wait_until(is_of_query), seen
-    return seen.path.removeprefix("/")
+    assert wait_until(is_of_query), shown[-1]
+    return shown[-1].path.removeprefix("/")
 
 
 def test_pages_link_to_where_their_file_is_edited(browser: webdriver.Chrome, url: str) -> None:

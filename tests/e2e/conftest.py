@@ -7,13 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
 from local.emulator import Emulator
 from local.endpoints import Endpoints
-from tests.e2e.deployed import deployed_locally, environment_of, signed_client
+from tests.e2e.deployed import as_administrator, deployed_locally, signed_client
 from tests.e2e.ready import typed_in
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -69,11 +68,10 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpoints) -> None:
+def credentials(emulator: Emulator, endpoints: Endpoints) -> Iterator[None]:
     """Let this process be an administrator of the emulator."""
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
-    for name, value in environment_of(emulator, endpoints.name).items():
-        monkeypatch.setenv(name, value)
+    with as_administrator(emulator, endpoints.name):
+        yield
 
 
 @pytest.fixture

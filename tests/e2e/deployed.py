@@ -88,6 +88,16 @@ def environment_of(emulator: Emulator, name: str) -> dict[str, str]:
 
 
 @contextmanager
+def as_administrator(emulator: Emulator, name: str) -> Iterator[None]:
+    """Let this process be an administrator of a deployment in the emulator while the context is open."""
+    with (
+        patch.dict(os.environ, environment_of(emulator, name), clear=True),
+        patch.object(boto3, "DEFAULT_SESSION", None),  # it would keep the credentials of others
+    ):
+        yield
+
+
+@contextmanager
 def working(worker: Worker) -> Iterator[None]:
     """Let a worker run in a thread while the context lasts; what it raises is raised here."""
     raised: list[BaseException] = []

@@ -100,7 +100,7 @@ class Terminal:
         # No browser opens, and the library is that of this clone, whichever one the environment was made in.
         env |= {"HOME": str(home), "DUELINE_HOME": str(home), "BROWSER": "true", "PYTHONPATH": str(ROOT)}
         env |= {"COLUMNS": "200", "DUELINE_PORT": port}
-        # To unpack the CDK anew for a new home costs more than to synthesize.
+        # To unpack the CDK for each new home costs more than to synthesize.
         env |= {"JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache/aws/jsii/package-cache")}
         with self._log.open("w") as log:
             self._shell = subprocess.Popen(

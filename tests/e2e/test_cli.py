@@ -1,20 +1,17 @@
 """What docs/cli.md and docs/names.md type works."""
 
-import re
 from datetime import timedelta
-from pathlib import Path
 
 from dueline import Client
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from tests.e2e.conftest import Shell
+from tests.e2e.newcomer import code_of
 from tests.waiting import wait_until
 
-ROOT = Path(__file__).parents[2]
-NAMES = (ROOT / "docs" / "names.md").read_text()
-BY_PYTHON, BY_SHELL, BY_HTTP = re.findall(r"```(?:python|sh)\n(.*?)```", NAMES, re.DOTALL)
-(TOUR,) = re.findall(r"```bash\n(.*?)```", (ROOT / "docs" / "cli.md").read_text(), re.DOTALL)
+[BY_PYTHON], [BY_SHELL, BY_HTTP] = (code_of("docs/names.md", language) for language in ("python", "sh"))
+[TOUR] = code_of("docs/cli.md", "bash")
 
 
 def test_the_tour_goes_through(shell: Shell) -> None:

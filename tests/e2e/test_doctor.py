@@ -18,7 +18,7 @@ from dueline.cli.operator_commands import NOT_CHECKED
 from dueline.config.names import Names
 from local.emulator import REGION, Emulator
 from local.endpoints import Endpoints
-from tests.e2e.deployed import environment_of
+from tests.e2e.deployed import as_administrator
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, key_of
 
 NAMES = Names("e2e")
@@ -43,9 +43,7 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
         iam.put_user_policy(UserName="on-call", PolicyName="doctor", PolicyDocument=json.dumps(document))
         return CliRunner().invoke(app, ["doctor", *args])
 
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment_of(emulator, "e2e").items():
-            patch.setenv(name, value)
+    with as_administrator(emulator, "e2e"), pytest.MonkeyPatch.context() as patch:
         patch.setattr(connect, "session", lambda _: session)
         # Clients of nine services take longer than all looks together.
         patch.setattr(clients, "client", cache(clients.client))

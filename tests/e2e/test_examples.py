@@ -27,7 +27,7 @@ Become = Callable[..., None]
 
 
 @pytest.fixture
-def become(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, credentials: None) -> Become:
+def become(credentials: None, monkeypatch: pytest.MonkeyPatch, emulator: Emulator) -> Become:
     """Let this process have the rights of managed policies, and no others."""
 
     def become(user: str, *policies: str) -> None:

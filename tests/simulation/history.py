@@ -16,13 +16,13 @@ from tests.simulation.faults import CallFault, Fault, Interleaved, Pause, Plan, 
 from tests.simulation.name_history import NameHistory
 from tests.simulation.world import (
     CANCELLATION_OUTLIVES_RETENTION,
+    NO_FAULTS,
     PERIODS,
     RETENTION,
     FaultSource,
     Running,
     Scale,
     World,
-    no_faults,
     planned,
 )
 from tests.wire import Call
@@ -306,7 +306,7 @@ class History:
 
     def _fault_source(self) -> FaultSource:
         if not self._faults:
-            return no_faults
+            return NO_FAULTS
         draw = partial(_fault, faults=self._faults, interleaved=self._interleaved)
         return fault_source(self._choices, draw, once_in=self._once_in)
 

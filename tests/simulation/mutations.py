@@ -101,6 +101,16 @@ OF_JOBS = mutations_of(
 -        self.fence, self.cursor = state.fence, state.cursor
 +        self.fence = state.fence
 +        self.cursor = state.cursor if state.cursor != FIRST else instant.text(self.clock.now())
+# a queue's ticks wait for the lease of another queue -> isolation
+-        holder = self._try()
+-        if holder is None:
+-            return True
++        first = rows.state_key(Partition(queue="emails", number=0))
++        holder = rows.read_state(self.table.read([first]).rows.get(first))
++        if self.partition.queue != "invoices" or holder.lease <= instant.text(self.clock.now()):
++            holder = self._try()
++        if holder is None:
++            return True
 
 @@ testing/memory_table.py
 # the fence may fall -> never lost, exact cancel

@@ -238,7 +238,7 @@ def alter(world: "World", me: "Running", action: actions.Alter) -> str:
             if action.is_matched and tag is None:
                 tag = get(action.queue, action.schedule, table=me.core.table).etag
             changed = _request(world, changes, action, tag)
-        except (InvalidSchedule, ScheduleNotFound, ScheduleChanged, TooManyChanges) as refusal:
+        except (ScheduleNotFound, ScheduleChanged, TooManyChanges, InvalidSchedule) as refusal:
             if isinstance(refusal, TooManyChanges) and action.what in ("pause", "delete"):
                 raise Violation("as answered", f"{action} was refused: {refusal}") from None
             return f"is refused: {refusal}"

@@ -80,21 +80,20 @@ def trace_of(decided: Decided) -> str:
     return "\n\n".join(texts)
 
 
-def compare(record: Record, alone: Record) -> int:
-    """Compare the untouched queue's lateness with what it is alone; return for how many jobs.
+def compare(record: Record, alone: Record) -> None:
+    """Raise Violation if a job of the untouched queue is later than it is alone, unless it was ingested late.
 
-    Those are the ones that were ingested in time: isolation is promised as long as the inbound backlog is young.
+    Isolation is promised as long as the inbound backlog is young.
     """
-    visible, visible_alone = _visible(record), _visible(alone)
-    in_time = [id for id in visible if record.acknowledged.get(id, 0.0) - record.submitted.get(id, 0.0) < BACKLOG]
-    both = [id for id in in_time if id in visible_alone]
-    for id in both:
-        if visible[id] > visible_alone[id] + A_SECOND_OF_SQS:
-            raise Violation("isolation", f"{id} is visible at {visible[id]}, alone at {visible_alone[id]}")
-    return len(both)
+    visible_alone = _visible(alone)
+    for id, at in _visible(record).items():
+        is_in_time = record.acknowledged.get(id, 0.0) - record.submitted.get(id, 0.0) < BACKLOG
+        if is_in_time and at > visible_alone.get(id, at) + A_SECOND_OF_SQS:
+            raise Violation("isolation", f"{id} is visible at {at}, alone at {visible_alone[id]}")
 
 
 def _visible(record: Record) -> dict[JobId, datetime]:
+    """Return when each job of the untouched queue was visible first."""
     visible: dict[JobId, datetime] = {}
     for each in record.sent:
         if each.id.queue == UNTOUCHED:

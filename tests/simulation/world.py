@@ -121,13 +121,12 @@ class Running:
 FaultSource = Callable[[Running, Call], Fault | None]
 
 
-def no_faults(me: Running, call: Call) -> Fault | None:
-    return None
-
-
 def planned(plan: Plan) -> FaultSource:
     """Return the faults of a plan, by the number or the name of the call."""
     return lambda me, call: plan.get(me.calls - 1) or plan.get(call.name)
+
+
+NO_FAULTS = planned({})
 
 
 class World:
@@ -178,7 +177,7 @@ class World:
         self.slow: dict[str, float] = {}
         self.throttled: HotPartitions | None = None
 
-    def start(self, action: Action, *, after: float = 0.0, faults: FaultSource = no_faults, skew: float = 0.0) -> None:
+    def start(self, action: Action, *, after: float = 0.0, faults: FaultSource = NO_FAULTS, skew: float = 0.0) -> None:
         """Let a process begin in so many seconds."""
         process = self._process(action, after=after, faults=faults, skew=skew)
         self.scheduler.wake(process.main, after=after)

@@ -15,6 +15,7 @@ AHEAD = {
     "precise": True,
     "priorities": 5,
     "longest_run": 900,
+    "metrics": "queue",
     "track": True,
     "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
 }
@@ -27,6 +28,7 @@ NEIGHBOURS = {
     "e": {"owner": "arn:aws:sns:eu-central-1:123456789012:pager"},
     "emails" * 10: {"priorities": 5, "track": True},
 }
+OF_NEIGHBOURS = {"queues": NEIGHBOURS, "dashboards": "all", "groups": {"mail": ["emails", "e"]}}
 
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/0d8e4f6a-1111-2222-3333-444455556666"
 # All that a platform team may require; a queue with metrics of its own, and one without, whose owners are mailed to.
@@ -45,13 +47,16 @@ STRICT = {
     "log_retention_days": 3653,
     "termination_protection": True,
     "tracing": True,
-    "dashboard": False,
+    "dashboards": "none",
 }
-# No queue, a jobs table that saves wherever it may, and functions that may not take all.
+# No queue, a jobs table that saves wherever it may, functions that may not take all, and a domain.
 THRIFTY = {
     "capacity": {"min": 50, "max": 2000},
     "storage": "infrequent",
     "point_in_time_recovery": False,
+    "domain_name": "jobs.example.com",
+    "certificate_arn": "arn:aws:acm:eu-central-1:123456789012:certificate/0a1b",
+    "system_log_level": "INFO",
     "tick_reserved_concurrency": 30,
     "api_reserved_concurrency": 200,
 }
@@ -59,14 +64,14 @@ THRIFTY = {
 
 @pytest.fixture(scope="session")
 def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Queues whose names are easily taken for each other's."""
-    return synthesize({"queues": NEIGHBOURS}, tmp_path_factory.mktemp("neighbours"))
+    """Queues whose names are easily taken for each other's, and a group of two."""
+    return synthesize(OF_NEIGHBOURS, tmp_path_factory.mktemp("neighbours"))
 
 
 @pytest.fixture(scope="session")
 def one_more(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """The same with a queue in front that has a value for each setting."""
-    return synthesize({"queues": {"ahead": AHEAD} | NEIGHBOURS}, tmp_path_factory.mktemp("one_more"))
+    return synthesize(OF_NEIGHBOURS | {"queues": {"ahead": AHEAD} | NEIGHBOURS}, tmp_path_factory.mktemp("one_more"))
 
 
 @pytest.fixture(scope="session")

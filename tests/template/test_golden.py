@@ -1,6 +1,6 @@
 """Whole templates as they were reviewed: each grant, alarm and setting. `make golden` writes them again: read the diff.
 
-Of a deployment with an owner, levels and tracking; and the core of one with all that a
+Of a deployment with an owner, a group, levels, tracking and all dashboards; and the core of one with all that a
 platform team may require, and of one that saves. Hashes of code and versions are left out, and intrinsics are written
 as in YAML: `${Table.Arn}`.
 """
@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from dueline import __version__
-from tests.template.conftest import NEIGHBOURS, STRICT, THRIFTY
+from tests.template.conftest import OF_NEIGHBOURS, STRICT, THRIFTY
 from tests.template.synthesis import Assembly, Template, synthesize
 
 GOLDEN = Path(__file__).parent / "golden"
-STACKS, OTHERS = ("dueline-core", "dueline-queue-emails"), ("strict", "thrifty")
+STACKS, OTHERS = ("dueline-core", "dueline-groups", "dueline-queue-emails"), ("strict", "thrifty")
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -66,7 +66,7 @@ def _readable(value: Any) -> Any:
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        written = synthesize({"queues": NEIGHBOURS}, Path(folder, "neighbours")).templates
+        written = synthesize(OF_NEIGHBOURS, Path(folder, "neighbours")).templates
         written["strict"] = synthesize(STRICT, Path(folder, "strict")).core
         written["thrifty"] = synthesize(THRIFTY, Path(folder, "thrifty"), context={"import": "yes"}).core
     for name in (*STACKS, *OTHERS):

@@ -11,9 +11,13 @@ from itertools import product
 from typing import Any
 
 import pytest
+from aws_cdk import App
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dueline.cdk.stacks import MOST_CHARACTERS, GroupsStack
+from dueline.config import ConfigurationError
+from dueline.config.deployment import Deployment
 from dueline.config.names import Names
 from dueline.config.routes import Caller
 from dueline.core.job import KEEP_DAYS, MAX_PARTITIONS, QUEUE_NAME
@@ -174,3 +178,26 @@ def _belongings(queue: str) -> list[str]:
 
 def test_payload_keys_have_four_digits() -> None:
     assert {len(f"{days:04}") for days in KEEP_DAYS} == {4}
+
+
+@pytest.mark.parametrize(("queue", "may"), [("emails", True), ("e", True), ("emails-vip", False), ("invoices", False)])
+def test_group_policies_reach_its_queues_only(neighbours: Assembly, queue: str, may: bool) -> None:
+    groups = neighbours.templates[neighbours.deployment.names.groups_stack]
+    producer, consumer, direct = (
+        policy(groups, f"dueline_group_mail_{kind}") for kind in ("producer", "consumer", "direct")
+    )
+    rows = {KEYS: [f"{queue}#0"]}
+    for path in ("POST/queues/{}/jobs", "DELETE/queues/{}/jobs/id", "PUT/queues/{}/schedules/s"):
+        request = f"execute-api:<HttpApiId>/$default/{path.format(queue)}"
+        assert allows(producer, "execute-api:Invoke", request) is may
+    assert not allows(producer, "execute-api:Invoke", f"execute-api:<HttpApiId>/$default/POST/queues/{queue}/pause")
+    assert allows(consumer, "sqs:ReceiveMessage", f"sqs:dueline_{queue}") is may
+    assert allows(consumer, "dynamodb:GetItem", JOBS, rows) is may
+    assert allows(direct, "dynamodb:PutItem", JOBS, rows) is may
+
+
+def test_too_large_group_is_refused() -> None:
+    queues = [f"a-queue-with-a-longer-name-{number:02}" for number in range(16)]
+    full = Deployment.model_validate({"queues": dict.fromkeys(queues), "groups": {"all": queues}})
+    with pytest.raises(ConfigurationError, match=rf"^groups.all has too many queues: .* limit is {MOST_CHARACTERS:,}"):
+        GroupsStack(App(), "groups", deployment=full)

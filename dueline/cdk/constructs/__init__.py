@@ -1,1 +1,1 @@
-"""What the stacks are made of, a construct a file; its id in a stack is a contract: it names deployed resources."""
+"""What the stacks are made of. A construct's id in a stack is a contract: it names deployed resources."""

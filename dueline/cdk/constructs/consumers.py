@@ -11,7 +11,7 @@ from constructs import Construct
 
 from dueline.cdk.arns import Arns
 from dueline.cdk.constructs.function import CoreFunction
-from dueline.cdk.constructs.queue import DurableQueue
+from dueline.cdk.constructs.storage import DurableQueue
 from dueline.cdk.grants import WATCH_ROWS, allow, allow_on_rows
 from dueline.config.deployment import Deployment
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PeriodSettings, Settings

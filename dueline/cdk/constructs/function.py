@@ -1,20 +1,20 @@
-"""A Lambda function with its role and log group."""
+"""A Lambda function with its role and log group, which deletes its lines after a while."""
 
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from aws_cdk import Annotations, App, AssetHashType, Duration, Stack
+from aws_cdk import Annotations, App, AssetHashType, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_iam import PolicyDocument, PolicyStatement, Role, ServicePrincipal
 from aws_cdk.aws_lambda import Code
+from aws_cdk.aws_logs import CfnLogGroup, LogGroup
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
 from dueline.cdk.bundle import PYTHON, bundle, compiler, installed
-from dueline.cdk.constructs.log_group import Log
-from dueline.cdk.grants import allow, services_of, with_use_of_key
+from dueline.cdk.grants import allow, key_of, services_of, with_use_of_key
 from dueline.cdk.nag import acknowledge, acknowledge_wildcard
 from dueline.config import registry
 from dueline.config.deployment import Deployment
@@ -25,6 +25,20 @@ _WHY_A_PREFIX = (
     "All that is one queue's begins with this prefix and nothing else does; named one by one, they would"
     " outgrow the 10,240 characters of a role's inline policies."
 )
+
+
+class Log(LogGroup):
+    """A log group with a retention, which goes with its stack."""
+
+    def __init__(self, scope: Construct, id: str, *, name: str, deployment: Deployment) -> None:
+        super().__init__(
+            scope,
+            id,
+            log_group_name=name,
+            encryption_key=key_of(scope, id, deployment=deployment),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        cast(CfnLogGroup, self.node.default_child).retention_in_days = deployment.log_retention_days
 
 
 class CoreFunction(Construct):
@@ -69,7 +83,7 @@ class CoreFunction(Construct):
             log_group=self.log,
             logging_format=lambda_.LoggingFormat.JSON,
             # At WARN without the three lines that Lambda writes of each invocation: a third of a request's bytes.
-            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            system_log_level_v2=lambda_.SystemLogLevel[deployment.system_log_level],
             # At WARN there would be no metrics: a line without a level, as theirs are, has the level INFO.
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             tracing=lambda_.Tracing.ACTIVE if deployment.tracing else lambda_.Tracing.DISABLED,

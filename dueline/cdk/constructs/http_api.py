@@ -2,17 +2,27 @@
 
 from typing import cast
 
-from aws_cdk.aws_apigatewayv2 import CfnStage, HttpApi, HttpMethod, HttpStage, PayloadFormatVersion, ThrottleSettings
+from aws_cdk import CfnOutput, Stack
+from aws_cdk.aws_apigatewayv2 import (
+    CfnStage,
+    DomainMappingOptions,
+    DomainName,
+    HttpApi,
+    HttpMethod,
+    HttpStage,
+    PayloadFormatVersion,
+    ThrottleSettings,
+)
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from aws_cdk.aws_certificatemanager import Certificate
 from aws_cdk.aws_iam import PolicyStatement
 from aws_cdk.aws_lambda import Alias, CfnPermission
 from constructs import Construct
 
 from dueline.cdk.arns import Arns
-from dueline.cdk.constructs.function import CoreFunction
-from dueline.cdk.constructs.log_group import Log
-from dueline.cdk.constructs.payloads_bucket import ANY_JOB, UPLOADS
+from dueline.cdk.constructs.function import CoreFunction, Log
+from dueline.cdk.constructs.storage import ANY_JOB, UPLOADS
 from dueline.cdk.grants import allow, allow_on_rows
 from dueline.cdk.nag import acknowledge_wildcard
 from dueline.config.deployment import Deployment
@@ -55,6 +65,7 @@ class JobsApi(Construct):
             create_default_stage=False,
             default_authorizer=HttpIamAuthorizer(),
         )
+        self.url = f"https://{deployment.domain_name}" if deployment.domain_name else self.http.api_endpoint
         self._add_routes()
         self._add_stage(deployment)
         self._aliases = _Aliases(self, "Aliases", api=api, deployment=deployment)
@@ -88,6 +99,16 @@ class JobsApi(Construct):
             methods = [HttpMethod[method] for method in route.methods]
             self.http.add_routes(path=path, methods=methods, integration=integration)
 
+    def _domain(self, deployment: Deployment) -> DomainMappingOptions | None:
+        """Add the domain of one's own, if there is one: its DNS record, which is not Dueline's, is to point there."""
+        if deployment.domain_name is None:
+            return None
+        certificate = Certificate.from_certificate_arn(self, "Certificate", str(deployment.certificate_arn))
+        domain = DomainName(self, "Domain", domain_name=deployment.domain_name, certificate=certificate)
+        CfnOutput(Stack.of(self), "DomainTarget", value=domain.regional_domain_name)
+        CfnOutput(Stack.of(self), "DomainTargetZone", value=domain.regional_hosted_zone_id)
+        return DomainMappingOptions(domain_name=domain)
+
     def _add_stage(self, deployment: Deployment) -> None:
         log = Log(self, "Log", name=deployment.names.access_log, deployment=deployment)
         stage = HttpStage(
@@ -96,6 +117,7 @@ class JobsApi(Construct):
             http_api=self.http,
             stage_name="$default",
             auto_deploy=True,
+            domain_mapping=self._domain(deployment),
             throttle=ThrottleSettings(rate_limit=deployment.api_rate, burst_limit=deployment.api_burst),
         )
         logged = CfnStage.AccessLogSettingsProperty(destination_arn=log.log_group_arn, format=_LOG_LINE)

@@ -7,8 +7,8 @@ from constructs import Construct
 
 from dueline.cdk.arns import Arns
 from dueline.cdk.constructs.function import CoreFunction
-from dueline.cdk.constructs.queue import DurableQueue
 from dueline.cdk.constructs.schedules import add_schedule
+from dueline.cdk.constructs.storage import DurableQueue
 from dueline.cdk.grants import allow
 from dueline.cdk.nag import acknowledge
 from dueline.config.deployment import Deployment

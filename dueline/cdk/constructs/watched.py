@@ -1,4 +1,4 @@
-"""The metrics that are watched, and the CloudWatch dashboard of them."""
+"""The metrics that are watched, and the CloudWatch dashboards of them: of the deployment, and of a queue."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -66,6 +66,37 @@ class DeploymentDashboard(Construct):
             _graph("Queues late, partitions without a tick", [_of_watch(name, each) for each in _COUNTS]),
             _graph("Throttles", [_named(each, name) for name, each in throttled.items()]),
             _graph("Errors", [_named(each.metric_errors(), function) for function, each in functions.items()]),
+        )
+
+
+class QueueDashboard(Construct):
+    """How one queue is."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        queue: str,
+        levels: Sequence[IQueue],
+        dead_letters: IQueue,
+    ) -> None:
+        super().__init__(scope, id)
+        name = deployment.name
+        board = Dashboard(self, "Dashboard", dashboard_name=deployment.names.queue(queue))
+        if deployment.queues[queue].metrics == "queue":
+            jobs = (metrics.SUBMITTED, metrics.DISPATCHED, metrics.CANCELLED)
+            board.add_widgets(
+                _graph("Lateness, s", [own(metrics.LATENESS, name, queue, statistic="Maximum", minutes=1)]),
+                _graph("On time, % of an hour", [percent_on_time(name, queue)]),
+                _graph("Jobs", [own(metric, name, queue, statistic="Sum", minutes=5) for metric in jobs]),
+            )
+        ages = [level.metric_approximate_age_of_oldest_message(statistic="Maximum") for level in levels]
+        board.add_widgets(
+            _graph("Waiting for workers, by level", [_waiting(level) for level in levels]),
+            _graph("Longest wait for a worker, s", ages),
+            _graph("Dead letters", [_waiting(dead_letters)]),
         )
 
 

@@ -12,12 +12,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from dueline import Client, NewJob, ReceivedJob, Retries, Worker
 from dueline.config import metrics
+from dueline.config.names import Names
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from local.running import running
@@ -88,7 +89,9 @@ def _shoot(page: Page, name: str, width: int) -> None:
 
 def _have_an_incident(emulator: Emulator, endpoints: Endpoints, client: Client) -> None:
     assert wait_until(lambda: client.queue("campaigns").fence_age is not None)
-    _stop_ticks(emulator, endpoints, "campaigns")
+    # Nothing of this queue is dispatched from now on.
+    names = Names(endpoints.name)
+    emulator.client("scheduler").delete_schedule(Name=names.schedule("campaigns", 0), GroupName=names.schedule_group)
     lines = [_figures(queue, minute) for queue in endpoints.queues for minute in range(MINUTES)]
     put_figures(emulator, endpoints.name, lines)
     client.schedule_many("campaigns", list(_campaign()))
@@ -99,18 +102,6 @@ def _have_an_incident(emulator: Emulator, endpoints: Endpoints, client: Client) 
     client.schedule_many("webhooks", [NewJob(payload={"order": 81000 + n, "event": "shipped"}) for n in range(52)])
     client.schedule_many("emails", [NewJob(payload={"to": f"{name}@example.com"}) for name in [*NAMES, "nobody"]])
     assert wait_until(lambda: (client.queue("webhooks").dead, client.queue("emails").dead) == (52, 1), every=0.5)
-
-
-def _stop_ticks(emulator: Emulator, endpoints: Endpoints, queue: str) -> None:
-    """Hold the lease of a partition, as a tick does that hangs: nothing of it is dispatched."""
-    until = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    emulator.client("dynamodb").update_item(
-        TableName=f"{endpoints.name}-state",
-        Key={"pk": {"S": f"{queue}#0"}, "sk": {"S": "!state"}},
-        UpdateExpression="SET #owner = :owner, #lease = :lease",
-        ExpressionAttributeNames={"#owner": "owner", "#lease": "lease"},
-        ExpressionAttributeValues={":owner": {"S": "hangs"}, ":lease": {"S": until}},
-    )
 
 
 def _campaign() -> Iterator[NewJob]:

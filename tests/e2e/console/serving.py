@@ -1,6 +1,5 @@
 """`dueline console`, started as its user starts it."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -8,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 import boto3
 
 from dueline import Client
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.template import ROOT
-from tests.e2e.deployed import environment_of
+from tests.e2e.deployed import as_administrator
 from tests.e2e.newcomer import at_a_terminal
 from tests.waiting import HANG_SECONDS, PATIENT
 
@@ -67,8 +65,5 @@ def _served(process: "subprocess.Popen[str]") -> Served:
 @contextmanager
 def administrator(emulator: Emulator, name: str) -> Iterator[Client]:
     """Let this process be an administrator of the emulator; yield a client of a deployment there."""
-    with (
-        patch.dict(os.environ, environment_of(emulator, name), clear=True),
-        patch.object(boto3, "DEFAULT_SESSION", None),  # it would keep the credentials of others
-    ):
+    with as_administrator(emulator, name):
         yield Client.connect(name, session=boto3.Session(region_name=REGION, **CREDENTIALS), patience=PATIENT)

@@ -48,26 +48,20 @@ def main() -> None:
     sys.exit("\n".join([*visited(most), *unneeded()]) or None)
 
 
-def models() -> Iterator[tuple[str, Model]]:
-    """Yield the models of all worlds, with every rule."""
-    for title, kind in KINDS.items():
-        for name, world in kind.worlds.items():
-            yield f"{title}, {name}", kind.make(kind.rules(), world)
-
-
 def visited(most: int) -> Iterator[str]:
     """Visit the models of so many states at most; yield what is wrong."""
-    for name, model in models():
-        if model.states > most:
+    models = {f"{title}, {name}": (kind, world) for title, kind in KINDS.items() for name, world in kind.worlds.items()}
+    for name, (kind, world) in models.items():
+        if world.states > most:
             continue
         began = time.perf_counter()
-        explored = model.search()
+        explored = kind.make(kind.rules(), world).search()
         seconds = time.perf_counter() - began
         if explored.broken:
             sys.stdout.writelines(f"{line}\n" for line in explored.trace)
             yield f"{name}: {explored.broken} is broken"
-        elif explored.states != model.states:
-            yield f"{name}: {explored.states:,} states, and there were {model.states}"
+        elif explored.states != world.states:
+            yield f"{name}: {explored.states:,} states, and there were {world.states}"
         figures = f"{explored.states:,} states, {explored.transitions:,} transitions, depth {explored.depth}"
         sys.stdout.write(f"{name}: {figures}, {seconds:.1f} s\n")
         sys.stdout.flush()

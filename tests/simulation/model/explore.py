@@ -30,9 +30,7 @@ class Explored:
 
 
 class Model(ABC):
-    """Processes that share something, and the promises that a state of it breaks. There are so many `states`."""
-
-    states: int
+    """Processes that share something, and the promises that a state of it breaks."""
 
     @abstractmethod
     def start(self) -> Any:

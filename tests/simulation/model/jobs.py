@@ -33,7 +33,7 @@ class TwoJobs(Model):
 
     def __init__(self, rules: Rules, crowd: Crowd) -> None:
         self.ingest, self.ticking, self.cancelling = Ingest(rules), Ticking(rules, goes_on=True), Cancelling(rules)
-        self.crowd, self.states = crowd, crowd.states
+        self.crowd = crowd
 
     def start(self) -> Store:
         return Store(is_far=self.crowd.is_far)

@@ -44,7 +44,7 @@ class MoveModel(Model):
         # A note of the late path spares repeats and nothing else, and repeats are not looked at.
         rules = replace(rules, late_path_leaves_a_note=False)
         moving = self.moving = Moving(rules, scene)
-        self.scene, self.states = scene, scene.states
+        self.scene = scene
         self.ingest, self.settling = MoveIngest(rules), Settling(rules, moving)
         self.rescheduling = Rescheduling(rules, moving)
         self.ticking = MoveTicking(rules, fences=scene.fences, at_once=True)

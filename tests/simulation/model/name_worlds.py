@@ -80,7 +80,7 @@ class NameModel(Model):
     """All calls of a world, and what else runs, in every state that they can be in."""
 
     def __init__(self, rules: NameRules, world: World) -> None:
-        self.rules, self.world, self.states = rules, world, world.states
+        self.rules, self.world = rules, world
         self._requests, self._programs = Requests(rules), Programs(rules, world.most_remembered or 99)
         self._outcomes: dict[Attempt, Any] = {}
 

@@ -181,7 +181,7 @@ class ProducerModel(Model):
     """All processes together. One that has ended begins again."""
 
     def __init__(self, rules: ProducerRules, size: Size) -> None:
-        self.size, self.states = size, size.states
+        self.size = size
         self.producing, self.ingest = Producing(rules), Ingest(rules)
         self.ticking, self.cancelling = Ticking(rules, at_once=size.at_once), Cancelling(rules, job=ID)
 

@@ -39,7 +39,7 @@ class ScheduleModel(Model):
     """All processes together."""
 
     def __init__(self, rules: ScheduleRules, world: World) -> None:
-        self.world, self.states = world, world.states
+        self.world = world
         self.occurrences = Occurrences(rules, world)
         self.planning = Planning(rules, world, self.occurrences)
         self.changing = [Changing(rules, world, self.occurrences, desired) for desired in world.callers]

@@ -1,8 +1,9 @@
-"""The DynamoDB tables: of jobs, of what is updated, and of which jobs had their effect."""
+"""What keeps jobs: queues, tables and the bucket of large payloads; encrypted, and kept when their stack is deleted."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
-from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk.aws_dynamodb import (
     Attribute,
     AttributeType,
@@ -12,15 +13,111 @@ from aws_cdk.aws_dynamodb import (
     TableClass,
     TableEncryption,
 )
+from aws_cdk.aws_s3 import BlockPublicAccess, Bucket, BucketEncryption, LifecycleRule
+from aws_cdk.aws_sqs import CfnQueue, DeadLetterQueue, Queue, QueueEncryption
 from constructs import Construct
 
+from dueline.cdk.arns import Arns
 from dueline.cdk.grants import key_of
 from dueline.cdk.nag import acknowledge
 from dueline.config.deployment import Capacity, Deployment
+from dueline.core.job import KEEP_DAYS
 
+LONGEST_RETENTION_DAYS = 14
+# A key begins with the days that its object is kept, in four digits, or with this, and then the queue.
+_DAYS = "????"
+ANY_JOB = f"{_DAYS}/*"
+UPLOADS = "uploads/*"
+_A_DAY = Duration.days(1)
 _CLASSES = {"standard": TableClass.STANDARD, "infrequent": TableClass.STANDARD_INFREQUENT_ACCESS}
 # Of the provisioned units: the rest is for what comes before autoscaling has followed.
 _TARGET_PERCENT = 70
+
+
+class DurableQueue(Queue):
+    """An encrypted queue that answers to TLS only and outlives its stack.
+
+    Deleting an SQS queue destroys what is in it. A failed first deploy still takes it away.
+    A message in a dead-letter queue keeps its first enqueue time, hence the longest retention by default.
+    No queue may have it as its dead-letter queue but those in `redriven_from`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str,
+        deployment: Deployment,
+        visibility_timeout: int = 30,
+        retention_days: int = LONGEST_RETENTION_DAYS,
+        dead_letter_queue: DeadLetterQueue | None = None,
+        redriven_from: Sequence[str] = (),
+    ) -> None:
+        key = key_of(scope, id, deployment=deployment)
+        super().__init__(
+            scope,
+            id,
+            queue_name=name,
+            visibility_timeout=Duration.seconds(visibility_timeout),
+            retention_period=Duration.days(retention_days),
+            dead_letter_queue=dead_letter_queue,
+            encryption=QueueEncryption.KMS if key else QueueEncryption.SQS_MANAGED,
+            encryption_master_key=key,
+            enforce_ssl=True,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        cast(CfnQueue, self.node.default_child).redrive_allow_policy = self._allowed(deployment, redriven_from)
+
+    def _allowed(self, deployment: Deployment, queues: Sequence[str]) -> dict[str, Any]:
+        """Let these queues have this one as their dead-letter queue, by names: they need it before they are there."""
+        if not queues:
+            return {"redrivePermission": "denyAll"}
+        arns = Arns(self, names=deployment.names)
+        return {"redrivePermission": "byQueue", "sourceQueueArns": [arns.queue(name) for name in queues]}
+
+
+def keys_of_queue(queue: str) -> str:
+    """Return the pattern of the keys of one queue's payloads."""
+    return f"{_DAYS}/{queue}/*"
+
+
+class PayloadsBucket(Bucket):
+    """An encrypted bucket that answers to TLS only, outlives its stack, and deletes each object in its own time.
+
+    An object is kept as long as the first part of its key says: prefixes cost nothing, unlike tags.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, name: str, deployment: Deployment) -> None:
+        key = key_of(scope, id, deployment=deployment)
+        super().__init__(
+            scope,
+            id,
+            bucket_name=name,
+            encryption=BucketEncryption.KMS if key else BucketEncryption.S3_MANAGED,
+            encryption_key=key,
+            # S3 then requests a key of the bucket from KMS now and then, and not one for each object.
+            bucket_key_enabled=bool(key) or None,
+            enforce_ssl=True,
+            block_public_access=BlockPublicAccess.BLOCK_ALL,
+            lifecycle_rules=_rules(),
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        acknowledge(
+            self,
+            "S1",
+            reason="What Dueline writes is in the API function's log by job; who reads, CloudTrail's data events show,"
+            " if turned on. A log of S3's own would need a bucket more, which nobody reads.",
+        )
+
+
+def _rules() -> list[LifecycleRule]:
+    kept = [
+        LifecycleRule(id=f"keep-{days}-days", prefix=f"{days:04}/", expiration=Duration.days(days))
+        for days in KEEP_DAYS
+    ]
+    uploads = LifecycleRule(id="uploads", prefix="uploads/", expiration=_A_DAY)
+    return [*kept, uploads, LifecycleRule(id="parts", abort_incomplete_multipart_upload_after=_A_DAY)]
 
 
 class DurableTable(Table):
