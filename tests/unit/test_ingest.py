@@ -103,6 +103,12 @@ def test_unread_fence_fails_one_partition():
 # The late path
 
 
+def test_row_due_at_the_fence_is_sent_late(system):
+    system.tick()
+    ingest(system, job := due_in(240), due_in(240.001))
+    assert system.arrived() == [job.id]
+
+
 def test_unread_cancellation_sends_nothing(system):
     system.tick()
     system.cancel((job := due_in(60)).id)
