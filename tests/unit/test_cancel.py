@@ -63,6 +63,16 @@ def test_cancel_in_unread_partition_fails():
 # Many at once
 
 
+def test_unread_fence_promises_no_cancel():
+    system = System(a_queue(partitions=2))
+    unread, read = (due_in(3600, partition=Partition(queue="emails", number=number)) for number in (0, 1))
+    direct = due_in(60, route=Route.DIRECT)
+    system.wire.around = on("table.read", done_in_part)
+    error, promised, requested = system.cancel_many([unread, read, direct])
+    assert (type(error), error.job_id) == (Unavailable, str(unread))
+    assert (promised.state, requested.state) == (State.CANCELLED, State.CANCEL_REQUESTED)
+
+
 @pytest.mark.parametrize(("name", "started"), [("table.add", 1), ("table.read", 3), ("table.mark_exact", 3)])
 def test_many_cancels_stop_when_time_is_over(name, started):
     system, ids = System(), [due_in(3000 + n) for n in range(3)]
@@ -159,6 +169,7 @@ def test_unread_cancellations_are_an_error(system):
     ids = [system.schedule(30).id for _ in range(101)]
     system.cancel(ids[100])
     assert system.cancelled_among(ids) == {ids[100]}
-    system.wire.around = on("table.read", failing(Throttled("slow down")), skip=1, times=1)
-    with pytest.raises(Throttled, match="slow down"):
-        system.cancelled_among(ids)
+    for react, error in ((failing(Throttled("slow down")), Throttled), (done_in_part, Unavailable)):
+        system.wire.around = on("table.read", react, skip=1, times=1)
+        with pytest.raises(error):
+            system.cancelled_among(ids)

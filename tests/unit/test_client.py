@@ -481,7 +481,9 @@ def test_failed_upload_keeps_its_key(client, api_server, step, failure):
 
     api_server.respond = once_not
     client.schedule("emails", "x" * 6_000_000, idempotency_key="5")
-    assert failed
+    # All is sent again, and nothing is scheduled before its payload is there.
+    assert sum(step in request.path for request in api_server.requests) == 2
+    assert sum(request.path.endswith("/jobs") for request in api_server.requests) == (2 if step == "/jobs" else 1)
     assert api_server.requests[-1].json == {"upload": "u-1", "idempotency_key": "5"}
 
 

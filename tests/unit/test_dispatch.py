@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import zlib
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -60,6 +61,15 @@ def test_nothing_begins_after_the_time_to_stop(system):
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(5)))
     sent = dispatch(system, *jobs, until=system.clock.monotonic() + 6)
     assert (len(sent.dispatched), sent.unfinished) == (20, tuple(jobs[20:]))
+
+
+@pytest.mark.parametrize(("jitter", "waited"), [(0.0, 0.75), (1.0, 2.25)])
+def test_pauses_are_spread_at_random(system, jitter, waited):
+    system.wire.around = on("emails.send", failing(Throttled("slow down")))
+    job = due_in(1)
+    dispatcher = replace(system.dispatcher("emails"), jitter=lambda: jitter)
+    assert dispatcher.dispatch([job], until=math.inf).unfinished == (job,)
+    assert system.clock.monotonic() == pytest.approx(waited)
 
 
 @pytest.mark.parametrize(("seconds", "sent"), [(960, []), (900.1, [900]), (900, [900]), (899.981, [900])])

@@ -12,7 +12,7 @@ from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
 from tests.builders import NOW, a_job
 from tests.system import System
-from tests.wire import on
+from tests.wire import on, straight
 
 FAR_SECONDS = FAR.total_seconds()
 MILLISECOND = 0.001
@@ -39,6 +39,17 @@ def test_fence_is_read_for_the_near_jobs_of_a_batch():
     calls = system.calls()
     result = write(system, near, far)
     assert (calls, result.written, result.far) == (["table.write", "table.read"], {near, far}, {far})
+
+
+def test_what_is_far_is_to_be_signed_while_it_is_far():
+    system, days, signed = System(), [a_job(due=due_in(86_400 * day)) for day in (1, 2)], []
+    system.wire.around = lambda call: (signed.append(call.kwargs.get("signed_before")), straight(call))[1]
+    system.cancel(system.schedule(86_400).id)
+    write(system, a_job(due=due_in(1800)), *days)
+    write(system, days[0], have_rows={days[0]})
+    latest = due_in(86_400) - FAR + SIGNED_WITHIN
+    # The last two read the fence: of the job that is near, and of the one whose row another request has put.
+    assert signed == [latest, latest, latest, None, None]
 
 
 @pytest.mark.parametrize("call", ["table.add", "table.write"])

@@ -101,3 +101,10 @@ def test_id_of_another_job_is_refused_and_its_row_stays(system):
     assert isinstance(refused, IdReused)
     assert "belongs to a job with another payload, kind, tenant or priority" in str(refused)
     assert system.table.read([rows.job_key(job.id)]).rows == row
+
+
+def test_id_twice_in_a_call_is_of_one_job(system):
+    id = str(an_id(due=NOW + timedelta(hours=1)))
+    first, same, other = system.submit(*(Request(payload=payload, id=id) for payload in (1, 1, 2)))
+    assert first == same
+    assert "an earlier job of this call has it, and is not the same" in str(other)

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -91,7 +92,29 @@ def test_no_retry_once_time_is_over(seconds):
     assert len(counts) == {0.05: 1, 1: 4, 14: 17}[seconds]
 
 
+def test_unread_fence_fails_one_partition():
+    system = System(a_queue(partitions=2))
+    jobs = [due_in(AN_HOUR, partition=Partition(queue="emails", number=number)) for number in (0, 1)]
+    in_part = on("table.read", done_in_part)
+    system.wire.around = lambda call: (in_part if rows.STATE in str(call.args) else straight)(call)
+    assert len(ingest(system, *jobs).failed) == 1
+
+
 # The late path
+
+
+def test_row_due_at_the_fence_is_sent_late(system):
+    system.tick()
+    ingest(system, job := due_in(240), due_in(240.001))
+    assert system.arrived() == [job.id]
+
+
+def test_unread_cancellation_sends_nothing(system):
+    system.tick()
+    system.cancel((job := due_in(60)).id)
+    in_part = on("table.read", partial(done_in_part, last=True))
+    system.wire.around = lambda call: (in_part if rows.CANCELLED in str(call.args) else straight)(call)
+    assert (ingest(system, job).failed, system.arrived()) == ({"x0"}, [])
 
 
 @pytest.mark.parametrize("name", ["table.write", "table.read", "emails.send"])
@@ -157,6 +180,11 @@ def test_unparked_poison_comes_again(react):
     system, job = System(), due_in(AN_HOUR)
     system.wire.around = on("rejects.send", react)
     assert system.ingest_message(a_message(), *messages(job)).failed == {"x0"}
+
+
+def test_poison_is_parked_in_batches(system):
+    done = system.ingest_message(*(a_message(body="x" * 300_000) for _ in range(25)))
+    assert (done.failed, len(system.rejects.deliveries)) == (set(), 25)
 
 
 def often_received(job, *, receives=PATIENT_RECEIVES):

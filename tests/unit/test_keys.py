@@ -53,6 +53,14 @@ def test_key_of_another_payload_is_refused(system, payload):
     assert on_their_way(system) == [first.id]
 
 
+def test_key_is_free_after_the_retention(system):
+    (first,) = accepted(system, keyed(DIRECT))
+    system.clock.sleep(DIRECT + RETENTION.total_seconds() - 1)
+    assert accepted(system, keyed(DIRECT))[0].id == first.id
+    system.clock.sleep(1)
+    assert accepted(system, keyed(DIRECT))[0].id != first.id
+
+
 @pytest.mark.parametrize("key", ["", "x" * 256, "naïve", "a\nb", "\x7f"])
 def test_invalid_key_is_refused_at_once(system, key):
     system.wire.around = failing(AssertionError("nothing is to be requested"))
@@ -79,6 +87,15 @@ def test_key_twice_in_a_call_is_a_repeat(system):
 
 
 # What fails in between
+
+
+def test_resent_job_keeps_its_due_time(system):
+    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
+    refused(system, keyed(100))
+    system.clock.sleep(40)
+    (job,) = accepted(system, keyed(500))
+    assert (job.id.due, job.expires) == (NOW + timedelta(seconds=100), NOW + timedelta(seconds=100) + RETENTION)
+    assert [each.message.delay for each in system.queues["emails"].deliveries] == [60]
 
 
 @pytest.mark.parametrize("ahead", [1000, 100_000])
@@ -209,3 +226,12 @@ def test_repeat_without_rows_shows_its_route(delay, state):
     assert any(each.job.id.partition.number for each in repeats)
     assert system.submitted_statuses(repeats) == [(each.id, Status(state=state)) for each in first]
     assert {each.id.route for each in first} == {Route.DIRECT if delay == 5 else Route.TABLE}
+
+
+def test_released_key_sends_nothing():
+    system, key = System(), rows.idempotency_key("emails", "order 17")
+    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
+    id = refused(system, keyed(DIRECT)).job_id
+    system.wire.around = on("table.share", meanwhile(lambda: system.stores.table.release(key, id=id, ttl=1)), times=1)
+    assert isinstance(refused(system, keyed(DIRECT)), Unavailable)
+    assert on_their_way(system) == []

@@ -19,7 +19,7 @@ from dueline.core.request import Request
 from dueline.core.status import Outcome, outcome_row
 from dueline.errors import InvalidJob, QueueNotFound, Unavailable
 from dueline.operations.control import pause, set_rate
-from tests.builders import EMAILS, NOW, a_job, a_queue
+from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, on
 
@@ -233,6 +233,13 @@ def test_fence_age_is_of_the_slowest_partition():
     for partition in (EMAILS, other):
         system.table.acquire_lease(partition, owner="me", now="3", lease="4", fence="2027-01-01T00:00:00.000Z")
     assert system.overview().fence_age == 0
+
+
+def test_dead_letters_are_counted(system):
+    system.schedule(0)
+    system.dead_letters.send([a_message(), a_message()])
+    answer = system.overview()
+    assert (answer.depth, answer.dead) == (Depth(waiting=1, in_flight=0, delayed=0), 2)
 
 
 def test_depth_is_that_of_all_levels_and_of_each():

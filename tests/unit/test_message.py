@@ -150,6 +150,13 @@ def test_tracestate_is_dropped_before_traceparent_and_reason(room, left):
     assert parked.attributes[REASON] == "full"
 
 
+def test_parked_message_is_not_delayed_grouped_or_folded_twice():
+    full = a_message(attributes={f"a{n}": "x" for n in range(MAX_ATTRIBUTES)}, delay=9, group="emails")
+    parked = full.with_reason("once").with_reason("twice")
+    assert parked == full.with_reason("twice")
+    assert (parked.delay, parked.group) == (0, None)
+
+
 @given(st.lists(st.integers(1, MAX_PAYLOAD_BYTES), max_size=40))
 def test_batches_keep_the_order_and_are_as_full_as_sqs_takes(sizes):
     cut = list(batches(sizes, size=lambda size: size))

@@ -18,12 +18,13 @@ from dueline.core.submit import SubmitResult
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
+    JobExists,
     JobNotFound,
     KeyReused,
     NotYet,
     Unavailable,
 )
-from tests.builders import NOW, a_queue, an_id
+from tests.builders import NOW, RETENTION, a_queue, an_id
 from tests.system import System
 from tests.wire import failing, meanwhile, on
 
@@ -93,6 +94,31 @@ def test_same_request_replaces_nothing(system, first, hours):
     assert (again.job.id, again.moved_from, again.is_new) == (first.job.id, None, False)
 
 
+@pytest.mark.parametrize("change", [{"payload": 2}, {"at": LATER}])
+def test_job_that_left_is_kept_or_replaced_by_another(system, first, change):
+    system.pass_time(hours=1)
+    kept = result_of(system, named(**change))
+    assert (kept.job.id, kept.is_new) == (first.job.id, False)
+    second = result_of(system, named(**change, if_exists=REPLACE))
+    assert (second.is_new, second.moved_from) == (True, None)
+    assert system.arrived_within(hours=4) == [first.job.id, second.job.id]
+
+
+@pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
+def test_fail_names_the_job_that_is_there(system, first, hours):
+    system.pass_time(hours=hours)
+    error = error_of(system, named(if_exists=FAIL))
+    assert (type(error), error.job_id) == (JobExists, str(first.job.id))
+
+
+def test_key_is_free_past_the_retention(system, first):
+    system.pass_time(hours=1)
+    system.clock.sleep((SOON + RETENTION - system.clock.now()).total_seconds() - 1)
+    assert result_of(system, named()).job.id == first.job.id
+    system.clock.sleep(1)
+    assert result_of(system, named()).is_new
+
+
 def test_repeated_call_of_another_content_is_refused(system):
     result_of(system, named(call="mine"))
     for _ in ("its own", "displaced"):
@@ -129,6 +155,15 @@ def test_lost_upload_takes_no_key_from_a_sent_job(system, first, gone):
 
 
 # By key and by any id
+
+
+def test_move_by_key_or_id_takes_the_key_along(system, first):
+    moved = system.reschedule_by_key(KEY, at=LATER, call="m")
+    assert (moved.moved_from, moved.id.due, holder(system)) == (first.job.id, LATER, moved.id)
+    last = system.reschedule(first.job.id, at=LATER + timedelta(minutes=1))
+    assert holder(system) == last
+    assert system.reschedule_by_key(KEY, at=LATER, call="m").id == last
+    assert system.arrived_within(hours=4) == [last]
 
 
 def test_no_job_of_a_key_is_moved(system, first):

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import random
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -167,6 +168,14 @@ def test_bad_upload_makes_no_job(system, queue, content):
     assert type(error) is InvalidJob
     assert str(error).startswith(f"upload is '{upload}': ")
     assert system.queues["emails"].deliveries == []
+
+
+def test_upload_without_checksum_is_measured(system):
+    upload = an_upload(system, "x")
+    stored = system.stores.payloads.find(Upload.parse(upload).key("emails"))
+    system.wire.around = on("payloads.find", lambda call: replace(stored, bytes=4, sha256=None))
+    (error,) = system.submit(Request(upload=upload))
+    assert "does not have the size and SHA-256 in its id" in str(error)
 
 
 @pytest.mark.parametrize("upload", ["", "x", "../x", f"{'0' * 36}.0.{'0' * 64}", f"{'0' * 36}.5.{'0' * 63}"])

@@ -8,7 +8,7 @@ import boto3
 import pytest
 from opentelemetry import propagate, trace
 
-from dueline import AsyncClient, Client, Patience, otel
+from dueline import AsyncClient, Client, NewJob, Patience, otel
 from dueline.aws.api_transport import connect
 from dueline.client.http import HttpApi
 from dueline.core.retry import LANES
@@ -162,6 +162,17 @@ def test_retries_keep_the_current_span(client, api_server):
         client.schedule("emails", 1)
         asyncio.run(AsyncClient(client).schedule("emails", 1))
     assert traceparents(api_server) == [parent_of(span)] * 3
+
+
+def test_schedule_many_uses_the_span_of_its_call(client, api_server):
+    def jobs():
+        for n in range(101):
+            with TRACER.start_as_current_span("made"):
+                yield NewJob(payload=n)
+
+    with TRACER.start_as_current_span("order") as span:
+        client.schedule_many("emails", jobs())
+    assert traceparents(api_server) == [parent_of(span)] * 2
 
 
 def test_trace_headers_are_not_signed(api_server):

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from dueline.core.job import MAX_PRIORITY, StoredJob
-from dueline.core.message import PRIORITY, Message
+from dueline.core.message import PRIORITY, Message, job_batches
 from dueline.core.request import Request
 from dueline.errors import InvalidJob, QueueNotFound
 from dueline.functions.http.requests import read_jobs
-from tests.builders import a_job, a_message, a_queue
+from tests.builders import a_job, a_message, a_queue, due_in
 from tests.system import System
 
 AN_HOUR = 3600
@@ -35,6 +35,11 @@ def arrived(system, *, levels=MAX_PRIORITY):
     """Return what is in a queue by priority, empty ones left out."""
     result = {priority: system.arrived(priority=priority) for priority in range(1, levels + 1)}
     return {priority: ids for priority, ids in result.items() if ids}
+
+
+def test_earliest_due_is_sent_first():
+    late, soon = [due_in(n, priority=1) for n in range(10, 20)], [due_in(n, priority=3) for n in range(10)]
+    assert list(job_batches([*late, *soon])) == [soon, late]
 
 
 # What is requested
@@ -76,6 +81,14 @@ def test_bad_priority_of_a_message_is_named(text):
 
 
 # Tenants
+
+
+@pytest.mark.parametrize("delay", [0, AN_HOUR])
+def test_job_is_grouped_by_tenant(system, delay):
+    submit(system, delay=delay, tenant="acme")
+    system.clock.sleep(delay)
+    system.tick()
+    assert [each.message.group for each in system.queues["emails"].deliveries] == ["acme"]
 
 
 @pytest.mark.parametrize("tenant", ["", "x" * 129, "a b", "naïve", "a\n"])

@@ -10,6 +10,7 @@ from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
     JobNotFound,
+    NotYet,
     QueueNotFound,
     RunOfSchedule,
     Throttled,
@@ -48,6 +49,17 @@ def test_late_move_costs_three_calls(system, job, target):
     assert system.reschedule(job.id, at=target) == moved
     system.pass_time(hours=3)
     assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
+
+
+@pytest.mark.parametrize("to", [{"delay": AN_HOUR / 2}, {"at": WANTED}])
+def test_repeated_call_gets_its_first_move(system, job, to):
+    first = system.reschedule(job.id, call="k", **to)
+    system.clock.sleep(7)
+    assert system.reschedule(job.id, call="k", **to) == first
+    last = system.reschedule(job.id, delay=AN_HOUR, call="another")
+    assert last.due == at(AN_HOUR + 7)
+    assert system.reschedule(job.id, call="k", **to) == last
+    assert system.arrived_within(hours=3) == [last]
 
 
 # The request
@@ -116,6 +128,15 @@ def test_cancelled_job_is_not_moved(system, job):
     assert system.arrived_within(hours=3) == []
 
 
+def test_unwritten_job_is_not_yet_movable(system):
+    system.breakers["emails"].trip()
+    job = system.schedule(AN_HOUR)
+    with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
+        system.reschedule(job.id, at=WANTED)
+    system.ingest()
+    assert system.reschedule(job.id, at=WANTED).due == WANTED
+
+
 def test_direct_job_has_left_for_its_queue(system):
     direct = system.schedule(60).id
     system.cancel(replace(direct, route=Route.TABLE))
@@ -174,6 +195,13 @@ def test_unsent_intent_moves_nothing(system, job, react, error):
 
 
 # The quicker of two
+
+
+def test_move_stops_when_its_rows_are_not_written(system, job):
+    system.wire.around = on("table.write", done_in_part)
+    with pytest.raises(Unavailable, match=f"that job {job.id} is to be moved could not be written"):
+        system.reschedule(job.id, at=WANTED)
+    assert system.arrived_within(hours=3) == [job.id]
 
 
 @pytest.mark.parametrize("name", ["table.move", "table.read"])

@@ -98,9 +98,11 @@ def test_cancellation_and_note_outlive_their_job():
     job = StoredJob(id=an_id(), payload="{}", expires=an_id().due + timedelta(days=30))
     cancellation = rows.cancellation_row(job.id, at=NOW)
     note = rows.handled_row(job, dispatched=True)
+    move = rows.move_row(job.id, rows.MOVE_PENDING, at=NOW)
     least = int(rows.job_row(job)["ttl"]) + timedelta(days=7).total_seconds()
     assert int(cancellation["ttl"]) >= least
     assert int(note["ttl"]) >= least
+    assert move["ttl"] == cancellation["ttl"]
 
 
 # Packed payloads

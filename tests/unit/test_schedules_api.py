@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dueline.core import instant
 from tests.api_harness import call_api
 
 WEEKDAYS = {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin", "payload": {"to": "all"}}

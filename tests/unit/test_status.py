@@ -155,6 +155,13 @@ def test_outcome_is_shown_up_to_its_ttl(seconds, is_shown):
     assert system.look_up(job.id) is (State.FAILED if is_shown else State.UNRECORDED)
 
 
+@pytest.mark.parametrize(("track", "broken"), [(False, {}), (True, {"state": "asleep"}), (True, {"ttl": "never"})])
+def test_outcome_that_cannot_be_read_is_as_none(track, broken):
+    system, job = System(a_queue(track=track)), due_in(60)
+    system.table.write([{**outcome_row(job.id, an_outcome(), expires=job.expires), **broken}])
+    assert system.status_of(job.id) == Status(state=State.UNRECORDED)
+
+
 # Outcomes, as values and as rows
 
 

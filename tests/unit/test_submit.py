@@ -112,6 +112,7 @@ def test_unwritten_job_goes_inbound(system):
     (delivery,) = system.inbound.deliveries
     assert (delivery.message.job().id, result.state) == (result.job.id, State.ACCEPTED)
     assert (delivery.message.delay, delivery.message.group) == (0, "emails")
+    assert system.breakers["emails"].is_open
 
 
 @pytest.mark.parametrize(("request_", "second"), [(after(60), 60), (at(NOW + timedelta(seconds=60)), 55)])
@@ -164,4 +165,6 @@ def test_unsent_job_is_not_yet(system):
 def test_refused_message_fails_alone(system, name, delay, react, error):
     system.breakers["emails"].trip()
     system.wire.around = on(name, react)
-    assert [type(each) for each in system.submit(*[after(delay)] * 2)] == [error, StoredJob]
+    refused, accepted = system.submit(*[after(delay)] * 2)
+    assert (type(refused), type(accepted)) == (error, StoredJob)
+    assert JobId.parse(refused.job_id) != accepted.id
