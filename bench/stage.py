@@ -37,7 +37,7 @@ from dueline.core.message import Message
 from dueline.core.ports import WRITE_ROWS, QueueMessage
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import FIRST, Row, state_key
-from dueline.testing.received import event_of
+from dueline.testing.local import event_of
 from local.emulator import ACCOUNT, REGION
 from tests.builders import RETENTION
 

@@ -10,7 +10,7 @@ from typing import assert_type
 from dueline import AsyncClient, Client, Job, ReceivedJob, Worker
 from dueline import Nothing as Nothing  # type: ignore[attr-defined]
 from dueline.testing import Local, received_job
-from dueline.worker.events import Event
+from dueline.worker.delivery import Event
 
 _CLIENT = Client.connect()
 assert_type(_CLIENT.schedule("emails", 1), Job)

@@ -13,8 +13,7 @@ from dueline.core.ports import BatchFailure, Clock, QueueMessage
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
 from dueline.testing import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
 from dueline.testing.memory_deployment import MemoryOnce
-from dueline.worker.delivery import ReceivedJob, ReceivedMessage
-from dueline.worker.events import Event, EventKind
+from dueline.worker.delivery import Event, EventKind, ReceivedJob, ReceivedMessage
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.queue_context import QueueContext
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id

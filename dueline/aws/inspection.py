@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
-from dueline.aws import cloudwatch, dynamodb_items, log_figures
+from dueline.aws import cloudwatch, dynamodb_items
 from dueline.aws.botocore_errors import is_missing, map_caller_errors
 from dueline.aws.deployment_context import DeploymentContext
 from dueline.config.names import runbook
@@ -105,7 +105,7 @@ def logs(place: DeploymentContext) -> dict[str, Any]:
     partly, counted = list[Unchecked](), Counter[tuple[str, str, str, str | None]]()
     client, span = place.client("logs"), {"start": place.now - LOOKED_BACK, "end": place.now}
     for function in FUNCTIONS:
-        lines, is_whole = log_figures.read_log(client, place.names.function_log(function), _PATTERNS, **span)
+        lines, is_whole = cloudwatch.read_log(client, place.names.function_log(function), _PATTERNS, **span)
         counted.update((function, *parts) for _, line in lines if (parts := _line_of(line)))
         if not is_whole:
             partly.append(Unchecked(what=f"all of the log of the function {function}", needs="", reason=_TOO_LONG))

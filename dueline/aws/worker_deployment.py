@@ -15,7 +15,7 @@ from dueline.aws.server_clock import ServiceClock
 from dueline.aws.sqs import SqsQueue
 from dueline.core import instant
 from dueline.core.rows import RUN_IS_KEPT, paused_key, run_key
-from dueline.worker.events import Report
+from dueline.worker.delivery import Report
 from dueline.worker.queue_context import QueueContext
 
 if TYPE_CHECKING:

@@ -120,7 +120,7 @@ def console(target: Target) -> "tuple[ApiTransport | InvokeTransport, Backend, s
     """
     from dueline.aws import api_transport, clients
     from dueline.aws.botocore_errors import map_caller_errors
-    from dueline.aws.log_figures import LogFigures
+    from dueline.aws.cloudwatch import LogFigures
     from dueline.console.queue_views import Backend
 
     own = session(target) if target.profile or target.region or target.url is None else None

@@ -18,8 +18,7 @@ from dueline.testing.memory_queue import Delivery, MemoryQueue
 from dueline.testing.memory_table import MemoryTable
 
 if TYPE_CHECKING:
-    from dueline.testing.local import Local
-    from dueline.testing.received import received_job, sqs_event
+    from dueline.testing.local import Local, received_job, sqs_event
 
 __all__ = [
     "Delivery",

@@ -27,8 +27,7 @@ from dueline.core.table_writer import TableWriter
 from dueline.core.tick import Tick
 from dueline.schedules.planner import Planner, PlanningMessage
 from dueline.testing import Delivery, MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from dueline.worker.delivery import Interrupted
-from dueline.worker.events import Report
+from dueline.worker.delivery import Interrupted, Report
 from dueline.worker.queue_context import QueueContext
 
 T = TypeVar("T")

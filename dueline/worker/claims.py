@@ -10,8 +10,7 @@ from dueline.core.ports import BatchFailure
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.text import text_of
 from dueline.errors import Unavailable
-from dueline.worker.delivery import Ack, ReceivedMessage
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import Ack, EventKind, ReceivedMessage
 from dueline.worker.queue_context import QueueContext
 
 # An acknowledgement waits this long for others, to fill a batch; a receive, for permits of a full batch.

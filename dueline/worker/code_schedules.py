@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dueline.core import instant
 from dueline.core.job import checked_schedule_name
 from dueline.errors import RETRYABLE, InvalidSchedule
-from dueline.worker.delivery import ReceivedJob
-from dueline.worker.events import Event, EventKind, Report, error_event
+from dueline.worker.delivery import Event, EventKind, ReceivedJob, Report, error_event
 from dueline.worker.handlers import Handler, Handlers
 
 if TYPE_CHECKING:

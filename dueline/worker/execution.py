@@ -14,8 +14,18 @@ from dueline.core.status import Outcome, note_outcome
 from dueline.core.text import shown, stack_of
 from dueline.errors import RETRYABLE
 from dueline.worker import delivery
-from dueline.worker.delivery import Discard, Interrupted, JobVerdict, NoHandler, ReceivedJob, ReceivedMessage, Retry
-from dueline.worker.events import EventKind, Report, error_event
+from dueline.worker.delivery import (
+    Discard,
+    EventKind,
+    Interrupted,
+    JobVerdict,
+    NoHandler,
+    ReceivedJob,
+    ReceivedMessage,
+    Report,
+    Retry,
+    error_event,
+)
 from dueline.worker.handlers import Handler, Handlers, is_coroutine_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.retries import Retries

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from aws_lambda_powertools import Logger
 
 from dueline.core.text import printable
-from dueline.worker.events import Event, EventKind
+from dueline.worker.delivery import Event, EventKind
 
 # Where in this module a line is written says nothing.
 logger = Logger(service="worker", location=None)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dueline.core.ports import Clock, Pointer, Queue, QueueReader, Table
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT, WorkSettings
-from dueline.worker.events import Event, EventKind, Report, error_event
+from dueline.worker.delivery import Event, EventKind, Report, error_event
 
 
 class Once(Protocol):

@@ -10,8 +10,7 @@ from typing import Generic, TypeVar
 from dueline.core.ports import Clock
 from dueline.errors import RETRYABLE
 from dueline.worker.claims import Claims
-from dueline.worker.delivery import DeadLettered, Deferred, JobVerdict, ReceivedMessage, RetryLater
-from dueline.worker.events import Event, EventKind
+from dueline.worker.delivery import DeadLettered, Deferred, Event, EventKind, JobVerdict, ReceivedMessage, RetryLater
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
 from dueline.worker.queue_context import QueueContext

@@ -7,8 +7,7 @@ from typing import Any
 from dueline.core.cancel import cancelled_among
 from dueline.core.message import BATCH_MESSAGES
 from dueline.worker.claims import Claims
-from dueline.worker.delivery import ReceivedMessage
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import EventKind, ReceivedMessage
 from dueline.worker.limits import RateLimiter
 from dueline.worker.queue_context import QueueContext
 

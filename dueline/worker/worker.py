@@ -16,8 +16,7 @@ from dueline.core.job import queue_name
 from dueline.core.ports import Clock
 from dueline.errors import missing_extras_named
 from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
-from dueline.worker.delivery import ReceivedJob
-from dueline.worker.events import Event, Report
+from dueline.worker.delivery import Event, ReceivedJob, Report
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.queue_context import QueueContext

@@ -7,9 +7,9 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from dueline.aws import log_figures
+from dueline.aws import cloudwatch
 from dueline.aws.botocore_errors import map_caller_errors
-from dueline.aws.log_figures import LogFigures
+from dueline.aws.cloudwatch import LogFigures
 from dueline.config import metrics
 from dueline.config.names import Names
 from dueline.errors import Forbidden, Unavailable
@@ -97,7 +97,7 @@ def made_up():
 
 def test_longer_log_is_not_read_in_part(made_up, monkeypatch):
     """What is left out is not known: it could be all that was late."""
-    monkeypatch.setattr(log_figures, "_MOST_PAGES", 2)
+    monkeypatch.setattr(cloudwatch, "_MOST_PAGES", 2)
     for page in "12":
         made_up.add_response("filter_log_events", {"events": [], "nextToken": page})
     with pytest.raises(Unavailable, match="is too long"):

@@ -8,7 +8,7 @@ import pytest
 from botocore.stub import Stubber
 from typer.testing import CliRunner
 
-from dueline.aws import clients, cloudwatch, inspection, log_figures
+from dueline.aws import clients, cloudwatch, inspection
 from dueline.aws.deployment_context import DeploymentContext
 from dueline.cli import connect
 from dueline.cli.app import app
@@ -132,7 +132,7 @@ def test_age_without_data_is_unknown_and_not_0(look, values, age):
 
 
 def test_partly_read_log_is_reported(look, monkeypatch):
-    monkeypatch.setattr(log_figures, "_MOST_PAGES", 2)
+    monkeypatch.setattr(cloudwatch, "_MOST_PAGES", 2)
     line = '{"message": "refused", "reason": "AccessDenied"}'
     page = {"events": [{"message": line, "timestamp": 1}], "nextToken": "more"}
     short = {"events": [], "nextToken": "more"}, {"events": []}

@@ -15,7 +15,7 @@ from dueline.core.queue_settings import WorkSettings
 from dueline.errors import QueueNotFound, Throttled
 from dueline.testing import VirtualClock
 from dueline.worker import worker
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import EventKind
 from tests.builders import NOW, a_queue
 from tests.contract.answers import answering, error
 from tests.waiting import wait_until

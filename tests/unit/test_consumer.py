@@ -9,9 +9,9 @@ from dueline.core import rows
 from dueline.core.message import BATCH_MESSAGES, Message, batches
 from dueline.core.ports import READ_KEYS, BatchFailure
 from dueline.errors import InvalidJob, Throttled
-from dueline.testing.received import event_of
+from dueline.testing.local import event_of
 from dueline.worker import lambda_consumer
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import EventKind
 from dueline.worker.lambda_consumer import address_of
 from tests.builders import NOW, a_job, a_message
 from tests.work import Events, SharedQueue, a_connection

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dueline.worker import log as log_module
-from dueline.worker.events import Event, EventKind
+from dueline.worker.delivery import Event, EventKind
 from dueline.worker.log import log, logger
 from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of, served
 from tests.waiting import HANG_SECONDS

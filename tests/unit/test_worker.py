@@ -16,7 +16,7 @@ from dueline.core.clock import SystemClock
 from dueline.core.message import Message
 from dueline.errors import InvalidSchedule, QueueNotFound, Throttled
 from dueline.worker import worker as worker_module
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import EventKind
 from dueline.worker.retries import Retries
 from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue

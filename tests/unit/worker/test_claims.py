@@ -12,8 +12,7 @@ from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS
 from dueline.errors import Throttled
 from dueline.testing import VirtualClock
 from dueline.worker.claims import Claims
-from dueline.worker.delivery import DeadLettered, ReceivedMessage, RetryLater, verdict_on
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import DeadLettered, EventKind, ReceivedMessage, RetryLater, verdict_on
 from tests.builders import NOW, a_message
 from tests.waiting import wait_until
 from tests.work import Events, SharedQueue, a_claim, a_connection

@@ -8,7 +8,7 @@ import pytest
 import dueline
 from dueline.errors import InvalidSchedule, Throttled, Unavailable
 from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import EventKind
 from dueline.worker.worker import Worker
 from tests.builders import NOW, a_job
 from tests.waiting import wait_until

@@ -9,8 +9,7 @@ import pytest
 from dueline.core.message import BATCH_BYTES, ID, STACK, TRACEPARENT, Message
 from dueline.core.text import stack_of
 from dueline.operations.dead_letters import to_its_queue
-from dueline.worker.delivery import DeadLettered, Discard, Retry, with_failure
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import DeadLettered, Discard, EventKind, Retry, with_failure
 from dueline.worker.execution import Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries

@@ -13,8 +13,7 @@ from dueline.core.ports import Pointer
 from dueline.core.status import read_outcome
 from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
-from dueline.worker.delivery import DeadLettered, Deferred, Discard, Retry, RetryLater, Succeeded
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import DeadLettered, Deferred, Discard, EventKind, Retry, RetryLater, Succeeded
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries

@@ -9,8 +9,7 @@ from dueline.core.job import State
 from dueline.core.status import read_outcome
 from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
-from dueline.worker.delivery import DeadLettered, Deferred, RetryLater, Skipped, Succeeded
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import DeadLettered, Deferred, EventKind, RetryLater, Skipped, Succeeded
 from dueline.worker.execution import HandlerRunner, OverlapLock
 from tests.builders import NOW, a_job, a_queue
 from tests.work import Events, a_connection, a_received_message, handlers_of

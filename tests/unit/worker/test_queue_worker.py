@@ -16,8 +16,7 @@ from dueline.core.ports import Pointer
 from dueline.core.queue_settings import Rate
 from dueline.errors import Throttled, Unavailable
 from dueline.operations import control
-from dueline.worker.delivery import Discard, ReceivedMessage
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import Discard, EventKind, ReceivedMessage
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS
 from dueline.worker.queue_worker import QueueWorker

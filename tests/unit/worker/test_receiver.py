@@ -11,8 +11,7 @@ from dueline.core.message import Message
 from dueline.errors import Unavailable
 from dueline.testing import MemoryPayloads, VirtualClock
 from dueline.worker.claims import Claims
-from dueline.worker.delivery import Discard, lateness_of
-from dueline.worker.events import EventKind
+from dueline.worker.delivery import Discard, EventKind, lateness_of
 from dueline.worker.limits import RateLimiter
 from dueline.worker.prometheus import health_of
 from dueline.worker.receiving import ReceiveLoop, prepare, seconds_until_due

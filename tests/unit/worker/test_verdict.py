@@ -16,10 +16,10 @@ from dueline.worker.delivery import (
     Discard,
     Retry,
     RetryLater,
+    error_event,
     lateness_of,
     verdict_on,
 )
-from dueline.worker.events import error_event
 from dueline.worker.retries import Retries
 from tests.builders import NOW, a_job
 from tests.work import SharedQueue, a_connection, a_received_message
