@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
 
+from dueline import errors
 from dueline.core import idempotency, instant, rows
 from dueline.core.dispatch import Dispatcher
 from dueline.core.job import JobId, Partition, Route, State, StoredJob, checked_key
@@ -28,17 +29,6 @@ from dueline.core.request import (
 from dueline.core.rows import Key
 from dueline.core.table_writer import TableWriter, WriteResult
 from dueline.core.text import shown
-from dueline.errors import (
-    RETRYABLE,
-    DuelineError,
-    IdReused,
-    InvalidJob,
-    JobExists,
-    KeyReused,
-    NotYet,
-    QueueNotFound,
-    Unavailable,
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +71,7 @@ class SubmitResult:
 
 
 # A request on its way: a job to submit, one that an earlier call submitted, or an error.
-Draft = Submission | SubmitResult | DuelineError
+Draft = Submission | SubmitResult | errors.DuelineError
 
 
 # As long as DynamoDB takes to split a hot partition is minutes; an outage ends in its own time. So look often.
@@ -108,8 +98,8 @@ class Breaker:
 
 
 _TOO_EARLY = f"a direct job is due in over {MAX_DELAY_SECONDS} s, longer than SQS can hold it: it was not sent"
-Errors = dict[JobId, DuelineError]
-Results = dict[JobId, SubmitResult | DuelineError]
+Errors = dict[JobId, errors.DuelineError]
+Results = dict[JobId, SubmitResult | errors.DuelineError]
 
 
 class Submit:
@@ -144,11 +134,13 @@ class Submit:
         self._new_uid = new_uid
         self._is_buffered = is_buffered
 
-    def run(self, requests: Sequence[Request | DuelineError], *, until: float) -> list[SubmitResult | DuelineError]:
+    def run(
+        self, requests: Sequence[Request | errors.DuelineError], *, until: float
+    ) -> list[SubmitResult | errors.DuelineError]:
         """Submit each request separately; return its result or its error, in order. Both as `drafts` and `send` do."""
         return self.send(self.drafts(requests), until=until)
 
-    def drafts(self, requests: Sequence[Request | DuelineError]) -> list[Draft]:
+    def drafts(self, requests: Sequence[Request | errors.DuelineError]) -> list[Draft]:
         """Return for each request the job to send, with its id, or the InvalidJob that says what is wrong with it.
 
         An error in a request's place is returned as it is. Up to 100 jobs share a partition, so that one fence has to
@@ -162,8 +154,8 @@ class Submit:
                 drafts.append(self._draft(request, partition=partition, uid=uid, now=now))
         return drafts
 
-    def _draft(self, request: Request | DuelineError, *, partition: Partition, uid: str, now: datetime) -> Draft:
-        if isinstance(request, DuelineError):
+    def _draft(self, request: Request | errors.DuelineError, *, partition: Partition, uid: str, now: datetime) -> Draft:
+        if isinstance(request, errors.DuelineError):
             return request
         try:
             id = self._id_of(request, partition=partition, uid=uid, now=now)
@@ -188,7 +180,7 @@ class Submit:
                 call=request.call,
                 row=_row_of(request, queue=self._queue.name),
             )
-        except InvalidJob as error:
+        except errors.InvalidJob as error:
             return error
 
     def _id_of(self, request: Request, *, partition: Partition, uid: str, now: datetime) -> JobId:
@@ -201,7 +193,7 @@ class Submit:
         route = route_of(due, now=now, direct_horizon=self._direct_horizon)
         return JobId(partition=partition, route=route, due=due, uid=uid)
 
-    def send(self, drafts: Sequence[Draft], *, until: float) -> list[SubmitResult | DuelineError]:
+    def send(self, drafts: Sequence[Draft], *, until: float) -> list[SubmitResult | errors.DuelineError]:
         """Send each job separately; return its result or its error, in order. Begins no send after `until` (monotonic).
 
         After Throttled or Unavailable a job may or may not be scheduled, and the error names its id; after any other
@@ -215,7 +207,9 @@ class Submit:
             unsent = self._send(direct, until=until)
             results |= {each.job.id: SubmitResult(job=each.job, state=State.DISPATCHED) for each in direct}
             results |= unsent
-            self._release(each for each in direct if isinstance(results[each.job.id], InvalidJob | QueueNotFound))
+            self._release(
+                each for each in direct if isinstance(results[each.job.id], errors.InvalidJob | errors.QueueNotFound)
+            )
         sent = [(each.row, each.job.id) for each in submissions if each.row]
         sent = [(row, id) for row, id in sent if isinstance(results[id], SubmitResult)]
         idempotency.note_done(sent, table=self._table, spread=self._spread)
@@ -246,9 +240,9 @@ class Submit:
                 return _out_of_time(draft.job.id)
             try:
                 return change(draft)
-            except RETRYABLE as error:
+            except errors.RETRYABLE as error:
                 return error.copy(job_id=str(draft.job.id))
-            except (InvalidJob, JobExists, KeyReused) as error:
+            except (errors.InvalidJob, errors.JobExists, errors.KeyReused) as error:
                 return error
 
         chosen = [draft for draft in drafts if isinstance(draft, Submission) and is_chosen(draft)]
@@ -262,7 +256,7 @@ class Submit:
         now = self._clock.now()
         try:
             self._offload.check(draft.content)
-        except InvalidJob:
+        except errors.InvalidJob:
             # Of a repeat the upload may be gone by now.
             if draft.row is None or idempotency.is_free(draft.row, table=self._table, now=now):
                 raise
@@ -287,7 +281,7 @@ class Submit:
         )
         try:
             claim = self._keys.claim(desired, until=until)
-        except RETRYABLE as error:
+        except errors.RETRYABLE as error:
             # Which job has the key is not known, and an id that a move gives is not to be submitted.
             error.job_id = None
             return error
@@ -301,7 +295,7 @@ class Submit:
     def _place(self, draft: Submission) -> Draft:
         try:
             return replace(draft, job=self._offload.place(draft.job, draft.content))
-        except InvalidJob:
+        except errors.InvalidJob:
             self._release([draft])
             raise
 
@@ -331,9 +325,9 @@ class Submit:
         return results | (self._buffer(left, until=until) if self._is_buffered else _not_written(left, written))
 
     def _buffer(self, left: Sequence[Submission], *, until: float) -> Results:
-        errors = self._attempt(self._send_to_inbound, _batches(left), until=until)
+        refused = self._attempt(self._send_to_inbound, _batches(left), until=until)
         accepted = (SubmitResult(job=each.job, state=State.ACCEPTED) for each in left)
-        return {each.job.id: errors.get(each.job.id, each) for each in accepted}
+        return {each.job.id: refused.get(each.job.id, each) for each in accepted}
 
     def _send(self, direct: Iterable[Submission], *, until: float) -> Errors:
         """Send jobs to their levels; return the error of each that was not sent."""
@@ -349,28 +343,30 @@ class Submit:
                 return {each.job.id: _out_of_time(each.job.id) for each in batch}
             try:
                 return send(batch)
-            except RETRYABLE as error:
+            except errors.RETRYABLE as error:
                 return {each.job.id: error.copy(job_id=str(each.job.id)) for each in batch}
 
-        return {id: error for errors in self._spread(attempt, some) for id, error in errors.items()}
+        return {id: error for refused in self._spread(attempt, some) for id, error in refused.items()}
 
     def _send_to_level(self, batch: Sequence[Submission]) -> Errors:
         now, priority = self._clock.now(), batch[0].job.priority
-        errors: Errors = {
-            each.job.id: NotYet(_TOO_EARLY).copy(job_id=str(each.job.id)) for each in batch if _is_too_early(each, now)
+        refused: Errors = {
+            each.job.id: errors.NotYet(_TOO_EARLY).copy(job_id=str(each.job.id))
+            for each in batch
+            if _is_too_early(each, now)
         }
-        sendable = [each for each in batch if each.job.id not in errors]
+        sendable = [each for each in batch if each.job.id not in refused]
         try:
-            return errors | _send_all(self._level(priority), sendable, lambda each: self._message(each, now=now))
-        except QueueNotFound:
-            return errors | {each.job.id: not_there(self._queue, priority=priority) for each in sendable}
+            return refused | _send_all(self._level(priority), sendable, lambda each: self._message(each, now=now))
+        except errors.QueueNotFound:
+            return refused | {each.job.id: not_there(self._queue, priority=priority) for each in sendable}
 
     def _send_to_inbound(self, batch: Sequence[Submission]) -> Errors:
         try:
             return _send_all(self._inbound, batch, lambda each: Message.of(each.job, group=self._queue.name))
-        except QueueNotFound as error:
+        except errors.QueueNotFound as error:
             # Only a queue's own SQS queue may be missing for good.
-            raise Unavailable(str(error)) from None
+            raise errors.Unavailable(str(error)) from None
 
     def _message(self, submission: Submission, *, now: datetime) -> Message:
         job = submission.job
@@ -387,15 +383,17 @@ def _row_of(request: Request, *, queue: str) -> Key | None:
     call = None if request.call is None else checked_call(request.call)
     if request.key is None:
         if request.if_exists is not IfExists.KEEP:
-            raise InvalidJob(f"if_exists is {request.if_exists.value!r}, and there is no key: give both, or neither")
+            raise errors.InvalidJob(
+                f"if_exists is {request.if_exists.value!r}, and there is no key: give both, or neither"
+            )
         return None if call is None or request.id else rows.idempotency_key(queue, call)
     if request.if_exists is IfExists.REPLACE and request.at is None and call is None:
         why = "a repeat of the call would move the job on: give the call an idempotency key, or give at"
-        raise InvalidJob(f"if_exists is 'replace', with a delay of {shown(request.delay or 0)} s: {why}")
+        raise errors.InvalidJob(f"if_exists is 'replace', with a delay of {shown(request.delay or 0)} s: {why}")
     return rows.name_key(queue, checked_key(request.key))
 
 
-def _answer(submission: Submission, results: Results, *, is_first: bool) -> SubmitResult | DuelineError:
+def _answer(submission: Submission, results: Results, *, is_first: bool) -> SubmitResult | errors.DuelineError:
     """Return the result of a submission: of several with one id, the first made the job."""
     result, is_new = results[submission.job.id], submission.is_new and is_first
     if not isinstance(result, SubmitResult) or result.is_new == is_new:
@@ -403,15 +401,15 @@ def _answer(submission: Submission, results: Results, *, is_first: bool) -> Subm
     return replace(result, is_new=is_new)
 
 
-def _out_of_time(id: JobId) -> DuelineError:
+def _out_of_time(id: JobId) -> errors.DuelineError:
     """Return the error of a job that there was no time left to send."""
-    return NotYet("out of time: it was not sent").copy(job_id=str(id))
+    return errors.NotYet("out of time: it was not sent").copy(job_id=str(id))
 
 
 def _checked_priority(priority: int, *, queue: QueueSettings) -> int:
     if not 1 <= priority <= queue.priorities:
         allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
-        raise InvalidJob(f"priority is {shown(priority)}: {allowed}")
+        raise errors.InvalidJob(f"priority is {shown(priority)}: {allowed}")
     return priority
 
 
@@ -434,12 +432,12 @@ def _is_too_early(submission: Submission, now: datetime) -> bool:
     return submission.delay is None and submission.job.id.due - now > timedelta(seconds=MAX_DELAY_SECONDS)
 
 
-def _refused(failure: BatchFailure) -> DuelineError:
-    return InvalidJob(failure.reason) if failure.final else Unavailable(failure.reason)
+def _refused(failure: BatchFailure) -> errors.DuelineError:
+    return errors.InvalidJob(failure.reason) if failure.final else errors.Unavailable(failure.reason)
 
 
 def _not_written(left: Sequence[Submission], written: WriteResult) -> Results:
-    error = written.cause or Unavailable("; ".join(sorted(written.faults)) or "the table did not take it")
+    error = written.cause or errors.Unavailable("; ".join(sorted(written.faults)) or "the table did not take it")
     return {each.job.id: error.copy(job_id=str(each.job.id)) for each in left}
 
 
@@ -448,7 +446,7 @@ def _results_of(written: WriteResult, *, keyed: Collection[StoredJob]) -> Result
     results: Results = {job.id: SubmitResult(job=job, state=None) for job in written.reused if job in keyed}
     for job in written.reused.difference(keyed):
         reason = f"id is {str(job.id)!r}: it belongs to a job with another payload, kind, tenant or priority"
-        results[job.id] = IdReused(reason)
+        results[job.id] = errors.IdReused(reason)
     results |= {job.id: SubmitResult(job=job, state=State.DISPATCHED) for job in written.late}
     results |= {each.job.id: SubmitResult(job=each.job, state=State.PARKED) for each in written.parked}
     return results
@@ -469,4 +467,4 @@ def _beside(first: Submission, draft: Submission) -> Draft:
         return draft
     if draft.row is not None and draft.row == first.row:
         return first
-    return IdReused(f"id is {str(draft.job.id)!r}: an earlier job of this call has it, and is not the same")
+    return errors.IdReused(f"id is {str(draft.job.id)!r}: an earlier job of this call has it, and is not the same")

@@ -187,10 +187,10 @@ OF_JOBS = mutations_of(
 +        written.undone -= written.written
 +        left = [submission for job
 # what the table did not take goes into the buffer under a new id -> never lost, one job
--        errors = self._attempt(self._send_to_inbound, _batches(left), until=until)
+-        refused = self._attempt(self._send_to_inbound, _batches(left), until=until)
 +        ids = {each.job.id: replace(each.job.id, uid='f' + each.job.id.uid[1:]) for each in left}
 +        renamed = [replace(each, job=replace(each.job, id=ids[each.job.id])) for each in left]
-+        errors = self._attempt(self._send_to_inbound, _batches(renamed), until=until)
++        refused = self._attempt(self._send_to_inbound, _batches(renamed), until=until)
 # what is tried again is due again -> one job
 -            return idempotency.checked_id(request.id, queue=self._queue, now=now)
 +            given = idempotency.checked_id(request.id, queue=self._queue, now=now)
