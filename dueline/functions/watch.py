@@ -10,7 +10,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.aws_deployment import AwsDeployment, new_uid
 from dueline.aws.cloudwatch import LogFigures
-from dueline.aws.watch_notes import Mailer, SentMails, WatchNotes
+from dueline.aws.sent_mails import Mailer, SentMails
+from dueline.aws.watch_notes import WatchNotes
 from dueline.config import metrics
 from dueline.config.environment import WatchSettings
 from dueline.config.names import runbook

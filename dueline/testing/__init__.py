@@ -31,15 +31,15 @@ __all__ = [
     "received_job",
     "sqs_event",
 ]
-_ELSEWHERE = {"Local": "local", "received_job": "received", "sqs_event": "received"}
+_IN_LOCAL = ("Local", "received_job", "sqs_event")
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         # The simulation needs the ports alone, and the modules of `Local` need the ports.
-        if name not in _ELSEWHERE:
+        if name not in _IN_LOCAL:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"dueline.testing.{_ELSEWHERE[name]}"), name)
+        return getattr(import_module("dueline.testing.local"), name)
 
 
 # A clock for tests, which moves only on demand.

@@ -66,4 +66,4 @@ def test_first_schedule_of_the_docs_goes_through(
     runs = [names["once"], *names["missed"]]
     landed = plain.wait_for(*(run.id for run in runs))
     run = f"digest@{instant.text(names['once'].scheduled_for)}"
-    assert (landed.body, landed.attributes["dueline-schedule"]) == ('{"to":"all"}', run)
+    assert (landed.body, landed.attributes["dueline-schedule"]) == ('{"to":"ann"}', run)

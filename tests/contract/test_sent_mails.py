@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from dueline.aws.watch_notes import Mailer, SentMails, WatchNotes
+from dueline.aws.sent_mails import Mailer, SentMails
+from dueline.aws.watch_notes import WatchNotes
 from dueline.core.rows import SCHEDULES, TICKS, WatchNote
 from dueline.operations.watch import Condition, Sighting
 from tests.contract.engines import create_table
