@@ -89,7 +89,7 @@ class Rate:
         if self.seconds not in _UNITS:
             raise InvalidJob(f"rate is per {self.seconds} seconds: it must be per 1, 60 or 3600")
         if self.jobs and self.seconds > self.jobs * _LONGEST_INTERVAL:
-            raise InvalidJob(f"rate is {self}: it must be 0, or at least one job a minute")
+            raise InvalidJob(f"rate is {self}: it must be 0/s, or at least one job a minute")
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -18,9 +18,9 @@ def name_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Return what an error says; of one whose text cannot be made, its type's name."""
+    """Return what an error says; of one that says nothing, or whose text cannot be made, its type's name."""
     try:
-        return str(error)
+        return str(error) or name_of(error)
     except BaseException:
         # It may well raise SystemExit, which is to end no thread here.
         return name_of(error)

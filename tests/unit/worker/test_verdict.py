@@ -41,7 +41,7 @@ class Later(Retry):
 def test_error_is_retried_by_the_policy():
     assert verdict(TypeError("no"), attempt=2) == RetryLater(seconds=1, error="TypeError", reason="no")
     assert verdict(Retry(reason="busy")) == RetryLater(seconds=1, error="Retry", reason="busy")
-    assert verdict(Later()) == RetryLater(seconds=1, error="Later", reason="")
+    assert verdict(Later()) == RetryLater(seconds=1, error="Later", reason="Later")
 
 
 def test_job_is_dead_by_discard_or_after_its_last_attempt():
