@@ -28,11 +28,20 @@ def test_created_job_has_all_its_fields(http: httpx.Client) -> None:
 def test_call_takes_500_jobs_and_not_501(http: httpx.Client) -> None:
     jobs = [{"payload": n, "delay": n % 2 * DAY} for n in range(500)]
     jobs[7] = {"payload": 7, "delay": -1}
-    answer = post(http, {"jobs": jobs}, queue="flood")
-    assert answer.status_code == 200
-    results = answer.json()["jobs"]
-    error = results.pop(7)["error"]
-    assert (error["status"], "delay is -1" in error["detail"]) == (400, True)
+    results = list[Any]()
+
+    def is_accepted() -> bool:
+        answer = post(http, {"jobs": jobs}, queue="flood")
+        assert answer.status_code == 200
+        results[:] = answer.json()["jobs"]
+        error = results.pop(7)["error"]
+        assert (error["status"], "delay is -1" in error["detail"]) == (400, True)
+        # A slow local AWS may leave no time for the last of them: these are refused for now.
+        refused = [job["error"] for job in results if "error" in job]
+        assert {each["status"] for each in refused} <= {503}, refused
+        return not refused
+
+    assert wait_until(is_accepted), results
     assert len({job["id"] for job in results}) == 499
     assert {job["route"] for job in results} == {"table", "direct"}
     refused = post(http, {"jobs": [*jobs, {"payload": 1}]})
