@@ -1,12 +1,12 @@
 """The site, as its readers see it: `docs.build` builds it, and a browser opens it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from selenium import webdriver
@@ -84,28 +84,24 @@ def test_search_works_from_the_disk(site: Path) -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_search_shows_what_a_newcomer_wants_first(query: str, browser: webdriver.Chrome, url: str) -> None:
-    assert first_result(query, browser, url) == QUERIES[query]
+    shown = first_results(query, browser, url)
+    # They are sorted as they come.
+    assert wait_until(lambda: shown() == QUERIES[query]), shown()
 
 
-def first_result(query: str, browser: webdriver.Chrome, url: str) -> str:
-    """Type a query into the search of the first page, and return the page of the first result."""
+def first_results(query: str, browser: webdriver.Chrome, url: str) -> Callable[[], str]:
+    """Type a query into the search of the first page; return a function for the page of the first result by now."""
     browser.get(f"{url}index.html")
     browser.find_element(By.CSS_SELECTOR, ".md-search__button").click()
     search = browser.execute_script(SEARCH).shadow_root
     search.find_element(By.CSS_SELECTOR, "input").send_keys(query)
 
-    def first() -> SplitResult:
-        return urlsplit(browser.execute_script("return arguments[0].querySelector('a[href]')?.href ?? ''", search))
+    def first() -> str:
+        """Return "" while the results are those of what was typed before."""
+        link = urlsplit(browser.execute_script("return arguments[0].querySelector('a[href]')?.href ?? ''", search))
+        return link.path.removeprefix("/") if parse_qs(link.query).get("h") == [query] else ""
 
-    # The results are those of what is typed so far, and are drawn again for each letter.
-    shown = [first()]
-
-    def is_of_query() -> bool:
-        shown.append(first())
-        return parse_qs(shown[-1].query).get("h") == [query]
-
-    assert wait_until(is_of_query), shown[-1]
-    return shown[-1].path.removeprefix("/")
+    return first
 
 
 def test_pages_link_to_where_their_file_is_edited(browser: webdriver.Chrome, url: str) -> None:
