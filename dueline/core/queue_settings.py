@@ -70,15 +70,11 @@ MAX_JOBS = 100_000
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _UNITS = {seconds: unit for unit, seconds in _SECONDS.items()}
 _TEXT = re.compile(r"(\d{1,6})/([smh])", re.ASCII)
-_LONGEST_INTERVAL = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
-    """At most `jobs` jobs, 0 to 100,000, per `seconds`: 1, 60 or 3600. Written as "50/s", "90/m" or "200/h".
-
-    A worker keeps each job that it has received until its slot, so a rate is 0, or at least one job a minute.
-    """
+    """At most `jobs` jobs, 0 to 100,000, per `seconds`: 1, 60 or 3600. Written as "50/s", "90/m" or "200/h"."""
 
     jobs: int
     seconds: int = 1
@@ -88,8 +84,6 @@ class Rate:
             raise InvalidJob(f"rate is {self.jobs} jobs: it must be from 0 to {MAX_JOBS}")
         if self.seconds not in _UNITS:
             raise InvalidJob(f"rate is per {self.seconds} seconds: it must be per 1, 60 or 3600")
-        if self.jobs and self.seconds > self.jobs * _LONGEST_INTERVAL:
-            raise InvalidJob(f"rate is {self}: it must be 0/s, or at least one job a minute")
 
     @classmethod
     def parse(cls, text: str) -> Self:

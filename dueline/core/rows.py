@@ -371,6 +371,7 @@ def unpack(packed: bytes, *, most: int) -> str:
 PAUSED = "!paused"
 RATE = "!rate"
 SLOTS = "!slots"
+TURNS = "!turns"
 RUN_IS_KEPT = timedelta(days=1)
 
 
@@ -388,6 +389,11 @@ def slots_key(queue: str, rate_set: str) -> Key:
     Not under `#control`: workers write it, and a right to write one row of a partition key is one to write all of them.
     """
     return f"{queue}#rate", f"{SLOTS}#{rate_set}"
+
+
+def turns_key(queue: str, rate_set: str) -> Key:
+    """Return the key of the turns in which a queue's workers receive messages under a slow rate."""
+    return f"{queue}#rate", f"{TURNS}#{rate_set}"
 
 
 def run_key(queue: str, schedule: str) -> Key:

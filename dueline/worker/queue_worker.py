@@ -200,7 +200,7 @@ class Processor:
         rate_set = self._limiter.rate_set
         slots = self._limiter.slots(len(ready))
         for received, slot in zip(ready, slots, strict=True):
-            if self._stopped.is_set() or not self._limiter.is_open:
+            if self._stopped.is_set() or not self._limiter.is_open or math.isinf(slot):
                 self._put_back(received)
                 continue
             received.slot_of = rate_set

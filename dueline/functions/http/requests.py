@@ -78,8 +78,7 @@ Integer = Annotated[int, BeforeValidator(_integral)]
 _SPAN = Annotated[str, Field(json_schema_extra={"pattern": instant.SPAN_PATTERN})]
 Duration = Annotated[int, BeforeValidator(instant.seconds, json_schema_input_type=int | _SPAN)]
 Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
-_RATE_PATTERN = "^((0?[0-9]{1,5}|100000)/[sm]|(0|[6-9][0-9]|[1-9][0-9]{2,4}|100000)/h)$"
-RateText = Annotated[str, BeforeValidator(_rate), Field(json_schema_extra={"pattern": _RATE_PATTERN})]
+RateText = Annotated[str, BeforeValidator(_rate), Field(json_schema_extra={"pattern": "^(0?[0-9]{1,5}|100000)/[smh]$"})]
 # In a query string, all is text.
 Limit = Annotated[int, Field(strict=False, ge=1, le=MOST_JOBS, examples=[50])]
 _WITH_PAYLOAD: JsonDict = {"required": ["payload"]}
@@ -174,7 +173,7 @@ class RateBody(BaseModel):
     model_config = STRICT
 
     rate: RateText | None
-    """A number of jobs, up to 100,000, and a unit: a second, a minute or an hour. At least 1/m; 0 stops the workers."""
+    """A number of jobs, 0 to 100,000, and a unit: a second, a minute or an hour. 0 stops the workers."""
 
 
 class JobsQuery(BaseModel):

@@ -1,6 +1,7 @@
 """A queue worker over queues in memory, with its threads, in real time."""
 
 import contextlib
+import math
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -18,7 +19,7 @@ from dueline.errors import Throttled, Unavailable
 from dueline.operations import control
 from dueline.worker.delivery import Discard, EventKind, ReceivedMessage
 from dueline.worker.execution import HandlerRunner
-from dueline.worker.limits import WATCH_SECONDS
+from dueline.worker.limits import WATCH_SECONDS, RateLimiter
 from dueline.worker.queue_worker import QueueWorker
 from tests.builders import NOW, a_queue
 from tests.waiting import HANG_SECONDS, wait_until
@@ -367,6 +368,15 @@ def test_pause_or_another_rate_returns_jobs_that_wait(change):
         assert wait_until(lambda: len(working.events.of(EventKind.RECEIVED)) == 3)
         change("emails", table=connection.table, now=NOW)
         assert wait_until(lambda: len(working.events.of(EventKind.RETURNED)) >= 3)
+    assert working.starts == []
+
+
+def test_job_whose_slot_is_too_far_ahead_goes_back(monkeypatch):
+    monkeypatch.setattr(RateLimiter, "slots", lambda _, count: [math.inf] * count)
+    connection = a_connection()
+    sent(connection, due_now(1))
+    with Working(connection) as working:
+        assert wait_until(lambda: bool(working.events.of(EventKind.RETURNED)))
     assert working.starts == []
 
 

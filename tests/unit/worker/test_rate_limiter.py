@@ -1,3 +1,4 @@
+import math
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -120,9 +121,48 @@ def test_low_rate_receives_near_a_slot(connection, wall):
 
 
 def test_another_rate_begins_again(connection):
-    set_rate(connection, "1/m")
+    set_rate(connection, "1/h")
     limiter = a_limiter(connection)
     limiter.slots(1)
     control.set_rate("emails", Rate.parse("50/s"), table=connection.table, now=NOW.replace(year=2027))
     limiter.read()
     assert limiter.slots(1) == [0.0]
+
+
+@pytest.mark.parametrize("rate", ["1/h", "3/h", "5/m"])
+def test_idle_workers_take_no_slots_hours_ahead(connection, wall, rate):
+    """All look for room before any has taken a slot, as idle ones do: they request messages in turns."""
+    set_rate(connection, rate)
+    interval = Rate.parse(rate).seconds / Rate.parse(rate).jobs
+    limiters, started = [a_limiter(connection) for _ in range(30)], []
+    begin = wall.seconds
+    while wall.seconds < begin + 4 * interval:
+        requesting = [limiter for limiter in limiters if limiter.most()]
+        started += [wall.seconds - begin + slot for limiter in requesting for slot in limiter.slots(1)]
+        assert all(at <= wall.seconds - begin + 2 * interval for at in started)
+        wall.seconds += 1.5
+    assert started[:4] == pytest.approx([number * interval for number in range(4)], abs=3 * 1.5)
+
+
+def test_dead_worker_delays_the_turns_by_seconds(connection, wall):
+    set_rate(connection, "1/h")
+    dead, alive = a_limiter(connection), a_limiter(connection)
+    assert (dead.most(), alive.most()) == (1, 0)
+    wall.seconds += 6
+    assert alive.most() == 1
+
+
+@pytest.mark.parametrize(("longest_run", "kept"), [(3600, 2), (42_000, 1)])
+def test_too_late_slots_are_refused(wall, longest_run, kept):
+    connection = a_connection(longest_run=longest_run, clock=wall)
+    set_rate(connection, "1/h")
+    limiter = a_limiter(connection)
+    assert limiter.slots(4) == [number * 3600.0 for number in range(kept)] + [math.inf] * (4 - kept)
+    wall.seconds += kept * 3600
+    assert limiter.slots(1) == [0.0]
+
+
+def test_rate_of_0_has_no_slots_and_is_no_error(connection):
+    set_rate(connection, "0/s")
+    limiter = a_limiter(connection)
+    assert (limiter.slots(2), limiter.is_open, limiter.most()) == ([0.0, 0.0], False, 0)
