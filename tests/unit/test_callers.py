@@ -17,7 +17,6 @@ from tests.builders import a_queue, an_id
 FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:d-api"
 # One's name begins with the other's.
 OWN, OTHER = "emails", "emails-vip"
-ANY = "0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
 REQUESTS = [(method, path) for path, route in ROUTES.items() for method in route.methods]
 
 
