@@ -25,7 +25,9 @@ from tests.e2e import assemblies
 ROOT = Path(__file__).parent.parent
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-o", "faulthandler_timeout=600", "-m", "not thorough")
 # What computes all the time lets what waits go first: a call that times out is made again, and that costs more.
-COMPUTING = ("nice", *PYTEST)
+# Not far behind: beside others' programs it would starve.
+NICE = ("nice", "-n", "4")
+COMPUTING = (*NICE, *PYTEST)
 # The CDK's rules on templates take longer than all tests of these; `make soak` holds the same stacks to them.
 SYNTHESIZING = ("env", *(f"{name}={value}" for name, value in UNVALIDATED.items()), *COMPUTING)
 LINTERS = ("ruff check .", "ruff format --check .", "mypy", "lint-imports --no-logo --no-cache")
@@ -48,7 +50,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "contract": (*COMPUTING, "tests/contract"),
     "rooms": (*COMPUTING, *ROOMS, "dueline", "local", "--ignore=dueline/cdk"),
     "template": (*SYNTHESIZING, "tests/template", "dueline/cdk"),
-    "lint": ("nice", "sh", "-c", " && ".join(str(Path(sys.executable).with_name(each)) for each in LINTERS)),
+    "lint": (*NICE, "sh", "-c", " && ".join(str(Path(sys.executable).with_name(each)) for each in LINTERS)),
     "docs": (*COMPUTING, "tests/docs"),
 }
 # What they deploy: parts that deploy the same, and all others too, have it synthesized by one process.
