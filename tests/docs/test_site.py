@@ -128,7 +128,7 @@ def test_colours_are_those_of_the_system(scheme: str, browser: webdriver.Chrome,
 @pytest.mark.parametrize("page", ["index", "docs/tutorial", "docs/cli", "docs/worker", "docs/http", "docs/queues"])
 def test_no_code_is_cut(page: str, browser: webdriver.Chrome, url: str) -> None:
     browser.get(f"{url}{page}.html")
-    assert browser.find_elements(By.CSS_SELECTOR, "pre > code")
+    assert wait_until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, "pre > code")))
     for size in (TELEPHONE, WIDE):
         resize(browser, size)
         assert browser.execute_script(CUT) == []
