@@ -26,12 +26,12 @@ from dueline.config.names import Names
 from dueline.core import instant, rows
 from dueline.core.cancel import cancel
 from dueline.core.job import Partition, State
+from dueline.core.keys import SubmitResult
 from dueline.core.partitions import Lease
 from dueline.core.ports import WRITE_ROWS
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
 from dueline.core.status import status_of
-from dueline.core.submit import SubmitResult
 from dueline.core.tick import Tick
 from dueline.testing import VirtualClock
 from local.emulator import CREDENTIALS, REGION

@@ -13,7 +13,7 @@ from bench.load import ON_TIME_SECONDS
 from bench.simulation import Allowance, Api, Producer, Record, Region, Storage, is_in_buffer
 from dueline.core import rows
 from dueline.core.job import Partition
-from dueline.core.submit import SubmitResult
+from dueline.core.keys import SubmitResult
 from dueline.errors import DuelineError
 
 FLOODED, OTHER = Partition(queue="emails", number=0), Partition(queue="invoices", number=0)

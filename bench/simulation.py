@@ -16,12 +16,13 @@ from bench.load import Ledger
 from dueline.core import instant, rows
 from dueline.core.ingest import InboundMessage
 from dueline.core.job import JobId, Partition, State, StoredJob
+from dueline.core.keys import SubmitResult
 from dueline.core.message import ID, Message
 from dueline.core.ports import BatchFailure, BatchRead, Page
 from dueline.core.request import Request
 from dueline.core.retry import CALL_ITEMS, LANES, BatchSize, Calls, Patience
 from dueline.core.rows import Key, PartitionState, Row
-from dueline.core.submit import Breaker, SubmitResult
+from dueline.core.submit import Breaker
 from dueline.errors import RETRYABLE, DuelineError, Throttled, Unavailable
 from dueline.testing import MemoryQueue, MemoryTable
 from tests.builders import a_job, a_queue

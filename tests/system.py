@@ -10,6 +10,7 @@ from dueline.core.cancel import CancelMany, CancelResult, cancel, cancelled_amon
 from dueline.core.dispatch import Dispatcher, Parking
 from dueline.core.ingest import InboundMessage, Ingest, IngestResult
 from dueline.core.job import JobId, Partition, State, StoredJob
+from dueline.core.keys import SubmitResult
 from dueline.core.listing import JobPage, Span, list_jobs
 from dueline.core.message import Message
 from dueline.core.move import Mover
@@ -20,7 +21,7 @@ from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
 from dueline.core.reschedule import Reschedule, RescheduleResult
 from dueline.core.status import JobStatus, Status, status_of, submitted_statuses
-from dueline.core.submit import Breaker, Submit, SubmitResult
+from dueline.core.submit import Breaker, Submit
 from dueline.core.table_writer import TableWriter
 from dueline.core.tick import Tick, TickResult
 from dueline.errors import DuelineError

@@ -21,11 +21,11 @@ from dueline.core import core_deployment, instant, listing, ports, threads
 from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.clock import TimeBounds
 from dueline.core.job import JobId, State
+from dueline.core.keys import Submission, SubmitResult
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import FURTHEST, Default, Request
 from dueline.core.status import ATTEMPTED, JobStatus, moved_status, status_of, status_under, submitted_statuses
-from dueline.core.submit import Submission, SubmitResult
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, Forbidden, JobNotFound
 from dueline.operations import control

@@ -12,8 +12,9 @@ from enum import Enum
 from functools import partial
 
 from dueline.core import instant, rows
-from dueline.core.job import JobId, Route, StoredJob, checked_key
+from dueline.core.job import JobId, Route, State, StoredJob, checked_key
 from dueline.core.move import MOST_HOPS, Intent, Mover, too_many_hops
+from dueline.core.payloads import Content, Offload
 from dueline.core.ports import BatchRead, KeyChange, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import IfExists
@@ -197,41 +198,44 @@ def content_hash(job: StoredJob, *, payload_hash: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NamedJob:
-    """A job to be scheduled under its key, with the hash of its content, and the name of the call, if it has one.
+class Submission:
+    """A job on its way, its payload as it was given, and the delay that its caller gave, which SQS gets as it is.
 
-    `earliest` is the time that was requested, where that is past: another call's present may lie between. `place`
-    returns a job with its payload where that is kept.
+    `earliest` is the time that was requested, where that is past: its job is due now; another call's present may lie
+    between. `call` is the name of the call, and `row` the key of the row that makes a repeat of it the same job.
+    `content_hash` is, under a key, the hash of all that a worker gets. `is_new`: the job was made by this call, and not
+    by one that died before it had submitted it.
     """
 
     job: StoredJob
+    content: Content
+    delay: float | None
     earliest: datetime
-    content: str
-    if_exists: IfExists
-    call: str | None
-    place: Callable[[StoredJob], StoredJob]
-
-    @property
-    def key(self) -> str:
-        return self.job.key or ""
-
-    def is_met_by(self, name: KeyRow, tail: JobId) -> bool:
-        """Return whether the job of a key has the content and the time that are requested."""
-        return name.content == self.content and self.earliest <= tail.due <= self.job.id.due
+    if_exists: IfExists = IfExists.KEEP
+    call: str | None = None
+    row: Key | None = None
+    content_hash: str = ""
+    is_new: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KeyResult:
-    """The job that a call gets under a key. `is_done`: it was submitted. `is_new`: this call made it.
+class SubmitResult:
+    """A job that was submitted, and its state; without one, an earlier call submitted it under the same key.
 
-    `moved_from` is the job that it replaced, if it did. `placed` is the job itself where its payload is kept already.
+    `is_new`: this call made it. `moved_from` is the job that it has replaced under its key.
+
+    ACCEPTED: it waits in the inbound queue. SCHEDULED: it waits in the table. DISPATCHED or PARKED: the direct route or
+    the late path did that.
     """
 
-    id: JobId
-    is_done: bool
-    is_new: bool
+    job: StoredJob
+    state: State | None
+    is_new: bool = True
     moved_from: JobId | None = None
-    placed: StoredJob | None = None
+
+    @property
+    def is_repeat(self) -> bool:
+        return self.state is None
 
 
 class _State(Enum):
@@ -243,11 +247,11 @@ class _State(Enum):
 class JobKeys:
     """Gives the jobs of a queue their names. `mover` moves what is replaced, `new_uid` returns a random UUID."""
 
-    def __init__(self, queue: QueueSettings, *, mover: Mover, new_uid: Callable[[], str]) -> None:
-        self._queue, self._mover, self._new_uid = queue, mover, new_uid
+    def __init__(self, queue: QueueSettings, *, mover: Mover, offload: Offload, new_uid: Callable[[], str]) -> None:
+        self._queue, self._mover, self._offload, self._new_uid = queue, mover, offload, new_uid
         self._table, self._clock = mover.table, mover.clock
 
-    def claim(self, desired: NamedJob, *, until: float) -> KeyResult:
+    def claim(self, desired: Submission, *, until: float) -> Submission | SubmitResult:
         """Return the job that a call is to submit, or the one that has its key already.
 
         Begins no request after `until` (monotonic): a later attempt of the same call may have started. Raises KeyReused
@@ -256,51 +260,56 @@ class JobKeys:
         """
         for _ in range(_ATTEMPTS):
             self._check_time(until)
-            row = rows.name_row(desired.job, call=desired.call or "", content=desired.content)
+            row = rows.name_row(desired.job, call=desired.call or "", content=desired.content_hash)
             there = self._table.claim(row, now=self._clock.now())
-            name = KeyRow.of(there, key=desired.key, queue=self._queue.name)
+            name = KeyRow.of(there, key=desired.job.key or "", queue=self._queue.name)
             claim = self._of_this_call(name, desired) or self._of_another(name, desired, until=until)
             if claim is not None:
                 return claim
-        raise NotYet(f"key {desired.key!r} was changed by others at each of {_ATTEMPTS} attempts: try again")
+        raise NotYet(f"key {desired.job.key!r} was changed by others at each of {_ATTEMPTS} attempts: try again")
 
     def _check_time(self, until: float) -> None:
         if self._clock.monotonic() >= until:
             raise NotYet("out of time: it was not scheduled")
 
-    def _of_this_call(self, name: KeyRow, desired: NamedJob) -> KeyResult | None:
+    def _job_of(
+        self, desired: Submission, id: JobId, *, is_done: bool, is_new: bool = True
+    ) -> Submission | SubmitResult:
+        """Return the job of an id, with the content that was given, as submitted already, or to be submitted."""
+        job = replace(desired.job, id=id, expires=id.due + self._queue.retention)
+        return SubmitResult(job=job, state=None, is_new=is_new) if is_done else replace(desired, job=job, is_new=is_new)
+
+    def _of_this_call(self, name: KeyRow, desired: Submission) -> Submission | SubmitResult | None:
         """Return the job that this call has made under the key, whatever became of it."""
         if name.id == desired.job.id:
-            return KeyResult(id=name.id, is_done=False, is_new=True)
+            return desired
         if not desired.call:
             return None
         if name.call == desired.call and not name.is_released:
             self._check_content(name, name.id, desired)
-            return self._unless_released(name, is_new=True)
+            return self._unless_released(name, desired, is_new=True)
         earlier = name.call_of(desired.call)
         if earlier is None:
             return None
-        if earlier.is_move or not desired.content.startswith(earlier.content):
+        if earlier.is_move or not desired.content_hash.startswith(earlier.content):
             job = f"job {earlier.id}"
             what = f"to move {job}" if earlier.is_move else f"for {job}, which has another content"
             raise KeyReused(f"idempotency_key is {desired.call!r}: it was used {what}")
-        return KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)
+        return self._job_of(desired, earlier.id, is_done=earlier.is_done)
 
-    def _check_content(self, name: KeyRow, id: JobId, desired: NamedJob) -> None:
-        if name.content != desired.content:
+    def _check_content(self, name: KeyRow, id: JobId, desired: Submission) -> None:
+        if name.content != desired.content_hash:
             raise KeyReused(
-                f"key is {desired.key!r}: it belongs to job {id}, which has another payload, kind, tenant or priority"
+                f"key is {name.key!r}: it belongs to job {id}, which has another payload, kind, tenant or priority"
             )
 
-    def _unless_released(self, name: KeyRow, *, is_new: bool) -> KeyResult | None:
+    def _unless_released(self, name: KeyRow, desired: Submission, *, is_new: bool) -> Submission | SubmitResult | None:
         """Return a key's own job, which others may submit too: then it is not released. None: it was, just now."""
-        if name.is_done:
-            return KeyResult(id=name.id, is_done=True, is_new=is_new)
-        if not self._table.share(rows.name_key(self._queue.name, name.key), id=str(name.id)):
+        if not name.is_done and not self._table.share(rows.key(name.row), id=str(name.id)):
             return None
-        return KeyResult(id=name.id, is_done=False, is_new=is_new)
+        return self._job_of(desired, name.id, is_done=name.is_done, is_new=is_new)
 
-    def _of_another(self, name: KeyRow, desired: NamedJob, *, until: float) -> KeyResult | None:
+    def _of_another(self, name: KeyRow, desired: Submission, *, until: float) -> Submission | SubmitResult | None:
         """Return what a call gets beside the key's job; None: that has changed, begin again."""
         followed = (name, name.id, _State.CANCELLED, "") if name.is_released else self._look(name)
         if followed is None:
@@ -310,19 +319,20 @@ class JobKeys:
         if state is _State.CANCELLED:
             return self._take_over(name, name.superseded, desired)
         if desired.if_exists is IfExists.FAIL:
-            error = JobExists(f"key is {desired.key!r}: job {tail} has it, and if_exists is 'fail'")
+            error = JobExists(f"key is {name.key!r}: job {tail} has it, and if_exists is 'fail'")
             error.job_id = str(tail)
             raise error
         is_undone = not name.is_done and tail == name.id
-        if desired.if_exists is IfExists.REPLACE and not desired.is_met_by(name, tail):
+        has_time = desired.earliest <= tail.due <= desired.job.id.due
+        if desired.if_exists is IfExists.REPLACE and not (has_time and name.content == desired.content_hash):
             if state is _State.WAITING:
                 return self._replace(name, tail, desired, fence=fence)
             return self._take_over(name, name.current, desired)
         if is_undone or state is _State.WAITING:
             self._check_content(name, tail, desired)
-        return (
-            self._unless_released(name, is_new=False) if is_undone else KeyResult(id=tail, is_done=True, is_new=False)
-        )
+        if is_undone:
+            return self._unless_released(name, desired, is_new=False)
+        return self._job_of(desired, tail, is_done=True, is_new=False)
 
     def _look(self, name: KeyRow) -> tuple[KeyRow, JobId, _State, str] | None:
         """Follow a key's job to where it is now; return its row, that job, its state and its fence.
@@ -351,26 +361,24 @@ class JobKeys:
 
     def _read_again(self, name: KeyRow) -> KeyRow | None:
         # By a barrier: a read may show the cancellation of a move before what that did to this row.
-        row = self._table.read_barrier(rows.name_key(self._queue.name, name.key))
+        row = self._table.read_barrier(rows.key(name.row))
         return KeyRow.of(row, key=name.key, queue=self._queue.name) if row else None
 
-    def _take_over(self, name: KeyRow, displaced: RememberedCall | None, desired: NamedJob) -> KeyResult | None:
+    def _take_over(self, name: KeyRow, displaced: RememberedCall | None, desired: Submission) -> Submission | None:
         now = self._clock.now()
         displaced = None if desired.call and name.call == desired.call else displaced
-        row = rows.name_row(desired.job, call=desired.call or "", content=desired.content)
+        row = rows.name_row(desired.job, call=desired.call or "", content=desired.content_hash)
         row = {**row, "calls": name.displaced_by(displaced, now=now)}
         # Before the row: a job whose payload is gone is not to take the key from one that was sent.
-        placed = desired.place(desired.job)
-        is_ours = self._table.take_over(row, there=name.row)
-        return KeyResult(id=desired.job.id, is_done=False, is_new=True, placed=placed) if is_ours else None
+        placed = replace(desired, job=self._offload.place(desired.job, desired.content))
+        return placed if self._table.take_over(row, there=name.row) else None
 
-    def _replace(self, name: KeyRow, tail: JobId, desired: NamedJob, *, fence: str) -> KeyResult | None:
+    def _replace(self, name: KeyRow, tail: JobId, desired: Submission, *, fence: str) -> SubmitResult | None:
         """Move a key's job, with the new content. Its partition stays, so that one fence speaks for both."""
         id = replace(tail, due=desired.job.id.due, uid=self._new_uid())
-        change = name.replaced(
-            replace(desired.job, id=id), call=desired.call or "", content=desired.content, now=self._clock.now()
-        )
-        job = desired.place(replace(desired.job, id=id))
+        job = replace(desired.job, id=id)
+        change = name.replaced(job, call=desired.call or "", content=desired.content_hash, now=self._clock.now())
+        job = self._offload.place(job, desired.content)
         if not self._mover.run(Intent(job=job, old=tail, change=change), fence=fence):
             return None
-        return KeyResult(id=id, is_done=True, is_new=False, moved_from=tail)
+        return SubmitResult(job=job, state=State.SCHEDULED, is_new=False, moved_from=tail)

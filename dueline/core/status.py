@@ -9,7 +9,7 @@ from typing import Any
 
 from dueline.core import instant, rows
 from dueline.core.job import JobId, Route, State, StoredJob, check_kind, origin_fields
-from dueline.core.keys import read_key
+from dueline.core.keys import SubmitResult, read_key
 from dueline.core.move import MOST_HOPS, naming, too_many_hops
 from dueline.core.partitions import check_partition
 from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut
@@ -18,7 +18,6 @@ from dueline.core.request import FURTHEST, MAX_DELAY_SECONDS
 from dueline.core.reschedule import RescheduleResult
 from dueline.core.retry import attempt
 from dueline.core.rows import Key, Row, moved_to
-from dueline.core.submit import SubmitResult
 from dueline.core.text import plain
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound, NotYet, Unavailable
 

@@ -1,7 +1,7 @@
 """Submission: a job on its way to its queue, and how one is made of a request."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, groupby
@@ -11,10 +11,10 @@ from dueline import errors
 from dueline.core import idempotency, instant, rows
 from dueline.core.dispatch import Dispatcher
 from dueline.core.job import JobId, Partition, Route, State, StoredJob, checked_key
-from dueline.core.keys import JobKeys, NamedJob, checked_call, content_hash
+from dueline.core.keys import JobKeys, Submission, SubmitResult, checked_call, content_hash
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.move import Mover
-from dueline.core.payloads import Content, Offload, content_of, hash_of, inline, is_large
+from dueline.core.payloads import Offload, content_of, hash_of, inline, is_large
 from dueline.core.ports import BatchFailure, Clock, Payloads, Queue, Table, cut
 from dueline.core.queue_settings import QueueSettings, not_there
 from dueline.core.request import (
@@ -29,46 +29,6 @@ from dueline.core.request import (
 from dueline.core.rows import Key
 from dueline.core.table_writer import TableWriter, WriteResult
 from dueline.core.text import shown
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Submission:
-    """A job on its way, its payload as it was given, and the delay that its caller gave, which SQS gets as it is.
-
-    `earliest` is the time that was requested, where that is past: its job is due now. `call` is the name of the call,
-    and `row` the key of the row that makes a repeat of it the same job. `is_new`: the job was made by this call, and
-    not by one that died before it had submitted it.
-    """
-
-    job: StoredJob
-    content: Content
-    delay: float | None
-    earliest: datetime
-    if_exists: IfExists = IfExists.KEEP
-    call: str | None = None
-    row: Key | None = None
-    is_new: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SubmitResult:
-    """A job that was submitted, and its state; without one, an earlier call submitted it under the same key.
-
-    `is_new`: this call made it. `moved_from` is the job that it has replaced under its key.
-
-    ACCEPTED: it waits in the inbound queue. SCHEDULED: it waits in the table. DISPATCHED or PARKED: the direct route or
-    the late path did that.
-    """
-
-    job: StoredJob
-    state: State | None
-    is_new: bool = True
-    moved_from: JobId | None = None
-
-    @property
-    def is_repeat(self) -> bool:
-        return self.state is None
-
 
 # A request on its way: a job to submit, one that an earlier call submitted, or an error.
 Draft = Submission | SubmitResult | errors.DuelineError
@@ -128,7 +88,7 @@ class Submit:
         self._writer = TableWriter(table=table, dispatcher=lambda _: dispatcher, clock=self._clock, spread=self._spread)
         self._offload = Offload(queue.name, payloads=payloads, clock=self._clock)
         mover = Mover(table=table, inbound=inbound, clock=self._clock)
-        self._keys = JobKeys(queue, mover=mover, new_uid=new_uid)
+        self._keys = JobKeys(queue, mover=mover, offload=self._offload, new_uid=new_uid)
         self._breaker = breaker
         self._direct_horizon = direct_horizon
         self._new_uid = new_uid
@@ -179,6 +139,7 @@ class Submit:
                 if_exists=request.if_exists,
                 call=request.call,
                 row=_row_of(request, queue=self._queue.name),
+                content_hash="" if request.key is None else content_hash(job, payload_hash=hash_of(content)),
             )
         except errors.InvalidJob as error:
             return error
@@ -261,36 +222,17 @@ class Submit:
             if draft.row is None or idempotency.is_free(draft.row, table=self._table, now=now):
                 raise
         if draft.job.key is not None:
-            return self._name(draft, until=until)
+            try:
+                return self._keys.claim(draft, until=until)
+            except errors.RETRYABLE as error:
+                # Which job has the key is not known, and an id that a move gives is not to be submitted.
+                error.job_id = None
+                return error
         payload_hash = hash_of(draft.content)
         claim = idempotency.claim(draft.call or "", draft.job, payload_hash=payload_hash, table=self._table, now=now)
         if claim.is_done:
             return SubmitResult(job=claim.job, state=None)
         return draft if claim.job == draft.job else replace(draft, job=claim.job, delay=None)
-
-    def _name(self, draft: Submission, *, until: float) -> Draft:
-        """Give a job its name, or return the one that has it."""
-        job, content = draft.job, draft.content
-        desired = NamedJob(
-            job=job,
-            earliest=draft.earliest,
-            content=content_hash(job, payload_hash=hash_of(content)),
-            if_exists=draft.if_exists,
-            call=draft.call,
-            place=partial(self._offload.place, content=content),
-        )
-        try:
-            claim = self._keys.claim(desired, until=until)
-        except errors.RETRYABLE as error:
-            # Which job has the key is not known, and an id that a move gives is not to be submitted.
-            error.job_id = None
-            return error
-        named = replace(claim.placed or job, id=claim.id, expires=claim.id.due + self._queue.retention)
-        if claim.moved_from is not None:
-            return SubmitResult(job=named, state=State.SCHEDULED, is_new=False, moved_from=claim.moved_from)
-        if claim.is_done:
-            return SubmitResult(job=named, state=None, is_new=claim.is_new)
-        return replace(draft, job=named, is_new=claim.is_new)
 
     def _place(self, draft: Submission) -> Draft:
         try:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from dueline.core import rows
 from dueline.core.cancel import CancelMany
 from dueline.core.job import JobId, State, StoredJob
+from dueline.core.keys import SubmitResult
 from dueline.core.payloads import Upload
 from dueline.core.ports import Pointer
 from dueline.core.request import IfExists, Request, json_text
 from dueline.core.rows import Key, Row, moved_to
-from dueline.core.submit import SubmitResult
 from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError, JobNotFound, KeyReused
 from tests.builders import NOW
 from tests.simulation import actions

@@ -54,15 +54,13 @@ OF_NAMES = mutations_of(
 
 @@ core/keys.py
 # a claimed job is answered unsubmitted
--        if name.is_done:
--            return KeyResult(
-+        if name.is_done or not is_new:
-+            return KeyResult(
+-        return self._job_of(desired, name.id, is_done=name.is_done, is_new=is_new)
++        return self._job_of(desired, name.id, is_done=name.is_done or not is_new, is_new=is_new)
 # a claimed job is answered to other content
 -        if is_undone or state is _State.WAITING:
 -            self._check_content(name, tail, desired)
-+        if is_undone and name.content != desired.content:
-+            return KeyResult(id=tail, is_done=True, is_new=False)
++        if is_undone and name.content != desired.content_hash:
++            return self._job_of(desired, tail, is_done=True, is_new=False)
 # a key forgets displaced calls
 -        if earlier is None:
 -            return None
@@ -71,8 +69,8 @@ OF_NAMES = mutations_of(
 +            return None
 +        if earlier.is_move
 # a displaced call counts as submitted
--KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)
-+KeyResult(id=earlier.id, is_done=True, is_new=True)
+-earlier.id, is_done=earlier.is_done)
++earlier.id, is_done=True)
 # a key is taken over though its job waits
 -            if state is _State.WAITING:
 +            if False:
@@ -85,8 +83,8 @@ OF_NAMES = mutations_of(
 -                cancellation = self._table.read_barrier(cancelled)
 +                cancellation = None
 # the key of a moved job is read without a barrier
--        row = self._table.read_barrier(rows.name_key(self._queue.name, name.key))
-+        row_key = rows.name_key(self._queue.name, name.key)
+-        row = self._table.read_barrier(rows.key(name.row))
++        row_key = rows.key(name.row)
 +        row = self._table.read([row_key]).rows.get(row_key)
 # a key past its ttl is not read again
 -        row = table.read_barrier(row_key)
@@ -98,8 +96,8 @@ OF_NAMES = mutations_of(
 +        row = {name: row[name] for name in row if name != "ttl"}
 +        return self._changed({**row, "call": call, "content": content})
 # a repeat does not share the key
--            return self._unless_released(name, is_new=True)
-+            return KeyResult(id=name.id, is_done=name.is_done, is_new=True)
+-            return self._unless_released(name, desired, is_new=True)
++            return self._job_of(desired, name.id, is_done=name.is_done)
 
 @@ core/reschedule.py
 # a move by a key is not remembered

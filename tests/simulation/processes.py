@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from dueline.core import instant, rows
 from dueline.core.ingest import InboundMessage
 from dueline.core.job import JobId, State
+from dueline.core.keys import SubmitResult
 from dueline.core.message import Message
 from dueline.core.queue_settings import PLANNER
 from dueline.core.request import Request
 from dueline.core.rows import Key, head_key
-from dueline.core.submit import SubmitResult
 from dueline.errors import (
     RETRYABLE,
     AlreadyFinished,

@@ -9,12 +9,11 @@ import pytest
 
 from dueline.core import rows
 from dueline.core.job import Partition, Route, State
-from dueline.core.keys import MOST_CALLS, read_key
+from dueline.core.keys import MOST_CALLS, SubmitResult, read_key
 from dueline.core.message import KEY_CHANGE, Message
 from dueline.core.payloads import Upload
 from dueline.core.request import IfExists, Request
 from dueline.core.status import status_under
-from dueline.core.submit import SubmitResult
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,

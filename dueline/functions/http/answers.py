@@ -16,13 +16,13 @@ from dueline.config.registry import Registry
 from dueline.core import instant
 from dueline.core.cancel import CancelResult
 from dueline.core.job import MAX_PRIORITY, JobId, Route, State, StoredJob
+from dueline.core.keys import SubmitResult
 from dueline.core.listing import JobPage, TrackedPage, place_text
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import METHOD, StartedUpload
 from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.status import MAX_ERROR_CHARACTERS, JobStatus, Outcome, Status
-from dueline.core.submit import SubmitResult
 from dueline.errors import DuelineError
 from dueline.functions.http.problems import Problem, problem
 

@@ -8,8 +8,8 @@ from dueline.config import metrics
 from dueline.core import instant
 from dueline.core.cancel import CancelResult
 from dueline.core.job import State
+from dueline.core.keys import SubmitResult
 from dueline.core.overview import Control
-from dueline.core.submit import SubmitResult
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
 from dueline.functions.declared_queues import DECLARED
 from dueline.functions.http.answers import controls
