@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from dueline.core import rows
-from dueline.core.cancel import CancelMany, CancelResult, cancel, cancelled_among
+from dueline.core.cancel import CancelMany, CancelResult, cancelled_among
 from dueline.core.dispatch import Dispatcher, Parking
 from dueline.core.ingest import InboundMessage, Ingest, IngestResult
 from dueline.core.job import JobId, Partition, State, StoredJob
@@ -135,7 +135,11 @@ class Core:
         return self.cancel_job(id).state
 
     def cancel_job(self, id: JobId) -> CancelResult:
-        return cancel(id, queue=self.stores.settings[id.queue], table=self.table, clock=self.clock)
+        cancels = CancelMany(queue=self.stores.settings[id.queue], table=self.table, clock=self.clock)
+        (result,) = cancels.run([id])
+        if isinstance(result, DuelineError):
+            raise result
+        return result
 
     def a_reschedule(self, queue: str, *, new_uid: Any) -> Reschedule:
         mover = Mover(table=self.table, inbound=self.to(self.stores.inbound), clock=self.clock)

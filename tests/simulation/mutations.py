@@ -226,9 +226,9 @@ OF_JOBS = mutations_of(
 
 @@ core/cancel.py
 # the fence is read before the cancellation is written -> exact cancel
--        written = self._follow(self._write_each(ids))
+-        written = list(
 +        seen = self._states_of({id.partition for id in ids if isinstance(id, JobId)})
-+        written = self._follow(self._write_each(ids))
++        written = list(
 -self._states_of({each.id.partition for each in undecided})
 +seen
 # a promise is noted before the fence is known -> exact cancel

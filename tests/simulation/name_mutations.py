@@ -14,10 +14,8 @@ OF_NAMES = mutations_of(
     """
 @@ core/cancel.py
 # a cancel by key does not follow moves -> a cancel leaves no job
--            if not moved:
--                return written
-+            if moved is not None:
-+                return written
+-            if moved is None:
++            if moved is None or moved:
 
 @@ testing/memory_table.py
 # a key is taken over whatever it names
