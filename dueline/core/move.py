@@ -6,7 +6,7 @@ sent to the inbound queue before: after a crash, ingest carries it out, and it h
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -61,23 +61,19 @@ class Intent:
             text = json.dumps({name: values[name] for name in _CHANGED if name in values})
         return Message.of(self.job, group=self.job.id.queue, moves=self.old, key_change=text)
 
-    def carry_out(self, *, table: Table, clock: Clock) -> bool:
+    def carry_out(self, *, table: Table, clock: Clock, is_whole: bool = False) -> bool:
         """Cancel the old job and write the new one's row, both or neither; return whether that was done.
 
         It is not done once the old job may be sent, or has a cancellation, even one by this very intent; nor, by key,
-        if the key's row has changed. Raises Throttled or Unavailable.
+        if the key's row has changed. If `is_whole`, it is done only if a later tick will see the new job too,
+        which is in the old one's partition. Raises Throttled or Unavailable.
         """
-        pending = [move_row(self.old, MOVE_PENDING, at=clock.now())]
-        return self._carry_out(pending, before=self.old.due, table=table, clock=clock)
-
-    def carry_out_whole(self, *, table: Table, clock: Clock) -> bool:
-        """Carry an intent out only if a later tick will see the new job too, which is in the old one's partition."""
-        now = clock.now()
-        pending = [move_row(self.old, MOVE_PENDING, at=now), move_row(self.job.id, MOVE_TARGET, at=now)]
-        return self._carry_out(pending, before=min(self.old.due, self.job.id.due), table=table, clock=clock)
-
-    def _carry_out(self, pending: Sequence[Row], *, before: datetime, table: Table, clock: Clock) -> bool:
-        """Put the rows of the move first: until the transaction is answered, others may not see what it did."""
+        now, before = clock.now(), self.old.due
+        # Put first: until the transaction is answered, others may not see what it did.
+        pending = [move_row(self.old, MOVE_PENDING, at=now)]
+        if is_whole:
+            pending.append(move_row(self.job.id, MOVE_TARGET, at=now))
+            before = min(before, self.job.id.due)
         if table.write(pending):
             raise Unavailable(f"that job {self.old} is to be moved could not be written: try again")
         change = self.change
@@ -117,8 +113,10 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
     if moved is None:
         return _may_have_been_moved(intent, there, now=clock.now())
     is_carried_out = moved == intent.job.id
-    if is_carried_out and rows.job_key(intent.job.id) not in there:
-        _write(intent.job, table)
+    if is_carried_out and rows.job_key(intent.job.id) not in there and table.write([rows.job_row(intent.job)]):
+        # DynamoDB shows all rows of a transaction once that has succeeded; before, the cancellation may be there and
+        # this row not yet, nor in a query of the tick that comes after the fence is read.
+        raise Unavailable(f"the row of job {intent.job.id} could not be written: try again")
     return is_carried_out
 
 
@@ -130,16 +128,6 @@ def _may_have_been_moved(intent: Intent, there: Rows, *, now: datetime) -> bool:
     """
     is_known = rows.is_cancellation_kept(intent.old, now=now)
     return not is_known and (rows.job_key(intent.job.id) in there or now >= intent.job.expires)
-
-
-def _write(job: StoredJob, table: Table) -> None:
-    """Write the row of a job that was moved, as its move does.
-
-    DynamoDB shows all rows of a transaction once that has succeeded; before, the cancellation may be there and this row
-    not yet, nor in a query of the tick that comes after the fence is read.
-    """
-    if table.write([rows.job_row(job)]):
-        raise Unavailable(f"the row of job {job.id} could not be written: try again")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,11 +145,10 @@ class Mover:
         that of its partition, as it was read. Raises InvalidJob, Throttled or Unavailable.
         """
         with naming(str(intent.job.id)):
-            if fence < instant.text(intent.job.id.due):
-                is_done = intent.carry_out_whole(table=self.table, clock=self.clock)
-            else:
+            is_whole = fence < instant.text(intent.job.id.due)
+            if not is_whole:
                 self._announce(intent)
-                is_done = intent.carry_out(table=self.table, clock=self.clock)
+            is_done = intent.carry_out(table=self.table, clock=self.clock, is_whole=is_whole)
             return is_done or self._is_done(intent)
 
     def _is_done(self, intent: Intent) -> bool:

@@ -88,17 +88,18 @@ class Reschedule:
             earlier = row.call_of(call) if row and call else None
             if row and call and (row.call == call or (earlier and not earlier.is_move)):
                 raise KeyReused(f"idempotency_key is {call!r}: it was used to schedule a job under key {key!r}")
-            if earlier is not None:
-                return RescheduleResult(id=self._tail(earlier.id), moved_from=earlier.id, was_before=True)
-            if (result := self._attempt(source, row, time)) is not None:
+            source = earlier.id if earlier else source
+            if (result := self._attempt(source, row, time, is_repeat=earlier is not None)) is not None:
                 return result
         raise NotYet(f"job {source} was moved by others at each of {_ATTEMPTS} attempts: try again")
 
     def _named(self, key: str) -> keys.KeyRow:
         return keys.read_key(key, self._queue.name, table=self._table, now=self._clock.now())
 
-    def _attempt(self, source: JobId, row: "keys.KeyRow | None", time: _NewTime) -> RescheduleResult | None:
-        """Follow a job to where it is now, and move it; None if it was changed meanwhile."""
+    def _attempt(
+        self, source: JobId, row: "keys.KeyRow | None", time: _NewTime, *, is_repeat: bool
+    ) -> RescheduleResult | None:
+        """Follow a job to where it is now, and move it unless this call has; None if it was changed meanwhile."""
         id, now = source, self._clock.now()
         for _ in range(MOST_HOPS + 1):
             existing = self._looked_up(id)
@@ -106,12 +107,12 @@ class Reschedule:
             moved = moved_to(cancellation) if cancellation and id.route is Route.TABLE else None
             if moved is None:
                 break
-            if time.call is not None and moved.uid == time.uid_after(id, new_uid=self._new_uid):
-                return RescheduleResult(id=self._tail(moved), moved_from=source, was_before=True)
+            is_repeat |= time.call is not None and moved.uid == time.uid_after(id, new_uid=self._new_uid)
             id = moved
         else:
             raise too_many_hops(source)
-        if id != source and cancellation is None and time.earliest <= id.due <= time.due:
+        is_there = id != source and cancellation is None and time.earliest <= id.due <= time.due
+        if is_repeat or is_there:
             return RescheduleResult(id=id, moved_from=source, was_before=True)
         movable = self._movable(id, existing, is_by_key=row is not None, now=now)
         if id.due == time.due:
@@ -134,18 +135,6 @@ class Reschedule:
             cancellation = self._table.read_barrier(of_job[0])
             return existing if cancellation is None else {**existing, of_job[0]: cancellation}
         return existing
-
-    def _tail(self, id: JobId) -> JobId:
-        """Return the job that an id leads to."""
-        tail = id
-        for _ in range(MOST_HOPS + 1):
-            key = rows.cancellation_key(tail)
-            cancellation = self._table.read([key]).whole(f"the rows of job {tail}").get(key)
-            moved = moved_to(cancellation) if cancellation else None
-            if moved is None:
-                return tail
-            tail = moved
-        raise too_many_hops(id)
 
     def _movable(self, id: JobId, existing: Rows, *, is_by_key: bool, now: datetime) -> StoredJob:
         """Return the job of an id, if it waits in the table and is no run of a schedule.

@@ -59,7 +59,7 @@ class Outcome:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What answers about the job have of it, as JSON: no state, no kind, and nothing that is not known."""
+        """What its row and answers about the job have of it: no state, no kind, and nothing that is not known."""
         times = {"started": self.started, "ended": self.ended}
         texts = {name: instant.text(at) for name, at in times.items() if at is not None}
         return {"attempts": self.attempts, **texts, **({} if self.error is None else {"error": self.error})}
@@ -75,11 +75,9 @@ def note_outcome(id: JobId, outcome: Outcome, *, expires: datetime, table: Table
 
 def outcome_row(id: JobId, outcome: Outcome, *, expires: datetime) -> Row:
     pk, sk = rows.outcome_key(id)
-    ended = {} if outcome.ended is None else {"ended": instant.text(outcome.ended)}
-    why = {} if outcome.error is None else {"error": outcome.error}
     kind = {} if outcome.kind is None else {"kind": outcome.kind}
-    always = {"state": outcome.state.value, "attempts": outcome.attempts, "started": instant.text(outcome.started)}
-    return {"pk": pk, "sk": sk, **always, **ended, **why, **kind, "ttl": int(expires.timestamp())}
+    state, ttl = outcome.state.value, int(expires.timestamp())
+    return {"pk": pk, "sk": sk, "state": state, **outcome.fields, **kind, "ttl": ttl}
 
 
 def read_outcome(row: Row) -> Outcome:

@@ -181,36 +181,31 @@ class Submit:
         ]
 
     def _prepare(self, drafts: Sequence[Draft], *, until: float) -> list[Draft]:
-        """Claim keys, and store large payloads, before anything is sent."""
-        claim = partial(self._claim, until=until)
-        claimed = self._change(drafts, lambda each: each.row is not None, claim, until=until)
-        return self._change(claimed, _is_to_be_placed, self._place, until=until)
+        """Claim keys, and store large payloads, before anything is sent; several at once."""
+        chosen = [
+            each for each in drafts if isinstance(each, Submission) and (_has_row(each) or _is_to_be_placed(each))
+        ]
+        prepared = self._spread(partial(self._prepared, until=until), chosen)
+        by_draft = dict(zip(map(id, chosen), prepared, strict=True))
+        return [by_draft.get(id(draft), draft) for draft in drafts]
 
-    def _change(
-        self,
-        drafts: Sequence[Draft],
-        is_chosen: Callable[[Submission], bool],
-        change: Callable[[Submission], Draft],
-        *,
-        until: float,
-    ) -> list[Draft]:
-        """Return the drafts with the chosen ones changed, several at once, or the error of each that failed."""
-
-        def changed(draft: Submission) -> Draft:
+    def _prepared(self, draft: Submission, *, until: float) -> Draft:
+        """Return a draft with its key claimed and its payload placed, or what became of it instead."""
+        for is_chosen, step in ((_has_row, partial(self._claim, until=until)), (_is_to_be_placed, self._place)):
+            if not is_chosen(draft):
+                continue
             if self._clock.monotonic() >= until:
                 return _out_of_time(draft.job.id)
             try:
-                return change(draft)
+                changed = step(draft)
             except errors.RETRYABLE as error:
                 return error.copy(job_id=str(draft.job.id))
             except (errors.InvalidJob, errors.JobExists, errors.KeyReused) as error:
                 return error
-
-        chosen = [draft for draft in drafts if isinstance(draft, Submission) and is_chosen(draft)]
-        if not chosen:
-            return list(drafts)
-        answers = dict(zip(map(id, chosen), self._spread(changed, chosen), strict=True))
-        return [answers.get(id(draft), draft) for draft in drafts]
+            if not isinstance(changed, Submission):
+                return changed
+            draft = changed
+        return draft
 
     def _claim(self, draft: Submission, *, until: float) -> Draft:
         """Claim a key, and not for a job that can never be: then its caller may give it to a better one."""
@@ -234,7 +229,7 @@ class Submit:
             return SubmitResult(job=claim.job, state=None)
         return draft if claim.job == draft.job else replace(draft, job=claim.job, delay=None)
 
-    def _place(self, draft: Submission) -> Draft:
+    def _place(self, draft: Submission) -> Submission:
         try:
             return replace(draft, job=self._offload.place(draft.job, draft.content))
         except errors.InvalidJob:
@@ -314,6 +309,10 @@ class Submit:
         job = submission.job
         left = (job.id.due - now).total_seconds() if submission.delay is None else submission.delay
         return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise), group=job.tenant)
+
+
+def _has_row(draft: Submission) -> bool:
+    return draft.row is not None
 
 
 def _is_to_be_placed(draft: Submission) -> bool:

@@ -253,19 +253,20 @@ OF_JOBS = mutations_of(
 
 @@ core/move.py
 # the intent is sent after the transaction -> never lost, never neither
+-            if not is_whole:
 -                self._announce(intent)
--                is_done
-+                is_done
+-            is_done
++            is_done
 -            return is_done or self._is_done(intent)
 +            is_done = is_done or self._is_done(intent)
-+            self._announce(intent)
++            is_whole or self._announce(intent)
 +            return is_done
 # a job is moved whole though a tick may not see the new one -> never lost, never neither
--before=min(self.old.due, self.job.id.due)
-+before=self.old.due
+-            before = min(before, self.job.id.due)
++
 # a move is decided by the fence of the later time -> never both, exact cancel
--before=min(self.old.due, self.job.id.due)
-+before=max(self.old.due, self.job.id.due)
+-            before = min(before, self.job.id.due)
++            before = max(before, self.job.id.due)
 # a cancel long after a move says that there was none -> never lost
 -    if moved is None:
 +    if cancellation is None:
@@ -278,11 +279,11 @@ OF_JOBS = mutations_of(
 -            return is_done or self._is_done(intent)
 +            return is_done
 # no row that a move is pending -> exact cancel, never both
--pending = [move_row(self.old, MOVE_PENDING, at=now), move_row(self.job.id, MOVE_TARGET, at=now)]
-+pending = [move_row(self.job.id, MOVE_TARGET, at=now)]
+-            pending.append(move_row(self.job.id, MOVE_TARGET, at=now))
++            pending = [move_row(self.job.id, MOVE_TARGET, at=now)]
 # no row of the target of a move -> never lost, never neither
--pending = [move_row(self.old, MOVE_PENDING, at=now), move_row(self.job.id, MOVE_TARGET, at=now)]
-+pending = [move_row(self.old, MOVE_PENDING, at=now)]
+-            pending.append(move_row(self.job.id, MOVE_TARGET, at=now))
++
 # the rows of a move are put after the transaction -> exact cancel, never both, never lost, never neither
 -        if table.write(pending):
 +        move, old = table.move, [rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)]

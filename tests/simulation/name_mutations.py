@@ -102,8 +102,8 @@ OF_NAMES = mutations_of(
 -            earlier = row.call_of(call) if row and call else None
 +            earlier = None
 # a repeat takes another's move for its own
--            if time.call is not None and moved.uid == time.uid_after(id, new_uid=self._new_uid):
-+            if time.call is not None and id != source:
+-moved.uid == time.uid_after(id, new_uid=self._new_uid)
++id != source
 
 @@ core/move.py
 # a move by id leaves the key behind
