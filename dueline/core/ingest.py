@@ -113,7 +113,10 @@ class Ingest:
         """
         done = IngestResult()
         parsed = parse(batch)
-        started, waits = self._clock.monotonic(), self._waits(until)
+        started = self._clock.monotonic()
+        seconds = max(0.0, until - started)
+        patience = Patience(attempts=_ATTEMPTS, seconds=seconds, first_wait=_FIRST_WAIT, longest_wait=_LONGEST_WAIT)
+        waits = RetryTimer(patience, clock=self._clock, jitter=self._jitter)
         settle_until = started + (until - started) / 2
         left = self._attempt(set(parsed.receives), parsed, done, settle_until, until)
         self._reject(parsed.rejected, done, until)
@@ -121,11 +124,6 @@ class Ingest:
             left = self._attempt(left, parsed, done, settle_until, until)
         done.failed |= {message_id for message_id, job in parsed.jobs.items() if job in done.again}
         return done
-
-    def _waits(self, until: float) -> RetryTimer:
-        seconds = max(0.0, until - self._clock.monotonic())
-        patience = Patience(attempts=_ATTEMPTS, seconds=seconds, first_wait=_FIRST_WAIT, longest_wait=_LONGEST_WAIT)
-        return RetryTimer(patience, clock=self._clock, jitter=self._jitter)
 
     def _attempt(
         self, jobs: set[StoredJob], parsed: "Parsed", done: IngestResult, settle_until: float, until: float

@@ -19,6 +19,9 @@ KEEP_DAYS = tuple(2**power for power in range(5, 13))
 MAX_PARTITIONS = 999
 MAX_RETENTION = timedelta(days=30)
 MAX_TENANT_CHARACTERS = 128
+# What SQS takes as MessageGroupId.
+# Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+_TENANT = rf"[!-~]{{1,{MAX_TENANT_CHARACTERS}}}"
 MAX_KEY_CHARACTERS = 255
 MAX_PRIORITY = 5
 
@@ -188,7 +191,7 @@ def check_kind(kind: object) -> None:
 
 def check_tenant(tenant: object) -> None:
     """Raise InvalidJob unless it is None or a valid tenant."""
-    if tenant is not None and not (isinstance(tenant, str) and _is_message_group(tenant)):
+    if tenant is not None and not (isinstance(tenant, str) and re.fullmatch(_TENANT, tenant)):
         must = f"it must have 1 to {MAX_TENANT_CHARACTERS} letters, digits and punctuation of ASCII, no spaces"
         raise InvalidJob(f"tenant is {shown(tenant, most=200)}: {must}")
 
@@ -197,14 +200,6 @@ def check_priority(priority: object) -> None:
     """Raise InvalidJob unless it is a priority that a queue can have."""
     if not isinstance(priority, int) or isinstance(priority, bool) or not 1 <= priority <= MAX_PRIORITY:
         raise InvalidJob(f"priority is {shown(priority)}: it must be a whole number from 1 to {MAX_PRIORITY}")
-
-
-def _is_message_group(text: str) -> bool:
-    """Return whether SQS takes a text as MessageGroupId.
-
-    Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
-    """
-    return 1 <= len(text) <= MAX_TENANT_CHARACTERS and all("!" <= character <= "~" for character in text)
 
 
 def origin_fields(origin: object) -> dict[str, Any]:

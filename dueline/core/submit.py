@@ -182,9 +182,8 @@ class Submit:
 
     def _prepare(self, drafts: Sequence[Draft], *, until: float) -> list[Draft]:
         """Claim keys, and store large payloads, before anything is sent; several at once."""
-        chosen = [
-            each for each in drafts if isinstance(each, Submission) and (_has_row(each) or _is_to_be_placed(each))
-        ]
+        submissions = [draft for draft in drafts if isinstance(draft, Submission)]
+        chosen = [draft for draft in submissions if _has_row(draft) or _is_to_be_placed(draft)]
         prepared = self._spread(partial(self._prepared, until=until), chosen)
         by_draft = dict(zip(map(id, chosen), prepared, strict=True))
         return [by_draft.get(id(draft), draft) for draft in drafts]

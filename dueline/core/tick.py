@@ -384,17 +384,14 @@ class Tick:
         is_beyond = self._is_held_back or min(unfinished, default=key) < key
         if is_beyond and not rows.has_room(rows.prefix_and_kind(key)[0]):
             return False
-        if self._is_parking_down or not self._park_row(entry):
+        if self._is_parking_down:
             return False
-        self._done.unreadable.append(entry)
-        return True
-
-    def _park_row(self, entry: Unreadable) -> bool:
         try:
             self._dispatcher.parking.park_row(entry.row, reason=entry.reason)
         except (QueueNotFound, Throttled, Unavailable) as fault:
             self._done.fault, self._is_parking_down = f"not parked: {fault}", True
             return False
+        self._done.unreadable.append(entry)
         return True
 
     def _keep_lease(self, next_jobs: int = 0) -> bool:
