@@ -43,7 +43,7 @@ class Intent:
     def of(cls, message: Message, job: StoredJob, *, old: JobId) -> "Intent":
         """Return the intent that a message carries. Raises InvalidJob where what it does to a key cannot be read."""
         text = message.attributes.get(KEY_CHANGE)
-        if text is None or job.key is None:
+        if text is None:
             return cls(job=job, old=old)
         try:
             change = {name: str(value) for name, value in json.loads(text).items() if name in _CHANGED}

@@ -8,6 +8,7 @@ from dueline.core import instant, rows
 from dueline.core.ingest import PATIENT_RECEIVES, InboundMessage
 from dueline.core.job import Partition, Route
 from dueline.core.message import ID, OF_SCHEMA, REASON, Message
+from dueline.core.ports import Pointer
 from dueline.errors import Throttled, Unavailable
 from tests.builders import NOW, a_job, a_message, a_queue, due_in
 from tests.system import System
@@ -62,6 +63,14 @@ def test_foreign_pointer_may_come_twice():
     assert (done.failed, done.reused, done.written) == (set(), set(), 2)
     done = ingest(system, replace(job, payload='{"another":"pointer"}'))
     assert (done.failed, len(done.reused)) == (set(), 1)
+
+
+def test_payload_that_is_kept_longer_is_the_same():
+    system, written = System(), due_in(AN_HOUR)
+    pointers = [Pointer(bucket="payloads", key=f"{days}/emails/uid.sha256").text for days in ("0032", "0064")]
+    job, again = (replace(written, payload=pointer, offloaded_bytes=300_000) for pointer in pointers)
+    ingest(system, job)
+    assert (ingest(system, again).reused, in_the_table(system, again)) == (set(), [again])
 
 
 # What is tried again

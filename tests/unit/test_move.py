@@ -85,6 +85,15 @@ def test_job_moved_without_ticks_is_parked():
     assert system.parked() == [jobs[0].id]
 
 
+def test_row_of_a_move_that_is_not_there_is_written():
+    """The move's cancellation may be read before its other row, which a tick might pass over then."""
+    system, old = a_system()
+    new, intent = an_intent(old)
+    system.table.add(rows.cancellation_row(old.id, at=NOW, moved_to=new.id))
+    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+    assert is_there(system, new)
+
+
 # Long after
 
 

@@ -153,6 +153,15 @@ def test_lost_upload_takes_no_key_from_a_sent_job(system, first, gone):
     assert system.arrived_within(hours=4) == [first.job.id]
 
 
+def test_refused_call_may_come_again_with_other_content(system):
+    upload = Upload(uid=str(UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
+    system.stores.payloads.put(upload.key("emails"), "7")
+    system.wire.around = on("payloads.copy", meanwhile(system.stores.payloads.kept.clear), times=1)
+    refused = error_of(system, Request(upload=str(upload), at=SOON, key=KEY, call="mine"))
+    assert isinstance(refused, InvalidJob)
+    assert result_of(system, named(8, call="mine")).is_new
+
+
 # By key and by any id
 
 

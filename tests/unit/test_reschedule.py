@@ -3,8 +3,10 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.core import rows
 from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
+from dueline.core.ports import BatchRead
 from dueline.core.trace import TraceContext
 from dueline.errors import (
     AlreadyFinished,
@@ -104,6 +106,16 @@ def test_moved_job_keeps_its_kind_key_and_trace(system, target):
     system.pass_time(hours=3)
     (sent,) = (delivery.message.job() for delivery in system.queues["emails"].deliveries)
     assert sent == replace(job, id=moved, expires=target + RETENTION)
+
+
+def test_move_that_is_not_read_yet_is_followed(system, job):
+    """What a read shows of a job that was just moved may look as if it had left for its queue."""
+    moved = system.reschedule(job.id, at=WANTED)
+    system.clock.sleep((job.id.due - NOW).total_seconds())
+    system.tick()
+    before_the_move = BatchRead(rows=system.table.read([rows.state_key(job.id.partition)]).rows)
+    system.wire.around = on("table.read", lambda _: before_the_move, times=1)
+    assert system.reschedule(job.id, at=WANTED) == moved
 
 
 def test_parked_job_is_not_moved(system, job):

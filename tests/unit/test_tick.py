@@ -10,7 +10,7 @@ from dueline.core.job import State, StoredJob
 from dueline.core.message import ID
 from dueline.core.tick import WAVE_JOBS
 from dueline.errors import Throttled, Unavailable
-from tests.builders import NOW, a_queue, due_in
+from tests.builders import EMAILS, NOW, a_queue, due_in
 from tests.system import PERIODS, System
 from tests.wire import by_name, failing, meanwhile, on, straight
 
@@ -298,6 +298,11 @@ def test_expired_lease_is_followed_at_once(system):
     follower = received(system)
     assert system.clock.monotonic() == pytest.approx(30)
     assert follower.fence == after(240 + 30)
+
+
+def test_fence_that_is_further_is_followed(system):
+    system.table.acquire_lease(EMAILS, owner="ahead", now="", lease="", fence=after(1000))
+    assert received(system).fence == after(1000)
 
 
 def test_nobody_waits_beyond_his_own_deadline(system):
