@@ -22,18 +22,6 @@ _TOO_LATE = f"a direct job is due in over {MAX_DELAY_SECONDS} s, longer than SQS
 _NO_TICK = "it is not in queues.yaml, or its queue's stack is not deployed yet"
 
 
-@dataclass(kw_only=True, slots=True)
-class Undeliverable:
-    """Jobs to be parked, and jobs of which that is not clear yet, each with the reason.
-
-    Of the `unread` among the latter, the state could not be read.
-    """
-
-    parked: dict[StoredJob, str] = field(default_factory=dict)
-    unclear: dict[StoredJob, str] = field(default_factory=dict)
-    unread: set[StoredJob] = field(default_factory=set)
-
-
 # A table that takes a thousand rows a second, and ten functions: each may write its 500 in some five seconds.
 _FIRST_WAIT, _LONGEST_WAIT, _ATTEMPTS = 0.2, 2.0, 100
 
@@ -135,12 +123,12 @@ class Ingest:
         unsettled = self._settle([each for each in parsed.intents if each.job in jobs], done, settle_until)
         done.dropped -= parsed.submitted
         here = jobs - unsettled - done.dropped
-        undeliverable = self._find_undeliverable(here, parsed.receives, done)
-        ours = here - undeliverable.parked.keys() - undeliverable.unclear.keys()
-        undone = self._park(undeliverable.parked, done, until) | self._take(ours, done, until)
+        undeliverable, unclear, unread = self._find_undeliverable(here, parsed.receives, done)
+        ours = here - undeliverable.keys() - unclear.keys()
+        undone = self._park(undeliverable, done, until) | self._take(ours, done, until)
         done.again -= jobs
-        done.again |= unsettled | set(undeliverable.unclear) | undone
-        return undone | undeliverable.unread | (unsettled if self._clock.monotonic() < settle_until else set())
+        done.again |= unsettled | set(unclear) | undone
+        return undone | unread | (unsettled if self._clock.monotonic() < settle_until else set())
 
     def _reject(self, rejects: Iterable[RejectedMessage], done: IngestResult, until: float) -> None:
         """Park messages that carry no job."""
@@ -187,14 +175,18 @@ class Ingest:
 
     def _find_undeliverable(
         self, jobs: Iterable[StoredJob], receives: Mapping[StoredJob, int], done: IngestResult
-    ) -> Undeliverable:
+    ) -> tuple[dict[StoredJob, str], dict[StoredJob, str], set[StoredJob]]:
         """Find the jobs that would never be sent; `receives` is how often the message of each was received.
+
+        Returns these, and those of which that is not clear yet, each with the reason, and which of the latter have a
+        partition whose state could not be read.
 
         They are direct jobs that SQS cannot hold, and jobs in a partition that no tick reads: it has neither a state
         nor a schedule. (A partition that was removed from queues.yaml has a state, and is still read.) To be sure, the
         message must have been received several times.
         """
-        undeliverable, now = Undeliverable(), self._clock.now()
+        undeliverable, unclear, unread = dict[StoredJob, str](), dict[StoredJob, str](), set[StoredJob]()
+        now = self._clock.now()
         strange = [job for job in jobs if job.id.route is Route.TABLE and not self._is_known(job.id.partition)]
         state_keys = {rows.state_key(job.id.partition) for job in strange}
         states = read_all(state_keys, table=self._table, spread=self._spread, note=done.note)
@@ -203,15 +195,15 @@ class Ingest:
             if key not in states.unread and self._has_ticks(job.id.partition, has_state=key in states.rows):
                 continue
             if key in states.unread or receives[job] < PATIENT_RECEIVES:
-                undeliverable.unclear[job] = reason
-                undeliverable.unread |= {job} if key in states.unread else set()
+                unclear[job] = reason
+                unread |= {job} if key in states.unread else set()
             else:
-                undeliverable.parked[job] = reason
+                undeliverable[job] = reason
         latest = now + timedelta(seconds=MAX_DELAY_SECONDS)
         late = [job for job in jobs if job.id.route is Route.DIRECT and job.id.due > latest]
-        undeliverable.parked |= dict.fromkeys(late, _TOO_LATE)
-        done.faults |= set(undeliverable.unclear.values())
-        return undeliverable
+        undeliverable |= dict.fromkeys(late, _TOO_LATE)
+        done.faults |= set(unclear.values())
+        return undeliverable, unclear, unread
 
     def _is_known(self, partition: Partition) -> bool:
         return partition in self._with_ticks or self._is_declared(partition)

@@ -11,9 +11,9 @@ from datetime import datetime
 from enum import Enum
 from functools import partial
 
-from dueline.core import instant, rows
-from dueline.core.job import JobId, Route, State, StoredJob, checked_key
-from dueline.core.move import MOST_HOPS, Intent, Mover, too_many_hops
+from dueline.core import rows
+from dueline.core.job import JobId, State, StoredJob, checked_key
+from dueline.core.move import MOST_HOPS, Intent, Mover, has_left, read_whether_left, too_many_hops
 from dueline.core.payloads import Content, Offload
 from dueline.core.ports import BatchRead, KeyChange, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
@@ -341,15 +341,11 @@ class JobKeys:
         """
         id = name.id
         for _ in range(MOST_HOPS + 1):
-            cancelled, state = rows.cancellation_key(id), rows.state_key(id.partition)
-            existing = self._table.read([cancelled, state]).whole(f"the rows of job {id}")
-            fence, cancellation = rows.read_state(existing.get(state)).fence, existing.get(cancelled)
-            has_left = id.route is Route.DIRECT or fence >= instant.text(id.due)
-            if has_left and cancellation is None:
-                # They are not read at one instant: what was just moved must not count as sent.
-                cancellation = self._table.read_barrier(cancelled)
+            existing = read_whether_left(id, table=self._table)
+            cancellation = existing.get(rows.cancellation_key(id))
+            fence = rows.read_state(existing.get(rows.state_key(id.partition))).fence
             if cancellation is None:
-                return name, id, _State.LEFT if has_left else _State.WAITING, fence
+                return name, id, _State.LEFT if has_left(id, existing) else _State.WAITING, fence
             moved = moved_to(cancellation)
             if moved is None:
                 return name, id, _State.CANCELLED, fence

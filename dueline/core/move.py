@@ -6,13 +6,13 @@ sent to the inbound queue before: after a crash, ingest carries it out, and it h
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dueline.core import instant, rows
-from dueline.core.job import JobId, StoredJob
+from dueline.core.job import JobId, Route, StoredJob
 from dueline.core.message import KEY_CHANGE, Message
 from dueline.core.ports import Clock, KeyChange, MoveOutcome, Queue, Table
 from dueline.core.rows import MOVE_PENDING, MOVE_TARGET, Key, Row, move_row, moved_to
@@ -169,6 +169,27 @@ class Mover:
             raise Unavailable(str(error)) from None
         for refusal in refusals:
             raise InvalidJob(refusal.reason) if refusal.final else Unavailable(refusal.reason)
+
+
+def read_whether_left(id: JobId, keys: Sequence[Key] = (), *, table: Table) -> Rows:
+    """Read a job's cancellation, the state of its partition, and its other rows of these keys.
+
+    One read of several rows is not of one instant: a job that was moved may look as if it had left, when its fence
+    rose in mid-read, or when the move is not over. A cancellation read by a barrier decides.
+    """
+    cancelled = rows.cancellation_key(id)
+    existing = table.read([cancelled, rows.state_key(id.partition), *keys]).whole(f"the rows of job {id}")
+    if cancelled not in existing and id.route is Route.TABLE and has_left(id, existing):
+        cancellation = table.read_barrier(cancelled)
+        return existing if cancellation is None else {**existing, cancelled: cancellation}
+    return existing
+
+
+def has_left(id: JobId, existing: Rows) -> bool:
+    """Return whether a job is or may be on its way to its queue."""
+    fence = rows.read_state(existing.get(rows.state_key(id.partition))).fence
+    is_handled = rows.handled_key(id) in existing or rows.parked_key(id) in existing
+    return id.route is Route.DIRECT or is_handled or fence >= instant.text(id.due)
 
 
 def too_many_hops(id: JobId) -> Unavailable:

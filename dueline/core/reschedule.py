@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 from dueline.core import instant, keys, rows
 from dueline.core.job import JobId, Route, StoredJob
-from dueline.core.move import MOST_HOPS, Intent, Mover, Rows, too_many_hops
+from dueline.core.move import MOST_HOPS, Intent, Mover, Rows, has_left, read_whether_left, too_many_hops
 from dueline.core.partitions import check_partition
 from dueline.core.payloads import Offload
 from dueline.core.ports import BatchRead, Payloads, Pointer
@@ -81,7 +81,8 @@ class Reschedule:
         earliest = due if at is None else min(due, instant.round_up(at))
         time = _NewTime(due=due, earliest=earliest, call=None if call is None else keys.checked_call(call))
         for _ in range(_ATTEMPTS):
-            row = None if key is None else self._named(key)
+            now = self._clock.now()
+            row = None if key is None else keys.read_key(key, self._queue.name, table=self._table, now=now)
             source = id if row is None else row.id
             if source is None:
                 raise InvalidJob("id and key are both missing: give one of them")
@@ -93,16 +94,14 @@ class Reschedule:
                 return result
         raise NotYet(f"job {source} was moved by others at each of {_ATTEMPTS} attempts: try again")
 
-    def _named(self, key: str) -> keys.KeyRow:
-        return keys.read_key(key, self._queue.name, table=self._table, now=self._clock.now())
-
     def _attempt(
         self, source: JobId, row: "keys.KeyRow | None", time: _NewTime, *, is_repeat: bool
     ) -> RescheduleResult | None:
         """Follow a job to where it is now, and move it unless this call has; None if it was changed meanwhile."""
         id, now = source, self._clock.now()
         for _ in range(MOST_HOPS + 1):
-            existing = self._looked_up(id)
+            of_job = [rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
+            existing = read_whether_left(id, of_job, table=self._table)
             cancellation = existing.get(rows.cancellation_key(id))
             moved = moved_to(cancellation) if cancellation and id.route is Route.TABLE else None
             if moved is None:
@@ -123,19 +122,6 @@ class Reschedule:
         is_done = self._mover.run(Intent(job=job, old=id, change=change), fence=fence)
         return RescheduleResult(id=job.id, moved_from=source, was_before=False) if is_done else None
 
-    def _looked_up(self, id: JobId) -> Rows:
-        """Read what there is of a job.
-
-        One read of several rows is not of one instant: a job that was moved may look as if it had left, when its fence
-        rose in mid-read, or when the move is not over. A cancellation read by a barrier decides.
-        """
-        of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
-        existing = self._table.read([*of_job, rows.state_key(id.partition)]).whole(f"the rows of job {id}")
-        if _has_left(id, existing) and id.route is Route.TABLE and of_job[0] not in existing:
-            cancellation = self._table.read_barrier(of_job[0])
-            return existing if cancellation is None else {**existing, of_job[0]: cancellation}
-        return existing
-
     def _movable(self, id: JobId, existing: Rows, *, is_by_key: bool, now: datetime) -> StoredJob:
         """Return the job of an id, if it waits in the table and is no run of a schedule.
 
@@ -149,8 +135,11 @@ class Reschedule:
         is_over = not rows.is_live(row, now=now) if row else now >= id.due + self._queue.retention
         if is_over:
             raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
-        if _has_left(id, existing):
-            self._refuse_as_left(id)
+        if has_left(id, existing):
+            # Once cancellations may have been collected, that none was read just now says nothing.
+            if not rows.is_cancellation_kept(id, now=self._clock.now()):
+                raise Unavailable(f"whether job {id} was sent or cancelled is not known any more")
+            _refuse(id)
         if row is None:
             on_its_way = "it may still be on its way there, then try again in a moment"
             raise NotYet(f"job {id} is not in the table: {on_its_way}; or no such job was ever scheduled")
@@ -159,34 +148,17 @@ class Reschedule:
         return job
 
     def _successor(self, job: StoredJob, time: _NewTime) -> StoredJob:
+        """Return what takes a job's place, with a copy of the payload that it points to, which lasts as long."""
         # In the same partition, so that one fence speaks for both.
         id = replace(job.id, due=time.due, uid=time.uid_after(job.id, new_uid=self._new_uid))
         successor = replace(job, id=id, expires=time.due + self._queue.retention)
-        return successor if job.offloaded_bytes is None else self._with_payload(successor)
-
-    def _with_payload(self, job: StoredJob) -> StoredJob:
-        """Return a job with a copy of the payload that it points to, which lasts as long as itself."""
+        if job.offloaded_bytes is None:
+            return successor
         try:
             source = Pointer.parse(job.payload)
         except ValueError:
-            return job  # who sends to the inbound queue may point in a way of their own
-        return self._offload.move(job, source=source)
-
-    def _refuse_as_left(self, id: JobId) -> NoReturn:
-        """Raise the error that a job has left for its queue, of which no cancellation was read just now.
-
-        Once cancellations may have been collected, that none is there says nothing.
-        """
-        if not rows.is_cancellation_kept(id, now=self._clock.now()):
-            raise Unavailable(f"whether job {id} was sent or cancelled is not known any more")
-        _refuse(id)
-
-
-def _has_left(id: JobId, existing: Rows) -> bool:
-    """Return whether a job is or may be on its way to its queue."""
-    fence = rows.read_state(existing.get(rows.state_key(id.partition))).fence
-    is_handled = rows.handled_key(id) in existing or rows.parked_key(id) in existing
-    return id.route is Route.DIRECT or is_handled or fence >= instant.text(id.due)
+            return successor  # who sends to the inbound queue may point in a way of their own
+        return self._offload.move(successor, source=source)
 
 
 def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:

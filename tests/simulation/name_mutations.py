@@ -76,10 +76,7 @@ OF_NAMES = mutations_of(
 -                return name, id, _State.CANCELLED, fence
 +                if rows.is_promised(cancellation):
 +                    return name, id, _State.CANCELLED, fence
-+                return name, id, _State.LEFT if has_left else _State.WAITING, fence
-# what was just moved counts as sent
--                cancellation = self._table.read_barrier(cancelled)
-+                cancellation = None
++                return name, id, _State.LEFT if has_left(id, existing) else _State.WAITING, fence
 # the key of a moved job is read without a barrier
 -        row = self._table.read_barrier(rows.key(name.row))
 +        row_key = rows.key(name.row)
@@ -106,6 +103,9 @@ OF_NAMES = mutations_of(
 +id != source
 
 @@ core/move.py
+# what was just moved counts as sent
+-    if cancelled not in existing and id.route is Route.TABLE and has_left(id, existing):
++    if False:
 # a move by id leaves the key behind
 -        if change is None and self.job.key is not None:
 +        if change is None and self.job.key is None:
