@@ -170,7 +170,7 @@ def jobs_under(
     of_rows = {rows.name_key(queue, key) for key in checked if isinstance(key, str)}
     reading = read_all(of_rows, table=table, spread=spread)
     name_in = partial(_name_in, reading=reading, queue=queue, table=table, now=now)
-    names = (attempt(name_in, key) for key in checked)
+    names = (attempt(name_in, key) if isinstance(key, str) else key for key in checked)
     return [name.id if isinstance(name, KeyRow) else name for name in names]
 
 

@@ -201,10 +201,8 @@ class Calls:
         return RetryTimer(self._patience, clock=self._clock, jitter=self._jitter, since=since, ended=_THIS_LANE.ended)
 
 
-def attempt(call: Callable[[A], B], argument: A | DuelineError) -> B | DuelineError:
-    """Return what a call returns, or the error that it raises. An argument that is an error stays that error."""
-    if isinstance(argument, DuelineError):
-        return argument
+def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
+    """Return what a call returns, or the error that it raises."""
     try:
         return call(argument)
     except DuelineError as error:
