@@ -24,7 +24,7 @@ from dueline.aws import clients
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config.names import Names
 from dueline.core import instant, rows
-from dueline.core.cancel import cancel
+from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.job import Partition, State
 from dueline.core.keys import SubmitResult
 from dueline.core.partitions import Lease
@@ -115,7 +115,8 @@ class Steps:
         expect(status.state is State.SCHEDULED, status.state)
 
     def _cancel(self) -> None:
-        state = cancel(self._id, queue=QUEUE, table=self.table, clock=self._clock).state
+        (result,) = CancelMany(queue=QUEUE, table=self.table, clock=self._clock).run([self._id])
+        state = result.state if isinstance(result, CancelResult) else result
         expect(state is State.CANCELLED, state)
 
     def _tick(self, *, jobs: int) -> None:

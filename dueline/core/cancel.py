@@ -1,10 +1,9 @@
 """Cancel: take jobs back, say exactly what is promised, and find cancelled jobs among received ones."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from dueline.core import instant, partitions, rows
 from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
@@ -13,12 +12,9 @@ from dueline.core.move import MOST_HOPS, naming, too_many_hops
 from dueline.core.partitions import check_partition, states_of
 from dueline.core.ports import BatchRead, Clock, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
-from dueline.core.retry import attempt
+from dueline.core.retry import attempt_unless_error
 from dueline.core.rows import Row
 from dueline.errors import RETRYABLE, DuelineError, JobNotFound, NotYet, Unavailable
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,14 +53,14 @@ class CancelMany:
         """
         named = {id.partition for id in ids if isinstance(id, JobId)}
         states = self._states_of({each for each in named if not self.queue.declares(each)})
-        return self._cancel([_attempt(partial(self._checked, states=states), id) for id in ids])
+        return self._cancel([attempt_unless_error(partial(self._checked, states=states), id) for id in ids])
 
     def _cancel(self, ids: Sequence[JobId | DuelineError]) -> list[CancelResult | DuelineError]:
-        written = list(self.spread(partial(_attempt, self._write), ids))
+        written = list(self.spread(partial(attempt_unless_error, self._write), ids))
         # Read after the cancellations are written: any later raise of a fence will see them.
         undecided = [each for each in written if isinstance(each, _Written) and each.needs_fence]
         fences = self._states_of({each.id.partition for each in undecided})
-        return list(self.spread(partial(_attempt, partial(self._settle, fences=fences)), written))
+        return list(self.spread(partial(attempt_unless_error, partial(self._settle, fences=fences)), written))
 
     def run_by_keys(self, keys: Sequence[object]) -> list[CancelResult | DuelineError]:
         """Cancel the job of each key, as `run` does; JobNotFound is the error of a key that names none.
@@ -149,11 +145,6 @@ class _Written:
     def needs_fence(self) -> bool:
         """Whether the fence decides what is promised: not for a direct job, nor a second time."""
         return not rows.is_promised(self.cancellation) and self.id.route is Route.TABLE
-
-
-def _attempt(call: Callable[[A], B], of: A | DuelineError) -> B | DuelineError:
-    """Return what a call returns, or the error that it raises. What is an error already stays that error."""
-    return of if isinstance(of, DuelineError) else attempt(call, of)
 
 
 def _read(states: BatchRead | DuelineError) -> BatchRead:

@@ -17,9 +17,10 @@ from dueline.core.move import MOST_HOPS, Intent, Mover, has_left, read_whether_l
 from dueline.core.payloads import Content, Offload
 from dueline.core.ports import BatchRead, KeyChange, ParallelMap, Table, read_all
 from dueline.core.queue_settings import QueueSettings
-from dueline.core.request import IfExists
-from dueline.core.retry import attempt
+from dueline.core.request import IfExists, Request
+from dueline.core.retry import attempt, attempt_unless_error
 from dueline.core.rows import Key, Row, moved_to
+from dueline.core.text import shown
 from dueline.errors import DuelineError, InvalidJob, JobExists, JobNotFound, KeyReused, NotYet, Unavailable
 
 # Longer than any client repeats a call. A row has room for so many that are younger.
@@ -156,6 +157,19 @@ def checked_call(call: object) -> str:
         raise InvalidJob(f"idempotency_key{str(error).removeprefix('key')}") from None
 
 
+def row_of(request: Request, *, queue: str) -> Key | None:
+    """Return the key of the row that makes repeats of a request one job. Raises InvalidJob for what cannot be one."""
+    call = None if request.call is None else checked_call(request.call)
+    if request.key is None:
+        if request.if_exists is not IfExists.KEEP:
+            raise InvalidJob(f"if_exists is {request.if_exists.value!r}, and there is no key: give both, or neither")
+        return None if call is None or request.id else rows.idempotency_key(queue, call)
+    if request.if_exists is IfExists.REPLACE and request.at is None and call is None:
+        why = "a repeat of the call would move the job on: give the call an idempotency key, or give at"
+        raise InvalidJob(f"if_exists is 'replace', with a delay of {shown(request.delay or 0)} s: {why}")
+    return rows.name_key(queue, checked_key(request.key))
+
+
 def read_key(key: str, queue: str, *, table: Table, now: datetime) -> KeyRow:
     """Return the row of a key. Raises JobNotFound where no job has it, or that one's retention is over; InvalidJob."""
     reading = table.read([rows.name_key(queue, checked_key(key))])
@@ -170,7 +184,7 @@ def jobs_under(
     of_rows = {rows.name_key(queue, key) for key in checked if isinstance(key, str)}
     reading = read_all(of_rows, table=table, spread=spread)
     name_in = partial(_name_in, reading=reading, queue=queue, table=table, now=now)
-    names = (attempt(name_in, key) if isinstance(key, str) else key for key in checked)
+    names = (attempt_unless_error(name_in, key) for key in checked)
     return [name.id if isinstance(name, KeyRow) else name for name in names]
 
 

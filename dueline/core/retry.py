@@ -209,6 +209,11 @@ def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
         return error
 
 
+def attempt_unless_error(call: Callable[[A], B], argument: A | DuelineError) -> B | DuelineError:
+    """Return what a call returns, or the error that it raises. An argument that is an error stays that error."""
+    return argument if isinstance(argument, DuelineError) else attempt(call, argument)
+
+
 def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     """Yield the result of each call, in the items' order; several calls run at once, each in a lane (a thread).
 

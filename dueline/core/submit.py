@@ -8,25 +8,16 @@ from itertools import chain, groupby
 from operator import attrgetter
 
 from dueline import errors
-from dueline.core import idempotency, instant, rows
+from dueline.core import idempotency, instant
 from dueline.core.dispatch import Dispatcher
-from dueline.core.job import JobId, Partition, Route, State, StoredJob, checked_key
-from dueline.core.keys import JobKeys, Submission, SubmitResult, checked_call, content_hash
+from dueline.core.job import JobId, Partition, Route, State, StoredJob
+from dueline.core.keys import JobKeys, Submission, SubmitResult, content_hash, row_of
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.move import Mover
 from dueline.core.payloads import Offload, content_of, hash_of, inline, is_large
 from dueline.core.ports import BatchFailure, Clock, Payloads, Queue, Table, cut
 from dueline.core.queue_settings import QueueSettings, not_there
-from dueline.core.request import (
-    JOBS_TO_A_PARTITION,
-    MAX_DELAY_SECONDS,
-    IfExists,
-    Request,
-    partition_of,
-    route_of,
-    whole_seconds,
-)
-from dueline.core.rows import Key
+from dueline.core.request import JOBS_TO_A_PARTITION, MAX_DELAY_SECONDS, Request, partition_of, route_of, whole_seconds
 from dueline.core.table_writer import TableWriter, WriteResult
 from dueline.core.text import shown
 
@@ -138,7 +129,7 @@ class Submit:
                 earliest=id.due if request.at is None else min(id.due, instant.round_up(request.at)),
                 if_exists=request.if_exists,
                 call=request.call,
-                row=_row_of(request, queue=self._queue.name),
+                row=row_of(request, queue=self._queue.name),
                 content_hash="" if request.key is None else content_hash(job, payload_hash=hash_of(content)),
             )
         except errors.InvalidJob as error:
@@ -316,21 +307,6 @@ def _has_row(draft: Submission) -> bool:
 
 def _is_to_be_placed(draft: Submission) -> bool:
     return is_large(draft.content) and draft.job.offloaded_bytes is None
-
-
-def _row_of(request: Request, *, queue: str) -> Key | None:
-    """Return the key of the row that makes repeats of a request one job. Raises InvalidJob for what cannot be one."""
-    call = None if request.call is None else checked_call(request.call)
-    if request.key is None:
-        if request.if_exists is not IfExists.KEEP:
-            raise errors.InvalidJob(
-                f"if_exists is {request.if_exists.value!r}, and there is no key: give both, or neither"
-            )
-        return None if call is None or request.id else rows.idempotency_key(queue, call)
-    if request.if_exists is IfExists.REPLACE and request.at is None and call is None:
-        why = "a repeat of the call would move the job on: give the call an idempotency key, or give at"
-        raise errors.InvalidJob(f"if_exists is 'replace', with a delay of {shown(request.delay or 0)} s: {why}")
-    return rows.name_key(queue, checked_key(request.key))
 
 
 def _answer(submission: Submission, results: Results, *, is_first: bool) -> SubmitResult | errors.DuelineError:
