@@ -3,11 +3,12 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from dueline.core.job import State
 from dueline.core.status import Outcome, note_outcome
@@ -30,6 +31,7 @@ from dueline.worker.handlers import Handler, Handlers, is_coroutine_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.retries import Retries
 
+T = TypeVar("T")
 # Opens a span around a handler, as `otel.handling` does.
 Trace = Callable[..., AbstractContextManager[None]]
 # A job that is to be tried again is received within so long, or others may go first.
@@ -219,10 +221,14 @@ class HandlerRunner:
         about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
         about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, NoHandler, _NotStarted)}
         with self._trace(received.job.trace if received.job else None, **about):
-            if handler.once:
-                self._once(handler, received, job)
-            else:
-                self._call(handler, job)
+            try:
+                if handler.once:
+                    self._once(handler, received, job)
+                else:
+                    self._call(handler, job)
+            except Retry as retry:
+                delivery.seconds_of(retry)
+                raise
 
     def _once(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         tried = False
@@ -247,7 +253,7 @@ class HandlerRunner:
             return
         error = _raised_by(returned)
         try:
-            raised = asyncio.run_coroutine_threadsafe(error, self._loop).result() if self._loop else asyncio.run(error)
+            raised = asyncio.run_coroutine_threadsafe(error, self._loop).result() if self._loop else _run_alone(error)
         except CancelledError:
             # It may have had its effect, unlike a coroutine that raised: `once` distinguishes these by Exception.
             raise asyncio.CancelledError from None
@@ -272,6 +278,16 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> BaseException | Non
     except BaseException as error:
         return error
     return None
+
+
+def _run_alone(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a loop of its own: in another thread where one runs in this, as in a test that is one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(copy_context().run, asyncio.run, coroutine).result()
 
 
 def _check_is_over(returned: object) -> None:

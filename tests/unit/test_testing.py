@@ -4,6 +4,7 @@ import asyncio
 import re
 import threading
 import time
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -310,6 +311,28 @@ def test_lambda_handler_gets_events(local):
     assert got[-1] == (4, None, 1)
     with pytest.raises(AttributeError, match="it has 2 functions"):
         _ = dueline.lambda_handler({"a": len, "b": len}).function
+
+
+def test_async_lambda_handler_runs_beside_a_loop(local):
+    """A test that is a coroutine calls it; each record has a loop of its own, as on Lambda."""
+    got = []
+
+    @dueline.lambda_handler
+    async def handler(job):
+        await local.async_client.schedule("emails", job.payload)
+        got.append((job.payload, asyncio.get_running_loop(), name.get()))
+        if job.payload == 2:
+            raise ValueError
+
+    async def test():
+        name.set("a test's")
+        return local.invoke(handler, sqs_event([1, 2], queue="emails")), asyncio.get_running_loop()
+
+    name = ContextVar("name")
+    answer, own = asyncio.run(test())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "2"}]}
+    assert [(payload, each) for payload, _, each in got] == [(1, "a test's"), (2, "a test's")]
+    assert len({own, *(loop for _, loop, _ in got)}) == 3
 
 
 def test_received_job_is_as_a_worker_gets_it():

@@ -2,14 +2,15 @@
 
 import contextlib
 import json
+from datetime import timedelta
 from functools import partial
 
 import pytest
 
 from dueline.core.message import BATCH_BYTES, ID, STACK, TRACEPARENT, Message
-from dueline.core.text import stack_of
+from dueline.core.text import shown, stack_of
 from dueline.operations.dead_letters import to_its_queue
-from dueline.worker.delivery import DeadLettered, Discard, EventKind, Retry, with_failure
+from dueline.worker.delivery import DeadLettered, Discard, EventKind, Retry, RetryLater, with_failure
 from dueline.worker.execution import Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
@@ -205,6 +206,29 @@ def test_sentry_gets_the_error_and_its_frames():
     assert (value["type"], value["value"], event["tags"]) == ("KeyError", "'name'", {"queue": "emails"})
     assert value["stacktrace"]["frames"][-1]["function"] == "broken"
     assert PRIVATE not in json.dumps(event, default=str)
+
+
+class Later(Retry):
+    """Sets its delay itself."""
+
+    def __init__(self, delay):
+        self.delay = delay
+
+
+@pytest.mark.parametrize("delay", [-1, 42_601, float("nan"), "5", timedelta(days=1)], ids=str)
+def test_impossible_delay_of_a_subclass_fails_as_its_own(delay):
+    """As `Retry(delay)` itself raises in a handler: by the policy, and reported."""
+    errors = []
+
+    def call(job):
+        raise Later(delay)
+
+    for receives, verdict_type in ((1, RetryLater), (99, DeadLettered)):
+        verdict, _, _ = run(call, receives=receives, on_error=lambda _, error: errors.append(error))
+        assert (type(verdict), verdict.error) == (verdict_type, "ValueError")
+        assert f"delay is {shown(delay)}: it must be from 0 to 42600" in verdict.reason
+        assert "in call" in verdict.stack
+    assert [type(error) for error in errors] == [ValueError] * 2
 
 
 # Attempts
