@@ -84,8 +84,8 @@ def _short_waits(monkeypatch):
     """Four times as fast as deployed, and sooner after a fault: nobody waits for minutes."""
     monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
     monkeypatch.setattr("dueline.worker.queue_worker.WATCH_SECONDS", WATCH_SECONDS / 4)
-    monkeypatch.setattr("dueline.worker.receiving._PERMIT_SECONDS", 0.2)
-    monkeypatch.setattr("dueline.worker.receiving._LONGEST_BACKOFF_SECONDS", 0.5)
+    monkeypatch.setattr("dueline.worker.queue_worker._PERMIT_SECONDS", 0.2)
+    monkeypatch.setattr("dueline.worker.queue_worker._LONGEST_BACKOFF_SECONDS", 0.5)
     monkeypatch.setattr("dueline.worker.queue_worker.RETRY_SECONDS", 1)
 
 
@@ -343,7 +343,7 @@ def test_unreadable_pause_keeps_the_last_one(monkeypatch):
         raise Throttled("slow down")
 
     monkeypatch.setattr(connection.table, "read", fail)
-    working.worker._processor.apply_limits()
+    working.worker.apply_limits()
     assert [event.reason for event in working.events.of(EventKind.TROUBLE)] == [
         "pause and rate could not be read: slow down"
     ]
