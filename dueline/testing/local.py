@@ -4,7 +4,6 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -13,7 +12,6 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from dueline import otel
 from dueline.aws.direct_api import DirectApi, DirectDeployment
 from dueline.client.async_client import AsyncClient
 from dueline.client.client import Client
@@ -31,11 +29,9 @@ from dueline.schedules import answers, changes, definition, manual_runs, queries
 from dueline.testing.memory_deployment import MemoryDeployment
 from dueline.worker.delivery import Event, EventKind, ReceivedJob, ReceivedMessage
 from dueline.worker.execution import HandlerRunner
-from dueline.worker.handlers import Handlers
 from dueline.worker.lambda_consumer import Consumer, SequentialProcessor
-from dueline.worker.queue_context import QueueContext
 from dueline.worker.runner import event_loop
-from dueline.worker.worker import Environment, Worker
+from dueline.worker.worker import Worker
 
 # What the code under test computes from the machine's clock has come by then: it may run for so long.
 _AHEAD = timedelta(minutes=1)
@@ -137,16 +133,11 @@ class Local:
         schedule the next one without end.
         """
         ends, handlers = list[Event](), worker._chosen(None)
-        environment = Environment(
-            connect=partial(self._deployment.connect, report=partial(_note, ends)),
-            clock=self._deployment.clock,
-            report=lambda _: None,
-            serve=lambda *_: nullcontext(0),
-            schedules=self.client.schedules,
-        )
-        with event_loop() as loop, worker._declaring(environment, [each.queue for each in handlers]):
-            of: dict[str, Any] = {"callbacks": worker._callbacks, "loop": loop}
-            self._run([_QueueRun(each, environment.connect(each.queue), **of) for each in handlers])
+        connect = partial(self._deployment.connect, report=partial(_note, ends))
+        queues = [each.queue for each in handlers]
+        with event_loop() as loop, worker._declaring(self.client.schedules, lambda _: None, queues):
+            of: dict[str, Any] = {"loop": loop, "jitter": lambda: 0.5}
+            self._run([_QueueRun(worker._runner(each, connect(each.queue), **of)) for each in handlers])
         return ends
 
     def invoke(self, handler: Consumer, event: dict[str, Any]) -> Any:
@@ -197,12 +188,9 @@ def _note(ends: list[Event], event: Event) -> None:
 class _QueueRun:
     """Runs the jobs of one queue of a worker, one at a time, in the caller's thread."""
 
-    def __init__(self, handlers: Handlers, context: QueueContext, **of: Any) -> None:
-        context.check()
-        handlers.check(context.settings)
-        self._context, self.queue = context, context.queue
-        runner = HandlerRunner(handlers, context, jitter=lambda: 0.5, trace=otel.handling, **of)
-        self._processor = SequentialProcessor(context, runner)
+    def __init__(self, runner: HandlerRunner) -> None:
+        self._context, self.queue = runner.context, runner.context.queue
+        self._processor = SequentialProcessor(runner)
 
     def step(self) -> bool:
         """Run the most urgent job that is due; return whether there was one that may run."""

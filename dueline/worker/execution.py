@@ -4,12 +4,12 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from dueline import otel
 from dueline.core.job import State
 from dueline.core.status import Outcome, note_outcome
 from dueline.core.text import shown, stack_of
@@ -32,8 +32,6 @@ from dueline.worker.queue_context import QueueContext
 from dueline.worker.retries import Retries
 
 T = TypeVar("T")
-# Opens a span around a handler, as `otel.handling` does.
-Trace = Callable[..., AbstractContextManager[None]]
 # A job that is to be tried again is received within so long, or others may go first.
 _RECEIVED_WITHIN_SECONDS = 60
 ANOTHER_RUNS = "another job of its schedule has not ended"
@@ -135,12 +133,11 @@ class HandlerRunner:
         context: QueueContext,
         *,
         loop: asyncio.AbstractEventLoop | None = None,
-        trace: Trace,
         jitter: Callable[[], float],
         callbacks: Callbacks = Callbacks(),
     ) -> None:
-        self._handlers, self._context, self._loop, self._callbacks = handlers, context, loop, callbacks
-        self._trace, self._jitter = trace, jitter
+        self._handlers, self.context, self._loop, self._callbacks = handlers, context, loop, callbacks
+        self._jitter = jitter
         self.kinds = handlers.kinds
         self._overlap = OverlapLock(context)
 
@@ -151,25 +148,25 @@ class HandlerRunner:
         """
         verdict = self._overlap.run(received, self._run)
         if isinstance(verdict, delivery.Skipped):
-            now = self._context.clock.now()
+            now = self.context.clock.now()
             self._note_outcome(received, verdict.state, started=now, ended=now)
-            self._context.report(received.event(verdict.kind, reason=ANOTHER_RUNS))
+            self.context.report(received.event(verdict.kind, reason=ANOTHER_RUNS))
         return verdict
 
     def _run(self, received: ReceivedMessage) -> JobVerdict:
         handler = self._handlers.find(received.job) or self._refusing(received)
-        clock = self._context.clock
+        clock = self.context.clock
         started, since = clock.now(), clock.monotonic()
-        lateness = delivery.lateness_of(received.due, now=started, behind=self._context.behind())
+        lateness = delivery.lateness_of(received.due, now=started, behind=self.context.behind())
         about = received.event(EventKind.STARTED, lateness=lateness)
-        self._context.report(about)
+        self.context.report(about)
         self._note_outcome(received, State.RUNNING, started=started)
         verdict = self._verdict(handler, received, lateness)
         self._note_outcome(received, verdict.state, started=started, ended=clock.now(), error=verdict.error or None)
         fields: dict[str, Any] = {"error": verdict.error, "reason": verdict.reason, "stack": verdict.stack}
         fields |= {"delay": getattr(verdict, "seconds", None)}
         duration = None if isinstance(verdict, delivery.Deferred) else clock.monotonic() - since
-        self._context.report(replace(about, kind=verdict.kind, duration=duration, **fields))
+        self.context.report(replace(about, kind=verdict.kind, duration=duration, **fields))
         return verdict
 
     def _refusing(self, received: ReceivedMessage) -> Handler:
@@ -183,10 +180,10 @@ class HandlerRunner:
             raise NoHandler(reason)
 
         # How many attempts it has is known where its handler is: here, as many as its queue allows.
-        return Handler(queue=received.queue, call=refuse, retry=Retries(attempts=self._context.settings.max_receives))
+        return Handler(queue=received.queue, call=refuse, retry=Retries(attempts=self.context.settings.max_receives))
 
     def _verdict(self, handler: Handler, received: ReceivedMessage, lateness: float) -> JobVerdict:
-        attempts = handler.retry.attempts_of(self._context.settings)
+        attempts = handler.retry.attempts_of(self.context.settings)
         job = received.for_handler(lateness=lateness, max_attempts=attempts)
         try:
             job = replace(job, payload=self._payload(received))
@@ -204,23 +201,23 @@ class HandlerRunner:
     def _verdict_on(
         self, error: BaseException, received: ReceivedMessage, job: ReceivedJob, retries: Retries
     ) -> JobVerdict:
-        settings, held = self._context.settings, self._context.clock.monotonic() - received.received
+        settings, held = self.context.settings, self.context.clock.monotonic() - received.received
         of: dict[str, Any] = {"settings": settings, "jitter": self._jitter(), "held": held, "retries": retries}
         stack = stack_of(error, is_deliberate=isinstance(error, Retry | Discard))
         verdict = replace(delivery.verdict_on(error, attempt=received.attempt, **of), stack=stack)
-        self._callbacks.call(job, error, verdict, report=self._context.report)
+        self._callbacks.call(job, error, verdict, report=self.context.report)
         return verdict
 
     def _payload(self, received: ReceivedMessage) -> Any:
         try:
-            return received.payload(self._context.read_payload)
+            return received.payload(self.context.read_payload)
         except RETRYABLE as fault:
             raise _NotStarted(fault) from fault
 
     def _attempt(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
         about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, NoHandler, _NotStarted)}
-        with self._trace(received.job.trace if received.job else None, **about):
+        with otel.handling(received.job.trace if received.job else None, **about):
             try:
                 if handler.once:
                     self._once(handler, received, job)
@@ -239,7 +236,7 @@ class HandlerRunner:
             self._call(handler, job)
 
         try:
-            self._context.once(received.once_key, effect)
+            self.context.once(received.once_key, effect)
         except RETRYABLE as fault:
             if tried:
                 raise
@@ -262,13 +259,13 @@ class HandlerRunner:
 
     def _note_outcome(self, received: ReceivedMessage, state: State, **fields: Any) -> None:
         """Record an outcome if the queue tracks them. A fault is reported; the job goes on."""
-        if not self._context.settings.queue.track or received.job is None:
+        if not self.context.settings.queue.track or received.job is None:
             return
         outcome = Outcome(state=state, attempts=received.attempt, kind=received.kind, **fields)
         try:
-            note_outcome(received.job.id, outcome, expires=received.job.expires, table=self._context.table)
+            note_outcome(received.job.id, outcome, expires=received.job.expires, table=self.context.table)
         except RETRYABLE as fault:
-            self._context.report(received.trouble(fault, "its outcome was not noted"))
+            self.context.report(received.trouble(fault, "its outcome was not noted"))
 
 
 async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> BaseException | None:

@@ -12,7 +12,6 @@ from dueline.worker.claims import Claims
 from dueline.worker.delivery import DeadLettered, Deferred, Event, EventKind, JobVerdict, ReceivedMessage, RetryLater
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
-from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import Receiver, prepare, seconds_until_due
 
 # What failed through no fault of its job is tried again after so long.
@@ -42,10 +41,9 @@ class QueueWorker:
     handlers have not started go back, but for dead letters: these are sent. `jitter` returns 0 to 1.
     """
 
-    def __init__(
-        self, context: QueueContext, runner: HandlerRunner, *, concurrency: int, jitter: Callable[[], float]
-    ) -> None:
-        self._context, self._runner, self._jitter = context, runner, jitter
+    def __init__(self, runner: HandlerRunner, *, concurrency: int, jitter: Callable[[], float]) -> None:
+        self._context = context = runner.context
+        self._runner, self._jitter = runner, jitter
         self._receiver, self._limiter = Receiver(context), RateLimiter(context)
         self._claims = Claims(context, concurrency=concurrency)
         self._pool = Pool(concurrency, self.process, name=context.queue, clock=context.clock)

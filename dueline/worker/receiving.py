@@ -21,7 +21,7 @@ FLOOR_TURNS = 10
 
 
 class Receiver:
-    """Receives messages from the levels of a queue. `heartbeat` is when it last asked for some, on the monotonic clock.
+    """Receives messages from the levels of a queue. `heartbeat` is when it last polled, on the monotonic clock.
 
     What uses it and hangs leaves the heartbeat behind.
     """

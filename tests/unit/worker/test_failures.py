@@ -1,6 +1,5 @@
 """What a failed attempt leaves: its stack in the log and in the dead letter, and calls of `on_error` and `on_dead`."""
 
-import contextlib
 import json
 from datetime import timedelta
 from functools import partial
@@ -27,8 +26,8 @@ def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, handlers=None, 
     events = Events()
     handler = Handler(queue="emails", call=call, retry=retry or Retries())
     handlers = handlers or Handlers(queue="emails", by_kind={None: handler})
-    of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0}
-    runner = HandlerRunner(handlers, a_connection(report=events), callbacks=Callbacks(**callbacks), **of)
+    connection, callbacks = a_connection(report=events), Callbacks(**callbacks)
+    runner = HandlerRunner(handlers, connection, callbacks=callbacks, jitter=lambda: 1.0)
     received = a_received_message(a_job(payload=payload), receives=receives)
     return runner.run(received), events, received
 

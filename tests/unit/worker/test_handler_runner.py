@@ -22,19 +22,14 @@ from tests.builders import a_job, a_queue
 from tests.work import Events, a_connection, a_received_message, handlers_of
 
 
-def no_trace(job_trace, **_):
-    return contextlib.nullcontext()
-
-
 class Running:
     """A runner of a handler, its connection and its events."""
 
-    def __init__(self, call=None, *, once=False, loop=None, trace=no_trace, behind=0.0, by_kind=None, **settings):
+    def __init__(self, call=None, *, once=False, loop=None, behind=0.0, by_kind=None, **settings):
         self.events = Events()
         self.connection = replace(a_connection(report=self.events, **settings), behind=lambda: behind)
         handlers = Handlers(queue="emails", by_kind=by_kind) if by_kind else handlers_of(call, once=once)
-        of = {"trace": trace, "jitter": lambda: 1.0, "loop": loop}
-        self.run = HandlerRunner(handlers, self.connection, **of).run
+        self.run = HandlerRunner(handlers, self.connection, jitter=lambda: 1.0, loop=loop).run
 
     def kinds(self):
         return [event.kind for event in self.events]
@@ -197,7 +192,7 @@ def test_unnoted_outcome_fails_no_job(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [None, Retry(1), Discard("x")])
-def test_the_handler_runs_in_its_jobs_trace(error):
+def test_the_handler_runs_in_its_jobs_trace(error, monkeypatch):
     """A requested end is no error of it."""
     spans = []
 
@@ -212,8 +207,9 @@ def test_the_handler_runs_in_its_jobs_trace(error):
         if error:
             raise error
 
+    monkeypatch.setattr("dueline.otel.handling", trace)
     received = a_received_message(a_job(kind="welcome"), receives=2)
-    Running(call, trace=trace).run(received)
+    Running(call).run(received)
     (job_trace, fields), ran, *ended = spans
     assert (job_trace, ran, ended) == (None, "ran", [] if error else ["ended"])
     assert (fields["queue"], fields["job_id"], fields["attempt"]) == ("emails", received.id, 2)

@@ -1,6 +1,5 @@
 """A queue worker over queues in memory, with its threads, in real time."""
 
-import contextlib
 import math
 import threading
 from collections import Counter
@@ -34,9 +33,8 @@ class Working:
         self.queue, self.dead_letters = connection.levels[0], connection.dead_letters
         self.starts = []
         self._call = call
-        of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 0.5}
-        runner = HandlerRunner(handlers_of(self._note, once=once), connection, **of)
-        self.worker = QueueWorker(connection, runner, concurrency=concurrency, jitter=lambda: 0.5)
+        runner = HandlerRunner(handlers_of(self._note, once=once), connection, jitter=lambda: 0.5)
+        self.worker = QueueWorker(runner, concurrency=concurrency, jitter=lambda: 0.5)
 
     def _note(self, job):
         self.starts.append((job, datetime.now(UTC)))
