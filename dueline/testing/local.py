@@ -227,49 +227,40 @@ class _LocalApi(DirectApi):
         queue: str | None = None,
     ) -> dict[str, Any]:
         """Answer a request of `client.Schedules`, which has checked it, as the HTTP API does: by a call of the core."""
-        url = urlsplit(path)
-        table, now = self._deployment.table, self._deployment.clock.now()
-        match [method, *url.path.strip("/").split("/")]:
-            case ["GET", "queues", queue, "schedules"]:
+        url, deployment = urlsplit(path), self._deployment
+        _, queue, _, *rest = url.path.strip("/").split("/")
+        settings, table, now = deployment.queue(queue), deployment.table, deployment.clock.now()
+        change, if_match = changes.Changes(deployment.route()), headers.get("if-match")
+        fields = json.loads(body or "{}")
+        match [method, *rest]:
+            case ["GET"]:
                 after = parse_qs(url.query).get("next", [""])[0]
-                self._deployment.queue(queue)
-                return answers.page_fields(
-                    queries.page(queue, table=table, after=after, limit=queries.MOST_HEADS), now=now
-                )
-            case ["GET", "queues", queue, "schedules", name]:
-                self._deployment.queue(queue)
+                page = queries.page(queue, table=table, after=after, limit=queries.MOST_HEADS)
+                return answers.page_fields(page, now=now)
+            case ["GET", name]:
                 return answers.schedule_fields(queries.get(queue, name, table=table), now=now)
-            case ["POST", "queues", queue, "schedules", name, "run"]:
-                return self._run_now(queue, name, json.loads(body or "{}"), headers)
-            case [("PUT" | "DELETE"), "queues", queue, "schedules", name]:
-                return self._change_schedule(method, queue, name, json.loads(body or "{}"), headers)
-            case ["POST", "queues", queue, "schedules", name, ("pause" | "resume") as what]:
-                return self._change_schedule(what, queue, name, {}, headers)
-        raise NotImplementedError(f"{method} {path}: a deployment in memory has no history or backfill")
-
-    def _run_now(self, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-        self._deployment.queue(queue)
-        call, payload = headers.get("idempotency-key"), json_text(fields["payload"]) if "payload" in fields else None
-        run = manual_runs.ManualRuns(self._deployment.route()).run_now(queue, name, payload=payload, key=call)
-        return answers.submitted_fields(run.job)
-
-    def _change_schedule(
-        self, what: str, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]
-    ) -> dict[str, Any]:
-        settings, if_match = self._deployment.queue(queue), headers.get("if-match")
-        change = changes.Changes(self._deployment.route())
-        match what:
-            case "PUT":
+            case ["POST", name, "run"]:
+                call, text = (
+                    headers.get("idempotency-key"),
+                    json_text(fields["payload"]) if "payload" in fields else None,
+                )
+                run = manual_runs.ManualRuns(deployment.route()).run_now(
+                    queue, name, payload=text, key=headers.get("idempotency-key")
+                )
+                return answers.submitted_fields(run.job)
+            case ["PUT", name]:
                 new = definition.Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
                 changed = change.put(settings, name, new, if_match=if_match)
-            case "resume":
+            case ["POST", name, "resume"]:
                 changed = change.resume(settings, name, if_match=if_match)
-            case "pause":
+            case ["POST", name, "pause"]:
                 changed = change.pause(queue, name, if_match=if_match)
-            case _:
+            case ["DELETE", name]:
                 changed = change.delete(queue, name, if_match=if_match)
-        self._deployment.settle()
-        return answers.schedule_fields(changed.head, now=self._deployment.clock.now(), changed=changed.is_changed)
+            case _:
+                raise NotImplementedError(f"{method} {path}: a deployment in memory has no history or backfill")
+        deployment.settle()
+        return answers.schedule_fields(changed.head, now=now, changed=changed.is_changed)
 
 
 _ACCOUNT = "123456789012"
