@@ -240,14 +240,9 @@ class _LocalApi(DirectApi):
             case ["GET", name]:
                 return answers.schedule_fields(queries.get(queue, name, table=table), now=now)
             case ["POST", name, "run"]:
-                call, text = (
-                    headers.get("idempotency-key"),
-                    json_text(fields["payload"]) if "payload" in fields else None,
-                )
-                run = manual_runs.ManualRuns(deployment.route()).run_now(
-                    queue, name, payload=text, key=headers.get("idempotency-key")
-                )
-                return answers.submitted_fields(run.job)
+                text = json_text(fields["payload"]) if "payload" in fields else None
+                runs, key = manual_runs.ManualRuns(deployment.route()), headers.get("idempotency-key")
+                return answers.submitted_fields(runs.run_now(queue, name, payload=text, key=key).job)
             case ["PUT", name]:
                 new = definition.Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
                 changed = change.put(settings, name, new, if_match=if_match)

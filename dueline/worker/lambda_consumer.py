@@ -4,7 +4,6 @@ import math
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, overload
@@ -34,15 +33,16 @@ class Consumer:
     policy says.
     """
 
-    def __init__(self, calls: Mapping[str | None, Function], *, once: bool, callbacks: Callbacks) -> None:
+    def __init__(
+        self, calls: Mapping[str | None, Function], *, once: bool, callbacks: Callbacks, connect: Connect | None = None
+    ) -> None:
         if not calls:
             raise ValueError("the handlers are {}: there must be a function of a kind, or of None for all others")
         for kind, call in calls.items():
             check_kind(kind)
             check_function(call)
-        self._callbacks = callbacks
-        self._calls, self._once, self._connect = dict(calls), once, cache(self._connect_to)
-        self._connect_elsewhere: Connect | None = None
+        self._calls, self._once, self._callbacks = dict(calls), once, callbacks
+        self._connect_to, self._connect = connect, cache(self._processor)
 
     @property
     def function(self) -> Function:
@@ -51,11 +51,9 @@ class Consumer:
             raise AttributeError(f"it has {len(self._calls)} functions, one of each kind: call the one that is meant")
         return next(iter(self._calls.values()))
 
-    def connected(self, connect_to: Connect) -> "Consumer":
+    def connected(self, connect: Connect) -> "Consumer":
         """Return the same handler over other queues than those on AWS."""
-        other = copy(self)
-        other._connect_elsewhere, other._connect = connect_to, cache(other._connect_to)
-        return other
+        return Consumer(self._calls, once=self._once, callbacks=self._callbacks, connect=connect)
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
@@ -68,8 +66,8 @@ class Consumer:
         again = [each for some in cut(received, READ_KEYS) for each in processor.process(some)]
         return {"batchItemFailures": [{"itemIdentifier": each.arrival.message_id} for each in again]}
 
-    def _connect_to(self, deployment: str, queue: str) -> "SequentialProcessor":
-        context = (self._connect_elsewhere or connect)(deployment, queue)
+    def _processor(self, deployment: str, queue: str) -> "SequentialProcessor":
+        context = (self._connect_to or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
         return SequentialProcessor(HandlerRunner(handlers, context, callbacks=self._callbacks, jitter=random.random))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from dueline.core.job import queue_name
 from dueline.core.ports import Clock
 from dueline.errors import missing_extras_named
-from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
+from dueline.worker.code_schedules import CodeSchedule, ScheduleSync, check_handled, with_schedules
 from dueline.worker.delivery import Event, ReceivedJob, Report
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
@@ -108,7 +108,7 @@ class Worker:
         on_dead: Callback | None = None,
     ) -> None:
         self._callbacks = Callbacks(on_error=on_error, on_dead=on_dead)
-        self._scheduled = CodeSchedules()
+        self._scheduled: list[CodeSchedule] = []
         self._name = name
         self._session = session
         self._concurrency = _checked(concurrency)
@@ -197,7 +197,12 @@ class Worker:
         arguments |= {"priority": priority, "jitter": jitter, "catch_up": catch_up, "overlap": overlap}
         with blamed_on_caller():
             _check_queue(queue, example='@worker.schedule("emails", "digest", "0 9 * * *")')
-            added = self._scheduled.add(queue, name, arguments)
+            added = CodeSchedule(queue=queue, name=name, arguments=arguments)
+            if any((each.queue, each.name) == (queue, name) for each in self._scheduled):
+                raise ValueError(
+                    f"schedule {name!r} of queue {queue!r} is in the code already: a name is of one schedule"
+                )
+            self._scheduled.append(added)
 
         def decorated(function: Function) -> Function:
             with blamed_on_caller():
@@ -272,7 +277,7 @@ class Worker:
         self, schedules: "Callable[[str], Schedules]", report: Report, queues: Sequence[str]
     ) -> AbstractContextManager[object]:
         """Declare the schedules of queues; of several processes, the first does."""
-        to_declare = [each for queue in queues for each in self._scheduled.of(queue)]
+        to_declare = [each for each in self._scheduled if each.queue in queues]
         if not to_declare or (self._link and self._link.number != 1):
             return nullcontext()
         return ScheduleSync(schedules, report=report, jitter=random.random).run(to_declare)
@@ -288,13 +293,13 @@ class Worker:
             ended.wait()
 
     def _chosen(self, queues: Sequence[str] | None) -> list[Handlers]:
-        names = dict.fromkeys([*self._handlers, *self._scheduled.queues()])
-        handled = {queue: self._scheduled.handlers(queue, self._handlers.get(queue, {})) for queue in names}
+        names = dict.fromkeys([*self._handlers, *(each.queue for each in self._scheduled if each.call)])
+        handled = {queue: with_schedules(queue, self._handlers.get(queue, {}), self._scheduled) for queue in names}
         unknown = [queue for queue in queues or () if queue not in handled]
         if unknown or not handled:
             names_text = ", ".join(handled) or "none"
             raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {names_text}")
-        self._scheduled.check_handled(handled)
+        check_handled(self._scheduled, handled)
         return [handled[queue] for queue in queues or handled]
 
 

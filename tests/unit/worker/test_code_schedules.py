@@ -7,7 +7,7 @@ import pytest
 
 import dueline
 from dueline.errors import InvalidSchedule, Throttled, Unavailable
-from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
+from dueline.worker.code_schedules import CodeSchedule, ScheduleSync
 from dueline.worker.delivery import EventKind
 from dueline.worker.worker import Worker
 from tests.builders import NOW, a_job
@@ -98,10 +98,8 @@ def events():
 
 
 def declaring(schedules, events, *names):
-    code = CodeSchedules()
-    for name in names:
-        code.add("emails", name, DAILY)
-    return ScheduleSync(schedules, report=events, jitter=lambda: 0.5).run(code.of("emails"))
+    code = [CodeSchedule(queue="emails", name=name, arguments=DAILY) for name in names]
+    return ScheduleSync(schedules, report=events, jitter=lambda: 0.5).run(code)
 
 
 def reasons(events, kind):
