@@ -57,7 +57,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
     with missing_extras_named():
         from dueline.aws.worker_deployment import WorkerDeployment
         from dueline.worker.log import log
-        from dueline.worker.prometheus import Metrics, health_of, served
+        from dueline.worker.prometheus import Metrics, served
 
     metrics, deployment = Metrics(), WorkerDeployment(name, session=session)
 
@@ -69,9 +69,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
         connect=partial(deployment.connect, report=report),
         clock=deployment.clock,
         report=report,
-        serve=lambda port, ages: served(
-            port, registry=metrics.registry, health=lambda: health_of(ages(), metrics.kinds)
-        ),
+        serve=partial(served, metrics=metrics),
         schedules=lambda queue: _client(name, session).schedules(queue),
         close=deployment.clock.close,
     )
