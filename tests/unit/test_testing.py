@@ -14,8 +14,8 @@ import pytest
 
 import dueline
 from dueline import Discard, InvalidJob, NewJob, QueueNotFound, Retry, ScheduleChanged, State, Worker
-from dueline.testing import Local, MemoryTable, received_job, sqs_event
-from tests.builders import NOW
+from dueline.testing import Local, MemoryQueue, MemoryTable, VirtualClock, received_job, sqs_event
+from tests.builders import NOW, a_message
 from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +39,22 @@ def a_worker(call, queue="emails", **options):
     worker = Worker()
     worker.job(queue, **options)(call)
     return worker
+
+
+# SQS in memory
+
+
+def test_lost_claim_neither_hides_nor_deletes():
+    """As SQS does; its emulators do it for any receiver that had the message once."""
+    queue = MemoryQueue(name="emails", clock=VirtualClock(NOW))
+    queue.send([a_message(body="lost"), a_message(body="kept")])
+    claims = {each.message.body: each.receipt for each in queue.receive(most=10, wait=0)}
+    assert queue.hide([claims["lost"]], [0]) == []
+    for refusals in (queue.hide([claims["lost"], claims["kept"]], [600, 600]), queue.delete([claims["lost"]])):
+        assert [(each.index, each.final) for each in refusals] == [(0, True)]
+    (again,) = queue.receive(most=10, wait=0)
+    assert (again.message.body, again.receives) == ("lost", 2)
+    assert queue.hide([claims["lost"]], [0])[0].final
 
 
 # Time

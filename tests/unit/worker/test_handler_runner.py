@@ -15,8 +15,6 @@ from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
 from dueline.worker.delivery import DeadLettered, Deferred, Discard, EventKind, Retry, RetryLater, Succeeded
 from dueline.worker.execution import HandlerRunner
-from dueline.worker.handlers import Handler, Handlers
-from dueline.worker.retries import Retries
 from dueline.worker.runner import event_loop
 from tests.builders import a_job, a_queue
 from tests.work import Events, a_connection, a_received_message, handlers_of
@@ -25,10 +23,10 @@ from tests.work import Events, a_connection, a_received_message, handlers_of
 class Running:
     """A runner of a handler, its connection and its events."""
 
-    def __init__(self, call=None, *, once=False, loop=None, behind=0.0, by_kind=None, **settings):
+    def __init__(self, call, *, once=False, kind=None, loop=None, behind=0.0, **settings):
         self.events = Events()
         self.connection = replace(a_connection(report=self.events, **settings), behind=lambda: behind)
-        handlers = Handlers(queue="emails", by_kind=by_kind) if by_kind else handlers_of(call, once=once)
+        handlers = handlers_of(call, once=once, kind=kind)
         self.run = HandlerRunner(handlers, self.connection, jitter=lambda: 1.0, loop=loop).run
 
     def kinds(self):
@@ -228,13 +226,9 @@ def test_lateness_is_reported():
 # Kinds
 
 
-def of_kind(kind, call, **options):
-    return {kind: Handler(queue="emails", kind=kind, call=call, **options)}
-
-
 def test_unknown_kind_is_retried_up_to_its_queues_receives():
     """How many attempts its handler gives it is known only where that is: old processes may not end it sooner."""
-    job, running = a_job(kind="digest"), Running(by_kind=of_kind("welcome", print), queue=a_queue(track=True))
+    job, running = a_job(kind="digest"), Running(print, kind="welcome", queue=a_queue(track=True))
     why, most = "no handler of this process is for kind 'digest'", 10
     for receives in (1, most - 1):
         verdict = running.run(a_received_message(job, receives=receives))
@@ -246,9 +240,3 @@ def test_unknown_kind_is_retried_up_to_its_queues_receives():
     assert dead.reason.startswith(f"attempt {most} of {most} failed: {why}")
     outcome = running.outcome(job)
     assert (outcome.state, outcome.error, outcome.kind) == (State.FAILED, "NoHandler", "digest")
-
-
-def test_handlers_own_retries_decide():
-    running = Running(by_kind=of_kind("welcome", failing(TypeError), retry=Retries(attempts=2, first=7)))
-    assert running.run(a_received_message(a_job(kind="welcome"))).seconds == 7
-    assert isinstance(running.run(a_received_message(a_job(kind="welcome"), receives=2)), DeadLettered)

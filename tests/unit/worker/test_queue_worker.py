@@ -160,20 +160,6 @@ def test_precise_queue_holds_jobs_until_due():
     assert [event.job for event in working.events.of(EventKind.SKIPPED)] == [str(cancelled.id)]
 
 
-def test_a_long_job_keeps_its_claim():
-    # Renewed at the half of it: a machine may stand still for four seconds.
-    connection = a_connection(SharedQueue(visibility_timeout=8), visibility_timeout=8)
-    sent(connection, due_now())
-
-    def is_renewed():
-        return any(what == "hide" for what, _ in connection.levels[0].requests)
-
-    with Working(connection, lambda _: wait_until(is_renewed)) as working:
-        assert wait_until(working.is_empty)
-    assert len(working.starts) == 1
-    assert not working.events.of(EventKind.LOST)
-
-
 def test_lost_claim_settles_nothing():
     """It is neither acknowledged nor made a dead letter: another attempt has the message by then."""
     observed = []
