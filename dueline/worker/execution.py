@@ -55,9 +55,7 @@ class OverlapLock:
             if not self._take(job.schedule, received, max(settings.longest_run, settings.visibility_timeout)):
                 return delivery.Skipped()
         except RETRYABLE as fault:
-            held = delivery.Deferred(
-                error=type(fault).__name__, reason=f"its schedule's lock could not be taken: {fault}"
-            )
+            held = _deferred(fault, "its schedule's lock could not be taken")
             self._context.report(received.event(EventKind.TROUBLE, error=held.error, reason=held.reason))
             return held
         verdict = handle(received)
@@ -83,12 +81,12 @@ class OverlapLock:
             self._context.report(received.trouble(fault, "its schedule's lock was not let go, and expires"))
 
 
-class _NotStarted(Exception):
-    """AWS failed before a job's handler could begin. It is no failure of the job."""
+def _deferred(fault: BaseException | None, what: str) -> delivery.Deferred:
+    return delivery.Deferred(error=type(fault).__name__, reason=f"{what}: {fault}")
 
-    def __init__(self, fault: Exception) -> None:
-        super().__init__(str(fault))
-        self.held = delivery.Deferred(error=type(fault).__name__, reason=f"it could not begin, and is held: {fault}")
+
+class _NotStarted(Exception):
+    """AWS failed before a job's handler could begin, by the error that caused this. It is no failure of it."""
 
 
 Callback = Callable[[ReceivedJob, BaseException], object]
@@ -188,8 +186,8 @@ class HandlerRunner:
         try:
             job = replace(job, payload=self._payload(received))
             self._attempt(handler, received, job)
-        except _NotStarted as fault:
-            return fault.held
+        except _NotStarted as not_started:
+            return _deferred(not_started.__cause__, "it could not begin, and is held")
         except BaseException as error:
             verdict = self._verdict_on(error, received, job, handler.retry)
             is_unfinished = handler.once and not isinstance(error, Exception)
@@ -212,7 +210,7 @@ class HandlerRunner:
         try:
             return received.payload(self.context.read_payload)
         except RETRYABLE as fault:
-            raise _NotStarted(fault) from fault
+            raise _NotStarted from fault
 
     def _attempt(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
@@ -240,7 +238,7 @@ class HandlerRunner:
         except RETRYABLE as fault:
             if tried:
                 raise
-            raise _NotStarted(fault) from fault
+            raise _NotStarted from fault
 
     def _call(self, handler: Handler, job: ReceivedJob) -> None:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
