@@ -22,14 +22,14 @@ NO_HANDLERS = Handlers(queue="emails", by_kind={})
 
 
 def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, handlers=None, **callbacks):
-    """Return the verdict on one job, its events, and its received message."""
+    """Return the verdict on one job, and its events."""
     events = Events()
     handler = Handler(queue="emails", call=call, retry=retry or Retries())
     handlers = handlers or Handlers(queue="emails", by_kind={None: handler})
     connection, callbacks = a_connection(report=events), Callbacks(**callbacks)
     runner = HandlerRunner(handlers, connection, callbacks=callbacks, jitter=lambda: 1.0)
     received = a_received_message(a_job(payload=payload), receives=receives)
-    return runner.run(received), events, received
+    return runner.run(received), events
 
 
 def broken(job):
@@ -49,7 +49,7 @@ def error_of(call):
 
 
 def test_retried_job_is_reported_with_its_stack():
-    _, events, _ = run(broken, payload=f'"{PRIVATE}"')
+    _, events = run(broken, payload=f'"{PRIVATE}"')
     (retried,) = events.of(EventKind.RETRIED)
     lines = retried.stack.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
@@ -165,7 +165,7 @@ def test_callback_that_raises_is_reported_and_harms_nothing(fault):
     def callback(job, error):
         raise fault
 
-    verdict, events, _ = run(broken, retry=Retries(attempts=1), on_error=callback, on_dead=callback)
+    verdict, events = run(broken, retry=Retries(attempts=1), on_error=callback, on_dead=callback)
     assert isinstance(verdict, DeadLettered)
     reasons = [event.reason for event in events.of(EventKind.TROUBLE)]
     assert [reason.split(":")[0] for reason in reasons] == ["on_error raised", "on_dead raised"]
@@ -223,7 +223,7 @@ def test_impossible_delay_of_a_subclass_fails_as_its_own(delay):
         raise Later(delay)
 
     for receives, verdict_type in ((1, RetryLater), (99, DeadLettered)):
-        verdict, _, _ = run(call, receives=receives, on_error=lambda _, error: errors.append(error))
+        verdict, _ = run(call, receives=receives, on_error=lambda _, error: errors.append(error))
         assert (type(verdict), verdict.error) == (verdict_type, "ValueError")
         assert f"delay is {shown(delay)}: it must be from 0 to 42600" in verdict.reason
         assert "in call" in verdict.stack
