@@ -3,10 +3,11 @@
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,6 +19,7 @@ from dueline.core.job import queue_name
 from dueline.core.message import check_deployment
 from dueline.core.ports import Clock
 from dueline.core.queue_settings import QueueSettings, WorkSettings
+from dueline.core.retry import attempt
 from dueline.core.threads import FAILED_FOR_SECONDS, RefreshingValue
 from dueline.errors import RETRYABLE, DeploymentNotFound, DuelineError, QueueNotFound, Unavailable
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 KNOWN_FOR_SECONDS = 60.0
 # The longest time before what is not deployed yet is read again.
 RETRY_SECONDS = 5.0
+# https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
+MOST_NAMES = 10
 
 
 @contextmanager
@@ -37,6 +41,12 @@ def reading(parameter: str) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise Unavailable(f"parameter {parameter} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def settings_in(parameter: Mapping[str, Any]) -> QueueSettings:
+    """Return what an SSM parameter says of the queue that it is named after. Raises Unavailable."""
+    with reading(parameter["Name"]):
+        return QueueSettings.from_json(json.loads(parameter["Value"]), name=parameter["Name"].rpartition("/")[2])
 
 
 class SettingsStore:
@@ -82,8 +92,13 @@ class SettingsStore:
     def queues(self) -> list[QueueSettings]:
         """Return all queues, by name."""
         pages = self._client.get_paginator("get_parameters_by_path").paginate(Path=self._names.queue_parameters)
-        values = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
-        return [QueueSettings.from_json(json.loads(value), name=name) for name, value in sorted(values.items())]
+        found = [each for page in pages for each in page["Parameters"]]
+        return [settings_in(each) for each in sorted(found, key=itemgetter("Name"))]
+
+    def published(self, names: Sequence[str]) -> dict[str, QueueSettings | DuelineError]:
+        """Return the settings of up to ten queues as they are now, or why one cannot be read; none of one without."""
+        found = self._client.get_parameters(Names=list(map(self._names.queue_parameter, names)))["Parameters"]
+        return {each["Name"].rpartition("/")[2]: attempt(settings_in, each) for each in found}
 
     def _deployment(self) -> dict[str, Any]:
         names = [self._names.settings_parameter, self._names.schema_parameter]
@@ -126,43 +141,53 @@ class SettingsStore:
 
 
 class ActivePartitions:
-    """Knows how many partitions of a queue stand: those that its stack published after it made their schedules.
+    """Knows how many partitions of each of `queues` stand: those published after their schedules were made.
 
-    SSM answers 40 requests a second per account. So a queue is read until all partitions stand that queues.yaml
-    declares, and never again: no schedule is removed while it is declared. `published` reads what is published of a
-    queue.
+    SSM answers 40 requests a second per account. So ten queues are read at once, until all partitions stand that
+    queues.yaml declares, and never again: no schedule is removed while it is declared. `published` reads what is
+    published of queues.
     """
 
     def __init__(
-        self, published: Callable[[str], QueueSettings], *, clock: Clock, jitter: Callable[[], float] = random.random
+        self,
+        published: Callable[[Sequence[str]], Mapping[str, QueueSettings | DuelineError]],
+        *,
+        queues: Iterable[str],
+        clock: Clock,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._published, self._clock, self._jitter = published, clock, jitter
-        self._counts: dict[str, RefreshingValue[int]] = {}
+        self._published, self._clock = published, clock
+        self._values: dict[str, RefreshingValue[Mapping[str, QueueSettings | DuelineError]]] = {}
         self._fault: DuelineError | None = None
         self._fault_over = 0.0
+        names = list(queues)
+        for first in range(0, len(names), MOST_NAMES):
+            some = names[first : first + MOST_NAMES]
+            read = partial(self._read, some)
+            value = RefreshingValue(read, seconds=RETRY_SECONDS, clock=clock, jitter=jitter)
+            self._values |= dict.fromkeys(some, value)
 
     def __call__(self, queue: QueueSettings) -> int:
         """Return how many partitions of a queue stand, as last read; none while it is not deployed.
 
         Raises Throttled or Unavailable where it was never read.
         """
-        if queue.name not in self._counts:
-            read = partial(self._read, queue.name)
-            count = RefreshingValue(read, seconds=RETRY_SECONDS, clock=self._clock, jitter=self._jitter)
-            self._counts.setdefault(queue.name, count)
-        count = self._counts[queue.name]
-        last = count.last
-        return last if last is not None and last >= queue.partitions else count()
+        value = self._values[queue.name]
+        last = (value.last or {}).get(queue.name)
+        if isinstance(last, QueueSettings) and last.partitions >= queue.partitions:
+            return last.partitions
+        settings = value().get(queue.name)
+        if isinstance(settings, DuelineError):
+            raise settings.copy()
+        return settings.partitions if settings else 0
 
-    def _read(self, name: str) -> int:
-        # A request that is not answered takes seconds: one for each of many queues would outlast a function.
+    def _read(self, names: Sequence[str]) -> Mapping[str, QueueSettings | DuelineError]:
+        # A request that is not answered takes seconds: one after the other would outlast a function.
         if self._fault is not None and self._clock.monotonic() < self._fault_over:
             raise self._fault.copy()
         try:
             with map_botocore_errors("reading how far queues are deployed"):
-                return self._published(name).partitions
-        except QueueNotFound:
-            return 0
+                return self._published(names)
         except RETRYABLE as fault:
             self._fault, self._fault_over = fault, self._clock.monotonic() + FAILED_FOR_SECONDS
             raise

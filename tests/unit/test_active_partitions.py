@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.settings import RETRY_SECONDS, ActivePartitions, TicksFirst
+from dueline.aws.settings import MOST_NAMES, RETRY_SECONDS, ActivePartitions, TicksFirst
 from dueline.config.environment import ApiSettings, Settings, TickSettings
 from dueline.config.registry import Registry
 from dueline.core import rows
@@ -22,7 +22,7 @@ from tests.api_harness import CONTEXT, call_api, import_function, sqs_record
 from tests.builders import NOW, a_job, a_queue
 from tests.system import System
 
-THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetParameter")
+THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetParameters")
 UNREACHABLE = EndpointConnectionError(endpoint_url="https://ssm.eu-west-1.amazonaws.com")
 
 
@@ -34,13 +34,15 @@ class Ssm:
         self.fault = None
         self.requests = []
 
-    def __call__(self, name):
-        self.requests.append(name)
+    def __call__(self, names):
+        self.requests.append(names[0])
         if self.fault is not None:
             raise self.fault
-        if name not in self.published:
-            raise QueueNotFound(name)
-        return a_queue(name=name, partitions=self.published[name])
+        return {
+            name: count if isinstance(count, Exception) else a_queue(name=name, partitions=count)
+            for name, count in self.published.items()
+            if name in names
+        }
 
 
 @pytest.fixture
@@ -55,9 +57,10 @@ def ssm():
 
 @pytest.fixture
 def registry(clock, ssm):
-    """Queues of four partitions each, as far as they are published."""
-    declared = {name: a_queue(name=name, partitions=4) for name in ("emails", "invoices")}
-    active = ActivePartitions(ssm, clock=clock, jitter=lambda: 0.5)
+    """Queues of four partitions each, as far as they are published. The invoices are read by a request of their own."""
+    names = ("emails", *(f"queue-{number}" for number in range(1, MOST_NAMES)), "invoices")
+    declared = {name: a_queue(name=name, partitions=4) for name in names}
+    active = ActivePartitions(ssm, queues=declared, clock=clock, jitter=lambda: 0.5)
     return Registry(declared, active_partitions=active)
 
 
@@ -131,6 +134,18 @@ def test_failure_is_remembered_for_under_a_second(registry, ssm, clock):
     assert registry.taking("invoices").partitions == 4
 
 
+def test_ten_queues_are_read_at_once(registry, ssm, clock):
+    ssm.published = {**dict.fromkeys(registry.queues, 1), "queue-3": Unavailable("it is no JSON")}
+    counts = {name: 1 for name in registry.queues if name != "queue-3"}
+    for _ in range(3):
+        assert registry.taking_counts() == counts
+    assert ssm.requests == ["emails", "invoices"]
+    clock.sleep(RETRY_SECONDS)
+    with pytest.raises(Unavailable, match="no JSON"):
+        registry.taking("queue-3")
+    assert ssm.requests == ["emails", "invoices", "emails"]
+
+
 # Ingest
 
 
@@ -164,7 +179,8 @@ def test_unanswered_state_table_is_read_for_no_other_queue(registry, ssm, clock)
         raise Unavailable("no answer")
 
     active = TicksFirst(read, active_partitions=registry.active_partitions, clock=clock)
-    assert replace(registry, active_partitions=active).taking_counts() == {"emails": 4, "invoices": 4}
+    taking = replace(registry, active_partitions=active)
+    assert taking.taking_counts("emails", "invoices") == {"emails": 4, "invoices": 4}
     assert reads == ["emails"]
     clock.sleep(RETRY_SECONDS)
     active(registry.queue("emails"))
