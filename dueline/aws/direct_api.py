@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import boto3
 
-from dueline.aws.aws_deployment import AwsDeployment, new_uid
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import as_caller_error, map_caller_errors
 from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
@@ -98,7 +98,7 @@ class DirectApi:
     def draft(self, job: NewJob, *, trace: TraceContext | None = None, default: Default | None = None) -> Draft:
         request = job.checked(now=self._clock.now(), trace=trace, default=default)
         if request.key is not None and request.call is None:
-            request = replace(request, call=new_uid())
+            request = replace(request, call=core_deployment.new_uid())
         return Draft(request=request)
 
     def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:

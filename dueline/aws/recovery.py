@@ -1,7 +1,6 @@
 """What operators recover with their own credentials: the tables of a backup, and dead letters."""
 
 import random
-import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,6 +15,7 @@ from dueline.aws.dynamodb_items import as_row, key_item
 from dueline.aws.s3 import S3Payloads
 from dueline.aws.sqs import SqsQueue
 from dueline.core import instant
+from dueline.core.core_deployment import new_uid
 from dueline.core.ports import BatchRead
 from dueline.core.retry import Calls, Patience, in_lanes
 from dueline.core.rows import Key, key
@@ -115,12 +115,12 @@ def restore(
         inbound=deployed.inbound,
         clock=deployed.clock,
         lookahead=timedelta(seconds=settings.lookahead),
-        new_owner=lambda: str(uuid.uuid4()),
+        new_owner=new_uid,
         has_tick=has_tick,
         hand_over_from=hand_over_from,
         spread=deployed.spread,
     )
-    return Restore(parts, owner=str(uuid.uuid4()), retrying=retrying, spread=in_lanes, on_progress=on_progress)
+    return Restore(parts, owner=new_uid(), retrying=retrying, spread=in_lanes, on_progress=on_progress)
 
 
 def dead_letters(name: str, queue: str | None, *, session: "Session") -> RedriveQueues:

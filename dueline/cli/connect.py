@@ -94,10 +94,12 @@ def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def session(target: Target) -> Any:
     """Return a session with the caller's credentials. Raises Forbidden."""
-    from dueline.aws import botocore_errors, clients
+    import boto3
 
-    with botocore_errors.map_caller_errors("finding AWS credentials"):
-        return clients.session(profile=target.profile, region=target.region)
+    from dueline.aws.botocore_errors import map_caller_errors
+
+    with map_caller_errors("finding AWS credentials"):
+        return boto3.Session(profile_name=target.profile, region_name=target.region)
 
 
 def client(target: Target, *, patience: retry.Patience | None = None) -> "Client":

@@ -8,7 +8,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws.aws_deployment import AwsDeployment, new_uid
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.cloudwatch import LogFigures
 from dueline.aws.sent_mails import Mailer, SentMails
 from dueline.aws.watch_notes import WatchNotes
@@ -16,6 +16,7 @@ from dueline.config import metrics
 from dueline.config.environment import WatchSettings
 from dueline.config.names import runbook
 from dueline.core import instant, rows
+from dueline.core.core_deployment import new_uid
 from dueline.core.job import Partition
 from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE, DuelineError
