@@ -7,7 +7,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -21,7 +21,7 @@ from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
 from dueline import __version__
-from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors
+from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors, none_if
 from dueline.aws.clients import NO_REGION, session_per_process
 from dueline.client.http import HttpResponse
 from dueline.config.names import Names
@@ -49,7 +49,7 @@ def connect(
         return ApiTransport(url, sign=_leave_unsigned, lanes=lanes)
     with map_caller_errors(f"finding the deployment {name!r}"):
         here, names = session_per_process(session), Names(name)
-        sign = _leave_unsigned if is_function else Signer(here).sign
+        sign = _leave_unsigned if is_function else signer(here)
 
         def gateway() -> ApiTransport:
             with map_caller_errors(f"finding the deployment {name!r}"):
@@ -92,12 +92,9 @@ def _http(url: str, session: boto3.Session, *, sign: Callable[[AWSRequest], None
 def _published(parameter: str, session: boto3.Session, *, is_needed: bool = True) -> str | None:
     """Return a parameter of the deployment; None where it is not needed and missing, or not to be read."""
     client = _client("ssm", session, region=session.region_name, lanes=1)
-    try:
-        return str(client.get_parameter(Name=parameter)["Parameter"]["Value"])
-    except ClientError as error:
-        if is_needed or not (is_missing(error) or is_refused(error)):
-            raise
-        return None
+    read = partial(client.get_parameter, Name=parameter)
+    answer = none_if(lambda error: not is_needed and (is_missing(error) or is_refused(error)), read)
+    return answer and str(answer["Parameter"]["Value"])
 
 
 def _client(service: str, session: boto3.Session, *, region: str | None, lanes: int) -> Any:
@@ -207,21 +204,23 @@ def _event(method: str, path: str, body: str | bytes | None, *, headers: Mapping
     return json.dumps(event).encode()
 
 
-class Signer:
-    """Signs requests with AWS's Signature Version 4, by the credentials of this process's session as they are then."""
+def signer(session: Callable[[], boto3.Session]) -> Callable[[AWSRequest], None]:
+    """Return what signs with AWS's Signature Version 4, by the credentials of this process's session as they are then.
 
-    def __init__(self, session: Callable[[], boto3.Session]) -> None:
-        region = session().region_name
-        if region is None:
-            raise DeploymentNotFound(NO_REGION)
-        self._region = region
-        self._credentials = PerProcess(lambda: _credentials_of(session()))
-        self._credentials()
+    Raises DeploymentNotFound without a region, and Forbidden without credentials.
+    """
+    region = session().region_name
+    if region is None:
+        raise DeploymentNotFound(NO_REGION)
+    credentials = PerProcess(lambda: _credentials_of(session()))
+    credentials()
 
-    def sign(self, request: AWSRequest) -> None:
+    def sign(request: AWSRequest) -> None:
         with map_caller_errors("signing a request"):
-            credentials = self._credentials().get_frozen_credentials()
-        SigV4Auth(credentials, "execute-api", self._region).add_auth(request)
+            frozen = credentials().get_frozen_credentials()
+        SigV4Auth(frozen, "execute-api", region).add_auth(request)
+
+    return sign
 
 
 def _credentials_of(session: boto3.Session) -> Credentials:

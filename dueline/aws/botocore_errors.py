@@ -1,12 +1,15 @@
 """Faults: translate botocore's exceptions into Dueline's errors, in this one place."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dueline import errors
+
+Answer = TypeVar("Answer")
 
 _THROTTLED = {
     "OverLimit",
@@ -98,6 +101,16 @@ def as_caller_error(error: errors.DuelineError) -> errors.DuelineError:
     meant = _of_callers(error.__cause__, str(error))
     meant.job_id, meant.__cause__ = error.job_id, error.__cause__
     return meant
+
+
+def none_if(is_such: Callable[[ClientError], bool], request: Callable[[], Answer]) -> Answer | None:
+    """Make a request; return None in place of such an error."""
+    try:
+        return request()
+    except ClientError as error:
+        if is_such(error):
+            return None
+        raise
 
 
 def is_failed_condition(error: ClientError) -> bool:

@@ -20,7 +20,7 @@ from dueline.config.environment import ApiSettings
 from dueline.core import core_deployment, instant, listing, ports, threads
 from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.clock import TimeBounds
-from dueline.core.job import JobId, State
+from dueline.core.job import JobId, State, new_uid
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import FURTHEST, Default, Request
@@ -98,7 +98,7 @@ class DirectApi:
     def draft(self, job: NewJob, *, trace: TraceContext | None = None, default: Default | None = None) -> Draft:
         request = job.checked(now=self._clock.now(), trace=trace, default=default)
         if request.key is not None and request.call is None:
-            request = replace(request, call=core_deployment.new_uid())
+            request = replace(request, call=new_uid())
         return Draft(request=request)
 
     def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dueline.aws.botocore_errors import is_missing, map_botocore_errors
+from dueline.aws.botocore_errors import is_missing, map_botocore_errors, none_if
 from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
 from dueline.core.job import queue_name
@@ -69,11 +69,19 @@ class SettingsStore:
 
         Raises DeploymentNotFound, DeploymentTooOld or ClientTooOld.
         """
-        settings = self._deployment()
+        names = [self._names.settings_parameter, self._names.schema_parameter]
+        values = {each["Name"]: each["Value"] for each in self._client.get_parameters(Names=names)["Parameters"]}
+        if names[0] not in values:
+            deployment = self._names.deployment
+            raise DeploymentNotFound(
+                f"finding the deployment {deployment!r}: parameter {names[0]}: there is none in this account and region"
+            )
+        with reading(names[0]):
+            settings = {**json.loads(values[names[0]]), **json.loads(values.get(names[1], "{}"))}
         latest, oldest = settings.get("schema", 0), settings.get("oldest_schema", 0)
         # First: another version's settings may have other names.
         check_deployment(self._names.deployment, latest=latest, oldest=oldest)
-        with reading(self._names.settings_parameter):
+        with reading(names[0]):
             return ApiSettings(**{each.name: settings[each.name] for each in fields(ApiSettings)})
 
     def queue(self, name: str) -> QueueSettings:
@@ -100,17 +108,6 @@ class SettingsStore:
         found = self._client.get_parameters(Names=list(map(self._names.queue_parameter, names)))["Parameters"]
         return {each["Name"].rpartition("/")[2]: attempt(settings_in, each) for each in found}
 
-    def _deployment(self) -> dict[str, Any]:
-        names = [self._names.settings_parameter, self._names.schema_parameter]
-        values = {each["Name"]: each["Value"] for each in self._client.get_parameters(Names=names)["Parameters"]}
-        if names[0] not in values:
-            deployment = self._names.deployment
-            raise DeploymentNotFound(
-                f"finding the deployment {deployment!r}: parameter {names[0]}: there is none in this account and region"
-            )
-        with reading(names[0]):
-            return {**json.loads(values[names[0]]), **json.loads(values.get(names[1], "{}"))}
-
     def _read(self, name: str, read: Callable[[RefreshingValue[QueueSettings]], QueueSettings]) -> QueueSettings:
         if name not in self._queues:
             value = RefreshingValue(
@@ -128,13 +125,10 @@ class SettingsStore:
             raise
 
     def _parameter(self, name: str) -> dict[str, Any]:
-        try:
-            answer = self._client.get_parameter(Name=self._names.queue_parameter(name))
-        except ClientError as error:
-            if is_missing(error):
-                of = self._names.deployment
-                raise QueueNotFound(f"deployment {of!r} has no queue {name!r}: it is not in its queues.yaml") from None
-            raise
+        answer = none_if(is_missing, lambda: self._client.get_parameter(Name=self._names.queue_parameter(name)))
+        if answer is None:
+            of = self._names.deployment
+            raise QueueNotFound(f"deployment {of!r} has no queue {name!r}: it is not in its queues.yaml")
         with reading(self._names.queue_parameter(name)):
             content: dict[str, Any] = json.loads(answer["Parameter"]["Value"])
             return content

@@ -3,13 +3,13 @@
 What not all processes need is imported when it is called: the cold start of a function loads nothing else.
 """
 
-import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dueline.core.dispatch import Dispatcher, Parking
+from dueline.core.job import new_uid
 from dueline.core.ports import Clock, ParallelMap, Payloads, Queue, Table
 
 if TYPE_CHECKING:
@@ -109,7 +109,3 @@ class CoreDeployment:
         from dueline.core.submit import Breaker
 
         return Breaker(clock=self.clock, jitter=self._jitter)
-
-
-def new_uid() -> str:
-    return str(uuid.uuid4())

@@ -16,8 +16,7 @@ from dueline.config import metrics
 from dueline.config.environment import WatchSettings
 from dueline.config.names import runbook
 from dueline.core import instant, rows
-from dueline.core.core_deployment import new_uid
-from dueline.core.job import Partition
+from dueline.core.job import Partition, new_uid
 from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.functions.declared_queues import DECLARED
