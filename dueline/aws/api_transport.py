@@ -7,7 +7,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -254,8 +254,8 @@ class ApiTransport:
         self.url = url.rstrip("/")
         self._sign, self._lanes, self._read_seconds, self._authorities = sign, lanes, read_seconds, authorities
         self._config: Any = config or Config()  # of which more is documented than typed
-        self._sessions = PerProcess(lambda: cache(self._session_with))
-        self._open = PerProcess(list[Any])
+        # By the proxies on the way.
+        self._sessions = PerProcess(dict[tuple[tuple[str, str], ...], Any])
 
     def send(
         self,
@@ -288,25 +288,26 @@ class ApiTransport:
 
     def close(self) -> None:
         """Close the connections that are kept. The next request opens new ones."""
-        for each in self._open():
+        for each in list(self._sessions().values()):
             each.close()
 
     def _answer_to(self, request: AWSRequest, *, request_line: str) -> HttpResponse:
         url, proxies = str(request.url), self._config.proxies
         on_the_way = get_environ_proxies(url) if proxies is None else proxies
         with map_botocore_errors(request_line):
-            answer = self._sessions()(tuple(sorted(on_the_way.items()))).send(request.prepare())
+            answer = self._session_with(on_the_way).send(request.prepare())
         headers = {name.lower(): value for name, value in answer.headers.items()}
         return HttpResponse(request=request_line, status=answer.status_code, headers=headers, body=answer.content)
 
-    def _session_with(self, proxies: tuple[tuple[str, str], ...]) -> Any:
+    def _session_with(self, proxies: Mapping[str, str]) -> Any:
+        sessions, way = self._sessions(), tuple(sorted(proxies.items()))
         make: Any = URLLib3Session
-        made = make(
-            verify=self._authorities or True,
-            proxies=dict(proxies),
-            proxies_config=self._config.proxies_config,
-            timeout=(_CONNECT_SECONDS, self._read_seconds),
-            max_pool_connections=self._lanes,
-        )
-        self._open().append(made)
-        return made
+        if way not in sessions:
+            sessions[way] = make(
+                verify=self._authorities or True,
+                proxies=dict(proxies),
+                proxies_config=self._config.proxies_config,
+                timeout=(_CONNECT_SECONDS, self._read_seconds),
+                max_pool_connections=self._lanes,
+            )
+        return sessions[way]

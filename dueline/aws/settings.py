@@ -210,15 +210,11 @@ class TicksFirst:
         """Return how many partitions of a queue stand. Raises Throttled or Unavailable where that is not known."""
         now = self._clock.monotonic()
         if now >= max(self._looks_again.get(queue.name, now), self._fault_over):
-            # No schedule is removed while it is declared.
-            self._looks_again[queue.name] = math.inf if self._tick(queue) else now + RETRY_SECONDS
+            try:
+                # No schedule is removed while it is declared.
+                self._looks_again[queue.name] = math.inf if self._all_tick(queue) else now + RETRY_SECONDS
+            except RETRYABLE:
+                # A request that is not answered takes seconds: one for each of many queues would outlast a function.
+                self._fault_over = self._clock.monotonic() + RETRY_SECONDS
         stands = self._looks_again.get(queue.name) == math.inf
         return queue.partitions if stands else self._active_partitions(queue)
-
-    def _tick(self, queue: QueueSettings) -> bool:
-        try:
-            return self._all_tick(queue)
-        except RETRYABLE:
-            # A request that is not answered takes seconds: one for each of many queues would outlast a function.
-            self._fault_over = self._clock.monotonic() + RETRY_SECONDS
-            return False
