@@ -21,7 +21,7 @@ from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
 from dueline import __version__
-from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors, none_if
+from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors, unless
 from dueline.aws.clients import NO_REGION, session_per_process
 from dueline.client.http import HttpResponse
 from dueline.config.names import Names
@@ -93,7 +93,7 @@ def _published(parameter: str, session: boto3.Session, *, is_needed: bool = True
     """Return a parameter of the deployment; None where it is not needed and missing, or not to be read."""
     client = _client("ssm", session, region=session.region_name, lanes=1)
     read = partial(client.get_parameter, Name=parameter)
-    answer = none_if(lambda error: not is_needed and (is_missing(error) or is_refused(error)), read)
+    answer = unless(lambda error: not is_needed and (is_missing(error) or is_refused(error)), read)
     return answer and str(answer["Parameter"]["Value"])
 
 

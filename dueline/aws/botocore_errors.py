@@ -103,7 +103,7 @@ def as_caller_error(error: errors.DuelineError) -> errors.DuelineError:
     return meant
 
 
-def none_if(is_such: Callable[[ClientError], bool], request: Callable[[], Answer]) -> Answer | None:
+def unless(is_such: Callable[[ClientError], bool], request: Callable[[], Answer]) -> Answer | None:
     """Make a request; return None in place of such an error."""
     try:
         return request()

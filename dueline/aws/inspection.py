@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dueline.aws import cloudwatch
-from dueline.aws.botocore_errors import is_missing, map_caller_errors, none_if
+from dueline.aws.botocore_errors import is_missing, map_caller_errors, unless
 from dueline.aws.deployment_context import DeploymentContext
 from dueline.config.names import runbook
 from dueline.core import overview, ports, queue_settings, rows
@@ -49,8 +49,8 @@ def schedules(place: DeploymentContext) -> dict[str, Any]:
 def _states(place: DeploymentContext, **request: str) -> dict[str, str]:
     pages = place.client("scheduler").get_paginator("list_schedules").paginate(**request, MaxResults=_MOST_A_PAGE)
     # Its schedules were deleted with the group.
-    found = none_if(is_missing, lambda: [each for page in pages for each in page["Schedules"]]) or []
-    return {each["Name"]: each["State"] for each in found}
+    answers = unless(is_missing, lambda: list(pages)) or []
+    return {each["Name"]: each["State"] for page in answers for each in page["Schedules"]}
 
 
 def states(place: DeploymentContext) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def left(place: DeploymentContext) -> dict[str, Any]:
 
 def _depth(place: DeploymentContext, name: str) -> QueueDepth | None:
     request = {"QueueUrl": place.queue_urls + name, "AttributeNames": [_WAITING, _IN_FLIGHT, _RETENTION]}
-    answer = none_if(is_missing, partial(place.client("sqs").get_queue_attributes, **request))
+    answer = unless(is_missing, partial(place.client("sqs").get_queue_attributes, **request))
     if answer is None:
         return None
     attributes = answer["Attributes"]
@@ -136,8 +136,8 @@ def sources(place: DeploymentContext) -> dict[str, Any]:
     named = {"ingest": names.inbound, "planner": names.queue(queue_settings.PLANNER.name)}
     arns = {name: place.arn("sqs", named[name]) for name in doctor.SOURCES}
     answers = {name: client.list_event_source_mappings(EventSourceArn=arn) for name, arn in arns.items()}
-    found = {name: [each["State"] for each in its["EventSourceMappings"]] for name, its in answers.items()}
-    return {"sources": found}
+    mappings = {name: answer["EventSourceMappings"] for name, answer in answers.items()}
+    return {"sources": {name: [each["State"] for each in its] for name, its in mappings.items()}}
 
 
 # Looks at alarms: which ring, and who hears them.

@@ -11,7 +11,7 @@ from botocore.credentials import RefreshableCredentials
 
 from dueline.aws import deployment_context
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.botocore_errors import is_missing, map_caller_errors, none_if
+from dueline.aws.botocore_errors import is_missing, map_caller_errors, unless
 from dueline.aws.clients import Clients
 from dueline.core.queue_settings import QueueSettings
 from dueline.errors import DeploymentNotFound, DuelineError, Unavailable
@@ -111,7 +111,7 @@ class Preflight:
     def _message_days(self, url: str) -> int:
         look = partial(self.client("sqs").get_queue_attributes, AttributeNames=["MessageRetentionPeriod"])
         with map_caller_errors(f"reading {url}"):
-            answer = none_if(is_missing, lambda: look(QueueUrl=url))
+            answer = unless(is_missing, lambda: look(QueueUrl=url))
         return int(answer["Attributes"]["MessageRetentionPeriod"]) // 86_400 if answer else 0
 
     def _credentials(self) -> Iterator[Problem]:
@@ -144,11 +144,11 @@ class Preflight:
 
     def _reserved(self, function: str) -> int:
         look, name = self.client("lambda").get_function_concurrency, self.declared.names.function(function)
-        answer = none_if(is_missing, lambda: look(FunctionName=name)) or {}
+        answer = unless(is_missing, lambda: look(FunctionName=name)) or {}
         return int(answer.get("ReservedConcurrentExecutions", 0))
 
     def _bootstrap(self) -> Iterator[Problem]:
-        published = none_if(is_missing, lambda: self.client("ssm").get_parameter(Name=_BOOTSTRAP))
+        published = unless(is_missing, lambda: self.client("ssm").get_parameter(Name=_BOOTSTRAP))
         version = int(published["Parameter"]["Value"]) if published else 0
         if version < _LEAST_BOOTSTRAP:
             what = f"the bootstrap stack has version {version}: it must be at least {_LEAST_BOOTSTRAP}"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.botocore_errors import is_missing, map_botocore_errors, map_caller_errors, none_if
+from dueline.aws.botocore_errors import is_missing, map_botocore_errors, map_caller_errors, unless
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.dynamodb_items import as_row, key_item
 from dueline.aws.s3 import S3Payloads
@@ -69,7 +69,7 @@ class DynamoBackup:
 
     def _described(self, table: str) -> Any:
         with map_botocore_errors(f"describing table {table}"):
-            described = none_if(is_missing, lambda: self._client.describe_table(TableName=table))
+            described = unless(is_missing, lambda: self._client.describe_table(TableName=table))
             if described is None:
                 raise DeploymentNotFound(f"there is no table {table!r} in this account and region")
             return described["Table"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from dueline.aws.botocore_errors import is_missing_object, is_refused_object, map_botocore_errors, none_if
+from dueline.aws.botocore_errors import is_missing_object, is_refused_object, map_botocore_errors, unless
 from dueline.core.ports import Pointer, StoredPayload
 from dueline.errors import InvalidJob
 
@@ -34,7 +34,7 @@ class S3Payloads:
         named = {"Bucket": source.bucket, "Key": source.key}
         with map_botocore_errors(f"copying payload {source.key}"):
             copy = partial(self._client().copy_object, Bucket=self._bucket, Key=to, CopySource=named)
-            return None if none_if(is_missing_object, copy) is None else self._pointer(to)
+            return None if unless(is_missing_object, copy) is None else self._pointer(to)
 
     def renew(self, pointer: Pointer) -> None:
         if pointer.bucket != self._bucket:
@@ -64,7 +64,7 @@ class S3Payloads:
     def find(self, key: str) -> StoredPayload | None:
         with map_botocore_errors(f"looking for payload {key}"):
             look = partial(self._client().head_object, Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")
-            head = none_if(is_missing_object, look)
+            head = unless(is_missing_object, look)
         if head is None:
             return None
         checksum = head.get("ChecksumSHA256")

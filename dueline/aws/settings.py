@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dueline.aws.botocore_errors import is_missing, map_botocore_errors, none_if
+from dueline.aws.botocore_errors import is_missing, map_botocore_errors, unless
 from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
 from dueline.core.job import queue_name
@@ -93,25 +92,25 @@ class SettingsStore:
 
     def work(self, name: str) -> WorkSettings:
         """Return a queue's settings for its workers, read again each time. Raises QueueNotFound."""
-        content = self._parameter(queue_name(name))
-        with reading(self._names.queue_parameter(name)):
-            return WorkSettings.from_json(content, name=name)
+        parameter = self._parameter(name)
+        with reading(parameter["Name"]):
+            return WorkSettings.from_json(json.loads(parameter["Value"]), name=name)
 
     def queues(self) -> list[QueueSettings]:
         """Return all queues, by name."""
         pages = self._client.get_paginator("get_parameters_by_path").paginate(Path=self._names.queue_parameters)
-        found = [each for page in pages for each in page["Parameters"]]
-        return [settings_in(each) for each in sorted(found, key=itemgetter("Name"))]
+        queues = [settings_in(each) for page in pages for each in page["Parameters"]]
+        return sorted(queues, key=lambda queue: queue.name)
 
     def published(self, names: Sequence[str]) -> dict[str, QueueSettings | DuelineError]:
         """Return the settings of up to ten queues as they are now, or why one cannot be read; none of one without."""
-        found = self._client.get_parameters(Names=list(map(self._names.queue_parameter, names)))["Parameters"]
-        return {each["Name"].rpartition("/")[2]: attempt(settings_in, each) for each in found}
+        answer = self._client.get_parameters(Names=list(map(self._names.queue_parameter, names)))
+        return {each["Name"].rpartition("/")[2]: attempt(settings_in, each) for each in answer["Parameters"]}
 
     def _read(self, name: str, read: Callable[[RefreshingValue[QueueSettings]], QueueSettings]) -> QueueSettings:
         if name not in self._queues:
             value = RefreshingValue(
-                lambda: QueueSettings.from_json(self._parameter(queue_name(name)), name=name),
+                lambda: settings_in(self._parameter(name)),
                 seconds=KNOWN_FOR_SECONDS,
                 clock=self._clock,
                 jitter=self._jitter,
@@ -124,14 +123,13 @@ class SettingsStore:
             self._queues.pop(name, None)
             raise
 
-    def _parameter(self, name: str) -> dict[str, Any]:
-        answer = none_if(is_missing, lambda: self._client.get_parameter(Name=self._names.queue_parameter(name)))
+    def _parameter(self, name: str) -> Mapping[str, Any]:
+        parameter = self._names.queue_parameter(queue_name(name))
+        answer = unless(is_missing, lambda: self._client.get_parameter(Name=parameter))
         if answer is None:
             of = self._names.deployment
             raise QueueNotFound(f"deployment {of!r} has no queue {name!r}: it is not in its queues.yaml")
-        with reading(self._names.queue_parameter(name)):
-            content: dict[str, Any] = json.loads(answer["Parameter"]["Value"])
-            return content
+        return answer["Parameter"]
 
 
 class ActivePartitions:

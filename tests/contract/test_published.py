@@ -13,7 +13,7 @@ from dueline.aws.worker_deployment import WorkerDeployment
 from dueline.config.names import Names
 from dueline.config.registry import Registry
 from dueline.core.queue_settings import WorkSettings
-from dueline.errors import QueueNotFound, Throttled
+from dueline.errors import QueueNotFound, Throttled, Unavailable
 from dueline.testing import VirtualClock
 from dueline.worker import worker
 from dueline.worker.delivery import EventKind
@@ -81,8 +81,10 @@ def test_new_queues_are_read_ten_at_a_request(ssm, deployment):
     sent = []
     ssm.meta.events.register_first("before-send", lambda **_: sent.append(1))
     active = ActivePartitions(deployment.published, queues=queues, clock=VirtualClock(NOW))
-    taking = Registry(queues, active_partitions=active).taking_counts()
-    assert taking == {"queue-0": 0} | {name: 1 for name in list(queues)[1:] if name != "queue-9"}
+    registry = Registry(queues, active_partitions=active)
+    assert registry.taking_counts() == {"queue-0": 0} | {name: 1 for name in list(queues)[1:] if name != "queue-9"}
+    with pytest.raises(Unavailable, match="parameter /dueline/direct/queues/queue-9 cannot be read"):
+        registry.taking("queue-9")
     assert len(sent) == 3
 
 
@@ -93,7 +95,8 @@ def test_missing_settings_are_not_found(deployment, name):
 
 
 def published_settings(partitions=1):
-    return 200, {"Parameter": {"Value": json.dumps({**WORK.to_json(), "partitions": partitions})}}
+    value = json.dumps({**WORK.to_json(), "partitions": partitions})
+    return 200, {"Parameter": {"Name": NAMES.queue_parameter("emails"), "Value": value}}
 
 
 def of_answers(*answers, jitter=0.0):

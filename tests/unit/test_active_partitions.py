@@ -38,11 +38,7 @@ class Ssm:
         self.requests.append(names[0])
         if self.fault is not None:
             raise self.fault
-        return {
-            name: count if isinstance(count, Exception) else a_queue(name=name, partitions=count)
-            for name, count in self.published.items()
-            if name in names
-        }
+        return {name: a_queue(name=name, partitions=self.published[name]) for name in names if name in self.published}
 
 
 @pytest.fixture
@@ -132,18 +128,6 @@ def test_failure_is_remembered_for_under_a_second(registry, ssm, clock):
     ssm.fault, ssm.published = None, {"emails": 4, "invoices": 4}
     clock.sleep(FAILED_FOR_SECONDS)
     assert registry.taking("invoices").partitions == 4
-
-
-def test_ten_queues_are_read_at_once(registry, ssm, clock):
-    ssm.published = {**dict.fromkeys(registry.queues, 1), "queue-3": Unavailable("it is no JSON")}
-    counts = {name: 1 for name in registry.queues if name != "queue-3"}
-    for _ in range(3):
-        assert registry.taking_counts() == counts
-    assert ssm.requests == ["emails", "invoices"]
-    clock.sleep(RETRY_SECONDS)
-    with pytest.raises(Unavailable, match="no JSON"):
-        registry.taking("queue-3")
-    assert ssm.requests == ["emails", "invoices", "emails"]
 
 
 # Ingest
