@@ -85,6 +85,11 @@ class Clients:
                 made.close()
 
 
+def session(*, profile: str | None, region: str | None) -> "Session":
+    """Return a session of a profile and in a region, by default those that boto3 finds."""
+    return boto3.Session(profile_name=profile, region_name=region)
+
+
 NO_REGION = "no AWS region is set: set AWS_DEFAULT_REGION, or pass a session that has one"
 
 

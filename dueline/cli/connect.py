@@ -94,12 +94,10 @@ def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def session(target: Target) -> Any:
     """Return a session with the caller's credentials. Raises Forbidden."""
-    import boto3
+    from dueline.aws import botocore_errors, clients
 
-    from dueline.aws.botocore_errors import map_caller_errors
-
-    with map_caller_errors("finding AWS credentials"):
-        return boto3.Session(profile_name=target.profile, region_name=target.region)
+    with botocore_errors.map_caller_errors("finding AWS credentials"):
+        return clients.session(profile=target.profile, region=target.region)
 
 
 def client(target: Target, *, patience: retry.Patience | None = None) -> "Client":
