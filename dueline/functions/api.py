@@ -18,11 +18,11 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws import clients
-from dueline.aws.aws_deployment import AwsDeployment, new_uid
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.settings import TicksFirst
 from dueline.config.environment import ApiSettings
 from dueline.core.cancel import CancelMany, CancelResult
-from dueline.core.job import JobId, State
+from dueline.core.job import JobId, State, new_uid
 from dueline.core.listing import list_jobs, list_tracked
 from dueline.core.overview import Control
 from dueline.core.partitions import all_tick

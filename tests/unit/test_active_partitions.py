@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.settings import RETRY_SECONDS, ActivePartitions, TicksFirst
+from dueline.aws.settings import MOST_NAMES, RETRY_SECONDS, ActivePartitions, TicksFirst
 from dueline.config.environment import ApiSettings, Settings, TickSettings
 from dueline.config.registry import Registry
 from dueline.core import rows
@@ -22,7 +22,7 @@ from tests.api_harness import CONTEXT, call_api, import_function, sqs_record
 from tests.builders import NOW, a_job, a_queue
 from tests.system import System
 
-THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetParameter")
+THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetParameters")
 UNREACHABLE = EndpointConnectionError(endpoint_url="https://ssm.eu-west-1.amazonaws.com")
 
 
@@ -34,13 +34,11 @@ class Ssm:
         self.fault = None
         self.requests = []
 
-    def __call__(self, name):
-        self.requests.append(name)
+    def __call__(self, names):
+        self.requests.append(names[0])
         if self.fault is not None:
             raise self.fault
-        if name not in self.published:
-            raise QueueNotFound(name)
-        return a_queue(name=name, partitions=self.published[name])
+        return {name: a_queue(name=name, partitions=self.published[name]) for name in names if name in self.published}
 
 
 @pytest.fixture
@@ -55,9 +53,10 @@ def ssm():
 
 @pytest.fixture
 def registry(clock, ssm):
-    """Queues of four partitions each, as far as they are published."""
-    declared = {name: a_queue(name=name, partitions=4) for name in ("emails", "invoices")}
-    active = ActivePartitions(ssm, clock=clock, jitter=lambda: 0.5)
+    """Queues of four partitions each, as far as they are published. The invoices are read by a request of their own."""
+    names = ("emails", *(f"queue-{number}" for number in range(1, MOST_NAMES)), "invoices")
+    declared = {name: a_queue(name=name, partitions=4) for name in names}
+    active = ActivePartitions(ssm, queues=declared, clock=clock, jitter=lambda: 0.5)
     return Registry(declared, active_partitions=active)
 
 
@@ -164,7 +163,8 @@ def test_unanswered_state_table_is_read_for_no_other_queue(registry, ssm, clock)
         raise Unavailable("no answer")
 
     active = TicksFirst(read, active_partitions=registry.active_partitions, clock=clock)
-    assert replace(registry, active_partitions=active).taking_counts() == {"emails": 4, "invoices": 4}
+    taking = replace(registry, active_partitions=active)
+    assert taking.taking_counts("emails", "invoices") == {"emails": 4, "invoices": 4}
     assert reads == ["emails"]
     clock.sleep(RETRY_SECONDS)
     active(registry.queue("emails"))

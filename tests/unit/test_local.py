@@ -110,15 +110,11 @@ def test_only_what_changed_is_synthesized_again(clone, cache, tmp_path, monkeypa
 # Its ports
 
 
-def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
-        monkeypatch.setattr(main, name, home / name)
-    monkeypatch.setattr(main, "HOME", home)
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    live_in(tmp_path, monkeypatch)
+    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
+        monkeypatch.setattr(main, name, tmp_path / name)
+    monkeypatch.setattr(main, "HOME", tmp_path)
     return tmp_path
 
 
