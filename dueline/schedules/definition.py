@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from dueline.core import instant
 from dueline.core.job import MAX_PAYLOAD_BYTES, check_kind, check_priority, check_tenant
 from dueline.core.queue_settings import QueueSettings
+from dueline.core.request import FURTHEST
 from dueline.core.rows import pack
 from dueline.core.text import shown
 from dueline.errors import InvalidJob, InvalidSchedule
@@ -111,7 +112,8 @@ def _seconds(name: str, value: object) -> timedelta:
     if isinstance(value, int) and not isinstance(value, bool):
         with suppress(OverflowError):
             return timedelta(seconds=value)
-    raise InvalidSchedule(f"{name} is {shown(value)}: it must be a number of whole seconds")
+    allowed = f"a number of whole seconds, of {FURTHEST.days} days at most"
+    raise InvalidSchedule(f"{name} is {shown(value)}: it must be {allowed}")
 
 
 def _instant(name: str, value: object) -> datetime:

@@ -93,10 +93,11 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
 
 def _span(seconds: object) -> object:
     """Return a number of seconds, or a text such as 15m, as a timedelta, and all else as it is."""
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         seconds = instant.seconds(seconds)
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
+    return seconds
 
 
 _RETRY_SECONDS = 20.0
