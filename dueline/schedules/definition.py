@@ -1,7 +1,7 @@
 """A schedule's definition: when it runs, and what its jobs have."""
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from dueline.core import instant
 from dueline.core.job import MAX_PAYLOAD_BYTES, check_kind, check_priority, check_tenant
 from dueline.core.queue_settings import QueueSettings
-from dueline.core.request import FURTHEST
+from dueline.core.request import FURTHEST, json_text
 from dueline.core.rows import pack
 from dueline.core.text import shown
 from dueline.errors import InvalidJob, InvalidSchedule
@@ -60,12 +60,10 @@ class Definition:
 
     def __post_init__(self) -> None:
         _check_payload(self.payload)
-        try:
+        with invalid_schedule():
             check_kind(self.kind)
             check_tenant(self.tenant)
             check_priority(self.priority)
-        except InvalidJob as error:
-            raise InvalidSchedule(str(error)) from None
         object.__setattr__(self, "catch_up", _one_of(CatchUp, self.catch_up, name="catch_up"))
         object.__setattr__(self, "overlap", _one_of(Overlap, self.overlap, name="overlap"))
         owner = self.owner
@@ -84,8 +82,11 @@ class Definition:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Definition":
-        """Return the definition that a caller gave. Raises InvalidSchedule, also when its rule names no instant."""
-        definition = cls.from_row(values)
+        """Return the definition that a caller gave, with its payload as a JSON value.
+
+        Raises InvalidSchedule, also when its rule names no instant.
+        """
+        definition = cls.from_row({**values, "payload": payload_text(values.get("payload"))})
         check_fires(definition.rule)
         return definition
 
@@ -99,6 +100,21 @@ class Definition:
         }
         of_rule = {each.name: parsed.pop(each.name) for each in fields(Rule) if each.name in parsed}
         return cls(rule=Rule(**of_rule), **parsed)
+
+
+@contextmanager
+def invalid_schedule() -> Iterator[None]:
+    """Raise InvalidSchedule in place of InvalidJob."""
+    try:
+        yield
+    except InvalidJob as error:
+        raise InvalidSchedule(str(error)) from None
+
+
+def payload_text(payload: object) -> str:
+    """Return a payload as a definition has it. Raises InvalidSchedule when it is no JSON value."""
+    with invalid_schedule():
+        return json_text(payload)
 
 
 def check_of_queue(definition: Definition, queue: QueueSettings) -> None:

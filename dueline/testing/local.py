@@ -272,8 +272,7 @@ class _LocalApi(DirectApi):
         change = changes.Changes(self._deployment.route())
         match what:
             case "PUT":
-                new = definition.Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
-                changed = change.put(settings, name, new, if_match=if_match)
+                changed = change.put(settings, name, definition.Definition.from_dict(fields), if_match=if_match)
             case "resume":
                 changed = change.resume(settings, name, if_match=if_match)
             case "pause":

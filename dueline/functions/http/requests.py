@@ -300,21 +300,11 @@ def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Requ
         raise InvalidJob("payload is missing, and so is upload: give one of them")
     if len(present) > 1:
         raise InvalidJob("payload and upload are both given: give one of them")
-    upload = job.upload if "upload" in present else None
-    request = Request(
-        payload=job.payload,
-        upload=upload,
-        at=job.at,
-        delay=job.delay,
-        key=job.key,
-        if_exists=IfExists(job.if_exists),
-        call=call if job.idempotency_key is None else job.idempotency_key,
-        id=job.id,
-        kind=job.kind,
-        tenant=job.tenant,
-        priority=job.priority,
-        trace=trace,
-    )
+    # Its other fields are named as those of a Request.
+    fields = {**dict(job), "if_exists": IfExists(job.if_exists), "trace": trace}
+    fields["upload"] = job.upload if "upload" in present else None
+    own_call = fields.pop("idempotency_key")
+    request = Request(**fields, call=call if own_call is None else own_call)
     check_alone(request)
     return request
 

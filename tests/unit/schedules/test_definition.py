@@ -44,9 +44,9 @@ def a_head(**overrides):
 def test_definition_round_trips_as_json():
     packs_small = {"every": 90, "payload": json.dumps(["the same again"] * 10_000)}
     for fields in (FULL, packs_small, {"cron": "* * * * *"}):
-        definition = Definition.from_dict(fields)
+        definition = Definition.from_row(fields)
         assert definition.to_dict() == fields
-        assert Definition.from_dict(json.loads(json.dumps(definition.to_dict()))) == definition
+        assert Definition.from_row(json.loads(json.dumps(definition.to_dict()))) == definition
     assert (Definition.from_dict(FULL).catch_up, Definition.from_dict(FULL).overlap) == (CatchUp.ALL, Overlap.SKIP)
 
 
