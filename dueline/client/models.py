@@ -265,7 +265,7 @@ class ScheduledJob(Job):
     @classmethod
     def of_job(cls, job: core.StoredJob) -> "ScheduledJob":
         """Return a job that waits in the table, as the client returns it."""
-        payload, trace = payload_fields(job), job.trace and job.trace.parent
+        payload, trace = payload_fields(job), None if job.trace is None else job.trace.parent
         if place := payload.get("payload_at"):
             payload["payload_at"] = PayloadPlace(**place)
         attributes = {name: getattr(job, name) for name in _ATTRIBUTES}

@@ -15,9 +15,10 @@ from dueline.core.table_writer import TableWriter
 from dueline.core.text import shown
 from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
 from dueline.schedules import head as heads
-from dueline.schedules.definition import SECOND, Definition, check_fires, check_of_queue
+from dueline.schedules.definition import Definition, check_fires, check_of_queue
 from dueline.schedules.head import Generation, Head
 from dueline.schedules.planner import times_to_submit
+from dueline.schedules.rule import SECOND
 
 # Others may change the same schedule at once, and planners plan it.
 ATTEMPTS = 10

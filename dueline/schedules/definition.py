@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import MAX_PAYLOAD_BYTES, check_kind, check_priority, check_tenant
@@ -14,12 +14,10 @@ from dueline.core.request import FURTHEST, json_text
 from dueline.core.rows import pack
 from dueline.core.text import shown
 from dueline.errors import InvalidJob, InvalidSchedule
-from dueline.schedules.rule import FIRST, LAST, Rule
+from dueline.schedules.rule import FIRST, LAST, MOMENT, SECOND, Rule
 
 MAX_PACKED_BYTES = 8 * 1024
 MAX_LABEL_CHARACTERS = 200
-SECOND = timedelta(seconds=1)
-_MOMENT = timedelta(microseconds=1)
 
 
 class CatchUp(StrEnum):
@@ -35,9 +33,6 @@ class Overlap(StrEnum):
 
     ALLOW = "allow"
     SKIP = "skip"
-
-
-_Kind = TypeVar("_Kind", CatchUp, Overlap)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +59,11 @@ class Definition:
             check_kind(self.kind)
             check_tenant(self.tenant)
             check_priority(self.priority)
-        object.__setattr__(self, "catch_up", _one_of(CatchUp, self.catch_up, name="catch_up"))
-        object.__setattr__(self, "overlap", _one_of(Overlap, self.overlap, name="overlap"))
+        for name, kind in (("catch_up", CatchUp), ("overlap", Overlap)):
+            value = getattr(self, name)
+            if value not in [*kind]:
+                raise InvalidSchedule(f"{name} is {shown(value)}: it must be {' or '.join(kind)}")
+            object.__setattr__(self, name, kind(value))
         owner = self.owner
         if owner is not None and not (isinstance(owner, str) and 1 <= len(owner) <= MAX_LABEL_CHARACTERS):
             raise InvalidSchedule(f"owner is {shown(owner)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
@@ -152,13 +150,6 @@ def _plain(value: Any) -> Any:
     return instant.text(value) if isinstance(value, datetime) else value
 
 
-def _one_of(kind: type[_Kind], value: str, *, name: str) -> _Kind:
-    try:
-        return kind(value)
-    except ValueError:
-        raise InvalidSchedule(f"{name} is {shown(value)}: it must be {' or '.join(kind)}") from None
-
-
 def _check_payload(payload: str) -> None:
     packed = len(payload) if len(payload) <= MAX_PACKED_BYTES else len(pack(payload))
     if packed > MAX_PACKED_BYTES or len(payload) > MAX_PAYLOAD_BYTES:
@@ -176,7 +167,7 @@ def _check_jitter(jitter: object, *, rule: Rule) -> None:
 
 def check_fires(rule: Rule, *, after: datetime | None = None) -> None:
     """Raise InvalidSchedule when a rule names no instant, or none after `after`."""
-    if next(rule.after(FIRST - _MOMENT if after is None else after), None) is not None:
+    if next(rule.after(FIRST - MOMENT if after is None else after), None) is not None:
         return
     bounds = {name: getattr(rule, name) for name in ("start", "end", "count")}
     shown_bounds = ", ".join(f"{name} is {_plain(value)}" for name, value in bounds.items() if value is not None)

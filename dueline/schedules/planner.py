@@ -195,8 +195,9 @@ class Planner:
     def _steps(self, batch: Sequence[PlanningRequest]) -> list[PlanStep]:
         """Return the steps that are to be done."""
         keys = [head_key(request.queue, request.schedule) for request in batch]
-        heads = read_all(set(keys), table=self._table, spread=self._spread, note=self._note_fault)
-        steps = []
+        faults, steps = list[DuelineError](), []
+        heads = read_all(set(keys), table=self._table, spread=self._spread, note=faults.append)
+        self._planned.faults.update(map(str, faults))
         for request, key in zip(batch, keys, strict=True):
             if key in heads.unread:
                 self._put_back(request.message, f"schedule {key} was left unread")
@@ -252,9 +253,6 @@ class Planner:
     def _put_back(self, message: PlanningMessage, *faults: str) -> None:
         self._planned.again.add(message.message_id)
         self._planned.faults.update(faults)
-
-    def _note_fault(self, fault: DuelineError) -> None:
-        self._planned.faults.add(str(fault))
 
 
 class Watchdog:
