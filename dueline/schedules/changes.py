@@ -13,9 +13,17 @@ from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import MOVE_PENDING, move_row
 from dueline.core.table_writer import TableWriter
 from dueline.core.text import shown
-from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
+from dueline.errors import (
+    InvalidSchedule,
+    NotYet,
+    ScheduleChanged,
+    ScheduleNotFound,
+    TooManyChanges,
+    TooManySchedules,
+    Unavailable,
+)
 from dueline.schedules import head as heads
-from dueline.schedules.definition import Definition, check_fires, check_of_queue
+from dueline.schedules.definition import Definition, check_fires
 from dueline.schedules.head import Generation, Head
 from dueline.schedules.planner import times_to_submit
 from dueline.schedules.rule import SECOND
@@ -66,7 +74,9 @@ class Changes:
         A definition that changes something is refused if no run of it is to come. Raises InvalidSchedule,
         TooManySchedules, TooManyChanges, ScheduleChanged; Throttled or Unavailable.
         """
-        check_of_queue(definition, queue)
+        if definition.priority > queue.priorities:
+            allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
+            raise InvalidSchedule(f"priority is {definition.priority}: {allowed}")
         return self._run(queue.name, name, {"definition": definition, "deleted": False}, if_match, settings=queue)
 
     def pause(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
@@ -105,8 +115,9 @@ class Changes:
             if if_match is not None and (was is None or was.deleted):
                 missing = f"schedule {queue}/{name} does not exist, and If-Match is {shown(if_match, most=200)}"
                 raise ScheduleChanged(f"{missing}: leave that out to create it")
-            if was is not None:
-                check_match(if_match, was)
+            if was is not None and if_match not in (None, "*", was.etag):
+                now = f"schedule {queue}/{name} is {was.etag} now"
+                raise ScheduleChanged(f"{now}, and If-Match is {shown(if_match, most=200)}: read it again")
             head = self._try(stored, name, fields, settings, until=until) if stored.is_ready else None
             if head is not None:
                 return Changed(head=head, is_new=was is None or was.deleted)
@@ -218,13 +229,6 @@ def _changing_fields(queue: str, name: str, head: Head | None, desired: Mapping[
     elif head is None or "deleted" not in desired:
         existing(queue, name, head)
     return {field: value for field, value in desired.items() if head is None or getattr(head, field) != value}
-
-
-def check_match(if_match: str | None, head: Head) -> None:
-    """Raise ScheduleChanged unless a schedule is as it was when its entity tag was read."""
-    if if_match not in (None, "*", head.etag):
-        now = f"schedule {head.queue}/{head.name} is {head.etag} now"
-        raise ScheduleChanged(f"{now}, and If-Match is {shown(if_match, most=200)}: read it again")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from itertools import islice
-from typing import Self
 
 from dueline.core import instant
 from dueline.core.job import StoredJob, checked_schedule_name, queue_name
 from dueline.core.ports import read_all
 from dueline.core.rows import Row, head_key, tzdata_key
 from dueline.core.table_writer import TableWriter
-from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
+from dueline.errors import RETRYABLE, DuelineError, Unavailable
 from dueline.schedules import head as heads
 from dueline.schedules.definition import CatchUp
 from dueline.schedules.head import Head
@@ -56,22 +55,6 @@ class PlanningRequest:
     generation: int
     planned_from: datetime
 
-    @classmethod
-    def parse(cls, message: PlanningMessage) -> Self:
-        """Return what a message requests. Raises InvalidJob when it is no planning job."""
-        try:
-            fields = json.loads(message.body)
-            return cls(
-                message=message,
-                queue=queue_name(fields["queue"]),
-                schedule=checked_schedule_name(fields["schedule"]),
-                generation=int(fields["generation"]),
-                planned_from=instant.parse(fields["from"]),
-            )
-        except (DuelineError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
-            reason = f"message {message.message_id} is no planning job: {type(error).__name__}: {error}"
-            raise InvalidJob(reason) from None
-
 
 class Verdict(Enum):
     """Whether a step is to be done, was done or never will be, or has to wait."""
@@ -102,19 +85,6 @@ class PlanStep:
     missed: int
     following: StoredJob | None
     planned_to: datetime
-
-    @classmethod
-    def of(cls, request: PlanningRequest, head: Head, *, now: datetime) -> Self:
-        rule, start = head.definition.rule, request.planned_from
-        end = heads.step(rule, start)
-        times = times_to_submit(head, start, end, now=now)
-        return cls(
-            request=request,
-            occurrences=[heads.occurrence(head, at) for at in times],
-            missed=sum(1 for _ in heads.between(rule, start, end)) - len(times),
-            following=heads.planning_job(head, end, now=now),
-            planned_to=end,
-        )
 
 
 # Catch-up: which runs get a job although their time has passed, because no planner ran or ticks stalled.
@@ -187,10 +157,18 @@ class Planner:
 
     def _parse(self, message: PlanningMessage) -> PlanningRequest | None:
         try:
-            return PlanningRequest.parse(message)
-        except InvalidJob as error:
-            self._put_back(message, str(error))
-        return None
+            fields = json.loads(message.body)
+            return PlanningRequest(
+                message=message,
+                queue=queue_name(fields["queue"]),
+                schedule=checked_schedule_name(fields["schedule"]),
+                generation=int(fields["generation"]),
+                planned_from=instant.parse(fields["from"]),
+            )
+        except (DuelineError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+            reason = f"message {message.message_id} is no planning job: {type(error).__name__}: {error}"
+            self._put_back(message, reason)
+            return None
 
     def _steps(self, batch: Sequence[PlanningRequest]) -> list[PlanStep]:
         """Return the steps that are to be done."""
@@ -212,9 +190,22 @@ class Planner:
             self._put_back(request.message, str(error))
             return None
         verdict = decide(request, head)
-        if verdict is Verdict.WAIT:
-            self._wait(request.message)
-        return PlanStep.of(request, head, now=self._now) if head and verdict is Verdict.PLAN else None
+        if verdict is Verdict.WAIT and self._now - request.message.first_received < GIVEN_UP_AFTER:
+            self._put_back(request.message)
+        elif verdict is Verdict.WAIT:
+            self._planned.dropped += 1
+        if head is None or verdict is not Verdict.PLAN:
+            return None
+        rule, start = head.definition.rule, request.planned_from
+        end = heads.step(rule, start)
+        times = times_to_submit(head, start, end, now=self._now)
+        return PlanStep(
+            request=request,
+            occurrences=[heads.occurrence(head, at) for at in times],
+            missed=sum(1 for _ in heads.between(rule, start, end)) - len(times),
+            following=heads.planning_job(head, end, now=self._now),
+            planned_to=end,
+        )
 
     def _submit(self, steps: Sequence[PlanStep], jobs_of: Callable[[PlanStep], Sequence[StoredJob]]) -> list[PlanStep]:
         """Submit jobs of steps; return the steps of which all are submitted."""
@@ -243,12 +234,6 @@ class Planner:
         except RETRYABLE as fault:
             self._put_back(request.message, str(fault))
             return False
-
-    def _wait(self, message: PlanningMessage) -> None:
-        if self._now - message.first_received < GIVEN_UP_AFTER:
-            self._put_back(message)
-        else:
-            self._planned.dropped += 1
 
     def _put_back(self, message: PlanningMessage, *faults: str) -> None:
         self._planned.again.add(message.message_id)

@@ -18,8 +18,6 @@ from dueline.schedules.changes import existing, find
 from dueline.schedules.head import Head, occurrence_id, readable_heads
 from dueline.schedules.rule import MOMENT
 
-MOST_HEADS = 100
-
 
 class RunState(StrEnum):
     """What became of a run. Only queues that `track` have RUNNING, SUCCEEDED and FAILED.

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from dueline import otel
 from dueline.aws.direct_api import DirectApi, DirectDeployment
@@ -243,11 +243,10 @@ class _LocalApi(DirectApi):
         table, now = self._deployment.table, self._deployment.clock.now()
         match [method, *url.path.strip("/").split("/")]:
             case ["GET", "queues", queue, "schedules"]:
-                after = parse_qs(url.query).get("next", [""])[0]
+                query = dict(parse_qsl(url.query))
                 self._deployment.queue(queue)
-                return answers.page_fields(
-                    queries.page(queue, table=table, after=after, limit=queries.MOST_HEADS), now=now
-                )
+                page = queries.page(queue, table=table, after=query.get("next", ""), limit=int(query["limit"]))
+                return answers.page_fields(page, now=now)
             case ["GET", "queues", queue, "schedules", name]:
                 self._deployment.queue(queue)
                 return answers.schedule_fields(queries.get(queue, name, table=table), now=now)

@@ -5,6 +5,7 @@ description, and a line where it is filled in.
 """
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from itertools import starmap
 from typing import Annotated, Any, NotRequired, TypeAlias, cast
 
@@ -21,7 +22,6 @@ from dueline.core.job import MAX_PRIORITY, JobId, Route, State
 from dueline.core.listing import JobPage, TrackedPage, place_text
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import METHOD, StartedUpload
-from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.status import MAX_ERROR_CHARACTERS, JobStatus, Status
 from dueline.core.submit import SubmitResult
@@ -316,22 +316,18 @@ def overview_answer(
     queue: QueueSettings, overview: Overview, *, taking: int | None, direct_horizon: int
 ) -> OverviewAnswer:
     """Return a queue with its counts, and those of each of its levels, if it has several."""
-    levels = [LevelAnswer(priority=number, **_depth(depth)) for number, depth in enumerate(overview.levels, start=1)]
+    levels = [{"priority": number, **asdict(depth)} for number, depth in enumerate(overview.levels, start=1)]
     answer = {
         **queue_answer(queue, taking=taking, direct_horizon=direct_horizon),
         "scheduled": overview.scheduled,
         "more_scheduled": overview.more_scheduled,
         "next_due": None if overview.next_due is None else instant.text(overview.next_due),
         "fence_age": overview.fence_age,
-        **_depth(overview.depth),
+        **asdict(overview.depth),
         "dead": overview.dead,
         **controls(overview.control),
     }
     return cast("OverviewAnswer", answer | ({"levels": levels} if len(levels) > 1 else {}))
-
-
-def _depth(depth: Depth) -> DepthAnswer:
-    return {"waiting": depth.waiting, "in_flight": depth.in_flight, "delayed": depth.delayed}
 
 
 def control_answer(queue: str, control: Control) -> ControlAnswer:
