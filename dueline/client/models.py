@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, wraps
-from operator import attrgetter
 from types import NoneType
 from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
@@ -279,7 +278,7 @@ def _in_id(id: JobId) -> dict[str, Any]:
 # How a field's value is written in a response, by its type. One of another type is as it is.
 _WRITERS: Mapping[Any, Callable[[Any], Any]] = {
     datetime: instant.text,
-    State: attrgetter("value"),
+    State: lambda state: state.value,
     Route: lambda route: route.name.lower(),
     PayloadPlace: asdict,
 }

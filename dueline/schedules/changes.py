@@ -13,17 +13,9 @@ from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import MOVE_PENDING, move_row
 from dueline.core.table_writer import TableWriter
 from dueline.core.text import shown
-from dueline.errors import (
-    InvalidSchedule,
-    NotYet,
-    ScheduleChanged,
-    ScheduleNotFound,
-    TooManyChanges,
-    TooManySchedules,
-    Unavailable,
-)
+from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
 from dueline.schedules import head as heads
-from dueline.schedules.definition import Definition, check_fires
+from dueline.schedules.definition import Definition, check_fires, check_of_queue
 from dueline.schedules.head import Generation, Head
 from dueline.schedules.planner import times_to_submit
 from dueline.schedules.rule import SECOND
@@ -31,8 +23,6 @@ from dueline.schedules.rule import SECOND
 # Others may change the same schedule at once, and planners plan it.
 ATTEMPTS = 10
 PATIENCE = timedelta(seconds=20)
-# A fence is in whole milliseconds.
-_INSTANT = timedelta(milliseconds=1)
 # The rest is left for what jitter delays: of each generation less than two runs, three where the clock is changed.
 _MOST = rows.CHANGE_CANCELLATIONS - 5 - 2 * heads.KEPT_GENERATIONS
 
@@ -74,9 +64,7 @@ class Changes:
         A definition that changes something is refused if no run of it is to come. Raises InvalidSchedule,
         TooManySchedules, TooManyChanges, ScheduleChanged; Throttled or Unavailable.
         """
-        if definition.priority > queue.priorities:
-            allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
-            raise InvalidSchedule(f"priority is {definition.priority}: {allowed}")
+        check_of_queue(definition, queue)
         return self._run(queue.name, name, {"definition": definition, "deleted": False}, if_match, settings=queue)
 
     def pause(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
@@ -189,7 +177,8 @@ class Changes:
             generation=head.generation,
             planned_to=instant.text(head.planned_to),
             state=rows.state_key(head.partition),
-            fence_below=instant.text(cutover + _INSTANT),
+            # A fence is in whole milliseconds.
+            fence_below=instant.text(cutover + timedelta(milliseconds=1)),
             cancellations=[{**rows.cancellation_row(id, at=now), "exact": True} for id in ended],
             counted=int(head.deleted) - int(new.deleted),
         )

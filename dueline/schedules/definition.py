@@ -9,6 +9,7 @@ from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import MAX_PAYLOAD_BYTES, check_kind, check_priority, check_tenant
+from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import FURTHEST, json_text
 from dueline.core.rows import pack
 from dueline.core.text import shown
@@ -112,6 +113,13 @@ def payload_text(payload: object) -> str:
     """Return a payload as a definition has it. Raises InvalidSchedule when it is no JSON value."""
     with invalid_schedule():
         return json_text(payload)
+
+
+def check_of_queue(definition: Definition, queue: QueueSettings) -> None:
+    """Raise InvalidSchedule unless the queue has the priority of a definition."""
+    if definition.priority > queue.priorities:
+        allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
+        raise InvalidSchedule(f"priority is {definition.priority}: {allowed}")
 
 
 def _seconds(name: str, value: object) -> timedelta:

@@ -27,7 +27,6 @@ from dueline.schedules.rule import tzdata_version
 ON_TIME = timedelta(seconds=60)
 CAUGHT_UP = 100
 CAUGHT_UP_WITHIN = timedelta(days=1)
-_INSTANT = timedelta(milliseconds=1)
 # Longer than the process can live whose work a step waits for.
 GIVEN_UP_AFTER = timedelta(hours=1)
 PAGE = 100
@@ -96,7 +95,7 @@ def times_to_submit(head: Head, after: datetime, until: datetime, *, now: dateti
     """
     rule = head.definition.rule
     present = now - heads.jitter(head.queue, head.name, head.definition)
-    in_time = present - ON_TIME - _INSTANT
+    in_time = present - ON_TIME - timedelta(milliseconds=1)
     caught_up = [at for at in _caught_up(head, present, in_time) if after < at <= until]
     return caught_up[::-1] + list(heads.between(rule, max(after, in_time), until))
 
@@ -260,7 +259,9 @@ class Watchdog:
         stalled until the row is repaired. No send starts after `until` (monotonic). Safe to repeat. Raises Throttled or
         Unavailable.
         """
-        stalled, is_replanned = 0, self._is_tzdata_noted(queue)
+        # Read when it is needed: a planner that starts imports no tzdata.
+        version = self._tzdata or tzdata_version()
+        stalled, is_replanned = 0, self._is_tzdata_noted(queue, version)
         for page in self._pages(queue):
             now = self._clock.now()
             readable, unreadable = heads.readable_heads(page)
@@ -270,24 +271,20 @@ class Watchdog:
             heads.submit(overdue if is_replanned else [job for _, job in jobs], route=self._route, until=until)
             stalled += len(overdue) + unreadable
         if not is_replanned:
-            self._note_tzdata(queue)
+            self._note_tzdata(queue, version)
         return stalled
 
-    def _is_tzdata_noted(self, queue: str) -> bool:
+    def _is_tzdata_noted(self, queue: str, version: str) -> bool:
         """Return whether all planning jobs of a queue are due by the tzdata in use."""
         key = tzdata_key(queue)
         row = self._table.read([key]).rows.get(key)
-        return row is not None and row.get("version") == self._version()
+        return row is not None and row.get("version") == version
 
-    def _version(self) -> str:
-        # Read when it is needed: a planner that starts imports no tzdata.
-        return self._tzdata or tzdata_version()
-
-    def _note_tzdata(self, queue: str) -> None:
+    def _note_tzdata(self, queue: str, version: str) -> None:
         pk, sk = tzdata_key(queue)
         ttl = int((self._clock.now() + _NOTED).timestamp())
         # Left unwritten, the next round submits them once more.
-        self._table.write([{"pk": pk, "sk": sk, "version": self._version(), "ttl": ttl}])
+        self._table.write([{"pk": pk, "sk": sk, "version": version, "ttl": ttl}])
 
     def _pages(self, queue: str) -> Iterator[Sequence[Row]]:
         after, more = "", True

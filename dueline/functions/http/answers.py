@@ -6,7 +6,6 @@ description, and a line where it is filled in.
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from itertools import starmap
 from typing import Annotated, Any, NotRequired, TypeAlias, cast
 
 from pydantic import ConfigDict, Field, JsonValue, with_config
@@ -290,7 +289,7 @@ def page_of_jobs(page: JobPage) -> Page:
 
 def page_of_tracked(page: TrackedPage) -> Page:
     """Return a page of jobs as workers recorded them, and where the next one begins."""
-    return _page(starmap(Job.of_status, page.jobs), page.before, page.unreadable)
+    return _page((Job.of_status(*each) for each in page.jobs), page.before, page.unreadable)
 
 
 def _page(jobs: Iterable[Job], place: str | None, unreadable: int) -> Page:
