@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dueline.cli import connect, import_command, options, screen
-from dueline.client.models import Job, NewJob, ScheduledJob
+from dueline.client.models import Job, NewJob, ScheduledJob, job_json
 from dueline.core import request
 from dueline.core.job import State
 from dueline.core.retry import attempt, in_lanes
@@ -144,7 +144,7 @@ def jobs(
     scheduled = islice(run.client.jobs(queue, start=start, end=end, kind=kind), limit)
     if run.screen.as_json:
         for job in scheduled:
-            run.screen.json(_json_of(job))
+            run.screen.json(job_json(job))
         return
     jobs = list(scheduled)
     run.screen.ids(*(job.id for job in jobs))
@@ -233,17 +233,10 @@ def schedule(
 
 
 def show_job(run: connect.CommandRun, job: Job) -> None:
-    run.screen.json(_json_of(job))
+    run.screen.json(job_json(job))
     run.screen.ids(job.id)
     fields = {"id": job.id, "moved from": job.moved_from, "queue": job.queue, "due": job.due, "state": job.state.value}
     outcome = {name: getattr(job, name) for name in ("attempts", "started", "ended", "error", "schedule")}
     content = {name: getattr(job, name, None) for name in ("key", "kind", "tenant")}
     content |= {"payload": _shown(job)} if isinstance(job, ScheduledJob) else {}
     run.screen.record({**fields, **outcome, "for": job.scheduled_for, **content})
-
-
-def _json_of(job: Job) -> dict[str, object]:
-    """Return a job as the API has it: with a payload that is null, too, if it has one."""
-    document: dict[str, object] = screen.json_of(job)
-    has_payload = isinstance(job, ScheduledJob) and job.payload_at is None and job.payload_text is None
-    return document | ({"payload": job.payload} if has_payload else {})  # type: ignore[attr-defined]

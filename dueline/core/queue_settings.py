@@ -94,9 +94,8 @@ class Rate:
         """
         match = _TEXT.fullmatch(text)
         if match is None:
-            raise InvalidJob(
-                f"rate is {text[:100]!r}: it must be a number of jobs and a unit, such as 50/s, 90/m or 200/h"
-            )
+            allowed = f"it must be 0 to {MAX_JOBS} jobs and a unit, such as 50/s, 90/m or 200/h"
+            raise InvalidJob(f"rate is {text[:100]!r}: {allowed}")
         return cls(jobs=int(match[1]), seconds=_SECONDS[match[2]])
 
     def __str__(self) -> str:

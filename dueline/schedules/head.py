@@ -16,8 +16,8 @@ from dueline.core.request import partition_of
 from dueline.core.rows import Row, head_key, key, log_unreadable, pack, unpack
 from dueline.core.table_writer import TableWriter
 from dueline.errors import Unavailable
-from dueline.schedules.definition import SECOND, Definition, Overlap
-from dueline.schedules.rule import Rule
+from dueline.schedules.definition import Definition, Overlap
+from dueline.schedules.rule import SECOND, Rule
 
 KEPT_GENERATIONS = 20
 # Far more than a head has: a payload is packed into 8 KiB at most.
@@ -121,7 +121,8 @@ def read_head(row: Row) -> Head:
 
 def _head(row: Row) -> Head:
     pk, name = key(row)
-    queue, kept = pk.partition("#")[0], _unpacked(row["packed"])
+    queue = pk.partition("#")[0]
+    kept = json.loads(unpack(row["packed"], most=_MOST_BYTES))  # type: ignore[arg-type]  # it may hold anything
     return Head(
         queue=queue,
         name=name,
@@ -136,11 +137,6 @@ def _head(row: Row) -> Head:
         generations=tuple(_generation(each, queue) for each in kept["generations"]),
         used_to=instant.parse(kept["used_to"]) if kept["used_to"] else None,
     )
-
-
-def _unpacked(packed: object) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=_MOST_BYTES))
-    return content
 
 
 def readable_heads(head_rows: Iterable[Row]) -> tuple[list[Head], int]:

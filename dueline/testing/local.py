@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from dueline.aws.direct_api import DirectApi, DirectDeployment
 from dueline.client.async_client import AsyncClient
@@ -234,8 +234,8 @@ class _LocalApi(DirectApi):
         fields = json.loads(body or "{}")
         match [method, *rest]:
             case ["GET"]:
-                after = parse_qs(url.query).get("next", [""])[0]
-                page = queries.page(queue, table=table, after=after, limit=queries.MOST_HEADS)
+                query = dict(parse_qsl(url.query))
+                page = queries.page(queue, table=table, after=query.get("next", ""), limit=int(query["limit"]))
                 return answers.page_fields(page, now=now)
             case ["GET", name]:
                 return answers.schedule_fields(queries.get(queue, name, table=table), now=now)
@@ -244,8 +244,7 @@ class _LocalApi(DirectApi):
                 runs, key = manual_runs.ManualRuns(deployment.route()), headers.get("idempotency-key")
                 return answers.submitted_fields(runs.run_now(queue, name, payload=text, key=key).job)
             case ["PUT", name]:
-                new = definition.Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
-                changed = change.put(settings, name, new, if_match=if_match)
+                changed = change.put(settings, name, definition.Definition.from_dict(fields), if_match=if_match)
             case ["POST", name, "resume"]:
                 changed = change.resume(settings, name, if_match=if_match)
             case ["POST", name, "pause"]:

@@ -1,6 +1,5 @@
 """The schedules in a worker's code, and declaring them over the HTTP API when it starts."""
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dueline.core import instant
 from dueline.core.job import checked_schedule_name
-from dueline.errors import RETRYABLE, InvalidSchedule
+from dueline.errors import RETRYABLE
 from dueline.worker.delivery import Event, EventKind, ReceivedJob, Report, error_event
 from dueline.worker.handlers import Handler, Handlers
 
@@ -62,16 +61,12 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
     """Raise InvalidSchedule before any request, where that can be known."""
     checked_schedule_name(name)
     try:
-        from dueline.schedules.definition import Definition, check_fires
+        from dueline.schedules.definition import Definition, check_fires, payload_text
         from dueline.schedules.rule import Rule
     except ModuleNotFoundError:
         # Of dueline[schedules], which a worker need not have: the API refuses what is wrong when the worker starts.
         return
-    try:
-        payload = json.dumps(arguments["payload"], allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidSchedule(f"payload cannot be written as JSON: {error}") from None
-    fields = {**arguments, "payload": payload}
+    fields = {**arguments, "payload": payload_text(arguments["payload"])}
     fields |= {each: _span(fields[each]) for each in ("every", "jitter")}
     rule = {each: fields.pop(each) for each in ("cron", "every", "zone", "start", "end", "count")}
     check_fires(Definition(rule=Rule(**rule), **fields).rule)
@@ -79,10 +74,11 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
 
 def _span(seconds: object) -> object:
     """Return a number of seconds, or a text such as 15m, as a timedelta, and all else as it is."""
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         seconds = instant.seconds(seconds)
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
+    return seconds
 
 
 _RETRY_SECONDS = 20.0

@@ -171,7 +171,7 @@ def use_function(api_server, stack, monkeypatch):
     api = stack.enter_context(import_api(monkeypatch, a_queue(), a_queue(name="invoices")))
     api_server.respond = partial(forward_to_api, api)
     # It runs in this process: its metrics are no output of the command.
-    monkeypatch.setattr("dueline.functions.telemetry._print", lambda line: None)
+    monkeypatch.setattr("dueline.functions.telemetry._line", lambda *_: {})
 
 
 def run_step(step, dead, api_server, monkeypatch):

@@ -51,6 +51,7 @@ def test_schedule_is_left_to_a_handler_of_its_kind(kind, named):
     [
         ("digest", {"cron": "0 9 * * MON-FRI", "zone": "Mars"}, "zone"),
         ("digest", {"every": 59}, "every"),
+        ("digest", {"every": 10**15}, "every is 1000000000000000: it must be from 60 s to 3653 days"),
         ("digest", {"cron": NINE, "overlap": "forbid"}, "overlap"),
         ("digest", {"cron": NINE, "kind": "A"}, "kind is 'A'"),
         ("digest", {"cron": NINE, "payload": {1, 2}}, "payload"),
