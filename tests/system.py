@@ -286,6 +286,15 @@ class System(Core):
         self.pass_time(hours=hours)
         return self.arrived()
 
+    def delays(self) -> list[int]:
+        """Return the DelaySeconds with which each job was sent to the queue `emails`."""
+        return [delivery.message.delay for delivery in self.queues["emails"].deliveries]
+
+    def lateness(self) -> list[float]:
+        """Return how many seconds after it is due each job is visible in the queue `emails`."""
+        sent = self.queues["emails"].deliveries
+        return [round((each.visible - each.message.job().id.due).total_seconds(), 3) for each in sent]
+
     def in_the_table(self, queue: str = "emails") -> list[JobId]:
         """Return the jobs that have rows, whatever became of them."""
         numbers = range(self.settings[queue].partitions)

@@ -26,10 +26,6 @@ def dispatch(system, *jobs, until=math.inf, swept_from=None):
     return system.dispatcher("emails").dispatch(jobs, until=until, swept_from=swept_from)
 
 
-def delays(system):
-    return [delivery.message.delay for delivery in system.queues["emails"].deliveries]
-
-
 def test_job_past_its_retention_is_parked(system):
     over, last = due_in(-10, expires=NOW), due_in(-10, expires=NOW + timedelta(milliseconds=1))
     sent = dispatch(system, over, last)
@@ -76,7 +72,7 @@ def test_pauses_are_spread_at_random(system, jitter, waited):
 def test_job_is_sent_once_sqs_can_hold_it(seconds, sent):
     system, job = System(), due_in(seconds)
     result = dispatch(system, job)
-    assert (result.unfinished or result.dispatched, delays(system)) == ((job,), sent)
+    assert (result.unfinished or result.dispatched, system.delays()) == ((job,), sent)
 
 
 # The sweep
@@ -123,18 +119,10 @@ def test_swept_jobs_are_visible_just_after_due(dues, microseconds):
             assert timedelta(milliseconds=20) <= late <= timedelta(milliseconds=71)
 
 
-def lateness(system):
-    """Return by how many milliseconds what was sent is visible after its due time."""
-    return [
-        (each.visible - each.message.job().id.due) / timedelta(milliseconds=1)
-        for each in system.queues["emails"].deliveries
-    ]
-
-
 def test_what_is_not_swept_goes_first_and_at_once():
     system, jobs = System(), [due_in(100), due_in(-1), due_in(50.5), due_in(101.3)]
     dispatch(system, *jobs, swept_from=NOW + timedelta(seconds=100))
-    assert lateness(system) == pytest.approx([1000, 500, 21, 21])
+    assert system.lateness() == [1, 0.5, 0.021, 0.021]
 
 
 def test_slow_send_delays_batches_by_itself_alone():
@@ -147,7 +135,7 @@ def test_slow_send_delays_batches_by_itself_alone():
 
     system.wire.around = on("emails.send", answer_late)
     dispatch(system, *jobs, swept_from=NOW)
-    assert lateness(system) == pytest.approx([21, 121, 21])
+    assert system.lateness() == [0.021, 0.121, 0.021]
 
 
 def test_refused_job_of_a_sweep_is_sent_again_at_once():

@@ -9,7 +9,7 @@ from dueline.core.idempotency import checked_id
 from dueline.core.job import JobId, Partition, Route
 from dueline.core.request import FURTHEST, Request
 from dueline.errors import IdReused, InvalidJob
-from tests.api_harness import call_api, import_api
+from tests.api_harness import call_api
 from tests.builders import NOW, RETENTION, a_queue, an_id
 
 MS = timedelta(milliseconds=1)
@@ -58,12 +58,6 @@ def test_bad_id_is_refused_with_the_reason(text, reason):
 
 
 # Over HTTP
-
-
-@pytest.fixture
-def api(monkeypatch):
-    with import_api(monkeypatch, QUEUE) as api:
-        yield api
 
 
 def in_an_hour():

@@ -12,34 +12,23 @@ from dueline.core.job import MAX_RETENTION, Partition, Route, State
 from dueline.core.message import MOVES, Message
 from dueline.core.status import Status
 from dueline.errors import AlreadyFinished, InvalidJob
-from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
+from tests.builders import EMAILS, NOW, RETENTION, a_job, an_id
 from tests.system import System
 from tests.wire import meanwhile, on
 
 OLD_DUE = NOW + timedelta(hours=1)
 
 
-def an_intent(old, *, hours=2.0):
-    due = NOW + timedelta(hours=hours)
+def an_intent(old):
+    due = NOW + timedelta(hours=2)
     new = a_job(due=due, expires=due + RETENTION)
     return new, Message.of(new, group="emails", moves=old.id)
 
 
-def a_system(*, put=True, **settings):
-    system, old = System(a_queue(**settings)), a_job(due=OLD_DUE)
-    if put:
-        system.put(old)
+def a_system():
+    system, old = System(), a_job(due=OLD_DUE)
+    system.put(old)
     return system, old
-
-
-def raise_fence(system, to):
-    system.table.acquire_lease(
-        Partition(queue="emails", number=0), owner="me", now="", lease="", fence=instant.text(to)
-    )
-
-
-def is_there(system, job):
-    return rows.job_key(job.id) in system.table.read([rows.job_key(job.id)]).rows
 
 
 def outcome(done):
@@ -53,7 +42,7 @@ def outcome(done):
 def test_refused_move_drops_no_submission(intent_first):
     """A job that was submitted under the id of a refused reschedule is ingested, also when both share a batch."""
     system, old = a_system()
-    raise_fence(system, old.id.due)
+    system.table.acquire_lease(EMAILS, owner="me", now="", lease="", fence=instant.text(OLD_DUE))
     new, intent = an_intent(old)
     submitted = replace(new, payload='"submitted"')
     both = [intent, Message.of(submitted)]
@@ -88,14 +77,10 @@ def test_job_moved_without_ticks_is_parked():
 # Long after
 
 
-def long_after(system, old):
-    system.clock.sleep((old.id.due + MAX_RETENTION - system.clock.now()).total_seconds())
-
-
 def test_expired_unknown_move_is_parked():
     system, old = a_system()
     new, intent = an_intent(old)
-    long_after(system, old)
+    system.clock.sleep((OLD_DUE + MAX_RETENTION - NOW).total_seconds())
     done = system.ingest_message(intent)
     assert [(parked.job, parked.reason) for parked in done.parked] == [(new, PAST_RETENTION)]
     assert (done.failed, system.arrived()) == (set(), [])
@@ -125,20 +110,16 @@ def test_bad_intent_is_rejected_with_the_reason(named):
         Message(body="{}", attributes={MOVES: str(an_id())}).moves()
     done = system.ingest_message(intent)
     assert len(done.rejected) == 1
-    assert not is_there(system, new)
+    assert system.in_the_table() == []
 
 
 # The row
 
 
-def a_forged_cancellation(old, moved_to):
-    return {**rows.cancellation_row(old, at=NOW), "exact": True, "moved_to": moved_to}
-
-
 @pytest.mark.parametrize("forged", [f"bills.0.t.{instant.epoch_ms(OLD_DUE)}.{an_id().uid}", "nonsense"])
 def test_foreign_moved_to_is_a_plain_cancellation(forged):
     system, old = a_system()
-    system.table.add(a_forged_cancellation(old.id, forged))
+    system.table.add({**rows.cancellation_row(old.id, at=NOW), "exact": True, "moved_to": forged})
     assert system.job_status(old.id) == (old.id, Status(state=State.CANCELLED))
     with pytest.raises(AlreadyFinished, match="was cancelled") as refused:
         system.reschedule(old.id, at=OLD_DUE)

@@ -23,10 +23,6 @@ def after(delay):
     return Request(payload={}, delay=delay)
 
 
-def delays(queue):
-    return [delivery.message.delay for delivery in queue.deliveries]
-
-
 # When a request is due
 
 
@@ -119,13 +115,13 @@ def test_unwritten_job_goes_inbound(system):
 def test_delay_that_is_not_given_is_measured_for_each_batch(system, request_, second):
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(5)))
     system.submit(*[request_] * 20)
-    assert delays(system.queues["emails"]) == [60] * 10 + [second] * 10
+    assert system.delays() == [60] * 10 + [second] * 10
 
 
 def test_precise_queues_delay_rounds_down():
     system = System(a_queue(precise=True))
     system.submit(at(NOW + timedelta(seconds=30.9)), after(30.9), after(30.1), after(0.1))
-    assert delays(system.queues["emails"]) == [30, 30, 29, 0]
+    assert system.delays() == [30, 30, 29, 0]
 
 
 def test_jobs_of_one_call_share_a_partition():

@@ -41,16 +41,11 @@ def test_due_jobs_are_dispatched_earliest_first(page_rows):
     assert (done.owned_lease, done.finished, done.dispatched) == (True, True, 6)
 
 
-def lateness(system):
-    deliveries = system.queues["emails"].deliveries
-    return [round((each.visible - each.message.job().id.due).total_seconds(), 3) for each in deliveries]
-
-
 def test_tick_sends_by_the_fraction_of_the_second(system):
     """But at once what is due within a period, and so behind a backlog: an earlier tick should have sent it."""
     system.put(*jobs_due(-1, 1.5, 30.5, 59.5, 60.5, 200.25))
     system.tick()
-    assert lateness(system) == [1, 0.5, 0.5, 0.5, 0.021, 0.021]
+    assert system.lateness() == [1, 0.5, 0.5, 0.5, 0.021, 0.021]
     assert system.clock.monotonic() == pytest.approx(0.521)
 
 
@@ -59,7 +54,7 @@ def test_tick_sweeps_for_two_thirds_of_its_period():
     system = System(page_rows=1)
     system.put(*jobs_due(*(121 + n * 1.9 for n in range(60))))
     assert system.tick().finished
-    late = lateness(system)
+    late = system.lateness()
     assert late[:44] == [0.021] * 44
     assert max(late[45:]) > 0.1
     assert 40 <= system.clock.monotonic() < 41
@@ -70,7 +65,7 @@ def test_herd_is_sent_at_once():
     system = System(page_rows=50)
     system.put(*jobs_due(*[120.5] * 120, 130.25))
     assert system.tick().finished
-    assert lateness(system) == [0.5] * 100 + [0.021] * 21
+    assert system.lateness() == [0.5] * 100 + [0.021] * 21
     assert system.clock.monotonic() == pytest.approx(0.521)
 
 
