@@ -5,11 +5,11 @@ import json
 import pytest
 
 from dueline.core.job import StoredJob
-from dueline.core.message import PRIORITY, Message, job_batches
+from dueline.core.message import job_batches
 from dueline.core.request import Request
 from dueline.errors import InvalidJob, QueueNotFound
 from dueline.functions.http.requests import read_jobs
-from tests.builders import a_job, a_message, a_queue, due_in
+from tests.builders import a_queue, due_in
 from tests.system import System
 
 AN_HOUR = 3600
@@ -52,16 +52,6 @@ def test_priority_that_is_no_integer_is_refused(priority):
         read_jobs(json.dumps({"payload": 1, "priority": priority}))
     assert str(refusal.value).startswith(f"priority is {json.dumps(priority)}: ")
     assert "valid integer" in str(refusal.value)
-
-
-# What carries it
-
-
-@pytest.mark.parametrize("text", ["", "0", "6", "-2", "2.0", " 2", "02", "²", "٢", "high", "2" * 5000])
-def test_bad_priority_of_a_message_is_named(text):
-    attributes = {**Message.of(a_job()).attributes, PRIORITY: text}
-    with pytest.raises(InvalidJob, match=f"attribute {PRIORITY} is .* it must be from 1 to 5"):
-        a_message(attributes=attributes).job()
 
 
 # Tenants

@@ -27,10 +27,14 @@ def test_row_and_message_name_the_schedule(exclusive):
     assert SCHEDULE not in Message.of(a_job()).attributes
 
 
-def test_cancellation_sorts_just_before_its_job():
-    earlier, job = an_id(due=NOW - timedelta(milliseconds=1)), an_id(due=NOW)
+def test_keys_sort_by_due_time_and_a_cancellation_before_its_job():
+    """A fence ends behind all that is due at its instant, and before the next."""
+    earlier = an_id(due=NOW - timedelta(milliseconds=1), uid="ffffffff-ffff-4fff-bfff-ffffffffffff")
+    job = replace(earlier, due=NOW)
+    later = an_id(due=NOW + timedelta(milliseconds=1), uid="00000000-0000-4000-8000-000000000000")
     keys = [rows.job_key(earlier)[1], rows.cancellation_key(job)[1], rows.job_key(job)[1], rows.parked_key(job)[1]]
-    assert keys == sorted(keys)
+    keys += [rows.end_of("2026-11-21T07:05:00.000Z"), rows.cancellation_key(later)[1]]
+    assert keys == sorted(set(keys))
 
 
 def test_routes_share_only_the_outcome_row():
@@ -41,13 +45,6 @@ def test_routes_share_only_the_outcome_row():
     assert rows.cancellation_key(job)[1] == f"2026-11-21T07:05:00.000Z#{job.uid}#cancelled"
     assert rows.parked_key(direct)[1] < rows.end_of("2026-11-21T07:05:00.000Z")
     assert rows.prefix_and_kind(rows.job_key(job)[1])[0] != rows.prefix_and_kind(rows.cancellation_key(direct)[1])[0]
-
-
-def test_fence_ends_before_the_next_job():
-    fence = "2026-11-21T07:05:00.000Z"
-    last = an_id(due=NOW, uid="ffffffff-ffff-4fff-bfff-ffffffffffff")
-    following = an_id(due=NOW + timedelta(milliseconds=1), uid="00000000-0000-4000-8000-000000000000")
-    assert rows.parked_key(last)[1] < rows.end_of(fence) < rows.cancellation_key(following)[1]
 
 
 @pytest.mark.parametrize(
