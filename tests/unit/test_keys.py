@@ -61,15 +61,6 @@ def test_key_is_free_after_the_retention(system):
     assert accepted(system, keyed(DIRECT))[0].id != first.id
 
 
-@pytest.mark.parametrize("key", ["", "x" * 256, "naïve", "a\nb", "\x7f"])
-def test_invalid_key_is_refused_at_once(system, key):
-    system.wire.around = failing(AssertionError("nothing is to be requested"))
-    error = refused(system, keyed(key=key))
-    assert isinstance(error, InvalidJob)
-    assert "idempotency_key is " in str(error)
-    assert "1 to 255 printable ASCII characters" in str(error)
-
-
 def test_key_costs_two_writes(system):
     calls = system.calls()
     accepted(system, keyed())

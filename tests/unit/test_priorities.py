@@ -4,21 +4,15 @@ import json
 
 import pytest
 
-from dueline.core.job import StoredJob
 from dueline.core.message import job_batches
 from dueline.core.request import Request
 from dueline.errors import InvalidJob, QueueNotFound
 from dueline.functions.http.requests import read_jobs
 from tests.builders import a_queue, due_in
 from tests.system import System
+from tests.wire import failing
 
 AN_HOUR = 3600
-
-
-def refused(system, **request):
-    (error,) = system.submit(Request(payload={}, **request))
-    assert not isinstance(error, StoredJob), error
-    return error
 
 
 def test_earliest_due_is_sent_first():
@@ -29,19 +23,31 @@ def test_earliest_due_is_sent_first():
 # What is requested
 
 
-@pytest.mark.parametrize("priority", [0, -1, 4, 10**200])
-def test_unknown_priority_names_those_allowed(priority):
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        *(({"priority": each}, "from 1 to 3, the priorities of queue 'emails'") for each in (0, -1, 4, 10**200)),
+        *(
+            ({"tenant": each}, "1 to 128 letters, digits and punctuation")
+            for each in ("", "x" * 129, "a b", "naïve", "a\n")
+        ),
+        *(({"call": each}, "1 to 255 printable ASCII characters") for each in ("", "x" * 256, "naïve", "a\nb", "\x7f")),
+    ],
+)
+def test_bad_field_is_refused_at_once(wrong, reason):
     system = System(a_queue(priorities=3))
-    error = refused(system, priority=priority)
+    system.wire.around = failing(AssertionError("nothing is to be requested"))
+    (error,) = system.submit(Request(payload={}, **wrong))
+    [(name, value)] = wrong.items()
     assert isinstance(error, InvalidJob)
-    assert f"priority is {str(priority)[:100]}: it must be from 1 to 3, the priorities of queue 'emails'" in str(error)
-    assert not any(system.arrived(priority=priority) for priority in (1, 2, 3))
+    assert f"{name.replace('call', 'idempotency_key')} is {value!r}"[:100] in str(error)
+    assert reason in str(error)
 
 
 def test_job_of_a_missing_level_is_not_found():
     system = System(a_queue(priorities=3))
     system.stores.level("emails", 3).gone = True
-    error = refused(system, priority=3)
+    (error,) = system.submit(Request(payload={}, priority=3))
     assert isinstance(error, QueueNotFound)
     assert "priority 3 of queue 'emails' has no SQS queue: it is not deployed yet" in str(error)
 
@@ -63,11 +69,3 @@ def test_job_is_grouped_by_tenant(system, delay):
     system.clock.sleep(delay)
     system.tick()
     assert [each.message.group for each in system.queues["emails"].deliveries] == ["acme"]
-
-
-@pytest.mark.parametrize("tenant", ["", "x" * 129, "a b", "naïve", "a\n"])
-def test_bad_tenant_names_what_is_allowed(tenant):
-    error = refused(System(), tenant=tenant)
-    assert isinstance(error, InvalidJob)
-    assert f"tenant is {tenant!r}" in str(error)
-    assert "1 to 128 letters, digits and punctuation" in str(error)

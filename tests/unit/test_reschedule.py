@@ -108,7 +108,9 @@ def test_moved_job_keeps_its_kind_key_and_trace(system, target):
 
 
 def park(system, job):
-    system.parking.park([job], reason="gone")
+    system.queues[job.id.queue].gone = True
+    system.pass_time(hours=1)
+    assert system.parked() == [job.id]
 
 
 def cancel_once_moved(system, job):
