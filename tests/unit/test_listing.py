@@ -27,10 +27,6 @@ NESTED = base64.urlsafe_b64encode(b"[" * 99_999).decode()
 FATES = ("waits", "cancelled", "requested", "sent late", "parked", "parked late", "expired", "unreadable")
 
 
-def a_system(*, partitions=1, page_rows=1000):
-    return System(a_queue(partitions=partitions), page_rows=page_rows)
-
-
 def due_in(seconds, *, partition=0, **overrides):
     return a_job(
         due=NOW + timedelta(seconds=seconds), partition=Partition(queue="emails", number=partition), **overrides
@@ -93,7 +89,7 @@ def count(system):
     ticked=st.sets(st.integers(0, 2)),
 )
 def test_pages_hold_each_job_once_in_order(jobs, limit, page_rows, partitions, span, ticked):
-    system = a_system(partitions=partitions, page_rows=page_rows)
+    system = System(a_queue(partitions=partitions), page_rows=page_rows)
     put = [(due_in(seconds, partition=number % partitions), fate) for seconds, number, fate in jobs]
     for job, fate in put:
         let(system, job, fate)
@@ -120,7 +116,7 @@ def test_pages_hold_each_job_once_in_order(jobs, limit, page_rows, partitions, s
 
 
 def test_unknown_row_hides_no_job():
-    system, job = a_system(), due_in(60)
+    system, job = System(), due_in(60)
     system.put(job)
     system.table.write([{"pk": "emails#0", "sk": rows.job_key(job.id)[1].replace("#job", "#note")}])
     assert entries(system) == [job]
@@ -128,7 +124,7 @@ def test_unknown_row_hides_no_job():
 
 @pytest.mark.parametrize("page_rows", [2, 1000])
 def test_jobs_of_one_kind_are_all_listed(page_rows):
-    system = a_system(partitions=2, page_rows=page_rows)
+    system = System(a_queue(partitions=2), page_rows=page_rows)
     kinds = ["welcome", "digest", None, "digest", "digest", "welcome"] * 5
     jobs = [due_in(place, partition=place % 2, kind=kind) for place, kind in enumerate(kinds)]
     system.put(*jobs)
@@ -142,7 +138,7 @@ def test_jobs_of_one_kind_are_all_listed(page_rows):
 
 
 def test_page_ends_where_its_payloads_have_1_mib():
-    system, size = a_system(), 256 * 1024
+    system, size = System(), 256 * 1024
     jobs = [due_in(n, payload='"' + "x" * (size - 2) + '"') for n in range(9)]
     system.put(*jobs)
     result = pages(system, limit=100)
@@ -159,7 +155,7 @@ def test_page_ends_where_its_payloads_have_1_mib():
 )
 def test_wrong_kind_or_limit_is_refused(span, reason):
     with pytest.raises(InvalidJob, match=reason):
-        a_system().list_jobs(**span)
+        System().list_jobs(**span)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +196,7 @@ def test_page_cost_is_constant(partitions):
 
 @pytest.mark.parametrize("react", [done_in_part, failing(Unavailable("no"))])
 def test_listing_without_states_fails(react):
-    system = a_system()
+    system = System()
     system.wire.around = on("table.read", react)
     with pytest.raises(Unavailable):
         system.list_jobs()
