@@ -10,7 +10,7 @@ from dueline.core.ingest import PATIENT_RECEIVES, InboundMessage
 from dueline.core.job import Partition, Route
 from dueline.core.message import ID, OF_SCHEMA, REASON, Message
 from dueline.errors import Throttled, Unavailable
-from tests.builders import NOW, a_job, a_message, a_queue, due_in
+from tests.builders import NOW, a_job, a_message, a_queue, due_in, emails
 from tests.system import System
 from tests.wire import done_in_part, failing, on, straight
 
@@ -23,10 +23,6 @@ def messages(*jobs):
 
 def ingest(system, *jobs):
     return system.ingest_message(*messages(*jobs))
-
-
-def in_the_table(system, *jobs):
-    return [job for job in jobs if rows.job_key(job.id) in system.table.read([rows.job_key(job.id)]).rows]
 
 
 # Rows
@@ -95,7 +91,7 @@ def test_no_retry_once_time_is_over(seconds):
 
 def test_unread_fence_fails_one_partition():
     system = System(a_queue(partitions=2))
-    jobs = [due_in(AN_HOUR, partition=Partition(queue="emails", number=number)) for number in (0, 1)]
+    jobs = [due_in(AN_HOUR, partition=emails(number)) for number in (0, 1)]
     in_part = on("table.read", done_in_part)
     system.wire.around = lambda call: (in_part if rows.STATE in str(call.args) else straight)(call)
     assert len(ingest(system, *jobs).failed) == 1
@@ -187,7 +183,7 @@ def often_received(job, *, receives=PATIENT_RECEIVES):
     return InboundMessage(message_id="x0", message=Message.of(job), receives=receives)
 
 
-NOBODYS = [Partition(queue="nobody", number=0), Partition(queue="emails", number=7)]
+NOBODYS = [Partition(queue="nobody", number=0), emails(7)]
 NO_TICK = "no tick reads {}: it is not in queues.yaml, or its queue's stack is not deployed yet"
 
 
@@ -199,7 +195,7 @@ def test_job_without_ticks_is_parked(partition, due):
     assert (done.failed, done.written) == (set(), 0)
     assert system.parked() == [job.id]
     assert system.dead_letters.deliveries[0].message.attributes[REASON] == NO_TICK.format(partition)
-    assert not in_the_table(system, job)
+    assert rows.job_key(job.id) not in map(rows.key, system.stores.table.all())
 
 
 @pytest.mark.parametrize("partition", NOBODYS, ids=str)
@@ -207,7 +203,7 @@ def test_added_partition_is_awaited(partition):
     system, job = System(), due_in(AN_HOUR, partition=partition)
     done = system.ingest([often_received(job, receives=PATIENT_RECEIVES - 1)])
     assert (done.failed, done.faults) == ({"x0"}, {NO_TICK.format(partition)})
-    assert (system.parked(), in_the_table(system, job)) == ([], [])
+    assert (system.parked(), [*system.stores.table.all()]) == ([], [])
     assert system.clock.monotonic() == 0
 
 

@@ -19,18 +19,12 @@ from dueline.core.request import Request
 from dueline.core.status import Outcome, outcome_row
 from dueline.errors import InvalidJob, QueueNotFound, Unavailable
 from dueline.operations.control import pause, set_rate
-from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
+from tests.builders import EMAILS, NOW, a_job, a_message, a_queue, due_in, emails
 from tests.system import System
 from tests.wire import done_in_part, failing, on
 
 NESTED = base64.urlsafe_b64encode(b"[" * 99_999).decode()
 FATES = ("waits", "cancelled", "requested", "sent late", "parked", "parked late", "expired", "unreadable")
-
-
-def due_in(seconds, *, partition=0, **overrides):
-    return a_job(
-        due=NOW + timedelta(seconds=seconds), partition=Partition(queue="emails", number=partition), **overrides
-    )
 
 
 def let(system, job, fate):
@@ -90,11 +84,11 @@ def count(system):
 )
 def test_pages_hold_each_job_once_in_order(jobs, limit, page_rows, partitions, span, ticked):
     system = System(a_queue(partitions=partitions), page_rows=page_rows)
-    put = [(due_in(seconds, partition=number % partitions), fate) for seconds, number, fate in jobs]
+    put = [(due_in(seconds, partition=emails(number % partitions)), fate) for seconds, number, fate in jobs]
     for job, fate in put:
         let(system, job, fate)
     for number in ticked:
-        partition = Partition(queue="emails", number=number % partitions)
+        partition = emails(number % partitions)
         cursor = rows.job_key(due_in(10 * number).id)[1]
         system.table.acquire_lease(partition, owner="me", now="1", lease="2", fence="3")
         system.table.checkpoint(partition, owner="me", cursor=cursor, fence="3", lease="2")
@@ -126,7 +120,7 @@ def test_unknown_row_hides_no_job():
 def test_jobs_of_one_kind_are_all_listed(page_rows):
     system = System(a_queue(partitions=2), page_rows=page_rows)
     kinds = ["welcome", "digest", None, "digest", "digest", "welcome"] * 5
-    jobs = [due_in(place, partition=place % 2, kind=kind) for place, kind in enumerate(kinds)]
+    jobs = [due_in(place, partition=emails(place % 2), kind=kind) for place, kind in enumerate(kinds)]
     system.put(*jobs)
     system.cancel(jobs[0].id)
     assert entries(system, kind="welcome", limit=3) == [job for job in jobs[1:] if job.kind == "welcome"]
@@ -174,13 +168,13 @@ def test_place_that_no_page_gave_is_refused(text):
 def test_page_cost_is_constant(partitions):
     def cost_beside(others):
         system = System(a_queue(partitions=partitions), a_queue(name="invoices"))
-        first = [due_in(3600 + n, partition=n % partitions) for n in range(80)]
-        past = [due_in(-n, partition=n % partitions) for n in range(others)]
-        later = [due_in(86_400 + n, partition=n % partitions) for n in range(others)]
+        first = [due_in(3600 + n, partition=emails(n % partitions)) for n in range(80)]
+        past = [due_in(-n, partition=emails(n % partitions)) for n in range(others)]
+        later = [due_in(86_400 + n, partition=emails(n % partitions)) for n in range(others)]
         other = [a_job(due=job.id.due, partition=Partition(queue="invoices", number=0)) for job in first * (others > 0)]
         system.put(*past, *first, *later, *other)
         for number in range(partitions):
-            system.tick(Partition(queue="emails", number=number))
+            system.tick(emails(number))
         counted = count(system)
         assert list(system.list_jobs(limit=10).jobs) == first[:10]
         return counted
@@ -218,7 +212,7 @@ def test_scheduled_jobs_are_counted_up_to_1000(system, jobs, more):
 
 
 def test_fence_age_is_of_the_slowest_partition():
-    other = Partition(queue="emails", number=1)
+    other = emails(1)
     system = System(a_queue(partitions=2))
     system.tick(EMAILS)
     assert system.overview().fence_age is None
@@ -269,7 +263,7 @@ TRACKED = a_queue(partitions=3, track=True)
 
 def record(system, seconds, *, partition=0, state=State.FAILED, kind=None, route=Route.TABLE, **row):
     """Note the outcome of a job, as its worker does; return its id."""
-    job = due_in(seconds, partition=partition, route=route)
+    job = due_in(seconds, partition=emails(partition), route=route)
     if route is Route.TABLE:
         system.put(job)
     ended = None if state is State.RUNNING else NOW
