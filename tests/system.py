@@ -219,6 +219,12 @@ class System(Core):
         assert isinstance(job, StoredJob), job
         return job
 
+    def refused(self, request: Request) -> DuelineError:
+        """Submit one job, which must be refused; return why."""
+        (error,) = self.submit(request)
+        assert isinstance(error, DuelineError), error
+        return error
+
     def reschedule(self, id: JobId, **to: Any) -> JobId:
         """Move a job to `at` or by `delay`; return the id of the one that took its place."""
         return self.a_reschedule(id.queue, new_uid=lambda: next(self._uids)).run(id, **to).id

@@ -37,7 +37,7 @@ def test_earliest_due_is_sent_first():
 def test_bad_field_is_refused_at_once(wrong, reason):
     system = System(a_queue(priorities=3))
     system.wire.around = failing(AssertionError("nothing is to be requested"))
-    (error,) = system.submit(Request(payload={}, **wrong))
+    error = system.refused(Request(payload={}, **wrong))
     [(name, value)] = wrong.items()
     assert isinstance(error, InvalidJob)
     assert f"{name.replace('call', 'idempotency_key')} is {value!r}"[:100] in str(error)
@@ -47,7 +47,7 @@ def test_bad_field_is_refused_at_once(wrong, reason):
 def test_job_of_a_missing_level_is_not_found():
     system = System(a_queue(priorities=3))
     system.stores.level("emails", 3).gone = True
-    (error,) = system.submit(Request(payload={}, priority=3))
+    error = system.refused(Request(payload={}, priority=3))
     assert isinstance(error, QueueNotFound)
     assert "priority 3 of queue 'emails' has no SQS queue: it is not deployed yet" in str(error)
 
