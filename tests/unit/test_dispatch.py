@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dueline.core import rows
 from dueline.core.dispatch import PAST_RETENTION, sweep
 from dueline.core.job import State
-from dueline.core.message import REASON
+from dueline.core.message import REASON, job_batches
 from dueline.core.request import delay_seconds
 from dueline.errors import Throttled, Unavailable
 from tests.builders import NOW, a_job, a_queue, due_in
@@ -75,6 +75,11 @@ def test_job_is_sent_once_sqs_can_hold_it(seconds, sent):
     assert (result.unfinished or result.dispatched, system.delays()) == ((job,), sent)
 
 
+def test_earliest_due_is_sent_first():
+    late, soon = [due_in(n, priority=1) for n in range(10, 20)], [due_in(n, priority=3) for n in range(10)]
+    assert list(job_batches([*late, *soon])) == [soon, late]
+
+
 # The sweep
 
 
@@ -127,13 +132,7 @@ def test_what_is_not_swept_goes_first_and_at_once():
 
 def test_slow_send_delays_batches_by_itself_alone():
     system, jobs = System(), [due_in(100), due_in(100.2), due_in(100.6)]
-
-    def answer_late(call):
-        answer = straight(call)
-        system.clock.sleep(0.3)
-        return answer
-
-    system.wire.around = on("emails.send", answer_late)
+    system.wire.around = on("emails.send", lambda call: (straight(call), system.clock.sleep(0.3))[0])
     dispatch(system, *jobs, swept_from=NOW)
     assert system.lateness() == [0.021, 0.121, 0.021]
 

@@ -1,5 +1,6 @@
 """What is due in over an hour: no fence is read for it, and one request cancels it, whatever clocks say."""
 
+import math
 from datetime import timedelta
 from functools import partial
 
@@ -19,8 +20,7 @@ MILLISECOND = 0.001
 
 
 def write(system, *jobs, have_rows=()):
-    writer = TableWriter(table=system.table, dispatcher=system.dispatcher, clock=system.clock)
-    return writer.write(jobs, until=float("inf"), have_rows=have_rows)
+    return system.a_route().write(jobs, until=math.inf, have_rows=have_rows)
 
 
 @pytest.mark.parametrize(("after", "is_far"), [(FAR_SECONDS, False), (FAR_SECONDS + MILLISECOND, True)])
@@ -53,9 +53,8 @@ def test_far_job_that_is_signed_too_late_is_undone(call):
     system, jobs = System(), [due_in(86_400) for _ in range(2)]
 
     system.wire.around = on(call, failing(Unavailable("not sent: it was signed too late")))
-    writer = TableWriter(table=system.table, dispatcher=system.dispatcher, clock=system.clock)
     add = call == "table.add"
-    result = writer.write_first(jobs[0], until=float("inf")) if add else write(system, *jobs)
+    result = system.a_route().write_first(jobs[0], until=math.inf) if add else write(system, *jobs)
     assert (result.undone, result.written, result.far) == ({*jobs[: 1 if add else 2]}, set(), set())
 
 
@@ -66,7 +65,7 @@ def test_job_without_a_row_is_never_sent(count):
     ahead = VirtualClock(jobs[-1].expires)
     writer = TableWriter(table=system.table, dispatcher=system.dispatcher, clock=ahead)
     write = partial(writer.write_first, jobs[0]) if count == 1 else partial(writer.write, jobs)
-    result = write(until=float("inf"))
+    result = write(until=math.inf)
     assert (system.arrived(), len(result.parked)) == ([], count)
 
 

@@ -1,6 +1,7 @@
 """What is listed as scheduled, and what is shown of a queue as a whole."""
 
 import base64
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.core import listing, rows
-from dueline.core.job import Partition, Route, State
+from dueline.core.job import MAX_PAYLOAD_BYTES, Partition, Route, State
 from dueline.core.listing import MOST_BYTES, Span, list_tracked, place_text, read_place
 from dueline.core.overview import Control
 from dueline.core.ports import Depth
@@ -183,6 +184,32 @@ def test_page_cost_is_constant(partitions):
     assert cost_beside(1000) == with_none
     assert (with_none["table.read"], with_none["table.page"]) == (1, partitions)
     assert with_none["rows"] <= partitions + 2 * 10 + 4 * partitions
+
+
+MANY = 450
+# Of what a function has. All payloads at once would be 115 MB of the 450 jobs, and of a full page of 1 MB, 900 MB.
+HALF_OF_THE_MEMORY = 100 * 1024 * 1024
+
+
+class _Forgetful(list):
+    """What arrives is another process's to keep."""
+
+    def __iadd__(self, _):
+        return self
+
+
+def test_payloads_are_unpacked_in_their_turn(system):
+    """By a tick, an overview, which keeps none, and a list, which keeps those of a page."""
+    for number in range(MANY):
+        system.put(a_job(payload="x" * MAX_PAYLOAD_BYTES, due=NOW + timedelta(seconds=60, milliseconds=number)))
+    system.queues["emails"].deliveries = _Forgetful()
+    tracemalloc.start()
+    assert system.overview().scheduled == MANY
+    assert len(system.list_jobs(limit=100).jobs) == 4
+    assert system.tick().dispatched == MANY
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < HALF_OF_THE_MEMORY
 
 
 # Faults

@@ -265,10 +265,6 @@ def test_leaving_tick_reports_lateness(system):
 # Leases
 
 
-def after(seconds):
-    return instant.text(NOW + timedelta(seconds=seconds))
-
-
 def received(system, **overrides):
     lease = system.a_lease(**overrides)
     assert lease.acquire()
@@ -292,7 +288,7 @@ def test_expired_lease_is_followed_at_once(system):
     system.clock.sleep(12.3)
     follower = received(system)
     assert system.clock.monotonic() == pytest.approx(30)
-    assert follower.fence == after(240 + 30)
+    assert follower.fence == instant.text(NOW + timedelta(seconds=240 + 30))
 
 
 def test_nobody_waits_beyond_his_own_deadline(system):
