@@ -82,8 +82,10 @@ def test_waiting_job_is_replaced(system, at, payload):
 
 
 @pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
-def test_same_request_replaces_nothing(system, first, hours):
+def test_same_request_replaces_nothing_or_fails(system, first, hours):
     system.pass_time(hours=hours)
+    error = system.refused(named(if_exists=FAIL))
+    assert (type(error), error.job_id) == (JobExists, str(first.job.id))
     again = result_of(system, named(if_exists=REPLACE))
     assert (again.job.id, again.moved_from, again.is_new) == (first.job.id, None, False)
 
@@ -96,13 +98,6 @@ def test_job_that_left_is_kept_or_replaced_by_another(system, first, change):
     second = result_of(system, named(**change, if_exists=REPLACE))
     assert (second.is_new, second.moved_from) == (True, None)
     assert system.arrived_within(hours=4) == [first.job.id, second.job.id]
-
-
-@pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
-def test_fail_names_the_job_that_is_there(system, first, hours):
-    system.pass_time(hours=hours)
-    error = system.refused(named(if_exists=FAIL))
-    assert (type(error), error.job_id) == (JobExists, str(first.job.id))
 
 
 def test_key_is_free_past_the_retention(system, first):
