@@ -6,7 +6,7 @@ import pytest
 
 from dueline.core import instant, rows
 from dueline.core.idempotency import checked_id
-from dueline.core.job import JobId, Partition, Route
+from dueline.core.job import Partition, Route
 from dueline.core.request import FURTHEST, Request
 from dueline.errors import IdReused, InvalidJob
 from tests.api_harness import call_api
@@ -56,17 +56,6 @@ def test_bad_id_is_refused_with_the_reason(text, reason):
 # Over HTTP
 
 
-def in_an_hour():
-    return str(an_id(due=instant.round_up(datetime.now(UTC) + timedelta(hours=1))))
-
-
-def test_repeated_id_is_the_same_job(api):
-    id = in_an_hour()
-    answers = [call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": id}) for _ in range(2)]
-    due = instant.text(JobId.parse(id).due)
-    assert [(status, job["id"], job["due"]) for status, job in answers] == [(201, id, due)] * 2
-
-
 @pytest.mark.parametrize(
     ("beside", "reason"),
     [
@@ -76,7 +65,8 @@ def test_repeated_id_is_the_same_job(api):
     ],
 )
 def test_id_excludes_a_time_and_a_key(api, beside, reason):
-    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": in_an_hour(), **beside})
+    id = str(an_id(due=instant.round_up(datetime.now(UTC) + timedelta(hours=1))))
+    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": id, **beside})
     assert (status, answer["code"]) == (400, "invalid_job")
     assert reason in answer["detail"]
 

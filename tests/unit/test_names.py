@@ -31,8 +31,7 @@ from tests.wire import failing, meanwhile, on
 KEY = "reminder-ann"
 AN_HOUR = 3600
 SOON, LATER = NOW + timedelta(minutes=20), NOW + timedelta(hours=2)
-KEEP, REPLACE, FAIL = IfExists.KEEP, IfExists.REPLACE, IfExists.FAIL
-EACH = pytest.mark.parametrize("if_exists", list(IfExists))
+REPLACE, FAIL = IfExists.REPLACE, IfExists.FAIL
 
 
 def named(payload=1, *, at=SOON, key=KEY, **more):
@@ -242,7 +241,7 @@ def test_bad_name_is_refused_at_once(system, request_, answer):
     assert answer.replace("\\\\", "\\") in str(error)
 
 
-@EACH
+@pytest.mark.parametrize("if_exists", list(IfExists))
 @pytest.mark.parametrize(
     "forged",
     [
