@@ -29,6 +29,12 @@ def ids(jobs):
     return [job.id for job in jobs]
 
 
+def received(system):
+    lease = system.a_lease()
+    assert lease.acquire()
+    return lease
+
+
 # What is handed over
 
 
@@ -234,7 +240,7 @@ def test_tick_out_of_time_has_a_lateness(system):
 def test_tick_that_read_nothing_has_no_lateness(system):
     system.wire.around = on("table.page", DOWN)
     assert system.tick().lateness(NOW) is None
-    assert system.a_lease().acquire()
+    received(system)
     assert system.tick(seconds=5).lateness(NOW) is None
 
 
@@ -253,9 +259,7 @@ def test_what_stopped_a_tick_is_reported(system, name):
 
 def test_leaving_tick_reports_lateness(system):
     system.put(*jobs_due(*range(-400, 0)))
-    system.wire.around = on("table.checkpoint", meanwhile(lambda: None), times=1)
-    working = system.a_lease()
-    assert working.acquire()
+    working = received(system)
     assert working.checkpoint(rows.job_key(due_in(-100).id)[1])
     done = system.tick(seconds=5)
     assert not done.owned_lease
@@ -263,12 +267,6 @@ def test_leaving_tick_reports_lateness(system):
 
 
 # Leases
-
-
-def received(system, **overrides):
-    lease = system.a_lease(**overrides)
-    assert lease.acquire()
-    return lease
 
 
 def test_time_to_stop_counts_from_the_request(system):
