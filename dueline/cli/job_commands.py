@@ -26,7 +26,7 @@ From = Annotated[
     datetime | None, options.time_option("Jobs due from then on; 1d is a day ahead.", "--from", parser=options.ahead)
 ]
 To = Annotated[datetime | None, options.time_option("Jobs due before then.", "--to", parser=options.ahead)]
-Limit = Annotated[int, typer.Option(min=1, max=10**9, help="How many at most.")]
+Limit = Annotated[int, typer.Option(min=1, max=options.MOST_LISTED, help="How many at most.")]
 OfKind = Annotated[str | None, typer.Option("--kind", help="Only jobs of this kind.")]
 Payload = Annotated[
     str, typer.Argument(metavar="PAYLOAD", show_default=False, help="JSON; - reads stdin, @name a file.")

@@ -66,7 +66,13 @@ def dead(
     kind: OfKind = None,
     id: OfId = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"How many at most; {_LISTED} are listed by default.", show_default=False)
+        int | None,
+        typer.Option(
+            min=1,
+            max=options.MOST_LISTED,
+            help=f"How many at most; {_LISTED} are listed by default.",
+            show_default=False,
+        ),
     ] = None,
     past_retention: Annotated[
         bool, typer.Option("--past-retention", help="With --parked: also put back jobs past their retention.")
@@ -95,7 +101,7 @@ def dead(
     )
     ends = connect.dead_letters(run.target, None if parked else queue)
     source = f"queue {queue}" if not parked else f"parked jobs of queue {queue}" if queue else "parked jobs"
-    chosen = _ChosenDeadLetters(run=run, ends=ends, source=source, selection=selection, limit=limit)
+    chosen = _ChosenDeadLetters(run=run, ends=ends, source=source, is_parked=parked, selection=selection, limit=limit)
     if delete:
         chosen.change(Redrive.delete, done="deleted", question="Delete them for good?", yes=yes, option="--delete")
     elif retry_:
@@ -114,6 +120,7 @@ class _ChosenDeadLetters:
     run: connect.CommandRun
     ends: RedriveQueues
     source: str
+    is_parked: bool
     selection: dead_letters.DeadLetterFilter
     limit: int | None
 
@@ -183,7 +190,10 @@ class _ChosenDeadLetters:
         if result.kinds:
             rows = ((each.error, each.kind, each.count, each.oldest, each.newest) for each in result.kinds)
             screen.table(("error", "kind", "jobs", "oldest", "newest"), rows, optional=["kind"])
-        screen.line(f"{result.selected:,} of {plural(result.received, 'dead letter')} of {self.source}{did}")
+        noun, of = ("parked job", "") if self.is_parked else ("dead letter", f" of {self.source}")
+        none = f"no {noun}{of} was received" if result.hidden or result.not_received else f"there are no {noun}s{of}"
+        counts = f"{result.selected:,} of {plural(result.received, noun)}{of}{did}"
+        screen.line(counts if result.received else none)
         if result.others and not result.selected:
             others = named([f"{each.count:,} of {each.error}" for each in result.others])
             screen.line(f"none matches the options; there are {others}")

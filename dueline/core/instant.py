@@ -55,6 +55,8 @@ def parse_span(text: str) -> timedelta:
     if match and text:
         with suppress(OverflowError):
             return timedelta(**{unit: float(number) for unit, number in match.groupdict().items() if number})
+    if text and (match or re.search("[0-9]{10}", text)):
+        raise ValueError(f"{text[:100]!r} is too long: it must be at most 999999999d, in numbers of up to 9 digits")
     allowed = "it must be seconds, or numbers with the units w, d, h, m and s, such as 15m, 1h30m or 3d"
     raise ValueError(f"{text[:100]!r} is no span of time: {allowed}")
 

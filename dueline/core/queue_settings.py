@@ -44,6 +44,13 @@ class QueueSettings:
         """Return the partitions that the queue has now."""
         return [Partition(queue=self.name, number=number) for number in range(self.partitions)]
 
+    @property
+    def allowed_priorities(self) -> str:
+        """What an error says of a priority that the queue does not have."""
+        if self.priorities == 1:
+            return f"it must be 1, the only priority of queue {self.name!r}"
+        return f"it must be from 1 to {self.priorities}, the priorities of queue {self.name!r}"
+
     def to_json(self) -> dict[str, Any]:
         """Return the settings, all but the name, as clients and functions read them; retention is in seconds."""
         own = {name: getattr(self, name) for name in _QUEUE_FIELDS}

@@ -45,12 +45,15 @@ def test_earliest_due_is_sent_first():
 # What is requested
 
 
-@pytest.mark.parametrize("priority", [0, -1, 4, 10**200])
-def test_unknown_priority_names_those_allowed(priority):
-    system = a_system()
+@pytest.mark.parametrize(
+    ("priority", "priorities", "allowed"),
+    [(each, 3, "from 1 to 3, the priorities") for each in (0, -1, 4, 10**200)] + [(2, 1, "1, the only priority")],
+)
+def test_unknown_priority_names_those_allowed(priority, priorities, allowed):
+    system = a_system(priorities=priorities)
     error = refused(system, priority=priority)
     assert isinstance(error, InvalidJob)
-    assert f"priority is {str(priority)[:100]}: it must be from 1 to 3, the priorities of queue 'emails'" in str(error)
+    assert f"priority is {str(priority)[:100]}: it must be {allowed} of queue 'emails'" in str(error)
     assert arrived(system) == {}
 
 
