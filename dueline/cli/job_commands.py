@@ -14,6 +14,7 @@ from dueline.client.models import Job, NewJob, ScheduledJob
 from dueline.core import request
 from dueline.core.job import State
 from dueline.core.retry import attempt, in_lanes
+from dueline.core.text import plural
 from dueline.errors import RETRYABLE, DuelineError
 
 # A table's cell of a payload.
@@ -183,7 +184,7 @@ def _codes(run: connect.CommandRun, names: Iterable[str], results: Iterable[obje
 
 def _shown(job: ScheduledJob) -> str:
     if job.payload_at:
-        return f"{screen.plural(job.payload_at.bytes, 'byte')} in s3://{job.payload_at.bucket}/{job.payload_at.key}"
+        return f"{plural(job.payload_at.bytes, 'byte')} in s3://{job.payload_at.bucket}/{job.payload_at.key}"
     text = json.dumps(job.payload) if job.payload_text is None else job.payload_text
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 

@@ -12,15 +12,16 @@ from typing import Annotated, Any
 import typer
 
 from dueline.cli import connect, options
-from dueline.cli.screen import AGAIN, DONE, Screen, end_with, plural
+from dueline.cli.screen import AGAIN, DONE, Screen, end_with
 from dueline.client.models import payload_fields
 from dueline.config.names import Names
 from dueline.core import retry
 from dueline.core.message import Message
 from dueline.core.ports import QueueMessage
+from dueline.core.text import named, plural
 from dueline.errors import DuelineError, InvalidJob
 from dueline.operations import dead_letters, observation
-from dueline.operations.doctor import findings, named
+from dueline.operations.doctor import findings
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
 from dueline.operations.restore import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE, RestoreResult
 

@@ -192,15 +192,6 @@ def end_with(codes: Iterable[int]) -> None:
         raise typer.Exit(code)
 
 
-def plural(count: int, noun: str) -> str:
-    """Return a number of things.
-
-    >>> plural(1, "line"), plural(3500, "line")
-    ('1 line', '3,500 lines')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def relative(away: timedelta) -> str:
     """Return how far a time is away.
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from dueline.config.names import runbook
 from dueline.core import instant
 from dueline.core.queue_settings import JOBS_PER_PARTITION, PLANNER
+from dueline.core.text import named
 from dueline.operations.observation import FUNCTIONS, RULES, Finding, Observation, Severity, Symptom, guide, rule
 
 _ENABLED = "ENABLED"
-_MOST_NAMED = 10
 _MOST_REASONS = 5
 # It runs each five minutes.
 _WATCHED = timedelta(minutes=15)
@@ -452,16 +452,6 @@ def _times(count: float) -> str:
 
 def _hours(span: timedelta) -> str:
     return f"{span.total_seconds() / 3600:,.0f} h"
-
-
-def named(names: Sequence[str]) -> str:
-    """Return names for a sentence, the first few of many.
-
-    >>> named(["a", "b"])
-    'a, b'
-    """
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def findings(observed: Observation) -> list[Finding]:
