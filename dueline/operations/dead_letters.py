@@ -35,15 +35,8 @@ LONGER = timedelta(days=1)
 MOST_GROUP_CHARACTERS = 200
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RedriveMessage:
-    """A message as it is put back, and the priority of the SQS queue that gets it. The inbound queue has only 1."""
-
-    message: Message
-    level: int = 1
-
-
-Rule = Callable[[Message], RedriveMessage]
+# Returns the message that is put back in place of a dead letter. Raises InvalidJob for one that cannot be.
+Rule = Callable[[Message], Message]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,24 +86,26 @@ def group_of(message: Message) -> tuple[str, str]:
     return error_of(message), message.attributes.get(KIND, "")[:MOST_GROUP_CHARACTERS]
 
 
-def to_its_queue(message: Message, *, levels: int) -> RedriveMessage:
+def to_its_queue(message: Message, *, levels: int) -> Message:
     """Return a failed job as it is sent to its queue again: without the attributes that describe its failure.
 
-    A message without a job gets priority 1. Raises InvalidJob when the queue does not have the job's priority.
+    Raises InvalidJob when the queue does not have the job's priority.
     """
     sent = message.attributes
     attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS, STACK)}
     if sent.get(ERROR) == INTERRUPTED:
         attributes[AGAIN] = str(number(sent.get(AGAIN)) + 1)
-    level = number(sent.get(PRIORITY)) or 1
-    if level > levels:
-        raise InvalidJob(f"the queue has no level {level}: it has {levels}")
-    return RedriveMessage(
-        message=Message(body=message.body, attributes=attributes, group=_tenant_of(message)), level=level
-    )
+    if priority_of(message) > levels:
+        raise InvalidJob(f"the queue has no priority {priority_of(message)}: its lowest is {levels}")
+    return Message(body=message.body, attributes=attributes, group=_tenant_of(message))
 
 
-def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> RedriveMessage:
+def priority_of(message: Message) -> int:
+    """Return the priority of a message's job, 1 without one."""
+    return number(message.attributes.get(PRIORITY)) or 1
+
+
+def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> Message:
     """Return a parked job as it is sent to the inbound queue again: without the reason.
 
     Raises InvalidJob when the message has no job, or one past its retention, unless `past_retention` gives it another
@@ -126,7 +121,7 @@ def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> Redr
         if not past_retention:
             raise InvalidJob("the job is past its retention")
         attributes[EXPIRES] = instant.text(now + LONGER)
-    return RedriveMessage(message=Message(body=message.body, attributes=attributes, group=job.id.queue))
+    return Message(body=message.body, attributes=attributes, group=job.id.queue)
 
 
 def own_pointer(message: Message) -> Pointer | None:
