@@ -205,13 +205,12 @@ class _ChosenDeadLetters:
 def _show_each(screen: Screen, messages: Sequence[QueueMessage], *, with_payloads: bool) -> None:
     rows = []
     for message in messages:
-        error, kind = dead_letters.group_of(message.message)
         fields = dead_letters.dead_letter_json(message)
         content = _payload_of(message.message) if with_payloads else {}
-        screen.json({**fields, "error": error, "kind": kind or None, **content})
+        screen.json(fields | content)
         screen.ids(fields["id"])
-        row = {"id": fields["id"], "sent": message.sent, "error": error, "kind": kind or None}
-        row |= {name: fields[name] for name in ("attempts", "reason", "key", "tenant")}
+        row = {name: fields[name] for name in ("id", "sent", "error", "kind", "attempts", "reason", "key", "tenant")}
+        row["sent"] = message.sent
         rows.append(row)
         if with_payloads:
             screen.record(row | {name.replace("_", " "): _text_of(value) for name, value in content.items()})

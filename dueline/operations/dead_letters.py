@@ -194,7 +194,7 @@ class ErrorGroups:
 
 def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:
     """Return a dead letter's job, and why it failed and where, without its payload."""
-    attributes = arrival.message.attributes
+    attributes, (error, kind) = arrival.message.attributes, group_of(arrival.message)
     trace = TraceContext.from_headers(attributes)
     return {
         "id": attributes.get(ID),
@@ -205,6 +205,8 @@ def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:
         "key": attributes.get(KEY),
         "tenant": attributes.get(TENANT),
         "trace": trace.parent.split("-")[1] if trace else None,
+        "error": error,
+        "kind": kind or None,
     }
 
 
