@@ -74,7 +74,7 @@ OfRun = Annotated[
 
 def get(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
     """Look jobs up, by their ids, or by a queue and keys."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     _show_each(run, ids, keys, run.client.get)
 
 
@@ -83,7 +83,7 @@ def cancel(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
 
     Exits 4 when one is or may be in its queue already.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     by, names = ("key", keys) if keys else ("id", ids)
     results = run.client.cancel_many(queue=_queue_of(ids), keys=keys) if keys else run.client.cancel_many(ids)
     for name, result in zip(names, results, strict=True):
@@ -118,7 +118,7 @@ def reschedule(
     key: Annotated[str | None, typer.Option(help="The job's key, in place of an id.")] = None,
 ) -> None:
     """Move a job, by any of its ids or by its key, to another time; show it as it is then."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     job: dict[str, Any] = {"id": id} if key is None else {"queue": id, "key": key}
     show_job(run, run.client.reschedule(**job, at=at, delay=delay))
 
@@ -128,7 +128,7 @@ def run_now(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
 
     Exits 4 when one has left already.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     _show_each(run, ids, keys, partial(run.client.reschedule, delay=0))
 
 
@@ -141,7 +141,7 @@ def jobs(
     limit: Limit = 100,
 ) -> None:
     """List a queue's scheduled jobs, in due order."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     scheduled = islice(run.client.jobs(queue, start=start, end=end, kind=kind), limit)
     if run.screen.as_json:
         for job in scheduled:
@@ -206,7 +206,7 @@ def schedule(
     of_run: OfRun = None,
 ) -> None:
     """Schedule a job: at a time, after a delay, or now."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     if lines:
         for option, of_one in (("--id", id), ("--key", key)):
             if of_one is not None:

@@ -85,7 +85,7 @@ def dead(
     others meanwhile. Ages count from when the message was last sent to SQS, which its own move to a dead-letter queue
     leaves as it was.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     if not (queue or parked):
         raise typer.BadParameter("give a QUEUE, --parked, or both")
     if past_retention and not (parked and retry_):
@@ -213,7 +213,8 @@ def _show_each(screen: Screen, messages: Sequence[QueueMessage], *, with_payload
         row["sent"] = message.sent
         rows.append(row)
         if with_payloads:
-            screen.record(row | {name.replace("_", " "): _text_of(value) for name, value in content.items()})
+            texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in content.items()}
+            screen.record(row | {name.replace("_", " "): text for name, text in texts.items()})
             for line in (*(fields["stack"] or "").splitlines(), ""):
                 screen.line(f"    {line}".rstrip())
     if rows and not with_payloads:
@@ -225,10 +226,6 @@ def _payload_of(message: Message) -> dict[str, Any]:
         return payload_fields(message.job())
     except InvalidJob:
         return {"payload_text": message.body}
-
-
-def _text_of(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _show_rest(screen: Screen, result: RedriveResult, why: str) -> None:
@@ -269,7 +266,7 @@ def restore(
     They are tables that AWS restored to a point in time. Rows that the deployment has stay as they are. The next run
     continues one that ended early.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     _check_tables(run, jobs, state, hand_over_from)
 
     def run_once(*, apply: bool) -> RestoreResult:
@@ -322,7 +319,7 @@ def doctor(ctx: typer.Context) -> None:
     The worst comes first. It changes nothing. Exit codes: 0 everything was checked and is well; 1 something is wrong; 6
     nothing is known to be wrong, but not everything could be checked.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     try:
         checks, observe = connect.doctor(run.target, now=run.screen.now)
     except DuelineError as error:
