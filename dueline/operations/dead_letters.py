@@ -6,22 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dueline.core import instant
+from dueline.core import message as attribute
 from dueline.core.job import JobId
-from dueline.core.message import (
-    AGAIN,
-    ATTEMPTS,
-    ERROR,
-    EXPIRES,
-    ID,
-    KEY,
-    KIND,
-    OFFLOADED_BYTES,
-    PRIORITY,
-    REASON,
-    STACK,
-    TENANT,
-    Message,
-)
+from dueline.core.message import Message
 from dueline.core.ports import Pointer, QueueMessage
 from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob, JobNotFound
@@ -30,6 +17,7 @@ from dueline.errors import InvalidJob, JobNotFound
 BY_SQS = "ReceivedTooOften"
 # The error of a once-only job whose earlier attempt ended without a word.
 INTERRUPTED = "Interrupted"
+_OF_A_FAILURE = (attribute.REASON, attribute.ERROR, attribute.ATTEMPTS, attribute.STACK)
 LONGER = timedelta(days=1)
 # Anyone may send a dead letter, with a megabyte in each attribute. Workers write less.
 MOST_GROUP_CHARACTERS = 200
@@ -64,7 +52,7 @@ class DeadLetterFilter:
             (not self.errors or error in self.errors)
             and (not self.kinds or kind in self.kinds)
             and (not self.groups or (error, kind) in self.groups)
-            and (not self.ids or arrival.message.attributes.get(ID) in self.ids)
+            and (not self.ids or arrival.message.attributes.get(attribute.ID) in self.ids)
             and (not self.messages or arrival.message_id in self.messages)
             and (self.queue is None or _queue_of(arrival.message) == self.queue)
             and (self.sent_before is None or arrival.sent < self.sent_before)
@@ -77,13 +65,13 @@ def error_of(message: Message) -> str:
 
     It is cut to MOST_GROUP_CHARACTERS.
     """
-    error = message.attributes.get(ERROR) or message.attributes.get(REASON) or BY_SQS
+    error = message.attributes.get(attribute.ERROR) or message.attributes.get(attribute.REASON) or BY_SQS
     return error[:MOST_GROUP_CHARACTERS]
 
 
 def group_of(message: Message) -> tuple[str, str]:
     """Return the group in which a dead letter is counted: its error, and its job's kind, "" without one."""
-    return error_of(message), message.attributes.get(KIND, "")[:MOST_GROUP_CHARACTERS]
+    return error_of(message), message.attributes.get(attribute.KIND, "")[:MOST_GROUP_CHARACTERS]
 
 
 def to_its_queue(message: Message, *, levels: int) -> Message:
@@ -92,9 +80,9 @@ def to_its_queue(message: Message, *, levels: int) -> Message:
     Raises InvalidJob when the queue does not have the job's priority.
     """
     sent = message.attributes
-    attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS, STACK)}
-    if sent.get(ERROR) == INTERRUPTED:
-        attributes[AGAIN] = str(number(sent.get(AGAIN)) + 1)
+    attributes = {name: value for name, value in sent.items() if name not in _OF_A_FAILURE}
+    if sent.get(attribute.ERROR) == INTERRUPTED:
+        attributes[attribute.AGAIN] = str(number(sent.get(attribute.AGAIN)) + 1)
     if priority_of(message) > levels:
         raise InvalidJob(f"the queue has no priority {priority_of(message)}: its lowest is {levels}")
     return Message(body=message.body, attributes=attributes, group=_tenant_of(message))
@@ -102,7 +90,7 @@ def to_its_queue(message: Message, *, levels: int) -> Message:
 
 def priority_of(message: Message) -> int:
     """Return the priority of a message's job, 1 without one."""
-    return number(message.attributes.get(PRIORITY)) or 1
+    return number(message.attributes.get(attribute.PRIORITY)) or 1
 
 
 def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> Message:
@@ -111,23 +99,23 @@ def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> Mess
     Raises InvalidJob when the message has no job, or one past its retention, unless `past_retention` gives it another
     day.
     """
-    if ID not in message.attributes:
+    if attribute.ID not in message.attributes:
         raise InvalidJob(
             "it has no job id: a row that cannot be read or sent is parked as JSON. Schedule it again by hand"
         )
     job = message.job()
-    attributes = {name: value for name, value in message.attributes.items() if name != REASON}
+    attributes = {name: value for name, value in message.attributes.items() if name != attribute.REASON}
     if job.expires <= now:
         if not past_retention:
             raise InvalidJob("the job is past its retention")
-        attributes[EXPIRES] = instant.text(now + LONGER)
+        attributes[attribute.EXPIRES] = instant.text(now + LONGER)
     return Message(body=message.body, attributes=attributes, group=job.id.queue)
 
 
 def own_pointer(message: Message) -> Pointer | None:
     """Return where the payload of a message's job is kept in S3, if it is one of its own queue's."""
     queue = _queue_of(message)
-    if queue is None or OFFLOADED_BYTES not in message.attributes:
+    if queue is None or attribute.OFFLOADED_BYTES not in message.attributes:
         return None
     try:
         pointer = Pointer.parse(message.body)
@@ -138,7 +126,7 @@ def own_pointer(message: Message) -> Pointer | None:
 
 def _queue_of(message: Message) -> str | None:
     try:
-        return JobId.parse(message.attributes.get(ID, "")).queue
+        return JobId.parse(message.attributes.get(attribute.ID, "")).queue
     except JobNotFound:
         return None
 
@@ -197,13 +185,13 @@ def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:
     attributes, (error, kind) = arrival.message.attributes, group_of(arrival.message)
     trace = TraceContext.from_headers(attributes)
     return {
-        "id": attributes.get(ID),
-        "reason": attributes.get(REASON),
-        "attempts": number(attributes.get(ATTEMPTS)) or None,
-        "stack": attributes.get(STACK),
+        "id": attributes.get(attribute.ID),
+        "reason": attributes.get(attribute.REASON),
+        "attempts": number(attributes.get(attribute.ATTEMPTS)) or None,
+        "stack": attributes.get(attribute.STACK),
         "sent": instant.text(arrival.sent),
-        "key": attributes.get(KEY),
-        "tenant": attributes.get(TENANT),
+        "key": attributes.get(attribute.KEY),
+        "tenant": attributes.get(attribute.TENANT),
         "trace": trace.parent.split("-")[1] if trace else None,
         "error": error,
         "kind": kind or None,

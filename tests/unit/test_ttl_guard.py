@@ -8,11 +8,11 @@ from moto import mock_aws
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.core import instant, rows
 from dueline.core.job import Partition
-from dueline.errors import Throttled
 from dueline.operations.ttl_guard import TtlGuard
 from dueline.testing import MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_job
 from tests.memory_operations import MemoryTimeToLive
+from tests.unit.test_watch_states import Unread
 
 INVOICES = Partition(queue="invoices", number=0)
 SETTLE = timedelta(minutes=3)
@@ -41,19 +41,6 @@ class World:
 
     def passes(self, at, *, partition=EMAILS):
         self.is_ticked(at=at, cursor=rows.end_of(instant.text(at)), partition=partition)
-
-
-class Throttling(MemoryTable):
-    """A table of which one partition cannot be read."""
-
-    def __init__(self, throttled):
-        super().__init__()
-        self._throttled = throttled
-
-    def page(self, partition, **options):
-        if partition == self._throttled:
-            raise Throttled("slow down")
-        return super().page(partition, **options)
 
 
 def test_ttl_stays_on_without_late_jobs():
@@ -108,11 +95,7 @@ def test_caught_up_jobs_switch_ttl_on():
 
 
 def test_unknown_partitions_keep_ttl_off():
-    class Leaving(MemoryTable):
-        def read(self, keys, *, consistent=True):
-            return super().read(keys[:-1]).__class__(unread=frozenset(keys[-1:]))
-
-    for table, are_all in ((Leaving(), True), (Throttling(INVOICES), True), (MemoryTable(), False)):
+    for table, are_all in ((Unread(INVOICES), True), (Unread(gone=INVOICES), True), (MemoryTable(), False)):
         world = World(table)
         world.ttl.switch(on=False)
         world.clock.sleep(3600)
@@ -120,8 +103,8 @@ def test_unknown_partitions_keep_ttl_off():
         assert (result.unknown, result.switched, world.ttl.is_on()) == (1, None, False)
 
 
-def test_a_throttled_partition_hides_no_late_one():
-    world = World(Throttling(EMAILS))
+def test_an_unread_partition_hides_no_late_one():
+    world = World(Unread(gone=EMAILS))
     world.waits(since=timedelta(hours=7), partition=INVOICES)
     assert world.guard().switched is False
 
