@@ -108,12 +108,12 @@ def restore(
         inbound=deployed.inbound,
         clock=deployed.clock,
         lookahead=timedelta(seconds=settings.lookahead),
-        new_owner=new_uid,
+        owner=new_uid(),
         has_tick=has_tick,
         hand_over_from=hand_over_from,
         spread=deployed.spread,
     )
-    return Restore(parts, owner=new_uid(), retrying=retrying, spread=in_lanes, on_progress=on_progress)
+    return Restore(parts, retrying=retrying, spread=in_lanes, on_progress=on_progress)
 
 
 def dead_letters(name: str, queue: str | None, *, session: "Session") -> RedriveQueues:

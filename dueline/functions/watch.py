@@ -105,7 +105,7 @@ def _look_at_ttl(worst: float) -> Sighting:
     """See whether TTL is off, or should be for hours by the worst lateness."""
     state = Condition("ttl_off", NAMES.table)
     try:
-        is_on = TIME_TO_LIVE.status().is_on
+        is_on = TIME_TO_LIVE.is_on()
     except RETRYABLE as fault:
         return Sighting(states={Condition("unknown", NAMES.table): f"its TTL: {fault}"}, unknown=frozenset({state}))
     should_be_off = worst > (LATE + SETTLE + _EVERY).total_seconds()

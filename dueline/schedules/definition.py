@@ -118,8 +118,7 @@ def payload_text(payload: object) -> str:
 def check_of_queue(definition: Definition, queue: QueueSettings) -> None:
     """Raise InvalidSchedule unless the queue has the priority of a definition."""
     if definition.priority > queue.priorities:
-        allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
-        raise InvalidSchedule(f"priority is {definition.priority}: {allowed}")
+        raise InvalidSchedule(f"priority is {definition.priority}: {queue.allowed_priorities}")
 
 
 def _seconds(name: str, value: object) -> timedelta:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import JobId, Partition, Route, StoredJob
+from dueline.core.ports import Table
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.request import partition_of
 from dueline.core.rows import Row, head_key, key, log_unreadable, pack, unpack
@@ -137,6 +138,15 @@ def _head(row: Row) -> Head:
         generations=tuple(_generation(each, queue) for each in kept["generations"]),
         used_to=instant.parse(kept["used_to"]) if kept["used_to"] else None,
     )
+
+
+def head_pages(queue: str, *, table: Table, limit: int) -> Iterator[Sequence[Row]]:
+    """Yield the rows of all schedules of a queue, so many at a time."""
+    after, more = "", True
+    while more:
+        page = table.heads(queue, after=after, limit=limit)
+        yield page.rows
+        after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more
 
 
 def readable_heads(head_rows: Iterable[Row]) -> tuple[list[Head], int]:

@@ -6,7 +6,7 @@ anywhere repeats the same ids. Nothing is ever planned beyond the step that begi
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -262,7 +262,7 @@ class Watchdog:
         # Read when it is needed: a planner that starts imports no tzdata.
         version = self._tzdata or tzdata_version()
         stalled, is_replanned = 0, self._is_tzdata_noted(queue, version)
-        for page in self._pages(queue):
+        for page in heads.head_pages(queue, table=self._table, limit=PAGE):
             now = self._clock.now()
             readable, unreadable = heads.readable_heads(page)
             live = [head for head in readable if head.is_live]
@@ -285,10 +285,3 @@ class Watchdog:
         ttl = int((self._clock.now() + _NOTED).timestamp())
         # Left unwritten, the next round submits them once more.
         self._table.write([{"pk": pk, "sk": sk, "version": version, "ttl": ttl}])
-
-    def _pages(self, queue: str) -> Iterator[Sequence[Row]]:
-        after, more = "", True
-        while more:
-            page = self._table.heads(queue, after=after, limit=PAGE)
-            yield page.rows
-            after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more

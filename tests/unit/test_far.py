@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 
+from dueline.config.environment import checked_lookahead
 from dueline.core import partitions
-from dueline.core.partitions import FAR, SIGNED_WITHIN, checked_lookahead
+from dueline.core.partitions import FAR, SIGNED_WITHIN
 from dueline.core.table_writer import TableWriter
 from dueline.errors import Unavailable
 from dueline.testing import VirtualClock

@@ -191,6 +191,11 @@ def test_bad_field_is_refused_at_once(wrong, reasons):
     assert all(reason in str(error) for reason in reasons)
 
 
+def test_one_priority_is_the_only_one():
+    refused = System(a_queue(priorities=1)).refused(Request(payload={}, priority=2))
+    assert "priority is 2: it must be 1, the only priority of queue 'emails'" in str(refused)
+
+
 @pytest.mark.parametrize("priority", ["2", 1.5, True, None, [], {}])
 def test_priority_that_is_no_integer_is_refused(priority):
     with pytest.raises(InvalidJob) as refusal:

@@ -121,7 +121,7 @@ def test_redriven_job_loses_its_stack():
     message = a_message()
     dead = with_failure(message, DeadLettered(error="E", reason="r", stack="s"), attempt=1)
     assert dead.attributes[STACK] == "s"
-    assert to_its_queue(dead, levels=1).message.attributes == message.attributes
+    assert to_its_queue(dead, levels=1).attributes == message.attributes
 
 
 def a_message():
