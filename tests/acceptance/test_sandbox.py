@@ -56,7 +56,7 @@ def test_interrupted_run_is_removed(signal_sent: signal.Signals, tmp_path: Path)
 
     def run() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        assert sandbox.run([sys.executable, "-c", interrupt], [], remove=lambda: removed.touch() or 0) == 130
+        assert sandbox.run([sys.executable, "-c", interrupt], [], remove=lambda: removed.write_text("")) == 130
 
     assert run_in_fork(run)
     assert removed.exists()
