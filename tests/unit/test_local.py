@@ -137,6 +137,12 @@ def test_other_port_than_the_kept_jobs_is_refused(home: Path, capsys: pytest.Cap
     assert capsys.readouterr().err == expected
 
 
+def test_env_of_nothing_says_what_starts_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Exit):
+        main.env()
+    assert capsys.readouterr().err == "it is not up: `make up` starts it\n"
+
+
 @pytest.mark.parametrize(("number", "whose"), [(0, "the local AWS"), (1, "the API")])
 def test_port_in_use_is_named(home: Path, capsys: pytest.CaptureFixture[str], number: int, whose: str) -> None:
     with socket.socket() as other:
