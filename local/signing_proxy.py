@@ -11,7 +11,7 @@ import boto3
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dueline.aws.api_transport import ApiTransport, Signer
+from dueline.aws.api_transport import ApiTransport, signer
 from dueline.console.api_proxy import forward
 from dueline.console.application import make_app
 from dueline.console.routing import make_route
@@ -30,9 +30,9 @@ def signing_proxy(api: str, *, authority: Path | None = None, port: int = 0) -> 
     `authority` is the file of what TLS trusts, `port` the proxy's, 0 any that is free.
     """
     keys = CREDENTIALS["aws_access_key_id"], CREDENTIALS["aws_secret_access_key"]
-    signer = Signer(lambda: boto3.Session(*keys, region_name=REGION))
+    sign = signer(lambda: boto3.Session(*keys, region_name=REGION))
     authorities = None if authority is None else str(authority)
-    gateway = ApiTransport(api, sign=signer.sign, lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)
+    gateway = ApiTransport(api, sign=sign, lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)
 
     def answer(request: Request, body: bytes) -> Response:
         return forward(request, request.scope["path"], body, upstream=gateway)

@@ -24,6 +24,10 @@ def uids() -> Iterator[str]:
 _UIDS = uids()
 
 
+def emails(number: int) -> Partition:
+    return Partition(queue="emails", number=number)
+
+
 def an_id(**overrides: Any) -> JobId:
     fields = {"partition": EMAILS, "route": Route.TABLE, "due": NOW + timedelta(hours=1), "uid": next(_UIDS)}
     return JobId(**(fields | overrides))
@@ -37,6 +41,10 @@ def a_job(*, payload: str = '{"to":"ada"}', expires: datetime | None = None, **f
 
 def due_in(seconds: float, **overrides: Any) -> StoredJob:
     return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
+
+
+def id_due_in(seconds: float, **overrides: Any) -> JobId:
+    return an_id(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def a_message(**overrides: Any) -> Message:

@@ -10,7 +10,6 @@ from dueline.core.ports import BatchRead, Clock
 from dueline.core.rows import Key, Row
 from dueline.errors import NotYet
 from dueline.operations.restore import Part
-from dueline.operations.ttl_guard import TtlStatus
 from dueline.testing import MemoryTable
 
 
@@ -55,10 +54,8 @@ class MemoryTimeToLive:
         """Whether a row past its TTL may be collected now."""
         return self._is_on or self._is_settling()
 
-    def status(self) -> TtlStatus:
-        if self._is_settling():
-            return TtlStatus.ENABLING if self._is_on else TtlStatus.DISABLING
-        return TtlStatus.ENABLED if self._is_on else TtlStatus.DISABLED
+    def is_on(self) -> bool:
+        return self._is_on
 
     def switch(self, *, on: bool) -> None:
         if on == self._is_on:

@@ -224,6 +224,12 @@ class System(Core):
         assert isinstance(job, StoredJob), job
         return job
 
+    def refused(self, request: Request) -> DuelineError:
+        """Submit one job, which must be refused; return why."""
+        (error,) = self.submit(request)
+        assert isinstance(error, DuelineError), error
+        return error
+
     def reschedule(self, id: JobId, **to: Any) -> JobId:
         """Move a job to `at` or by `delay`; return the id of the one that took its place."""
         return self.a_reschedule(id.queue, new_uid=lambda: next(self._uids)).run(id, **to).id
@@ -290,6 +296,15 @@ class System(Core):
         """Let hours pass; return the jobs that reached the queue `emails` by then, repeats included."""
         self.pass_time(hours=hours)
         return self.arrived()
+
+    def delays(self) -> list[int]:
+        """Return the DelaySeconds with which each job was sent to the queue `emails`."""
+        return [delivery.message.delay for delivery in self.queues["emails"].deliveries]
+
+    def lateness(self) -> list[float]:
+        """Return how many seconds after it is due each job is visible in the queue `emails`."""
+        sent = self.queues["emails"].deliveries
+        return [round((each.visible - each.message.job().id.due).total_seconds(), 3) for each in sent]
 
     def in_the_table(self, queue: str = "emails") -> list[JobId]:
         """Return the jobs that have rows, whatever became of them."""

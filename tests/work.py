@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,11 +12,13 @@ from dueline.core.job import Route, StoredJob
 from dueline.core.message import Message
 from dueline.core.ports import BatchFailure, Clock, QueueMessage
 from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
+from dueline.errors import QueueNotFound
 from dueline.testing import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
 from dueline.testing.memory_deployment import MemoryOnce
 from dueline.worker.delivery import Event, EventKind, ReceivedJob, ReceivedMessage
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.queue_context import QueueContext
+from dueline.worker.worker import Environment
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 
 # As if a second came five times as soon: nobody waits for a poll to end.
@@ -87,6 +90,50 @@ class DeclaredSchedules:
         if self._faults:
             raise self._faults.pop(0)
         self.put_so_far[name] = options
+
+
+class Connected:
+    """What workers connect to from now on: queues in memory, and what they request of the outside besides.
+
+    `served` has the ports that were requested, `names` the deployments.
+    """
+
+    def __init__(self, monkeypatch: Any, connection: QueueContext | None = None, **others: QueueContext) -> None:
+        self.connection = connection or a_connection()
+        self.connections = {"emails": self.connection, **others}
+        self.events: Any = self.connection.report
+        self.served: list[tuple[int, set[str]]] = []
+        self.names: list[str] = []
+        self.closed, self.schedules = 0, DeclaredSchedules()
+        monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
+        monkeypatch.setattr("dueline.worker.worker.connect", self.connect)
+
+    def connect(self, name: str, *, session: Any) -> Environment:
+        self.names.append(name)
+        return Environment(
+            connect=self._connect,
+            clock=SystemClock(),
+            report=self.events,
+            serve=self._serve,
+            schedules=self.schedules,  # type: ignore[arg-type]
+            close=self._close,
+        )
+
+    def _connect(self, queue: str) -> QueueContext:
+        if queue not in self.connections:
+            raise QueueNotFound(f"there is no queue {queue!r}")
+        return self.connections[queue]
+
+    def _close(self) -> None:
+        self.closed += 1
+
+    @contextmanager
+    def _serve(self, port: int, ages: Callable[[], dict[str, float]]) -> Iterator[int]:
+        self.served.append((port, set(ages())))
+        yield port
+
+    def send(self, *jobs: StoredJob) -> None:
+        assert self.connection.levels[0].send([Message.of(job) for job in jobs]) == []
 
 
 def a_connection(

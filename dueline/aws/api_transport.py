@@ -7,7 +7,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -21,7 +21,7 @@ from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
 from dueline import __version__
-from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors
+from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors, unless
 from dueline.aws.clients import NO_REGION, session_per_process
 from dueline.client.http import HttpResponse
 from dueline.config.names import Names
@@ -49,7 +49,7 @@ def connect(
         return ApiTransport(url, sign=_leave_unsigned, lanes=lanes)
     with map_caller_errors(f"finding the deployment {name!r}"):
         here, names = session_per_process(session), Names(name)
-        sign = _leave_unsigned if is_function else Signer(here).sign
+        sign = _leave_unsigned if is_function else signer(here)
 
         def gateway() -> ApiTransport:
             with map_caller_errors(f"finding the deployment {name!r}"):
@@ -92,12 +92,9 @@ def _http(url: str, session: boto3.Session, *, sign: Callable[[AWSRequest], None
 def _published(parameter: str, session: boto3.Session, *, is_needed: bool = True) -> str | None:
     """Return a parameter of the deployment; None where it is not needed and missing, or not to be read."""
     client = _client("ssm", session, region=session.region_name, lanes=1)
-    try:
-        return str(client.get_parameter(Name=parameter)["Parameter"]["Value"])
-    except ClientError as error:
-        if is_needed or not (is_missing(error) or is_refused(error)):
-            raise
-        return None
+    read = partial(client.get_parameter, Name=parameter)
+    answer = unless(lambda error: not is_needed and (is_missing(error) or is_refused(error)), read)
+    return answer and str(answer["Parameter"]["Value"])
 
 
 def _client(service: str, session: boto3.Session, *, region: str | None, lanes: int) -> Any:
@@ -207,21 +204,23 @@ def _event(method: str, path: str, body: str | bytes | None, *, headers: Mapping
     return json.dumps(event).encode()
 
 
-class Signer:
-    """Signs requests with AWS's Signature Version 4, by the credentials of this process's session as they are then."""
+def signer(session: Callable[[], boto3.Session]) -> Callable[[AWSRequest], None]:
+    """Return what signs with AWS's Signature Version 4, by the credentials of this process's session as they are then.
 
-    def __init__(self, session: Callable[[], boto3.Session]) -> None:
-        region = session().region_name
-        if region is None:
-            raise DeploymentNotFound(NO_REGION)
-        self._region = region
-        self._credentials = PerProcess(lambda: _credentials_of(session()))
-        self._credentials()
+    Raises DeploymentNotFound without a region, and Forbidden without credentials.
+    """
+    region = session().region_name
+    if region is None:
+        raise DeploymentNotFound(NO_REGION)
+    credentials = PerProcess(lambda: _credentials_of(session()))
+    credentials()
 
-    def sign(self, request: AWSRequest) -> None:
+    def sign(request: AWSRequest) -> None:
         with map_caller_errors("signing a request"):
-            credentials = self._credentials().get_frozen_credentials()
-        SigV4Auth(credentials, "execute-api", self._region).add_auth(request)
+            frozen = credentials().get_frozen_credentials()
+        SigV4Auth(frozen, "execute-api", region).add_auth(request)
+
+    return sign
 
 
 def _credentials_of(session: boto3.Session) -> Credentials:
@@ -255,8 +254,8 @@ class ApiTransport:
         self.url = url.rstrip("/")
         self._sign, self._lanes, self._read_seconds, self._authorities = sign, lanes, read_seconds, authorities
         self._config: Any = config or Config()  # of which more is documented than typed
-        self._sessions = PerProcess(lambda: cache(self._session_with))
-        self._open = PerProcess(list[Any])
+        # By the proxies on the way.
+        self._sessions = PerProcess(dict[tuple[tuple[str, str], ...], Any])
 
     def send(
         self,
@@ -289,25 +288,26 @@ class ApiTransport:
 
     def close(self) -> None:
         """Close the connections that are kept. The next request opens new ones."""
-        for each in self._open():
+        for each in list(self._sessions().values()):
             each.close()
 
     def _answer_to(self, request: AWSRequest, *, request_line: str) -> HttpResponse:
         url, proxies = str(request.url), self._config.proxies
         on_the_way = get_environ_proxies(url) if proxies is None else proxies
         with map_botocore_errors(request_line):
-            answer = self._sessions()(tuple(sorted(on_the_way.items()))).send(request.prepare())
+            answer = self._session_with(on_the_way).send(request.prepare())
         headers = {name.lower(): value for name, value in answer.headers.items()}
         return HttpResponse(request=request_line, status=answer.status_code, headers=headers, body=answer.content)
 
-    def _session_with(self, proxies: tuple[tuple[str, str], ...]) -> Any:
+    def _session_with(self, proxies: Mapping[str, str]) -> Any:
+        sessions, way = self._sessions(), tuple(sorted(proxies.items()))
         make: Any = URLLib3Session
-        made = make(
-            verify=self._authorities or True,
-            proxies=dict(proxies),
-            proxies_config=self._config.proxies_config,
-            timeout=(_CONNECT_SECONDS, self._read_seconds),
-            max_pool_connections=self._lanes,
-        )
-        self._open().append(made)
-        return made
+        if way not in sessions:
+            sessions[way] = make(
+                verify=self._authorities or True,
+                proxies=dict(proxies),
+                proxies_config=self._config.proxies_config,
+                timeout=(_CONNECT_SECONDS, self._read_seconds),
+                max_pool_connections=self._lanes,
+            )
+        return sessions[way]

@@ -4,7 +4,6 @@ What not all of them need is imported when it is built: the cold start of a func
 """
 
 import random
-import uuid
 from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -47,14 +46,13 @@ class AwsDeployment(CoreDeployment):
         session: "Session | None" = None,
         service_clock: "ServiceClock | None" = None,
     ) -> None:
-        super().__init__(jitter=random.random, new_uid=new_uid)
+        super().__init__(jitter=random.random)
         self.names = Names(name)
         self.clock: Clock = service_clock or SystemClock()
         self.spread = Threads(LANES).spread
         self.clients = Clients(session, longest=longest, service_clock=service_clock)
         # Not cached_property, whose lock a forked process may inherit as held.
-        self.queue, self._table = cache(self._new_queue), cache(self._new_table)
-        self._payloads = cache(self._new_payloads)
+        self._table = cache(self._new_table)
         self._queue_urls, self._bucket = queue_urls, bucket
 
     def make_clients(self) -> None:
@@ -67,7 +65,9 @@ class AwsDeployment(CoreDeployment):
 
     @property
     def payloads(self) -> "S3Payloads":
-        return self._payloads()
+        from dueline.aws.s3 import S3Payloads
+
+        return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
 
     def find(self) -> "ApiSettings":
         """Read where the queues and the payloads are; return the settings of the deployment."""
@@ -77,6 +77,9 @@ class AwsDeployment(CoreDeployment):
 
     def url(self, name: str) -> str:
         return self._queue_urls + name
+
+    def queue(self, name: str) -> SqsQueue:
+        return SqsQueue(self.clients.of("sqs"), self.url(name))
 
     @property
     def inbound(self) -> SqsQueue:
@@ -114,15 +117,3 @@ class AwsDeployment(CoreDeployment):
 
     def _new_table(self) -> DynamoTable:
         return DynamoTable(self.clients.of("dynamodb"), self.names.table, state=self.names.state)
-
-    def _new_payloads(self) -> "S3Payloads":
-        from dueline.aws.s3 import S3Payloads
-
-        return S3Payloads(partial(self.clients.of, "s3"), self._bucket)
-
-    def _new_queue(self, name: str) -> SqsQueue:
-        return SqsQueue(self.clients.of("sqs"), self.url(name))
-
-
-def new_uid() -> str:
-    return str(uuid.uuid4())

@@ -1,12 +1,15 @@
 """Faults: translate botocore's exceptions into Dueline's errors, in this one place."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dueline import errors
+
+Answer = TypeVar("Answer")
 
 _THROTTLED = {
     "OverLimit",
@@ -100,6 +103,16 @@ def as_caller_error(error: errors.DuelineError) -> errors.DuelineError:
     return meant
 
 
+def unless(is_such: Callable[[ClientError], bool], request: Callable[[], Answer]) -> Answer | None:
+    """Make a request; return None in place of such an error."""
+    try:
+        return request()
+    except ClientError as error:
+        if is_such(error):
+            return None
+        raise
+
+
 def is_failed_condition(error: ClientError) -> bool:
     """Return whether a conditional write was refused by its condition, of a transaction by that of any action."""
     return _code(error) == "ConditionalCheckFailedException" or _REFUSED_ACTION in _cancellation_reasons(error)
@@ -111,29 +124,20 @@ def failed_conditions(error: ClientError) -> set[int]:
     return {index for index, reason in enumerate(reasons) if reason.get("Code") == _REFUSED_ACTION}
 
 
-def is_refused(error: ClientError) -> bool:
-    """Return whether the caller's policies do not allow a request."""
-    return _code(error) in ("AccessDenied", "AccessDeniedException")
+def _has_code(*codes: str) -> Callable[[ClientError], bool]:
+    return lambda error: _code(error) in codes
 
 
-def is_missing(error: ClientError) -> bool:
-    """Return whether what a request names does not exist: an alias, a parameter, a table, a log, a queue."""
-    return _code(error) in ("ParameterNotFound", "ResourceNotFoundException", *_QUEUE_GONE)
-
-
-def is_refused_object(error: ClientError) -> bool:
-    """Return whether S3 has no such object, or refuses to read it: without the right to list, S3 does not say which."""
-    return _code(error) in ("403", "404", "AccessDenied", "NoSuchBucket", "NoSuchKey")
-
-
-def is_missing_object(error: ClientError) -> bool:
-    """Return whether S3 has no such object: a HEAD has no body, and so no code but its status."""
-    return _code(error) in ("404", "NoSuchKey")
-
-
-def is_refused_setting(error: ClientError) -> bool:
-    """Return whether DynamoDB refused a request as it is: of a change of TTL, because it was changed lately."""
-    return _code(error) == "ValidationException"
+# The caller's policies do not allow a request.
+is_refused = _has_code("AccessDenied", "AccessDeniedException")
+# What a request names does not exist: an alias, a parameter, a table, a log, a queue.
+is_missing = _has_code("ParameterNotFound", "ResourceNotFoundException", *_QUEUE_GONE)
+# S3 has no such object, or refuses to read it: without the right to list, it does not say which.
+is_refused_object = _has_code("403", "404", "AccessDenied", "NoSuchBucket", "NoSuchKey")
+# S3 has no such object: a HEAD has no body, and so no code but its status.
+is_missing_object = _has_code("404", "NoSuchKey")
+# DynamoDB refused a request as it is: of a change of TTL, because it was changed lately.
+is_refused_setting = _has_code("ValidationException")
 
 
 def is_conflict(error: ClientError) -> bool:

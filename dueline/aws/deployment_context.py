@@ -1,7 +1,6 @@
 """Place: where a deployment is, with a caller's clients of the services there, and what it published of itself."""
 
 import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -13,9 +12,8 @@ import boto3
 from dueline.aws import clients
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import map_caller_errors
-from dueline.aws.settings import reading
+from dueline.aws.settings import reading, settings_in
 from dueline.config.names import Names
-from dueline.core.queue_settings import QueueSettings
 from dueline.errors import DeploymentNotFound, Unavailable
 from dueline.operations.observation import ObservedDeployment
 
@@ -63,27 +61,20 @@ def find_deployment(name: str, *, session: boto3.Session, now: datetime) -> Depl
         ssm = clients.client("ssm", session, longest=_LONGEST_REQUEST)
         pages = list(ssm.get_paginator("get_parameters_by_path").paginate(Path=f"/dueline/{name}", Recursive=True))
         values = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
+    of_queues = sorted(each for each in values if each.startswith(f"{names.queue_parameters}/"))
     if names.settings_parameter not in values:
-        if any(each.startswith(names.queue_parameters) for each in values):
+        if of_queues:
             gone = f"parameter {names.settings_parameter} is gone, though queues of the deployment are there"
             raise Unavailable(f"finding the deployment {name!r}: {gone}")
         raise DeploymentNotFound(f"there is no deployment {name!r} in this account and region")
     with reading(names.settings_parameter):
         queue_urls = json.loads(values[names.settings_parameter])["queue_urls"]
-    deployment = ObservedDeployment(names=names, queues=tuple(_queues(names, values)))
+    queues = tuple(settings_in({"Name": each, "Value": values[each]}) for each in of_queues)
     # By AWS's clock: a caller's may be hours off, and botocore makes up for it.
     date = pages[0]["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
     return DeploymentContext(
-        deployment=deployment,
+        deployment=ObservedDeployment(names=names, queues=queues),
         session=session,
         queue_urls=queue_urls,
         now=parsedate_to_datetime(date) + _WHOLE_SECONDS if date else now,
     )
-
-
-def _queues(names: Names, values: Mapping[str, str]) -> Iterator[QueueSettings]:
-    prefix = f"{names.queue_parameters}/"
-    for parameter in sorted(each for each in values if each.startswith(prefix)):
-        with reading(parameter):
-            content = json.loads(values[parameter])
-            yield QueueSettings.from_json(content, name=parameter.removeprefix(prefix))

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import boto3
 
-from dueline.aws.aws_deployment import AwsDeployment, new_uid
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import as_caller_error, map_caller_errors
 from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
@@ -20,7 +20,7 @@ from dueline.config.environment import ApiSettings
 from dueline.core import core_deployment, instant, listing, ports, threads
 from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.clock import TimeBounds
-from dueline.core.job import JobId, State
+from dueline.core.job import JobId, State, new_uid
 from dueline.core.keys import Submission, SubmitResult
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate

@@ -19,8 +19,6 @@ from dueline.errors import NotYet, Throttled, Unavailable
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from dueline.operations.ttl_guard import TtlStatus
-
 TAKE = Update(
     expression="SET #owner = :owner, #lease = :lease, #fence = :fence",
     condition="(attribute_not_exists(#owner) OR #owner = :owner OR #lease <= :now)"
@@ -279,17 +277,15 @@ class DynamoTimeToLive:
         self._client = client
         self._table = table
 
-    def status(self) -> "TtlStatus":
-        from dueline.operations.ttl_guard import TtlStatus
-
+    def is_on(self) -> bool:
         with map_botocore_errors(f"reading the TTL of {self._table}"):
             answer = self._client.describe_time_to_live(TableName=self._table)
-            return TtlStatus(answer["TimeToLiveDescription"]["TimeToLiveStatus"])
+            return answer["TimeToLiveDescription"]["TimeToLiveStatus"] in ("ENABLED", "ENABLING")
 
     def switch(self, *, on: bool) -> None:
         # DynamoDB refuses what is set already, and any change within an hour of the last one:
         # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html
-        if self.status().is_on == on:
+        if self.is_on() == on:
             return
         doing = f"switching the TTL of {self._table} {'on' if on else 'off'}"
         with map_botocore_errors(doing):

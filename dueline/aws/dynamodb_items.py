@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
-from dueline.aws.botocore_errors import failed_conditions, is_conflict, is_failed_condition, map_botocore_errors
+from dueline.aws.botocore_errors import failed_conditions, is_conflict, is_failed_condition, map_botocore_errors, unless
 from dueline.core import instant, rows
 from dueline.core.ports import BatchRead
 from dueline.core.rows import Key, Row
@@ -120,13 +120,14 @@ class Items:
         table = self._table_of(rows.key(row))
         with map_botocore_errors("adding a row"):
             put = partial(self._client.put_item, TableName=table, Item=item(row), **conditional(on, values))
-            return _on_condition(put) is not None
+            return unless(is_failed_condition, lambda: patiently(put)) is not None
 
     def update(self, key: Key, update: Update, values: Row) -> Row | None:
         """Update an item on a condition; return the updated item, or None when the condition failed."""
         with map_botocore_errors(f"updating row {key}"):
             request = update_of(key, update, values, table=self._table_of(key))
-            answer = _on_condition(partial(self._client.update_item, ReturnValues="ALL_NEW", **request))
+            put = partial(self._client.update_item, ReturnValues="ALL_NEW", **request)
+            answer = unless(is_failed_condition, lambda: patiently(put))
             return None if answer is None else as_row(answer["Attributes"])
 
     def transact(self, actions: Sequence[Any]) -> set[int]:
@@ -140,24 +141,12 @@ class Items:
         return set()
 
 
-def _on_condition(request: Callable[[], Answer]) -> Answer | None:
-    """Make a request; return None if its condition refused it."""
-    try:
-        return patiently(request)
-    except ClientError as error:
-        if is_failed_condition(error):
-            return None
-        raise
-
-
 def patiently(request: Callable[[], Answer]) -> Answer:
     """Make a request, and repeat it while it conflicts with a transaction on its row."""
     for _ in range(CONFLICT_ATTEMPTS - 1):
-        try:
-            return request()
-        except ClientError as error:
-            if not is_conflict(error):
-                raise
+        answer = unless(is_conflict, request)
+        if answer is not None:
+            return answer
     return request()
 
 

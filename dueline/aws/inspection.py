@@ -9,10 +9,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from botocore.exceptions import ClientError
-
-from dueline.aws import cloudwatch, dynamodb_items
-from dueline.aws.botocore_errors import is_missing, map_caller_errors
+from dueline.aws import cloudwatch
+from dueline.aws.botocore_errors import is_missing, map_caller_errors, unless
 from dueline.aws.deployment_context import DeploymentContext
 from dueline.config.names import runbook
 from dueline.core import overview, ports, queue_settings, rows
@@ -50,13 +48,9 @@ def schedules(place: DeploymentContext) -> dict[str, Any]:
 
 def _states(place: DeploymentContext, **request: str) -> dict[str, str]:
     pages = place.client("scheduler").get_paginator("list_schedules").paginate(**request, MaxResults=_MOST_A_PAGE)
-    try:
-        return {each["Name"]: each["State"] for page in pages for each in page["Schedules"]}
-    except ClientError as error:
-        # Its schedules were deleted with the group.
-        if not is_missing(error):
-            raise
-        return {}
+    # Its schedules were deleted with the group.
+    answers = unless(is_missing, lambda: list(pages)) or []
+    return {each["Name"]: each["State"] for page in answers for each in page["Schedules"]}
 
 
 def states(place: DeploymentContext) -> dict[str, Any]:
@@ -65,8 +59,7 @@ def states(place: DeploymentContext) -> dict[str, Any]:
     partitions = deployment.partitions()
     controls = [of(queue.name) for queue in deployment.queues for of in (paused_key, rate_key)]
     keys = [*map(rows.state_key, partitions), *controls, *rows.WATCH_NOTES]
-    table = dynamodb_items.Items(place.client("dynamodb"), lambda _: place.names.state)
-    items = ports.read_all(keys, table=table).whole(f"rows of {place.names.state}")
+    items = ports.read_all(keys, table=place.aws.table).whole(f"rows of {place.names.state}")
     fences = {each: rows.read_state(items.get(rows.state_key(each))).fence for each in partitions}
     by_queue = {queue.name: overview.control_among(items, queue.name) for queue in deployment.queues}
     return {"fences": fences, "notes": rows.read_watch_notes(items), "controls": by_queue}
@@ -89,12 +82,10 @@ def left(place: DeploymentContext) -> dict[str, Any]:
 
 def _depth(place: DeploymentContext, name: str) -> QueueDepth | None:
     request = {"QueueUrl": place.queue_urls + name, "AttributeNames": [_WAITING, _IN_FLIGHT, _RETENTION]}
-    try:
-        attributes = place.client("sqs").get_queue_attributes(**request)["Attributes"]
-    except ClientError as error:
-        if is_missing(error):
-            return None
-        raise
+    answer = unless(is_missing, partial(place.client("sqs").get_queue_attributes, **request))
+    if answer is None:
+        return None
+    attributes = answer["Attributes"]
     retention = timedelta(seconds=int(attributes[_RETENTION]))
     return QueueDepth(waiting=int(attributes[_WAITING]), in_flight=int(attributes[_IN_FLIGHT]), retention=retention)
 
@@ -135,19 +126,18 @@ def _line_of(line: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
 def reserved(place: DeploymentContext) -> dict[str, Any]:
     """Return the concurrency that is reserved for each function, None for none."""
     client = place.client("lambda")
-    request = {name: client.get_function_concurrency(FunctionName=place.names.function(name)) for name in FUNCTIONS}
-    return {"reserved": {name: answer.get("ReservedConcurrentExecutions") for name, answer in request.items()}}
+    answers = {name: client.get_function_concurrency(FunctionName=place.names.function(name)) for name in FUNCTIONS}
+    return {"reserved": {name: answer.get("ReservedConcurrentExecutions") for name, answer in answers.items()}}
 
 
 def sources(place: DeploymentContext) -> dict[str, Any]:
     """Return the states of the event source mappings of each function that reads a queue."""
     client, names = place.client("lambda"), place.names
     named = {"ingest": names.inbound, "planner": names.queue(queue_settings.PLANNER.name)}
-    request = {
-        name: client.list_event_source_mappings(EventSourceArn=place.arn("sqs", named[name])) for name in doctor.SOURCES
-    }
-    answers = {name: answer["EventSourceMappings"] for name, answer in request.items()}
-    return {"sources": {name: [each["State"] for each in mappings] for name, mappings in answers.items()}}
+    arns = {name: place.arn("sqs", named[name]) for name in doctor.SOURCES}
+    answers = {name: client.list_event_source_mappings(EventSourceArn=arn) for name, arn in arns.items()}
+    mappings = {name: answer["EventSourceMappings"] for name, answer in answers.items()}
+    return {"sources": {name: [each["State"] for each in its] for name, its in mappings.items()}}
 
 
 # Looks at alarms: which ring, and who hears them.
@@ -208,9 +198,7 @@ _ALL: tuple[tuple[str, str, Callable[[DeploymentContext], dict[str, Any]]], ...]
 
 
 def all_checks(place: DeploymentContext) -> list[Check]:
-    return [Check(what=what, needs=needs, look=partial(_look, look, place, what)) for what, needs, look in _ALL]
-
-
-def _look(look: Callable[[DeploymentContext], dict[str, Any]], place: DeploymentContext, what: str) -> dict[str, Any]:
-    with map_caller_errors(f"looking at the {what}"):
-        return look(place)
+    return [
+        Check(what=what, needs=needs, look=map_caller_errors(f"looking at the {what}")(partial(look, place)))
+        for what, needs, look in _ALL
+    ]

@@ -56,6 +56,7 @@ class DynamoOnce:
 
     def __call__(self, key: str, effect: Callable[[], None]) -> None:
         raised: Exception | None = None
+        fault: Exception | None = None
 
         def have(*, key: str) -> None:
             nonlocal raised
@@ -65,18 +66,8 @@ class DynamoOnce:
                 raised = error
                 raise _NoEffect from None
 
-        fault = self._try(key, have)
-        # What a discarded job left in the table keeps nothing back: it does not come again by itself.
-        if raised is not None and (fault is None or isinstance(raised, Discard)):
-            # Outside of any `except`, which would be noted as what it happened in.
-            raise raised
-        if fault is not None:
-            _raise(fault, key, raised)
-
-    def _try(self, key: str, effect: Callable[..., None]) -> Exception | None:
-        """Run an effect unless it was run before; return the error if a note could not be read or written."""
         once = idempotent_function(
-            effect,
+            have,
             data_keyword_argument="key",
             persistence_store=self._notes,
             config=self._config,
@@ -86,11 +77,16 @@ class DynamoOnce:
             once(key=key)
         except exceptions.IdempotencyAlreadyInProgressError:
             raise Interrupted from None
-        except (exceptions.IdempotencyPersistenceLayerError, exceptions.IdempotencyInconsistentStateError) as fault:
-            return fault
+        except (exceptions.IdempotencyPersistenceLayerError, exceptions.IdempotencyInconsistentStateError) as error:
+            fault = error
         except _NoEffect:
             pass
-        return None
+        # What a discarded job left in the table keeps nothing back: it does not come again by itself.
+        if raised is not None and (fault is None or isinstance(raised, Discard)):
+            # Outside of any `except`, which would be noted as what it happened in.
+            raise raised
+        if fault is not None:
+            _raise(fault, key, raised)
 
 
 def _raise(fault: Exception, key: str, error: Exception | None) -> None:

@@ -11,10 +11,10 @@ from botocore.credentials import RefreshableCredentials
 
 from dueline.aws import deployment_context
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.botocore_errors import map_caller_errors
+from dueline.aws.botocore_errors import is_missing, map_caller_errors, unless
 from dueline.aws.clients import Clients
 from dueline.core.queue_settings import QueueSettings
-from dueline.errors import DeploymentNotFound, DuelineError, QueueNotFound, Unavailable
+from dueline.errors import DeploymentNotFound, DuelineError, Unavailable
 from dueline.operations.observation import Check
 from dueline.operations.stranded import REMOVED, DeploymentShape, StrandedItems
 
@@ -109,13 +109,10 @@ class Preflight:
             return strands.lost(old, new_shape)
 
     def _message_days(self, url: str) -> int:
-        request = {"QueueUrl": url, "AttributeNames": ["MessageRetentionPeriod"]}
-        try:
-            with map_caller_errors(f"reading {url}"):
-                answer = self.client("sqs").get_queue_attributes(**request)
-        except QueueNotFound:
-            return 0
-        return int(answer["Attributes"]["MessageRetentionPeriod"]) // 86_400
+        look = partial(self.client("sqs").get_queue_attributes, AttributeNames=["MessageRetentionPeriod"])
+        with map_caller_errors(f"reading {url}"):
+            answer = unless(is_missing, lambda: look(QueueUrl=url))
+        return int(answer["Attributes"]["MessageRetentionPeriod"]) // 86_400 if answer else 0
 
     def _credentials(self) -> Iterator[Problem]:
         """Credentials of the environment are not renewed, and only some say when they end."""
@@ -146,23 +143,17 @@ class Preflight:
         yield Problem(about="Lambda", what=what, do=do)
 
     def _reserved(self, function: str) -> int:
-        client = self.client("lambda")
-        try:
-            answer = client.get_function_concurrency(FunctionName=self.declared.names.function(function))
-        except client.exceptions.ResourceNotFoundException:
-            return 0
+        look, name = self.client("lambda").get_function_concurrency, self.declared.names.function(function)
+        answer = unless(is_missing, lambda: look(FunctionName=name)) or {}
         return int(answer.get("ReservedConcurrentExecutions", 0))
 
     def _bootstrap(self) -> Iterator[Problem]:
-        ssm, do = self.client("ssm"), "run: npx aws-cdk bootstrap"
-        try:
-            version = int(ssm.get_parameter(Name=_BOOTSTRAP)["Parameter"]["Value"])
-        except ssm.exceptions.ParameterNotFound:
-            yield Problem(about="CDK", what="this account and region are not bootstrapped", do=do)
-            return
+        published = unless(is_missing, lambda: self.client("ssm").get_parameter(Name=_BOOTSTRAP))
+        version = int(published["Parameter"]["Value"]) if published else 0
         if version < _LEAST_BOOTSTRAP:
             what = f"the bootstrap stack has version {version}: it must be at least {_LEAST_BOOTSTRAP}"
-            yield Problem(about="CDK", what=what, do=do)
+            what = what if published else "this account and region are not bootstrapped"
+            yield Problem(about="CDK", what=what, do="run: npx aws-cdk bootstrap")
 
 
 _KEEP = (

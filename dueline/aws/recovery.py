@@ -1,21 +1,19 @@
 """What operators recover with their own credentials: the tables of a backup, and dead letters."""
 
 import random
-import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.botocore_errors import is_missing, map_botocore_errors, map_caller_errors
+from dueline.aws.botocore_errors import is_missing, map_botocore_errors, map_caller_errors, unless
 from dueline.aws.dynamodb import DynamoTable
 from dueline.aws.dynamodb_items import as_row, key_item
 from dueline.aws.s3 import S3Payloads
 from dueline.aws.sqs import SqsQueue
 from dueline.core import instant
+from dueline.core.job import new_uid
 from dueline.core.ports import BatchRead
 from dueline.core.retry import Calls, Patience, in_lanes
 from dueline.core.rows import Key, key
@@ -58,10 +56,7 @@ class DynamoBackup:
         return self._table.read(keys)
 
     def count(self) -> int:
-        return sum(map(self._count, (self._jobs, self._state)))
-
-    def _count(self, table: str) -> int:
-        return int(self._described(table)["ItemCount"])
+        return sum(self._described(table)["ItemCount"] for table in (self._jobs, self._state))
 
     def _checked(self, table: str) -> Any:
         described = self._described(table)
@@ -74,12 +69,10 @@ class DynamoBackup:
 
     def _described(self, table: str) -> Any:
         with map_botocore_errors(f"describing table {table}"):
-            try:
-                return self._client.describe_table(TableName=table)["Table"]
-            except ClientError as error:
-                if is_missing(error):
-                    raise DeploymentNotFound(f"there is no table {table!r} in this account and region") from None
-                raise
+            described = unless(is_missing, lambda: self._client.describe_table(TableName=table))
+            if described is None:
+                raise DeploymentNotFound(f"there is no table {table!r} in this account and region")
+            return described["Table"]
 
     def _scan(self, table: str, after: Key | None, **segment: Any) -> Part:
         begin: Any = {"ExclusiveStartKey": key_item(after)} if after else {}
@@ -115,12 +108,12 @@ def restore(
         inbound=deployed.inbound,
         clock=deployed.clock,
         lookahead=timedelta(seconds=settings.lookahead),
-        new_owner=lambda: str(uuid.uuid4()),
+        owner=new_uid(),
         has_tick=has_tick,
         hand_over_from=hand_over_from,
         spread=deployed.spread,
     )
-    return Restore(parts, owner=str(uuid.uuid4()), retrying=retrying, spread=in_lanes, on_progress=on_progress)
+    return Restore(parts, retrying=retrying, spread=in_lanes, on_progress=on_progress)
 
 
 def dead_letters(name: str, queue: str | None, *, session: "Session") -> RedriveQueues:

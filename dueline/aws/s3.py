@@ -4,11 +4,12 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from dueline.aws.botocore_errors import is_missing_object, is_refused_object, map_botocore_errors
+from dueline.aws.botocore_errors import is_missing_object, is_refused_object, map_botocore_errors, unless
 from dueline.core.ports import Pointer, StoredPayload
 from dueline.errors import InvalidJob
 
@@ -32,13 +33,8 @@ class S3Payloads:
             return source
         named = {"Bucket": source.bucket, "Key": source.key}
         with map_botocore_errors(f"copying payload {source.key}"):
-            try:
-                self._client().copy_object(Bucket=self._bucket, Key=to, CopySource=named)
-            except ClientError as error:
-                if is_missing_object(error):
-                    return None
-                raise
-        return self._pointer(to)
+            copy = partial(self._client().copy_object, Bucket=self._bucket, Key=to, CopySource=named)
+            return None if unless(is_missing_object, copy) is None else self._pointer(to)
 
     def renew(self, pointer: Pointer) -> None:
         if pointer.bucket != self._bucket:
@@ -67,12 +63,10 @@ class S3Payloads:
 
     def find(self, key: str) -> StoredPayload | None:
         with map_botocore_errors(f"looking for payload {key}"):
-            try:
-                head = self._client().head_object(Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")
-            except ClientError as error:
-                if is_missing_object(error):
-                    return None
-                raise
+            look = partial(self._client().head_object, Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")
+            head = unless(is_missing_object, look)
+        if head is None:
+            return None
         checksum = head.get("ChecksumSHA256")
         sha256 = None if checksum is None else base64.b64decode(checksum).hex()
         return StoredPayload(pointer=self._pointer(key), bytes=head["ContentLength"], sha256=sha256)

@@ -1,10 +1,10 @@
 """The mails of the watch: which were sent is noted in the state table."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dueline.aws.botocore_errors import map_botocore_errors
 from dueline.aws.dynamodb_items import Items, Update
@@ -13,10 +13,8 @@ from dueline.core.rows import WATCH, Row
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.operations.watch import Condition, Mail, Open, Sighting, after_mail, continued, mails_of
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-_MAILS = "mails"
+# The row of the mails.
+MAILS = (WATCH, "mails")
 # Longer than it takes to publish them, and less than until the watch runs again.
 _CLAIM = timedelta(seconds=240)
 _CLAIM_MAILS = Update(
@@ -30,42 +28,16 @@ _SAVE_MAILS = Update(
 )
 
 
-class SentMails:
-    """The row of the mails, in the state table. `client` is boto3's. All calls raise Throttled or Unavailable."""
-
-    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
-        self._items = Items(client, lambda _: table)
-
-    def row(self) -> Row:
-        """Return the row of the mails, an empty one before the first."""
-        return self._items.read_one((WATCH, _MAILS)) or {}
-
-    def claim(self, version: str, *, owner: str, now: datetime) -> bool:
-        """Claim the mails for one run of the watch, if none has them and they are as they were read."""
-        values: Row = {
-            "owner": owner,
-            "version": version,
-            "now": instant.text(now),
-            "until": instant.text(now + _CLAIM),
-        }
-        return self._items.update((WATCH, _MAILS), _CLAIM_MAILS, values) is not None
-
-    def save(self, opened: Mapping[Condition, Open], *, owner: str) -> None:
-        """Save which states last and were mailed, and give the mails back."""
-        text = json.dumps([[*state, each.since, each.is_mailed] for state, each in opened.items()])
-        self._items.update((WATCH, _MAILS), _SAVE_MAILS, {"open": text, "owner": owner})
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mailer:
     """Publishes the mails of the watch, each once: a claim keeps other runs away meanwhile.
 
     A run that ends between a publication and its note leaves it to the next to publish again. What could not be
-    published is due again in the next run. `client` is boto3's for SNS; `topic_of` returns the ARN of a mail's topic,
-    `text_of` its subject and text.
+    published is due again in the next run. `sent` are the items of the state table, `client` is boto3's for SNS;
+    `topic_of` returns the ARN of a mail's topic, `text_of` its subject and text.
     """
 
-    sent: SentMails
+    sent: Items
     client: Any
     topic_of: Callable[[Mail], str]
     text_of: Callable[[Mail], tuple[str, str]]
@@ -73,7 +45,7 @@ class Mailer:
 
     def run(self, sighting: Sighting, *, now: datetime) -> list[DuelineError]:
         """Publish what is due, and return what failed of it. Raises Throttled or Unavailable where nothing is known."""
-        row = self.sent.row()
+        row = self.sent.read_one(MAILS) or {}
         content: list[Any] = json.loads(str(row.get("open", "[]")))
         before = {Condition(*state): Open(since=since, is_mailed=mailed) for *state, since, mailed in content}
         owner = self.new_owner()
@@ -81,7 +53,7 @@ class Mailer:
         mails = mails_of(opened, sighting, now=now)
         if opened == before and not mails:
             return []
-        if not self.sent.claim(str(row.get("version", "")), owner=owner, now=now):
+        if not self._claim(str(row.get("version", "")), owner=owner, now=now):
             return []
         faults = list[DuelineError]()
         for mail in mails:
@@ -91,8 +63,19 @@ class Mailer:
                 faults.append(fault)
             else:
                 opened = after_mail(opened, mail)
-        self.sent.save(opened, owner=owner)
+        text = json.dumps([[*state, each.since, each.is_mailed] for state, each in opened.items()])
+        self.sent.update(MAILS, _SAVE_MAILS, {"open": text, "owner": owner})
         return faults
+
+    def _claim(self, version: str, *, owner: str, now: datetime) -> bool:
+        """Claim the mails for one run of the watch, if none has them and they are as they were read."""
+        values: Row = {
+            "owner": owner,
+            "version": version,
+            "now": instant.text(now),
+            "until": instant.text(now + _CLAIM),
+        }
+        return self.sent.update(MAILS, _CLAIM_MAILS, values) is not None
 
     def _publish(self, mail: Mail) -> None:
         topic, (subject, text) = self.topic_of(mail), self.text_of(mail)

@@ -3,7 +3,7 @@
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dueline.aws.botocore_errors import is_missing, map_botocore_errors
+from dueline.aws.botocore_errors import is_missing, map_botocore_errors, unless
 from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
 from dueline.core.job import queue_name
 from dueline.core.message import check_deployment
 from dueline.core.ports import Clock
 from dueline.core.queue_settings import QueueSettings, WorkSettings
+from dueline.core.retry import attempt
 from dueline.core.threads import FAILED_FOR_SECONDS, RefreshingValue
 from dueline.errors import RETRYABLE, DeploymentNotFound, DuelineError, QueueNotFound, Unavailable
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 KNOWN_FOR_SECONDS = 60.0
 # The longest time before what is not deployed yet is read again.
 RETRY_SECONDS = 5.0
+# https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
+MOST_NAMES = 10
 
 
 @contextmanager
@@ -37,6 +40,12 @@ def reading(parameter: str) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise Unavailable(f"parameter {parameter} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def settings_in(parameter: Mapping[str, Any]) -> QueueSettings:
+    """Return what an SSM parameter says of the queue that it is named after. Raises Unavailable."""
+    with reading(parameter["Name"]):
+        return QueueSettings.from_json(json.loads(parameter["Value"]), name=parameter["Name"].rpartition("/")[2])
 
 
 class SettingsStore:
@@ -59,11 +68,19 @@ class SettingsStore:
 
         Raises DeploymentNotFound, DeploymentTooOld or ClientTooOld.
         """
-        settings = self._deployment()
+        names = [self._names.settings_parameter, self._names.schema_parameter]
+        values = {each["Name"]: each["Value"] for each in self._client.get_parameters(Names=names)["Parameters"]}
+        if names[0] not in values:
+            deployment = self._names.deployment
+            raise DeploymentNotFound(
+                f"finding the deployment {deployment!r}: parameter {names[0]}: there is none in this account and region"
+            )
+        with reading(names[0]):
+            settings = {**json.loads(values[names[0]]), **json.loads(values.get(names[1], "{}"))}
         latest, oldest = settings.get("schema", 0), settings.get("oldest_schema", 0)
         # First: another version's settings may have other names.
         check_deployment(self._names.deployment, latest=latest, oldest=oldest)
-        with reading(self._names.settings_parameter):
+        with reading(names[0]):
             return ApiSettings(**{each.name: settings[each.name] for each in fields(ApiSettings)})
 
     def queue(self, name: str) -> QueueSettings:
@@ -75,31 +92,25 @@ class SettingsStore:
 
     def work(self, name: str) -> WorkSettings:
         """Return a queue's settings for its workers, read again each time. Raises QueueNotFound."""
-        content = self._parameter(queue_name(name))
-        with reading(self._names.queue_parameter(name)):
-            return WorkSettings.from_json(content, name=name)
+        parameter = self._parameter(name)
+        with reading(parameter["Name"]):
+            return WorkSettings.from_json(json.loads(parameter["Value"]), name=name)
 
     def queues(self) -> list[QueueSettings]:
         """Return all queues, by name."""
         pages = self._client.get_paginator("get_parameters_by_path").paginate(Path=self._names.queue_parameters)
-        values = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
-        return [QueueSettings.from_json(json.loads(value), name=name) for name, value in sorted(values.items())]
+        queues = [settings_in(each) for page in pages for each in page["Parameters"]]
+        return sorted(queues, key=lambda queue: queue.name)
 
-    def _deployment(self) -> dict[str, Any]:
-        names = [self._names.settings_parameter, self._names.schema_parameter]
-        values = {each["Name"]: each["Value"] for each in self._client.get_parameters(Names=names)["Parameters"]}
-        if names[0] not in values:
-            deployment = self._names.deployment
-            raise DeploymentNotFound(
-                f"finding the deployment {deployment!r}: parameter {names[0]}: there is none in this account and region"
-            )
-        with reading(names[0]):
-            return {**json.loads(values[names[0]]), **json.loads(values.get(names[1], "{}"))}
+    def published(self, names: Sequence[str]) -> dict[str, QueueSettings | DuelineError]:
+        """Return the settings of up to ten queues as they are now, or why one cannot be read; none of one without."""
+        answer = self._client.get_parameters(Names=list(map(self._names.queue_parameter, names)))
+        return {each["Name"].rpartition("/")[2]: attempt(settings_in, each) for each in answer["Parameters"]}
 
     def _read(self, name: str, read: Callable[[RefreshingValue[QueueSettings]], QueueSettings]) -> QueueSettings:
         if name not in self._queues:
             value = RefreshingValue(
-                lambda: QueueSettings.from_json(self._parameter(queue_name(name)), name=name),
+                lambda: settings_in(self._parameter(name)),
                 seconds=KNOWN_FOR_SECONDS,
                 clock=self._clock,
                 jitter=self._jitter,
@@ -112,57 +123,63 @@ class SettingsStore:
             self._queues.pop(name, None)
             raise
 
-    def _parameter(self, name: str) -> dict[str, Any]:
-        try:
-            answer = self._client.get_parameter(Name=self._names.queue_parameter(name))
-        except ClientError as error:
-            if is_missing(error):
-                of = self._names.deployment
-                raise QueueNotFound(f"deployment {of!r} has no queue {name!r}: it is not in its queues.yaml") from None
-            raise
-        with reading(self._names.queue_parameter(name)):
-            content: dict[str, Any] = json.loads(answer["Parameter"]["Value"])
-            return content
+    def _parameter(self, name: str) -> Mapping[str, Any]:
+        parameter = self._names.queue_parameter(queue_name(name))
+        answer = unless(is_missing, lambda: self._client.get_parameter(Name=parameter))
+        if answer is None:
+            of = self._names.deployment
+            raise QueueNotFound(f"deployment {of!r} has no queue {name!r}: it is not in its queues.yaml")
+        return answer["Parameter"]
 
 
 class ActivePartitions:
-    """Knows how many partitions of a queue stand: those that its stack published after it made their schedules.
+    """Knows how many partitions of each of `queues` stand: those published after their schedules were made.
 
-    SSM answers 40 requests a second per account. So a queue is read until all partitions stand that queues.yaml
-    declares, and never again: no schedule is removed while it is declared. `published` reads what is published of a
-    queue.
+    SSM answers 40 requests a second per account. So ten queues are read at once, until all partitions stand that
+    queues.yaml declares, and never again: no schedule is removed while it is declared. `published` reads what is
+    published of queues.
     """
 
     def __init__(
-        self, published: Callable[[str], QueueSettings], *, clock: Clock, jitter: Callable[[], float] = random.random
+        self,
+        published: Callable[[Sequence[str]], Mapping[str, QueueSettings | DuelineError]],
+        *,
+        queues: Iterable[str],
+        clock: Clock,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._published, self._clock, self._jitter = published, clock, jitter
-        self._counts: dict[str, RefreshingValue[int]] = {}
+        self._published, self._clock = published, clock
+        self._values: dict[str, RefreshingValue[Mapping[str, QueueSettings | DuelineError]]] = {}
         self._fault: DuelineError | None = None
         self._fault_over = 0.0
+        names = list(queues)
+        for first in range(0, len(names), MOST_NAMES):
+            some = names[first : first + MOST_NAMES]
+            read = partial(self._read, some)
+            value = RefreshingValue(read, seconds=RETRY_SECONDS, clock=clock, jitter=jitter)
+            self._values |= dict.fromkeys(some, value)
 
     def __call__(self, queue: QueueSettings) -> int:
         """Return how many partitions of a queue stand, as last read; none while it is not deployed.
 
         Raises Throttled or Unavailable where it was never read.
         """
-        if queue.name not in self._counts:
-            read = partial(self._read, queue.name)
-            count = RefreshingValue(read, seconds=RETRY_SECONDS, clock=self._clock, jitter=self._jitter)
-            self._counts.setdefault(queue.name, count)
-        count = self._counts[queue.name]
-        last = count.last
-        return last if last is not None and last >= queue.partitions else count()
+        value = self._values[queue.name]
+        last = (value.last or {}).get(queue.name)
+        if isinstance(last, QueueSettings) and last.partitions >= queue.partitions:
+            return last.partitions
+        settings = value().get(queue.name)
+        if isinstance(settings, DuelineError):
+            raise settings.copy()
+        return settings.partitions if settings else 0
 
-    def _read(self, name: str) -> int:
-        # A request that is not answered takes seconds: one for each of many queues would outlast a function.
+    def _read(self, names: Sequence[str]) -> Mapping[str, QueueSettings | DuelineError]:
+        # A request that is not answered takes seconds: one after the other would outlast a function.
         if self._fault is not None and self._clock.monotonic() < self._fault_over:
             raise self._fault.copy()
         try:
             with map_botocore_errors("reading how far queues are deployed"):
-                return self._published(name).partitions
-        except QueueNotFound:
-            return 0
+                return self._published(names)
         except RETRYABLE as fault:
             self._fault, self._fault_over = fault, self._clock.monotonic() + FAILED_FOR_SECONDS
             raise
@@ -191,15 +208,11 @@ class TicksFirst:
         """Return how many partitions of a queue stand. Raises Throttled or Unavailable where that is not known."""
         now = self._clock.monotonic()
         if now >= max(self._looks_again.get(queue.name, now), self._fault_over):
-            # No schedule is removed while it is declared.
-            self._looks_again[queue.name] = math.inf if self._tick(queue) else now + RETRY_SECONDS
+            try:
+                # No schedule is removed while it is declared.
+                self._looks_again[queue.name] = math.inf if self._all_tick(queue) else now + RETRY_SECONDS
+            except RETRYABLE:
+                # A request that is not answered takes seconds: one for each of many queues would outlast a function.
+                self._fault_over = self._clock.monotonic() + RETRY_SECONDS
         stands = self._looks_again.get(queue.name) == math.inf
         return queue.partitions if stands else self._active_partitions(queue)
-
-    def _tick(self, queue: QueueSettings) -> bool:
-        try:
-            return self._all_tick(queue)
-        except RETRYABLE:
-            # A request that is not answered takes seconds: one for each of many queues would outlast a function.
-            self._fault_over = self._clock.monotonic() + RETRY_SECONDS
-            return False

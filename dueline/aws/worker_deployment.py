@@ -78,10 +78,8 @@ class DynamoLocks:
     def take(self, schedule: str, *, job: str, now: datetime, until: datetime) -> bool:
         ttl = int((until + RUN_IS_KEPT).timestamp())
         of_lock: dict[str, str | int] = {"job": job, "until": instant.epoch_ms(until), "ttl": ttl}
-        return self._update(schedule, TAKE, {**of_lock, "now": instant.epoch_ms(now)})
+        values = {**of_lock, "now": instant.epoch_ms(now)}
+        return self._items.update(run_key(self._queue, schedule), TAKE, values) is not None
 
     def free(self, schedule: str, *, job: str) -> None:
-        self._update(schedule, FREE, {"job": job})
-
-    def _update(self, schedule: str, update: Update, values: dict[str, str | int]) -> bool:
-        return self._items.update(run_key(self._queue, schedule), update, values) is not None
+        self._items.update(run_key(self._queue, schedule), FREE, {"job": job})

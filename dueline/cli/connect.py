@@ -57,15 +57,10 @@ class CommandRun:
         return client(self.target)
 
 
-def run_of(ctx: typer.Context) -> CommandRun:
-    """Return the run that a command is of."""
-    run: CommandRun = ctx.find_root().obj
-    return run
-
-
 def run_for(ctx: typer.Context, deployment: str | None, *, file: Path) -> CommandRun:
     """Return the run for the deployment that a file names. Raises typer.BadParameter if --name names another one."""
-    run, source = run_of(ctx), ctx.find_root().get_parameter_source("name")
+    run: CommandRun = ctx.obj
+    source = ctx.find_root().get_parameter_source("name")
     if deployment is None or deployment == run.target.name:
         return run
     if source and source.name != "DEFAULT":

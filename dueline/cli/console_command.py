@@ -29,7 +29,7 @@ def console(
     It is a page about queues, jobs, schedules and dead letters, served on this machine, to this user only, with the
     same AWS credentials as all commands.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     with suppress(KeyboardInterrupt), serving(run, port=port, read_only=read_only) as url:
         run.screen.json({"url": url})
         run.screen.line(f"the console: {url}")

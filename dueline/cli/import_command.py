@@ -18,7 +18,7 @@ from dueline.cli import connect, options, screen
 from dueline.client import client, job_ids, models
 from dueline.core import instant, request, retry
 from dueline.core.job import JobId, Partition, Route, queue_name
-from dueline.core.text import shown
+from dueline.core.text import plural, shown
 from dueline.errors import DuelineError
 
 _HELD_BYTES = 8_000_000
@@ -193,7 +193,7 @@ class Import:
     def _report(self, count: int) -> None:
         note, left = self._screen.note, count - self._done
         for code, errors in self._errors.items():
-            note(f"{screen.plural(errors, 'line')} failed: {code}, such as")
+            note(f"{plural(errors, 'line')} failed: {code}, such as")
             for example in self._examples[code]:
                 note(example)
         if left:
@@ -201,6 +201,6 @@ class Import:
             self._screen.json({"left": {"lines": left, option: value}}, to_stderr=True)
             until = f" until some minutes before {instant.text(self._ids.due)}" if self._ids else ""
             command = f"the same command and lines, {'without a time, ' if self._ids else ''}with --{option} {value}"
-            note(f"{screen.plural(left, 'line')} left; to continue, with none scheduled twice{until}: {command}")
+            note(f"{plural(left, 'line')} left; to continue, with none scheduled twice{until}: {command}")
         # Last: stdout may be closed.
         self._screen.line(f"scheduled {self._done:,} of {count:,}")

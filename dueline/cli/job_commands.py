@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from dueline.cli import connect, import_command, options, screen
-from dueline.client.models import Job, NewJob, ScheduledJob
+from dueline.client.models import Job, NewJob, ScheduledJob, job_json
 from dueline.core import request
 from dueline.core.job import State
 from dueline.core.retry import attempt, in_lanes
+from dueline.core.text import plural
 from dueline.errors import RETRYABLE, DuelineError
 
 # A table's cell of a payload.
@@ -26,7 +27,7 @@ From = Annotated[
     datetime | None, options.time_option("Jobs due from then on; 1d is a day ahead.", "--from", parser=options.ahead)
 ]
 To = Annotated[datetime | None, options.time_option("Jobs due before then.", "--to", parser=options.ahead)]
-Limit = Annotated[int, typer.Option(min=1, max=10**9, help="How many at most.")]
+Limit = Annotated[int, typer.Option(min=1, max=options.MOST_LISTED, help="How many at most.")]
 OfKind = Annotated[str | None, typer.Option("--kind", help="Only jobs of this kind.")]
 Payload = Annotated[
     str, typer.Argument(metavar="PAYLOAD", show_default=False, help="JSON; - reads stdin, @name a file.")
@@ -73,7 +74,7 @@ OfRun = Annotated[
 
 def get(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
     """Look jobs up, by their ids, or by a queue and keys."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     _show_each(run, ids, keys, run.client.get)
 
 
@@ -82,7 +83,7 @@ def cancel(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
 
     Exits 4 when one is or may be in its queue already.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     by, names = ("key", keys) if keys else ("id", ids)
     results = run.client.cancel_many(queue=_queue_of(ids), keys=keys) if keys else run.client.cancel_many(ids)
     for name, result in zip(names, results, strict=True):
@@ -117,7 +118,7 @@ def reschedule(
     key: Annotated[str | None, typer.Option(help="The job's key, in place of an id.")] = None,
 ) -> None:
     """Move a job, by any of its ids or by its key, to another time; show it as it is then."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     job: dict[str, Any] = {"id": id} if key is None else {"queue": id, "key": key}
     show_job(run, run.client.reschedule(**job, at=at, delay=delay))
 
@@ -127,7 +128,7 @@ def run_now(ctx: typer.Context, ids: IdsOrQueue, keys: Keys = None) -> None:
 
     Exits 4 when one has left already.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     _show_each(run, ids, keys, partial(run.client.reschedule, delay=0))
 
 
@@ -140,11 +141,11 @@ def jobs(
     limit: Limit = 100,
 ) -> None:
     """List a queue's scheduled jobs, in due order."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     scheduled = islice(run.client.jobs(queue, start=start, end=end, kind=kind), limit)
     if run.screen.as_json:
         for job in scheduled:
-            run.screen.json(_json_of(job))
+            run.screen.json(job_json(job))
         return
     jobs = list(scheduled)
     run.screen.ids(*(job.id for job in jobs))
@@ -183,7 +184,7 @@ def _codes(run: connect.CommandRun, names: Iterable[str], results: Iterable[obje
 
 def _shown(job: ScheduledJob) -> str:
     if job.payload_at:
-        return f"{screen.plural(job.payload_at.bytes, 'byte')} in s3://{job.payload_at.bucket}/{job.payload_at.key}"
+        return f"{plural(job.payload_at.bytes, 'byte')} in s3://{job.payload_at.bucket}/{job.payload_at.key}"
     text = json.dumps(job.payload) if job.payload_text is None else job.payload_text
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
@@ -205,7 +206,7 @@ def schedule(
     of_run: OfRun = None,
 ) -> None:
     """Schedule a job: at a time, after a delay, or now."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     if lines:
         for option, of_one in (("--id", id), ("--key", key)):
             if of_one is not None:
@@ -233,17 +234,10 @@ def schedule(
 
 
 def show_job(run: connect.CommandRun, job: Job) -> None:
-    run.screen.json(_json_of(job))
+    run.screen.json(job_json(job))
     run.screen.ids(job.id)
     fields = {"id": job.id, "moved from": job.moved_from, "queue": job.queue, "due": job.due, "state": job.state.value}
     outcome = {name: getattr(job, name) for name in ("attempts", "started", "ended", "error", "schedule")}
     content = {name: getattr(job, name, None) for name in ("key", "kind", "tenant")}
     content |= {"payload": _shown(job)} if isinstance(job, ScheduledJob) else {}
     run.screen.record({**fields, **outcome, "for": job.scheduled_for, **content})
-
-
-def _json_of(job: Job) -> dict[str, object]:
-    """Return a job as the API has it: with a payload that is null, too, if it has one."""
-    document: dict[str, object] = screen.json_of(job)
-    has_payload = isinstance(job, ScheduledJob) and job.payload_at is None and job.payload_text is None
-    return document | ({"payload": job.payload} if has_payload else {})  # type: ignore[attr-defined]

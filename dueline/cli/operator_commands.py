@@ -12,15 +12,16 @@ from typing import Annotated, Any
 import typer
 
 from dueline.cli import connect, options
-from dueline.cli.screen import AGAIN, DONE, Screen, end_with, plural
+from dueline.cli.screen import AGAIN, DONE, Screen, end_with
 from dueline.client.models import payload_fields
 from dueline.config.names import Names
 from dueline.core import retry
 from dueline.core.message import Message
 from dueline.core.ports import QueueMessage
+from dueline.core.text import named, plural
 from dueline.errors import DuelineError, InvalidJob
 from dueline.operations import dead_letters, observation
-from dueline.operations.doctor import findings, named
+from dueline.operations.doctor import findings
 from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
 from dueline.operations.restore import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE, RestoreResult
 
@@ -66,7 +67,13 @@ def dead(
     kind: OfKind = None,
     id: OfId = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"How many at most; {_LISTED} are listed by default.", show_default=False)
+        int | None,
+        typer.Option(
+            min=1,
+            max=options.MOST_LISTED,
+            help=f"How many at most; {_LISTED} are listed by default.",
+            show_default=False,
+        ),
     ] = None,
     past_retention: Annotated[
         bool, typer.Option("--past-retention", help="With --parked: also put back jobs past their retention.")
@@ -78,7 +85,7 @@ def dead(
     others meanwhile. Ages count from when the message was last sent to SQS, which its own move to a dead-letter queue
     leaves as it was.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     if not (queue or parked):
         raise typer.BadParameter("give a QUEUE, --parked, or both")
     if past_retention and not (parked and retry_):
@@ -95,7 +102,7 @@ def dead(
     )
     ends = connect.dead_letters(run.target, None if parked else queue)
     source = f"queue {queue}" if not parked else f"parked jobs of queue {queue}" if queue else "parked jobs"
-    chosen = _ChosenDeadLetters(run=run, ends=ends, source=source, selection=selection, limit=limit)
+    chosen = _ChosenDeadLetters(run=run, ends=ends, source=source, is_parked=parked, selection=selection, limit=limit)
     if delete:
         chosen.change(Redrive.delete, done="deleted", question="Delete them for good?", yes=yes, option="--delete")
     elif retry_:
@@ -114,6 +121,7 @@ class _ChosenDeadLetters:
     run: connect.CommandRun
     ends: RedriveQueues
     source: str
+    is_parked: bool
     selection: dead_letters.DeadLetterFilter
     limit: int | None
 
@@ -183,7 +191,10 @@ class _ChosenDeadLetters:
         if result.kinds:
             rows = ((each.error, each.kind, each.count, each.oldest, each.newest) for each in result.kinds)
             screen.table(("error", "kind", "jobs", "oldest", "newest"), rows, optional=["kind"])
-        screen.line(f"{result.selected:,} of {plural(result.received, 'dead letter')} of {self.source}{did}")
+        noun, of = ("parked job", "") if self.is_parked else ("dead letter", f" of {self.source}")
+        none = f"no {noun}{of} was received" if result.hidden or result.not_received else f"there are no {noun}s{of}"
+        counts = f"{result.selected:,} of {plural(result.received, noun)}{of}{did}"
+        screen.line(counts if result.received else none)
         if result.others and not result.selected:
             others = named([f"{each.count:,} of {each.error}" for each in result.others])
             screen.line(f"none matches the options; there are {others}")
@@ -194,16 +205,16 @@ class _ChosenDeadLetters:
 def _show_each(screen: Screen, messages: Sequence[QueueMessage], *, with_payloads: bool) -> None:
     rows = []
     for message in messages:
-        error, kind = dead_letters.group_of(message.message)
         fields = dead_letters.dead_letter_json(message)
         content = _payload_of(message.message) if with_payloads else {}
-        screen.json({**fields, "error": error, "kind": kind or None, **content})
+        screen.json(fields | content)
         screen.ids(fields["id"])
-        row = {"id": fields["id"], "sent": message.sent, "error": error, "kind": kind or None}
-        row |= {name: fields[name] for name in ("attempts", "reason", "key", "tenant")}
+        row = {name: fields[name] for name in ("id", "sent", "error", "kind", "attempts", "reason", "key", "tenant")}
+        row["sent"] = message.sent
         rows.append(row)
         if with_payloads:
-            screen.record(row | {name.replace("_", " "): _text_of(value) for name, value in content.items()})
+            texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in content.items()}
+            screen.record(row | {name.replace("_", " "): text for name, text in texts.items()})
             for line in (*(fields["stack"] or "").splitlines(), ""):
                 screen.line(f"    {line}".rstrip())
     if rows and not with_payloads:
@@ -215,10 +226,6 @@ def _payload_of(message: Message) -> dict[str, Any]:
         return payload_fields(message.job())
     except InvalidJob:
         return {"payload_text": message.body}
-
-
-def _text_of(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _show_rest(screen: Screen, result: RedriveResult, why: str) -> None:
@@ -259,7 +266,7 @@ def restore(
     They are tables that AWS restored to a point in time. Rows that the deployment has stay as they are. The next run
     continues one that ended early.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     _check_tables(run, jobs, state, hand_over_from)
 
     def run_once(*, apply: bool) -> RestoreResult:
@@ -312,7 +319,7 @@ def doctor(ctx: typer.Context) -> None:
     The worst comes first. It changes nothing. Exit codes: 0 everything was checked and is well; 1 something is wrong; 6
     nothing is known to be wrong, but not everything could be checked.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     try:
         checks, observe = connect.doctor(run.target, now=run.screen.now)
     except DuelineError as error:

@@ -16,6 +16,8 @@ from dueline.core import instant
 from dueline.core.clock import SystemClock
 from dueline.core.request import json_text
 
+# So that an error names a limit.
+MOST_LISTED = 10**9
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -137,7 +139,7 @@ Queue = Annotated[str, typer.Argument(metavar="QUEUE", show_default=False, autoc
 AnyQueue = Annotated[
     str | None, typer.Argument(metavar="QUEUE", show_default=False, autocompletion=connect.complete_queue)
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="How many at most.")]
+Limit = Annotated[int | None, typer.Option(min=1, max=MOST_LISTED, help="How many at most.")]
 Kind = Annotated[str | None, typer.Option(help="Which handler of the queue runs it, such as welcome.")]
 Tenant = Annotated[str | None, typer.Option(help="The tenant that it belongs to.")]
 Priority = Annotated[int, typer.Option(help="1 is the most urgent.")]

@@ -33,7 +33,8 @@ def queues(
 
     The last tick is that of the partition that is furthest behind. What could not be read is unknown.
     """
-    run, time = connect.run_of(ctx), clock.SystemClock()
+    run: connect.CommandRun = ctx.obj
+    time = clock.SystemClock()
     if not watch:
         return end_with(_read(run, name)(run.screen))
     with suppress(KeyboardInterrupt):
@@ -114,13 +115,13 @@ def _as_text(overview: Overview) -> dict[str, object]:
 
 def pause(ctx: typer.Context, queue: options.Queue) -> None:
     """Stop a queue's workers from starting jobs."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     _show_control(run.screen, queue, run.client.pause(queue))
 
 
 def resume(ctx: typer.Context, queue: options.Queue) -> None:
     """Let a queue's workers start jobs again."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     _show_control(run.screen, queue, run.client.resume(queue))
 
 
@@ -135,7 +136,7 @@ def rate(
 
     The rate is that of all its workers together; 0/s lets them start nothing.
     """
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     limit = None if rate == _NO_LIMIT else queue_settings.Rate.parse(rate)
     _show_control(run.screen, queue, run.client.set_rate(queue, limit))
 

@@ -57,13 +57,13 @@ IfMatch = Annotated[str | None, typer.Option(metavar="ETAG", help="Only if its e
 
 def get(ctx: typer.Context, queue: options.Queue, name: Name) -> None:
     """Look a schedule up."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     show_schedule(run, run.client.schedules(queue).get(name))
 
 
 def list_(ctx: typer.Context, queue: options.Queue, limit: options.Limit = None) -> None:
     """List a queue's schedules, by name."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     rows = []
     for each in islice(run.client.schedules(queue).list(), limit):
         run.screen.json(schedule_fields(each))
@@ -81,7 +81,7 @@ def run(
     idempotency_key: Call = None,
 ) -> None:
     """Run a schedule now, paused or not. Its own runs are not affected."""
-    this = connect.run_of(ctx)
+    this: connect.CommandRun = ctx.obj
     content: dict[str, Any] = {} if payload is None else {"payload": options.payload(payload)}
     submitted = this.client.schedules(queue).run(name, **content, idempotency_key=idempotency_key)
     _show_submitted(this, [submitted])
@@ -99,14 +99,14 @@ def backfill(
 
     A span may have 500 runs at most.
     """
-    this = connect.run_of(ctx)
+    this: connect.CommandRun = ctx.obj
     runs = this.client.schedules(queue).backfill(name, start=start, end=end, idempotency_key=idempotency_key)
     _show_submitted(this, runs)
 
 
 def history(ctx: typer.Context, queue: options.Queue, name: Name, most: Most = 10, before: Before = None) -> None:
     """List a schedule's past runs and their results, the latest first. `get` has the next ones."""
-    this = connect.run_of(ctx)
+    this: connect.CommandRun = ctx.obj
     runs = this.client.schedules(queue).history(name, most, before=before)
     rows = []
     for each in runs:
@@ -183,25 +183,25 @@ def put(
     # The other parameters of this function are named as those of Schedules.put.
     fields = {**ctx.params, "payload": options.payload(payload)}
     del fields["queue"]
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     show_schedule(run, run.client.schedules(queue).put(**fields))
 
 
 def pause(ctx: typer.Context, queue: options.Queue, name: Name, if_match: IfMatch = None) -> None:
     """Stop a schedule's runs until it is resumed."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     show_schedule(run, run.client.schedules(queue).pause(name, if_match=if_match))
 
 
 def resume(ctx: typer.Context, queue: options.Queue, name: Name, if_match: IfMatch = None) -> None:
     """Resume a paused schedule, without the runs meanwhile."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     show_schedule(run, run.client.schedules(queue).resume(name, if_match=if_match))
 
 
 def delete(ctx: typer.Context, queue: options.Queue, name: Name, if_match: IfMatch = None) -> None:
     """Delete a schedule; runs due by `effective from` still come."""
-    run = connect.run_of(ctx)
+    run: connect.CommandRun = ctx.obj
     show_schedule(run, run.client.schedules(queue).delete(name, if_match=if_match))
 
 

@@ -37,7 +37,10 @@ _UNITS = ((90, 1, "s"), (90 * 60, 60, "min"), (36 * 3600, 3600, "h"), (float("in
 
 
 def report_error(error: BaseException, *, as_json: bool, **about: Any) -> int:
-    """Write an error to stderr, as one line; return its exit code. `about` names what it concerns."""
+    """Write an error to stderr; return its exit code. `about` names what it concerns.
+
+    It is one line, for people one more for each wrong setting of a file.
+    """
     if isinstance(error, DuelineError):
         code, message, exit_code = error.code, _message_of(error), error.exit_code
         names = {"id": error.job_id, "key": error.key, "idempotency_key": error.idempotency_key}
@@ -52,7 +55,9 @@ def report_error(error: BaseException, *, as_json: bool, **about: Any) -> int:
         code, message, exit_code = "error", f"{type(error).__name__}: {error}", AGAIN
     line = " ".join(message.split())
     document = json.dumps({"error": {"code": code, "message": line, **about}})
-    typer.echo(document if as_json else f"dueline: {printable(line)}", file=sys.stderr)
+    lines = message.splitlines() if isinstance(error, ConfigurationError) else [line]
+    text = "\n".join(map(printable, lines))
+    typer.echo(document if as_json else f"dueline: {text}", file=sys.stderr)
     return exit_code
 
 
@@ -185,15 +190,6 @@ def end_with(codes: Iterable[int]) -> None:
     """End a command with the highest of these exit codes."""
     if code := max(codes, default=DONE):
         raise typer.Exit(code)
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a number of things.
-
-    >>> plural(1, "line"), plural(3500, "line")
-    ('1 line', '3,500 lines')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def relative(away: timedelta) -> str:

@@ -20,10 +20,11 @@ from dueline.core.job import JobId, State, check_kind, queue_name
 from dueline.core.message import batches
 from dueline.core.overview import Control, Overview
 from dueline.core.ports import Clock
-from dueline.core.queue_settings import QueueSettings, Rate, rate_of
+from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import Default
 from dueline.core.retry import CALL_ITEMS, LANES, BatchSize, Calls, Patience, attempt, in_lanes
 from dueline.core.status import ATTEMPTED, OF_WORKERS
+from dueline.core.text import shown
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
 
@@ -32,6 +33,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TransportName = Literal["invoke", "http"]
+
+
+def rate_of(rate: object) -> Rate | None:
+    """Return the rate that a caller gives as a Rate, a text or None (no limit). Raises InvalidJob.
+
+    >>> rate_of("50/s")
+    Rate(jobs=50, seconds=1)
+    """
+    if isinstance(rate, str):
+        return Rate.parse(rate)
+    if rate is None or isinstance(rate, Rate):
+        return rate
+    raise InvalidJob(f"rate is {shown(rate)}: it must be a Rate, a text such as 50/s, or None for no limit")
 
 
 class Client:

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, wraps
 from types import NoneType
@@ -183,6 +183,8 @@ def read_fields(kind: type[A], response: Mapping[str, Any], **others: Any) -> A:
 
 # Of a job's last attempt, in a queue that is set to `track`.
 _OUTCOME = ("attempts", "started", "ended", "error", "kind")
+# Of a job that waits in the table.
+_ATTRIBUTES = ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -262,24 +264,35 @@ class ScheduledJob(Job):
     @classmethod
     def of_job(cls, job: core.StoredJob) -> "ScheduledJob":
         """Return a job that waits in the table, as the client returns it."""
-        payload = payload_fields(job)
+        payload, trace = payload_fields(job), None if job.trace is None else job.trace.parent
         if place := payload.get("payload_at"):
             payload["payload_at"] = PayloadPlace(**place)
-        return cls(**_in_id(job.id), state=State.SCHEDULED, **attributes(job), **payload)
+        attributes = {name: getattr(job, name) for name in _ATTRIBUTES}
+        return cls(**_in_id(job.id), state=State.SCHEDULED, traceparent=trace, **attributes, **payload)
 
 
 def _in_id(id: JobId) -> dict[str, Any]:
     return {"id": str(id), "queue": id.queue, "route": id.route, "due": id.due}
 
 
-_ATTRIBUTES = ("key", "kind", "tenant", "priority", "schedule", "scheduled_for")
+# How a field's value is written in a response, by its type. One of another type is as it is.
+_WRITERS: Mapping[Any, Callable[[Any], Any]] = {
+    datetime: instant.text,
+    State: lambda state: state.value,
+    Route: lambda route: route.name.lower(),
+    PayloadPlace: asdict,
+}
 
 
-def attributes(job: core.StoredJob) -> dict[str, Any]:
-    """Return a job's attributes besides its id and its payload, without those that are None."""
-    values = {name: getattr(job, name) for name in _ATTRIBUTES}
-    values["traceparent"] = job.trace and job.trace.parent
-    return {name: value for name, value in values.items() if value is not None}
+def job_json(job: Job) -> dict[str, Any]:
+    """Return a job as the HTTP API has it: without fields that are None, but for the payload of a ScheduledJob."""
+    has_payload = isinstance(job, ScheduledJob) and job.payload_text is None and job.payload_at is None
+    values = {each.name: getattr(job, each.name) for each in fields(job)}
+    return {
+        name: _WRITERS.get(type(value), lambda value: value)(value)
+        for name, value in values.items()
+        if value is not None or (name == "payload" and has_payload)
+    }
 
 
 def payload_fields(job: core.StoredJob) -> dict[str, Any]:

@@ -84,12 +84,6 @@ class SubmittedRun:
     id: str
     scheduled_for: datetime
 
-    @classmethod
-    @reader("run")
-    def of(cls, response: Mapping[str, Any]) -> Self:
-        """Return the run in a response. Raises Unavailable when it holds none."""
-        return read_fields(cls, response)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
@@ -118,12 +112,13 @@ def _page_of(response: Mapping[str, Any]) -> tuple[list[Schedule], str]:
     return [Schedule.of(each) for each in response["schedules"]], response["next"] or ""
 
 
-def _list_reader(what: str, field: str, read: Callable[[Any], A]) -> Callable[[Any], list[A]]:
-    return reader(what)(lambda response: [read(each) for each in response[field]])
+@reader("runs")
+def _runs_of(kind: type[A], response: Mapping[str, Any]) -> list[A]:
+    """Return the runs in a response. Raises Unavailable when it holds none."""
+    return [read_fields(kind, each) for each in response["runs"]]
 
 
-_read_submitted = _list_reader("runs", "runs", SubmittedRun.of)
-_read_history = _list_reader("runs", "runs", partial(read_fields, Run))
+_read_run = reader("run")(partial(read_fields, SubmittedRun))
 
 
 _PAGE_SIZE = 100
@@ -203,7 +198,7 @@ class Schedules:
         then. Raises ScheduleNotFound or InvalidSchedule, or KeyReused for one that went with another payload.
         """
         body = None if payload is ... else _json_of({}, default=self._default, payload=payload)
-        return self._send_named(f"{self._path_of(name)}/run", body, SubmittedRun.of, call=idempotency_key)
+        return self._send_named(f"{self._path_of(name)}/run", body, _read_run, call=idempotency_key)
 
     def backfill(
         self, name: str, *, start: datetime, end: datetime, idempotency_key: str | None = None
@@ -214,7 +209,9 @@ class Schedules:
         there. Raises as `run` does, KeyReused for one that went with another span, or before the rule was changed.
         """
         body = _json_of({"from": _aware("start", start), "to": _aware("end", end)})
-        return self._send_named(f"{self._path_of(name)}/backfill", body, _read_submitted, call=idempotency_key)
+        return self._send_named(
+            f"{self._path_of(name)}/backfill", body, partial(_runs_of, SubmittedRun), call=idempotency_key
+        )
 
     def history(self, name: str, most: int = 10, *, before: datetime | None = None) -> Sequence[Run]:
         """Return the last runs whose time has come, 1 to 100 of them, the latest first.
@@ -223,7 +220,7 @@ class Schedules:
         Schedule. Raises ScheduleNotFound or InvalidSchedule.
         """
         query = {"limit": str(most)} | ({} if before is None else {"before": instant.text(_aware("before", before))})
-        return self._send("GET", f"{self._path_of(name)}/history?{urlencode(query)}", read=_read_history)
+        return self._send("GET", f"{self._path_of(name)}/history?{urlencode(query)}", read=partial(_runs_of, Run))
 
     def list(self) -> Iterator[Schedule]:
         """Yield the schedules by name. The next page is fetched when the last one is used up. Raises QueueNotFound."""

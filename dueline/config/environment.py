@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from dueline import __version__
 from dueline.core.message import OLDEST_SCHEMA, SCHEMA
-from dueline.core.partitions import checked_lookahead
+from dueline.core.partitions import MOST_LOOKAHEAD
 
 # For direct clients, the latest schema that the functions read and the earliest that they accept; for `dueline doctor`,
 # the deployed version.
@@ -16,6 +16,14 @@ _PREFIX = "DUELINE_"
 _LONGEST_SEND_PER_LEASE = 3
 # Until the planner's queue brings a step again that could not be done yet.
 LONGEST_HIDDEN_SECONDS = 60
+
+
+def checked_lookahead(seconds: int) -> timedelta:
+    """Return a lookahead. Raises ValueError for one with which FAR would not be far."""
+    if not 1 <= seconds <= MOST_LOOKAHEAD.total_seconds():
+        allowed = f"it must be from 1 to {MOST_LOOKAHEAD.total_seconds():.0f} seconds"
+        raise ValueError(f"lookahead is {seconds}: {allowed}")
+    return timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

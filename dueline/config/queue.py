@@ -9,8 +9,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from dueline.config.yaml_file import OfForm, none_is_empty
 from dueline.core import instant, queue_settings
 from dueline.core.job import MAX_PRIORITY, MAX_RETENTION, SCHEDULE_NAME
-from dueline.core.request import json_text
-from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.schedules.definition import CatchUp, Definition, Overlap
 
 ScheduleName = Annotated[str, Field(pattern=f"^{SCHEDULE_NAME}$")]
@@ -78,11 +76,7 @@ class ScheduleConfig(BaseModel):
     @cached_property
     def definition(self) -> Definition:
         """What the schedule is. Raises InvalidSchedule."""
-        fields = {name: value for name, value in self.model_dump().items() if value is not None}
-        try:
-            return Definition.from_dict({**fields, "payload": json_text(self.payload)})
-        except InvalidJob as error:
-            raise InvalidSchedule(str(error)) from None
+        return Definition.from_dict({name: value for name, value in self.model_dump().items() if value is not None})
 
 
 Owner = Annotated[

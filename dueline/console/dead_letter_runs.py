@@ -218,8 +218,7 @@ def _dead_letter(received: QueueMessage) -> dict[str, Any]:
     Long texts are cut, a stack trace to its end, and `cut` names those that are. The error and the kind stay as groups
     have them. SQS does not say when it moved a message itself, which then has no reason: `died` is None.
     """
-    message, (error, kind) = received.message, dead_letters.group_of(received.message)
-    dead_letter = dead_letters.dead_letter_json(received)
+    message, dead_letter = received.message, dead_letters.dead_letter_json(received)
     dead_letter["died"] = dead_letter["sent"] if REASON in message.attributes else None
     if (place := dead_letters.own_pointer(message)) is None:
         dead_letter["payload_text"] = message.body
@@ -230,8 +229,7 @@ def _dead_letter(received: QueueMessage) -> dict[str, Any]:
     if place is not None:
         bytes = dead_letters.number(message.attributes.get(OFFLOADED_BYTES))
         dead_letter["payload_at"] = {"bucket": place.bucket, "key": place.key, "bytes": bytes}
-    dead_letter |= {"message": received.message_id, "error": error, "kind": kind or None}
-    return dead_letter | ({"cut": cut} if cut else {})
+    return dead_letter | {"message": received.message_id} | ({"cut": cut} if cut else {})
 
 
 def _selection(body: Mapping[str, Any], fields: tuple[str, ...]) -> dead_letters.DeadLetterFilter:

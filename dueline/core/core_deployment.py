@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dueline.core.dispatch import Dispatcher, Parking
+from dueline.core.job import new_uid
 from dueline.core.ports import Clock, ParallelMap, Payloads, Queue, Table
 
 if TYPE_CHECKING:
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 class CoreDeployment:
     """The operations on a deployment's table, queues and payloads, which a subclass has: on AWS, or in memory.
 
-    `jitter` returns 0 to 1, `new_uid` a random UUID.
+    `jitter` returns 0 to 1.
     """
 
     clock: Clock
     spread: ParallelMap
 
-    def __init__(self, *, jitter: Callable[[], float], new_uid: Callable[[], str]) -> None:
-        self._jitter, self._new_uid = jitter, new_uid
+    def __init__(self, *, jitter: Callable[[], float]) -> None:
+        self._jitter = jitter
         self.breaker = cache(self._breaker)
         self.submit = cache(self._submit)
 
@@ -73,7 +74,7 @@ class CoreDeployment:
         from dueline.core.reschedule import Reschedule
 
         mover = Mover(table=self.table, inbound=self.inbound, clock=self.clock)
-        return Reschedule(queue, mover=mover, payloads=self.payloads, new_uid=self._new_uid)
+        return Reschedule(queue, mover=mover, payloads=self.payloads, new_uid=new_uid)
 
     def overview(self, queue: "QueueSettings", *, lookahead: timedelta) -> "Overview":
         from dueline.core.overview import overview
@@ -100,7 +101,7 @@ class CoreDeployment:
             dispatcher=self.dispatcher(queue.name, precise=queue.precise),
             breaker=self.breaker(queue.name),
             direct_horizon=direct_horizon,
-            new_uid=self._new_uid,
+            new_uid=new_uid,
             is_buffered=is_buffered,
         )
 

@@ -55,8 +55,8 @@ def parse_span(text: str) -> timedelta:
     if match and text:
         with suppress(OverflowError):
             return timedelta(**{unit: float(number) for unit, number in match.groupdict().items() if number})
-    allowed = "it must be seconds, or numbers with the units w, d, h, m and s, such as 15m, 1h30m or 3d"
-    raise ValueError(f"{text[:100]!r} is no span of time: {allowed}")
+    units = "in seconds or numbers with the units w, d, h, m and s, such as 15m, 1h30m or 3d"
+    raise ValueError(f"{text[:100]!r} is no span of time: it must be 10 years at most, {units}")
 
 
 def seconds(span: Any) -> Any:

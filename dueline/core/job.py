@@ -1,6 +1,7 @@
 """A job and its id, which alone says where to find it."""
 
 import re
+import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -36,6 +37,10 @@ SCHEDULE_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}"
 _NAME_CHARACTERS = "a name has 1 to 64 of a-z, A-Z, 0-9, -, _ and ., which may not come first"
 _SKIP = "!skip"
 _ORIGIN = re.compile(rf"({SCHEDULE_NAME})@([^!]+)({_SKIP})?")
+
+
+def new_uid() -> str:
+    return str(uuid.uuid4())
 
 
 class Route(StrEnum):

@@ -59,14 +59,6 @@ def signed_before(due: datetime, *, now: datetime) -> datetime | None:
     return due - FAR + SIGNED_WITHIN if due > now + FAR else None
 
 
-def checked_lookahead(seconds: int) -> timedelta:
-    """Return a lookahead. Raises ValueError for one with which FAR would not be far."""
-    if not 1 <= seconds <= MOST_LOOKAHEAD.total_seconds():
-        allowed = f"it must be from 1 to {MOST_LOOKAHEAD.total_seconds():.0f} seconds"
-        raise ValueError(f"lookahead is {seconds}: {allowed}")
-    return timedelta(seconds=seconds)
-
-
 _FENCE_ATTEMPTS = 3
 _RENEW_SECONDS = 10.0
 

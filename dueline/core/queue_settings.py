@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any, Self
 
 from dueline.core.job import Partition
-from dueline.core.text import shown
 from dueline.errors import InvalidJob, QueueNotFound
 
 # Jobs a second that one partition carries, with rows of up to 1 KB: half of what it sustains, so that an hour's backlog
@@ -43,6 +42,12 @@ class QueueSettings:
     def all_partitions(self) -> list[Partition]:
         """Return the partitions that the queue has now."""
         return [Partition(queue=self.name, number=number) for number in range(self.partitions)]
+
+    @property
+    def allowed_priorities(self) -> str:
+        """What an error says of a priority that the queue does not have."""
+        allowed = f"from 1 to {self.priorities}, the priorities" if self.priorities > 1 else "1, the only priority"
+        return f"it must be {allowed} of queue {self.name!r}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings, all but the name, as clients and functions read them; retention is in seconds."""
@@ -94,26 +99,12 @@ class Rate:
         """
         match = _TEXT.fullmatch(text)
         if match is None:
-            raise InvalidJob(
-                f"rate is {text[:100]!r}: it must be a number of jobs and a unit, such as 50/s, 90/m or 200/h"
-            )
+            allowed = f"it must be 0 to {MAX_JOBS} jobs and a unit, such as 50/s, 90/m or 200/h"
+            raise InvalidJob(f"rate is {text[:100]!r}: {allowed}")
         return cls(jobs=int(match[1]), seconds=_SECONDS[match[2]])
 
     def __str__(self) -> str:
         return f"{self.jobs}/{_UNITS[self.seconds]}"
-
-
-def rate_of(rate: object) -> Rate | None:
-    """Return the rate that a caller gives as a Rate, a text or None (no limit). Raises InvalidJob.
-
-    >>> rate_of("50/s")
-    Rate(jobs=50, seconds=1)
-    """
-    if isinstance(rate, str):
-        return Rate.parse(rate)
-    if rate is None or isinstance(rate, Rate):
-        return rate
-    raise InvalidJob(f"rate is {shown(rate)}: it must be a Rate, a text such as 50/s, or None for no limit")
 
 
 # SQS hides a message for 12 hours at most, counted from its receipt.

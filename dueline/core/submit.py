@@ -324,8 +324,7 @@ def _out_of_time(id: JobId) -> errors.DuelineError:
 
 def _checked_priority(priority: int, *, queue: QueueSettings) -> int:
     if not 1 <= priority <= queue.priorities:
-        allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
-        raise errors.InvalidJob(f"priority is {shown(priority)}: {allowed}")
+        raise errors.InvalidJob(f"priority is {shown(priority)}: {queue.allowed_priorities}")
     return priority
 
 

@@ -2,13 +2,14 @@
 
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 # Where this library is.
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 # Of each text in a stack, and of all of it: a text may quote a payload of megabytes.
 _LONGEST_TEXT, _LONGEST_STACK = 1000, 16_000
+_MOST_NAMED = 10
 
 
 def name_of(error: BaseException) -> str:
@@ -102,3 +103,22 @@ def shown(value: object, *, most: int = 100) -> str:
     except Exception:
         name = type(value).__name__
         return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> plural(1, "line"), plural(3500, "line")
+    ('1 line', '3,500 lines')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return names for a sentence, the first ten of many.
+
+    >>> named(["a", "b"])
+    'a, b'
+    """
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -72,15 +72,13 @@ def _forget_all() -> None:
 os.register_at_fork(after_in_child=_forget_all)
 
 
-T = TypeVar("T")
-
 # The share of the time by which a value may be read earlier: processes that started together are not to read together.
 _SPREAD = 0.5
 # How long nobody reads again after a first read failed: what failed is over sooner than any value gets old.
 FAILED_FOR_SECONDS = 0.5
 
 
-class RefreshingValue(Generic[T]):
+class RefreshingValue(Generic[A]):
     """What `read` returned last, read again once it is `seconds` old, or up to half of that earlier by `jitter`.
 
     Where reading again fails with one of `faults`, the last value is used on. Threads may share it: one reads again,
@@ -89,19 +87,19 @@ class RefreshingValue(Generic[T]):
 
     def __init__(
         self,
-        read: Callable[[], T],
+        read: Callable[[], A],
         *,
         seconds: float,
         clock: Clock,
         jitter: Callable[[], float] = random.random,
         faults: tuple[type[Exception], ...] = RETRYABLE,
     ) -> None:
-        self.last: T | None = None
+        self.last: A | None = None
         self._read, self._seconds, self._faults = read, seconds, faults
         self._clock, self._jitter = clock, jitter
         self._until = 0.0
 
-    def __call__(self) -> T:
+    def __call__(self) -> A:
         """Return the value, read again if it is old. Raises what `read` raises where there is none yet."""
         last = self.last
         if last is None:
@@ -113,7 +111,7 @@ class RefreshingValue(Generic[T]):
             return self.refresh()
         return last
 
-    def refresh(self) -> T:
+    def refresh(self) -> A:
         """Return the value as it is read now."""
         self.last = value = self._read()
         self._until = self._later()

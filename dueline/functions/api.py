@@ -18,11 +18,11 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws import clients
-from dueline.aws.aws_deployment import AwsDeployment, new_uid
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.settings import TicksFirst
 from dueline.config.environment import ApiSettings
 from dueline.core.cancel import CancelMany, CancelResult
-from dueline.core.job import JobId, State
+from dueline.core.job import JobId, State, new_uid
 from dueline.core.listing import list_jobs, list_tracked
 from dueline.core.overview import Control
 from dueline.core.partitions import all_tick
@@ -133,7 +133,7 @@ def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
     span, table, spread = listing.span(now=now), DEPLOYMENT.table, DEPLOYMENT.spread
     if "key" in query:
         status = status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now)
-        return answers.look_up_answer(*status)
+        return answers.job_answer(*status)
     if listing.is_tracked:
         page = list_tracked(span, state=listing.only, queue=settings, table=table, now=now, spread=spread)
         return answers.page_of_tracked(page)
@@ -144,7 +144,7 @@ def list_scheduled(queue: str) -> answers.Page | answers.JobWithPayload:
 def look_up(queue: str, id: str) -> answers.JobWithPayload:
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
     result = status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return answers.look_up_answer(*result)
+    return answers.job_answer(*result)
 
 
 @app.patch("/queues/<queue>/jobs/<id>")
@@ -162,7 +162,7 @@ def _reschedule(queue: str, *, id: JobId | None = None, key: str | None = None) 
     call = app.current_event.headers.get("idempotency-key")
     moved = DEPLOYMENT.reschedule(settings).run(id, key=key, at=body.at, delay=body.delay, call=call)
     successor, status = moved_status(moved, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
-    return answers.status_answer(successor, status)
+    return answers.job_answer(successor, status)
 
 
 @app.delete("/queues/<queue>/jobs/<id>")

@@ -16,6 +16,6 @@ from dueline.functions.declared_queues import DECLARED
 # Little of a function's time, for without an answer there is another way or a later try.
 _LONGEST_REQUEST = timedelta(seconds=5)
 _DEPLOYMENT = AwsDeployment(Settings.from_env(os.environ).deployment, longest=_LONGEST_REQUEST)
-_ACTIVE = ActivePartitions(_DEPLOYMENT.settings_store().refresh, clock=_DEPLOYMENT.clock)
+_ACTIVE = ActivePartitions(_DEPLOYMENT.settings_store().published, queues=DECLARED.queues, clock=_DEPLOYMENT.clock)
 
 REGISTRY: Registry = replace(DECLARED, active_partitions=_ACTIVE)

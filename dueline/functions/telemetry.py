@@ -57,7 +57,7 @@ def report(
         reported = metrics.OF_A_QUEUE if queue in measured else frozenset()
         lines.append(_line(its, metrics.dimensions(deployment, queue), reported))
     for line in filter(None, lines):
-        _print(line)
+        sys.stdout.write(f"{json.dumps(line, separators=(',', ':'))}\n")
 
 
 def _line(values: Values, dimensions: Mapping[str, str], reported: Collection[str]) -> Mapping[str, Any]:
@@ -67,10 +67,6 @@ def _line(values: Values, dimensions: Mapping[str, str], reported: Collection[st
     shown = {name: value for name, value in values.items() if value or (value == 0 and name in zeros)}
     names = [name for name in shown if name in reported]
     return {**dimensions, **shown, **({"_aws": _embedded(names, dimensions)} if names else {})} if shown else {}
-
-
-def _print(line: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"{json.dumps(line, separators=(',', ':'))}\n")
 
 
 def _embedded(names: Sequence[str], dimensions: Mapping[str, str]) -> Any:

@@ -2,7 +2,6 @@
 
 import os
 import time
-import uuid
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -12,7 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
 from dueline.config.environment import TickSettings, longest_send
-from dueline.core.job import Partition
+from dueline.core.job import Partition, new_uid
 from dueline.core.partitions import Lease, Periods
 from dueline.core.tick import Tick, TickResult
 from dueline.functions.declared_queues import DECLARED
@@ -46,7 +45,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 
 
 def _tick(partition: Partition, dispatched: DispatchMetrics, *, until: float) -> Tick:
-    clock, table, owner = DEPLOYMENT.clock, DEPLOYMENT.table, str(uuid.uuid4())
+    clock, table, owner = DEPLOYMENT.clock, DEPLOYMENT.table, new_uid()
     lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=owner, until=until)
     dispatcher = DEPLOYMENT.dispatcher(partition.queue, precise=DECLARED.is_precise(partition.queue))
     dispatcher = replace(dispatcher, on_dispatched=dispatched.record)

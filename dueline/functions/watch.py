@@ -8,15 +8,16 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws.aws_deployment import AwsDeployment, new_uid
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.cloudwatch import LogFigures
-from dueline.aws.sent_mails import Mailer, SentMails
+from dueline.aws.dynamodb_items import Items
+from dueline.aws.sent_mails import Mailer
 from dueline.aws.watch_notes import WatchNotes
 from dueline.config import metrics
 from dueline.config.environment import WatchSettings
 from dueline.config.names import runbook
 from dueline.core import instant, rows
-from dueline.core.job import Partition
+from dueline.core.job import Partition, new_uid
 from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.functions.declared_queues import DECLARED
@@ -38,7 +39,7 @@ DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, 
 NAMES = DEPLOYMENT.names
 TIME_TO_LIVE = DEPLOYMENT.time_to_live()
 NOTES = WatchNotes(DEPLOYMENT.clients.of("dynamodb"), table=NAMES.state)
-SENT = SentMails(DEPLOYMENT.clients.of("dynamodb"), table=NAMES.state)
+SENT = Items(DEPLOYMENT.clients.of("dynamodb"), lambda _: NAMES.state)
 FIGURES = LogFigures(NAMES, client=partial(DEPLOYMENT.clients.of, "logs"))
 # Two firings of a tick may be almost two periods apart.
 SETTLE = 3 * timedelta(seconds=SETTINGS.tick_period)
@@ -104,7 +105,7 @@ def _look_at_ttl(worst: float) -> Sighting:
     """See whether TTL is off, or should be for hours by the worst lateness."""
     state = Condition("ttl_off", NAMES.table)
     try:
-        is_on = TIME_TO_LIVE.status().is_on
+        is_on = TIME_TO_LIVE.is_on()
     except RETRYABLE as fault:
         return Sighting(states={Condition("unknown", NAMES.table): f"its TTL: {fault}"}, unknown=frozenset({state}))
     should_be_off = worst > (LATE + SETTLE + _EVERY).total_seconds()

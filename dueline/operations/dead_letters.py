@@ -6,22 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dueline.core import instant
+from dueline.core import message as attribute
 from dueline.core.job import JobId
-from dueline.core.message import (
-    AGAIN,
-    ATTEMPTS,
-    ERROR,
-    EXPIRES,
-    ID,
-    KEY,
-    KIND,
-    OFFLOADED_BYTES,
-    PRIORITY,
-    REASON,
-    STACK,
-    TENANT,
-    Message,
-)
+from dueline.core.message import Message
 from dueline.core.ports import Pointer, QueueMessage
 from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob, JobNotFound
@@ -30,20 +17,14 @@ from dueline.errors import InvalidJob, JobNotFound
 BY_SQS = "ReceivedTooOften"
 # The error of a once-only job whose earlier attempt ended without a word.
 INTERRUPTED = "Interrupted"
+_OF_A_FAILURE = (attribute.REASON, attribute.ERROR, attribute.ATTEMPTS, attribute.STACK)
 LONGER = timedelta(days=1)
 # Anyone may send a dead letter, with a megabyte in each attribute. Workers write less.
 MOST_GROUP_CHARACTERS = 200
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RedriveMessage:
-    """A message as it is put back, and the priority of the SQS queue that gets it. The inbound queue has only 1."""
-
-    message: Message
-    level: int = 1
-
-
-Rule = Callable[[Message], RedriveMessage]
+# Returns the message that is put back in place of a dead letter. Raises InvalidJob for one that cannot be.
+Rule = Callable[[Message], Message]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +52,7 @@ class DeadLetterFilter:
             (not self.errors or error in self.errors)
             and (not self.kinds or kind in self.kinds)
             and (not self.groups or (error, kind) in self.groups)
-            and (not self.ids or arrival.message.attributes.get(ID) in self.ids)
+            and (not self.ids or arrival.message.attributes.get(attribute.ID) in self.ids)
             and (not self.messages or arrival.message_id in self.messages)
             and (self.queue is None or _queue_of(arrival.message) == self.queue)
             and (self.sent_before is None or arrival.sent < self.sent_before)
@@ -84,55 +65,57 @@ def error_of(message: Message) -> str:
 
     It is cut to MOST_GROUP_CHARACTERS.
     """
-    error = message.attributes.get(ERROR) or message.attributes.get(REASON) or BY_SQS
+    error = message.attributes.get(attribute.ERROR) or message.attributes.get(attribute.REASON) or BY_SQS
     return error[:MOST_GROUP_CHARACTERS]
 
 
 def group_of(message: Message) -> tuple[str, str]:
     """Return the group in which a dead letter is counted: its error, and its job's kind, "" without one."""
-    return error_of(message), message.attributes.get(KIND, "")[:MOST_GROUP_CHARACTERS]
+    return error_of(message), message.attributes.get(attribute.KIND, "")[:MOST_GROUP_CHARACTERS]
 
 
-def to_its_queue(message: Message, *, levels: int) -> RedriveMessage:
+def to_its_queue(message: Message, *, levels: int) -> Message:
     """Return a failed job as it is sent to its queue again: without the attributes that describe its failure.
 
-    A message without a job gets priority 1. Raises InvalidJob when the queue does not have the job's priority.
+    Raises InvalidJob when the queue does not have the job's priority.
     """
     sent = message.attributes
-    attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS, STACK)}
-    if sent.get(ERROR) == INTERRUPTED:
-        attributes[AGAIN] = str(number(sent.get(AGAIN)) + 1)
-    level = number(sent.get(PRIORITY)) or 1
-    if level > levels:
-        raise InvalidJob(f"the queue has no level {level}: it has {levels}")
-    return RedriveMessage(
-        message=Message(body=message.body, attributes=attributes, group=_tenant_of(message)), level=level
-    )
+    attributes = {name: value for name, value in sent.items() if name not in _OF_A_FAILURE}
+    if sent.get(attribute.ERROR) == INTERRUPTED:
+        attributes[attribute.AGAIN] = str(number(sent.get(attribute.AGAIN)) + 1)
+    if priority_of(message) > levels:
+        raise InvalidJob(f"the queue has no priority {priority_of(message)}: its lowest is {levels}")
+    return Message(body=message.body, attributes=attributes, group=_tenant_of(message))
 
 
-def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> RedriveMessage:
+def priority_of(message: Message) -> int:
+    """Return the priority of a message's job, 1 without one."""
+    return number(message.attributes.get(attribute.PRIORITY)) or 1
+
+
+def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> Message:
     """Return a parked job as it is sent to the inbound queue again: without the reason.
 
     Raises InvalidJob when the message has no job, or one past its retention, unless `past_retention` gives it another
     day.
     """
-    if ID not in message.attributes:
+    if attribute.ID not in message.attributes:
         raise InvalidJob(
             "it has no job id: a row that cannot be read or sent is parked as JSON. Schedule it again by hand"
         )
     job = message.job()
-    attributes = {name: value for name, value in message.attributes.items() if name != REASON}
+    attributes = {name: value for name, value in message.attributes.items() if name != attribute.REASON}
     if job.expires <= now:
         if not past_retention:
             raise InvalidJob("the job is past its retention")
-        attributes[EXPIRES] = instant.text(now + LONGER)
-    return RedriveMessage(message=Message(body=message.body, attributes=attributes, group=job.id.queue))
+        attributes[attribute.EXPIRES] = instant.text(now + LONGER)
+    return Message(body=message.body, attributes=attributes, group=job.id.queue)
 
 
 def own_pointer(message: Message) -> Pointer | None:
     """Return where the payload of a message's job is kept in S3, if it is one of its own queue's."""
     queue = _queue_of(message)
-    if queue is None or OFFLOADED_BYTES not in message.attributes:
+    if queue is None or attribute.OFFLOADED_BYTES not in message.attributes:
         return None
     try:
         pointer = Pointer.parse(message.body)
@@ -143,7 +126,7 @@ def own_pointer(message: Message) -> Pointer | None:
 
 def _queue_of(message: Message) -> str | None:
     try:
-        return JobId.parse(message.attributes.get(ID, "")).queue
+        return JobId.parse(message.attributes.get(attribute.ID, "")).queue
     except JobNotFound:
         return None
 
@@ -199,17 +182,19 @@ class ErrorGroups:
 
 def dead_letter_json(arrival: QueueMessage) -> dict[str, Any]:
     """Return a dead letter's job, and why it failed and where, without its payload."""
-    attributes = arrival.message.attributes
+    attributes, (error, kind) = arrival.message.attributes, group_of(arrival.message)
     trace = TraceContext.from_headers(attributes)
     return {
-        "id": attributes.get(ID),
-        "reason": attributes.get(REASON),
-        "attempts": number(attributes.get(ATTEMPTS)) or None,
-        "stack": attributes.get(STACK),
+        "id": attributes.get(attribute.ID),
+        "reason": attributes.get(attribute.REASON),
+        "attempts": number(attributes.get(attribute.ATTEMPTS)) or None,
+        "stack": attributes.get(attribute.STACK),
         "sent": instant.text(arrival.sent),
-        "key": attributes.get(KEY),
-        "tenant": attributes.get(TENANT),
+        "key": attributes.get(attribute.KEY),
+        "tenant": attributes.get(attribute.TENANT),
         "trace": trace.parent.split("-")[1] if trace else None,
+        "error": error,
+        "kind": kind or None,
     }
 
 

@@ -181,27 +181,18 @@ class Severity(Enum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """What is wrong, with what it is about: a queue, a function, a table. `code` never changes; `do` is the remedy."""
+class Finding(NamedTuple):
+    """What is wrong, with what it is about: a queue, a function, a table. `code` never changes; `do` is the remedy.
 
-    code: str
-    severity: Severity
-    about: str
-    what: str
-    do: str
-    page: str
-
-
-class Symptom(NamedTuple):
-    """What a rule sees: what it is about, what is wrong, and of the rest what is not as the rule says."""
+    A rule leaves out what is as `rule` says.
+    """
 
     about: str
     what: str
     do: str = ""
     page: str = ""
     code: str = ""
-    severity: Severity | None = None
+    severity: Severity = Severity.NOTE
 
 
 Rule = Callable[[Observation], Iterator[Finding]]
@@ -211,22 +202,16 @@ RULES: list[Rule] = []
 
 def rule(
     code: str, severity: Severity, *, page: str = "", do: str = ""
-) -> Callable[[Callable[[Observation], Iterable[Symptom]]], Rule]:
-    """Make findings of the symptoms that a function sees. Their page, unless one is given, is the runbook of `code`."""
+) -> Callable[[Callable[[Observation], Iterable[Finding]]], Rule]:
+    """Complete the findings of a function. Their page, unless one is given, is the runbook of `code`."""
     page = page or runbook(code.replace("_", "-"))
 
-    def decorate(see: Callable[[Observation], Iterable[Symptom]]) -> Rule:
+    def decorate(see: Callable[[Observation], Iterable[Finding]]) -> Rule:
         @wraps(see)
         def find(observed: Observation) -> Iterator[Finding]:
-            for symptom in see(observed):
-                yield Finding(
-                    code=symptom.code or code,
-                    severity=symptom.severity or severity,
-                    about=symptom.about,
-                    what=symptom.what,
-                    do=symptom.do or do,
-                    page=symptom.page or page,
-                )
+            for each in see(observed):
+                own = {"code": each.code or code, "do": each.do or do, "page": each.page or page}
+                yield each._replace(severity=severity, **own)
 
         RULES.append(find)
         return find

@@ -16,7 +16,7 @@ from dueline.core.message import BATCH_MESSAGES, ID, Message, batches
 from dueline.core.ports import BatchFailure, Depth, ParallelMap, Payloads, Queue, QueueMessage, QueueReader
 from dueline.core.retry import LANES, Calls, attempt
 from dueline.errors import DuelineError, InvalidJob
-from dueline.operations.dead_letters import DeadLetterFilter, ErrorGroup, ErrorGroups, RedriveMessage, Rule, own_pointer
+from dueline.operations.dead_letters import DeadLetterFilter, ErrorGroup, ErrorGroups, Rule, own_pointer, priority_of
 
 HIDDEN_SECONDS = 600
 DEAD_AGAIN = "this run has put its job back already, and it is a dead letter once more"
@@ -74,7 +74,7 @@ class RedriveResult:
 
 class _Chosen(NamedTuple):
     arrival: QueueMessage
-    back: RedriveMessage
+    back: Message
 
 
 class Redrive:
@@ -92,7 +92,7 @@ class Redrive:
         self,
         ends: RedriveQueues,
         *,
-        rule: Rule = lambda message: RedriveMessage(message=message),
+        rule: Rule = lambda message: message,
         calls: Calls,
         selection: DeadLetterFilter | None = None,
         limit: int | None = None,
@@ -213,25 +213,29 @@ class Redrive:
         return chosen
 
     def _move(self, chosen: Sequence[_Chosen]) -> None:
-        level, first = attrgetter("back.level"), dict[str, _Chosen]()
+        first = dict[str, _Chosen]()
         for each in chosen:
             # A message without a job's id is one of its own.
             first.setdefault(str(each.arrival.message.attributes.get(ID, each.arrival.message_id)), each)
         self._stay[DEAD_AGAIN] += len(chosen) - len(first)
-        levels = groupby(sorted(first.values(), key=level), key=level)
-        cut = chain.from_iterable(batches(its, size=attrgetter("back.message.sent_bytes")) for _, its in levels)
+        levels = groupby(sorted(first.values(), key=self._level), key=self._level)
+        cut = chain.from_iterable(batches(its, size=attrgetter("back.sent_bytes")) for _, its in levels)
         for stay, refusals in self._spread(self._put_back, cut):
             self._stay.update(stay)
             self._failed.update(refusal.reason for refusal in refusals)
 
+    def _level(self, chosen: _Chosen) -> int:
+        """Return the priority of the SQS queue that a message is put back into. The inbound queue has 1 alone."""
+        return min(priority_of(chosen.back), len(self._queues))
+
     def _put_back(self, batch: Sequence[_Chosen]) -> tuple[list[str], Sequence[BatchFailure]]:
         """Send a batch to its queue, then delete it; return why some stay, and what SQS refused."""
-        reasons = [self._renewed(each.back.message) for each in batch]
+        reasons = [self._renewed(each.back) for each in batch]
         stay, batch = list(filter(None, reasons)), [each for each, why in zip(batch, reasons, strict=True) if not why]
         if not batch:
             return stay, ()
-        queue = self._queues[batch[0].back.level - 1]
-        refusals = self._calls.run(lambda: queue.send([each.back.message for each in batch]))
+        queue = self._queues[self._level(batch[0]) - 1]
+        refusals = self._calls.run(lambda: queue.send([each.back for each in batch]))
         refused = {refusal.index for refusal in refusals}
         sent = [each.arrival for index, each in enumerate(batch) if index not in refused]
         ids = [each.message_id for each in sent]

@@ -56,10 +56,8 @@ class Progress:
     def read(cls, row: Row | None) -> "Progress":
         if row is None:
             return cls()
-        pk, sk = json.loads(str(row["after"])) if "after" in row else ("", "")
-        bound = str(row["hand_over_from"]) if "hand_over_from" in row else None
-        started, done = bool(row["started"]), bool(row["done"])
-        return cls(after=(pk, sk) if pk else None, started=started, done=done, hand_over_from=bound)
+        values: dict[str, Any] = {name: row[name] for name in ("started", "done", "hand_over_from") if name in row}
+        return cls(after=tuple(json.loads(str(row["after"]))) if "after" in row else None, **values)
 
     def row(self, key: Key, *, now: datetime) -> Row:
         after = {"after": json.dumps(self.after)} if self.after else {}
@@ -119,8 +117,8 @@ class Parts:
     """Takes over parts of a backup.
 
     Jobs due from `hand_over_from` on are handed over; by default, of each partition, those behind its cursor in the
-    backup. `has_tick` says whether a tick reads a partition here: jobs of others would wait for ever. Threads may
-    share it.
+    backup. `owner` is unique to the run. `has_tick` says whether a tick reads a partition here: jobs of others would
+    wait for ever. Threads may share it.
     """
 
     def __init__(
@@ -131,14 +129,14 @@ class Parts:
         inbound: Queue,
         clock: Clock,
         lookahead: timedelta,
-        new_owner: Callable[[], str],
+        owner: str,
         has_tick: Callable[[Partition], bool],
         hand_over_from: datetime | None = None,
         spread: ParallelMap = map,
     ) -> None:
         self.backup, self.table, self.clock = backup, table, clock
         self._inbound, self._has_tick = inbound, has_tick
-        self._new_owner, self._spread = new_owner, spread
+        self.owner, self._spread = owner, spread
         # Of its leases, which are short: nothing is sent under them, or little.
         period, lease = timedelta(seconds=60), timedelta(seconds=30)
         self._periods = Periods(period=period, lookahead=lookahead, lease=lease, longest_send=lease / 3)
@@ -268,7 +266,7 @@ class Parts:
         """Raise the fence to the lookahead, and the cursor to the bound, as a tick would that had got there."""
         until = self.clock.monotonic() + _LONGEST_WAIT_SECONDS
         lease = Lease(
-            partition, table=self.table, clock=self.clock, periods=self._periods, owner=self._new_owner(), until=until
+            partition, table=self.table, clock=self.clock, periods=self._periods, owner=self.owner, until=until
         )
         if not lease.acquire():
             raise NotYet(f"a tick has partition {partition}: try again in a minute")
@@ -338,7 +336,7 @@ class RestoreResult:
 
 
 class Restore:
-    """One run over a backup, by an `owner` unique to it.
+    """One run over a backup, by the owner of its parts.
 
     Of two at a time, one could take a row of the other's for one that was seen to: so a lock is held in the table of
     jobs.
@@ -348,13 +346,12 @@ class Restore:
         self,
         parts: Parts,
         *,
-        owner: str,
         retrying: Retrying,
         spread: ParallelMap = map,
         on_progress: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> None:
         self._parts, self._backup, self._table, self._clock = parts, parts.backup, parts.table, parts.clock
-        self._owner, self._retrying, self._spread, self._on_progress = owner, retrying, spread, on_progress
+        self._retrying, self._spread, self._on_progress = retrying, spread, on_progress
         self._rows, self._of, self._with_jobs = 0, 0, set[int]()
         self._jobs: Counts = defaultdict(Counter)
 
@@ -462,7 +459,7 @@ class Restore:
         try:
             yield
         finally:
-            if self._read_lock()["owner"] == self._owner:
+            if self._read_lock()["owner"] == self._parts.owner:
                 self._write(self._lock(timedelta(0)))
 
     def _renew(self) -> None:
@@ -475,13 +472,13 @@ class Restore:
         return self._read(rows.key(own)) or own
 
     def _check_lock(self, there: Row) -> None:
-        if there["owner"] != self._owner:
+        if there["owner"] != self._parts.owner:
             until = instant.text(instant.from_epoch_ms(1000 * int(there["ttl"])))
             raise NotYet(f"another run takes over {self._backup.name}, or was killed: try again from {until} on")
 
     def _lock(self, lasts: timedelta) -> Row:
         until = int((self._clock.now() + lasts).timestamp())
-        return {"pk": f"{_BEFORE_ALL}{self._backup.name}", "sk": "run", "owner": self._owner, "ttl": until}
+        return {"pk": f"{_BEFORE_ALL}{self._backup.name}", "sk": "run", "owner": self._parts.owner, "ttl": until}
 
     def _read(self, key: Key) -> Row | None:
         read: dict[Key, Row] = self._retrying(lambda: read_whole(self._table, [key]))

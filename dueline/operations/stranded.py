@@ -17,8 +17,9 @@ from dueline.core.partitions import states_of
 from dueline.core.ports import Depth, ParallelMap, Queue, Table
 from dueline.core.queue_settings import MOST_PARTITIONS, QueueSettings
 from dueline.core.rows import Key, Row
+from dueline.core.text import plural
 from dueline.errors import QueueNotFound
-from dueline.schedules.head import Head, readable_heads
+from dueline.schedules.head import Head, head_pages, readable_heads
 
 MOST_COUNTED = 1000
 _HEADS_A_PAGE = 1000
@@ -106,20 +107,15 @@ class StrandedItems:
     @cached_property
     def _heads(self) -> tuple[Sequence[Head], int]:
         """The queue's schedules, and how many rows of them cannot be read."""
-        heads, unreadable, after, more = list[Head](), 0, "", True
-        while more:
-            page = self.table.heads(self.queue.name, after=after, limit=_HEADS_A_PAGE)
-            # What is past its TTL is only not collected yet.
-            some, unread = readable_heads(row for row in page.rows if rows.is_live(row, now=self.now))
-            heads, unreadable = [*heads, *some], unreadable + unread
-            more, after = page.more, str(page.rows[-1]["sk"]) if page.rows else after
-        return heads, unreadable
+        pages = head_pages(self.queue.name, table=self.table, limit=_HEADS_A_PAGE)
+        # What is past its TTL is only not collected yet.
+        return readable_heads(row for page in pages for row in page if rows.is_live(row, now=self.now))
 
     def _schedules(self, is_lost: Callable[[Head], bool], *, where: str = "") -> str:
         """Count schedules, those that cannot be read among them: of these all is possible."""
         heads, unreadable = self._heads
         number = sum(map(is_lost, heads)) + unreadable
-        return f"{number:,} schedule{'s' if number > 1 else ''}{where}{_said(unreadable)}" if number else ""
+        return f"{plural(number, 'schedule')}{where}{_said(unreadable)}" if number else ""
 
     def _jobs(self, partitions: Sequence[Partition], *, where: str = "", least: int = 1) -> str:
         snapshot = Snapshot(
@@ -137,13 +133,13 @@ class StrandedItems:
             return ""
         if more and least > 1:
             return f"{number:,} or more of its jobs{where}, of which the first {MOST_COUNTED:,} alone were read"
-        count = f"{number:,} or more jobs" if more else f"{number:,} job{'s' if number > 1 else ''}"
+        count = f"{number:,} or more jobs" if more else plural(number, "job")
         return f"{count}{where}{_said(unreadable)}"
 
     def _messages(self, where: str, queues: Sequence[Callable[[], Queue]], *, is_delayed_too: bool = True) -> str:
         depths = list(self.spread(_depth, queues))
         number = sum(each.waiting + each.in_flight + each.delayed * is_delayed_too for each in depths)
-        return f"{number:,} message{'s' if number > 1 else ''} {where}" if number else ""
+        return f"{plural(number, 'message')} {where}" if number else ""
 
 
 def _depth(queue: Callable[[], Queue]) -> Depth:

@@ -8,40 +8,27 @@ partition is, is read from its rows and not from its fence: ticks that run and c
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
-from functools import partial
 from typing import Protocol
 
 from dueline.core import instant, rows
 from dueline.core.job import Partition
-from dueline.core.partitions import states_of
 from dueline.core.ports import Clock, ParallelMap, Table
-from dueline.errors import RETRYABLE, DuelineError, NotYet
+from dueline.errors import DuelineError, NotYet
+from dueline.operations.watch import look_at_each
 
 # The shortest retention is a day, and DynamoDB may take an hour to switch.
 LATE = timedelta(hours=6)
 CAUGHT_UP = timedelta(minutes=15)
 
 
-class TtlStatus(StrEnum):
-    """What TTL does on the table of jobs, in DynamoDB's words."""
-
-    ENABLED = "ENABLED"
-    ENABLING = "ENABLING"
-    DISABLED = "DISABLED"
-    DISABLING = "DISABLING"
-
-    @property
-    def is_on(self) -> bool:
-        """Whether it collects rows, or will."""
-        return self in (TtlStatus.ENABLED, TtlStatus.ENABLING)
-
-
 class TimeToLive(Protocol):
     """DynamoDB's TTL on the table of jobs."""
 
-    def status(self) -> TtlStatus:
-        """Return whether it is on. Raises Throttled or Unavailable, with a caller's credentials Forbidden too."""
+    def is_on(self) -> bool:
+        """Return whether it collects rows, or will.
+
+        Raises Throttled or Unavailable, with a caller's credentials Forbidden too.
+        """
 
     def switch(self, *, on: bool) -> None:
         """Switch it; DynamoDB takes up to an hour to do so. What it is already is no error.
@@ -70,7 +57,7 @@ class GuardResult:
     `unknown`: while there are any, TTL is not switched on.
     """
 
-    was: TtlStatus
+    was_on: bool
     behind: tuple[LatePartition, ...]
     unknown: int = 0
     switched: bool | None = None
@@ -78,7 +65,7 @@ class GuardResult:
 
     @property
     def is_on(self) -> bool:
-        return self.was.is_on if self.switched is None else self.switched
+        return self.was_on if self.switched is None else self.switched
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,12 +94,10 @@ class TtlGuard:
             self.clock.sleep(self.settle.total_seconds())
             behind, unread = self._look(partitions)
         unknown = unread + (not are_all)
-        was = self.time_to_live.status()
-        switch_on = not self._are_late(behind) if was.is_on else not (behind or unknown)
-        return self._switch(GuardResult(was=was, behind=behind, unknown=unknown), switch_on=switch_on)
-
-    def _switch(self, result: GuardResult, *, switch_on: bool) -> GuardResult:
-        if switch_on == result.was.is_on:
+        was_on = self.time_to_live.is_on()
+        switch_on = not self._are_late(behind) if was_on else not (behind or unknown)
+        result = GuardResult(was_on=was_on, behind=behind, unknown=unknown)
+        if switch_on == was_on:
             return result
         try:
             self.time_to_live.switch(on=switch_on)
@@ -126,26 +111,16 @@ class TtlGuard:
 
     def _look(self, partitions: Collection[Partition]) -> tuple[tuple[LatePartition, ...], int]:
         """Return the partitions that are behind, and of how many nothing is known."""
-        states = states_of(partitions, table=self.table, spread=self.spread)
-        readable = [each for each in partitions if rows.state_key(each) not in states.unread]
-        read = {each: rows.read_state(states.rows.get(rows.state_key(each))) for each in readable}
-        until = rows.end_of(instant.text(self.clock.now() - self.caught_up))
-        answers = list(self.spread(partial(self._first_of, states=read, until=until), readable))
-        faults = sum(isinstance(each, DuelineError) for each in answers)
-        behind = tuple(each for each in answers if isinstance(each, LatePartition))
-        return behind, faults + len(partitions) - len(readable)
+        read = look_at_each(partitions, self._first_of, table=self.table, spread=self.spread).values()
+        behind = tuple(each for each in read if isinstance(each, LatePartition))
+        return behind, sum(isinstance(each, DuelineError) for each in read)
 
-    def _first_of(
-        self, partition: Partition, *, states: dict[Partition, rows.PartitionState], until: str
-    ) -> LatePartition | DuelineError | None:
-        """Return what a partition waits with, or None, or what kept it from being read: it must not hide the others."""
-        state = states[partition]
+    def _first_of(self, partition: Partition, state: rows.PartitionState) -> LatePartition | None:
+        """Return what a partition waits with, if it does."""
+        until = rows.end_of(instant.text(self.clock.now() - self.caught_up))
         if state.cursor >= until:
             return None
-        try:
-            page = self.table.page(partition, after=state.cursor, until=until, limit=1)
-        except RETRYABLE as fault:
-            return fault
+        page = self.table.page(partition, after=state.cursor, until=until, limit=1)
         if not page.rows:
             return None
         # A tick parks a row whose key has no due time. Jobs may wait behind it.

@@ -8,15 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dueline.config import metrics
 from dueline.core import instant, rows
 from dueline.core.job import Partition
 from dueline.core.partitions import states_of
-from dueline.core.ports import BatchRead, Depth, ParallelMap, Table
+from dueline.core.ports import Depth, ParallelMap, Table
+from dueline.core.retry import attempt
+from dueline.core.text import named, plural
 from dueline.errors import RETRYABLE, DuelineError, QueueNotFound, Unavailable
 
+A = TypeVar("A")
 LATE = timedelta(seconds=60)
 LEAST_SHARE_ON_TIME = 0.999
 # The watch runs each five minutes, and one run may be a little early.
@@ -89,8 +92,29 @@ class Sighting:
 
 
 # Looks. Each returns what it saw, and raises nothing that AWS may bring about.
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Partition:
+def look_at_each(
+    partitions: Collection[Partition],
+    look: Callable[[Partition, rows.PartitionState], A],
+    *,
+    table: Table,
+    spread: ParallelMap,
+) -> dict[Partition, A | DuelineError]:
+    """Return what a look at each partition and its state says, or raises: one that fails hides no other.
+
+    Raises Throttled or Unavailable where no state could be read.
+    """
+    states = states_of(partitions, table=table, spread=spread)
+
+    def look_at(partition: Partition) -> A | DuelineError:
+        key = rows.state_key(partition)
+        if key in states.unread:
+            return Unavailable(f"the state of {partition} could not be read")
+        return attempt(partial(look, partition), rows.read_state(states.rows.get(key)))
+
+    return dict(zip(partitions, spread(look_at, partitions), strict=True))
+
+
+class _Partition(NamedTuple):
     """A partition: its fence, "" before its first tick, and how late its oldest job is that no tick has passed."""
 
     fence: str
@@ -104,48 +128,47 @@ def look_at_partitions(
 
     Lateness is read from the rows: a tick that runs and cannot send raises its fence all the same.
     """
+    looked: Mapping[Partition, _Partition | DuelineError]
     try:
-        read_states = states_of(partitions, table=table, spread=spread)
+        looked = look_at_each(partitions, partial(_look_at, table=table, now=now), table=table, spread=spread)
     except RETRYABLE as fault:
-        return _unread(partitions, dict.fromkeys(partitions, fault))
-    answers = dict(
-        zip(partitions, spread(partial(_look_at, states=read_states, table=table, now=now), partitions), strict=True)
-    )
-    read = {each: answer for each, answer in answers.items() if isinstance(answer, _Partition)}
-    missed = _unread(partitions, {each: fault for each, fault in answers.items() if isinstance(fault, DuelineError)})
-    late = defaultdict[str, timedelta](timedelta)
-    for each, one in read.items():
-        late[each.queue] = max(late[each.queue], one.lateness)
-    late = defaultdict(timedelta, {queue: by for queue, by in late.items() if by >= LATE})
-    stopped = [each for each, one in read.items() if one.fence and one.fence < instant.text(now)]
-    never = [each for each, one in read.items() if not one.fence]
+        looked = dict.fromkeys(partitions, fault)
+    late, stopped, never = dict[str, timedelta](), list[Partition](), list[Partition]()
+    missed: dict[str, DuelineError] = {}
+    for each, one in looked.items():
+        if isinstance(one, DuelineError):
+            missed[each.queue] = one
+            continue
+        if one.lateness >= LATE:
+            late[each.queue] = max(one.lateness, late.get(each.queue, LATE))
+        if one.fence < instant.text(now):
+            (stopped if one.fence else never).append(each)
     states = {
         Condition("late", queue): f"its oldest unsent job is {by.total_seconds():,.0f} s late"
         for queue, by in late.items()
     }
-    states |= _by_queue("missing_ticks", stopped, "no tick reads {}") | _by_queue(
-        "never_ticked", never, "no tick ever read {}"
-    )
-    worst = max((by.total_seconds() for by in late.values()), default=0.0)
-    counted: dict[str, float | None] = {
-        metrics.WORST_LATENESS: worst,
+    states |= _by_queue("missing_ticks", stopped, "no tick reads {}")
+    states |= _by_queue("never_ticked", never, "no tick ever read {}")
+    states |= {
+        Condition("unknown", queue): f"its partitions could not be read: {fault}" for queue, fault in missed.items()
+    }
+    figures: dict[str, float | None] = {
+        metrics.WORST_LATENESS: max((by.total_seconds() for by in late.values()), default=0.0),
         metrics.QUEUES_LATE: len(late),
         metrics.MISSING_TICKS: len(stopped),
     }
-    # What is not known is no zero.
-    return missed + Sighting(states=states, figures=dict.fromkeys(counted, None) if missed.states else counted)
+    kinds = ("late", "missing_ticks", "never_ticked")
+    return Sighting(
+        states=states,
+        unknown=frozenset(Condition(kind, queue) for queue in missed for kind in kinds),
+        # What is not known is no zero.
+        figures=dict.fromkeys(figures) if missed else figures,
+    )
 
 
-def _look_at(partition: Partition, *, states: BatchRead, table: Table, now: datetime) -> _Partition | DuelineError:
-    key = rows.state_key(partition)
-    if key in states.unread:
-        return Unavailable(f"the state of {partition} could not be read")
-    state = rows.read_state(states.rows.get(key))
+def _look_at(partition: Partition, state: rows.PartitionState, *, table: Table, now: datetime) -> _Partition:
     until = rows.end_of(instant.text(now - LATE))
-    try:
-        due = None if state.cursor >= until else _oldest_due(partition, state.cursor, until, table=table)
-    except RETRYABLE as fault:
-        return fault
+    due = None if state.cursor >= until else _oldest_due(partition, state.cursor, until, table=table)
     return _Partition(fence=state.fence, lateness=timedelta(0) if due is None else now - due)
 
 
@@ -166,26 +189,13 @@ def _oldest_due(partition: Partition, after: str, until: str, *, table: Table) -
 
 
 def _by_queue(kind: str, partitions: Iterable[Partition], text: str) -> dict[Condition, str]:
-    numbers = defaultdict[str, list[int]](list)
+    numbers = defaultdict[str, list[str]](list)
     for each in partitions:
-        numbers[each.queue].append(each.number)
-    return {Condition(kind, queue): text.format(_named(its)) for queue, its in numbers.items()}
-
-
-def _named(numbers: Sequence[int]) -> str:
-    first, more = ", ".join(map(str, numbers[:10])), len(numbers) - 10
-    return f"partition{'s' * (len(numbers) > 1)} {first}{f' and {more} more' if more > 0 else ''}"
-
-
-def _unread(partitions: Sequence[Partition], faults: Mapping[Partition, DuelineError]) -> Sighting:
-    kinds = ("late", "missing_ticks", "never_ticked")
-    queues = {each.queue: fault for each, fault in faults.items()}
-    return Sighting(
-        states={
-            Condition("unknown", queue): f"its partitions could not be read: {fault}" for queue, fault in queues.items()
-        },
-        unknown=frozenset(Condition(kind, queue) for queue in queues for kind in kinds),
-    )
+        numbers[each.queue].append(str(each.number))
+    return {
+        Condition(kind, queue): text.format(f"partition{'s' * (len(its) > 1)} {named(its)}")
+        for queue, its in numbers.items()
+    }
 
 
 def look_at_dead_letters(depths: Mapping[Condition, Callable[[], Depth]], *, spread: ParallelMap = map) -> Sighting:
@@ -198,7 +208,7 @@ def look_at_dead_letters(depths: Mapping[Condition, Callable[[], Depth]], *, spr
             missed = {Condition("unknown", f"dead letters of {state.about}"): what}
             sighting += Sighting(states=missed, unknown=frozenset({state}))
         elif depth:
-            sighting += Sighting(states={state: f"{depth:,} message{'' if depth == 1 else 's'}"})
+            sighting += Sighting(states={state: plural(depth, "message")})
             total = None if total is None else total + depth
     return sighting + Sighting(figures={metrics.DEAD_LETTERS: total})
 

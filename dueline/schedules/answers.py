@@ -52,15 +52,16 @@ def submitted_fields(job: StoredJob) -> dict[str, Any]:
 
 
 def history_fields(runs: Sequence[RunRecord]) -> dict[str, Any]:
-    return {"runs": list(map(_run, runs))}
-
-
-def _run(run: RunRecord) -> dict[str, Any]:
     return {
-        "id": str(run.id),
-        "scheduled_for": instant.text(run.scheduled_for),
-        "generation": run.generation,
-        "state": run.state.value,
-        **({} if run.outcome is None else run.outcome.fields),
-        **({} if run.lateness is None else {"lateness": run.lateness}),
+        "runs": [
+            {
+                "id": str(run.id),
+                "scheduled_for": instant.text(run.scheduled_for),
+                "generation": run.generation,
+                "state": run.state.value,
+                **({} if run.outcome is None else run.outcome.fields),
+                **({} if run.lateness is None else {"lateness": run.lateness}),
+            }
+            for run in runs
+        ]
     }

@@ -15,15 +15,14 @@ from dueline.core.table_writer import TableWriter
 from dueline.core.text import shown
 from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
 from dueline.schedules import head as heads
-from dueline.schedules.definition import SECOND, Definition, check_fires, check_of_queue
+from dueline.schedules.definition import Definition, check_fires, check_of_queue
 from dueline.schedules.head import Generation, Head
 from dueline.schedules.planner import times_to_submit
+from dueline.schedules.rule import SECOND
 
 # Others may change the same schedule at once, and planners plan it.
 ATTEMPTS = 10
 PATIENCE = timedelta(seconds=20)
-# A fence is in whole milliseconds.
-_INSTANT = timedelta(milliseconds=1)
 # The rest is left for what jitter delays: of each generation less than two runs, three where the clock is changed.
 _MOST = rows.CHANGE_CANCELLATIONS - 5 - 2 * heads.KEPT_GENERATIONS
 
@@ -104,8 +103,9 @@ class Changes:
             if if_match is not None and (was is None or was.deleted):
                 missing = f"schedule {queue}/{name} does not exist, and If-Match is {shown(if_match, most=200)}"
                 raise ScheduleChanged(f"{missing}: leave that out to create it")
-            if was is not None:
-                check_match(if_match, was)
+            if was is not None and if_match not in (None, "*", was.etag):
+                now = f"schedule {queue}/{name} is {was.etag} now"
+                raise ScheduleChanged(f"{now}, and If-Match is {shown(if_match, most=200)}: read it again")
             head = self._try(stored, name, fields, settings, until=until) if stored.is_ready else None
             if head is not None:
                 return Changed(head=head, is_new=was is None or was.deleted)
@@ -177,7 +177,8 @@ class Changes:
             generation=head.generation,
             planned_to=instant.text(head.planned_to),
             state=rows.state_key(head.partition),
-            fence_below=instant.text(cutover + _INSTANT),
+            # A fence is in whole milliseconds.
+            fence_below=instant.text(cutover + timedelta(milliseconds=1)),
             cancellations=[{**rows.cancellation_row(id, at=now), "exact": True} for id in ended],
             counted=int(head.deleted) - int(new.deleted),
         )
@@ -217,13 +218,6 @@ def _changing_fields(queue: str, name: str, head: Head | None, desired: Mapping[
     elif head is None or "deleted" not in desired:
         existing(queue, name, head)
     return {field: value for field, value in desired.items() if head is None or getattr(head, field) != value}
-
-
-def check_match(if_match: str | None, head: Head) -> None:
-    """Raise ScheduleChanged unless a schedule is as it was when its entity tag was read."""
-    if if_match not in (None, "*", head.etag):
-        now = f"schedule {head.queue}/{head.name} is {head.etag} now"
-        raise ScheduleChanged(f"{now}, and If-Match is {shown(if_match, most=200)}: read it again")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

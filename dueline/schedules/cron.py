@@ -45,13 +45,11 @@ class Cron:
         """Return whether it runs every so many minutes or hours, and not at times of the day."""
         return self.text.split()[1].startswith("*")
 
-    def after(self, clock: datetime) -> Iterator[datetime]:
-        """Yield what the clock shows at each run after `clock`."""
-        return self._runs(clock, reverse=False)
-
-    def before(self, clock: datetime) -> Iterator[datetime]:
-        """Yield what the clock shows at each run before `clock`, the latest first."""
-        return self._runs(clock, reverse=True)
+    def runs(self, clock: datetime, *, reverse: bool = False) -> Iterator[datetime]:
+        """Yield what the clock shows at each run after `clock`, or at each one before it, the latest first."""
+        # Beyond the year 9999 there is none, nor on a day that no month has.
+        with suppress(OverflowError, CronSimError):
+            yield from CronSim(self.text, clock, reverse=reverse)
 
     @property
     def spacing(self) -> timedelta:
@@ -62,17 +60,12 @@ class Cron:
         of_day.append(of_day[0] + 24 * 60)
         return timedelta(minutes=min(later - earlier for earlier, later in pairwise(of_day)))
 
-    def _runs(self, clock: datetime, *, reverse: bool) -> Iterator[datetime]:
-        # Beyond the year 9999 there is none, nor on a day that no month has.
-        with suppress(OverflowError, CronSimError):
-            yield from CronSim(self.text, clock, reverse=reverse)
-
 
 @lru_cache(maxsize=4096)
 def cron_of(text: str) -> Cron:
     """Parse an expression. Raises InvalidSchedule with the reason."""
     cron = Cron(normalized(text))
-    if next(cron.after(_SOME_DAY), None) is None:
+    if next(cron.runs(_SOME_DAY), None) is None:
         raise InvalidSchedule(f"cron is {shown(text)}: the days that it names never come")
     return cron
 

@@ -1,24 +1,23 @@
 """A schedule's definition: when it runs, and what its jobs have."""
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import MAX_PAYLOAD_BYTES, check_kind, check_priority, check_tenant
 from dueline.core.queue_settings import QueueSettings
+from dueline.core.request import FURTHEST, json_text
 from dueline.core.rows import pack
 from dueline.core.text import shown
 from dueline.errors import InvalidJob, InvalidSchedule
-from dueline.schedules.rule import FIRST, LAST, Rule
+from dueline.schedules.rule import FIRST, LAST, MOMENT, SECOND, Rule
 
 MAX_PACKED_BYTES = 8 * 1024
 MAX_LABEL_CHARACTERS = 200
-SECOND = timedelta(seconds=1)
-_MOMENT = timedelta(microseconds=1)
 
 
 class CatchUp(StrEnum):
@@ -34,9 +33,6 @@ class Overlap(StrEnum):
 
     ALLOW = "allow"
     SKIP = "skip"
-
-
-_Kind = TypeVar("_Kind", CatchUp, Overlap)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +55,15 @@ class Definition:
 
     def __post_init__(self) -> None:
         _check_payload(self.payload)
-        try:
+        with invalid_schedule():
             check_kind(self.kind)
             check_tenant(self.tenant)
             check_priority(self.priority)
-        except InvalidJob as error:
-            raise InvalidSchedule(str(error)) from None
-        object.__setattr__(self, "catch_up", _one_of(CatchUp, self.catch_up, name="catch_up"))
-        object.__setattr__(self, "overlap", _one_of(Overlap, self.overlap, name="overlap"))
+        for name, kind in (("catch_up", CatchUp), ("overlap", Overlap)):
+            value = getattr(self, name)
+            if value not in [*kind]:
+                raise InvalidSchedule(f"{name} is {shown(value)}: it must be {' or '.join(kind)}")
+            object.__setattr__(self, name, kind(value))
         owner = self.owner
         if owner is not None and not (isinstance(owner, str) and 1 <= len(owner) <= MAX_LABEL_CHARACTERS):
             raise InvalidSchedule(f"owner is {shown(owner)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
@@ -83,8 +80,11 @@ class Definition:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Definition":
-        """Return the definition that a caller gave. Raises InvalidSchedule, also when its rule names no instant."""
-        definition = cls.from_row(values)
+        """Return the definition that a caller gave, with its payload as a JSON value.
+
+        Raises InvalidSchedule, also when its rule names no instant.
+        """
+        definition = cls.from_row({**values, "payload": payload_text(values.get("payload"))})
         check_fires(definition.rule)
         return definition
 
@@ -100,18 +100,33 @@ class Definition:
         return cls(rule=Rule(**of_rule), **parsed)
 
 
+@contextmanager
+def invalid_schedule() -> Iterator[None]:
+    """Raise InvalidSchedule in place of InvalidJob."""
+    try:
+        yield
+    except InvalidJob as error:
+        raise InvalidSchedule(str(error)) from None
+
+
+def payload_text(payload: object) -> str:
+    """Return a payload as a definition has it. Raises InvalidSchedule when it is no JSON value."""
+    with invalid_schedule():
+        return json_text(payload)
+
+
 def check_of_queue(definition: Definition, queue: QueueSettings) -> None:
     """Raise InvalidSchedule unless the queue has the priority of a definition."""
     if definition.priority > queue.priorities:
-        allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
-        raise InvalidSchedule(f"priority is {definition.priority}: {allowed}")
+        raise InvalidSchedule(f"priority is {definition.priority}: {queue.allowed_priorities}")
 
 
 def _seconds(name: str, value: object) -> timedelta:
     if isinstance(value, int) and not isinstance(value, bool):
         with suppress(OverflowError):
             return timedelta(seconds=value)
-    raise InvalidSchedule(f"{name} is {shown(value)}: it must be a number of whole seconds")
+    allowed = f"a number of whole seconds, of {FURTHEST.days} days at most"
+    raise InvalidSchedule(f"{name} is {shown(value)}: it must be {allowed}")
 
 
 def _instant(name: str, value: object) -> datetime:
@@ -134,13 +149,6 @@ def _plain(value: Any) -> Any:
     return instant.text(value) if isinstance(value, datetime) else value
 
 
-def _one_of(kind: type[_Kind], value: str, *, name: str) -> _Kind:
-    try:
-        return kind(value)
-    except ValueError:
-        raise InvalidSchedule(f"{name} is {shown(value)}: it must be {' or '.join(kind)}") from None
-
-
 def _check_payload(payload: str) -> None:
     packed = len(payload) if len(payload) <= MAX_PACKED_BYTES else len(pack(payload))
     if packed > MAX_PACKED_BYTES or len(payload) > MAX_PAYLOAD_BYTES:
@@ -158,7 +166,7 @@ def _check_jitter(jitter: object, *, rule: Rule) -> None:
 
 def check_fires(rule: Rule, *, after: datetime | None = None) -> None:
     """Raise InvalidSchedule when a rule names no instant, or none after `after`."""
-    if next(rule.after(FIRST - _MOMENT if after is None else after), None) is not None:
+    if next(rule.after(FIRST - MOMENT if after is None else after), None) is not None:
         return
     bounds = {name: getattr(rule, name) for name in ("start", "end", "count")}
     shown_bounds = ", ".join(f"{name} is {_plain(value)}" for name, value in bounds.items() if value is not None)

@@ -11,13 +11,14 @@ from typing import Any
 
 from dueline.core import instant
 from dueline.core.job import JobId, Partition, Route, StoredJob
+from dueline.core.ports import Table
 from dueline.core.queue_settings import PLANNER, QueueSettings
 from dueline.core.request import partition_of
 from dueline.core.rows import Row, head_key, key, log_unreadable, pack, unpack
 from dueline.core.table_writer import TableWriter
 from dueline.errors import Unavailable
-from dueline.schedules.definition import SECOND, Definition, Overlap
-from dueline.schedules.rule import Rule
+from dueline.schedules.definition import Definition, Overlap
+from dueline.schedules.rule import SECOND, Rule
 
 KEPT_GENERATIONS = 20
 # Far more than a head has: a payload is packed into 8 KiB at most.
@@ -121,7 +122,8 @@ def read_head(row: Row) -> Head:
 
 def _head(row: Row) -> Head:
     pk, name = key(row)
-    queue, kept = pk.partition("#")[0], _unpacked(row["packed"])
+    queue = pk.partition("#")[0]
+    kept = json.loads(unpack(row["packed"], most=_MOST_BYTES))  # type: ignore[arg-type]  # it may hold anything
     return Head(
         queue=queue,
         name=name,
@@ -138,9 +140,13 @@ def _head(row: Row) -> Head:
     )
 
 
-def _unpacked(packed: object) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=_MOST_BYTES))
-    return content
+def head_pages(queue: str, *, table: Table, limit: int) -> Iterator[Sequence[Row]]:
+    """Yield the rows of all schedules of a queue, so many at a time."""
+    after, more = "", True
+    while more:
+        page = table.heads(queue, after=after, limit=limit)
+        yield page.rows
+        after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more
 
 
 def readable_heads(head_rows: Iterable[Row]) -> tuple[list[Head], int]:

@@ -16,11 +16,11 @@ from dueline.errors import InvalidSchedule, KeyReused
 from dueline.schedules.changes import PATIENCE
 from dueline.schedules.head import Head, occurrence, submit
 from dueline.schedules.queries import get
+from dueline.schedules.rule import MOMENT
 
 # Jobs' keys are printable, so none has it.
 _SEPARATOR = "\x1f"
 MOST_BACKFILLED = 500
-_MOMENT = timedelta(microseconds=1)
 
 
 class ManualRuns:
@@ -119,7 +119,7 @@ def _backfilled(head: Head, at: datetime, *, first: StoredJob) -> StoredJob:
 
 
 def _times(head: Head, start: datetime, end: datetime) -> list[datetime]:
-    following = head.definition.rule.after(max(start, instant.EPOCH) - _MOMENT)
+    following = head.definition.rule.after(max(start, instant.EPOCH) - MOMENT)
     times = list(islice(takewhile(lambda at: at < end, following), MOST_BACKFILLED + 1))
     if len(times) > MOST_BACKFILLED:
         span = f"from {instant.text(start)} to {instant.text(end)}"

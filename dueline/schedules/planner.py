@@ -6,19 +6,18 @@ anywhere repeats the same ids. Nothing is ever planned beyond the step that begi
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from itertools import islice
-from typing import Self
 
 from dueline.core import instant
 from dueline.core.job import StoredJob, checked_schedule_name, queue_name
 from dueline.core.ports import read_all
 from dueline.core.rows import Row, head_key, tzdata_key
 from dueline.core.table_writer import TableWriter
-from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
+from dueline.errors import RETRYABLE, DuelineError, Unavailable
 from dueline.schedules import head as heads
 from dueline.schedules.definition import CatchUp
 from dueline.schedules.head import Head
@@ -28,7 +27,6 @@ from dueline.schedules.rule import tzdata_version
 ON_TIME = timedelta(seconds=60)
 CAUGHT_UP = 100
 CAUGHT_UP_WITHIN = timedelta(days=1)
-_INSTANT = timedelta(milliseconds=1)
 # Longer than the process can live whose work a step waits for.
 GIVEN_UP_AFTER = timedelta(hours=1)
 PAGE = 100
@@ -55,22 +53,6 @@ class PlanningRequest:
     schedule: str
     generation: int
     planned_from: datetime
-
-    @classmethod
-    def parse(cls, message: PlanningMessage) -> Self:
-        """Return what a message requests. Raises InvalidJob when it is no planning job."""
-        try:
-            fields = json.loads(message.body)
-            return cls(
-                message=message,
-                queue=queue_name(fields["queue"]),
-                schedule=checked_schedule_name(fields["schedule"]),
-                generation=int(fields["generation"]),
-                planned_from=instant.parse(fields["from"]),
-            )
-        except (DuelineError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
-            reason = f"message {message.message_id} is no planning job: {type(error).__name__}: {error}"
-            raise InvalidJob(reason) from None
 
 
 class Verdict(Enum):
@@ -103,19 +85,6 @@ class PlanStep:
     following: StoredJob | None
     planned_to: datetime
 
-    @classmethod
-    def of(cls, request: PlanningRequest, head: Head, *, now: datetime) -> Self:
-        rule, start = head.definition.rule, request.planned_from
-        end = heads.step(rule, start)
-        times = times_to_submit(head, start, end, now=now)
-        return cls(
-            request=request,
-            occurrences=[heads.occurrence(head, at) for at in times],
-            missed=sum(1 for _ in heads.between(rule, start, end)) - len(times),
-            following=heads.planning_job(head, end, now=now),
-            planned_to=end,
-        )
-
 
 # Catch-up: which runs get a job although their time has passed, because no planner ran or ticks stalled.
 def times_to_submit(head: Head, after: datetime, until: datetime, *, now: datetime) -> list[datetime]:
@@ -126,7 +95,7 @@ def times_to_submit(head: Head, after: datetime, until: datetime, *, now: dateti
     """
     rule = head.definition.rule
     present = now - heads.jitter(head.queue, head.name, head.definition)
-    in_time = present - ON_TIME - _INSTANT
+    in_time = present - ON_TIME - timedelta(milliseconds=1)
     caught_up = [at for at in _caught_up(head, present, in_time) if after < at <= until]
     return caught_up[::-1] + list(heads.between(rule, max(after, in_time), until))
 
@@ -187,16 +156,25 @@ class Planner:
 
     def _parse(self, message: PlanningMessage) -> PlanningRequest | None:
         try:
-            return PlanningRequest.parse(message)
-        except InvalidJob as error:
-            self._put_back(message, str(error))
-        return None
+            fields = json.loads(message.body)
+            return PlanningRequest(
+                message=message,
+                queue=queue_name(fields["queue"]),
+                schedule=checked_schedule_name(fields["schedule"]),
+                generation=int(fields["generation"]),
+                planned_from=instant.parse(fields["from"]),
+            )
+        except (DuelineError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+            reason = f"message {message.message_id} is no planning job: {type(error).__name__}: {error}"
+            self._put_back(message, reason)
+            return None
 
     def _steps(self, batch: Sequence[PlanningRequest]) -> list[PlanStep]:
         """Return the steps that are to be done."""
         keys = [head_key(request.queue, request.schedule) for request in batch]
-        heads = read_all(set(keys), table=self._table, spread=self._spread, note=self._note_fault)
-        steps = []
+        faults, steps = list[DuelineError](), []
+        heads = read_all(set(keys), table=self._table, spread=self._spread, note=faults.append)
+        self._planned.faults.update(map(str, faults))
         for request, key in zip(batch, keys, strict=True):
             if key in heads.unread:
                 self._put_back(request.message, f"schedule {key} was left unread")
@@ -211,9 +189,22 @@ class Planner:
             self._put_back(request.message, str(error))
             return None
         verdict = decide(request, head)
-        if verdict is Verdict.WAIT:
-            self._wait(request.message)
-        return PlanStep.of(request, head, now=self._now) if head and verdict is Verdict.PLAN else None
+        if verdict is Verdict.WAIT and self._now - request.message.first_received < GIVEN_UP_AFTER:
+            self._put_back(request.message)
+        elif verdict is Verdict.WAIT:
+            self._planned.dropped += 1
+        if head is None or verdict is not Verdict.PLAN:
+            return None
+        rule, start = head.definition.rule, request.planned_from
+        end = heads.step(rule, start)
+        times = times_to_submit(head, start, end, now=self._now)
+        return PlanStep(
+            request=request,
+            occurrences=[heads.occurrence(head, at) for at in times],
+            missed=sum(1 for _ in heads.between(rule, start, end)) - len(times),
+            following=heads.planning_job(head, end, now=self._now),
+            planned_to=end,
+        )
 
     def _submit(self, steps: Sequence[PlanStep], jobs_of: Callable[[PlanStep], Sequence[StoredJob]]) -> list[PlanStep]:
         """Submit jobs of steps; return the steps of which all are submitted."""
@@ -243,18 +234,9 @@ class Planner:
             self._put_back(request.message, str(fault))
             return False
 
-    def _wait(self, message: PlanningMessage) -> None:
-        if self._now - message.first_received < GIVEN_UP_AFTER:
-            self._put_back(message)
-        else:
-            self._planned.dropped += 1
-
     def _put_back(self, message: PlanningMessage, *faults: str) -> None:
         self._planned.again.add(message.message_id)
         self._planned.faults.update(faults)
-
-    def _note_fault(self, fault: DuelineError) -> None:
-        self._planned.faults.add(str(fault))
 
 
 class Watchdog:
@@ -277,8 +259,10 @@ class Watchdog:
         stalled until the row is repaired. No send starts after `until` (monotonic). Safe to repeat. Raises Throttled or
         Unavailable.
         """
-        stalled, is_replanned = 0, self._is_tzdata_noted(queue)
-        for page in self._pages(queue):
+        # Read when it is needed: a planner that starts imports no tzdata.
+        version = self._tzdata or tzdata_version()
+        stalled, is_replanned = 0, self._is_tzdata_noted(queue, version)
+        for page in heads.head_pages(queue, table=self._table, limit=PAGE):
             now = self._clock.now()
             readable, unreadable = heads.readable_heads(page)
             live = [head for head in readable if head.is_live]
@@ -287,28 +271,17 @@ class Watchdog:
             heads.submit(overdue if is_replanned else [job for _, job in jobs], route=self._route, until=until)
             stalled += len(overdue) + unreadable
         if not is_replanned:
-            self._note_tzdata(queue)
+            self._note_tzdata(queue, version)
         return stalled
 
-    def _is_tzdata_noted(self, queue: str) -> bool:
+    def _is_tzdata_noted(self, queue: str, version: str) -> bool:
         """Return whether all planning jobs of a queue are due by the tzdata in use."""
         key = tzdata_key(queue)
         row = self._table.read([key]).rows.get(key)
-        return row is not None and row.get("version") == self._version()
+        return row is not None and row.get("version") == version
 
-    def _version(self) -> str:
-        # Read when it is needed: a planner that starts imports no tzdata.
-        return self._tzdata or tzdata_version()
-
-    def _note_tzdata(self, queue: str) -> None:
+    def _note_tzdata(self, queue: str, version: str) -> None:
         pk, sk = tzdata_key(queue)
         ttl = int((self._clock.now() + _NOTED).timestamp())
         # Left unwritten, the next round submits them once more.
-        self._table.write([{"pk": pk, "sk": sk, "version": self._version(), "ttl": ttl}])
-
-    def _pages(self, queue: str) -> Iterator[Sequence[Row]]:
-        after, more = "", True
-        while more:
-            page = self._table.heads(queue, after=after, limit=PAGE)
-            yield page.rows
-            after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more
+        self._table.write([{"pk": pk, "sk": sk, "version": version, "ttl": ttl}])

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from itertools import islice, takewhile
@@ -16,9 +16,7 @@ from dueline.core.status import JobStatus, Outcome, statuses_of
 from dueline.errors import DuelineError, JobNotFound
 from dueline.schedules.changes import existing, find
 from dueline.schedules.head import Head, occurrence_id, readable_heads
-
-MOST_HEADS = 100
-_MOMENT = timedelta(microseconds=1)
+from dueline.schedules.rule import MOMENT
 
 
 class RunState(StrEnum):
@@ -103,7 +101,7 @@ def history(
     """
     head = get(queue.name, name, table=table)
     # Runs are at whole seconds, from 1970 on.
-    latest = clock.now() if before is None else max(before, instant.EPOCH) - _MOMENT
+    latest = clock.now() if before is None else max(before, instant.EPOCH) - MOMENT
     planned = list(islice(_planned_runs(head, latest), limit))
     ids = [run.id for run, _ in planned]
     statuses = statuses_of(ids, queue=queue, table=table, clock=clock, until=until, spread=spread)

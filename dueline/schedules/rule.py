@@ -17,15 +17,14 @@ from dueline.core.text import shown
 from dueline.errors import InvalidSchedule
 from dueline.schedules.cron import Cron, cron_of
 
-_MINUTE = timedelta(minutes=1)
 Order = Callable[[datetime, datetime], bool]
-SHORTEST = timedelta(minutes=1)
+SHORTEST = _MINUTE = timedelta(minutes=1)
 MOST_RUNS = 1000
 # Runs are looked for between these: the longest jitter, a retention and what is kept after a delete have to end within
 # the year 9999, the last that an instant can name.
 FIRST, LAST = EPOCH, datetime(9988, 1, 1, tzinfo=UTC)
 _LAST_BOUND = datetime(9999, 1, 1, tzinfo=UTC)
-_SECOND, _MOMENT = timedelta(seconds=1), timedelta(microseconds=1)
+SECOND, MOMENT = timedelta(seconds=1), timedelta(microseconds=1)
 _NONE = timedelta(0)
 # A longer one is no change of the clock, but of the date line: Samoa skipped a whole day in 2011.
 LONGEST_CHANGE = timedelta(hours=3)
@@ -42,14 +41,14 @@ class LocalTimes:
         """Yield the runs after an instant, strictly."""
         clock, fold = self._clock(instant)
         # In a fold the clock shows again what it showed before.
-        runs = self._runs(self.cron.after(clock - fold), operator.gt)
+        runs = self._runs(self.cron.runs(clock - fold), operator.gt)
         return _in_order(runs, operator.gt, last=instant)
 
     def before(self, instant: datetime) -> Iterator[datetime]:
         """Yield the runs at an instant and before, the latest first."""
         clock, fold = self._clock(instant)
-        runs = self._runs(self.cron.before(clock + fold + _MINUTE), operator.lt)
-        return _in_order(runs, operator.lt, last=instant + _MOMENT)
+        runs = self._runs(self.cron.runs(clock + fold + _MINUTE, reverse=True), operator.lt)
+        return _in_order(runs, operator.lt, last=instant + MOMENT)
 
     def _clock(self, instant: datetime) -> tuple[datetime, timedelta]:
         """Return what the clock shows then, and how long the fold is that this is in."""
@@ -163,7 +162,7 @@ class Rule:
 
     def after(self, instant: datetime) -> Iterator[datetime]:
         """Yield the scheduled times after an instant, strictly, the earliest first."""
-        since = min(max(instant, self._start - _MOMENT), LAST)
+        since = min(max(instant, self._start - MOMENT), LAST)
         end = self._end
         runs = takewhile(lambda at: at <= end, self._times.after(since))
         return runs if self.count is None else islice(runs, self.count - _counted(self, since)[0])
@@ -171,7 +170,7 @@ class Rule:
     def before(self, instant: datetime) -> Iterator[datetime]:
         """Yield the scheduled times at an instant and before, the latest first, back to 1970."""
         start = self._start
-        until = max(min(instant, self._end), start - _MOMENT)
+        until = max(min(instant, self._end), start - MOMENT)
         if self.count is not None:
             _, until = _counted(self, until)
         return takewhile(lambda at: at >= start, self._times.before(until))
@@ -191,7 +190,7 @@ class Rule:
     @property
     def _end(self) -> datetime:
         """The last instant at which there may be a scheduled time, but for `count`."""
-        return min(self.end or LAST, LAST) - _MOMENT
+        return min(self.end or LAST, LAST) - MOMENT
 
     @property
     def _times(self) -> Every | LocalTimes:
@@ -206,7 +205,7 @@ def _counted(rule: Rule, until: datetime) -> tuple[int, datetime]:
 
     It does not go further: 1,000 runs on a rare day are thousands of years. A year's first count serves all of it.
     """
-    number, last = 0, rule._start - _MOMENT
+    number, last = 0, rule._start - MOMENT
     new_year = datetime(until.year, 1, 1, tzinfo=UTC)
     if last < new_year < until:
         number, last = _counted(rule, new_year)
@@ -216,7 +215,7 @@ def _counted(rule: Rule, until: datetime) -> tuple[int, datetime]:
 
 
 def _check_every(every: object) -> None:
-    if not isinstance(every, timedelta) or every % _SECOND or not SHORTEST <= every <= FURTHEST:
+    if not isinstance(every, timedelta) or every % SECOND or not SHORTEST <= every <= FURTHEST:
         allowed = f"from {shown(SHORTEST)} to {FURTHEST.days} days, in whole seconds"
         raise InvalidSchedule(f"every is {shown(every)}: it must be {allowed}")
 
@@ -225,10 +224,8 @@ def _bound(name: str, at: object) -> datetime | None:
     """Return `start` or `end` in UTC."""
     if at is None:
         return None
-    if not isinstance(at, datetime):
-        raise InvalidSchedule(f"{name} is {shown(at)}: it must be a date and a time with a zone")
-    if at.utcoffset() is None:
-        raise InvalidSchedule(f"{name} is {shown(at)}: it must have a time zone, such as Z or +01:00")
+    if not isinstance(at, datetime) or at.utcoffset() is None:
+        raise InvalidSchedule(f"{name} is {shown(at)}: it must be a date and a time with a zone, such as Z or +01:00")
     if at.microsecond or not FIRST <= at < _LAST_BOUND:
         raise InvalidSchedule(f"{name} is {shown(at)}: it must be in whole seconds, in the years 1970 to 9998")
     return at.astimezone(UTC)
@@ -281,12 +278,12 @@ def end_of_gap(clock: datetime, zone: ZoneInfo) -> datetime:
     """
     after = _offset(clock.replace(tzinfo=zone, fold=1))
     earliest = (clock - after).replace(tzinfo=UTC)
-    seconds = range(clock_change(clock, zone) // _SECOND)
+    seconds = range(clock_change(clock, zone) // SECOND)
 
     def is_after(second: int) -> bool:
-        return _offset((earliest + second * _SECOND).astimezone(zone)) == after
+        return _offset((earliest + second * SECOND).astimezone(zone)) == after
 
-    return earliest + bisect_left(seconds, True, key=is_after) * _SECOND
+    return earliest + bisect_left(seconds, True, key=is_after) * SECOND
 
 
 def _offset(local: datetime) -> timedelta:

@@ -42,7 +42,6 @@ if not TYPE_CHECKING:
         return getattr(import_module("dueline.testing.local"), name)
 
 
-# A clock for tests, which moves only on demand.
 class VirtualClock:
     """A clock that stands still until `sleep` or `move_to` moves it, and shows what AWS's own does."""
 
@@ -67,7 +66,6 @@ class VirtualClock:
         self._elapsed = max(self._elapsed, (at - self._start).total_seconds())
 
 
-# The locks of a queue's schedules in memory.
 class MemoryLocks:
     """The locks of one queue's schedules: which job has each, and until when. Threads may share it."""
 
@@ -89,7 +87,6 @@ class MemoryLocks:
                 del self.held[schedule]
 
 
-# A bucket in memory.
 @dataclass(kw_only=True, slots=True)
 class MemoryPayloads:
     """A bucket as a dictionary of what is kept under which key."""

@@ -4,16 +4,14 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
-from dueline import otel
 from dueline.aws.direct_api import DirectApi, DirectDeployment
 from dueline.client.async_client import AsyncClient
 from dueline.client.client import Client
@@ -31,11 +29,9 @@ from dueline.schedules import answers, changes, definition, manual_runs, queries
 from dueline.testing.memory_deployment import MemoryDeployment
 from dueline.worker.delivery import Event, EventKind, ReceivedJob, ReceivedMessage
 from dueline.worker.execution import HandlerRunner
-from dueline.worker.handlers import Handlers
 from dueline.worker.lambda_consumer import Consumer, SequentialProcessor
-from dueline.worker.queue_context import QueueContext
 from dueline.worker.runner import event_loop
-from dueline.worker.worker import Environment, Worker
+from dueline.worker.worker import Worker
 
 # What the code under test computes from the machine's clock has come by then: it may run for so long.
 _AHEAD = timedelta(minutes=1)
@@ -137,16 +133,11 @@ class Local:
         schedule the next one without end.
         """
         ends, handlers = list[Event](), worker._chosen(None)
-        environment = Environment(
-            connect=partial(self._deployment.connect, report=partial(_note, ends)),
-            clock=self._deployment.clock,
-            report=lambda _: None,
-            serve=lambda *_: nullcontext(0),
-            schedules=self.client.schedules,
-        )
-        with event_loop() as loop, worker._declaring(environment, [each.queue for each in handlers]):
-            of: dict[str, Any] = {"callbacks": worker._callbacks, "loop": loop}
-            self._run([_QueueRun(each, environment.connect(each.queue), **of) for each in handlers])
+        connect = partial(self._deployment.connect, report=partial(_note, ends))
+        queues = [each.queue for each in handlers]
+        with event_loop() as loop, worker._declaring(self.client.schedules, lambda _: None, queues):
+            of: dict[str, Any] = {"loop": loop, "jitter": lambda: 0.5}
+            self._run([_QueueRun(worker._runner(each, connect(each.queue), **of)) for each in handlers])
         return ends
 
     def invoke(self, handler: Consumer, event: dict[str, Any]) -> Any:
@@ -197,12 +188,9 @@ def _note(ends: list[Event], event: Event) -> None:
 class _QueueRun:
     """Runs the jobs of one queue of a worker, one at a time, in the caller's thread."""
 
-    def __init__(self, handlers: Handlers, context: QueueContext, **of: Any) -> None:
-        context.check()
-        handlers.check(context.settings)
-        self._context, self.queue = context, context.queue
-        runner = HandlerRunner(handlers, context, jitter=lambda: 0.5, trace=otel.handling, **of)
-        self._processor = SequentialProcessor(context, runner)
+    def __init__(self, runner: HandlerRunner) -> None:
+        self._context, self.queue = runner.context, runner.context.queue
+        self._processor = SequentialProcessor(runner)
 
     def step(self) -> bool:
         """Run the most urgent job that is due; return whether there was one that may run."""
@@ -239,49 +227,34 @@ class _LocalApi(DirectApi):
         queue: str | None = None,
     ) -> dict[str, Any]:
         """Answer a request of `client.Schedules`, which has checked it, as the HTTP API does: by a call of the core."""
-        url = urlsplit(path)
-        table, now = self._deployment.table, self._deployment.clock.now()
-        match [method, *url.path.strip("/").split("/")]:
-            case ["GET", "queues", queue, "schedules"]:
-                after = parse_qs(url.query).get("next", [""])[0]
-                self._deployment.queue(queue)
-                return answers.page_fields(
-                    queries.page(queue, table=table, after=after, limit=queries.MOST_HEADS), now=now
-                )
-            case ["GET", "queues", queue, "schedules", name]:
-                self._deployment.queue(queue)
+        url, deployment = urlsplit(path), self._deployment
+        _, queue, _, *rest = url.path.strip("/").split("/")
+        settings, table, now = deployment.queue(queue), deployment.table, deployment.clock.now()
+        change, if_match = changes.Changes(deployment.route()), headers.get("if-match")
+        fields = json.loads(body or "{}")
+        match [method, *rest]:
+            case ["GET"]:
+                query = dict(parse_qsl(url.query))
+                page = queries.page(queue, table=table, after=query.get("next", ""), limit=int(query["limit"]))
+                return answers.page_fields(page, now=now)
+            case ["GET", name]:
                 return answers.schedule_fields(queries.get(queue, name, table=table), now=now)
-            case ["POST", "queues", queue, "schedules", name, "run"]:
-                return self._run_now(queue, name, json.loads(body or "{}"), headers)
-            case [("PUT" | "DELETE"), "queues", queue, "schedules", name]:
-                return self._change_schedule(method, queue, name, json.loads(body or "{}"), headers)
-            case ["POST", "queues", queue, "schedules", name, ("pause" | "resume") as what]:
-                return self._change_schedule(what, queue, name, {}, headers)
-        raise NotImplementedError(f"{method} {path}: a deployment in memory has no history or backfill")
-
-    def _run_now(self, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-        self._deployment.queue(queue)
-        call, payload = headers.get("idempotency-key"), json_text(fields["payload"]) if "payload" in fields else None
-        run = manual_runs.ManualRuns(self._deployment.route()).run_now(queue, name, payload=payload, key=call)
-        return answers.submitted_fields(run.job)
-
-    def _change_schedule(
-        self, what: str, queue: str, name: str, fields: dict[str, Any], headers: Mapping[str, str]
-    ) -> dict[str, Any]:
-        settings, if_match = self._deployment.queue(queue), headers.get("if-match")
-        change = changes.Changes(self._deployment.route())
-        match what:
-            case "PUT":
-                new = definition.Definition.from_dict({**fields, "payload": json_text(fields.get("payload"))})
-                changed = change.put(settings, name, new, if_match=if_match)
-            case "resume":
+            case ["POST", name, "run"]:
+                text = json_text(fields["payload"]) if "payload" in fields else None
+                runs, key = manual_runs.ManualRuns(deployment.route()), headers.get("idempotency-key")
+                return answers.submitted_fields(runs.run_now(queue, name, payload=text, key=key).job)
+            case ["PUT", name]:
+                changed = change.put(settings, name, definition.Definition.from_dict(fields), if_match=if_match)
+            case ["POST", name, "resume"]:
                 changed = change.resume(settings, name, if_match=if_match)
-            case "pause":
+            case ["POST", name, "pause"]:
                 changed = change.pause(queue, name, if_match=if_match)
-            case _:
+            case ["DELETE", name]:
                 changed = change.delete(queue, name, if_match=if_match)
-        self._deployment.settle()
-        return answers.schedule_fields(changed.head, now=self._deployment.clock.now(), changed=changed.is_changed)
+            case _:
+                raise NotImplementedError(f"{method} {path}: a deployment in memory has no history or backfill")
+        deployment.settle()
+        return answers.schedule_fields(changed.head, now=now, changed=changed.is_changed)
 
 
 _ACCOUNT = "123456789012"

@@ -10,7 +10,6 @@ from functools import cached_property
 from threading import RLock
 from typing import Any, TypeVar, cast
 
-from dueline.aws.aws_deployment import new_uid
 from dueline.config.deployment import Deployment
 from dueline.config.environment import ApiSettings, longest_send
 from dueline.config.registry import Registry
@@ -103,7 +102,7 @@ class MemoryDeployment(CoreDeployment):
     clock: VirtualClock
 
     def __init__(self, config: Deployment, *, start: datetime) -> None:
-        super().__init__(jitter=lambda: 0.5, new_uid=new_uid)
+        super().__init__(jitter=lambda: 0.5)
         self.config, self.clock, self.spread = config, VirtualClock(start), map
         self.registry = Registry({each.name: each for each in config.queue_settings()})
         self._lock = RLock()

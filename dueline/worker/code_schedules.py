@@ -1,8 +1,7 @@
 """The schedules in a worker's code, and declaring them over the HTTP API when it starts."""
 
-import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dueline.core import instant
 from dueline.core.job import checked_schedule_name
-from dueline.errors import RETRYABLE, InvalidSchedule
+from dueline.errors import RETRYABLE
 from dueline.worker.delivery import Event, EventKind, ReceivedJob, Report, error_event
 from dueline.worker.handlers import Handler, Handlers
 
@@ -22,70 +21,52 @@ Call = Callable[[ReceivedJob], Any]
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class CodeSchedule:
-    """A schedule in the code: `arguments` are those of the client's `put`, `call` processes its jobs, if set."""
+    """A schedule in the code: `arguments` are those of the client's `put`, `call` processes its jobs, if set.
+
+    Raises InvalidSchedule.
+    """
 
     queue: str
     name: str
     arguments: Mapping[str, Any]
     call: Call | None = None
 
+    def __post_init__(self) -> None:
+        _check(self.name, self.arguments)
 
-class CodeSchedules:
-    """The schedules of a worker, by queue and name."""
 
-    def __init__(self) -> None:
-        self._all: dict[tuple[str, str], CodeSchedule] = {}
+def with_schedules(queue: str, by_kind: Mapping[str | None, Handler], schedules: Iterable[CodeSchedule]) -> Handlers:
+    """Return the handlers of a queue, those of its schedules too.
 
-    def add(self, queue: str, name: str, arguments: Mapping[str, Any]) -> CodeSchedule:
-        """Note a schedule. Raises InvalidSchedule, or ValueError when there is one of that name."""
-        _check(name, arguments)
-        if (queue, name) in self._all:
-            raise ValueError(f"schedule {name!r} of queue {queue!r} is in the code already: a name is of one schedule")
-        added = self._all[queue, name] = CodeSchedule(queue=queue, name=name, arguments=arguments)
-        return added
+    A schedule's function has `once` and `retry` of the handler without a kind, in whose place it is.
+    """
+    own = by_kind.get(None)
+    options: dict[str, Any] = {"once": own.once, "retry": own.retry} if own else {}
+    called = [(each.name, each.call) for each in schedules if each.queue == queue and each.call]
+    of = {name: Handler(queue=queue, call=call, **options) for name, call in called}
+    return Handlers(queue=queue, by_kind=by_kind, by_schedule=of)
 
-    def of(self, queue: str) -> Sequence[CodeSchedule]:
-        return [each for each in self._all.values() if each.queue == queue]
 
-    def queues(self) -> list[str]:
-        """Return the queues for which some schedule has a function."""
-        return list(dict.fromkeys(each.queue for each in self._all.values() if each.call))
-
-    def check_handled(self, handlers: Mapping[str, Handlers]) -> None:
-        """Raise ValueError where nothing would process the jobs of a schedule. `handlers` are by queue."""
-        for each in self._all.values():
-            of_queue, kind = handlers.get(each.queue), each.arguments.get("kind")
-            if each.call is None and (of_queue is None or of_queue.of_kind(kind) is None):
-                place = f"{each.queue!r}, kind={kind!r}" if kind else f"{each.queue!r}"
-                must = f"decorate one with it, or with @worker.job({place})"
-                raise ValueError(f"schedule {each.name!r} of queue {each.queue!r} has no function: {must}")
-
-    def handlers(self, queue: str, by_kind: Mapping[str | None, Handler]) -> Handlers:
-        """Return the handlers of a queue, those of its schedules too.
-
-        A schedule's function has `once` and `retry` of the handler without a kind, in whose place it is.
-        """
-        own = by_kind.get(None)
-        options: dict[str, Any] = {"once": own.once, "retry": own.retry} if own else {}
-        called = [(each.name, each.call) for each in self.of(queue) if each.call]
-        of = {name: Handler(queue=queue, call=call, **options) for name, call in called}
-        return Handlers(queue=queue, by_kind=by_kind, by_schedule=of)
+def check_handled(schedules: Iterable[CodeSchedule], handlers: Mapping[str, Handlers]) -> None:
+    """Raise ValueError where nothing would process the jobs of a schedule. `handlers` are by queue."""
+    for each in schedules:
+        of_queue, kind = handlers.get(each.queue), each.arguments.get("kind")
+        if each.call is None and (of_queue is None or of_queue.of_kind(kind) is None):
+            place = f"{each.queue!r}, kind={kind!r}" if kind else f"{each.queue!r}"
+            must = f"decorate one with it, or with @worker.job({place})"
+            raise ValueError(f"schedule {each.name!r} of queue {each.queue!r} has no function: {must}")
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> None:
     """Raise InvalidSchedule before any request, where that can be known."""
     checked_schedule_name(name)
     try:
-        from dueline.schedules.definition import Definition, check_fires
+        from dueline.schedules.definition import Definition, check_fires, payload_text
         from dueline.schedules.rule import Rule
     except ModuleNotFoundError:
         # Of dueline[schedules], which a worker need not have: the API refuses what is wrong when the worker starts.
         return
-    try:
-        payload = json.dumps(arguments["payload"], allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidSchedule(f"payload cannot be written as JSON: {error}") from None
-    fields = {**arguments, "payload": payload}
+    fields = {**arguments, "payload": payload_text(arguments["payload"])}
     fields |= {each: _span(fields[each]) for each in ("every", "jitter")}
     rule = {each: fields.pop(each) for each in ("cron", "every", "zone", "start", "end", "count")}
     check_fires(Definition(rule=Rule(**rule), **fields).rule)
@@ -93,10 +74,11 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
 
 def _span(seconds: object) -> object:
     """Return a number of seconds, or a text such as 15m, as a timedelta, and all else as it is."""
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         seconds = instant.seconds(seconds)
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
+    return seconds
 
 
 _RETRY_SECONDS = 20.0

@@ -95,12 +95,17 @@ class Retry(Exception):
     longer than what is left of that time when the handler ends, the job goes to the dead-letter queue.
     """
 
-    # Of a subclass that does not call this constructor, too.
-    delay: float | None = None
+    # Of a subclass that does not call this constructor, too: that may set it.
+    delay: float | timedelta | None = None
 
     def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler requested it")
         self.delay = None if delay is None else checked_seconds("delay", delay, least=0)
+
+
+def seconds_of(retry: Retry) -> float | None:
+    """Return the delay of a Retry in seconds. Raises ValueError where a subclass has set an impossible one itself."""
+    return None if retry.delay is None else checked_seconds("delay", retry.delay, least=0)
 
 
 class Discard(Exception):
@@ -181,7 +186,7 @@ def verdict_on(
     if attempt >= (attempts := retries.attempts_of(settings)):
         return DeadLettered(error=kind, reason=f"attempt {attempt} of {attempts} failed: {reason}")
     left = max(0, int(LONGEST_HIDDEN_SECONDS - held))
-    delay = error.delay if isinstance(error, Retry) else None
+    delay = seconds_of(error) if isinstance(error, Retry) else None
     if delay is None:
         seconds = retries.delay_after(attempt, policy=settings.retry, jitter=jitter)
         return RetryLater(seconds=min(seconds, left), error=kind, reason=reason)

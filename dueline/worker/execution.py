@@ -3,12 +3,13 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
-from contextlib import AbstractContextManager
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+from dueline import otel
 from dueline.core.job import State
 from dueline.core.status import Outcome, note_outcome
 from dueline.core.text import shown, stack_of
@@ -30,8 +31,7 @@ from dueline.worker.handlers import Handler, Handlers, is_coroutine_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.retries import Retries
 
-# Opens a span around a handler, as `otel.handling` does.
-Trace = Callable[..., AbstractContextManager[None]]
+T = TypeVar("T")
 # A job that is to be tried again is received within so long, or others may go first.
 _RECEIVED_WITHIN_SECONDS = 60
 ANOTHER_RUNS = "another job of its schedule has not ended"
@@ -55,9 +55,7 @@ class OverlapLock:
             if not self._take(job.schedule, received, max(settings.longest_run, settings.visibility_timeout)):
                 return delivery.Skipped()
         except RETRYABLE as fault:
-            held = delivery.Deferred(
-                error=type(fault).__name__, reason=f"its schedule's lock could not be taken: {fault}"
-            )
+            held = _deferred(fault, "its schedule's lock could not be taken")
             self._context.report(received.event(EventKind.TROUBLE, error=held.error, reason=held.reason))
             return held
         verdict = handle(received)
@@ -83,12 +81,12 @@ class OverlapLock:
             self._context.report(received.trouble(fault, "its schedule's lock was not let go, and expires"))
 
 
-class _NotStarted(Exception):
-    """AWS failed before a job's handler could begin. It is no failure of the job."""
+def _deferred(fault: BaseException | None, what: str) -> delivery.Deferred:
+    return delivery.Deferred(error=type(fault).__name__, reason=f"{what}: {fault}")
 
-    def __init__(self, fault: Exception) -> None:
-        super().__init__(str(fault))
-        self.held = delivery.Deferred(error=type(fault).__name__, reason=f"it could not begin, and is held: {fault}")
+
+class _NotStarted(Exception):
+    """AWS failed before a job's handler could begin, by the error that caused this. It is no failure of it."""
 
 
 Callback = Callable[[ReceivedJob, BaseException], object]
@@ -133,12 +131,11 @@ class HandlerRunner:
         context: QueueContext,
         *,
         loop: asyncio.AbstractEventLoop | None = None,
-        trace: Trace,
         jitter: Callable[[], float],
         callbacks: Callbacks = Callbacks(),
     ) -> None:
-        self._handlers, self._context, self._loop, self._callbacks = handlers, context, loop, callbacks
-        self._trace, self._jitter = trace, jitter
+        self._handlers, self.context, self._loop, self._callbacks = handlers, context, loop, callbacks
+        self._jitter = jitter
         self.kinds = handlers.kinds
         self._overlap = OverlapLock(context)
 
@@ -149,25 +146,25 @@ class HandlerRunner:
         """
         verdict = self._overlap.run(received, self._run)
         if isinstance(verdict, delivery.Skipped):
-            now = self._context.clock.now()
+            now = self.context.clock.now()
             self._note_outcome(received, verdict.state, started=now, ended=now)
-            self._context.report(received.event(verdict.kind, reason=ANOTHER_RUNS))
+            self.context.report(received.event(verdict.kind, reason=ANOTHER_RUNS))
         return verdict
 
     def _run(self, received: ReceivedMessage) -> JobVerdict:
         handler = self._handlers.find(received.job) or self._refusing(received)
-        clock = self._context.clock
+        clock = self.context.clock
         started, since = clock.now(), clock.monotonic()
-        lateness = delivery.lateness_of(received.due, now=started, behind=self._context.behind())
+        lateness = delivery.lateness_of(received.due, now=started, behind=self.context.behind())
         about = received.event(EventKind.STARTED, lateness=lateness)
-        self._context.report(about)
+        self.context.report(about)
         self._note_outcome(received, State.RUNNING, started=started)
         verdict = self._verdict(handler, received, lateness)
         self._note_outcome(received, verdict.state, started=started, ended=clock.now(), error=verdict.error or None)
         fields: dict[str, Any] = {"error": verdict.error, "reason": verdict.reason, "stack": verdict.stack}
         fields |= {"delay": getattr(verdict, "seconds", None)}
         duration = None if isinstance(verdict, delivery.Deferred) else clock.monotonic() - since
-        self._context.report(replace(about, kind=verdict.kind, duration=duration, **fields))
+        self.context.report(replace(about, kind=verdict.kind, duration=duration, **fields))
         return verdict
 
     def _refusing(self, received: ReceivedMessage) -> Handler:
@@ -181,16 +178,16 @@ class HandlerRunner:
             raise NoHandler(reason)
 
         # How many attempts it has is known where its handler is: here, as many as its queue allows.
-        return Handler(queue=received.queue, call=refuse, retry=Retries(attempts=self._context.settings.max_receives))
+        return Handler(queue=received.queue, call=refuse, retry=Retries(attempts=self.context.settings.max_receives))
 
     def _verdict(self, handler: Handler, received: ReceivedMessage, lateness: float) -> JobVerdict:
-        attempts = handler.retry.attempts_of(self._context.settings)
+        attempts = handler.retry.attempts_of(self.context.settings)
         job = received.for_handler(lateness=lateness, max_attempts=attempts)
         try:
             job = replace(job, payload=self._payload(received))
             self._attempt(handler, received, job)
-        except _NotStarted as fault:
-            return fault.held
+        except _NotStarted as not_started:
+            return _deferred(not_started.__cause__, "it could not begin, and is held")
         except BaseException as error:
             verdict = self._verdict_on(error, received, job, handler.retry)
             is_unfinished = handler.once and not isinstance(error, Exception)
@@ -202,27 +199,31 @@ class HandlerRunner:
     def _verdict_on(
         self, error: BaseException, received: ReceivedMessage, job: ReceivedJob, retries: Retries
     ) -> JobVerdict:
-        settings, held = self._context.settings, self._context.clock.monotonic() - received.received
+        settings, held = self.context.settings, self.context.clock.monotonic() - received.received
         of: dict[str, Any] = {"settings": settings, "jitter": self._jitter(), "held": held, "retries": retries}
         stack = stack_of(error, is_deliberate=isinstance(error, Retry | Discard))
         verdict = replace(delivery.verdict_on(error, attempt=received.attempt, **of), stack=stack)
-        self._callbacks.call(job, error, verdict, report=self._context.report)
+        self._callbacks.call(job, error, verdict, report=self.context.report)
         return verdict
 
     def _payload(self, received: ReceivedMessage) -> Any:
         try:
-            return received.payload(self._context.read_payload)
+            return received.payload(self.context.read_payload)
         except RETRYABLE as fault:
-            raise _NotStarted(fault) from fault
+            raise _NotStarted from fault
 
     def _attempt(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         about: dict[str, Any] = {"queue": received.queue, "job_id": received.id, "attempt": received.attempt}
         about |= {"kind": received.kind, "expected": (Retry, Discard, Interrupted, NoHandler, _NotStarted)}
-        with self._trace(received.job.trace if received.job else None, **about):
-            if handler.once:
-                self._once(handler, received, job)
-            else:
-                self._call(handler, job)
+        with otel.handling(received.job.trace if received.job else None, **about):
+            try:
+                if handler.once:
+                    self._once(handler, received, job)
+                else:
+                    self._call(handler, job)
+            except Retry as retry:
+                delivery.seconds_of(retry)
+                raise
 
     def _once(self, handler: Handler, received: ReceivedMessage, job: ReceivedJob) -> None:
         tried = False
@@ -233,11 +234,11 @@ class HandlerRunner:
             self._call(handler, job)
 
         try:
-            self._context.once(received.once_key, effect)
+            self.context.once(received.once_key, effect)
         except RETRYABLE as fault:
             if tried:
                 raise
-            raise _NotStarted(fault) from fault
+            raise _NotStarted from fault
 
     def _call(self, handler: Handler, job: ReceivedJob) -> None:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
@@ -247,7 +248,7 @@ class HandlerRunner:
             return
         error = _raised_by(returned)
         try:
-            raised = asyncio.run_coroutine_threadsafe(error, self._loop).result() if self._loop else asyncio.run(error)
+            raised = asyncio.run_coroutine_threadsafe(error, self._loop).result() if self._loop else _run_alone(error)
         except CancelledError:
             # It may have had its effect, unlike a coroutine that raised: `once` distinguishes these by Exception.
             raise asyncio.CancelledError from None
@@ -256,13 +257,13 @@ class HandlerRunner:
 
     def _note_outcome(self, received: ReceivedMessage, state: State, **fields: Any) -> None:
         """Record an outcome if the queue tracks them. A fault is reported; the job goes on."""
-        if not self._context.settings.queue.track or received.job is None:
+        if not self.context.settings.queue.track or received.job is None:
             return
         outcome = Outcome(state=state, attempts=received.attempt, kind=received.kind, **fields)
         try:
-            note_outcome(received.job.id, outcome, expires=received.job.expires, table=self._context.table)
+            note_outcome(received.job.id, outcome, expires=received.job.expires, table=self.context.table)
         except RETRYABLE as fault:
-            self._context.report(received.trouble(fault, "its outcome was not noted"))
+            self.context.report(received.trouble(fault, "its outcome was not noted"))
 
 
 async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> BaseException | None:
@@ -272,6 +273,16 @@ async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> BaseException | Non
     except BaseException as error:
         return error
     return None
+
+
+def _run_alone(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a loop of its own: in another thread where one runs in this, as in a test that is one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(copy_context().run, asyncio.run, coroutine).result()
 
 
 def _check_is_over(returned: object) -> None:

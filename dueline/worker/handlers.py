@@ -68,26 +68,23 @@ class Handlers:
 
     def check(self, settings: WorkSettings) -> None:
         """Raise ValueError where a queue allows fewer attempts than a handler is to have, or less time for them."""
-        for each in self.by_kind.values():
-            self._check_retries(each, settings)
-
-    def _check_retries(self, handler: Handler, settings: WorkSettings) -> None:
-        retries, policy = handler.retry, settings.retry
-        whose = f"the handler of {f'kind {handler.kind!r} of ' if handler.kind else ''}queue {self.queue!r}"
-        if retries.attempts is not None and retries.attempts > settings.max_receives:
-            raise ValueError(
-                f"attempts is {retries.attempts} for {whose}: it must be at most the queue's max_receives, which is"
-                f" {settings.max_receives}, as SQS itself moves a message to the dead-letter queue after that: raise"
-                " max_receives in queues.yaml"
-            )
-        attempts = retries.attempts_of(settings)
-        least = sum(retries.delay_after(number, policy=policy, jitter=0.0) for number in range(1, attempts))
-        if retries != BY_POLICY and least >= settings.message_retention:
-            raise ValueError(
-                f"the delays of {attempts} attempts of {whose} are {least} seconds at least: SQS deletes a message"
-                f" {settings.message_retention} seconds after it was sent, so raise message_retention_days in"
-                " queues.yaml, or have fewer or shorter delays"
-            )
+        for handler in self.by_kind.values():
+            retries, policy = handler.retry, settings.retry
+            whose = f"the handler of {f'kind {handler.kind!r} of ' if handler.kind else ''}queue {self.queue!r}"
+            if retries.attempts is not None and retries.attempts > settings.max_receives:
+                raise ValueError(
+                    f"attempts is {retries.attempts} for {whose}: it must be at most the queue's max_receives, which is"
+                    f" {settings.max_receives}, as SQS itself moves a message to the dead-letter queue after that:"
+                    " raise max_receives in queues.yaml"
+                )
+            attempts = retries.attempts_of(settings)
+            least = sum(retries.delay_after(number, policy=policy, jitter=0.0) for number in range(1, attempts))
+            if retries != BY_POLICY and least >= settings.message_retention:
+                raise ValueError(
+                    f"the delays of {attempts} attempts of {whose} are {least} seconds at least: SQS deletes a message"
+                    f" {settings.message_retention} seconds after it was sent, so raise message_retention_days in"
+                    " queues.yaml, or have fewer or shorter delays"
+                )
 
 
 def is_coroutine_function(call: Callable[..., Any]) -> bool:

@@ -4,12 +4,10 @@ import math
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, overload
 
-from dueline import otel
 from dueline.core.job import check_kind
 from dueline.core.message import Message, from_lambda_event
 from dueline.core.ports import READ_KEYS, QueueMessage, cut
@@ -35,15 +33,16 @@ class Consumer:
     policy says.
     """
 
-    def __init__(self, calls: Mapping[str | None, Function], *, once: bool, callbacks: Callbacks) -> None:
+    def __init__(
+        self, calls: Mapping[str | None, Function], *, once: bool, callbacks: Callbacks, connect: Connect | None = None
+    ) -> None:
         if not calls:
             raise ValueError("the handlers are {}: there must be a function of a kind, or of None for all others")
         for kind, call in calls.items():
             check_kind(kind)
             check_function(call)
-        self._callbacks = callbacks
-        self._calls, self._once, self._connect = dict(calls), once, cache(self._connect_to)
-        self._connect_elsewhere: Connect | None = None
+        self._calls, self._once, self._callbacks = dict(calls), once, callbacks
+        self._connect_to, self._connect = connect, cache(self._processor)
 
     @property
     def function(self) -> Function:
@@ -52,29 +51,26 @@ class Consumer:
             raise AttributeError(f"it has {len(self._calls)} functions, one of each kind: call the one that is meant")
         return next(iter(self._calls.values()))
 
-    def connected(self, connect_to: Connect) -> "Consumer":
+    def connected(self, connect: Connect) -> "Consumer":
         """Return the same handler over other queues than those on AWS."""
-        other = copy(self)
-        other._connect_elsewhere, other._connect = connect_to, cache(other._connect_to)
-        return other
+        return Consumer(self._calls, once=self._once, callbacks=self._callbacks, connect=connect)
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
         records = event["Records"]
         deployment, queue, level = address_of(records[0]["eventSourceARN"])
-        context, processor = self._connect(deployment, queue)
-        now = context.clock.monotonic()
+        processor = self._connect(deployment, queue)
+        now = processor.context.clock.monotonic()
         received = [_received(record, queue, level, now) for record in records]
         # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
         again = [each for some in cut(received, READ_KEYS) for each in processor.process(some)]
         return {"batchItemFailures": [{"itemIdentifier": each.arrival.message_id} for each in again]}
 
-    def _connect_to(self, deployment: str, queue: str) -> "tuple[QueueContext, SequentialProcessor]":
-        context = (self._connect_elsewhere or connect)(deployment, queue)
+    def _processor(self, deployment: str, queue: str) -> "SequentialProcessor":
+        context = (self._connect_to or connect)(deployment, queue)
         of = {kind: Handler(queue=queue, kind=kind, call=call, once=self._once) for kind, call in self._calls.items()}
         handlers = Handlers(queue=queue, by_kind=of)
-        runner = HandlerRunner(handlers, context, callbacks=self._callbacks, trace=otel.handling, jitter=random.random)
-        return context, SequentialProcessor(context, runner)
+        return SequentialProcessor(HandlerRunner(handlers, context, callbacks=self._callbacks, jitter=random.random))
 
 
 def connect(deployment: str, queue: str) -> QueueContext:
@@ -87,16 +83,16 @@ def connect(deployment: str, queue: str) -> QueueContext:
 class SequentialProcessor:
     """Processes received messages one after another, in the caller's thread."""
 
-    def __init__(self, context: QueueContext, runner: HandlerRunner) -> None:
-        self._context, self._runner = context, runner
+    def __init__(self, runner: HandlerRunner) -> None:
+        self.context, self._runner = runner.context, runner
 
     def process(self, batch: Sequence[ReceivedMessage]) -> list[ReceivedMessage]:
         """Return the messages that SQS is to deliver again."""
         try:
-            prepare(batch, self._context)
+            prepare(batch, self.context)
         except Exception as fault:
             # Whatever it is: these are delivered again, and later ones are prepared in their turn.
-            self._context.report_error(fault)
+            self.context.report_error(fault)
             return list(batch)
         return [each for each in batch if not each.cancelled and not self._is_done(each)]
 
@@ -105,28 +101,28 @@ class SequentialProcessor:
         try:
             verdict = received.dead or self._run(received)
             if isinstance(verdict, DeadLettered):
-                received.send_dead_letter(verdict, self._context.dead_letters)
+                received.send_dead_letter(verdict, self.context.dead_letters)
         except Exception as fault:
-            self._context.report(received.trouble(fault, "it is delivered again"))
+            self.context.report(received.trouble(fault, "it is delivered again"))
             return False
         if isinstance(verdict, RetryLater):
             self._hide(received, verdict.seconds)
         return not isinstance(verdict, RetryLater | Deferred)
 
     def _run(self, received: ReceivedMessage) -> JobVerdict:
-        self._context.clock.sleep(seconds_until_due(received, self._context))
+        self.context.clock.sleep(seconds_until_due(received, self.context))
         return self._runner.run(received)
 
     def _hide(self, received: ReceivedMessage, seconds: int) -> None:
         """Hide a job for so long. If SQS refuses, report it: the job waits for the visibility timeout."""
         try:
-            refusals = self._context.levels[received.level].hide([received.arrival.receipt], [seconds])
+            refusals = self.context.levels[received.level].hide([received.arrival.receipt], [seconds])
             if refusals:
                 raise Unavailable(refusals[0].reason)
         except Exception as fault:
             # Whatever it is: other records of the event are done.
             what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
-            self._context.report(received.trouble(fault, what))
+            self.context.report(received.trouble(fault, what))
 
 
 @overload

@@ -24,15 +24,6 @@ _MICROSECONDS = 1_000_000
 _KEPT_SECONDS = 30 * 86_400
 
 
-def common_time(context: QueueContext) -> float:
-    """Return AWS's own time in seconds since 1970, as far as it is known: the only clock that all workers share.
-
-    Slots are instants: a machine whose own clock is an hour ahead would reserve the slots of an hour.
-    """
-    behind = context.behind()
-    return context.clock.now().timestamp() + (behind / 2 if math.isfinite(behind) else 0.0)
-
-
 class RateLimiter:
     """Decides whether jobs of a queue may begin, and when.
 
@@ -115,11 +106,17 @@ class RateLimiter:
         return self._turn_ends - turn <= now
 
     def _reserve(self, key: Key, amount: int, *, now: int) -> int:
-        ttl = int(common_time(self._context)) + _KEPT_SECONDS
+        ttl = now // _MICROSECONDS + _KEPT_SECONDS
         return self._context.table.reserve(key, now=now, amount=amount, ttl=ttl)
 
     def _now(self) -> int:
-        return int(common_time(self._context) * _MICROSECONDS)
+        """Return AWS's own time in microseconds since 1970, as far as it is known: the only clock that workers share.
+
+        Slots are instants: a machine whose own clock is an hour ahead would reserve the slots of an hour.
+        """
+        behind = self._context.behind()
+        seconds = self._context.clock.now().timestamp() + (behind / 2 if math.isfinite(behind) else 0.0)
+        return int(seconds * _MICROSECONDS)
 
     def _reserved_until(self, control: Control) -> int:
         key = slots_key(self._context.queue, control.rate_set)

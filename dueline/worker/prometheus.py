@@ -63,14 +63,14 @@ _EVERYWHERE = ""
 
 
 @contextmanager
-def served(port: int, *, registry: CollectorRegistry, health: Callable[[], dict[str, Any]]) -> Iterator[int]:
+def served(port: int, ages: Callable[[], Mapping[str, float]], *, metrics: Metrics) -> Iterator[int]:
     """Serve `/health` and `/metrics` on a port while the context lasts; yield the port, a free one for 0.
 
-    It listens on all IPv4 addresses of the machine: probes come from outside a container. `healthy` of the health says
-    whether all is well. Raises ValueError or OSError, which name the port.
+    It listens on all IPv4 addresses of the machine: probes come from outside a container. `ages` is as in `health_of`.
+    Raises ValueError or OSError, which name the port.
     """
     try:
-        server = _Server((_EVERYWHERE, port), _answering(registry, health))
+        server = _Server((_EVERYWHERE, port), _answering(metrics, ages))
     except OverflowError:
         raise ValueError(f"port is {port}: it must be from 0, which is any free one, to 65535") from None
     except OSError as fault:
@@ -90,14 +90,14 @@ class _Server(ThreadingTCPServer):
     daemon_threads = allow_reuse_address = True
 
 
-def _answering(registry: CollectorRegistry, health: Callable[[], dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
+def _answering(metrics: Metrics, ages: Callable[[], Mapping[str, float]]) -> type[BaseHTTPRequestHandler]:
     class HealthRequest(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             match self.path.partition("?")[0]:
                 case "/metrics":
-                    self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry))
+                    self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(metrics.registry))
                 case "/health":
-                    report = health()
+                    report = health_of(ages(), metrics.kinds)
                     status = HTTPStatus.OK if report["healthy"] else HTTPStatus.SERVICE_UNAVAILABLE
                     self._answer(status, "application/json", json.dumps(report).encode())
                 case _:

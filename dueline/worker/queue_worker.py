@@ -5,7 +5,6 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Generic, TypeVar
 
 from dueline.core.ports import Clock
 from dueline.errors import RETRYABLE
@@ -13,8 +12,7 @@ from dueline.worker.claims import Claims
 from dueline.worker.delivery import DeadLettered, Deferred, Event, EventKind, JobVerdict, ReceivedMessage, RetryLater
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
-from dueline.worker.queue_context import QueueContext
-from dueline.worker.receiving import ReceiveLoop, prepare, seconds_until_due
+from dueline.worker.receiving import Receiver, prepare, seconds_until_due
 
 # What failed through no fault of its job is tried again after so long.
 RETRY_SECONDS = 5
@@ -24,36 +22,38 @@ LONGEST_REFRESH_SECONDS = 60.0
 _CANCELLATION_FRESH_SECONDS = 1.0
 
 
+# How long it waits for a permit, and while no message may be received, before it looks again.
+_PERMIT_SECONDS = 1.0
+_CLOSED_SECONDS = 0.1
+_LONGEST_BACKOFF_SECONDS = 20.0
+
 # A list has received messages that are to be prepared: their jobs read, and which of them were cancelled.
 Item = list[ReceivedMessage] | ReceivedMessage
-T = TypeVar("T")
 
 
 class QueueWorker:
-    """Starts and stops the threads that process one queue's jobs in this process. `jitter` returns 0 to 1."""
+    """Processes one queue's jobs in this process: receives each message, prepares it, runs its handler and settles it.
 
-    def __init__(
-        self, context: QueueContext, runner: HandlerRunner, *, concurrency: int, jitter: Callable[[], float]
-    ) -> None:
-        self._context, self.kinds = context, runner.kinds
-        self._limiter = RateLimiter(context)
+    It never receives more messages than there are permits for. They wait in the pool until they are due and their slots
+    begin. One goes into the dead-letter queue before it is deleted; when that fails it is tried again, and the handler
+    does not run again for that. Messages that cannot be prepared because AWS fails are kept, and no more are received:
+    to put them back would cost each an attempt, for a fault that is not theirs. Once it is stopped, messages whose
+    handlers have not started go back, but for dead letters: these are sent. `jitter` returns 0 to 1.
+    """
+
+    def __init__(self, runner: HandlerRunner, *, concurrency: int, jitter: Callable[[], float]) -> None:
+        self._context = context = runner.context
+        self._runner, self._jitter = runner, jitter
+        self._receiver, self._limiter = Receiver(context), RateLimiter(context)
         self._claims = Claims(context, concurrency=concurrency)
-        self._pool = Pool[Item](concurrency, name=context.queue, clock=context.clock)
-        self._processor = Processor(context, runner, pool=self._pool, claims=self._claims, limiter=self._limiter)
-        self._receive_loop = ReceiveLoop(
-            context,
-            claims=self._claims,
-            limiter=self._limiter,
-            may_receive=lambda: self._processor.can_prepare,
-            on_receive=self._processor.accept,
-            jitter=jitter,
-        )
-        self._refresh_seconds = LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2
-        self._ended = threading.Event()
+        self._pool = Pool(concurrency, self.process, name=context.queue, clock=context.clock)
+        self._receiving = threading.Thread(target=self._receive, name=f"receive {context.queue}", daemon=True)
+        self._can_prepare = True
+        self._stopped, self._ended = threading.Event(), threading.Event()
 
     def open(self) -> None:
         """Receive nothing yet. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
-        self._context.report(Event(kind=EventKind.OPENED, queue=self._context.queue, kinds=self.kinds))
+        self._context.report(Event(kind=EventKind.OPENED, queue=self._context.queue, kinds=self._runner.kinds))
         self._limiter.read()
 
     def start(self) -> None:
@@ -61,24 +61,28 @@ class QueueWorker:
 
         Raises RuntimeError when the system has no more threads: then nothing was received.
         """
-        self._pool.start(self._processor.process)
+        self._pool.start()
         self._claims.start()
         threading.Thread(target=self._watch, name=f"watch {self._context.queue}", daemon=True).start()
-        self._receive_loop.start()
+        self._receiving.start()
 
     def stop(self) -> None:
-        """Receive no more, and put back the jobs that have not started."""
-        self._receive_loop.stop()
-        self._processor.stop()
+        """Receive no more, and put back the jobs that have not started. A poll that is open may still bring some."""
+        self._stopped.set()
+        self._put_all_back()
 
     @property
     def is_busy(self) -> bool:
         """Whether messages are received, jobs run, or messages are to be acknowledged."""
-        return self._receive_loop.is_alive or not self._claims.is_idle
+        return self._receiving.is_alive() or not self._claims.is_idle
 
     def put_back(self, *, within: float) -> bool:
-        """Put back the jobs that still run once no poll is open, in so many seconds; return whether there were none."""
-        self._receive_loop.join(within=within)
+        """Put back the jobs that still run once no poll is open, in so many seconds; return whether there were none.
+
+        An open poll would receive what is put back.
+        """
+        if self._receiving.is_alive():
+            self._receiving.join(max(0.0, within))
         return self._claims.stop()
 
     def finish(self, *, within: float) -> None:
@@ -88,50 +92,56 @@ class QueueWorker:
         self._ended.set()
         self._context.report(Event(kind=EventKind.CLOSED, queue=self._context.queue))
 
+    @property
+    def heartbeat(self) -> float:
+        """When it last looked for work, on the monotonic clock."""
+        return self._receiver.heartbeat
+
     def _watch(self) -> None:
         """Follow the queue's pause and rate, and less often its published settings."""
         now = self._context.clock.monotonic
-        refresh_at = now() + self._refresh_seconds
+        seconds = LONGEST_REFRESH_SECONDS * (1 + self._jitter()) / 2
+        refresh_at = now() + seconds
         while not self._ended.wait(WATCH_SECONDS):
             try:
-                self._processor.apply_limits()
+                self.apply_limits()
                 if now() >= refresh_at:
-                    refresh_at = now() + self._refresh_seconds
+                    refresh_at = now() + seconds
                     self._context.refresh()
             except Exception as fault:
                 # A thread that ended would do so without a word.
                 self._context.report_error(fault)
 
-    @property
-    def heartbeat(self) -> float:
-        """When it last looked for work, on the monotonic clock."""
-        return self._receive_loop.heartbeat
+    def _receive(self) -> None:
+        faults = 0
+        while not self._stopped.is_set():
+            try:
+                self.receive_once()
+                faults = 0
+            except Exception as fault:
+                # Whatever it is: a thread that ends would leave a process that does nothing and says nothing.
+                faults += 1
+                self._context.report_error(fault)
+                self._receiver.beat()
+                longest = min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10))
+                self._stopped.wait(longest * (1 + self._jitter()) / 2)
 
-
-class Processor:
-    """Takes each message from its receipt to its settlement: prepares it, waits until it may run, and runs its handler.
-
-    Messages wait in the pool until they are due and their slots begin. One goes into the dead-letter queue before it is
-    deleted; when that fails it is tried again, and the handler does not run again for that. While `can_prepare` is
-    False, AWS fails: messages are kept, and no more should be received. To put them back would cost each an attempt,
-    for a fault that is not theirs. Once it is stopped, messages whose handlers have not started go back, but for dead
-    letters: these are sent.
-    """
-
-    def __init__(
-        self, context: QueueContext, runner: HandlerRunner, *, pool: "Pool[Item]", claims: Claims, limiter: RateLimiter
-    ) -> None:
-        self._context, self._runner = context, runner
-        self._pool, self._claims, self._limiter = pool, claims, limiter
-        self._stopped = threading.Event()
-        self.can_prepare = True
-
-    def accept(self, batch: list[ReceivedMessage]) -> None:
-        """Let received messages be prepared."""
-        if self._limiter.is_limited:
+    def receive_once(self) -> None:
+        """Receive as much as there are permits for; nothing while jobs may not begin or cannot be prepared."""
+        self._receiver.beat()
+        permits = self._claims.wait_for_permits(within=_PERMIT_SECONDS)
+        most = min(permits, self._limiter.most()) if permits and self._can_prepare else 0
+        if not most:
+            self._stopped.wait(_CLOSED_SECONDS if permits else 0)
+            return
+        batch = self._receiver.receive(most=most)
+        self._claims.add(batch)
+        for each in batch:
+            self._context.report(each.event(EventKind.RECEIVED))
+        if batch and self._limiter.is_limited:
             # What is received next depends on the slots that these take.
-            self.process(batch)
-        else:
+            self._prepare(batch)
+        elif batch:
             self._put(batch)
 
     def process(self, item: Item) -> None:
@@ -142,11 +152,6 @@ class Processor:
             self._send(item, item.dead)
         else:
             self._run(item)
-
-    def stop(self) -> None:
-        """Put back the messages whose handlers have not started, and from now on each that is added."""
-        self._stopped.set()
-        self._put_all_back()
 
     def apply_limits(self) -> None:
         """Read pause and rate. Put back the jobs that wait, but for those that have slots of that rate."""
@@ -169,7 +174,11 @@ class Processor:
         left = batch
         try:
             left = prepare(batch, self._context)
-            self._settle_unready(batch)
+            for each in batch:
+                if each.cancelled:
+                    self._claims.delete(each)
+                elif each.dead:
+                    self._put(each)
             self._add(left)
         except RETRYABLE as fault:
             self._prepare_later(left, fault)
@@ -178,18 +187,11 @@ class Processor:
             self._context.report_error(fault)
             for each in left:
                 self._claims.hide(each, RETRY_SECONDS)
-        self.can_prepare = True
-
-    def _settle_unready(self, batch: list[ReceivedMessage]) -> None:
-        for received in batch:
-            if received.cancelled:
-                self._claims.delete(received)
-            elif received.dead:
-                self._put(received)
+        self._can_prepare = True
 
     def _prepare_later(self, batch: list[ReceivedMessage], fault: Exception) -> None:
         self._context.report_error(fault)
-        self.can_prepare = False
+        self._can_prepare = False
         self._put(batch, after=RETRY_SECONDS)
 
     def _add(self, ready: Sequence[ReceivedMessage]) -> None:
@@ -288,23 +290,23 @@ class Processor:
             self._claims.delete(received)
 
 
-class Pool(Generic[T]):
-    """Runs items in `size` threads, each item when its time has come.
+class Pool:
+    """Calls `run` with items in `size` threads, with each when its time has come.
 
     The threads are daemons: a handler that hangs must not keep the process from ending.
     """
 
-    def __init__(self, size: int, *, name: str, clock: Clock) -> None:
-        self._size, self._name, self._clock = size, name, clock
-        self._items: list[tuple[float, int, T]] = []
+    def __init__(self, size: int, run: Callable[[Item], None], *, name: str, clock: Clock) -> None:
+        self._size, self._run_item, self._name, self._clock = size, run, name, clock
+        self._items: list[tuple[float, int, Item]] = []
         self._numbers = count()
         self._changed = threading.Condition()
         self._is_stopped = False
 
-    def start(self, run: Callable[[T], None]) -> None:
-        """Begin: `run` is called with each item. Raises RuntimeError when the system has no more threads."""
+    def start(self) -> None:
+        """Raises RuntimeError when the system has no more threads."""
         for number in range(self._size):
-            threading.Thread(target=self._run, args=(run,), name=f"{self._name} {number}", daemon=True).start()
+            threading.Thread(target=self._run, name=f"{self._name} {number}", daemon=True).start()
 
     def stop(self) -> None:
         """Let each thread end when the item that it runs is done."""
@@ -312,7 +314,7 @@ class Pool(Generic[T]):
             self._is_stopped = True
             self._changed.notify_all()
 
-    def put(self, item: T, *, at: float) -> None:
+    def put(self, item: Item, *, at: float) -> None:
         """Run an item when the monotonic clock is at `at`."""
         with self._changed:
             entry = (at, next(self._numbers), item)
@@ -320,17 +322,17 @@ class Pool(Generic[T]):
             if self._items[0] is entry:
                 self._changed.notify()
 
-    def drain(self) -> list[tuple[float, T]]:
+    def drain(self) -> list[tuple[float, Item]]:
         """Remove the items that have not started, and return each with its time."""
         with self._changed:
             items, self._items = self._items, []
             return [(at, item) for at, _, item in items]
 
-    def _run(self, run: Callable[[T], None]) -> None:
+    def _run(self) -> None:
         while (item := self._next()) is not None:
-            run(item)
+            self._run_item(item)
 
-    def _next(self) -> T | None:
+    def _next(self) -> Item | None:
         """Wait for an item whose time has come; None ends the thread."""
         with self._changed:
             while not self._is_stopped:

@@ -1,14 +1,11 @@
 """Receive messages from the levels of a queue, and prepare their jobs."""
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dueline.core.cancel import cancelled_among
 from dueline.core.message import BATCH_MESSAGES
-from dueline.worker.claims import Claims
 from dueline.worker.delivery import EventKind, ReceivedMessage
-from dueline.worker.limits import RateLimiter
 from dueline.worker.queue_context import QueueContext
 
 # Short enough for a worker to end soon after it is stopped.
@@ -23,84 +20,21 @@ _REST_SECONDS = 5.0
 FLOOR_TURNS = 10
 
 
-# How long it waits for a permit, and while no message may be received, before it looks again.
-_PERMIT_SECONDS = 1.0
-_CLOSED_SECONDS = 0.1
-_LONGEST_BACKOFF_SECONDS = 20.0
+class Receiver:
+    """Receives messages from the levels of a queue. `heartbeat` is when it last polled, on the monotonic clock.
 
-
-class ReceiveLoop:
-    """Receives messages in a thread, never more than there are permits for, and passes each batch to `on_receive`.
-
-    While `may_receive` returns False, it receives nothing. `heartbeat` is when it last looked for work, on the
-    monotonic clock: a loop that hangs leaves it behind. `jitter` returns 0 to 1.
+    What uses it and hangs leaves the heartbeat behind.
     """
 
-    def __init__(
-        self,
-        context: QueueContext,
-        *,
-        claims: Claims,
-        limiter: RateLimiter,
-        may_receive: Callable[[], bool],
-        on_receive: Callable[[list[ReceivedMessage]], None],
-        jitter: Callable[[], float],
-    ) -> None:
-        self._context, self._jitter = context, jitter
-        self._claims, self._limiter = claims, limiter
-        self._may_receive, self._on_receive = may_receive, on_receive
+    def __init__(self, context: QueueContext) -> None:
+        self._context = context
         self._turns = 0
         # Of each level that failed: the fault, and until when it is not polled (monotonic).
         self._rests: dict[int, tuple[Exception, float]] = {}
-        self._stopped = threading.Event()
-        self.heartbeat = context.clock.monotonic()
-        self._thread = threading.Thread(target=self._run, name=f"receive {context.queue}", daemon=True)
+        self.beat()
 
-    def start(self) -> None:
-        """Raises RuntimeError when the system has no more threads."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Receive no more. A poll that is open may still bring messages."""
-        self._stopped.set()
-
-    @property
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def join(self, *, within: float) -> None:
-        """Wait up to so many seconds until no poll is open: it would receive what is put back."""
-        if self._thread.is_alive():
-            self._thread.join(max(0.0, within))
-
-    def _run(self) -> None:
-        faults = 0
-        while not self._stopped.is_set():
-            try:
-                if claims := self.receive_once():
-                    self._on_receive(claims)
-                faults = 0
-            except Exception as fault:
-                # Whatever it is: a thread that ends would leave a process that does nothing and says nothing.
-                faults += 1
-                self._context.report_error(fault)
-                self._beat()
-                longest = min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10))
-                self._stopped.wait(longest * (1 + self._jitter()) / 2)
-
-    def receive_once(self) -> list[ReceivedMessage]:
-        """Receive as much as there are permits for; nothing while jobs may not begin or cannot be prepared."""
-        self._beat()
-        permits = self._claims.wait_for_permits(within=_PERMIT_SECONDS)
-        most = min(permits, self._limiter.most()) if permits and self._may_receive() else 0
-        if not most:
-            self._stopped.wait(_CLOSED_SECONDS if permits else 0)
-            return []
-        claims = self.receive(most=most)
-        self._claims.add(claims)
-        for each in claims:
-            self._context.report(each.event(EventKind.RECEIVED))
-        return claims
+    def beat(self) -> None:
+        self.heartbeat = self._context.clock.monotonic()
 
     def receive(self, *, most: int) -> list[ReceivedMessage]:
         """Return up to `most` messages of the first level that has some; if none has, poll for a while.
@@ -137,15 +71,12 @@ class ReceiveLoop:
         return claims
 
     def _receive_from(self, level: int, most: int, *, wait: int) -> list[ReceivedMessage]:
-        self._beat()
+        self.beat()
         now, hidden = self._context.clock.monotonic(), self._context.settings.visibility_timeout
         # Sent each time: SQS must hide messages for as long as is counted here, whatever the queue's own timeout is.
         arrivals = self._context.levels[level].receive(most=min(most, BATCH_MESSAGES), wait=wait, hidden=hidden)
         of: dict[str, Any] = {"queue": self._context.queue, "level": level, "received": now, "visible": now + hidden}
         return [ReceivedMessage(arrival=each, **of) for each in arrivals]
-
-    def _beat(self) -> None:
-        self.heartbeat = self._context.clock.monotonic()
 
 
 def order_of(levels: int, *, turn: int) -> list[int]:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
@@ -49,60 +49,47 @@ class Shutdown:
         return self._requests > 1
 
 
-class Runner:
-    """Starts the queue workers of a process, waits, and ends them together. `workers` are by queue.
+def run(
+    workers: Iterable[QueueWorker], shutdown: Shutdown, *, grace: float, clock: Clock, on_ready: Callable[[], None]
+) -> bool:
+    """Run all until shutdown is requested, then give running jobs `grace` seconds; return whether all had ended.
 
-    `on_ready` is called when all can begin, and before any job does.
+    `on_ready` is called when all can begin, and before any job does. Raises Throttled or Unavailable when a worker
+    cannot begin: those that are open are ended in the same way.
     """
-
-    def __init__(
-        self, workers: Mapping[str, QueueWorker], *, clock: Clock, on_ready: Callable[[], None] = lambda: None
-    ) -> None:
-        self._workers, self._clock, self._on_ready = workers, clock, on_ready
-
-    def run(self, shutdown: Shutdown, *, grace: float) -> bool:
-        """Run until shutdown is requested, then give running jobs `grace` seconds; return whether all had ended.
-
-        Raises Throttled or Unavailable when a worker cannot begin: those that are open are ended in the same way.
-        """
-        opened = list[QueueWorker]()
-        try:
-            for worker in self._workers.values():
-                if shutdown.is_requested:
-                    break
-                opened.append(worker)
-                worker.open()
-            self._on_ready()
-            for worker in () if shutdown.is_requested else opened:
-                worker.start()
-            while not shutdown.is_requested:
-                self._clock.sleep(_LOOK_SECONDS)
-        finally:
-            has_ended = self._end(opened, shutdown, grace=grace)
-        return has_ended
-
-    def _end(self, workers: Sequence[QueueWorker], shutdown: Shutdown, *, grace: float) -> bool:
-        """End all workers together, as each may wait for AWS; return whether all jobs had ended.
-
-        This takes no thread of its own: where none is to be had, the last acknowledgements are sent all the same.
-        """
-        clock = self._clock
+    opened = list[QueueWorker]()
+    try:
         for worker in workers:
-            worker.stop()
-        until = clock.monotonic() + grace
-        while any(worker.is_busy for worker in workers) and not shutdown.is_forced and clock.monotonic() < until:
+            if shutdown.is_requested:
+                break
+            opened.append(worker)
+            worker.open()
+        on_ready()
+        for worker in () if shutdown.is_requested else opened:
+            worker.start()
+        while not shutdown.is_requested:
             clock.sleep(_LOOK_SECONDS)
-        until = clock.monotonic() + LONG_POLL_SECONDS + 1
-        ended = [worker.put_back(within=until - clock.monotonic()) for worker in workers]
-        until = clock.monotonic() + _FINAL_ACKS_SECONDS
-        for worker in workers:
-            worker.finish(within=until - clock.monotonic())
-        return all(ended)
+    finally:
+        has_ended = _end(opened, shutdown, grace=grace, clock=clock)
+    return has_ended
 
-    def ages(self) -> dict[str, float]:
-        """Return how many seconds ago each queue's worker last looked for messages."""
-        now = self._clock.monotonic()
-        return {queue: now - worker.heartbeat for queue, worker in self._workers.items()}
+
+def _end(workers: Sequence[QueueWorker], shutdown: Shutdown, *, grace: float, clock: Clock) -> bool:
+    """End all workers together, as each may wait for AWS; return whether all jobs had ended.
+
+    This takes no thread of its own: where none is to be had, the last acknowledgements are sent all the same.
+    """
+    for worker in workers:
+        worker.stop()
+    until = clock.monotonic() + grace
+    while any(worker.is_busy for worker in workers) and not shutdown.is_forced and clock.monotonic() < until:
+        clock.sleep(_LOOK_SECONDS)
+    until = clock.monotonic() + LONG_POLL_SECONDS + 1
+    ended = [worker.put_back(within=until - clock.monotonic()) for worker in workers]
+    until = clock.monotonic() + _FINAL_ACKS_SECONDS
+    for worker in workers:
+        worker.finish(within=until - clock.monotonic())
+    return all(ended)
 
 
 @contextmanager

@@ -11,18 +11,17 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from dueline import otel
 from dueline.core.job import queue_name
 from dueline.core.ports import Clock
 from dueline.errors import missing_extras_named
-from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
+from dueline.worker.code_schedules import CodeSchedule, ScheduleSync, check_handled, with_schedules
 from dueline.worker.delivery import Event, ReceivedJob, Report
 from dueline.worker.execution import Callback, Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers, blamed_on_caller, check_function
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.retries import BY_POLICY, Retries, checked_seconds
-from dueline.worker.runner import Runner, Shutdown, SupervisorLink, event_loop, signal_handlers
+from dueline.worker.runner import Shutdown, SupervisorLink, event_loop, run, signal_handlers
 
 if TYPE_CHECKING:
     import boto3
@@ -58,7 +57,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
     with missing_extras_named():
         from dueline.aws.worker_deployment import WorkerDeployment
         from dueline.worker.log import log
-        from dueline.worker.prometheus import Metrics, health_of, served
+        from dueline.worker.prometheus import Metrics, served
 
     metrics, deployment = Metrics(), WorkerDeployment(name, session=session)
 
@@ -70,9 +69,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
         connect=partial(deployment.connect, report=report),
         clock=deployment.clock,
         report=report,
-        serve=lambda port, ages: served(
-            port, registry=metrics.registry, health=lambda: health_of(ages(), metrics.kinds)
-        ),
+        serve=partial(served, metrics=metrics),
         schedules=lambda queue: _client(name, session).schedules(queue),
         close=deployment.clock.close,
     )
@@ -109,7 +106,7 @@ class Worker:
         on_dead: Callback | None = None,
     ) -> None:
         self._callbacks = Callbacks(on_error=on_error, on_dead=on_dead)
-        self._scheduled = CodeSchedules()
+        self._scheduled: list[CodeSchedule] = []
         self._name = name
         self._session = session
         self._concurrency = _checked(concurrency)
@@ -198,7 +195,12 @@ class Worker:
         arguments |= {"priority": priority, "jitter": jitter, "catch_up": catch_up, "overlap": overlap}
         with blamed_on_caller():
             _check_queue(queue, example='@worker.schedule("emails", "digest", "0 9 * * *")')
-            added = self._scheduled.add(queue, name, arguments)
+            added = CodeSchedule(queue=queue, name=name, arguments=arguments)
+            if any((each.queue, each.name) == (queue, name) for each in self._scheduled):
+                raise ValueError(
+                    f"schedule {name!r} of queue {queue!r} is in the code already: a name is of one schedule"
+                )
+            self._scheduled.append(added)
 
         def decorated(function: Function) -> Function:
             with blamed_on_caller():
@@ -235,27 +237,48 @@ class Worker:
                 event_loop() as loop,
                 closing(connect(self._name, session=self._session)) as environment,
             ):
-                about: dict[str, Any] = {"loop": loop, "most": most, "callbacks": self._callbacks}
-                workers = {each.queue: _queue_worker(each, environment, **about) for each in handlers}
-                on_ready = self._link.report_ready if self._link else lambda: None
-                runner = Runner(workers, clock=environment.clock, on_ready=on_ready)
-                served = nullcontext() if port is None else environment.serve(port, runner.ages)
-                with self._declaring(environment, list(workers)), served:
+                clock = environment.clock
+                workers = {each.queue: self._queue_worker(each, environment, loop, most) for each in handlers}
+                ages = lambda: {queue: clock.monotonic() - each.heartbeat for queue, each in workers.items()}  # noqa: E731
+                served = nullcontext() if port is None else environment.serve(port, ages)
+                with self._declaring(environment.schedules, environment.report, list(workers)), served:
                     if self._link:
                         self._link.obey(shutdown)
-                    return runner.run(shutdown, grace=grace)
+                    on_ready = self._link.report_ready if self._link else lambda: None
+                    return run(workers.values(), shutdown, grace=grace, clock=clock, on_ready=on_ready)
         finally:
             self._ended = None
             ended.set()
             if shutdown.is_requested:
                 self._shutdown = Shutdown()
 
-    def _declaring(self, environment: Environment, queues: Sequence[str]) -> AbstractContextManager[object]:
+    def _queue_worker(
+        self, handlers: Handlers, environment: Environment, loop: asyncio.AbstractEventLoop, most: int
+    ) -> QueueWorker:
+        runner = self._runner(handlers, environment.connect(handlers.queue), loop=loop, jitter=random.random)
+        return QueueWorker(runner, concurrency=handlers.concurrency or most, jitter=random.random)
+
+    def _runner(
+        self,
+        handlers: Handlers,
+        context: QueueContext,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        jitter: Callable[[], float],
+    ) -> HandlerRunner:
+        """Return what runs the handlers of a queue. Raises ValueError where the queue's settings do not allow them."""
+        context.check()
+        handlers.check(context.settings)
+        return HandlerRunner(handlers, context, loop=loop, jitter=jitter, callbacks=self._callbacks)
+
+    def _declaring(
+        self, schedules: "Callable[[str], Schedules]", report: Report, queues: Sequence[str]
+    ) -> AbstractContextManager[object]:
         """Declare the schedules of queues; of several processes, the first does."""
-        to_declare = [each for queue in queues for each in self._scheduled.of(queue)]
+        to_declare = [each for each in self._scheduled if each.queue in queues]
         if not to_declare or (self._link and self._link.number != 1):
             return nullcontext()
-        return ScheduleSync(environment.schedules, report=environment.report, jitter=random.random).run(to_declare)
+        return ScheduleSync(schedules, report=report, jitter=random.random).run(to_declare)
 
     def stop(self) -> None:
         """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""
@@ -268,25 +291,14 @@ class Worker:
             ended.wait()
 
     def _chosen(self, queues: Sequence[str] | None) -> list[Handlers]:
-        names = dict.fromkeys([*self._handlers, *self._scheduled.queues()])
-        handled = {queue: self._scheduled.handlers(queue, self._handlers.get(queue, {})) for queue in names}
+        names = dict.fromkeys([*self._handlers, *(each.queue for each in self._scheduled if each.call)])
+        handled = {queue: with_schedules(queue, self._handlers.get(queue, {}), self._scheduled) for queue in names}
         unknown = [queue for queue in queues or () if queue not in handled]
         if unknown or not handled:
             names_text = ", ".join(handled) or "none"
             raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {names_text}")
-        self._scheduled.check_handled(handled)
+        check_handled(self._scheduled, handled)
         return [handled[queue] for queue in queues or handled]
-
-
-def _queue_worker(
-    handlers: Handlers, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int, callbacks: Callbacks
-) -> QueueWorker:
-    context = environment.connect(handlers.queue)
-    context.check()
-    handlers.check(context.settings)
-    parts: dict[str, Any] = {"trace": otel.handling, "jitter": random.random, "callbacks": callbacks}
-    runner = HandlerRunner(handlers, context, loop=loop, **parts)
-    return QueueWorker(context, runner, concurrency=handlers.concurrency or most, jitter=random.random)
 
 
 def set_supervisor(worker: Worker, link: SupervisorLink) -> None:

@@ -1,10 +1,7 @@
 """The sandbox: refused where it is somebody else's or in use, and removed however the tests end."""
 
-import os
 import signal
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import boto3
@@ -14,6 +11,7 @@ from dueline import Client
 from dueline.config.names import Names
 from tests.acceptance import sandbox
 from tests.acceptance.conftest import Aws
+from tests.forking import run_in_fork
 
 OK, FAILS = [sys.executable, "-c", ""], [sys.executable, "-c", "raise SystemExit(3)"]
 
@@ -52,14 +50,13 @@ def test_run_exits_with_the_tests_code(deploy: list[str], tests: list[str], left
 
 
 @pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_run_is_removed(signal_sent: signal.Signals) -> None:
-    code = textwrap.dedent(f"""
-        import signal, sys
-        from tests.acceptance import sandbox
+def test_interrupted_run_is_removed(signal_sent: signal.Signals, tmp_path: Path) -> None:
+    interrupt = f"import os, time; os.kill(os.getppid(), {int(signal_sent)}); time.sleep(60)"
+    removed = tmp_path / "removed"
+
+    def run() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        interrupt = "import os, time; os.kill(os.getppid(), {int(signal_sent)}); time.sleep(60)"
-        sys.exit(sandbox.run([sys.executable, "-c", interrupt], [], remove=lambda: print("removed") or 0))
-    """)
-    env = {**os.environ, "PYTHONPATH": str(sandbox.ROOT)}
-    ended = subprocess.run([sys.executable, "-c", code], cwd=sandbox.ROOT, env=env, capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout) == (130, "removed\n"), ended.stderr
+        assert sandbox.run([sys.executable, "-c", interrupt], [], remove=lambda: removed.write_text("")) == 130
+
+    assert run_in_fork(run)
+    assert removed.exists()

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from dueline.aws.botocore_errors import map_caller_errors
-from dueline.aws.settings import KNOWN_FOR_SECONDS, SettingsStore
+from dueline.aws.settings import KNOWN_FOR_SECONDS, ActivePartitions, SettingsStore
 from dueline.aws.worker_deployment import WorkerDeployment
 from dueline.config.names import Names
+from dueline.config.registry import Registry
 from dueline.core.queue_settings import WorkSettings
-from dueline.errors import QueueNotFound, Throttled
+from dueline.errors import QueueNotFound, Throttled, Unavailable
 from dueline.testing import VirtualClock
 from dueline.worker import worker
 from dueline.worker.delivery import EventKind
@@ -72,6 +73,21 @@ def test_exact_clock_ends_with_its_worker(session, ssm):
     assert wait_until(lambda: set(threading.enumerate()) <= before)
 
 
+def test_new_queues_are_read_ten_at_a_request(ssm, deployment):
+    """A hundred new queues, of which no tick is known, must not reach SSM's quota of requests."""
+    queues = {name: a_queue(name=name, partitions=2) for name in (f"queue-{number}" for number in range(25))}
+    for name in list(queues)[1:]:
+        publish(ssm, {**WORK.to_json(), "partitions": 1} if name != "queue-9" else [], name)
+    sent = []
+    ssm.meta.events.register_first("before-send", lambda **_: sent.append(1))
+    active = ActivePartitions(deployment.published, queues=queues, clock=VirtualClock(NOW))
+    registry = Registry(queues, active_partitions=active)
+    assert registry.taking_counts() == {"queue-0": 0} | {name: 1 for name in list(queues)[1:] if name != "queue-9"}
+    with pytest.raises(Unavailable, match="parameter /dueline/direct/queues/queue-9 cannot be read"):
+        registry.taking("queue-9")
+    assert len(sent) == 3
+
+
 @pytest.mark.parametrize("name", ["nobody", "no/queue", ""])
 def test_missing_settings_are_not_found(deployment, name):
     with pytest.raises(QueueNotFound, match="no queue"):
@@ -79,7 +95,8 @@ def test_missing_settings_are_not_found(deployment, name):
 
 
 def published_settings(partitions=1):
-    return 200, {"Parameter": {"Value": json.dumps({**WORK.to_json(), "partitions": partitions})}}
+    value = json.dumps({**WORK.to_json(), "partitions": partitions})
+    return 200, {"Parameter": {"Name": NAMES.queue_parameter("emails"), "Value": value}}
 
 
 def of_answers(*answers, jitter=0.0):

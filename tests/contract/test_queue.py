@@ -118,7 +118,7 @@ def test_attributes_are_redriven_with_types(queue):
     queue.send([a_message(attributes=typed)])
     (first,) = queue.receive(most=10, wait=0)
     queue.delete([first.receipt])
-    assert queue.send([to_its_queue(first.message, levels=1).message]) == []
+    assert queue.send([to_its_queue(first.message, levels=1)]) == []
     (again,) = queue.receive(most=10, wait=0)
     assert again.message.attributes == typed
     types = {name: type_of(name, value) for name, value in again.message.attributes.items()}

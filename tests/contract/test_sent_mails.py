@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from dueline.aws.sent_mails import Mailer, SentMails
+from dueline.aws.dynamodb_items import Items
+from dueline.aws.sent_mails import MAILS, Mailer
 from dueline.aws.watch_notes import WatchNotes
 from dueline.core.rows import SCHEDULES, TICKS, WatchNote
 from dueline.operations.watch import Condition, Sighting
@@ -27,7 +28,8 @@ def aws(session):
     url = sqs.create_queue(QueueName="inbox")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
-    notes, sent = (each(session.client("dynamodb"), table="d-state") for each in (WatchNotes, SentMails))
+    client = session.client("dynamodb")
+    notes, sent = WatchNotes(client, table="d-state"), Items(client, lambda _: "d-state")
 
     def came():
         messages = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
@@ -123,7 +125,7 @@ def test_killed_run_holds_nobody_up_for_long(aws, mailer):
 
 def test_healthy_deployment_writes_nothing(aws, mailer):
     mailer().run(NOTHING, now=NOW)
-    assert aws.sent.row() == {}
+    assert aws.sent.read_one(MAILS) is None
 
 
 def test_note_is_the_last_one(aws):

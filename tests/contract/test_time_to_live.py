@@ -7,7 +7,6 @@ from botocore.stub import Stubber
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTimeToLive
 from dueline.errors import NotYet, Unavailable
-from dueline.operations.ttl_guard import TtlStatus
 from tests.contract.engines import LONGEST, create_table
 
 STATUS = {"TimeToLiveDescription": {"AttributeName": "ttl", "TimeToLiveStatus": "ENABLED"}}
@@ -22,12 +21,19 @@ def client(session):
 
 def test_switching_ttl_twice_is_no_error(client):
     ttl = DynamoTimeToLive(client, "jobs")
-    assert ttl.status() == TtlStatus.DISABLED
+    assert not ttl.is_on()
     for on in (True, True, False, False):
         ttl.switch(on=on)
-        assert ttl.status().is_on == on
+        assert ttl.is_on() == on
     ttl.switch(on=True)
     assert client.describe_time_to_live(TableName="jobs")["TimeToLiveDescription"]["AttributeName"] == "ttl"
+
+
+@pytest.mark.parametrize(("status", "is_on"), [("ENABLING", True), ("DISABLING", False)])
+def test_ttl_that_is_being_switched_counts_as_switched(client, status, is_on):
+    with Stubber(client) as switching:
+        switching.add_response("describe_time_to_live", {"TimeToLiveDescription": {"TimeToLiveStatus": status}})
+        assert DynamoTimeToLive(client, "jobs").is_on() == is_on
 
 
 def test_second_change_in_an_hour_is_not_yet(client):

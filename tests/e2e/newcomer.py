@@ -18,17 +18,22 @@ from tests.waiting import HANG_SECONDS, wait_until
 BLOCK = re.compile(r"^```(?P<language>\w+)(?: title=\"(?P<title>.+?)\")?\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 # What stays in its terminal until Ctrl-C.
 STAYING = ("make up", "make console", "dueline worker")
-# The environment is made already, and a failed command leaves its mark.
+# The environment is made already, what ends soon is typed in tests/e2e/ready.py, and a failed command leaves its mark.
 PROMPT = """
 make() { command make -o .venv/ready "$@"; }
+dueline() { case "$1" in worker) command dueline "$@";; *) "$READY/dueline" "$@";; esac; }
 trap 'echo "this was refused: $BASH_COMMAND"' ERR
 """
 DONE = "this was typed, and is done"
 
 
-def local(command: str, home: Path, *, port: int | None = None) -> "subprocess.Popen[str]":
-    """Start `python -m local` with a home and ports of its own, so that nobody's local run is disturbed."""
-    env = {**os.environ, "DUELINE_HOME": str(home)} | ({"DUELINE_PORT": str(port)} if port else {})
+# Tests of this repository have more plugins than a reader.
+PLUGINS = " ".join(f"-p no:{plugin}" for plugin in ("anyio", "hypothesispytest", "schemathesis", "typeguard"))
+
+
+def local(command: str, home: Path) -> "subprocess.Popen[str]":
+    """Start `python -m local` with a home of its own, so that nobody's local run is disturbed."""
+    env = {**os.environ, "DUELINE_HOME": str(home)}
     typed = [sys.executable, "-m", "local", command]
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     return subprocess.Popen(typed, cwd=ROOT, env=env, preexec_fn=at_a_terminal, **pipe)
@@ -62,9 +67,9 @@ def code_of(page: str, language: str) -> list[str]:
 class Reader:
     """Does what a page says, each terminal by its title, with a home of its own."""
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._port = str(free_port())
+    def __init__(self, home: Path, ready: Path) -> None:
+        self.port = free_port()
+        self._home, self._ready = home, ready
         self._terminals: dict[str, Terminal] = {}
 
     def follow(self, page: Iterable[Block], *, folder: str) -> None:
@@ -79,7 +84,7 @@ class Reader:
 
     def terminal(self, title: str) -> "Terminal":
         if title not in self._terminals:
-            self._terminals[title] = Terminal(self._home, title, port=self._port)
+            self._terminals[title] = Terminal(self._home, title, port=self.port, ready=self._ready)
         return self._terminals[title]
 
     def __enter__(self) -> Self:
@@ -94,12 +99,12 @@ class Reader:
 class Terminal:
     """A shell in the clone."""
 
-    def __init__(self, home: Path, title: str, *, port: str) -> None:
+    def __init__(self, home: Path, title: str, *, port: int, ready: Path) -> None:
         self._log = home / f"{title}.log"
         env = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DUELINE_"))}
         # No browser opens, and the library is that of this clone, whichever one the environment was made in.
         env |= {"HOME": str(home), "DUELINE_HOME": str(home), "BROWSER": "true", "PYTHONPATH": str(ROOT)}
-        env |= {"COLUMNS": "200", "DUELINE_PORT": port}
+        env |= {"COLUMNS": "200", "DUELINE_PORT": str(port), "READY": str(ready), "PYTEST_ADDOPTS": PLUGINS}
         # To unpack the CDK for each new home costs more than to synthesize.
         env |= {"JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache/aws/jsii/package-cache")}
         with self._log.open("w") as log:

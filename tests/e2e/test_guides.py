@@ -1,4 +1,4 @@
-"""What the guides of docs/ show works on a deployment."""
+"""What the guides and runbooks of docs/ show works on a deployment."""
 
 import os
 import re
@@ -14,8 +14,9 @@ import pytest
 
 from dueline import Client, JobNotFound, State
 from dueline.config.names import Names
-from local.emulator import ACCOUNT, Emulator
-from tests.e2e.conftest import Typed
+from local.emulator import ACCOUNT, REGION, Emulator
+from local.endpoints import Endpoints
+from tests.e2e.conftest import Shell, Typed
 from tests.e2e.emulated_iam import key_of
 from tests.waiting import HANG_SECONDS, PATIENT, wait_until
 
@@ -207,3 +208,23 @@ def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> 
         finally:
             running.kill()
     assert (running.returncode, "To: ann1@example.com" in output) == (0, True), output
+
+
+# docs/runbooks
+
+# The doctor exits with 1 where it finds something. For SQS the command line would use an endpoint of its own.
+PROMPT = """
+dueline() { command dueline "$@" || [ "$1 $?" = "doctor 1" ]; }
+aws() { command aws --endpoint-url "$AWS_ENDPOINT_URL" "$@"; }
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("page", sorted((DOCS / "runbooks").glob("*.md")), ids=lambda page: page.stem)
+def test_commands_of_each_runbook_work(page: Path, shell: Shell, endpoints: Endpoints) -> None:
+    filled = {"name": endpoints.name, "region": REGION, "account": ACCOUNT, "queue": "emails", "partition": "0"}
+    filled |= {"function": "tick"} | {f"{queue}_dlq_url": url for queue, url in endpoints.dead_letter_queues.items()}
+    filled |= {"planner_dlq_url": filled["emails_dlq_url"].replace("emails_dlq", "dueline-planner_dlq")}
+    # What is no placeholder is of JSON or of JMESPath.
+    for block in re.findall(r"```bash\n(.*?)```", page.read_text(), re.DOTALL):
+        shell(PROMPT + re.sub(r"\{([a-z_]+)\}", lambda match: filled.get(match[1], match[0]), block))

@@ -11,70 +11,62 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
-import httpx
 import pytest
 
-from local.emulator import CREDENTIALS, free_port
+from dueline import Client, State
+from local.emulator import CREDENTIALS
 from local.template import ROOT
-from tests.e2e.deployed import RetryingTransport, send_inbound
+from tests.e2e.deployed import send_inbound
 from tests.e2e.newcomer import Reader, blocks, local
-from tests.waiting import HANG_SECONDS, wait_until
+from tests.waiting import HANG_SECONDS, PATIENT, wait_until
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which what was synthesized once is found again."""
+    return tmp_path_factory.mktemp("home")
+
+
+def test_tutorial_works_as_typed_and_is_kept(home: Path, commands: Path) -> None:
+    """README's commands as well; and what was scheduled is there again at the next `make up`, at the same ports."""
+    tutorial, readme = (blocks((ROOT / page).read_text()) for page in ("docs/tutorial.md", "README.md"))
+    [first_job] = [block.text for block in readme if "make -s env" in block.text]
+    with Reader(home, commands) as newcomer:
+        newcomer.follow(tutorial[:-1], folder="shop")
+        shell = newcomer.terminal("README")
+        shell.type("export AWS_PROFILE=other AWS_SESSION_TOKEN=other\n")
+        shell.type(f'{first_job}[ -z "$AWS_PROFILE$AWS_SESSION_TOKEN" ]\n')
+        ports = _ports(json.loads((home / "endpoints.json").read_text()))
+        assert ports == [newcomer.port, newcomer.port + 1, newcomer.port + 2]
+        newcomer.follow(tutorial[-1:], folder="shop")
+        assert not (home / "endpoints.json").exists()
+        # It ended with 0, or else it was refused.
+        newcomer.terminal("Terminal 1").type("true\n")
+    assert wait_until(lambda: not _running(home))
+    with up(home) as endpoints:
+        assert _ports(endpoints) == ports
+        client = Client.connect(endpoints["name"], url=endpoints["api"], patience=PATIENT)
+        assert client.get(queue="emails", key="welcome-ann").state is State.SCHEDULED
+        # As submission does while the table throttles.
+        id = send_inbound(_sqs(endpoints), endpoints["inbound_url"], due=datetime.now(UTC) + timedelta(hours=1))
+        assert wait_until(lambda: client.get(id).state is State.SCHEDULED)
 
 
 @contextmanager
-def up(home: Path, *, ending: str | signal.Signals, port: int | None = None) -> Iterator[dict[str, Any]]:
-    """Stay up while the context lasts; `down`, or a signal, must end it in order."""
+def up(home: Path) -> Iterator[dict[str, Any]]:
+    """Stay up while the context lasts; a terminal that is closed must end it in order."""
     endpoints = home / "endpoints.json"
-    process = local("up", home, port=port)
+    process = local("up", home)
     try:
         assert wait_until(lambda: endpoints.exists() or process.poll() is not None)
         yield json.loads(endpoints.read_text())
-        if isinstance(ending, str):
-            assert local(ending, home).communicate()[0].splitlines()[-1] == ending
-        else:
-            process.send_signal(ending)
+        process.send_signal(signal.SIGHUP)
         assert process.wait(HANG_SECONDS) == 0
         assert not endpoints.exists()
         assert wait_until(lambda: not _running(home))
     finally:
         process.terminate()
         process.communicate()
-
-
-@pytest.fixture(scope="module")
-def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("synthesized")
-
-
-@pytest.fixture
-def home(tmp_path: Path, synthesized: Path) -> Path:
-    """A home of its own, in which what was synthesized once is found again."""
-    (tmp_path / "synthesized").symlink_to(synthesized)
-    return tmp_path
-
-
-def test_tutorial_works_as_typed(home: Path) -> None:
-    """README's commands as well."""
-    tutorial, readme = (blocks((ROOT / page).read_text()) for page in ("docs/tutorial.md", "README.md"))
-    [commands] = [block for block in readme if "make -s env" in block.text]
-    with Reader(home) as newcomer:
-        newcomer.follow(tutorial[:-1], folder="shop")
-        newcomer.terminal("README").type(commands.text)
-        newcomer.follow(tutorial[-1:], folder="shop")
-
-
-def test_state_survives_a_restart(home: Path) -> None:
-    port = free_port()
-    with up(home, ending="down", port=port) as endpoints:
-        assert _ports(endpoints) == [port, port + 1, port + 2]
-        assert "unset AWS_PROFILE AWS_SESSION_TOKEN\n" in local("env", home).communicate()[0]
-        before = _scheduled(endpoints)
-    # A terminal that is closed.
-    with up(home, ending=signal.SIGHUP) as endpoints:
-        assert _ports(endpoints) == [port, port + 1, port + 2]
-        assert _state(endpoints, before) == "scheduled"
-        _ingested(endpoints)
-    assert local("env", home).communicate()[0] == "it is not up: `make up` starts it\n"
 
 
 def test_ctrl_c_in_synthesis_leaves_nothing(tmp_path: Path) -> None:
@@ -111,36 +103,14 @@ def test_run_shows_the_worker_at_work(home: Path) -> None:
         assert any(re.fullmatch(shown, line) for line in lines), (shown, output)
 
 
-def _patient_http(api: str) -> httpx.Client:
-    """Return a client of the API of a local run, which signs for its callers."""
-    return httpx.Client(base_url=api, timeout=HANG_SECONDS, transport=RetryingTransport())
-
-
 def _ports(endpoints: dict[str, Any]) -> list[int | None]:
     """Return the ports of the local AWS, the API and the console."""
     return [urlsplit(endpoints["aws"]).port, urlsplit(endpoints["api"]).port, endpoints["console_port"]]
 
 
-def _scheduled(endpoints: dict[str, Any]) -> str:
-    """Schedule a job far ahead, and return its id."""
-    body = {"payload": 1, "delay": 3600}
-    with _patient_http(endpoints["api"]) as http:
-        answer = http.post("/queues/emails/jobs", json=body).json()
-    assert answer["state"] == "scheduled"
-    return str(answer["id"])
-
-
-def _ingested(endpoints: dict[str, Any]) -> None:
-    """Send a job to the inbound queue, as submission does while the table throttles; wait until it is in the table."""
+def _sqs(endpoints: dict[str, Any]) -> Any:
     make: Any = boto3.client
-    sqs = make("sqs", endpoint_url=endpoints["aws"], region_name=endpoints["region"], **CREDENTIALS)
-    id = send_inbound(sqs, endpoints["inbound_url"], due=datetime.now(UTC) + timedelta(hours=1))
-    assert wait_until(lambda: _state(endpoints, id) == "scheduled")
-
-
-def _state(endpoints: dict[str, Any], id: str) -> str:
-    with _patient_http(endpoints["api"]) as http:
-        return str(http.get(f"/queues/emails/jobs/{id}").json()["state"])
+    return make("sqs", endpoint_url=endpoints["aws"], region_name=endpoints["region"], **CREDENTIALS)
 
 
 def _running(home: Path) -> list[str]:

@@ -1,10 +1,11 @@
-"""What README and pages of docs/ show first works: by Python, by curl, and from Node."""
+"""What README and pages of docs/ show works: by Python, by curl, from Node, and by the command `dueline`."""
 
 import asyncio
 import json
 import re
 import shutil
 from contextlib import redirect_stdout
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dueline import State
+from dueline import Client, State
 from dueline.config.names import Names
 from dueline.testing import sqs_event
 from local.emulator import ACCOUNT, REGION, Emulator
@@ -31,6 +32,8 @@ PLAIN = code_of("docs/worker.md", "python")[-1]
 IN_LAMBDA = code_of("docs/lambda-consumer.md", "python")[0]
 SIGNED, LOCAL = code_of("docs/http.md", "sh")
 [NODE] = code_of("docs/invoke.md", "js")
+[BY_PYTHON], [BY_SHELL, BY_HTTP] = (code_of("docs/names.md", language) for language in ("python", "sh"))
+[OF_COMMANDS] = code_of("docs/cli.md", "bash")
 PACKAGES = Path(__file__).parent / "node_modules"
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on the PATH")
 pytestmark = pytest.mark.usefixtures("credentials")
@@ -131,3 +134,17 @@ def test_lambda_consumer_processes_a_job(endpoints: Endpoints, capsys: pytest.Ca
     event = re.sub(r"\d{12}:dueline_", f"{ACCOUNT}:{endpoints.name}_", event)
     assert run(IN_LAMBDA)["handler"](json.loads(event), None) == {"batchItemFailures": []}
     assert " {'to': 'ann'} 1\n" in capsys.readouterr().out
+
+
+def test_tour_of_the_commands_goes_through(shell: Shell) -> None:
+    # Each queue has a function of its own to start: all at once take longer on a busy machine than a call may.
+    assert wait_until(lambda: "unknown" not in shell("dueline queues 2>&1 || true"))
+    assert shell(OF_COMMANDS)
+
+
+def test_page_of_names_goes_through(shell: Shell, endpoints: Endpoints, emulator: Emulator) -> None:
+    exec(BY_PYTHON, {"client": Client.connect("e2e"), "timedelta": timedelta})
+    assert shell(BY_SHELL).count("cancelled") == 1
+    with signing_proxy(endpoints.api, authority=emulator.authority) as api:
+        cancelled = shell(f"API={api}\n{BY_HTTP.replace('curl ', 'curl -fsS ')}").splitlines()[-1]
+    assert cancelled.endswith('"state":"cancelled"}')

@@ -302,8 +302,8 @@ OF_JOBS = mutations_of(
 
 @@ operations/ttl_guard.py
 # TTL is not switched off -> never lost
--        if switch_on == result.was.is_on:
-+        if not switch_on or switch_on == result.was.is_on:
+-        if switch_on == was_on:
++        if not switch_on or switch_on == was_on:
 # a partition is taken for late by its fence -> never lost
 -        if state.cursor >= until:
 +        if max(state.cursor, state.fence) >= until:

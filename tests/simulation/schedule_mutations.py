@@ -94,7 +94,7 @@ OF_SCHEDULES = mutations_of(
 -        check_changes(head, cutover)
 +        pass
 # a change is made whatever the fence -> never both, never neither, nothing after a pause
--fence_below=instant.text(cutover + _INSTANT)
+-fence_below=instant.text(cutover + timedelta(milliseconds=1))
 +fence_below="~"
 # a change cancels only up to planned_to -> never both, nothing after a pause
 -max(cutover, heads.step(rule, head.planned_to))

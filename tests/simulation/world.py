@@ -229,7 +229,7 @@ class World:
         for _ in range(3):
             self._go_round()
             self.run(actions.Guard())
-        if not self.time_to_live.status().is_on:
+        if not self.time_to_live.is_on():
             raise Violation("collected in the end", "TTL stayed off, though no job waits for a tick")
 
     def _change_undisturbed(self, latest: Head) -> None:

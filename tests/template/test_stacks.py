@@ -16,8 +16,9 @@ from cdk_nag import AwsSolutionsChecks
 
 from dueline.config.environment import ApiSettings, PeriodSettings, Settings, TickSettings, WatchSettings
 from dueline.core.queue_settings import MOST_PARTITIONS
+from tests.acceptance import app as sandbox
 from tests.template.conftest import AHEAD
-from tests.template.synthesis import CONTEXT, ROOT, Assembly, Template, references, synthesize
+from tests.template.synthesis import CONTEXT, ROOT, Assembly, Template, references, synthesize, templates_in
 
 MOST_RESOURCES = 500
 MOST_BYTES = 1_000_000
@@ -161,3 +162,63 @@ def test_functions_read_their_environment(neighbours: Assembly) -> None:
         # Those of queues.yaml; names are in the golden templates.
         assert read == {**read, **{field: declared[field] for field in read.keys() & declared.keys()}}
         assert "deployment" in read
+
+
+# Its API
+
+
+def test_every_route_is_authorized_by_iam(neighbours: Assembly) -> None:
+    routes = neighbours.core.of_type("AWS::ApiGatewayV2::Route").values()
+    documented = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
+    expected = {f"{method.upper()} {path}" for path, operations in documented.items() for method in operations}
+    assert {route["RouteKey"] for route in routes} == expected
+    assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+
+
+def test_hundred_queues_fit_into_the_core(neighbours: Assembly) -> None:
+    """Each more queue takes two resources of the core stack's 500, and one for each of its producers elsewhere."""
+    resources = neighbours.core.resources
+    of_queues = [each for each in neighbours.core.of_type("AWS::Lambda::Alias").values() if each["Name"] != "live"]
+    assert len(of_queues) == 2 * len(neighbours.queues)
+    assert len(resources) - len(of_queues) + 2 * 100 <= 350
+
+
+# Its tables
+
+
+def test_failed_first_deployment_leaves_nothing(neighbours: Assembly) -> None:
+    """Its rollback deletes what it made, but for protected tables: nothing that may fail comes after them."""
+    core = neighbours.core
+    jobs, once, state = (core.find("AWS::DynamoDB::Table", f"dueline-{name}")[0] for name in ("jobs", "once", "state"))
+    later = {id: each["Type"] for id, each in core.resources.items() if jobs in core.depends_on(id)}
+    assert set(later.values()) == {"AWS::DynamoDB::Table", "AWS::IAM::Policy", "AWS::Lambda::Permission"}
+    assert core.depends_on(jobs) == set(core.resources) - later.keys() - {jobs}
+    # That of jobs may fail by its capacity: before another is there.
+    assert jobs in core.depends_on(state)
+    assert {jobs, state} <= core.depends_on(once)
+    rights = {id for id, type in later.items() if "Table" not in type}
+    assert len(rights) == 2
+    assert all({jobs, once, state} <= core.depends_on(id) for id in rights)
+    protected = {
+        id for id, each in core.resources.items() if each.get("Properties", {}).get("DeletionProtectionEnabled")
+    }
+    assert protected == {jobs, once, state}
+    kept = [
+        each["DeletionPolicy"]
+        for template in neighbours.templates.values()
+        for each in template.resources.values()
+        if "Retain" in each.get("DeletionPolicy", "")
+    ]
+    assert set(kept) == {"RetainExceptOnCreate"}
+
+
+# The sandbox of the acceptance tests
+
+
+def test_nothing_outlives_the_sandbox(tmp_path: Path) -> None:
+    sandbox.synthesize(outdir=str(tmp_path), context=CONTEXT)
+    templates = templates_in(tmp_path).items()
+    resources = [(f"{name}: {id}", each) for name, template in templates for id, each in template.resources.items()]
+    assert len(resources) > 100
+    assert [id for id, resource in resources if resource["DeletionPolicy"] != "Delete"] == []
+    assert [id for id, each in resources if each.get("Properties", {}).get("DeletionProtectionEnabled")] == []

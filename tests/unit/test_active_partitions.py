@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.settings import RETRY_SECONDS, ActivePartitions, TicksFirst
-from dueline.config.environment import ApiSettings, Settings, TickSettings
+from dueline.aws.settings import MOST_NAMES, RETRY_SECONDS, ActivePartitions, TicksFirst
+from dueline.config.environment import Settings
 from dueline.config.registry import Registry
 from dueline.core import rows
 from dueline.core.job import Partition
@@ -18,11 +17,11 @@ from dueline.core.partitions import all_tick
 from dueline.core.threads import FAILED_FOR_SECONDS
 from dueline.errors import NotYet, QueueNotFound, Throttled, Unavailable
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from tests.api_harness import CONTEXT, call_api, import_function, sqs_record
-from tests.builders import NOW, a_job, a_queue
+from tests.api_harness import CONTEXT, SETTINGS, call_api, import_function, sqs_record
+from tests.builders import NOW, a_job, a_queue, emails
 from tests.system import System
 
-THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetParameter")
+THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetParameters")
 UNREACHABLE = EndpointConnectionError(endpoint_url="https://ssm.eu-west-1.amazonaws.com")
 
 
@@ -34,13 +33,11 @@ class Ssm:
         self.fault = None
         self.requests = []
 
-    def __call__(self, name):
-        self.requests.append(name)
+    def __call__(self, names):
+        self.requests.append(names[0])
         if self.fault is not None:
             raise self.fault
-        if name not in self.published:
-            raise QueueNotFound(name)
-        return a_queue(name=name, partitions=self.published[name])
+        return {name: a_queue(name=name, partitions=self.published[name]) for name in names if name in self.published}
 
 
 @pytest.fixture
@@ -55,23 +52,14 @@ def ssm():
 
 @pytest.fixture
 def registry(clock, ssm):
-    """Queues of four partitions each, as far as they are published."""
-    declared = {name: a_queue(name=name, partitions=4) for name in ("emails", "invoices")}
-    active = ActivePartitions(ssm, clock=clock, jitter=lambda: 0.5)
+    """Queues of four partitions each, as far as they are published. The invoices are read by a request of their own."""
+    names = ("emails", *(f"queue-{number}" for number in range(1, MOST_NAMES)), "invoices")
+    declared = {name: a_queue(name=name, partitions=4) for name in names}
+    active = ActivePartitions(ssm, queues=declared, clock=clock, jitter=lambda: 0.5)
     return Registry(declared, active_partitions=active)
 
 
-def of_emails(number):
-    return Partition(queue="emails", number=number)
-
-
 # Which partitions take jobs
-
-
-def test_grown_queue_uses_published_partitions(registry, ssm):
-    ssm.published["emails"] = 2
-    assert registry.taking("emails") == replace(registry.queue("emails"), partitions=2)
-    assert [registry.takes(of_emails(number)) for number in range(5)] == [True, True, False, False, False]
 
 
 def test_undeclared_queue_needs_no_request(registry, ssm):
@@ -88,7 +76,7 @@ def test_ssm_is_not_queried_once_all_active(registry, ssm, clock):
     ssm.published["emails"] = 4
     for _ in range(100):
         registry.taking("emails")
-        assert registry.takes(of_emails(3))
+        assert registry.takes(emails(3))
         clock.sleep(3600)
     assert ssm.requests == ["emails"]
 
@@ -114,7 +102,7 @@ def test_last_answer_of_ssm_holds(registry, ssm, clock, fault, error):
     registry.taking("emails")
     ssm.fault = fault
     clock.sleep(RETRY_SECONDS)
-    assert registry.taking("emails").partitions == 2
+    assert registry.taking("emails") == replace(registry.queue("emails"), partitions=2)
     with pytest.raises(error, match="reading how far queues are deployed"):
         registry.taking("invoices")
 
@@ -142,7 +130,7 @@ def test_failure_is_remembered_for_under_a_second(registry, ssm, clock):
 def test_ssm_is_queried_only_without_ticks(registry, ssm, clock, ticked, later, requests):
     system, ssm.published["emails"] = System(a_queue(partitions=4)), 3
     for number in ticked:
-        system.tick(of_emails(number))
+        system.tick(emails(number))
     now = system.clock.now() + timedelta(seconds=later)
     active_partitions = TicksFirst(
         lambda queue: all_tick(queue, table=system.table, now=now),
@@ -164,7 +152,8 @@ def test_unanswered_state_table_is_read_for_no_other_queue(registry, ssm, clock)
         raise Unavailable("no answer")
 
     active = TicksFirst(read, active_partitions=registry.active_partitions, clock=clock)
-    assert replace(registry, active_partitions=active).taking_counts() == {"emails": 4, "invoices": 4}
+    taking = replace(registry, active_partitions=active)
+    assert taking.taking_counts("emails", "invoices") == {"emails": 4, "invoices": 4}
     assert reads == ["emails"]
     clock.sleep(RETRY_SECONDS)
     active(registry.queue("emails"))
@@ -174,51 +163,28 @@ def test_unanswered_state_table_is_read_for_no_other_queue(registry, ssm, clock)
 # The functions
 
 
-@pytest.fixture
-def function(monkeypatch, registry):
-    """Reads a function as on Lambda, with that registry."""
-    common = {"deployment": "d", "queue_urls": "http://localhost/"}
-    settings = {
-        "ingest": Settings(**common),
-        "queue_registry": Settings(**common),
-        "tick": TickSettings(**common, tick_period=60, lookahead=240, lease=30),
-        "api": ApiSettings(**common, payloads="p", direct_horizon=890, lookahead=240),
-    }
-    return lambda name: import_function(monkeypatch, name, settings[name], registry)
-
-
-@pytest.fixture
-def api(function, monkeypatch, clock):
-    """The API's function, on ports in memory."""
-    api = function("api")
-    inbound = MemoryQueue(name="inbound", clock=clock)
+@pytest.mark.parametrize("delay", [0, 3600])
+def test_api_refuses_jobs_for_an_undeployed_queue(monkeypatch, registry, clock, delay):
+    api, inbound = import_function(monkeypatch, "api", SETTINGS, registry), MemoryQueue(name="inbound", clock=clock)
     for name, port in (("table", MemoryTable()), ("payloads", MemoryPayloads())):
         monkeypatch.setattr(type(api.DEPLOYMENT), name, port)
     for name, port in (("clock", clock), ("queue", lambda _: inbound)):
         monkeypatch.setattr(api.DEPLOYMENT, name, port)
-    return SimpleNamespace(api=api, inbound=inbound)
-
-
-def schedule(api, queue="emails", **job):
-    return call_api(api.api, "POST", f"/queues/{queue}/jobs", {"payload": 1, "delay": 3600, **job})
-
-
-@pytest.mark.parametrize("delay", [0, 3600])
-def test_api_refuses_jobs_for_an_undeployed_queue(api, delay):
-    status, reply = schedule(api, delay=delay)
+    status, reply = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": delay})
     assert (status, reply["code"]) == (503, "not_yet")
     assert reply["detail"] == "queue 'emails' takes no jobs yet: its stack is not deployed"
-    assert api.inbound.deliveries == []
+    assert inbound.deliveries == []
 
 
-def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
+def test_ingest_writes_only_where_schedules_exist(registry, monkeypatch, ssm):
     ssm.published["emails"] = 2
     monkeypatch.setattr(AwsDeployment, "table", table := MemoryTable())
     # The function goes by this machine's clock.
     due = datetime.now(UTC) + timedelta(hours=1)
-    there, not_yet = (a_job(due=due, partition=of_emails(number)) for number in (1, 2))
+    there, not_yet = (a_job(due=due, partition=emails(number)) for number in (1, 2))
     messages = {"there": Message.of(there, group="emails"), "not yet": Message.of(not_yet, group="emails")}
     event = {"Records": [sqs_record(name, each.body, **each.attributes) for name, each in messages.items()]}
-    answer = function("ingest").handler(event, CONTEXT)
+    settings = Settings(deployment="d", queue_urls="http://localhost/")
+    answer = import_function(monkeypatch, "ingest", settings, registry).handler(event, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "not yet"}]}
     assert table.read([rows.job_key(there.id), rows.job_key(not_yet.id)]).rows.keys() == {rows.job_key(there.id)}

@@ -1,7 +1,5 @@
 """Cancels, promised or requested, and what workers see of them."""
 
-from datetime import timedelta
-
 import pytest
 
 from dueline.core import rows
@@ -10,21 +8,17 @@ from dueline.core.job import Partition, Route, State
 from dueline.core.request import Request
 from dueline.core.status import status_under
 from dueline.errors import JobNotFound, Throttled, Unavailable
-from tests.builders import NOW, a_queue, an_id
+from tests.builders import NOW, a_queue, an_id, emails, id_due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on
 
-NEVER = Partition(queue="emails", number=77)
-
-
-def due_in(seconds, **overrides):
-    return an_id(due=NOW + timedelta(seconds=seconds), **overrides)
+NEVER = emails(77)
 
 
 def test_cancel_is_promised_behind_the_fence(system):
     system.tick()
-    assert system.cancel(due_in(240)) is State.CANCEL_REQUESTED
-    assert system.cancel(due_in(240.001)) is State.CANCELLED
+    assert system.cancel(id_due_in(240)) is State.CANCEL_REQUESTED
+    assert system.cancel(id_due_in(240.001)) is State.CANCELLED
 
 
 # Ids that are no job's
@@ -32,7 +26,11 @@ def test_cancel_is_promised_behind_the_fence(system):
 
 @pytest.mark.parametrize("route", Route)
 def test_cancel_in_unknown_partition_is_refused(route):
-    system, stray, cached = System(a_queue(partitions=2)), due_in(3600, partition=NEVER, route=route), due_in(3600)
+    system, stray, cached = (
+        System(a_queue(partitions=2)),
+        id_due_in(3600, partition=NEVER, route=route),
+        id_due_in(3600),
+    )
     with pytest.raises(JobNotFound, match=r"'emails' never had a partition 77: it has 0 to 1$"):
         system.cancel(stray)
     refused, cancelled = system.cancel_many([stray, cached])
@@ -42,14 +40,14 @@ def test_cancel_in_unknown_partition_is_refused(route):
 
 
 def test_cancel_in_a_removed_partition_holds():
-    system, id = System(), due_in(3600, partition=NEVER)
+    system, id = System(), id_due_in(3600, partition=NEVER)
     system.tick(NEVER)
     assert system.cancel(id) is State.CANCELLED
     assert system.cancel_many([id]) == [CancelResult(id=id, state=State.CANCELLED)]
 
 
 def test_cancel_in_unread_partition_fails():
-    system, stray, cached = System(), due_in(3600, partition=NEVER), due_in(3600)
+    system, stray, cached = System(), id_due_in(3600, partition=NEVER), id_due_in(3600)
     for react in (done_in_part, failing(Throttled("slow down"))):
         system.wire.around = on("table.read", react, times=2)
         with pytest.raises((Throttled, Unavailable)):
@@ -65,8 +63,8 @@ def test_cancel_in_unread_partition_fails():
 
 def test_unread_fence_promises_no_cancel():
     system = System(a_queue(partitions=2))
-    unread, read = (due_in(3600, partition=Partition(queue="emails", number=number)) for number in (0, 1))
-    direct = due_in(60, route=Route.DIRECT)
+    unread, read = (id_due_in(3600, partition=emails(number)) for number in (0, 1))
+    direct = id_due_in(60, route=Route.DIRECT)
     system.wire.around = on("table.read", done_in_part)
     error, promised, requested = system.cancel_many([unread, read, direct])
     assert (type(error), error.job_id) == (Unavailable, str(unread))
@@ -75,7 +73,7 @@ def test_unread_fence_promises_no_cancel():
 
 @pytest.mark.parametrize(("name", "started"), [("table.add", 1), ("table.read", 3), ("table.mark_exact", 3)])
 def test_many_cancels_stop_when_time_is_over(name, started):
-    system, ids = System(), [due_in(3000 + n) for n in range(3)]
+    system, ids = System(), [id_due_in(3000 + n) for n in range(3)]
     system.wire.around = on(name, meanwhile(lambda: system.clock.sleep(1)))
     results = system.cancel_many(ids, until=1)
     late = [each for each in results if isinstance(each, Unavailable)]
@@ -118,7 +116,7 @@ def test_cancel_follows_32_moves_and_no_more(system):
 
 
 def test_cancel_follows_no_move_to_another_queue():
-    system, id = System(a_queue(), a_queue(name="bills")), due_in(3600)
+    system, id = System(a_queue(), a_queue(name="bills")), id_due_in(3600)
     foreign = an_id(due=id.due, partition=Partition(queue="bills", number=0))
     system.table.write([rows.cancellation_row(id, at=NOW, moved_to=foreign)])
     assert system.cancel_many([id]) == [CancelResult(id=id, state=State.CANCELLED)]

@@ -171,7 +171,7 @@ def use_function(api_server, stack, monkeypatch):
     api = stack.enter_context(import_api(monkeypatch, a_queue(), a_queue(name="invoices")))
     api_server.respond = partial(forward_to_api, api)
     # It runs in this process: its metrics are no output of the command.
-    monkeypatch.setattr("dueline.functions.telemetry._print", lambda line: None)
+    monkeypatch.setattr("dueline.functions.telemetry._line", lambda *_: {})
 
 
 def run_step(step, dead, api_server, monkeypatch):
@@ -243,8 +243,7 @@ def completed(words, monkeypatch):
 
 def test_shell_completes_commands_and_names_of_queues(api_server, monkeypatch):
     assert completed("dueline res", monkeypatch) == (["reschedule", "resume", "restore"], "")
-    settings = {"partitions": 1, "retention": 60, "precise": False, "priorities": 1, "track": False}
-    queues = [{"queue": name, **settings} for name in ("emails", "events", "invoices")]
+    queues = [{"queue": name, **a_queue().to_json()} for name in ("emails", "events", "invoices")]
     api_server.queues_reply = json_reply({"queues": queues})
     for command in ("pause", "queues", "dead", "schedules list"):
         assert completed(f"dueline --url {api_server.url} {command} e", monkeypatch) == (["emails", "events"], "")
@@ -285,7 +284,7 @@ def test_queues_say_how_far_away_the_next_job_is(api_server):
     fields = dict.fromkeys(["scheduled", "waiting", "in_flight", "delayed", "dead"], 1)
     fields |= {"more_scheduled": False, "next_due": (datetime.now(UTC) + timedelta(days=9.5)).isoformat()}
     fields |= {"fence_age": 9, "paused": False, "rate": None}
-    queues = [{"queue": "emails", "partitions": 1, "retention": 60, "precise": False, "priorities": 1, "track": False}]
+    queues = [{"queue": "emails", **a_queue().to_json()}]
     api_server.queues_reply, api_server.script = None, [json_reply({"queues": queues}), json_reply(fields)]
     table = typed("--url", api_server.url, "queues").stdout
     assert ("  in 9 days  " in table, " UTC" in table) == (True, False)

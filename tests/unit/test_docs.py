@@ -3,12 +3,12 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 import pytest
 
 from tests.house import ROOT, files, pages
+from tests.vocabulary import nodes_of
 
 
 def test_readme_has_at_most_150_lines():
@@ -66,58 +66,28 @@ STEP = re.compile(r"\| `(?P<file>[\w/]+\.py)` \| `(?P<name>[\w.]+)` \| .+ \|")
 HANDOVER = re.compile(r"\| \| \| \*.+\* \|")
 
 
-@dataclass(frozen=True)
-class Step:
-    file: str
-    name: str
-
-    @property
-    def module(self):
-        return self.file.removesuffix(".py").replace("/", ".")
-
-    @property
-    def tree(self):
-        return ast.parse((ROOT / self.file).read_text())
-
-    def defined(self):
-        """Return the node of each part of the name, from the class to its method, as far as they are there."""
-        inside, nodes = self.tree, []
-        for part in self.name.split("."):
-            inside = next((node for node in inside.body if getattr(node, "name", None) == part), None)
-            if inside is None:
-                return nodes
-            nodes.append(inside)
-        return nodes
-
-    def names(self):
-        """Return what the class or the function that the step is of calls by name."""
-        nodes = list(ast.walk(self.defined()[0]))
-        return {node.id for node in nodes if isinstance(node, ast.Name)} | {
-            node.attr for node in nodes if isinstance(node, ast.Attribute)
-        }
-
-    def imports(self):
-        return {
-            module
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.ImportFrom)
-            for module in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
-        }
-
-
-def legs(title):
-    """Return the steps of a walk, those between two handovers together."""
+def steps_of(title):
+    """Return the steps of a walk as file and name, those between two handovers together."""
     section = re.search(rf"^### {re.escape(title)}\n(?P<text>.+?)(?=^##)", PAGE_WALK, re.MULTILINE | re.DOTALL)["text"]
     rows = [row for row in section.splitlines() if row.startswith("|")][2:]
     assert all(STEP.fullmatch(row) or HANDOVER.fullmatch(row) for row in rows), rows
-    steps = [(match := STEP.fullmatch(row)) and Step(**match.groupdict()) for row in rows]
+    steps = [(match := STEP.fullmatch(row)) and match.group("file", "name") for row in rows]
     return [list(some) for is_step, some in groupby(steps, key=lambda step: step is not None) if is_step]
+
+
+def defined(file, name):
+    """Return the class or the function that a step is of, or None unless the whole name is there."""
+    inside, nodes = ast.parse((ROOT / file).read_text()), []
+    for part in name.split("."):
+        inside = next((node for node in getattr(inside, "body", ()) if getattr(node, "name", None) == part), None)
+        nodes.append(inside)
+    return nodes[0] if all(nodes) else None
 
 
 @pytest.mark.parametrize("title", WALKS)
 def test_every_step_of_a_walk_is_there(title):
-    steps = [step for leg in legs(title) for step in leg]
-    assert [step for step in steps if len(step.defined()) < len(step.name.split("."))] == []
+    steps = list(chain.from_iterable(steps_of(title)))
+    assert [step for step in steps if not defined(*step)] == []
     assert len(steps) > 10
 
 
@@ -126,7 +96,7 @@ def test_every_step_of_a_walk_leads_to_the_next(title):
     """Where a step has returned, one before it leads on."""
     strays = [
         step
-        for leg in legs(title)
+        for leg in steps_of(title)
         for number, step in enumerate(leg)
         if number and not any(leads(earlier, step) for earlier in leg[:number])
     ]
@@ -134,4 +104,12 @@ def test_every_step_of_a_walk_leads_to_the_next(title):
 
 
 def leads(here, there):
-    return there.module in here.imports() or there.name.split(".")[-1] in here.names()
+    """Return whether a step's file imports the next one's module, or its class or function has the next one's name."""
+    module = there[0].removesuffix(".py").replace("/", ".")
+    named = {getattr(node, "id", None) or getattr(node, "attr", None) for node in ast.walk(defined(*here))}
+    return module in imports_of(ROOT / here[0]) or there[1].split(".")[-1] in named
+
+
+def imports_of(path):
+    froms = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom)]
+    return {name for node in froms for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names))}

@@ -8,6 +8,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -48,12 +49,7 @@ def test_late_path_reports_by_queue_and_on_time(ingest, monkeypatch, capsys):
 
 
 def test_ingest_function_reports_failed_messages(ingest, monkeypatch):
-    batches = []
-
-    def run(batch, *, until):
-        batches.append(batch)
-        return IngestResult(failed={"m2", "m1"})
-
+    run = Mock(return_value=IngestResult(failed={"m2", "m1"}))
     monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=run))
     text = {"stringValue": "x", "stringListValues": [], "binaryListValues": [], "dataType": "String"}
     of_bytes = {"binaryValue": "eA==", "stringListValues": [], "binaryListValues": [], "dataType": "Binary"}
@@ -62,28 +58,14 @@ def test_ingest_function_reports_failed_messages(ingest, monkeypatch):
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}, {"itemIdentifier": "m2"}]}
     bare = Message(body="{}")
     attributed = Message(body="{}", attributes={"dueline-id": "x", "theirs": TypedText.of_bytes(b"x")})
-    assert batches == [
-        [
-            InboundMessage(message_id="m1", message=bare, receives=1),
-            InboundMessage(message_id="m2", message=attributed, receives=7),
-        ]
+    (call,) = run.call_args_list
+    assert call.args[0] == [
+        InboundMessage(message_id="m1", message=bare, receives=1),
+        InboundMessage(message_id="m2", message=attributed, receives=7),
     ]
 
 
 # The planner
-
-
-class Inbox:
-    """Notes what is hidden."""
-
-    def __init__(self, fault=None):
-        self.hidden = {}
-        self.fault = fault
-
-    def hide(self, receipts, seconds):
-        if self.fault:
-            raise self.fault
-        self.hidden.update(zip(receipts, seconds, strict=True))
 
 
 @pytest.fixture
@@ -92,24 +74,19 @@ def planner(monkeypatch):
     return import_function(monkeypatch, "planner", settings, Registry({"emails": a_queue(), "invoices": a_queue()}))
 
 
-def plans(planner, monkeypatch, done, *, inbox=None):
-    """Let the planner answer with `done`; return the batches that it was given."""
-    batches = []
-
-    def run(batch):
-        batches.append(list(batch))
-        return done
-
+def plans(planner, monkeypatch, done, *, hide=None):
+    """Let the planner answer with `done`; return what is called with each batch. `hide` hides messages."""
+    run = Mock(return_value=done)
     monkeypatch.setattr(planner, "Planner", lambda *_, **__: SimpleNamespace(run=run))
-    monkeypatch.setattr(planner, "INBOX", inbox or Inbox())
-    return batches
+    monkeypatch.setattr(planner, "INBOX", SimpleNamespace(hide=hide))
+    return run
 
 
 def test_step_has_the_time_of_its_first_receive(planner, monkeypatch):
-    batches = plans(planner, monkeypatch, Planned())
+    run = plans(planner, monkeypatch, Planned())
     assert planner.handler({"Records": [sqs_record("m")]}, CONTEXT) == {"batchItemFailures": []}
     first = datetime(2026, 11, 22, 8, 0, 0, 250_000, UTC)
-    assert batches == [[PlanningMessage(message_id="m", body="{}", first_received=first)]]
+    run.assert_called_once_with([PlanningMessage(message_id="m", body="{}", first_received=first)])
 
 
 def test_waiting_step_is_hidden_longer(planner, monkeypatch):
@@ -119,14 +96,14 @@ def test_waiting_step_is_hidden_longer(planner, monkeypatch):
         sqs_record("old", receives=300),
         sqs_record("done"),
     ]
-    plans(planner, monkeypatch, Planned(again={"first", "third", "old"}), inbox=(inbox := Inbox()))
+    plans(planner, monkeypatch, Planned(again={"first", "third", "old"}), hide=(hide := Mock()))
     answer = planner.handler({"Records": records}, CONTEXT)
-    assert inbox.hidden == {"receipt of first": 2, "receipt of third": 8, "receipt of old": 60}
+    hide.assert_called_once_with(["receipt of first", "receipt of third", "receipt of old"], [2, 8, 60])
     assert {each["itemIdentifier"] for each in answer["batchItemFailures"]} == {"first", "third", "old"}
 
 
 def test_step_that_cannot_be_hidden_comes_again(planner, monkeypatch):
-    plans(planner, monkeypatch, Planned(again={"m"}), inbox=Inbox(fault=Unavailable("no answer")))
+    plans(planner, monkeypatch, Planned(again={"m"}), hide=Mock(side_effect=Unavailable("no answer")))
     answer = planner.handler({"Records": [sqs_record("m")]}, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
 
@@ -145,7 +122,7 @@ def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
 
 @pytest.mark.parametrize(("stalled", "queues"), [(0, []), (2, [{"invoices": 2}])])
 def test_watch_notes_stalled_schedules(planner, monkeypatch, caplog, stalled, queues):
-    noted = watched(planner, monkeypatch, emails=0, invoices=stalled)
+    noted = watched(planner, monkeypatch, 0, stalled)
     planner.handler({"watch": True}, CONTEXT)
     assert noted == [("schedules", stalled)]
     assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == queues
@@ -153,23 +130,17 @@ def test_watch_notes_stalled_schedules(planner, monkeypatch, caplog, stalled, qu
 
 def test_unreadable_queue_fails_the_watch_last(planner, monkeypatch, caplog):
     """And leaves it unnoted: what was not looked at is not well."""
-    noted = watched(planner, monkeypatch, emails=Unavailable("no answer"), invoices=1)
+    noted = watched(planner, monkeypatch, Unavailable("no answer"), 1)
     with pytest.raises(Unavailable):
         planner.handler({"watch": True}, CONTEXT)
     assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == [{"invoices": 1}]
     assert noted == []
 
 
-def watched(planner, monkeypatch, **stalled_by_queue):
+def watched(planner, monkeypatch, *stalled):
     """Let the watch find so many schedules of each queue that stand still, or raise; return what it notes."""
     noted = []
-
-    def revive(queue, *, until):
-        if isinstance(stalled_by_queue[queue], Exception):
-            raise stalled_by_queue[queue]
-        return stalled_by_queue[queue]
-
-    monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=revive))
+    monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=Mock(side_effect=stalled)))
     notes = SimpleNamespace(put=lambda watch, *, now, count: noted.append((watch, count)))
     monkeypatch.setattr(planner, "NOTES", notes)
     return noted

@@ -177,13 +177,10 @@ def test_lost_credentials_are_reported(api_server, tmp_path):
     assert api_server.requests == []
 
 
-def proxied(session, url):
-    session._session.set_default_client_config(Config(proxies={"http": url}))
-    return session
-
-
 def test_proxies_of_the_session_are_used(api_server):
-    client = Client.connect(url="http://elsewhere", session=proxied(a_session(), api_server.url))
+    session = a_session()
+    session._session.set_default_client_config(Config(proxies={"http": api_server.url}))
+    client = Client.connect(url="http://elsewhere", session=session)
     client.schedule("emails", 1)
     assert api_server.requests[0].path == "http://elsewhere/queues/emails/jobs"
 
@@ -212,7 +209,6 @@ def test_forked_process_has_own_connections(api_server, transport):
 
 
 FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:sandbox-api"
-LIES_ABOUT_JSON = Reply(body=b"no JSON")
 
 
 def invoked(reply, **headers):
@@ -252,11 +248,6 @@ def requested(api_server):
     return requested
 
 
-@pytest.fixture
-def transport(requested):
-    return connect("sandbox", url=None, session=a_session(), lanes=1)
-
-
 def refuse_aliases(api_server, *queues, code="AccessDeniedException"):
     """Have Lambda refuse to invoke by the aliases of these queues, and return the list of what it refused."""
     answer, refused = api_server.respond, []
@@ -280,7 +271,8 @@ def test_function_is_invoked_by_the_queues_alias(api_server, requested):
     assert all("/eu-central-1/lambda/" in each.headers["authorization"] for each in api_server.requests[1:])
 
 
-def test_operators_alias_has_their_routes(requested, transport):
+def test_operators_alias_has_their_routes(requested):
+    transport = connect("sandbox", url=None, session=a_session(), lanes=1)
     for method, below in (("POST", "/pause"), ("PUT", "/rate"), ("GET", "")):
         transport.send(method, f"/queues/emails{below}", b"{}" if below else None, headers={})
     assert [alias for alias, _ in requested] == ["o-emails", "o-emails", "q-emails"]
@@ -323,7 +315,7 @@ def test_refused_alias_gives_way_to_the_gateway_for_good(api_server, requested, 
         ([lambda_error("ServiceException", 500)], Unavailable),
         ([json_reply({"errorMessage": "no time"}, x_amz_function_error="Unhandled")], Unavailable),
         ([DROPPED], Unavailable),
-        ([LIES_ABOUT_JSON], Unavailable),
+        ([Reply(body=b"no JSON")], Unavailable),
         ([json_reply({"body": ""})], Unavailable),
         ([invoked(problem_reply(429, "throttled", retry_after="0"))], Throttled),
         ([invoked(problem_reply(503, "unavailable", retry_after="0"))], Unavailable),

@@ -6,29 +6,25 @@ import pytest
 
 from dueline.core import instant, rows
 from dueline.core.idempotency import checked_id
-from dueline.core.job import JobId, Partition, Route
+from dueline.core.job import Partition, Route
 from dueline.core.request import FURTHEST, Request
 from dueline.errors import IdReused, InvalidJob
-from tests.api_harness import call_api, import_api
-from tests.builders import NOW, RETENTION, a_queue, an_id
+from tests.api_harness import call_api
+from tests.builders import NOW, RETENTION, a_queue, an_id, emails, id_due_in
 
 MS = timedelta(milliseconds=1)
 QUEUE = a_queue(partitions=2)
 
 
-def an_id_in(seconds, route=Route.TABLE, **more):
-    return an_id(due=NOW + timedelta(seconds=seconds), route=route, **more)
-
-
 @pytest.mark.parametrize(
     "id",
     [
-        an_id_in(3600),
-        an_id_in(3600, partition=Partition(queue="emails", number=1)),
-        an_id_in(1),
-        an_id_in(-1),
-        an_id_in(900, Route.DIRECT),
-        an_id_in(-1, Route.DIRECT),
+        id_due_in(3600),
+        id_due_in(3600, partition=emails(1)),
+        id_due_in(1),
+        id_due_in(-1),
+        id_due_in(900, route=Route.DIRECT),
+        id_due_in(-1, route=Route.DIRECT),
         an_id(due=NOW - RETENTION + MS),
         an_id(due=NOW + FURTHEST),
     ],
@@ -41,13 +37,13 @@ def test_valid_id_is_accepted(id):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (str(an_id_in(60, partition=Partition(queue="bills", number=0))), "it is of queue 'bills', and the job is for"),
-        (str(an_id_in(60, partition=Partition(queue="emails", number=2))), "partition 2 takes no jobs, .* has 0 to 1"),
-        (str(an_id_in(900.001, Route.DIRECT)), "by route d SQS can hold it for 900 s: give it route t"),
+        (str(an_id(partition=Partition(queue="bills", number=0))), "it is of queue 'bills', and the job is for"),
+        (str(id_due_in(60, partition=emails(2))), "partition 2 takes no jobs, .* has 0 to 1"),
+        (str(id_due_in(900.001, route=Route.DIRECT)), "by route d SQS can hold it for 900 s: give it route t"),
         (str(an_id(due=NOW - RETENTION)), "was due at 2026-11-14T07:05:00.000Z, and is past its retention of 7 days"),
         (str(an_id(due=NOW + FURTHEST + timedelta(minutes=2))), "the latest is 2036-11-21T07:05:00.000Z, in 10 years"),
-        (str(an_id_in(60)).upper(), "it must be of the form {queue}.{partition}"),
-        (str(an_id_in(60, uid="0" * 32)), "it must be of the form"),
+        (str(id_due_in(60)).upper(), "it must be of the form {queue}.{partition}"),
+        (str(id_due_in(60, uid="0" * 32)), "it must be of the form"),
         ("emails.00.t.0.00000000-0000-4000-8000-000000000000", "it must be of the form"),
         ("", "id is '': it must be of the form"),
     ],
@@ -60,23 +56,6 @@ def test_bad_id_is_refused_with_the_reason(text, reason):
 # Over HTTP
 
 
-@pytest.fixture
-def api(monkeypatch):
-    with import_api(monkeypatch, QUEUE) as api:
-        yield api
-
-
-def in_an_hour():
-    return str(an_id(due=instant.round_up(datetime.now(UTC) + timedelta(hours=1))))
-
-
-def test_repeated_id_is_the_same_job(api):
-    id = in_an_hour()
-    answers = [call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": id}) for _ in range(2)]
-    due = instant.text(JobId.parse(id).due)
-    assert [(status, job["id"], job["due"]) for status, job in answers] == [(201, id, due)] * 2
-
-
 @pytest.mark.parametrize(
     ("beside", "reason"),
     [
@@ -86,7 +65,8 @@ def test_repeated_id_is_the_same_job(api):
     ],
 )
 def test_id_excludes_a_time_and_a_key(api, beside, reason):
-    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": in_an_hour(), **beside})
+    id = str(an_id(due=instant.round_up(datetime.now(UTC) + timedelta(hours=1))))
+    status, answer = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "id": id, **beside})
     assert (status, answer["code"]) == (400, "invalid_job")
     assert reason in answer["detail"]
 

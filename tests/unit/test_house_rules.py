@@ -129,14 +129,8 @@ def imports_of_aws(tree):
 
 
 def test_files_have_at_most_500_lines():
-    lines = {module_of(path): len(path.read_text().splitlines()) for path in FILES}
-    assert {module: length for module, length in lines.items() if length > FILE_LINES} == {}
-
-
-def test_files_of_the_page_have_at_most_500_lines():
-    page = ROOT / "dueline" / "console" / "page"
-    files = [file for file in page.rglob("*") if file.suffix in (".css", ".js") and "vendor" not in file.parts]
-    lines = {file.name: len(file.read_text().splitlines()) for file in files}
+    files = [*FILES, *house.files("dueline/console/page", ".css", ".js")]
+    lines = {str(file): house.lines([file]) for file in files}
     assert {name: length for name, length in lines.items() if length > FILE_LINES} == {}
 
 

@@ -1,3 +1,6 @@
+"""Jobs and intents, as ingest takes them to the table, to their queues, or out of the way."""
+
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -5,14 +8,16 @@ from functools import partial
 import pytest
 
 from dueline.core import instant, rows
+from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.ingest import PATIENT_RECEIVES, InboundMessage
-from dueline.core.job import Partition, Route
-from dueline.core.message import ID, OF_SCHEMA, REASON, Message
+from dueline.core.job import MAX_RETENTION, Partition, Route, State
+from dueline.core.message import ID, MOVES, OF_SCHEMA, REASON, Message
 from dueline.core.ports import Pointer
-from dueline.errors import Throttled, Unavailable
-from tests.builders import NOW, a_job, a_message, a_queue, due_in
+from dueline.core.status import Status
+from dueline.errors import AlreadyFinished, InvalidJob, Throttled, Unavailable
+from tests.builders import EMAILS, NOW, RETENTION, a_job, a_message, a_queue, an_id, due_in, emails
 from tests.system import System
-from tests.wire import done_in_part, failing, on, straight
+from tests.wire import done_in_part, failing, meanwhile, on, straight
 
 AN_HOUR = 3600
 
@@ -23,10 +28,6 @@ def messages(*jobs):
 
 def ingest(system, *jobs):
     return system.ingest_message(*messages(*jobs))
-
-
-def in_the_table(system, *jobs):
-    return [job for job in jobs if rows.job_key(job.id) in system.table.read([rows.job_key(job.id)]).rows]
 
 
 # Rows
@@ -70,7 +71,8 @@ def test_payload_that_is_kept_longer_is_the_same():
     pointers = [Pointer(bucket="payloads", key=f"{days}/emails/uid.sha256").text for days in ("0032", "0064")]
     job, again = (replace(written, payload=pointer, offloaded_bytes=300_000) for pointer in pointers)
     ingest(system, job)
-    assert (ingest(system, again).reused, in_the_table(system, again)) == (set(), [again])
+    assert ingest(system, again).reused == set()
+    assert system.table.read([rows.job_key(again.id)]).rows
 
 
 # What is tried again
@@ -103,7 +105,7 @@ def test_no_retry_once_time_is_over(seconds):
 
 def test_unread_fence_fails_one_partition():
     system = System(a_queue(partitions=2))
-    jobs = [due_in(AN_HOUR, partition=Partition(queue="emails", number=number)) for number in (0, 1)]
+    jobs = [due_in(AN_HOUR, partition=emails(number)) for number in (0, 1)]
     in_part = on("table.read", done_in_part)
     system.wire.around = lambda call: (in_part if rows.STATE in str(call.args) else straight)(call)
     assert len(ingest(system, *jobs).failed) == 1
@@ -165,23 +167,18 @@ def test_expired_cancelled_job_is_not_parked():
 # Poison
 
 
-def test_later_schema_is_kept_for_a_redrive():
-    system, (message,) = System(), messages(due_in(AN_HOUR))
+@pytest.mark.parametrize("is_later", [True, False], ids=["a later schema", "no job"])
+def test_message_without_a_job_is_parked_alone(is_later):
+    """What a later schema has written is kept for a redrive, as it is."""
+    system, message, job = System(), Message.of(due_in(AN_HOUR)), due_in(AN_HOUR)
     later = replace(message, attributes={**message.attributes, OF_SCHEMA: "2"})
-    assert system.ingest_message(later).failed == set()
-    (delivery,) = system.rejects.deliveries
-    assert delivery.message.body == message.body
-    assert delivery.message.attributes.items() >= later.attributes.items()
-    assert "of schema 2" in delivery.message.attributes[REASON]
-
-
-def test_message_without_a_job_is_parked_alone():
-    system, job, poison = System(), due_in(AN_HOUR), a_message(body="not a job")
+    poison = later if is_later else a_message(body="not a job")
     done = system.ingest_message(poison, *messages(job))
     (delivery,) = system.rejects.deliveries
     assert (done.failed, done.written) == (set(), 1)
-    assert delivery.message.body == "not a job"
-    assert delivery.message.attributes == {**poison.attributes, REASON: f"message attribute '{ID}' is missing"}
+    attributes = dict(delivery.message.attributes)
+    assert ("of schema 2" if is_later else f"message attribute '{ID}' is missing") in attributes.pop(REASON)
+    assert (delivery.message.body, attributes) == (poison.body, poison.attributes)
 
 
 @pytest.mark.parametrize("react", [failing(Unavailable("no")), done_in_part])
@@ -200,7 +197,7 @@ def often_received(job, *, receives=PATIENT_RECEIVES):
     return InboundMessage(message_id="x0", message=Message.of(job), receives=receives)
 
 
-NOBODYS = [Partition(queue="nobody", number=0), Partition(queue="emails", number=7)]
+NOBODYS = [Partition(queue="nobody", number=0), emails(7)]
 NO_TICK = "no tick reads {}: it is not in queues.yaml, or its queue's stack is not deployed yet"
 
 
@@ -212,7 +209,7 @@ def test_job_without_ticks_is_parked(partition, due):
     assert (done.failed, done.written) == (set(), 0)
     assert system.parked() == [job.id]
     assert system.dead_letters.deliveries[0].message.attributes[REASON] == NO_TICK.format(partition)
-    assert not in_the_table(system, job)
+    assert rows.job_key(job.id) not in map(rows.key, system.stores.table.all())
 
 
 @pytest.mark.parametrize("partition", NOBODYS, ids=str)
@@ -220,21 +217,15 @@ def test_added_partition_is_awaited(partition):
     system, job = System(), due_in(AN_HOUR, partition=partition)
     done = system.ingest([often_received(job, receives=PATIENT_RECEIVES - 1)])
     assert (done.failed, done.faults) == ({"x0"}, {NO_TICK.format(partition)})
-    assert (system.parked(), in_the_table(system, job)) == ([], [])
+    assert (system.parked(), [*system.stores.table.all()]) == ([], [])
     assert system.clock.monotonic() == 0
 
 
-def test_unread_partition_may_have_ticks():
+@pytest.mark.parametrize(("react", "until"), [(done_in_part, math.inf), (straight, 0)], ids=["unread", "out of time"])
+def test_partition_that_may_have_ticks_is_awaited(react, until):
     system, job = System(), due_in(AN_HOUR, partition=NOBODYS[0])
-    system.wire.around = on("table.read", done_in_part)
-    assert system.ingest([often_received(job, receives=99)]).failed == {"x0"}
-    assert system.parked() == []
-
-
-def test_undeliverable_job_waits_out_of_time():
-    system, job = System(), due_in(AN_HOUR, partition=NOBODYS[0])
-    done = system.an_ingest().run([often_received(job)], until=system.clock.monotonic())
-    assert done.failed == {"x0"}
+    system.wire.around = on("table.read", react)
+    assert system.an_ingest().run([often_received(job, receives=99)], until=until).failed == {"x0"}
     assert system.parked() == []
 
 
@@ -243,3 +234,124 @@ def test_too_late_direct_job_is_parked(seconds, parked):
     system, job = System(), due_in(seconds, route=Route.DIRECT)
     assert ingest(system, job).failed == set()
     assert (system.parked(), system.arrived()) == (([job.id], []) if parked else ([], [job.id]))
+
+
+# Intents
+
+
+OLD_DUE = NOW + timedelta(hours=1)
+
+
+def an_intent(old):
+    due = NOW + timedelta(hours=2)
+    new = a_job(due=due, expires=due + RETENTION)
+    return new, Message.of(new, group="emails", moves=old.id)
+
+
+def a_system():
+    system, old = System(), a_job(due=OLD_DUE)
+    system.put(old)
+    return system, old
+
+
+def outcome(done):
+    return done.failed, done.moved, done.dropped
+
+
+@pytest.mark.parametrize("intent_first", [True, False])
+def test_refused_move_drops_no_submission(intent_first):
+    """A job that was submitted under the id of a refused reschedule is ingested, also when both share a batch."""
+    system, old = a_system()
+    system.table.acquire_lease(EMAILS, owner="me", now="", lease="", fence=instant.text(OLD_DUE))
+    new, intent = an_intent(old)
+    submitted = replace(new, payload='"submitted"')
+    both = [intent, Message.of(submitted)]
+    done = system.ingest_message(*(both if intent_first else reversed(both)))
+    assert outcome(done) == (set(), set(), set())
+    key = rows.job_key(submitted.id)
+    assert rows.read_job(system.table.read([key]).rows[key]) == submitted
+
+
+@pytest.mark.parametrize(("seconds", "moved"), [(4.9, 2), (5, 1)])
+def test_no_intent_starts_in_the_second_half(seconds, moved):
+    system, old = a_system()
+    for _ in range(2):
+        system.inbound.send([an_intent(old)[1]])
+    system.wire.around = on("table.move", meanwhile(lambda: system.clock.sleep(seconds)), times=1)
+    done = system.an_ingest().run(system.received(), until=system.clock.monotonic() + 10)
+    assert (len(done.moved | done.dropped), len(done.failed)) == (moved, 2 - moved)
+    assert system.clock.monotonic() == seconds
+
+
+def test_job_moved_without_ticks_is_parked():
+    system, old = a_system()
+    partition = emails(7)
+    jobs = [a_job(due=OLD_DUE, partition=partition) for _ in range(2)]
+    for job in jobs:
+        system.inbound.send([Message.of(job, moves=old.id)])
+    batch = [replace(each, receives=PATIENT_RECEIVES) for each in system.received()]
+    assert outcome(system.ingest(batch)) == (set(), {jobs[0]}, {jobs[1]})
+    assert system.parked() == [jobs[0].id]
+
+
+def test_row_of_a_move_that_is_not_there_is_written():
+    """The move's cancellation may be read before its other row, which a tick might pass over then."""
+    system, old = a_system()
+    new, intent = an_intent(old)
+    system.table.add(rows.cancellation_row(old.id, at=NOW, moved_to=new.id))
+    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+    assert system.table.read([rows.job_key(new.id)]).rows
+
+
+# Long after
+
+
+def test_expired_unknown_move_is_parked():
+    system, old = a_system()
+    new, intent = an_intent(old)
+    system.clock.sleep((OLD_DUE + MAX_RETENTION - NOW).total_seconds())
+    done = system.ingest_message(intent)
+    assert [(parked.job, parked.reason) for parked in done.parked] == [(new, PAST_RETENTION)]
+    assert (done.failed, system.arrived()) == (set(), [])
+
+
+# The message
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "",
+        "emails",
+        str(an_id(partition=Partition(queue="invoices", number=0))),
+        str(an_id(route=Route.DIRECT)),
+        "itself",
+    ],
+)
+def test_bad_intent_is_rejected_with_the_reason(named):
+    system, new = System(), a_job()
+    answer = str(new.id) if named == "itself" else named
+    intent = Message(body=new.payload, attributes={**Message.of(new).attributes, MOVES: answer})
+    for wrong in (intent, Message.of(a_job(route=Route.DIRECT), moves=a_job().id)):
+        with pytest.raises(InvalidJob, match=MOVES):
+            wrong.moves()
+    with pytest.raises(InvalidJob):
+        Message(body="{}", attributes={MOVES: str(an_id())}).moves()
+    done = system.ingest_message(intent)
+    assert len(done.rejected) == 1
+    assert system.in_the_table() == []
+
+
+# The row
+
+
+@pytest.mark.parametrize("forged", [f"bills.0.t.{instant.epoch_ms(OLD_DUE)}.{an_id().uid}", "nonsense"])
+def test_foreign_moved_to_is_a_plain_cancellation(forged):
+    system, old = a_system()
+    system.table.add({**rows.cancellation_row(old.id, at=NOW), "exact": True, "moved_to": forged})
+    assert system.job_status(old.id) == (old.id, Status(state=State.CANCELLED))
+    with pytest.raises(AlreadyFinished, match="was cancelled") as refused:
+        system.reschedule(old.id, at=OLD_DUE)
+    assert refused.value.job_id is None
+    new, intent = an_intent(old)
+    assert outcome(system.ingest_message(intent)) == (set(), set(), {new})

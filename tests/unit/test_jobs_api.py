@@ -222,7 +222,7 @@ def slow(api, monkeypatch):
     monkeypatch.setattr(CONTEXT, "get_remaining_time_in_millis", lambda: 20_000 - clock.monotonic() * 1000)
     table, sqs, s3 = DynamoTable(made("dynamodb"), "jobs", state="state"), made("sqs"), made("s3")
     monkeypatch.setattr(api.DEPLOYMENT, "_table", lambda: table)
-    monkeypatch.setattr(api.DEPLOYMENT, "_payloads", lambda: S3Payloads(lambda: s3, "b"))
+    monkeypatch.setattr(type(api.DEPLOYMENT), "payloads", S3Payloads(lambda: s3, "b"))
     for name, value in {"clock": clock, "spread": map, "queue": lambda name: SqsQueue(sqs, name)}.items():
         monkeypatch.setattr(api.DEPLOYMENT, name, value)
     return clock

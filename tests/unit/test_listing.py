@@ -1,6 +1,7 @@
 """What is listed as scheduled, and what is shown of a queue as a whole."""
 
 import base64
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.core import listing, rows
-from dueline.core.job import Partition, Route, State
+from dueline.core.job import MAX_PAYLOAD_BYTES, Partition, Route, State
 from dueline.core.listing import MOST_BYTES, Span, list_tracked, place_text, read_place
 from dueline.core.overview import Control
 from dueline.core.ports import Depth
@@ -19,22 +20,12 @@ from dueline.core.request import Request
 from dueline.core.status import Outcome, outcome_row
 from dueline.errors import InvalidJob, QueueNotFound, Unavailable
 from dueline.operations.control import pause, set_rate
-from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
+from tests.builders import EMAILS, NOW, a_job, a_message, a_queue, due_in, emails
 from tests.system import System
 from tests.wire import done_in_part, failing, on
 
 NESTED = base64.urlsafe_b64encode(b"[" * 99_999).decode()
 FATES = ("waits", "cancelled", "requested", "sent late", "parked", "parked late", "expired", "unreadable")
-
-
-def a_system(*, partitions=1, page_rows=1000):
-    return System(a_queue(partitions=partitions), page_rows=page_rows)
-
-
-def due_in(seconds, *, partition=0, **overrides):
-    return a_job(
-        due=NOW + timedelta(seconds=seconds), partition=Partition(queue="emails", number=partition), **overrides
-    )
 
 
 def let(system, job, fate):
@@ -93,12 +84,12 @@ def count(system):
     ticked=st.sets(st.integers(0, 2)),
 )
 def test_pages_hold_each_job_once_in_order(jobs, limit, page_rows, partitions, span, ticked):
-    system = a_system(partitions=partitions, page_rows=page_rows)
-    put = [(due_in(seconds, partition=number % partitions), fate) for seconds, number, fate in jobs]
+    system = System(a_queue(partitions=partitions), page_rows=page_rows)
+    put = [(due_in(seconds, partition=emails(number % partitions)), fate) for seconds, number, fate in jobs]
     for job, fate in put:
         let(system, job, fate)
     for number in ticked:
-        partition = Partition(queue="emails", number=number % partitions)
+        partition = emails(number % partitions)
         cursor = rows.job_key(due_in(10 * number).id)[1]
         system.table.acquire_lease(partition, owner="me", now="1", lease="2", fence="3")
         system.table.checkpoint(partition, owner="me", cursor=cursor, fence="3", lease="2")
@@ -120,7 +111,7 @@ def test_pages_hold_each_job_once_in_order(jobs, limit, page_rows, partitions, s
 
 
 def test_unknown_row_hides_no_job():
-    system, job = a_system(), due_in(60)
+    system, job = System(), due_in(60)
     system.put(job)
     system.table.write([{"pk": "emails#0", "sk": rows.job_key(job.id)[1].replace("#job", "#note")}])
     assert entries(system) == [job]
@@ -128,9 +119,9 @@ def test_unknown_row_hides_no_job():
 
 @pytest.mark.parametrize("page_rows", [2, 1000])
 def test_jobs_of_one_kind_are_all_listed(page_rows):
-    system = a_system(partitions=2, page_rows=page_rows)
+    system = System(a_queue(partitions=2), page_rows=page_rows)
     kinds = ["welcome", "digest", None, "digest", "digest", "welcome"] * 5
-    jobs = [due_in(place, partition=place % 2, kind=kind) for place, kind in enumerate(kinds)]
+    jobs = [due_in(place, partition=emails(place % 2), kind=kind) for place, kind in enumerate(kinds)]
     system.put(*jobs)
     system.cancel(jobs[0].id)
     assert entries(system, kind="welcome", limit=3) == [job for job in jobs[1:] if job.kind == "welcome"]
@@ -142,7 +133,7 @@ def test_jobs_of_one_kind_are_all_listed(page_rows):
 
 
 def test_page_ends_where_its_payloads_have_1_mib():
-    system, size = a_system(), 256 * 1024
+    system, size = System(), 256 * 1024
     jobs = [due_in(n, payload='"' + "x" * (size - 2) + '"') for n in range(9)]
     system.put(*jobs)
     result = pages(system, limit=100)
@@ -159,7 +150,7 @@ def test_page_ends_where_its_payloads_have_1_mib():
 )
 def test_wrong_kind_or_limit_is_refused(span, reason):
     with pytest.raises(InvalidJob, match=reason):
-        a_system().list_jobs(**span)
+        System().list_jobs(**span)
 
 
 @pytest.mark.parametrize(
@@ -178,13 +169,13 @@ def test_place_that_no_page_gave_is_refused(text):
 def test_page_cost_is_constant(partitions):
     def cost_beside(others):
         system = System(a_queue(partitions=partitions), a_queue(name="invoices"))
-        first = [due_in(3600 + n, partition=n % partitions) for n in range(80)]
-        past = [due_in(-n, partition=n % partitions) for n in range(others)]
-        later = [due_in(86_400 + n, partition=n % partitions) for n in range(others)]
+        first = [due_in(3600 + n, partition=emails(n % partitions)) for n in range(80)]
+        past = [due_in(-n, partition=emails(n % partitions)) for n in range(others)]
+        later = [due_in(86_400 + n, partition=emails(n % partitions)) for n in range(others)]
         other = [a_job(due=job.id.due, partition=Partition(queue="invoices", number=0)) for job in first * (others > 0)]
         system.put(*past, *first, *later, *other)
         for number in range(partitions):
-            system.tick(Partition(queue="emails", number=number))
+            system.tick(emails(number))
         counted = count(system)
         assert list(system.list_jobs(limit=10).jobs) == first[:10]
         return counted
@@ -195,12 +186,38 @@ def test_page_cost_is_constant(partitions):
     assert with_none["rows"] <= partitions + 2 * 10 + 4 * partitions
 
 
+MANY = 450
+# Of what a function has. All payloads at once would be 115 MB of the 450 jobs, and of a full page of 1 MB, 900 MB.
+HALF_OF_THE_MEMORY = 100 * 1024 * 1024
+
+
+class _Forgetful(list):
+    """What arrives is another process's to keep."""
+
+    def __iadd__(self, _):
+        return self
+
+
+def test_payloads_are_unpacked_in_their_turn(system):
+    """By a tick, an overview, which keeps none, and a list, which keeps those of a page."""
+    for number in range(MANY):
+        system.put(a_job(payload="x" * MAX_PAYLOAD_BYTES, due=NOW + timedelta(seconds=60, milliseconds=number)))
+    system.queues["emails"].deliveries = _Forgetful()
+    tracemalloc.start()
+    assert system.overview().scheduled == MANY
+    assert len(system.list_jobs(limit=100).jobs) == 4
+    assert system.tick().dispatched == MANY
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < HALF_OF_THE_MEMORY
+
+
 # Faults
 
 
 @pytest.mark.parametrize("react", [done_in_part, failing(Unavailable("no"))])
 def test_listing_without_states_fails(react):
-    system = a_system()
+    system = System()
     system.wire.around = on("table.read", react)
     with pytest.raises(Unavailable):
         system.list_jobs()
@@ -222,7 +239,7 @@ def test_scheduled_jobs_are_counted_up_to_1000(system, jobs, more):
 
 
 def test_fence_age_is_of_the_slowest_partition():
-    other = Partition(queue="emails", number=1)
+    other = emails(1)
     system = System(a_queue(partitions=2))
     system.tick(EMAILS)
     assert system.overview().fence_age is None
@@ -235,20 +252,14 @@ def test_fence_age_is_of_the_slowest_partition():
     assert system.overview().fence_age == 0
 
 
-def test_dead_letters_are_counted(system):
-    system.schedule(0)
-    system.dead_letters.send([a_message(), a_message()])
-    answer = system.overview()
-    assert (answer.depth, answer.dead) == (Depth(waiting=1, in_flight=0, delayed=0), 2)
-
-
 def test_depth_is_that_of_all_levels_and_of_each():
     system = System(a_queue(priorities=2))
     requests = [Request(payload={}, delay=delay, priority=priority) for delay, priority in ((0, 1), (0, 2), (500, 2))]
     system.submit(*requests)
+    system.dead_letters.send([a_message(), a_message()])
     answer = system.overview()
     assert answer.levels == (Depth(waiting=1, in_flight=0, delayed=0), Depth(waiting=1, in_flight=0, delayed=1))
-    assert answer.depth == Depth(waiting=2, in_flight=0, delayed=1)
+    assert (answer.depth, answer.dead) == (Depth(waiting=2, in_flight=0, delayed=1), 2)
 
 
 def test_pause_and_rate_are_shown(system):
@@ -273,7 +284,7 @@ TRACKED = a_queue(partitions=3, track=True)
 
 def record(system, seconds, *, partition=0, state=State.FAILED, kind=None, route=Route.TABLE, **row):
     """Note the outcome of a job, as its worker does; return its id."""
-    job = due_in(seconds, partition=partition, route=route)
+    job = due_in(seconds, partition=emails(partition), route=route)
     if route is Route.TABLE:
         system.put(job)
     ended = None if state is State.RUNNING else NOW

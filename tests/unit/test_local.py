@@ -110,15 +110,11 @@ def test_only_what_changed_is_synthesized_again(clone, cache, tmp_path, monkeypa
 # Its ports
 
 
-def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
-        monkeypatch.setattr(main, name, home / name)
-    monkeypatch.setattr(main, "HOME", home)
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    live_in(tmp_path, monkeypatch)
+    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
+        monkeypatch.setattr(main, name, tmp_path / name)
+    monkeypatch.setattr(main, "HOME", tmp_path)
     return tmp_path
 
 
@@ -139,6 +135,12 @@ def test_other_port_than_the_kept_jobs_is_refused(home: Path, capsys: pytest.Cap
         main._first_port(7000)
     expected = f"DUELINE_PORT is 7000, but the jobs in {home} are kept for 4566: set that, or remove {home}\n"
     assert capsys.readouterr().err == expected
+
+
+def test_env_of_nothing_says_what_starts_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Exit):
+        main.env()
+    assert capsys.readouterr().err == "it is not up: `make up` starts it\n"
 
 
 @pytest.mark.parametrize(("number", "whose"), [(0, "the local AWS"), (1, "the API")])

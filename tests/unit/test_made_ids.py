@@ -17,6 +17,7 @@ from dueline.errors import Forbidden, IdReused, NotYet, QueueNotFound, Unavailab
 from dueline.testing import VirtualClock
 from tests.api_harness import call_api, import_api
 from tests.builders import NOW, a_queue
+from tests.fake_api_server import job_json, problem
 
 # By how much the client's clock is off.
 OFF = timedelta(hours=-5)
@@ -72,13 +73,11 @@ class World:
 
 
 def job_answer(job):
-    id = JobId.parse(job["id"]) if "id" in job else JobId.parse(f"emails.0.t.0.{job['idempotency_key']}")
-    reply = {"id": str(id), "queue": id.queue, "due": instant.text(id.due), "state": "scheduled"}
-    return {**reply, "route": id.route.name.lower()}
+    return job_json(JobId.parse(job.get("id") or f"emails.0.t.0.{job['idempotency_key']}"), "scheduled")
 
 
 def refused(status, code):
-    return lambda _: (status, {"code": code, "status": status, "detail": "no"})
+    return lambda _: (status, problem(status, code))
 
 
 @pytest.fixture

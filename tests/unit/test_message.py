@@ -16,6 +16,8 @@ from dueline.core.message import (
     ID,
     MAX_ATTRIBUTES,
     OF_SCHEMA,
+    OFFLOADED_BYTES,
+    PRIORITY,
     REASON,
     SCHEDULE,
     Message,
@@ -59,16 +61,11 @@ def test_folded_attributes_keep_their_types():
     }
 
 
-@pytest.mark.parametrize("name", [ID, EXPIRES])
-def test_missing_attribute_is_named(name):
-    attributes = {key: value for key, value in Message.of(a_job()).attributes.items() if key != name}
-    with pytest.raises(InvalidJob, match=f"attribute '{name}' is missing"):
-        a_message(attributes=attributes).job()
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        (ID, None),
+        (EXPIRES, None),
         (ID, ""),
         (ID, "emails"),
         (SCHEDULE, "digest@2026-11-21T07:05:00"),
@@ -78,11 +75,19 @@ def test_missing_attribute_is_named(name):
         (EXPIRES, "0001-01-01T00:00:00+23:59"),
         (EXPIRES, "9999-12-31T23:59:59-12:00"),
         (EXPIRES, "2001-01-01T00:00:00Z"),
+        *((PRIORITY, text) for text in ("", "0", "6", "-2", "2.0", " 2", "02", "²", "٢", "high", "2" * 5000)),
+        *((OFFLOADED_BYTES, text) for text in ("", "x", "-1", "1.5", "0", "\uff19", "1" * 19)),
     ],
 )
 def test_message_with_a_bad_attribute_carries_no_job(name, value):
-    with pytest.raises(InvalidJob):
-        a_message(attributes={**Message.of(a_job()).attributes, name: value}).job()
+    reasons = {PRIORITY: f"{PRIORITY} is .* it must be from 1 to 5", OFFLOADED_BYTES: "ExtendedPayloadSize|1 or more"}
+    reason = f"attribute '{name}' is missing" if value is None else reasons.get(name)
+    attributes = {key: text for key, text in Message.of(a_job()).attributes.items() if key != name}
+    if value is not None:
+        attributes[name] = value
+        assert (name, value) == (OFFLOADED_BYTES, "0") or type_of(name, value) == "String"
+    with pytest.raises(InvalidJob, match=reason):
+        a_message(attributes=attributes).job()
 
 
 def the_largest():

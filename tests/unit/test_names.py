@@ -30,8 +30,7 @@ from tests.wire import failing, meanwhile, on
 KEY = "reminder-ann"
 AN_HOUR = 3600
 SOON, LATER = NOW + timedelta(minutes=20), NOW + timedelta(hours=2)
-KEEP, REPLACE, FAIL = IfExists.KEEP, IfExists.REPLACE, IfExists.FAIL
-EACH = pytest.mark.parametrize("if_exists", list(IfExists))
+REPLACE, FAIL = IfExists.REPLACE, IfExists.FAIL
 
 
 def named(payload=1, *, at=SOON, key=KEY, **more):
@@ -50,12 +49,6 @@ def first(system):
     return result_of(system, named())
 
 
-def error_of(system, request):
-    (error,) = system.submit_each(request)
-    assert not isinstance(error, SubmitResult), error
-    return error
-
-
 def holder(system):
     """Return the id that the key's row has."""
     return read_key(KEY, "emails", table=system.table, now=system.clock.now()).id
@@ -68,7 +61,7 @@ def holder(system):
 def test_waiting_job_of_other_content_is_not_kept(other):
     system = System(a_queue(priorities=2))
     first = result_of(system, named())
-    error = error_of(system, named(**other))
+    error = system.refused(named(**other))
     assert isinstance(error, KeyReused)
     assert f"key is '{KEY}': it belongs to job {first.job.id}" in str(error)
 
@@ -87,8 +80,10 @@ def test_waiting_job_is_replaced(system, at, payload):
 
 
 @pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
-def test_same_request_replaces_nothing(system, first, hours):
+def test_same_request_replaces_nothing_or_fails(system, first, hours):
     system.pass_time(hours=hours)
+    error = system.refused(named(if_exists=FAIL))
+    assert (type(error), error.job_id) == (JobExists, str(first.job.id))
     again = result_of(system, named(if_exists=REPLACE))
     assert (again.job.id, again.moved_from, again.is_new) == (first.job.id, None, False)
 
@@ -103,13 +98,6 @@ def test_job_that_left_is_kept_or_replaced_by_another(system, first, change):
     assert system.arrived_within(hours=4) == [first.job.id, second.job.id]
 
 
-@pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
-def test_fail_names_the_job_that_is_there(system, first, hours):
-    system.pass_time(hours=hours)
-    error = error_of(system, named(if_exists=FAIL))
-    assert (type(error), error.job_id) == (JobExists, str(first.job.id))
-
-
 def test_key_is_free_past_the_retention(system, first):
     system.pass_time(hours=1)
     system.clock.sleep((SOON + RETENTION - system.clock.now()).total_seconds() - 1)
@@ -121,7 +109,7 @@ def test_key_is_free_past_the_retention(system, first):
 def test_repeated_call_of_another_content_is_refused(system):
     result_of(system, named(call="mine"))
     for _ in ("its own", "displaced"):
-        error = error_of(system, named(3, call="mine", if_exists=REPLACE))
+        error = system.refused(named(3, call="mine", if_exists=REPLACE))
         assert isinstance(error, KeyReused)
         result_of(system, named(2, at=LATER, if_exists=REPLACE, call="another"))
     assert result_of(system, named(call="mine", if_exists=REPLACE)).is_repeat
@@ -130,7 +118,7 @@ def test_repeated_call_of_another_content_is_refused(system):
 def test_call_of_a_move_schedules_nothing(system, first):
     system.reschedule_by_key(KEY, at=LATER, call="x")
     for rule in IfExists:
-        error = error_of(system, named(2, call="x", if_exists=rule))
+        error = system.refused(named(2, call="x", if_exists=rule))
         assert isinstance(error, KeyReused)
         assert "'x': it was used to move job" in str(error)
     result_of(system, named(2, call="y", if_exists=REPLACE))
@@ -147,7 +135,7 @@ def test_lost_upload_takes_no_key_from_a_sent_job(system, first, gone):
     if gone == "meanwhile":
         system.stores.payloads.put(upload.key("emails"), "7")
         system.wire.around = on("payloads.copy", meanwhile(system.stores.payloads.kept.clear))
-    refused = error_of(system, Request(upload=str(upload), at=LATER, key=KEY, if_exists=REPLACE))
+    refused = system.refused(Request(upload=str(upload), at=LATER, key=KEY, if_exists=REPLACE))
     assert isinstance(refused, InvalidJob)
     assert result_of(system, named(at=LATER)).job.id == first.job.id
     assert system.arrived_within(hours=4) == [first.job.id]
@@ -157,7 +145,7 @@ def test_refused_call_may_come_again_with_other_content(system):
     upload = Upload(uid=str(UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
     system.stores.payloads.put(upload.key("emails"), "7")
     system.wire.around = on("payloads.copy", meanwhile(system.stores.payloads.kept.clear), times=1)
-    refused = error_of(system, Request(upload=str(upload), at=SOON, key=KEY, call="mine"))
+    refused = system.refused(Request(upload=str(upload), at=SOON, key=KEY, call="mine"))
     assert isinstance(refused, InvalidJob)
     assert result_of(system, named(8, call="mine")).is_new
 
@@ -195,17 +183,17 @@ def test_named_job_takes_the_table_however_soon(system):
 def test_key_that_changes_at_each_attempt_is_not_yet(system, first):
     system.cancel(first.job.id)
     system.wire.around = on("table.take_over", lambda _: False)
-    assert isinstance(error_of(system, named(2)), NotYet)
+    assert isinstance(system.refused(named(2)), NotYet)
 
 
 def test_key_remembers_so_many_calls(system):
     result_of(system, named(0, call="0"))
     for number in range(1, MOST_CALLS + 1):
         result_of(system, named(number, call=str(number), if_exists=REPLACE))
-    error = error_of(system, named("x", call="x", if_exists=REPLACE))
+    error = system.refused(named("x", call="x", if_exists=REPLACE))
     assert "over 8 calls have changed its job within an hour" in str(error)
     system.clock.sleep(AN_HOUR - 1)
-    assert isinstance(error_of(system, named("x", call="x", if_exists=REPLACE)), Unavailable)
+    assert isinstance(system.refused(named("x", call="x", if_exists=REPLACE)), Unavailable)
     system.clock.sleep(1)
     result_of(system, named("x", call="x", if_exists=REPLACE, at=LATER))
 
@@ -256,12 +244,12 @@ def test_key_of_a_partition_not_known_yet_is_found():
 )
 def test_bad_name_is_refused_at_once(system, request_, answer):
     system.wire.around = failing(AssertionError("nothing is to be requested"))
-    error = error_of(system, request_)
+    error = system.refused(request_)
     assert isinstance(error, InvalidJob)
     assert answer.replace("\\\\", "\\") in str(error)
 
 
-@EACH
+@pytest.mark.parametrize("if_exists", list(IfExists))
 @pytest.mark.parametrize(
     "forged",
     [
@@ -276,7 +264,7 @@ def test_forged_key_row_is_refused(if_exists, forged):
     result_of(system, named())
     key = rows.name_key("emails", KEY)
     system.table.write([{**system.table.read([key]).rows[key], **forged}])
-    assert isinstance(error_of(system, named(if_exists=if_exists)), KeyReused)
+    assert isinstance(system.refused(named(if_exists=if_exists)), KeyReused)
     with pytest.raises(JobNotFound):
         system.reschedule_by_key(KEY, at=LATER)
 

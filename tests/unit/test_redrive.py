@@ -158,7 +158,7 @@ def test_a_message_without_a_job_goes_to_level_1():
 def test_job_of_a_missing_level_stays():
     place = Place(a_dead_letter("1", priority="3"), a_dead_letter("2"))
     done = place.redrive().apply()
-    assert done.stay == {"the queue has no level 3: it has 2": 1}
+    assert done.stay == {"the queue has no priority 3: its lowest is 2": 1}
     assert (place.visible(), place.moved()) == (["1"], ["2"])
 
 

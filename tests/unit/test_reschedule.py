@@ -18,7 +18,7 @@ from dueline.errors import (
     Throttled,
     Unavailable,
 )
-from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
+from tests.builders import NOW, RETENTION, a_job, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, on, refusing_for_good, straight
 
@@ -75,9 +75,10 @@ def test_repeated_call_gets_its_first_move(system, job, to):
         ({"delay": -1}, "delay is -1: it must be from 0 to"),
         ({"at": NOW.replace(tzinfo=None)}, "which has no time zone"),
         ({"at": NOW + timedelta(days=5000)}, "it must be from"),
+        ({"delay": 1, "call": ""}, "idempotency_key is ''"),
     ],
 )
-def test_bad_time_is_refused_with_what_is_allowed(system, job, to, answer):
+def test_bad_request_is_refused_with_what_is_allowed(system, job, to, answer):
     calls = system.calls()
     with pytest.raises(InvalidJob, match=answer):
         system.reschedule(job.id, **to)
@@ -118,10 +119,22 @@ def test_move_that_is_not_read_yet_is_followed(system, job):
     assert system.reschedule(job.id, at=WANTED) == moved
 
 
-def test_parked_job_is_not_moved(system, job):
-    system.parking.park([job], reason="gone")
-    with pytest.raises(AlreadyFinished):
+def park(system, job):
+    system.queues[job.id.queue].gone = True
+    system.pass_time(hours=1)
+    assert system.parked() == [job.id]
+
+
+def cancel_once_moved(system, job):
+    system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
+
+
+@pytest.mark.parametrize(("end", "reason"), [(park, "has left for its queue"), (cancel_once_moved, "was cancelled")])
+def test_job_that_ended_is_not_moved(system, job, end, reason):
+    end(system, job)
+    with pytest.raises(AlreadyFinished, match=reason):
         system.reschedule(job.id, at=WANTED)
+    assert system.arrived_within(hours=3) == []
 
 
 def test_job_moved_too_often_is_unavailable(system, job):
@@ -131,13 +144,6 @@ def test_job_moved_too_often_is_unavailable(system, job):
     with pytest.raises(Unavailable, match="was moved over 32 times"):
         system.reschedule(job.id, at=WANTED)
     assert system.reschedule(last, at=WANTED).due == WANTED
-
-
-def test_cancelled_job_is_not_moved(system, job):
-    system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
-    with pytest.raises(AlreadyFinished, match="was cancelled"):
-        system.reschedule(job.id, at=WANTED)
-    assert system.arrived_within(hours=3) == []
 
 
 def test_unwritten_job_is_not_yet_movable(system):
@@ -195,24 +201,19 @@ def test_repeat_to_the_past_gets_the_first_id(system, job):
 
 
 @pytest.mark.parametrize(
-    ("react", "error"),
-    [(done_in_part, Unavailable), (refusing_for_good, InvalidJob), (failing(QueueNotFound("gone")), Unavailable)],
+    ("name", "target", "react", "error", "reason"),
+    [
+        ("inbound.send", SOON, done_in_part, Unavailable, None),
+        ("inbound.send", SOON, refusing_for_good, InvalidJob, None),
+        ("inbound.send", SOON, failing(QueueNotFound("gone")), Unavailable, None),
+        ("table.write", WANTED, done_in_part, Unavailable, "that job .* is to be moved could not be written"),
+    ],
 )
-def test_unsent_intent_moves_nothing(system, job, react, error):
+def test_intent_that_is_nowhere_moves_nothing(system, job, name, target, react, error, reason):
     system.tick()
-    system.wire.around = on("inbound.send", react)
-    with pytest.raises(error):
-        system.reschedule(job.id, at=SOON)
-    assert system.arrived_within(hours=3) == [job.id]
-
-
-# The quicker of two
-
-
-def test_move_stops_when_its_rows_are_not_written(system, job):
-    system.wire.around = on("table.write", done_in_part)
-    with pytest.raises(Unavailable, match=f"that job {job.id} is to be moved could not be written"):
-        system.reschedule(job.id, at=WANTED)
+    system.wire.around = on(name, react)
+    with pytest.raises(error, match=reason):
+        system.reschedule(job.id, at=target)
     assert system.arrived_within(hours=3) == [job.id]
 
 
@@ -230,14 +231,6 @@ def test_late_refusal_never_denies_the_new_job(name):
     system.wire.around = on(name, stand_still, times=1)
     with pytest.raises(Unavailable, match="is not known any more"):
         system.reschedule(job.id, at=WANTED)
-
-
-# A delay under a key
-
-
-def test_key_of_a_move_that_is_no_key_is_refused():
-    with pytest.raises(InvalidJob, match="idempotency_key is ''"):
-        System().reschedule(an_id(), delay=1, call="")
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])

@@ -48,11 +48,11 @@ def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=Non
         inbound=wire.to("inbound", system.stores.inbound),
         clock=system.clock,
         lookahead=PERIODS.lookahead,
-        new_owner=lambda: "restore",
+        owner=f"restore-{next(RUNS)}",
         has_tick=has_tick,
         hand_over_from=hand_over_from,
     )
-    return Restore(parts, owner=f"restore-{next(RUNS)}", retrying=patiently)
+    return Restore(parts, retrying=patiently)
 
 
 def carried_on(system, backup):

@@ -1,3 +1,4 @@
+import json
 import math
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from dueline.core.job import JobId, State, StoredJob
 from dueline.core.request import FURTHEST, Request, json_text
 from dueline.errors import InvalidJob, NotYet, QueueNotFound, Throttled, Unavailable
+from dueline.functions.http.requests import read_jobs
 from tests.builders import NOW, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on, refusing_for_good
@@ -21,10 +23,6 @@ def at(when):
 
 def after(delay):
     return Request(payload={}, delay=delay)
-
-
-def delays(queue):
-    return [delivery.message.delay for delivery in queue.deliveries]
 
 
 # When a request is due
@@ -119,13 +117,13 @@ def test_unwritten_job_goes_inbound(system):
 def test_delay_that_is_not_given_is_measured_for_each_batch(system, request_, second):
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(5)))
     system.submit(*[request_] * 20)
-    assert delays(system.queues["emails"]) == [60] * 10 + [second] * 10
+    assert system.delays() == [60] * 10 + [second] * 10
 
 
 def test_precise_queues_delay_rounds_down():
     system = System(a_queue(precise=True))
     system.submit(at(NOW + timedelta(seconds=30.9)), after(30.9), after(30.1), after(0.1))
-    assert delays(system.queues["emails"]) == [30, 30, 29, 0]
+    assert system.delays() == [30, 30, 29, 0]
 
 
 def test_jobs_of_one_call_share_a_partition():
@@ -168,3 +166,55 @@ def test_refused_message_fails_alone(system, name, delay, react, error):
     refused, accepted = system.submit(*[after(delay)] * 2)
     assert (type(refused), type(accepted)) == (error, StoredJob)
     assert JobId.parse(refused.job_id) != accepted.id
+
+
+# Fields of a request
+
+
+NO_TENANTS, NO_CALLS = ["", "x" * 129, "a b", "naïve", "a\n"], ["", "x" * 256, "naïve", "a\nb", "\x7f"]
+OF_EMAILS = "it must be from 1 to 3, the priorities of queue 'emails'"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reasons"),
+    [
+        *(({"priority": n}, [f"priority is {str(n)[:100]}: {OF_EMAILS}"]) for n in (0, -1, 4, 10**200)),
+        *(({"tenant": t}, [f"tenant is {t!r}", "1 to 128 letters, digits and punctuation"]) for t in NO_TENANTS),
+        *(({"call": c}, ["idempotency_key is ", "1 to 255 printable ASCII characters"]) for c in NO_CALLS),
+    ],
+)
+def test_bad_field_is_refused_at_once(wrong, reasons):
+    system = System(a_queue(priorities=3))
+    system.wire.around = failing(AssertionError("nothing is to be requested"))
+    error = system.refused(Request(payload={}, **wrong))
+    assert isinstance(error, InvalidJob)
+    assert all(reason in str(error) for reason in reasons)
+
+
+def test_one_priority_is_the_only_one():
+    refused = System(a_queue(priorities=1)).refused(Request(payload={}, priority=2))
+    assert "priority is 2: it must be 1, the only priority of queue 'emails'" in str(refused)
+
+
+@pytest.mark.parametrize("priority", ["2", 1.5, True, None, [], {}])
+def test_priority_that_is_no_integer_is_refused(priority):
+    with pytest.raises(InvalidJob) as refusal:
+        read_jobs(json.dumps({"payload": 1, "priority": priority}))
+    assert str(refusal.value).startswith(f"priority is {json.dumps(priority)}: ")
+    assert "valid integer" in str(refusal.value)
+
+
+def test_job_of_a_missing_level_is_not_found():
+    system = System(a_queue(priorities=3))
+    system.stores.level("emails", 3).gone = True
+    error = system.refused(Request(payload={}, priority=3))
+    assert isinstance(error, QueueNotFound)
+    assert "priority 3 of queue 'emails' has no SQS queue: it is not deployed yet" in str(error)
+
+
+@pytest.mark.parametrize("delay", [0, AN_HOUR])
+def test_job_is_grouped_by_tenant(system, delay):
+    system.submit(Request(payload={}, delay=delay, tenant="acme"))
+    system.clock.sleep(delay)
+    system.tick()
+    assert [each.message.group for each in system.queues["emails"].deliveries] == ["acme"]

@@ -4,6 +4,7 @@ import asyncio
 import re
 import threading
 import time
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -13,8 +14,8 @@ import pytest
 
 import dueline
 from dueline import Discard, InvalidJob, NewJob, QueueNotFound, Retry, ScheduleChanged, State, Worker
-from dueline.testing import Local, MemoryTable, received_job, sqs_event
-from tests.builders import NOW
+from dueline.testing import Local, MemoryQueue, MemoryTable, VirtualClock, received_job, sqs_event
+from tests.builders import NOW, a_message
 from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +39,22 @@ def a_worker(call, queue="emails", **options):
     worker = Worker()
     worker.job(queue, **options)(call)
     return worker
+
+
+# SQS in memory
+
+
+def test_lost_claim_neither_hides_nor_deletes():
+    """As SQS does; its emulators do it for any receiver that had the message once."""
+    queue = MemoryQueue(name="emails", clock=VirtualClock(NOW))
+    queue.send([a_message(body="lost"), a_message(body="kept")])
+    claims = {each.message.body: each.receipt for each in queue.receive(most=10, wait=0)}
+    assert queue.hide([claims["lost"]], [0]) == []
+    for refusals in (queue.hide([claims["lost"], claims["kept"]], [600, 600]), queue.delete([claims["lost"]])):
+        assert [(each.index, each.final) for each in refusals] == [(0, True)]
+    (again,) = queue.receive(most=10, wait=0)
+    assert (again.message.body, again.receives) == ("lost", 2)
+    assert queue.hide([claims["lost"]], [0])[0].final
 
 
 # Time
@@ -310,6 +327,28 @@ def test_lambda_handler_gets_events(local):
     assert got[-1] == (4, None, 1)
     with pytest.raises(AttributeError, match="it has 2 functions"):
         _ = dueline.lambda_handler({"a": len, "b": len}).function
+
+
+def test_async_lambda_handler_runs_beside_a_loop(local):
+    """A test that is a coroutine calls it; each record has a loop of its own, as on Lambda."""
+    got = []
+
+    @dueline.lambda_handler
+    async def handler(job):
+        await local.async_client.schedule("emails", job.payload)
+        got.append((job.payload, asyncio.get_running_loop(), name.get()))
+        if job.payload == 2:
+            raise ValueError
+
+    async def test():
+        name.set("a test's")
+        return local.invoke(handler, sqs_event([1, 2], queue="emails")), asyncio.get_running_loop()
+
+    name = ContextVar("name")
+    answer, own = asyncio.run(test())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "2"}]}
+    assert [(payload, each) for payload, _, each in got] == [(1, "a test's"), (2, "a test's")]
+    assert len({own, *(loop for _, loop, _ in got)}) == 3
 
 
 def test_received_job_is_as_a_worker_gets_it():

@@ -29,6 +29,12 @@ def ids(jobs):
     return [job.id for job in jobs]
 
 
+def received(system):
+    lease = system.a_lease()
+    assert lease.acquire()
+    return lease
+
+
 # What is handed over
 
 
@@ -41,16 +47,11 @@ def test_due_jobs_are_dispatched_earliest_first(page_rows):
     assert (done.owned_lease, done.finished, done.dispatched) == (True, True, 6)
 
 
-def lateness(system):
-    deliveries = system.queues["emails"].deliveries
-    return [round((each.visible - each.message.job().id.due).total_seconds(), 3) for each in deliveries]
-
-
 def test_tick_sends_by_the_fraction_of_the_second(system):
     """But at once what is due within a period, and so behind a backlog: an earlier tick should have sent it."""
     system.put(*jobs_due(-1, 1.5, 30.5, 59.5, 60.5, 200.25))
     system.tick()
-    assert lateness(system) == [1, 0.5, 0.5, 0.5, 0.021, 0.021]
+    assert system.lateness() == [1, 0.5, 0.5, 0.5, 0.021, 0.021]
     assert system.clock.monotonic() == pytest.approx(0.521)
 
 
@@ -59,7 +60,7 @@ def test_tick_sweeps_for_two_thirds_of_its_period():
     system = System(page_rows=1)
     system.put(*jobs_due(*(121 + n * 1.9 for n in range(60))))
     assert system.tick().finished
-    late = lateness(system)
+    late = system.lateness()
     assert late[:44] == [0.021] * 44
     assert max(late[45:]) > 0.1
     assert 40 <= system.clock.monotonic() < 41
@@ -70,7 +71,7 @@ def test_herd_is_sent_at_once():
     system = System(page_rows=50)
     system.put(*jobs_due(*[120.5] * 120, 130.25))
     assert system.tick().finished
-    assert lateness(system) == [0.5] * 100 + [0.021] * 21
+    assert system.lateness() == [0.5] * 100 + [0.021] * 21
     assert system.clock.monotonic() == pytest.approx(0.521)
 
 
@@ -239,7 +240,7 @@ def test_tick_out_of_time_has_a_lateness(system):
 def test_tick_that_read_nothing_has_no_lateness(system):
     system.wire.around = on("table.page", DOWN)
     assert system.tick().lateness(NOW) is None
-    assert system.a_lease().acquire()
+    received(system)
     assert system.tick(seconds=5).lateness(NOW) is None
 
 
@@ -258,9 +259,7 @@ def test_what_stopped_a_tick_is_reported(system, name):
 
 def test_leaving_tick_reports_lateness(system):
     system.put(*jobs_due(*range(-400, 0)))
-    system.wire.around = on("table.checkpoint", meanwhile(lambda: None), times=1)
-    working = system.a_lease()
-    assert working.acquire()
+    working = received(system)
     assert working.checkpoint(rows.job_key(due_in(-100).id)[1])
     done = system.tick(seconds=5)
     assert not done.owned_lease
@@ -268,16 +267,6 @@ def test_leaving_tick_reports_lateness(system):
 
 
 # Leases
-
-
-def after(seconds):
-    return instant.text(NOW + timedelta(seconds=seconds))
-
-
-def received(system, **overrides):
-    lease = system.a_lease(**overrides)
-    assert lease.acquire()
-    return lease
 
 
 def test_time_to_stop_counts_from_the_request(system):
@@ -297,12 +286,14 @@ def test_expired_lease_is_followed_at_once(system):
     system.clock.sleep(12.3)
     follower = received(system)
     assert system.clock.monotonic() == pytest.approx(30)
-    assert follower.fence == after(240 + 30)
+    assert follower.fence == instant.text(NOW + timedelta(seconds=240 + 30))
 
 
 def test_fence_that_is_further_is_followed(system):
-    system.table.acquire_lease(EMAILS, owner="ahead", now="", lease="", fence=after(1000))
-    assert received(system).fence == after(1000)
+    system.table.acquire_lease(
+        EMAILS, owner="ahead", now="", lease="", fence=instant.text(NOW + timedelta(seconds=1000))
+    )
+    assert received(system).fence == instant.text(NOW + timedelta(seconds=1000))
 
 
 def test_nobody_waits_beyond_his_own_deadline(system):

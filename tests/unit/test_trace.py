@@ -10,10 +10,8 @@ from dueline.core.trace import MAX_STATE_CHARACTERS, TraceContext
 from dueline.errors import InvalidJob
 from tests.builders import a_job
 
-AN_HOUR = 3600
 PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
 ANOTHER = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4d-3d7c1f0a2b4c0d6b-00"
-TRACE = TraceContext(parent=PARENT, state="vendor=7,other=x y")
 STATES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=MAX_STATE_CHARACTERS)
 PARENTS = st.from_regex(r"00-[0-9a-f]{31}[1-9a-f]-[1-9a-f][0-9a-f]{15}-[0-9a-f]{2}", fullmatch=True)
 TRACES = st.builds(TraceContext, parent=PARENTS, state=STATES)

@@ -8,11 +8,11 @@ from moto import mock_aws
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.core import instant, rows
 from dueline.core.job import Partition
-from dueline.errors import Throttled
-from dueline.operations.ttl_guard import TtlGuard, TtlStatus
+from dueline.operations.ttl_guard import TtlGuard
 from dueline.testing import MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_job
 from tests.memory_operations import MemoryTimeToLive
+from tests.unit.test_watch_states import Unread
 
 INVOICES = Partition(queue="invoices", number=0)
 SETTLE = timedelta(minutes=3)
@@ -43,24 +43,11 @@ class World:
         self.is_ticked(at=at, cursor=rows.end_of(instant.text(at)), partition=partition)
 
 
-class Throttling(MemoryTable):
-    """A table of which one partition cannot be read."""
-
-    def __init__(self, throttled):
-        super().__init__()
-        self._throttled = throttled
-
-    def page(self, partition, **options):
-        if partition == self._throttled:
-            raise Throttled("slow down")
-        return super().page(partition, **options)
-
-
 def test_ttl_stays_on_without_late_jobs():
     world = World()
     world.waits(since=timedelta(hours=5, minutes=50))
     result = world.guard()
-    assert (result.is_on, result.switched, world.ttl.status()) == (True, None, TtlStatus.ENABLED)
+    assert (result.is_on, result.switched, world.ttl.is_on()) == (True, None, True)
 
 
 def test_late_job_switches_ttl_off():
@@ -68,7 +55,7 @@ def test_late_job_switches_ttl_off():
     world.waits(since=timedelta(hours=6), partition=INVOICES)
     world.is_ticked(at=NOW + timedelta(seconds=240), partition=INVOICES)
     result = world.guard()
-    assert (result.switched, result.is_on, world.ttl.status()) == (False, False, TtlStatus.DISABLING)
+    assert (result.switched, result.is_on, world.ttl.is_on()) == (False, False, False)
     (behind,) = result.behind
     reported = behind.partition, behind.due, behind.fence
     assert reported == (INVOICES, NOW - timedelta(hours=6), NOW + timedelta(seconds=240))
@@ -78,7 +65,7 @@ def test_row_without_due_time_hides_no_job():
     world = World()
     world.waits(since=timedelta(hours=7))
     world.table.write([{"pk": str(EMAILS), "sk": "1#of-another#job"}])
-    assert (world.guard().switched, world.ttl.status()) == (False, TtlStatus.DISABLING)
+    assert (world.guard().switched, world.ttl.is_on()) == (False, False)
 
 
 def test_row_written_late_gets_time_for_its_tick():
@@ -102,26 +89,22 @@ def test_caught_up_jobs_switch_ttl_on():
     world.clock.sleep(3600)
     world.passes(world.clock.now())
     world.passes(NOW - timedelta(hours=8), partition=INVOICES)
-    assert (world.guard().switched, world.ttl.status()) == (None, TtlStatus.DISABLED)
+    assert (world.guard().switched, world.ttl.is_on()) == (None, False)
     world.passes(world.clock.now(), partition=INVOICES)
-    assert (world.guard().switched, world.ttl.status().is_on) == (True, True)
+    assert (world.guard().switched, world.ttl.is_on()) == (True, True)
 
 
 def test_unknown_partitions_keep_ttl_off():
-    class Leaving(MemoryTable):
-        def read(self, keys, *, consistent=True):
-            return super().read(keys[:-1]).__class__(unread=frozenset(keys[-1:]))
-
-    for table, are_all in ((Leaving(), True), (Throttling(INVOICES), True), (MemoryTable(), False)):
+    for table, are_all in ((Unread(INVOICES), True), (Unread(gone=INVOICES), True), (MemoryTable(), False)):
         world = World(table)
         world.ttl.switch(on=False)
         world.clock.sleep(3600)
         result = world.guard(are_all=are_all)
-        assert (result.unknown, result.switched, world.ttl.status()) == (1, None, TtlStatus.DISABLED)
+        assert (result.unknown, result.switched, world.ttl.is_on()) == (1, None, False)
 
 
-def test_a_throttled_partition_hides_no_late_one():
-    world = World(Throttling(EMAILS))
+def test_an_unread_partition_hides_no_late_one():
+    world = World(Unread(gone=EMAILS))
     world.waits(since=timedelta(hours=7), partition=INVOICES)
     assert world.guard().switched is False
 

@@ -7,22 +7,20 @@ import logging
 import re
 import socket
 import sys
-from functools import partial
 from types import SimpleNamespace
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dueline.worker import log as log_module
 from dueline.worker.delivery import Event, EventKind
 from dueline.worker.log import log, logger
-from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of, served
+from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, served
 from tests.waiting import HANG_SECONDS
 
-KINDS = {"emails": ("digest", "welcome")}
 OF_QUEUES = {"emails": ["digest", "welcome"], "invoices": []}
 
 LOUD = {EventKind.RETRIED, EventKind.FAILED, EventKind.LOST, EventKind.TROUBLE}
@@ -191,15 +189,15 @@ def http_get(port, path):
         return answer.status, answer.headers["Content-Type"], answer.read().decode()
 
 
-def serving(port=0):
-    """Serve the health of a worker that is well, and no metrics."""
-    return served(port, registry=CollectorRegistry(), health=partial(health_of, {}, {}))
+def serving(port=0, metrics=None, **ages):
+    """Serve the metrics and the health of a worker, by default of one that is well."""
+    return served(port, lambda: ages, metrics=metrics or Metrics())
 
 
 def test_prometheus_is_answered():
     metrics = Metrics()
     metrics(Event(kind=EventKind.SUCCEEDED, queue="emails"))
-    with served(0, registry=metrics.registry, health=partial(health_of, {}, {})) as port:
+    with serving(metrics=metrics) as port:
         status, type, text = http_get(port, "/metrics")
     assert (status, type.split(";")[0]) == (200, "text/plain")
     assert read(text) == {("succeeded_total", "emails"): 1}
@@ -209,8 +207,9 @@ def test_prometheus_is_answered():
     ("age", "status", "hung"), [(HEALTHY_SECONDS, 200, []), (HEALTHY_SECONDS + 1, 503, ["invoices"])]
 )
 def test_health_names_the_queues_that_hang(age, status, hung):
-    ages = {"emails": 0.5, "invoices": age}
-    with served(0, registry=CollectorRegistry(), health=lambda: health_of(ages, KINDS)) as port:
+    ages, metrics = {"emails": 0.5, "invoices": age}, Metrics()
+    metrics(Event(kind=EventKind.OPENED, queue="emails", kinds=("digest", "welcome")))
+    with serving(metrics=metrics, **ages) as port:
         answer = http_get(port, "/health")
     assert answer[:2] == (status, "application/json")
     expected = {"healthy": not hung, "hung": hung, "seconds_since_poll": ages, "kinds": OF_QUEUES}

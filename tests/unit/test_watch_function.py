@@ -105,8 +105,8 @@ def test_what_cannot_be_seen_is_unknown(watch, capsys, monkeypatch, how):
     if how == "notes":
         monkeypatch.setattr(watch.module.NOTES, "read", unavailable)
     else:
-        status = iter([unavailable, watch.world.ttl.status])
-        monkeypatch.setattr(watch.world.ttl, "status", lambda: next(status)())
+        is_on = iter([unavailable, watch.world.ttl.is_on])
+        monkeypatch.setattr(watch.world.ttl, "is_on", lambda: next(is_on)())
     assert {state.kind for state in run(watch, capsys)[1]} == {"unknown"}
 
 
@@ -115,7 +115,7 @@ def test_mail_that_failed_fails_the_watch_last(watch, capsys):
     watch.world.waits(since=timedelta(hours=7), partition=INVOICES)
     with pytest.raises(Unavailable, match="no topic"):
         watch.module.handler({}, CONTEXT)
-    assert not watch.world.ttl.status().is_on
+    assert not watch.world.ttl.is_on()
 
 
 @pytest.mark.parametrize(

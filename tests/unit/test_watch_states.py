@@ -82,27 +82,25 @@ def test_partitions_without_ticks_are_named():
 
 
 class Unread(MemoryTable):
-    """Leaves some keys unread, and no row of others can be read."""
+    """Leaves the states of some partitions unread, and no row of another can be read."""
 
-    unread = frozenset[rows.Key]()
-    gone: Partition | None = None
+    def __init__(self, *unread, gone=None):
+        super().__init__()
+        self._unread, self._gone = frozenset(map(rows.state_key, unread)), gone
 
     def read(self, keys, *, consistent=True):
         answer = super().read(keys, consistent=consistent)
-        return BatchRead(rows=answer.rows, unread=self.unread & set(keys))
+        return BatchRead(rows=answer.rows, unread=self._unread & set(keys))
 
     def page(self, partition, **request):
-        if partition == self.gone:
+        if partition == self._gone:
             raise Unavailable("no answer")
         return super().page(partition, **request)
 
 
 @pytest.mark.parametrize("what", ["state", "rows"])
 def test_unread_partition_is_unknown(what):
-    table = Unread()
-    table.unread = frozenset({rows.state_key(EMAILS)} if what == "state" else ())
-    table.gone = EMAILS
-    sighting = look(table)
+    sighting = look(Unread(*[EMAILS] if what == "state" else [], gone=EMAILS))
     assert Condition("unknown", "emails") in sighting.states
     assert Condition("missing_ticks", "emails") in sighting.unknown
     assert Condition("never_ticked", "emails") not in sighting.states
@@ -122,13 +120,14 @@ def test_dead_letters_are_counted():
     )
 
 
+def failing(error):
+    def read():
+        raise error
+
+    return read
+
+
 def test_unread_depth_is_unknown():
-    def failing(error):
-        def depth():
-            raise error
-
-        return depth
-
     emails, texts = Condition("dead_letters", "emails"), Condition("dead_letters", "texts")
     sighting = look_at_dead_letters(
         {emails: failing(Unavailable("no answer")), texts: failing(QueueNotFound("none yet"))}
@@ -146,10 +145,7 @@ def test_share_on_time_is_of_all_queues():
 
 
 def test_unread_log_is_unknown():
-    def failing():
-        raise Unavailable("no answer")
-
-    sighting = look_at_shares(failing, ["emails"])
+    sighting = look_at_shares(failing(Unavailable("no answer")), ["emails"])
     assert (list(sighting.states), sighting.unknown) == (
         [Condition("unknown", "on time")],
         {Condition("not_on_time", "emails")},

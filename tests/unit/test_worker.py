@@ -1,7 +1,6 @@
 """The worker as its users have it, over queues in memory."""
 
 import asyncio
-import contextlib
 import functools
 import math
 import os
@@ -12,65 +11,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from dueline.core.clock import SystemClock
-from dueline.core.message import Message
 from dueline.errors import InvalidSchedule, QueueNotFound, Throttled
-from dueline.worker import worker as worker_module
 from dueline.worker.delivery import EventKind
 from dueline.worker.retries import Retries
-from dueline.worker.worker import Environment, Worker
+from dueline.worker.worker import Worker, set_supervisor
 from tests.builders import NOW, a_queue
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS, wait_until
-from tests.work import DeclaredSchedules, SharedQueue, a_connection, due_now
+from tests.work import Connected, a_connection, due_now
 
 
 @pytest.fixture
-def connection(monkeypatch):
-    monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
-    return a_connection(SharedQueue())
-
-
-@pytest.fixture
-def connected(monkeypatch, connection):
-    """What workers connect to; `served` has the ports that were requested, `names` the deployments."""
-    connected = Connected(connection)
-    monkeypatch.setattr(worker_module, "connect", connected.connect)
-    return connected
-
-
-class Connected:
-    def __init__(self, connection, **others):
-        self.connections, self.connection = {"emails": connection} | others, connection
-        self.events, self.served, self.names, self.closed = connection.report, [], [], 0
-        self.schedules = DeclaredSchedules()
-
-    def connect(self, name, *, session):
-        self.names.append(name)
-        return Environment(
-            connect=self._connect,
-            clock=SystemClock(),
-            report=self.events,
-            serve=self._serve,
-            schedules=self.schedules,
-            close=self._close,
-        )
-
-    def _connect(self, queue):
-        if queue not in self.connections:
-            raise QueueNotFound(f"there is no queue {queue!r}")
-        return self.connections[queue]
-
-    def _close(self):
-        self.closed += 1
-
-    @contextlib.contextmanager
-    def _serve(self, port, ages):
-        self.served.append((port, set(ages())))
-        yield port
-
-    def send(self, *jobs):
-        assert self.connection.levels[0].send([Message.of(job) for job in jobs]) == []
+def connected(monkeypatch):
+    return Connected(monkeypatch)
 
 
 class Running:
@@ -175,8 +128,7 @@ def test_no_queue_receives_when_one_cannot_open(monkeypatch):
         raise Throttled("slow down")
 
     monkeypatch.setattr(unreadable.table, "read", refuse)
-    connected = Connected(connection, invoices=unreadable)
-    monkeypatch.setattr(worker_module, "connect", connected.connect)
+    connected = Connected(monkeypatch, connection, invoices=unreadable)
     for queue in ("emails", "invoices"):
         worker.job(queue)(print)
     with pytest.raises(Throttled, match="slow down"):
@@ -326,7 +278,7 @@ def test_invalid_option_of_a_run_is_refused(connected, options, says):
 
 
 def test_too_short_visibility_timeout_is_refused(monkeypatch):
-    monkeypatch.setattr(worker_module, "connect", Connected(a_connection(visibility_timeout=4)).connect)
+    Connected(monkeypatch, a_connection(visibility_timeout=4))
     worker = Worker()
     worker.job("emails")(print)
     with pytest.raises(ValueError, match="visibility_timeout of queue emails is 4: for a worker it must be 5 or more"):
@@ -338,7 +290,7 @@ def test_first_process_declares_schedules(connected, number):
     worker = Worker()
     worker.schedule("emails", "digest", cron="0 9 * * *")(lambda job: None)
     alone = SimpleNamespace(number=number, report_ready=lambda: None, obey=lambda shutdown: None)
-    worker_module.set_supervisor(worker, alone)
+    set_supervisor(worker, alone)
     worker.stop()
     worker.run()
     assert len(connected.schedules.put_so_far) == (1 if number == 1 else 0)

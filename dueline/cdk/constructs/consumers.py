@@ -80,7 +80,7 @@ class Ingest(Construct):
             allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
             allow("sqs:SendMessage", on=sends_to),
             allow(*_RECEIVE, on=[self.inbound.queue_arn]),
-            allow("ssm:GetParameter", on=[arns.queue_parameters]),
+            allow("ssm:GetParameters", on=[arns.queue_parameters]),
         ]
 
 

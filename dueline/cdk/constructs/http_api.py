@@ -163,7 +163,7 @@ def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
         allow_on_rows(*_ON_SCHEDULES, table=arns.state, keys=["*#schedules"]),
         allow("sqs:SendMessage", on=sends_to),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
-        allow("ssm:GetParameter", on=[arns.queue_parameters]),
+        allow("ssm:GetParameters", on=[arns.queue_parameters]),
         # To keep payloads, to copy them, and to let callers upload what this function may put itself.
         allow("s3:GetObject", "s3:PutObject", on=[arns.payloads(ANY_JOB), arns.payloads(UPLOADS)]),
         # Without the right to list, S3 answers 403 and not 404 for an object that does not exist:

@@ -4,6 +4,8 @@ docs/openapi.json is written from their types: a field is a line in its type, wi
 description, and a line where it is filled in.
 """
 
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Annotated, Any, NotRequired, TypeAlias, cast
 
 from pydantic import ConfigDict, Field, JsonValue, with_config
@@ -11,18 +13,17 @@ from pydantic import ConfigDict, Field, JsonValue, with_config
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.client.models import attributes, payload_fields
+from dueline.client.models import Job, ScheduledJob, job_json
 from dueline.config.registry import Registry
 from dueline.core import instant
 from dueline.core.cancel import CancelResult
-from dueline.core.job import MAX_PRIORITY, JobId, Route, State, StoredJob
+from dueline.core.job import MAX_PRIORITY, JobId, Route, State
 from dueline.core.keys import SubmitResult
 from dueline.core.listing import JobPage, TrackedPage, place_text
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import METHOD, StartedUpload
-from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings
-from dueline.core.status import MAX_ERROR_CHARACTERS, JobStatus, Outcome, Status
+from dueline.core.status import MAX_ERROR_CHARACTERS, JobStatus, Status
 from dueline.errors import DuelineError
 from dueline.functions.http.problems import Problem, problem
 
@@ -245,31 +246,15 @@ class OverviewAnswer(QueueAnswer, DepthAnswer, Controls):
     """Jobs in its dead-letter queue."""
 
 
-def job_answer(
-    id: JobId, state: State, *, moved_from: JobId | None = None, outcome: Outcome | None = None
-) -> JobAnswer:
-    answer = JobAnswer(
-        id=str(id), queue=id.queue, due=instant.text(id.due), route=id.route.name.lower(), state=state.value
-    )
-    moved = {} if moved_from is None else {"moved_from": str(moved_from)}
-    kind = {} if outcome is None or outcome.kind is None else {"kind": outcome.kind}
-    return cast("JobAnswer", {**answer, **moved, **kind, **({} if outcome is None else outcome.fields)})
-
-
-def status_answer(id: JobId, status: Status) -> JobAnswer:
-    """Return a job's state, its key, and whose run it is, and for when, if it is one of a schedule."""
-    answer = job_answer(id, status.state, moved_from=status.moved_from, outcome=status.outcome)
-    if status.key is not None:
-        answer["key"] = status.key
-    if status.schedule is not None and status.scheduled_for is not None:
-        answer |= {"schedule": status.schedule, "scheduled_for": instant.text(status.scheduled_for)}
-    return answer
+def job_answer(id: JobId, status: Status) -> JobWithPayload:
+    """Return a job, while it waits in the table with its payload, or where that is kept."""
+    return cast("JobWithPayload", job_json(Job.of_status(id, status)))
 
 
 def scheduled_answer(result: SubmitResult | DuelineError, status: JobStatus) -> ScheduledAnswer:
     """Return the job that a call scheduled, and whether that is new."""
     is_new = isinstance(result, SubmitResult) and result.is_new and not result.is_repeat
-    return cast("ScheduledAnswer", {**status_answer(*status), "created": is_new})
+    return cast("ScheduledAnswer", job_json(Job.of_status(*status, created=is_new)))
 
 
 def scheduled_or_refused(
@@ -278,14 +263,8 @@ def scheduled_or_refused(
     return {"error": problem(status)} if isinstance(status, DuelineError) else scheduled_answer(result, status)
 
 
-def look_up_answer(id: JobId, status: Status) -> JobWithPayload:
-    """Return what a look-up found: while it waits in the table, with its payload, or where that is kept."""
-    payload = {} if status.job is None else _content(status.job)
-    return cast("JobWithPayload", {**status_answer(id, status), **payload})
-
-
 def cancel_answer(result: CancelResult) -> JobAnswer:
-    return job_answer(result.id, result.state, moved_from=result.moved_from)
+    return job_answer(result.id, Status(state=result.state, moved_from=result.moved_from))
 
 
 def cancelled_or_refused(result: CancelResult | DuelineError) -> JobAnswer | Refused:
@@ -305,24 +284,17 @@ def upload_answer(started: StartedUpload) -> UploadAnswer:
 
 def page_of_jobs(page: JobPage) -> Page:
     """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
-    jobs = [cast("JobWithPayload", {**job_answer(job.id, State.SCHEDULED), **_content(job)}) for job in page.jobs]
-    return _page(jobs, page.after, page.unreadable)
+    return _page(map(ScheduledJob.of_job, page.jobs), page.after, page.unreadable)
 
 
 def page_of_tracked(page: TrackedPage) -> Page:
     """Return a page of jobs as workers recorded them, and where the next one begins."""
-    return _page([cast("JobWithPayload", status_answer(*each)) for each in page.jobs], page.before, page.unreadable)
+    return _page((Job.of_status(*each) for each in page.jobs), page.before, page.unreadable)
 
 
-def _page(jobs: list[JobWithPayload], place: str | None, unreadable: int) -> Page:
-    answer: Page = {"jobs": jobs, "next": None if place is None else place_text(place)}
-    return {**answer, "unreadable": unreadable} if unreadable else answer
-
-
-def _content(job: StoredJob) -> dict[str, Any]:
-    """Return a job's attributes and its payload."""
-    scheduled_for = {} if job.scheduled_for is None else {"scheduled_for": instant.text(job.scheduled_for)}
-    return {**attributes(job), **scheduled_for, **payload_fields(job)}
+def _page(jobs: Iterable[Job], place: str | None, unreadable: int) -> Page:
+    answer = {"jobs": list(map(job_json, jobs)), "next": None if place is None else place_text(place)}
+    return cast("Page", {**answer, "unreadable": unreadable} if unreadable else answer)
 
 
 def queue_answer(queue: QueueSettings, *, taking: int | None, direct_horizon: int) -> QueueAnswer:
@@ -343,22 +315,18 @@ def overview_answer(
     queue: QueueSettings, overview: Overview, *, taking: int | None, direct_horizon: int
 ) -> OverviewAnswer:
     """Return a queue with its counts, and those of each of its levels, if it has several."""
-    levels = [LevelAnswer(priority=number, **_depth(depth)) for number, depth in enumerate(overview.levels, start=1)]
+    levels = [{"priority": number, **asdict(depth)} for number, depth in enumerate(overview.levels, start=1)]
     answer = {
         **queue_answer(queue, taking=taking, direct_horizon=direct_horizon),
         "scheduled": overview.scheduled,
         "more_scheduled": overview.more_scheduled,
         "next_due": None if overview.next_due is None else instant.text(overview.next_due),
         "fence_age": overview.fence_age,
-        **_depth(overview.depth),
+        **asdict(overview.depth),
         "dead": overview.dead,
         **controls(overview.control),
     }
     return cast("OverviewAnswer", answer | ({"levels": levels} if len(levels) > 1 else {}))
-
-
-def _depth(depth: Depth) -> DepthAnswer:
-    return {"waiting": depth.waiting, "in_flight": depth.in_flight, "delayed": depth.delayed}
 
 
 def control_answer(queue: str, control: Control) -> ControlAnswer:

@@ -6,6 +6,7 @@ docs/openapi.json is written from the forms: the string below a field is its des
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from json import JSONEncoder
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
@@ -30,6 +31,7 @@ from dueline.core.job import (
 from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.core.queue_settings import Rate
 from dueline.core.request import FURTHEST, IfExists, Request
+from dueline.core.retry import attempt
 from dueline.core.status import ATTEMPTED
 from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, InvalidJob
@@ -264,7 +266,9 @@ def read_jobs(
     if call is not None and len(call) > most:
         raise InvalidJob(f"Idempotency-Key has {len(call)} characters: with {len(jobs)} jobs it has at most {most}")
     calls = [None if call is None else f"{call}#{index}" for index in range(len(jobs))]
-    return [_request_or_error(job, call=each, trace=trace) for job, each in zip(jobs, calls, strict=True)]
+    several = [attempt(partial(_request, call=each, trace=trace), job) for job, each in zip(jobs, calls, strict=True)]
+    # Errors are kept until the answer: without the frames, and all that these hold.
+    return [each.with_traceback(None) if isinstance(each, DuelineError) else each for each in several]
 
 
 def read_cancellations(text: str) -> tuple[list[str | DuelineError], list[object]]:
@@ -284,14 +288,6 @@ def read_rate(text: str) -> Rate | None:
     return None if rate is None else Rate.parse(rate)
 
 
-def _request_or_error(body: Any, *, call: str | None, trace: TraceContext | None) -> Request | DuelineError:
-    try:
-        return _request(body, call=call, trace=trace)
-    except InvalidJob as error:
-        # Kept until the answer: without the frames, and all that these hold.
-        return error.with_traceback(None)
-
-
 def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Request:
     job = validate(JobBody, body)
     # A payload may be null: what counts is whether it is there.
@@ -300,21 +296,11 @@ def _request(body: Any, *, call: str | None, trace: TraceContext | None) -> Requ
         raise InvalidJob("payload is missing, and so is upload: give one of them")
     if len(present) > 1:
         raise InvalidJob("payload and upload are both given: give one of them")
-    upload = job.upload if "upload" in present else None
-    request = Request(
-        payload=job.payload,
-        upload=upload,
-        at=job.at,
-        delay=job.delay,
-        key=job.key,
-        if_exists=IfExists(job.if_exists),
-        call=call if job.idempotency_key is None else job.idempotency_key,
-        id=job.id,
-        kind=job.kind,
-        tenant=job.tenant,
-        priority=job.priority,
-        trace=trace,
-    )
+    # Its other fields are named as those of a Request.
+    fields = {**dict(job), "if_exists": IfExists(job.if_exists), "trace": trace}
+    fields["upload"] = job.upload if "upload" in present else None
+    own_call = fields.pop("idempotency_key")
+    request = Request(**fields, call=call if own_call is None else own_call)
     check_alone(request)
     return request
 

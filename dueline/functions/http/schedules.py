@@ -1,25 +1,22 @@
 """The HTTP routes about schedules."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from http import HTTPStatus
-from typing import cast
+from typing import Any, cast
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config.registry import Registry
 from dueline.core.dispatch import Dispatcher
-from dueline.core.request import json_text
 from dueline.core.table_writer import TableWriter
-from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.functions.http import schedule_models as models
 from dueline.functions.http.request_log import record_runs, record_schedule
 from dueline.functions.http.requests import Form, body_of, read_body, validate
 from dueline.schedules import answers, queries
 from dueline.schedules.changes import Changed, Changes
-from dueline.schedules.definition import Definition
+from dueline.schedules.definition import Definition, invalid_schedule, payload_text
 from dueline.schedules.head import Head
 from dueline.schedules.manual_runs import ManualRuns
 
@@ -59,33 +56,27 @@ class ScheduleRoutes:
         return cast("models.SchedulesPage", answers.page_fields(page, now=self._resources.clock.now()))
 
     def put_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        settings, definition = self._registry.taking(queue), self._definition()
-        changed = self._changes().put(settings, schedule, definition, if_match=self._header("if-match"))
-        return self._changed("schedule put", changed)
+        settings, body = self._registry.taking(queue), self._body(models.ScheduleBody)
+        definition = Definition.from_dict({name: getattr(body, name) for name in body.model_fields_set})
+        return self._change("schedule put", Changes.put, settings, schedule, definition)
 
     def get_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
         self._registry.queue(queue)
         return self._schedule(queries.get(queue, schedule, table=self._resources.table))
 
     def delete_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        self._registry.queue(queue)
-        changed = self._changes().delete(queue, schedule, if_match=self._header("if-match"))
-        return self._changed("schedule deleted", changed)
+        return self._change("schedule deleted", Changes.delete, self._registry.queue(queue).name, schedule)
 
     def pause_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        self._registry.queue(queue)
-        changed = self._changes().pause(queue, schedule, if_match=self._header("if-match"))
-        return self._changed("schedule paused", changed)
+        return self._change("schedule paused", Changes.pause, self._registry.queue(queue).name, schedule)
 
     def resume_schedule(self, queue: str, schedule: str) -> Response[models.ScheduleAnswer]:
-        settings = self._registry.taking(queue)
-        changed = self._changes().resume(settings, schedule, if_match=self._header("if-match"))
-        return self._changed("schedule resumed", changed)
+        return self._change("schedule resumed", Changes.resume, self._registry.taking(queue), schedule)
 
     def run_schedule(self, queue: str, schedule: str) -> tuple[models.SubmittedRun, int]:
         self._registry.queue(queue)
         run = self._body(models.RunBody, empty="{}")
-        payload = _payload(run.payload) if run.model_fields_set else None
+        payload = payload_text(run.payload) if run.model_fields_set else None
         result = self._runs().run_now(queue, schedule, payload=payload, key=self._header("idempotency-key"))
         record_runs([result], deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
         return cast("models.SubmittedRun", answers.submitted_fields(result.job)), HTTPStatus.CREATED
@@ -112,26 +103,16 @@ class ScheduleRoutes:
         )
         return cast("models.History", answers.history_fields(runs))
 
-    def _definition(self) -> Definition:
-        body = self._body(models.ScheduleBody)
-        fields = {name: getattr(body, name) for name in body.model_fields_set}
-        if "payload" in fields:
-            fields["payload"] = _payload(fields["payload"])
-        return Definition.from_dict(fields)
-
     def _body(self, form: type[Form], *, empty: str = "") -> Form:
-        with _invalid_schedule():
+        with invalid_schedule():
             return read_body(form, body_of(self._app.current_event) or empty)
 
     def _query(self, form: type[Form]) -> Form:
-        with _invalid_schedule():
+        with invalid_schedule():
             return validate(form, self._app.current_event.query_string_parameters)
 
     def _header(self, name: str) -> str | None:
         return self._app.current_event.headers.get(name)
-
-    def _changes(self) -> Changes:
-        return Changes(self._route, patience=self._patience())
 
     def _runs(self) -> ManualRuns:
         return ManualRuns(self._route, patience=self._patience())
@@ -142,7 +123,8 @@ class ScheduleRoutes:
     def _patience(self) -> timedelta:
         return timedelta(seconds=max(self._until() - self._resources.clock.monotonic(), 0))
 
-    def _changed(self, action: str, changed: Changed) -> Response[models.ScheduleAnswer]:
+    def _change(self, action: str, change: Callable[..., Changed], *of: Any) -> Response[models.ScheduleAnswer]:
+        changed = change(Changes(self._route, patience=self._patience()), *of, if_match=self._header("if-match"))
         if changed.is_changed:
             caller = self._app.current_event.request_context.authorizer.iam.user_arn
             record_schedule(action, changed, caller=caller)
@@ -155,17 +137,3 @@ class ScheduleRoutes:
         fields = answers.schedule_fields(head, now=self._resources.clock.now(), changed=changed)
         answer, headers = cast("models.ScheduleAnswer", fields), {"ETag": head.etag}
         return Response(status_code=status, content_type="application/json", body=answer, headers=headers)
-
-
-@contextmanager
-def _invalid_schedule() -> Iterator[None]:
-    """Raise InvalidSchedule in place of InvalidJob."""
-    try:
-        yield
-    except InvalidJob as error:
-        raise InvalidSchedule(str(error)) from None
-
-
-def _payload(payload: object) -> str:
-    with _invalid_schedule():
-        return json_text(payload)

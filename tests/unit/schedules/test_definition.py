@@ -44,9 +44,9 @@ def a_head(**overrides):
 def test_definition_round_trips_as_json():
     packs_small = {"every": 90, "payload": json.dumps(["the same again"] * 10_000)}
     for fields in (FULL, packs_small, {"cron": "* * * * *"}):
-        definition = Definition.from_dict(fields)
+        definition = Definition.from_row(fields)
         assert definition.to_dict() == fields
-        assert Definition.from_dict(json.loads(json.dumps(definition.to_dict()))) == definition
+        assert Definition.from_row(json.loads(json.dumps(definition.to_dict()))) == definition
     assert (Definition.from_dict(FULL).catch_up, Definition.from_dict(FULL).overlap) == (CatchUp.ALL, Overlap.SKIP)
 
 
@@ -67,6 +67,7 @@ def test_definition_round_trips_as_json():
         ({"owner": ""}, "owner is ''"),
         ({"owner": "a" * 201}, "it must have 1 to 200 characters"),
         ({"every": "60"}, "every is '60': it must be a number of whole seconds"),
+        ({"every": 10**15}, "every is 1000000000000000: it must be a number of whole seconds, of 3653 days at most"),
         (
             {"every": None, "cron": "0 9 * * *", "start": "2026-01-01T10:00:00Z", "end": "2026-01-02T09:00:00Z"},
             "start is 2026-01-01T10:00:00.000Z, end is 2026-01-02T09:00:00.000Z: the rule must have a run",

@@ -7,7 +7,7 @@ import pytest
 
 import dueline
 from dueline.errors import InvalidSchedule, Throttled, Unavailable
-from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
+from dueline.worker.code_schedules import CodeSchedule, ScheduleSync
 from dueline.worker.delivery import EventKind
 from dueline.worker.worker import Worker
 from tests.builders import NOW, a_job
@@ -51,6 +51,7 @@ def test_schedule_is_left_to_a_handler_of_its_kind(kind, named):
     [
         ("digest", {"cron": "0 9 * * MON-FRI", "zone": "Mars"}, "zone"),
         ("digest", {"every": 59}, "every"),
+        ("digest", {"every": 10**15}, "every is 1000000000000000: it must be from 60 s to 3653 days"),
         ("digest", {"cron": NINE, "overlap": "forbid"}, "overlap"),
         ("digest", {"cron": NINE, "kind": "A"}, "kind is 'A'"),
         ("digest", {"cron": NINE, "payload": {1, 2}}, "payload"),
@@ -98,10 +99,8 @@ def events():
 
 
 def declaring(schedules, events, *names):
-    code = CodeSchedules()
-    for name in names:
-        code.add("emails", name, DAILY)
-    return ScheduleSync(schedules, report=events, jitter=lambda: 0.5).run(code.of("emails"))
+    code = [CodeSchedule(queue="emails", name=name, arguments=DAILY) for name in names]
+    return ScheduleSync(schedules, report=events, jitter=lambda: 0.5).run(code)
 
 
 def reasons(events, kind):

@@ -1,15 +1,15 @@
 """What a failed attempt leaves: its stack in the log and in the dead letter, and calls of `on_error` and `on_dead`."""
 
-import contextlib
 import json
+from datetime import timedelta
 from functools import partial
 
 import pytest
 
 from dueline.core.message import BATCH_BYTES, ID, STACK, TRACEPARENT, Message
-from dueline.core.text import stack_of
+from dueline.core.text import shown, stack_of
 from dueline.operations.dead_letters import to_its_queue
-from dueline.worker.delivery import DeadLettered, Discard, EventKind, Retry, with_failure
+from dueline.worker.delivery import DeadLettered, Discard, EventKind, Retry, RetryLater, with_failure
 from dueline.worker.execution import Callbacks, HandlerRunner
 from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
@@ -22,14 +22,14 @@ NO_HANDLERS = Handlers(queue="emails", by_kind={})
 
 
 def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, handlers=None, **callbacks):
-    """Return the verdict on one job, its events, and its received message."""
+    """Return the verdict on one job, and its events."""
     events = Events()
     handler = Handler(queue="emails", call=call, retry=retry or Retries())
     handlers = handlers or Handlers(queue="emails", by_kind={None: handler})
-    of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 1.0}
-    runner = HandlerRunner(handlers, a_connection(report=events), callbacks=Callbacks(**callbacks), **of)
+    connection, callbacks = a_connection(report=events), Callbacks(**callbacks)
+    runner = HandlerRunner(handlers, connection, callbacks=callbacks, jitter=lambda: 1.0)
     received = a_received_message(a_job(payload=payload), receives=receives)
-    return runner.run(received), events, received
+    return runner.run(received), events
 
 
 def broken(job):
@@ -49,7 +49,7 @@ def error_of(call):
 
 
 def test_retried_job_is_reported_with_its_stack():
-    _, events, _ = run(broken, payload=f'"{PRIVATE}"')
+    _, events = run(broken, payload=f'"{PRIVATE}"')
     (retried,) = events.of(EventKind.RETRIED)
     lines = retried.stack.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
@@ -121,7 +121,7 @@ def test_redriven_job_loses_its_stack():
     message = a_message()
     dead = with_failure(message, DeadLettered(error="E", reason="r", stack="s"), attempt=1)
     assert dead.attributes[STACK] == "s"
-    assert to_its_queue(dead, levels=1).message.attributes == message.attributes
+    assert to_its_queue(dead, levels=1).attributes == message.attributes
 
 
 def a_message():
@@ -165,7 +165,7 @@ def test_callback_that_raises_is_reported_and_harms_nothing(fault):
     def callback(job, error):
         raise fault
 
-    verdict, events, _ = run(broken, retry=Retries(attempts=1), on_error=callback, on_dead=callback)
+    verdict, events = run(broken, retry=Retries(attempts=1), on_error=callback, on_dead=callback)
     assert isinstance(verdict, DeadLettered)
     reasons = [event.reason for event in events.of(EventKind.TROUBLE)]
     assert [reason.split(":")[0] for reason in reasons] == ["on_error raised", "on_dead raised"]
@@ -205,6 +205,29 @@ def test_sentry_gets_the_error_and_its_frames():
     assert (value["type"], value["value"], event["tags"]) == ("KeyError", "'name'", {"queue": "emails"})
     assert value["stacktrace"]["frames"][-1]["function"] == "broken"
     assert PRIVATE not in json.dumps(event, default=str)
+
+
+class Later(Retry):
+    """Sets its delay itself."""
+
+    def __init__(self, delay):
+        self.delay = delay
+
+
+@pytest.mark.parametrize("delay", [-1, 42_601, float("nan"), "5", timedelta(days=1)], ids=str)
+def test_impossible_delay_of_a_subclass_fails_as_its_own(delay):
+    """As `Retry(delay)` itself raises in a handler: by the policy, and reported."""
+    errors = []
+
+    def call(job):
+        raise Later(delay)
+
+    for receives, verdict_type in ((1, RetryLater), (99, DeadLettered)):
+        verdict, _ = run(call, receives=receives, on_error=lambda _, error: errors.append(error))
+        assert (type(verdict), verdict.error) == (verdict_type, "ValueError")
+        assert f"delay is {shown(delay)}: it must be from 0 to 42600" in verdict.reason
+        assert "in call" in verdict.stack
+    assert [type(error) for error in errors] == [ValueError] * 2
 
 
 # Attempts

@@ -15,26 +15,19 @@ from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
 from dueline.worker.delivery import DeadLettered, Deferred, Discard, EventKind, Retry, RetryLater, Succeeded
 from dueline.worker.execution import HandlerRunner
-from dueline.worker.handlers import Handler, Handlers
-from dueline.worker.retries import Retries
 from dueline.worker.runner import event_loop
 from tests.builders import a_job, a_queue
 from tests.work import Events, a_connection, a_received_message, handlers_of
 
 
-def no_trace(job_trace, **_):
-    return contextlib.nullcontext()
-
-
 class Running:
     """A runner of a handler, its connection and its events."""
 
-    def __init__(self, call=None, *, once=False, loop=None, trace=no_trace, behind=0.0, by_kind=None, **settings):
+    def __init__(self, call, *, once=False, kind=None, loop=None, behind=0.0, **settings):
         self.events = Events()
         self.connection = replace(a_connection(report=self.events, **settings), behind=lambda: behind)
-        handlers = Handlers(queue="emails", by_kind=by_kind) if by_kind else handlers_of(call, once=once)
-        of = {"trace": trace, "jitter": lambda: 1.0, "loop": loop}
-        self.run = HandlerRunner(handlers, self.connection, **of).run
+        handlers = handlers_of(call, once=once, kind=kind)
+        self.run = HandlerRunner(handlers, self.connection, jitter=lambda: 1.0, loop=loop).run
 
     def kinds(self):
         return [event.kind for event in self.events]
@@ -197,7 +190,7 @@ def test_unnoted_outcome_fails_no_job(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [None, Retry(1), Discard("x")])
-def test_the_handler_runs_in_its_jobs_trace(error):
+def test_the_handler_runs_in_its_jobs_trace(error, monkeypatch):
     """A requested end is no error of it."""
     spans = []
 
@@ -212,8 +205,9 @@ def test_the_handler_runs_in_its_jobs_trace(error):
         if error:
             raise error
 
+    monkeypatch.setattr("dueline.otel.handling", trace)
     received = a_received_message(a_job(kind="welcome"), receives=2)
-    Running(call, trace=trace).run(received)
+    Running(call).run(received)
     (job_trace, fields), ran, *ended = spans
     assert (job_trace, ran, ended) == (None, "ran", [] if error else ["ended"])
     assert (fields["queue"], fields["job_id"], fields["attempt"]) == ("emails", received.id, 2)
@@ -232,13 +226,9 @@ def test_lateness_is_reported():
 # Kinds
 
 
-def of_kind(kind, call, **options):
-    return {kind: Handler(queue="emails", kind=kind, call=call, **options)}
-
-
 def test_unknown_kind_is_retried_up_to_its_queues_receives():
     """How many attempts its handler gives it is known only where that is: old processes may not end it sooner."""
-    job, running = a_job(kind="digest"), Running(by_kind=of_kind("welcome", print), queue=a_queue(track=True))
+    job, running = a_job(kind="digest"), Running(print, kind="welcome", queue=a_queue(track=True))
     why, most = "no handler of this process is for kind 'digest'", 10
     for receives in (1, most - 1):
         verdict = running.run(a_received_message(job, receives=receives))
@@ -250,9 +240,3 @@ def test_unknown_kind_is_retried_up_to_its_queues_receives():
     assert dead.reason.startswith(f"attempt {most} of {most} failed: {why}")
     outcome = running.outcome(job)
     assert (outcome.state, outcome.error, outcome.kind) == (State.FAILED, "NoHandler", "digest")
-
-
-def test_handlers_own_retries_decide():
-    running = Running(by_kind=of_kind("welcome", failing(TypeError), retry=Retries(attempts=2, first=7)))
-    assert running.run(a_received_message(a_job(kind="welcome"))).seconds == 7
-    assert isinstance(running.run(a_received_message(a_job(kind="welcome"), receives=2)), DeadLettered)

@@ -1,7 +1,5 @@
 """Of a schedule whose overlap is skip, one job runs at a time."""
 
-from contextlib import nullcontext
-
 import pytest
 
 from dueline.core import rows
@@ -125,8 +123,7 @@ def test_skipped_job_is_reported(connection, clock, events):
         ran.append(job)
         assert runner.run(other) == Skipped()
 
-    of = {"trace": lambda *_, **__: nullcontext(), "jitter": lambda: 0.0}
-    runner = HandlerRunner(handlers_of(run_another), connection, **of)
+    runner = HandlerRunner(handlers_of(run_another), connection, jitter=lambda: 0.0)
     assert runner.run(an_occurrence(clock)) == Succeeded()
     assert len(ran) == 1
     (row,) = connection.table.read([rows.outcome_key(other.job.id)]).rows.values()

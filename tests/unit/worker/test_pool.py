@@ -18,8 +18,8 @@ def ran():
 
 
 def a_pool(run, *, size=2):
-    pool = Pool(size, name="emails", clock=SystemClock())
-    pool.start(run)
+    pool = Pool(size, run, name="emails", clock=SystemClock())
+    pool.start()
     return pool
 
 

@@ -1,6 +1,5 @@
 """A queue worker over queues in memory, with its threads, in real time."""
 
-import contextlib
 import math
 import threading
 from collections import Counter
@@ -34,9 +33,8 @@ class Working:
         self.queue, self.dead_letters = connection.levels[0], connection.dead_letters
         self.starts = []
         self._call = call
-        of = {"trace": lambda *_, **__: contextlib.nullcontext(), "jitter": lambda: 0.5}
-        runner = HandlerRunner(handlers_of(self._note, once=once), connection, **of)
-        self.worker = QueueWorker(connection, runner, concurrency=concurrency, jitter=lambda: 0.5)
+        runner = HandlerRunner(handlers_of(self._note, once=once), connection, jitter=lambda: 0.5)
+        self.worker = QueueWorker(runner, concurrency=concurrency, jitter=lambda: 0.5)
 
     def _note(self, job):
         self.starts.append((job, datetime.now(UTC)))
@@ -84,8 +82,8 @@ def _short_waits(monkeypatch):
     """Four times as fast as deployed, and sooner after a fault: nobody waits for minutes."""
     monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
     monkeypatch.setattr("dueline.worker.queue_worker.WATCH_SECONDS", WATCH_SECONDS / 4)
-    monkeypatch.setattr("dueline.worker.receiving._PERMIT_SECONDS", 0.2)
-    monkeypatch.setattr("dueline.worker.receiving._LONGEST_BACKOFF_SECONDS", 0.5)
+    monkeypatch.setattr("dueline.worker.queue_worker._PERMIT_SECONDS", 0.2)
+    monkeypatch.setattr("dueline.worker.queue_worker._LONGEST_BACKOFF_SECONDS", 0.5)
     monkeypatch.setattr("dueline.worker.queue_worker.RETRY_SECONDS", 1)
 
 
@@ -160,20 +158,6 @@ def test_precise_queue_holds_jobs_until_due():
     assert sorted(working.numbers) == [0, 1, 2, 3, 4]
     assert all(at >= job.due for job, at in working.starts)
     assert [event.job for event in working.events.of(EventKind.SKIPPED)] == [str(cancelled.id)]
-
-
-def test_a_long_job_keeps_its_claim():
-    # Renewed at the half of it: a machine may stand still for four seconds.
-    connection = a_connection(SharedQueue(visibility_timeout=8), visibility_timeout=8)
-    sent(connection, due_now())
-
-    def is_renewed():
-        return any(what == "hide" for what, _ in connection.levels[0].requests)
-
-    with Working(connection, lambda _: wait_until(is_renewed)) as working:
-        assert wait_until(working.is_empty)
-    assert len(working.starts) == 1
-    assert not working.events.of(EventKind.LOST)
 
 
 def test_lost_claim_settles_nothing():
@@ -343,7 +327,7 @@ def test_unreadable_pause_keeps_the_last_one(monkeypatch):
         raise Throttled("slow down")
 
     monkeypatch.setattr(connection.table, "read", fail)
-    working.worker._processor.apply_limits()
+    working.worker.apply_limits()
     assert [event.reason for event in working.events.of(EventKind.TROUBLE)] == [
         "pause and rate could not be read: slow down"
     ]

@@ -160,9 +160,3 @@ def test_too_late_slots_are_refused(wall, longest_run, kept):
     assert limiter.slots(4) == [number * 3600.0 for number in range(kept)] + [math.inf] * (4 - kept)
     wall.seconds += kept * 3600
     assert limiter.slots(1) == [0.0]
-
-
-def test_rate_of_0_has_no_slots_and_is_no_error(connection):
-    set_rate(connection, "0/s")
-    limiter = a_limiter(connection)
-    assert (limiter.slots(2), limiter.is_open, limiter.most()) == ([0.0, 0.0], False, 0)

@@ -10,24 +10,11 @@ from dueline.core.job import Partition
 from dueline.core.message import Message
 from dueline.errors import Unavailable
 from dueline.testing import MemoryPayloads, VirtualClock
-from dueline.worker.claims import Claims
 from dueline.worker.delivery import Discard, EventKind, lateness_of
-from dueline.worker.limits import RateLimiter
 from dueline.worker.prometheus import health_of
-from dueline.worker.receiving import ReceiveLoop, prepare, seconds_until_due
+from dueline.worker.receiving import Receiver, prepare, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.work import Events, SharedQueue, a_claim, a_connection, a_received_message
-
-
-def a_loop(connection):
-    return ReceiveLoop(
-        connection,
-        claims=Claims(connection, concurrency=10),
-        limiter=RateLimiter(connection),
-        may_receive=lambda: True,
-        on_receive=print,
-        jitter=lambda: 1.0,
-    )
 
 
 @pytest.fixture
@@ -41,7 +28,7 @@ def test_claim_counts_from_before_the_request():
     queue.send([a_message()])
     connection = a_connection(queue, visibility_timeout=60)
     before, requests = connection.clock.monotonic(), datetime.now(UTC)
-    (claim,) = a_loop(connection).receive(most=10)
+    (claim,) = Receiver(connection).receive(most=10)
     assert before <= claim.received <= connection.clock.monotonic()
     assert claim.visible == claim.received + 60
     (delivery,) = queue.queue.deliveries
@@ -51,16 +38,16 @@ def test_claim_counts_from_before_the_request():
 @pytest.mark.parametrize(("timeout", "wait"), [(30, 5), (3600, 5), (12, 2), (5, 1)])
 def test_long_poll_takes_a_sixth_of_a_claim(timeout, wait):
     waits, queue = [], Answering(lambda options: waits.append((options["most"], options["wait"])) or [])
-    a_loop(a_connection(queue, visibility_timeout=timeout)).receive(most=7)
+    Receiver(a_connection(queue, visibility_timeout=timeout)).receive(most=7)
     # With nothing at any level, the first is waited for.
-    a_loop(a_connection(queue, queue, visibility_timeout=timeout)).receive(most=1)
+    Receiver(a_connection(queue, queue, visibility_timeout=timeout)).receive(most=1)
     assert waits == [(7, wait), (1, 0), (1, 0), (1, min(1, wait))]
 
 
 def test_most_urgent_level_comes_first(levels):
     for level, body in zip(levels[1:], "12", strict=True):
         level.send([a_message(body=body) for _ in range(2)])
-    receiver = a_loop(a_connection(*levels))
+    receiver = Receiver(a_connection(*levels))
     got = [[(claim.level, claim.arrival.message.body) for claim in receiver.receive(most=10)] for _ in range(2)]
     assert got == [[(1, "1")] * 2, [(2, "2")] * 2]
 
@@ -69,7 +56,7 @@ def test_lowest_level_is_not_starved(levels):
     for level in (levels[0], levels[2]):
         for _ in range(10):
             level.send([a_message() for _ in range(10)])
-    receiver = a_loop(a_connection(*levels))
+    receiver = Receiver(a_connection(*levels))
     first = [claim.level for _ in range(20) for claim in receiver.receive(most=1)]
     assert (first.count(0), first.count(2)) == (19, 1)
 
@@ -92,12 +79,12 @@ def test_failing_level_rests():
         raise Unavailable("AccessDenied")
 
     broken, empty = Answering(fail), Answering(lambda options: clock.sleep(options["wait"]) or [])
-    receiver = a_loop(a_connection(empty, broken, clock=clock, report=events))
+    receiver = Receiver(a_connection(empty, broken, clock=clock, report=events))
     while clock.monotonic() < started + 14:
         assert receiver.receive(most=1) == []
     assert requests == [0, 5, 10]
     assert [event.reason for event in events] == ["priority 2 was not polled: AccessDenied"] * 3
-    receiver = a_loop(a_connection(broken, broken, report=events))
+    receiver = Receiver(a_connection(broken, broken, report=events))
     for _ in range(2):
         with pytest.raises(Unavailable, match="AccessDenied"):
             receiver.receive(most=1)
@@ -111,12 +98,12 @@ def test_worker_is_healthy_while_no_level_answers(levels):
 
     def time_out(_):
         clock.sleep(58)
-        ages.append(clock.monotonic() - loop.heartbeat)
+        ages.append(clock.monotonic() - receiver.heartbeat)
         raise Unavailable("timed out")
 
-    loop = a_loop(a_connection(*(Answering(time_out) for _ in range(levels)), clock=clock))
+    receiver = Receiver(a_connection(*(Answering(time_out) for _ in range(levels)), clock=clock))
     with pytest.raises(Unavailable):
-        loop.receive_once()
+        receiver.receive(most=1)
     assert [health_of({"emails": age}, {})["healthy"] for age in ages] == [True] * levels
 
 
@@ -255,8 +242,8 @@ def test_only_current_levels_are_polled():
     connection = connected(one)
     refreshed(connection, connected(one, two))
     two.send([a_message()])
-    (claim,) = a_loop(connection).receive(most=1)
+    (claim,) = Receiver(connection).receive(most=1)
     refreshed(connection, connected(one))
-    assert a_loop(connection).receive(most=1) == []
+    assert Receiver(connection).receive(most=1) == []
     assert two.requests == [("receive", 1)]
     assert connection.levels[claim.level] is two

@@ -10,15 +10,13 @@ from multiprocessing import Pipe
 import pytest
 
 from dueline.core.clock import SystemClock
-from dueline.core.message import Message
 from dueline.testing import VirtualClock
-from dueline.worker import worker as worker_module
 from dueline.worker.runner import NO_GRACE, Shutdown, SupervisorLink
 from dueline.worker.supervisor import Supervisor, WorkerSlot
-from dueline.worker.worker import Environment, Worker, set_supervisor
+from dueline.worker.worker import Worker, set_supervisor
 from tests.builders import NOW
 from tests.waiting import HANG_SECONDS, wait_until
-from tests.work import Events, a_connection, due_now
+from tests.work import Connected, due_now
 
 STARTED, FAILED, DIED, ENDED = "process started", "process failed to start", "process died", "process ended"
 # Reports that it has started, and ends on SIGTERM, with a code of its own.
@@ -190,17 +188,8 @@ class Supervised:
     """A worker with one job, which is held until it is let go. `supervisor` is the supervisor's end of its link."""
 
     def __init__(self, monkeypatch):
-        connection, self.started, self.held, self.done = a_connection(), threading.Event(), threading.Event(), []
-        connection.levels[0].send([Message.of(due_now(1))])
-        environment = Environment(
-            connect=lambda queue: connection,
-            clock=SystemClock(),
-            report=Events(),
-            serve=lambda port, ages: 1 / 0,
-            schedules=lambda queue: 1 / 0,
-        )
-        monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
-        monkeypatch.setattr(worker_module, "connect", lambda name, session: environment)
+        Connected(monkeypatch).send(due_now(1))
+        self.started, self.held, self.done = threading.Event(), threading.Event(), []
         self.supervisor, theirs = Pipe()
         self.worker = Worker()
         self.worker.job("emails")(self._work)

@@ -34,8 +34,8 @@ def verdict(error, *, attempt=1, settings=SETTINGS, held=0.0):
 class Later(Retry):
     """Its constructor is not called."""
 
-    def __init__(self):
-        pass
+    def __init__(self, **own):
+        self.__dict__.update(own)
 
 
 def test_error_is_retried_by_the_policy():
@@ -51,8 +51,9 @@ def test_job_is_dead_by_discard_or_after_its_last_attempt():
 
 
 @pytest.mark.parametrize(("delay", "seconds"), [(90, 90), (timedelta(minutes=2), 120), (0, 0), (0.4, 1), (1.4, 2)])
-def test_a_handler_may_say_when_to_try_again(delay, seconds):
-    assert verdict(Retry(delay)).seconds == seconds
+@pytest.mark.parametrize("kind", [Retry, Later])
+def test_a_handler_may_say_when_to_try_again(kind, delay, seconds):
+    assert verdict(kind(delay=delay)).seconds == seconds
 
 
 @pytest.mark.parametrize("delay", [-1, 42_601, timedelta(days=1), float("nan"), "5"])
