@@ -15,9 +15,8 @@ OF_NAMES = mutations_of(
 @@ core/cancel.py
 # a cancel by key does not follow moves -> a cancel leaves no job
 -            if not moved:
--                return written
 +            if moved is not None:
-+                return written
+                 return written
 
 @@ testing/memory_table.py
 # a key is taken over whatever it names
@@ -28,9 +27,8 @@ OF_NAMES = mutations_of(
 +            if has_changed:
 # another job's key is marked done
 -        if is_its:
--            self._mark(key, "done")
 +        if self._row(key):
-+            self._mark(key, "done")
+             self._mark(key, "done")
 # a key is taken over though its call has ended
 -for name in ("id", "done", "calls"))
 +for name in ("id", "calls"))
@@ -55,9 +53,8 @@ OF_NAMES = mutations_of(
 @@ core/keys.py
 # a claimed job is answered unsubmitted
 -        if name.is_done:
--            return KeyResult(
 +        if name.is_done or not is_new:
-+            return KeyResult(
+             return KeyResult(
 # a claimed job is answered to other content
 -        if is_undone or state is _State.WAITING:
 -            self._check_content(name, tail, desired)
@@ -65,11 +62,9 @@ OF_NAMES = mutations_of(
 +            return KeyResult(id=tail, is_done=True, is_new=False)
 # a key forgets displaced calls
 -        if earlier is None:
--            return None
--        if earlier.is_move
 +        if earlier is not None:
-+            return None
-+        if earlier.is_move
+             return None
+         if earlier.is_move
 # a displaced call counts as submitted
 -KeyResult(id=earlier.id, is_done=earlier.is_done, is_new=True)
 +KeyResult(id=earlier.id, is_done=True, is_new=True)
@@ -90,13 +85,11 @@ OF_NAMES = mutations_of(
 +        row = self._table.read([row_key]).rows.get(row_key)
 # a key past its ttl is not read again
 -        row = table.read_barrier(row_key)
--    try:
 +        row = None
-+    try:
+     try:
 # a replaced key keeps its old ttl
--        return self._changed({**row, "call": call, "content": content})
 +        row = {name: row[name] for name in row if name != "ttl"}
-+        return self._changed({**row, "call": call, "content": content})
+         return self._changed({**row, "call": call, "content": content})
 # a repeat does not share the key
 -            return self._unless_released(name, is_new=True)
 +            return KeyResult(id=name.id, is_done=name.is_done, is_new=True)
