@@ -1,10 +1,11 @@
 """What planners, callers and ticks of a schedule share: rules, head, occurrences, planning jobs and fence."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from tests.simulation.model.explore import Steps
 from tests.simulation.model.store import rule
 
 
@@ -56,7 +57,6 @@ CREATED, PAUSED = "AP"
 
 # A planning job: of which generation, and from which time on.
 Plan = tuple[int, int]
-SharedSteps = Iterator[tuple[str, "Shared", Any]]
 
 
 class Head(NamedTuple):
@@ -179,7 +179,7 @@ class Occurrences:
         """Return whether an occurrence is taken for that of another generation, which is cancelled."""
         return not self.rules.generation_is_in_the_id and any(own[time - 1] == CANCELLED for own in shared.jobs)
 
-    def tick(self, shared: Shared, nobody: tuple[()]) -> SharedSteps:
+    def tick(self, shared: Shared, nobody: tuple[()]) -> Steps:
         if shared.fence < self.world.last_fence:
             yield f"tick raises the fence to {shared.fence + 1}", shared._replace(fence=shared.fence + 1), nobody
         yield "tick sends all that it finds", self.send(shared), nobody
@@ -205,7 +205,7 @@ class Occurrences:
         is_shown = is_answered or self.rules.all_read_by_write()
         return shared.put(generation, time, CANCELLED if is_shown else VEILS.get(state, state))
 
-    def show(self, shared: Shared, nobody: tuple[()]) -> SharedSteps:
+    def show(self, shared: Shared, nobody: tuple[()]) -> Steps:
         """Show what a transaction did, once that is answered or before: the rows of each table by themselves."""
         yield "reads show the cancellations", self.shown(shared), nobody
         yield "reads show the head", shared._replace(before=None), nobody
