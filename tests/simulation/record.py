@@ -149,7 +149,6 @@ class ScheduleRecord:
 
     def _check_run(self, sent: Sent) -> None:
         versions = self.versions[sent.id.queue, str(sent.schedule)]
-        assert sent.scheduled_for is not None
         what = f"{sent.id} came, for {sent.scheduled_for} of rule {sent.rule}"
         serving = [each for each, end in _with_ends(versions) if each.head.start < sent.scheduled_for <= end]
         if not serving or (rule_of(serving[0].head.definition.payload) != str(sent.rule) and serving[0].head.is_live):
@@ -196,8 +195,6 @@ def rule_of(payload: str) -> str:
 
 
 def _run_of(job: StoredJob) -> Run:
-    assert job.schedule is not None
-    assert job.scheduled_for is not None
     return job.id.queue, job.schedule, rule_of(job.payload), job.scheduled_for
 
 
@@ -221,8 +218,6 @@ def _follows_a_pause(head: Head, versions: list[Version]) -> bool:
 
 def _times(definition: Definition, after: datetime) -> Iterator[datetime]:
     rule = definition.rule
-    assert rule.every is not None
-    assert rule.start is not None
     number = max(0, (after - rule.start) // rule.every + 1)
     while rule.count is None or number < rule.count:
         yield rule.start + number * rule.every

@@ -43,11 +43,6 @@ class ScheduleRules:
     next_job_then_planned_to: bool = rule("a schedule does not die")
     planned_to_is_conditional: bool = rule("a schedule does not die")
 
-    def all_read_by_write(self) -> bool:
-        """Return whether nobody takes a cancellation for none that is only not to be seen yet."""
-        all_read = self.tick_reads_cancellations_by_write and self.late_path_reads_cancellations_by_write
-        return self.pending_rows_then_changed and all_read
-
 
 # What becomes of an occurrence. One that is VEILED is cancelled, but a read may not show that yet; it has a row if
 # CANCELLED WRITTEN is what it would be.
@@ -194,7 +189,6 @@ class Occurrences:
 
     def is_past(self, shared: Shared, generation: int, time: int) -> bool:
         """Return whether the fence is past the due time of an occurrence."""
-        assert shared.head is not None
         return time + self.world.delayed(shared.head.definitions[generation - 1]) <= shared.fence
 
     def cancel(self, shared: Shared, generation: int, time: int, *, is_answered: bool) -> Shared:
@@ -202,7 +196,8 @@ class Occurrences:
         state = shared.job(generation, time)
         if state == SENT or (state == NONE and not self.rules.cancels_what_is_not_written):
             return shared
-        is_shown = is_answered or self.rules.all_read_by_write()
+        # Nobody takes one for none that is only not to be seen yet.
+        is_shown = is_answered or (self.tick_sees and self.late_path_sees)
         return shared.put(generation, time, CANCELLED if is_shown else VEILS.get(state, state))
 
     def show(self, shared: Shared, nobody: tuple[()]) -> Steps:

@@ -171,7 +171,6 @@ class Changing:
         return self.world.times(head.definitions[-1], after=me.done, to=me.cutover)
 
     def plan_old(self, shared: Shared, me: Caller) -> Steps:
-        assert me.head is not None
         time, generation = self.left(me, me.head)[0], me.head.generation
         after = self.occurrences.submit(shared, generation, time)
         yield f"submits {time} of generation {generation}", after, self.announced(me._replace(done=time))
@@ -185,7 +184,6 @@ class Changing:
             yield from self.done(created, created, me, f"puts the head from {me.cutover}")
 
     def change(self, shared: Shared, me: Caller) -> Steps:
-        assert me.head is not None
         if self.is_refused(shared, me):
             yield "is refused, begins again", shared, Caller(change=me.change, is_retry=me.is_retry)
             return
@@ -194,8 +192,6 @@ class Changing:
 
     def is_refused(self, shared: Shared, me: Caller) -> bool:
         head, rules = shared.head, self.rules
-        assert head is not None
-        assert me.head is not None
         is_past = shared.fence > me.cutover and rules.changes_under_the_fence_alone
         is_other = head.generation != me.head.generation and rules.changes_its_generation_alone
         is_moved = head.planned_to != me.head.planned_to and rules.changes_what_is_planned_as_read_alone
@@ -204,7 +200,6 @@ class Changing:
     def changed(self, shared: Shared, me: Caller, *, is_answered: bool) -> Shared:
         """Return what the transaction leaves; unless it is answered, reads may not show all of it yet."""
         old = me.head
-        assert old is not None
         is_pause = self.desired[me.change] == PAUSED
         for generation, time in self.cutover.ended(old, me.cutover, is_pause=is_pause):
             shared = self.occurrences.cancel(shared, generation, time, is_answered=is_answered)
@@ -308,7 +303,6 @@ class Planning:
 
     def note(self, shared: Shared, me: Planner) -> Steps:
         head = shared.head
-        assert head is not None
         is_as_read = (head.generation, head.planned_to) == (me.generation, me.since)
         if is_as_read or not self.rules.planned_to_is_conditional:
             noted = shared._replace(head=head._replace(planned_to=me.to)).tidy()
@@ -370,7 +364,7 @@ class ScheduleModel(Model):
     def broken(self, shared: Shared) -> str:
         """Return what is broken where an occurrence was sent that is not its generation's."""
         for generation, jobs in enumerate(shared.jobs, 1):
-            head = head_of(shared)
+            head = shared.head
             since, until = self.span(head, generation)
             if SENT in jobs[:since]:
                 return "never both"
@@ -394,7 +388,7 @@ class ScheduleModel(Model):
     def lost(self, shared: Shared) -> str:
         end = self.undisturbed(shared)
         for generation, jobs in enumerate(end.jobs, 1):
-            head = head_of(end)
+            head = end.head
             since, until = self.span(head, generation)
             own = self.world.times(head.definitions[generation - 1], after=since, to=until)
             if any(jobs[time - 1] != SENT for time in own):
@@ -412,9 +406,3 @@ class ScheduleModel(Model):
         while me.step != IDLE or self.planning.plan_in_turn(shared):
             _, shared, me = next(self.planning.steps(shared, me))
         return self.occurrences.send(shared._replace(fence=self.world.last_fence))
-
-
-def head_of(shared: Shared) -> Head:
-    """Return the head, which there is where there are occurrences."""
-    assert shared.head is not None
-    return shared.head
