@@ -100,10 +100,8 @@ def prove(mutation: Mutation, first: int | None = None, *, number: int) -> Caugh
             )
         for edit in mutation.edits:
             edit.apply(Path(folder))
-        command = [sys.executable, "-m", "tests.simulation", "catch", str(number), *mutation.breaks]
-        command += ["--scheduled"] if mutation.needs_schedules else []
+        command = [sys.executable, "-m", "tests.simulation", "catch", mutation.name, str(number)]
         command += [] if first is None else ["--first", str(first)]
-        command += ["--decided", json.dumps(list(mutation.decided.items()))] if mutation.decided else []
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.stderr:
         raise RuntimeError(f"{mutation.name}: {done.stderr}")
