@@ -15,8 +15,9 @@ from dueline.core.submit import SubmitResult
 from dueline.schedules.definition import CatchUp, Definition
 from dueline.schedules.head import Head, jitter
 
+CLOCKS_DIFFER = 5.0
 # Two processes' clocks, and the part of a second that a TTL leaves out.
-CLOCKS_DIFFER = 6.0
+TTL_DIFFERS = CLOCKS_DIFFER + 1
 SQS_DIFFERS = timedelta(seconds=0.02)
 
 
@@ -287,7 +288,7 @@ class NameRecord:
         self.jobs[rows.key(row)][id] = None
         if call:
             made = self.made[rows.key(row), call]
-            others = [other for other, ttl in made.items() if ttl > now.timestamp() + CLOCKS_DIFFER and other != id]
+            others = [other for other, ttl in made.items() if ttl > now.timestamp() + TTL_DIFFERS and other != id]
             made[id] = int(row["ttl"])
             if others:
                 raise Violation(CALLS if call != OF_CALL else BY_KEY, f"call {call} made {id}, and {others[0]}")
@@ -307,7 +308,7 @@ def waits(id: JobId, existing: Mapping[str, Mapping[str, Row]], *, now: datetime
     """Return whether a tick will send a job, which it does not past its retention."""
     its = existing[str(id.partition)]
     fence, row = rows.read_state(its.get(rows.STATE)).fence, its.get(rows.job_key(id)[1])
-    is_over = not rows.is_live(row, now=now + timedelta(seconds=CLOCKS_DIFFER))
+    is_over = not rows.is_live(row, now=now + timedelta(seconds=TTL_DIFFERS))
     return not is_over and rows.cancellation_key(id)[1] not in its and fence < instant.text(id.due)
 
 
