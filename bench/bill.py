@@ -435,7 +435,7 @@ def calls(costs: Costs) -> Figures:
     return figures
 
 
-def _of_all(costs: Costs, **at: int) -> dict[str, float]:
+def _of_all(costs: Costs, **at: Any) -> dict[str, float]:
     """Return the bills of our usual ways and of Dynein, at a rate or after a wait."""
     return {
         **{f"Dueline, {name}": costs.dueline(WAYS[name], **at) for name in USUAL_WAYS},
