@@ -43,14 +43,14 @@ class Ingest:
 
     def receive(self, store: Store, others: tuple[Delivery, ...]) -> Steps:
         waiting, underway = less(JOBS, store.acknowledged), any(other.underway() for other in others)
-        me = self.begun(store)
+        me = self.starting(store)
         if waiting and not underway:
             yield f"receives {waiting}", store, me._replace(todo=waiting)
         if underway or store.acknowledged:
             repeats = store.excuse(JOBS if underway else store.acknowledged)
             yield f"receives {JOBS} as SQS repeats it", repeats, me._replace(todo=JOBS)
 
-    def begun(self, store: Store) -> Delivery:
+    def starting(self, store: Store) -> Delivery:
         """Return a process that writes rows next; it reads nothing before, unless a rule is left out."""
         early_fence = "" if self.rules.rows_then_fence else store.fence
         early_cancelled = "" if self.rules.fence_then_cancellations else store.cancelled()

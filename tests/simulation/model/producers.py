@@ -104,7 +104,7 @@ class Producing:
     def begin(self, shared: Submitted) -> Steps:
         started, is_retry = shared.begin(), shared.first != IDLE
         id = OTHER_ID if is_retry and not self.rules.tried_again_under_the_same_id else ID
-        yield f"begins {id}", started, self.route.begun(shared.store)._replace(step="put", todo=id)
+        yield f"begins {id}", started, self.route.starting(shared.store)._replace(step="put", todo=id)
         if self.rules.open_breaker_fills_the_buffer:
             yield f"begins {id} with its breaker open", started, Delivery("fill", id)
         else:
