@@ -402,8 +402,8 @@ def figures(costs: Costs) -> Figures:
     }
     return {
         "by_way": by_way,
-        "by_rate": {str(rate): _at(costs, rate) for rate in RATES},
-        "by_wait": {str(days): _after(costs, days) for days in WAITS},
+        "by_rate": {str(rate): _of_all(costs, rate=rate) | {FREE: scheduler_bill(Load(rate))} for rate in RATES},
+        "by_wait": {str(days): _of_all(costs, days=days) | {SCHEDULER: scheduler_bill(None)} for days in WAITS},
         "idle": idle,
         "write_units": write_units(costs.steps),
         "calls": calls(costs),
@@ -435,19 +435,10 @@ def calls(costs: Costs) -> Figures:
     return figures
 
 
-def _at(costs: Costs, rate: int) -> dict[str, float]:
+def _of_all(costs: Costs, **at: Any) -> dict[str, float]:
+    """Return the bills of our usual ways and of Dynein, at a rate or after a wait."""
     return {
-        **{f"Dueline, {name}": costs.dueline(WAYS[name], rate=rate) for name in USUAL_WAYS},
-        CODED: costs.dynein(batched=False, rate=rate),
-        BATCHED: costs.dynein(batched=True, rate=rate),
-        FREE: scheduler_bill(Load(rate)),
-    }
-
-
-def _after(costs: Costs, days: int) -> dict[str, float]:
-    return {
-        **{f"Dueline, {name}": costs.dueline(WAYS[name], days=days) for name in USUAL_WAYS},
-        CODED: costs.dynein(batched=False, days=days),
-        BATCHED: costs.dynein(batched=True, days=days),
-        SCHEDULER: scheduler_bill(None),
+        **{f"Dueline, {name}": costs.dueline(WAYS[name], **at) for name in USUAL_WAYS},
+        CODED: costs.dynein(batched=False, **at),
+        BATCHED: costs.dynein(batched=True, **at),
     }

@@ -63,22 +63,16 @@ def mutations(
 
 
 @app.command(hidden=True)
-def catch(
-    number: int,
-    expected: Annotated[list[str], typer.Argument()],
-    scheduled: bool = False,
-    first: int | None = None,
-    decided: str = "[]",
-) -> None:
-    """Run seeds until one breaks an expected promise; print it as JSON. Runs in a mutated copy.
+def catch(name: str, number: int, first: int | None = None) -> None:
+    """Run seeds until one breaks a promise that a mutation names; print it as JSON. Runs in the mutated copy.
 
-    If `scheduled`, only those whose worlds have schedules. First come the run of `decided`, and the seed `first`.
+    First come the mutation's own decisions, if it has any, and the seed `first`.
     """
-    kept = {(stream, place): decision for (stream, place), decision in json.loads(decided)}
-    seeds = filter(has_schedules, range(number)) if scheduled else range(number)
-    for seed in chain([None] if kept else [], [] if first is None else [first], seeds):
-        _, failure = run(seed=seed, decided=None if seed is not None else kept)
-        if failure is not None and failure.promise in expected:
+    (mutation,) = [each for each in MUTATIONS if each.name == name]
+    seeds = filter(has_schedules, range(number)) if mutation.needs_schedules else range(number)
+    for seed in chain([None] if mutation.decided else [], [] if first is None else [first], seeds):
+        _, failure = run(seed=seed, decided=None if seed is not None else mutation.decided)
+        if failure is not None and failure.promise in mutation.breaks:
             print(json.dumps({"promise": failure.promise, "seed": seed}))
             return
     raise typer.Exit(1)

@@ -4,7 +4,7 @@ from tests.simulation import actions
 from tests.simulation.choices import Choices, Stream
 from tests.simulation.faults import CallFault, ClockSet, Fault, Late, Pause, Plan, SlowAnswer
 from tests.simulation.history import fault_source
-from tests.simulation.world import Scale, World, planned
+from tests.simulation.world import MINUTE, Scale, World, planned
 
 STREAM, ONCE_IN = "far", 2
 # A signature lives for 112.5 s here, and FAR is 450 s, as much as twice that and a lookahead of 190 s, and a margin.
@@ -23,7 +23,7 @@ FAR_AHEAD = (300.0, 300.0, 105.0, 900.0)
 LONG = (60.0, 105.0, 112.0, 150.0, 200.0, 224.0, 300.0, 400.0)
 SET_TO = (0.0, 105.0, -105.0, -600.0)
 FAULTS = (Late, Pause, ClockSet, SlowAnswer, CallFault.LOST_ANSWER, CallFault.CRASH_AFTER, CallFault.CRASH_BEFORE)
-MINUTE, MINUTES = 60, 22
+MINUTES = 22
 
 
 class FarHistory:

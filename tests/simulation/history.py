@@ -16,9 +16,10 @@ from tests.simulation.faults import CallFault, Fault, Interleaved, Pause, Plan, 
 from tests.simulation.name_history import NameHistory
 from tests.simulation.world import (
     CANCELLATION_OUTLIVES_RETENTION,
+    LOOKAHEAD,
+    MINUTE,
     NO_FAULTS,
-    PERIODS,
-    RETENTION,
+    RETAINED,
     FaultSource,
     Running,
     Scale,
@@ -56,10 +57,7 @@ LASTS_LONGER = (30, 120, 600, 1500)
 GUARD_FAULTS = (*HALFWAY, Pause(61))
 UNTOUCHED = "invoices"
 Disturbance = actions.Vanish | actions.Slow | actions.Throttle | actions.Grow
-LOOKAHEAD = PERIODS.lookahead.total_seconds()
-RETAINED = RETENTION.total_seconds()
 OUTLIVES = CANCELLATION_OUTLIVES_RETENTION.total_seconds()
-MINUTE = 60
 AN_HOUR = 3600
 
 
@@ -87,7 +85,7 @@ class History:
             scale["generations"] = choices.stream(schedule_history.FORGETFUL).pick([20, 20, 20, 1])
         outage = choices.stream(OUTAGE)
         is_guarded = outage.once_in(OUTAGE_ONCE_IN) and not (alone or self.is_planned or self.is_isolated)
-        self._outage = Outage(outage, retained=RETAINED) if is_guarded else None
+        self._outage = Outage(outage) if is_guarded else None
         self._interleaved = [*INTERLEAVED, *schedule_history.interleaved()] if self.is_planned else INTERLEAVED
         self._buffers = {queue: choices.stream(f"{queue}, buffers") for queue in self.priorities}
         self._fractions = {queue: choices.stream(f"{queue}, fractions") for queue in self.priorities}
@@ -351,16 +349,15 @@ def _fault(stream: Stream, faults: Sequence[Any], interleaved: Sequence[actions.
 class Outage:
     """Ticks of a queue stand still, or get nothing through, until long after its jobs' retention."""
 
-    def __init__(self, stream: Stream, *, retained: float) -> None:
+    def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._retained = retained
         self._ends = 0.0
         self.is_silent = not stream.once_in(3)
 
     def span(self, due: Sequence[float]) -> tuple[float, float]:
         """Return from when until when ticks stand still."""
         begins = self._stream.below(6) * MINUTE
-        ends = max(due) + self._retained + self._stream.pick(LASTS_LONGER)
+        ends = max(due) + RETAINED + self._stream.pick(LASTS_LONGER)
         self._ends = max(self._ends, ends)
         return begins, ends
 
@@ -374,6 +371,6 @@ class Outage:
             is_in_trouble = minute % 2 and self._stream.once_in(2)
             plan: Plan = {self._stream.below(8): self._stream.pick(GUARD_FAULTS)} if is_in_trouble else {}
             history.start(actions.Guard(), after=minute * MINUTE + 7, stream=self._stream, plan=plan)
-        expiries = {each + self._retained + more for each in due for more in (0, 0.5)}
+        expiries = {each + RETAINED + more for each in due for more in (0, 0.5)}
         for at in sorted(expiries | {minute * MINUTE for minute in range(10, int(self._ends // MINUTE) + 2)}):
             history.world.happen(actions.Collect(), after=at)

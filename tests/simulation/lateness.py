@@ -6,7 +6,7 @@ EventBridge Scheduler fires once a minute, somewhere inside the minute: two firi
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from functools import cache, partial
@@ -24,9 +24,10 @@ from dueline.core.partitions import Periods
 from dueline.core.rows import job_row
 from dueline.testing import Delivery, MemoryTable
 from tests.builders import EMAILS, NOW, a_job, a_queue
+from tests.simulation.faults import CallFault, Crash, FaultInjector
 from tests.simulation.scheduler import Process, Scheduler
 from tests.system import Core, Stores
-from tests.wire import Around, Call, Wire, failing, on, straight
+from tests.wire import Wire
 
 _DEPLOYMENT = Deployment()
 PERIODS = Periods(
@@ -52,10 +53,6 @@ AT_ONCE = 1.02
 
 _LATEST = 59.999
 _CLOSING = 2
-
-
-class TickKilled(BaseException):
-    """The end of a tick between two of its calls."""
 
 
 class Outcome(Enum):
@@ -160,15 +157,14 @@ def _run(firings: Sequence[Firing], jobs: Iterable[StoredJob]) -> Sequence[Deliv
 
 
 def _tick(stores: Stores, outcome: Outcome, process: Process) -> None:
-    wire = Wire()
-    dies = outcome in _DEATHS
-    wire.around = _DEATHS[outcome]() if dies else straight
+    wire, injector, faults = Wire(), FaultInjector(process.sleep), _DEATHS.get(outcome, {})
+    wire.around = lambda call: injector.execute(call, faults.get(call.name))
     core = Core(stores, clock=process, wire=wire, periods=PERIODS, spread=partial(_spread, process))
     try:
         core.a_tick(EMAILS, owner=process.name, seconds=_TICK_SECONDS).run()
-    except TickKilled:
+    except Crash:
         return
-    assert not dies, f"a tick lived on that {outcome.value}"
+    assert not faults, f"a tick lived on that {outcome.value}"
 
 
 def _spread(process: Process, call: Callable[[Any], Any], departures: Iterable[Departure]) -> Iterator[Any]:
@@ -177,46 +173,39 @@ def _spread(process: Process, call: Callable[[Any], Any], departures: Iterable[D
         yield call(each)
 
 
-def _die_after(call: Call) -> Any:
-    straight(call)
-    raise TickKilled
-
-
-_DEATHS: dict[Outcome, Callable[[], Around]] = {
-    Outcome.DIES_WITH_THE_LEASE: lambda: on("table.page", failing(TickKilled())),
-    Outcome.DIES_BEFORE_A_CHECKPOINT: lambda: on("table.checkpoint", failing(TickKilled())),
-    Outcome.DIES_AFTER_A_CHECKPOINT: lambda: on("table.checkpoint", _die_after),
+_DEATHS = {
+    Outcome.DIES_WITH_THE_LEASE: {"table.page": CallFault.CRASH_BEFORE},
+    Outcome.DIES_BEFORE_A_CHECKPOINT: {"table.checkpoint": CallFault.CRASH_BEFORE},
+    Outcome.DIES_AFTER_A_CHECKPOINT: {"table.checkpoint": CallFault.CRASH_AFTER},
 }
 
 
-def _dies(outcome: Outcome, *, missed: int = 0, herd: int = 30) -> Scenario:
-    return Scenario(outcomes=(_FINE, outcome, _FINE), offsets=(0, 20, 40, _LATEST), missed=missed, herd=herd)
+def _dies(outcome: Outcome, *, herd: int = 30) -> Scenario:
+    return Scenario(outcomes=(_FINE, outcome, _FINE), offsets=(0, 20, 40, _LATEST), herd=herd)
 
 
-def _herd(seconds: int, *, missed: int = 0) -> Scenario:
-    return Scenario(outcomes=(_FINE,) * (3 + seconds // _PERIOD), offsets=(0, _LATEST), missed=missed, herd=seconds)
+def _herd(seconds: int) -> Scenario:
+    return Scenario(outcomes=(_FINE,) * (3 + seconds // _PERIOD), offsets=(0, _LATEST), herd=seconds)
 
 
+# Each with no other trouble, and with a firing that is missed.
+_MEETS_A_MISSED_FIRING = {
+    "a tick dies just after taking the lease": _dies(Outcome.DIES_WITH_THE_LEASE, herd=0),
+    "a tick dies before its first checkpoint": _dies(Outcome.DIES_BEFORE_A_CHECKPOINT),
+    "a tick dies after its first checkpoint": _dies(Outcome.DIES_AFTER_A_CHECKPOINT),
+    "a herd of 90 s": _herd(90),
+    "a herd of 200 s": _herd(200),
+}
 SCENARIOS = {
     "nothing": Scenario(outcomes=(_FINE, _FINE, _FINE)),
     "a firing is missed": Scenario(outcomes=(_FINE, _FINE), missed=1),
     "two firings are missed": Scenario(outcomes=(_FINE, _FINE), missed=2),
     "three firings are missed": Scenario(outcomes=(_FINE, _FINE), missed=3),
     "a firing comes twice at once": Scenario(outcomes=(_FINE, Outcome.TWICE, _FINE)),
-    "a tick dies just after taking the lease": _dies(Outcome.DIES_WITH_THE_LEASE, herd=0),
-    "a tick dies just after taking the lease, and a firing is missed": _dies(
-        Outcome.DIES_WITH_THE_LEASE, herd=0, missed=1
-    ),
-    "a tick dies before its first checkpoint": _dies(Outcome.DIES_BEFORE_A_CHECKPOINT),
-    "a tick dies before its first checkpoint, and a firing is missed": _dies(
-        Outcome.DIES_BEFORE_A_CHECKPOINT, missed=1
-    ),
-    "a tick dies after its first checkpoint": _dies(Outcome.DIES_AFTER_A_CHECKPOINT),
-    "a tick dies after its first checkpoint, and a firing is missed": _dies(Outcome.DIES_AFTER_A_CHECKPOINT, missed=1),
-    "a herd of 90 s": _herd(90),
-    "a herd of 90 s, and a firing is missed": _herd(90, missed=1),
-    "a herd of 200 s": _herd(200),
-    "a herd of 200 s, and a firing is missed": _herd(200, missed=1),
+} | {
+    f"{name}{', and a firing is missed' * missed}": replace(scenario, missed=missed)
+    for name, scenario in _MEETS_A_MISSED_FIRING.items()
+    for missed in (0, 1)
 }
 
 

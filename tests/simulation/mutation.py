@@ -58,26 +58,25 @@ def kept(**streams: str) -> Decided:
 def mutations_of(
     text: str, *, breaks: Sequence[str] = (), needs_schedules: bool = False, decided: Mapping[str, Decided] = {}
 ) -> list[Mutation]:
-    """Return mutations that are written as a diff is, with nothing but what changes; lines may begin in their midst.
+    """Return mutations that are written as diffs, whose lines may begin in their midst; a blank line parts two edits.
 
     `@@` names a file of dueline/, `#` a mutation and behind `->` the promises that break, or else `breaks`.
     """
-    mutations, file, old = list[Mutation](), "", ""
-    for mark, group in groupby(filter(None, text.splitlines()), key=lambda line: line[0]):
-        lines = [line[1:] for line in group]
+    mutations, file = list[Mutation](), ""
+    for mark, group in groupby(text.splitlines(), key=lambda line: "diff" if line[:1] in {*" -+"} else line[:1]):
+        lines = list(group)
         match mark:
             case "@":
-                file = lines[0].removeprefix("@ ")
+                file = lines[0].removeprefix("@@ ")
             case "#":
-                name, _, own = " ".join(map(str.strip, lines)).partition(" -> ")
+                name, _, own = " ".join(line[1:].strip() for line in lines).partition(" -> ")
                 promises, run = own.split(", ") if own else breaks, decided.get(name, {})
                 mutations.append(
                     Mutation(name=name, breaks=promises, edits=[], needs_schedules=needs_schedules, decided=run)
                 )
-            case "-":
-                old = "\n".join(lines)
-            case "+":
-                mutations[-1].edits.append(Edit(file=file, old=old, new="\n".join(lines)))
+            case "diff":
+                old, new = ("\n".join(line[1:] for line in lines if line[0] in marks) for marks in (" -", " +"))
+                mutations[-1].edits.append(Edit(file=file, old=old, new=new))
     return mutations
 
 
@@ -101,10 +100,8 @@ def prove(mutation: Mutation, first: int | None = None, *, number: int) -> Caugh
             )
         for edit in mutation.edits:
             edit.apply(Path(folder))
-        command = [sys.executable, "-m", "tests.simulation", "catch", str(number), *mutation.breaks]
-        command += ["--scheduled"] if mutation.needs_schedules else []
+        command = [sys.executable, "-m", "tests.simulation", "catch", mutation.name, str(number)]
         command += [] if first is None else ["--first", str(first)]
-        command += ["--decided", json.dumps(list(mutation.decided.items()))] if mutation.decided else []
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.stderr:
         raise RuntimeError(f"{mutation.name}: {done.stderr}")

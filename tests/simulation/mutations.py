@@ -35,8 +35,7 @@ OF_JOBS = mutations_of(
     """
 @@ core/tick.py
 # the cursor is moved before sending -> never lost
--            self._has_read_rows |= bool(page.rows)
-+            self._has_read_rows |= bool(page.rows)
+             self._has_read_rows |= bool(page.rows)
 +            page.rows and self._lease.checkpoint(str(page.rows[-1]["sk"]))
 # the cursor goes past an unsent job -> never lost
 -            self._is_held_back |= entry.key in unfinished
@@ -68,9 +67,8 @@ OF_JOBS = mutations_of(
 -            self._move_target = prefix
 +            self._move_target = ""
 # rows of moves are not carried over a page -> exact cancel, never both, never lost, never neither
--        entries: list[Entry] = []
 +        self._move_pending = self._move_target = ""
-+        entries: list[Entry] = []
+         entries: list[Entry] = []
 # a tick takes no answer for not moved -> exact cancel, never both, never lost, never neither
 -        wave, unknown = self._resolved(wave)
 +        wave, unknown = self._resolved(wave)[0], set[str]()
@@ -89,9 +87,8 @@ OF_JOBS = mutations_of(
 +expired = list[StoredJob]()
 # what is throttled is parked -> never lost
 -            return DispatchResult(unfinished=tuple(jobs), fault=str(fault), down=down)
--        sent
 +            return self._park(jobs, str(fault))
-+        sent
+         sent
 
 @@ core/partitions.py
 # the lease is taken without a condition -> at least once
@@ -103,19 +100,18 @@ OF_JOBS = mutations_of(
 +        self.cursor = state.cursor if state.cursor != FIRST else instant.text(self.clock.now())
 # a queue's ticks wait for the lease of another queue -> isolation
 -        holder = self._try()
--        if holder is None:
--            return True
 +        first = rows.state_key(Partition(queue="emails", number=0))
 +        holder = rows.read_state(self.table.read([first]).rows.get(first))
 +        if self.partition.queue != "invoices" or holder.lease <= instant.text(self.clock.now()):
 +            holder = self._try()
-+        if holder is None:
-+            return True
+         if holder is None:
+             return True
 
 @@ testing/memory_table.py
 # the fence may fall -> never lost, exact cancel
 -if state.fence <= fence and (state.owner
 +if (state.owner
+
 -state.cursor <= cursor and state.fence <= fence
 +state.cursor <= cursor
 # a repeated cancel writes over the first -> exact cancel
@@ -127,7 +123,6 @@ OF_JOBS = mutations_of(
 +if row:
 # a key is released though another call shares it -> once by key
 - and "shared" not in row
-+
 # a job due at the fence is moved -> never both, exact cancel
 -fence >= fence_below or self._row(
 +fence > fence_below or self._row(
@@ -137,11 +132,10 @@ OF_JOBS = mutations_of(
 
 @@ core/table_writer.py
 # the fence is read before the write -> never lost
--        return self._verify_visibility(set(jobs), self._write(set(jobs), result, have_rows),
 +        result.written = {job for job in jobs if _has_row(job)}
 +        early = self._needs_late_send(set(jobs), result)
 +        self._needs_late_send = lambda *_: early
-+        return self._verify_visibility(set(jobs), self._write(set(jobs), result, have_rows),
+         return self._verify_visibility(set(jobs), self._write(set(jobs), result, have_rows),
 # a row due at the fence is taken for a later one -> never lost
 -job for job in its if fence < instant.text(job.id.due)
 +job for job in its if fence <= instant.text(job.id.due)
@@ -152,40 +146,36 @@ OF_JOBS = mutations_of(
 -        result.undone = unwritten | unknown
 +        result.undone = unknown
 # the cancellation is read before the fence -> exact cancel
--        late, unknown = self._needs_late_send(
 +        early = self._cancelled_among(jobs, result)
 +        self._cancelled_among = lambda *_: early
-+        late, unknown = self._needs_late_send(
+         late, unknown = self._needs_late_send(
 # the late path sends what is cancelled -> exact cancel
 -sorted(late - undone - cancelled, key=ORDER)
 +sorted(late - undone, key=ORDER)
 # the clock is read before the cancellation -> exact cancel
--        cancelled, undone = self._cancelled_among(late, result)
 +        at, clock = self.clock.now(), self.clock
 +        self._then = type("Then", (), {
 +            "now": lambda _: at,
 +            "monotonic": lambda _: clock.monotonic(),
 +            "sleep": lambda _, seconds: clock.sleep(seconds),
 +        })()
-+        cancelled, undone = self._cancelled_among(late, result)
+         cancelled, undone = self._cancelled_among(late, result)
+
 -sent = dispatcher.dispatch(
 +sent = __import__("dataclasses").replace(dispatcher, clock=self._then).dispatch(
 # no note of what the late path sent -> at least once
 -            self._note(sent, result)
-+
 # the note is written before the job is sent -> never lost
--            sent = self._dispatch(queue, jobs, result, until)
 +            self._note(DispatchResult(dispatched=tuple(jobs)), result)
-+            sent = self._dispatch(queue, jobs, result, until)
+             sent = self._dispatch(queue, jobs, result, until)
 # the late path sends all jobs to one queue -> isolation, never lost
 -by_queue[job.id.queue].append(job)
 +by_queue[min(each.id.queue for each in late)].append(job)
 
 @@ core/submit.py
 # a caller is answered before the fence is read -> never lost
--        left = [submission for job
 +        written.undone -= written.written
-+        left = [submission for job
+         left = [submission for job
 # what the table did not take goes into the buffer under a new id -> never lost, one job
 -        refused = self._attempt(self._send_to_inbound, _batches(left), until=until)
 +        ids = {each.job.id: replace(each.job.id, uid='f' + each.job.id.uid[1:]) for each in left}
@@ -214,7 +204,6 @@ OF_JOBS = mutations_of(
 @@ core/message.py
 # a message forgets its job's priority -> own level
 -        attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}
-+
 # a batch holds jobs of several levels -> own level
 -levels = groupby(sorted(sorted(jobs, key=by), key=_BY_PRIORITY), key=_BY_PRIORITY)
 +levels = [(1, jobs)]
@@ -232,16 +221,14 @@ OF_JOBS = mutations_of(
 -self._states_of({each.id.partition for each in undecided})
 +seen
 # a promise is noted before the fence is known -> exact cancel
--        # Read after the cancellations are written
 +        for each in written:
 +            self.table.mark_exact(rows.cancellation_key(each.id))
-+        # Read after the cancellations are written
+         # Read after the cancellations are written
 # an unread fence is taken for none -> exact cancel
 -    if key in fences.unread:
 +    if False:
 # a direct job's cancel is promised -> exact cancel
 - and self.id.route is Route.TABLE
-+
 # a worker takes unread cancellations for none -> skipped by workers
 -    return {by_key[key] for key in read_all(by_key, table=table).whole("cancellations")}
 +    return {by_key[key] for key in read_all(by_key, table=table).rows}
@@ -271,9 +258,8 @@ OF_JOBS = mutations_of(
 -    if moved is None:
 +    if cancellation is None:
 # ingest takes a refusal for the end without looking who moved the job -> never lost, never neither
--            return True
+             return True
 -        cancellation = table.read_barrier(cancelled)
-+            return True
 +        return False
 # a caller takes a refusal for the end though ingest has moved the job -> no second job
 -            return is_done or self._is_done(intent)
@@ -285,12 +271,11 @@ OF_JOBS = mutations_of(
 -            pending.append(move_row(self.job.id, MOVE_TARGET, at=now))
 +
 # the rows of a move are put after the transaction -> exact cancel, never both, never lost, never neither
--        if table.write(pending):
 +        move, old = table.move, [rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)]
 +        terms = {"state": rows.state_key(self.old.partition), "fence_below": instant.text(before)}
 +        if move(*old, rows.job_row(self.job), **terms) is MoveOutcome.DONE:
 +            return not table.write(pending)
-+        if table.write(pending):
+         if table.write(pending):
 
 @@ core/ingest.py
 # ingest writes the new job's row without the transaction -> never both, no second job
@@ -323,6 +308,7 @@ OF_JOBS = mutations_of(
 # the row of a far job is signed at any time -> never lost
 -result=result, signed_before=signed_before)
 +result=result)
+
 -self.table.add(row, signed_before=signed_before)
 +self.table.add(row)
 
@@ -335,11 +321,11 @@ OF_JOBS = mutations_of(
 # a fence is made after its request is signed -> never lost, exact cancel
 -owner=self._owner, now=now, lease=lease, fence=fence)
 +owner=self._owner, now=now, lease=lease, fence=lambda: self._terms()[3])
+
 @@ testing/memory_table.py
 -        state = self._state(partition)
--        if state.fence <= fence and
 +        state, fence = self._state(partition), fence()
-+        if state.fence <= fence and
+         if state.fence <= fence and
 """,
     decided=KEPT,
 )

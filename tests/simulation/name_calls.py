@@ -17,7 +17,7 @@ from dueline.core.rows import Key, Row, moved_to
 from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError, JobNotFound, KeyReused
 from tests.builders import NOW
 from tests.simulation import actions
-from tests.simulation.record import CALLS, CLOCKS_DIFFER, FOUND, LIVES, ONE_JOB, SAME, STAYS, Record, Violation, waits
+from tests.simulation.record import CALLS, FOUND, LIVES, ONE_JOB, SAME, STAYS, TTL_DIFFERS, Record, Violation, waits
 
 if TYPE_CHECKING:
     from tests.simulation.world import Running, World
@@ -104,7 +104,7 @@ def _is_own(world: "World", action: actions.Named, id: JobId, *, began: float) -
     if not line.isdisjoint(world.record.submitted_by_id):
         # Submitted again by its id, a job has lost its key: a later move is none of the name's.
         return True
-    kept = [each for each, ttl in made.items() if ttl > world.scheduler.now().timestamp() + CLOCKS_DIFFER]
+    kept = [each for each, ttl in made.items() if ttl > world.scheduler.now().timestamp() + TTL_DIFFERS]
     is_heard = world.scheduler.elapsed - began < CALL_IS_OVER
     if kept and line.isdisjoint(kept) and is_heard:
         raise Violation(CALLS, f"call {action.call} was answered {id}, and has made {kept[0]}")
@@ -206,7 +206,7 @@ def _leads_on(handle: JobId, to: JobId, world: "World") -> bool:
 
 def _kept_since(world: "World") -> datetime:
     """Return since when a job must be due for its cancellation to be there."""
-    kept_for = rows.MAX_RETENTION + rows.CANCELLATION_OUTLIVES_RETENTION - timedelta(seconds=CLOCKS_DIFFER)
+    kept_for = rows.MAX_RETENTION + rows.CANCELLATION_OUTLIVES_RETENTION - timedelta(seconds=TTL_DIFFERS)
     return world.scheduler.now() - kept_for
 
 

@@ -10,7 +10,7 @@ from tests.simulation.actions import DUE, MOVED_TO
 from tests.simulation.choices import Choices, Stream
 from tests.simulation.faults import CallFault, Gone, Interleaved, Pause, Plan, SlowAnswer
 from tests.simulation.name_calls import CALL_IS_OVER
-from tests.simulation.world import PERIODS, RETENTION
+from tests.simulation.world import LOOKAHEAD, MINUTE, RETAINED
 
 if TYPE_CHECKING:
     from tests.simulation.history import History
@@ -28,8 +28,6 @@ CUT_OFF = (
 UNDISTURBED: Plan = {}
 EXISTS = (IfExists.KEEP, IfExists.REPLACE, IfExists.REPLACE, IfExists.FAIL)
 HANDLES = (None, 0, -1, None, 1)
-MINUTE = 60
-LOOKAHEAD, RETAINED = PERIODS.lookahead.total_seconds(), RETENTION.total_seconds()
 # Later than the retention of a job that is due soon.
 FAR = (1250, 1300)
 NO_TICKS_AFTER = 90

@@ -26,9 +26,8 @@ OF_NAMES = mutations_of(
 +            if has_changed:
 # another job's key is marked done
 -        if is_its:
--            self._mark(key, "done")
 +        if self._row(key):
-+            self._mark(key, "done")
+             self._mark(key, "done")
 # a key is taken over though its call has ended
 -for name in ("id", "done", "calls"))
 +for name in ("id", "calls"))
@@ -61,11 +60,9 @@ OF_NAMES = mutations_of(
 +            return self._job_of(desired, tail, is_done=True, is_new=False)
 # a key forgets displaced calls
 -        if earlier is None:
--            return None
--        if earlier.is_move
 +        if earlier is not None:
-+            return None
-+        if earlier.is_move
+             return None
+         if earlier.is_move
 # a displaced call counts as submitted
 -earlier.id, is_done=earlier.is_done)
 +earlier.id, is_done=True)
@@ -83,13 +80,11 @@ OF_NAMES = mutations_of(
 +        row = self._table.read([row_key]).rows.get(row_key)
 # a key past its ttl is not read again
 -        row = table.read_barrier(row_key)
--    try:
 +        row = None
-+    try:
+     try:
 # a replaced key keeps its old ttl
--        return self._changed({**row, "call": call, "content": content})
 +        row = {name: row[name] for name in row if name != "ttl"}
-+        return self._changed({**row, "call": call, "content": content})
+         return self._changed({**row, "call": call, "content": content})
 # a repeat does not share the key
 -            return self._unless_released(name, desired, is_new=True)
 +            return self._job_of(desired, name.id, is_done=name.is_done)

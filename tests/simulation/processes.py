@@ -33,16 +33,14 @@ from dueline.schedules.rule import Rule
 from tests.builders import NOW
 from tests.simulation import actions
 from tests.simulation.faults import HotPartitions
-from tests.simulation.name_calls import named
-from tests.simulation.record import Violation
+from tests.simulation.name_calls import CALLER_SECONDS, named
+from tests.simulation.record import CLOCKS_DIFFER, Violation
 
 if TYPE_CHECKING:
     from tests.simulation.world import Running, World
 
 VISIBILITY_SECONDS = 30.0
 INGEST_SECONDS = PLANNER_SECONDS = 14.0
-CALLER_SECONDS = 10.0
-CLOCKS_DIFFER = 5.0
 LONGEST_HIDDEN = timedelta(minutes=1)
 LAST_RULE = 1000
 # What six hours, fifteen minutes and the guard's second look are where a retention is ten minutes, and DynamoDB's hour.

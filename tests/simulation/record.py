@@ -15,8 +15,9 @@ from dueline.core.rows import Key, Row
 from dueline.schedules.definition import CatchUp, Definition
 from dueline.schedules.head import Head, jitter
 
+CLOCKS_DIFFER = 5.0
 # Two processes' clocks, and the part of a second that a TTL leaves out.
-CLOCKS_DIFFER = 6.0
+TTL_DIFFERS = CLOCKS_DIFFER + 1
 SQS_DIFFERS = timedelta(seconds=0.02)
 
 
@@ -149,7 +150,6 @@ class ScheduleRecord:
 
     def _check_run(self, sent: Sent) -> None:
         versions = self.versions[sent.id.queue, str(sent.schedule)]
-        assert sent.scheduled_for is not None
         what = f"{sent.id} came, for {sent.scheduled_for} of rule {sent.rule}"
         serving = [each for each, end in _with_ends(versions) if each.head.start < sent.scheduled_for <= end]
         if not serving or (rule_of(serving[0].head.definition.payload) != str(sent.rule) and serving[0].head.is_live):
@@ -196,8 +196,6 @@ def rule_of(payload: str) -> str:
 
 
 def _run_of(job: StoredJob) -> Run:
-    assert job.schedule is not None
-    assert job.scheduled_for is not None
     return job.id.queue, job.schedule, rule_of(job.payload), job.scheduled_for
 
 
@@ -221,8 +219,6 @@ def _follows_a_pause(head: Head, versions: list[Version]) -> bool:
 
 def _times(definition: Definition, after: datetime) -> Iterator[datetime]:
     rule = definition.rule
-    assert rule.every is not None
-    assert rule.start is not None
     number = max(0, (after - rule.start) // rule.every + 1)
     while rule.count is None or number < rule.count:
         yield rule.start + number * rule.every
@@ -292,7 +288,7 @@ class NameRecord:
         self.jobs[rows.key(row)][id] = None
         if call:
             made = self.made[rows.key(row), call]
-            others = [other for other, ttl in made.items() if ttl > now.timestamp() + CLOCKS_DIFFER and other != id]
+            others = [other for other, ttl in made.items() if ttl > now.timestamp() + TTL_DIFFERS and other != id]
             made[id] = int(row["ttl"])
             if others:
                 raise Violation(CALLS if call != OF_CALL else BY_KEY, f"call {call} made {id}, and {others[0]}")
@@ -312,7 +308,7 @@ def waits(id: JobId, existing: Mapping[str, Mapping[str, Row]], *, now: datetime
     """Return whether a tick will send a job, which it does not past its retention."""
     its = existing[str(id.partition)]
     fence, row = rows.read_state(its.get(rows.STATE)).fence, its.get(rows.job_key(id)[1])
-    is_over = not rows.is_live(row, now=now + timedelta(seconds=CLOCKS_DIFFER))
+    is_over = not rows.is_live(row, now=now + timedelta(seconds=TTL_DIFFERS))
     return not is_over and rows.cancellation_key(id)[1] not in its and fence < instant.text(id.due)
 
 

@@ -17,13 +17,12 @@ from dueline.testing import Delivery
 from tests.simulation import actions
 from tests.simulation.faults import REFUSALS, Fault, Gone, Interleaved, Pause, SlowAnswer
 from tests.simulation.name_calls import content_of
-from tests.simulation.record import OF_CALL, Parked, Sent, Step, Version, Violation
+from tests.simulation.record import CLOCKS_DIFFER, OF_CALL, Parked, Sent, Step, Version, Violation
 from tests.wire import Call
 
 if TYPE_CHECKING:
     from tests.simulation.world import Running, World
 
-CLOCKS_DIFFER = 5.0
 OF_SCHEDULES = actions.Plan | actions.Alter | actions.Watch
 
 

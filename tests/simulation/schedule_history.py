@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.simulation import actions
 from tests.simulation.choices import Choices, Stream
 from tests.simulation.faults import CallFault, Fault, Interleaved, Plan
+from tests.simulation.world import MINUTE
 
 if TYPE_CHECKING:
     from tests.simulation.history import History
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 # Of histories.
 ONCE_IN = 10
 STREAM, FORGETFUL = "schedules", "schedules, forgetful"
-MINUTE = 60
 EVERY = (60, 60, 60, 61, 90, 150, 300)
 STARTS = (0, 0, 7, 30, -45, 200)
 JITTERS = (0, 0, 30, 60)

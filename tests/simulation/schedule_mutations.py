@@ -14,10 +14,9 @@ OF_SCHEDULES = mutations_of(
 +        self._submit(steps, lambda step: step.occurrences)
 +        for plan, is_noted in zip(steps, noted, strict=True):
 # the next planning job is submitted after planned_to is set -> a schedule does not die
--        steps = self._submit(steps, lambda step: step.occurrences)
+         steps = self._submit(steps, lambda step: step.occurrences)
 -        steps = self._submit(steps, lambda step: [step.following] if step.following else [])
 -        for plan, is_noted in zip(steps, self._spread(self._note, steps), strict=True):
-+        steps = self._submit(steps, lambda step: step.occurrences)
 +        noted = list(self._spread(self._note, steps))
 +        self._submit(steps, lambda step: [step.following] if step.following else [])
 +        for plan, is_noted in zip(steps, noted, strict=True):
@@ -25,17 +24,14 @@ OF_SCHEDULES = mutations_of(
 -end = heads.step(rule, start)
 +end = heads.step(rule, max(start, now))
 # a newer generation's step is acknowledged -> a schedule does not die
--    if head is None or head.generation < request.generation:
+     if head is None or head.generation < request.generation:
 -        return Verdict.WAIT
-+    if head is None or head.generation < request.generation:
 +        return Verdict.DONE
 # planned_to is compared before generations -> a schedule does not die
--    if head is None or head.generation < request.generation:
--        return Verdict.WAIT
 +    if head is not None and head.planned_to > request.planned_from:
 +        return Verdict.DONE
-+    if head is None or head.generation < request.generation:
-+        return Verdict.WAIT
+     if head is None or head.generation < request.generation:
+         return Verdict.WAIT
 # a step that comes before its time is acknowledged -> a schedule does not die
 -Verdict.PLAN if head.planned_to == request.planned_from else Verdict.WAIT
 +Verdict.PLAN if head.planned_to == request.planned_from else Verdict.DONE
@@ -55,8 +51,7 @@ OF_SCHEDULES = mutations_of(
 -return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)
 +return bool(head["planned_to"] == change.planned_to)
 # a change cancels only what has a row -> never both, nothing after a pause
--            for row in change.cancellations:
-+            for row in change.cancellations:
+             for row in change.cancellations:
 +                pk, sk = rows.key(row)
 +                if not self._row((pk, sk.replace("#cancelled", "#job"))):
 +                    continue
@@ -72,15 +67,13 @@ OF_SCHEDULES = mutations_of(
 @@ schedules/changes.py
 # the head is read before the fence -> never both, never neither, nothing after a pause
 -    fence = None if fenced is None else _fence(fenced, table)
--    of_head
-+    of_head
--    return StoredSchedule(head=head
+     of_head
+
 +    fence = None if fenced is None else _fence(fenced, table)
-+    return StoredSchedule(head=head
+     return StoredSchedule(head=head
 # a head that another change may have replaced is taken for the latest -> never both, never neither, nothing after a
 #   pause
 - and _is_latest(head, table)
-+
 # the clock decides where a generation ends -> as answered, never both, never neither
 -cutover = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)
 +cutover = max(head.start, instant.round_up(now))
@@ -107,18 +100,16 @@ OF_SCHEDULES = mutations_of(
 +ended
 # the old rule is not planned up to the cut -> never neither
 -        self._plan_up_to(cutover, head, now=now, until=until)
-+
 # the planning job of a change is submitted after it -> a schedule does not die, never neither
 -        self._submit_planning_job(new, now=now, until=until)
--        self._plan_up_to
-+        self._plan_up_to
+         self._plan_up_to
+
 -        return new if self._table.change(change) else None
 +        is_done = self._table.change(change)
 +        self._submit_planning_job(new, now=now, until=until)
 +        return new if is_done else None
 # no read barrier for a change's cancellations -> never both, nothing after a pause
 -        self._require_read_barriers(ended, now=now)
-+
 """,
     needs_schedules=True,
 )

@@ -16,10 +16,9 @@ QUICK = [
     ("a job submitted", "one page"),
     ("a job moved", "sooner, one at a time"),
     ("a schedule", "updated and paused, one planner"),
-    *(
-        ("a name", name)
-        for name in ("keep refused|replace delay", "Z reschedule|cancel old", "ttl reschedule|reschedule")
-    ),
+    ("a name", "keep 2 once first refused | replace 1+1"),
+    ("a name", "Z: reschedule 2 | cancel id"),
+    ("a name", "ttl Z until 4: reschedule 2 once | reschedule 3 once"),
 ]
 
 

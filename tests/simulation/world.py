@@ -56,7 +56,8 @@ PERIODS = Periods(
 STEP = timedelta(seconds=240)
 # By how much a clock may be set back between its reading and a signature.
 SET_BACK = timedelta(seconds=7)
-A_MINUTE = 60
+MINUTE = 60
+LOOKAHEAD, RETAINED = PERIODS.lookahead.total_seconds(), RETENTION.total_seconds()
 ROUNDS, WAVE = 12, 2
 # How many minutes schedules go on without any fault, and when they are changed.
 GOES_ON, CHANGED_AT = 7, 2
@@ -219,11 +220,11 @@ class World:
             self._go_round()
         for minute in range(GOES_ON if heads else 0):
             if minute == CHANGED_AT:
-                self.record.schedules.check_all_goes_on(now=self.scheduler.now() - timedelta(seconds=A_MINUTE))
+                self.record.schedules.check_all_goes_on(now=self.scheduler.now() - timedelta(seconds=MINUTE))
                 for latest in heads:
                     self._change_undisturbed(latest)
             self._go_round()
-        self.record.schedules.ended = self.scheduler.now() - timedelta(seconds=A_MINUTE)
+        self.record.schedules.ended = self.scheduler.now() - timedelta(seconds=MINUTE)
 
     def _see_ttl_on_again(self) -> None:
         for _ in range(3):
@@ -246,7 +247,7 @@ class World:
                 self.run(actions.Tick(number))
         while PLANNER.name in self.consumers and self.consumers[PLANNER.name].visible():
             self.run(actions.Plan())
-        self.scheduler.sleep(A_MINUTE)
+        self.scheduler.sleep(MINUTE)
 
     def execute(self) -> None:
         """Let all happen that was started, settle it, and check the record against the promises; raise Violation."""

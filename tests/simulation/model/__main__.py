@@ -3,48 +3,45 @@
 Exits with 1 when a promise is broken, when there are other states than there were, or when a rule is not needed.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from tests.simulation.model.explore import Model
 from tests.simulation.model.jobs import CROWDS, TwoJobs
-from tests.simulation.model.move import MoveRules
-from tests.simulation.model.moves import SCENES, move_model
+from tests.simulation.model.moves import SCENES, MoveRules, move_model
 from tests.simulation.model.name_worlds import NAME_WORLDS, NameModel
 from tests.simulation.model.names import NameRules
-from tests.simulation.model.producers import ONE_PAGE, SIZES, ProducerModel, ProducerRules
+from tests.simulation.model.producers import SIZES, ProducerModel, ProducerRules
 from tests.simulation.model.schedule_store import ScheduleRules
-from tests.simulation.model.schedules import ONE_PLANNER, WORLDS, ScheduleModel
+from tests.simulation.model.schedules import WORLDS, ScheduleModel
 from tests.simulation.model.store import Rules, broken_without
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
-    """A model, its rules and its worlds, of which the `smallest` shows that rules are needed that name no other."""
+    """A model, its rules and its worlds, of which the first shows that rules are needed that name no other."""
 
     rules: type
     worlds: Mapping[str, Any]
     make: Callable[[Any, Any], Model]
-    smallest: str = ""
 
 
 KINDS = {
-    "two jobs": Kind(rules=Rules, worlds=CROWDS, make=TwoJobs, smallest="one of each"),
-    "a job submitted": Kind(rules=ProducerRules, worlds=SIZES, make=ProducerModel, smallest=ONE_PAGE),
-    "a job moved": Kind(rules=MoveRules, worlds=SCENES, make=move_model, smallest="sooner"),
-    "a schedule": Kind(rules=ScheduleRules, worlds=WORLDS, make=ScheduleModel, smallest=ONE_PLANNER),
+    "two jobs": Kind(rules=Rules, worlds=CROWDS, make=TwoJobs),
+    "a job submitted": Kind(rules=ProducerRules, worlds=SIZES, make=ProducerModel),
+    "a job moved": Kind(rules=MoveRules, worlds=SCENES, make=move_model),
+    "a schedule": Kind(rules=ScheduleRules, worlds=WORLDS, make=ScheduleModel),
     "a name": Kind(rules=NameRules, worlds=NAME_WORLDS, make=NameModel),
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Visit every state of the protocol's models.")
-    parser.add_argument("--most", metavar="STATES", type=int, default=sys.maxsize, help="leave out larger worlds")
-    most = parser.parse_args().most
+def main(most: Annotated[int, typer.Option(metavar="STATES", help="Leave out larger worlds.")] = sys.maxsize) -> None:
+    """Visit every state of the protocol's models."""
     sys.exit("\n".join([*visited(most), *unneeded()]) or None)
 
 
@@ -71,13 +68,14 @@ def unneeded() -> Iterator[str]:
     """Leave out one rule at a time; yield those without which another promise is broken than theirs, or none."""
     count = 0
     for title, kind in KINDS.items():
+        first = next(iter(kind.worlds))
         for rule, (promise, world) in broken_without(kind.rules).items():
             count += 1
-            broken = kind.make(kind.rules(**{rule: False}), kind.worlds[world or kind.smallest]).search().broken
+            broken = kind.make(kind.rules(**{rule: False}), kind.worlds[world or first]).search().broken
             if broken != promise:
                 yield f"{title}, without {rule}: {broken or 'nothing'} is broken, and {promise} was"
     sys.stdout.write(f"left out each of {count} rules\n")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

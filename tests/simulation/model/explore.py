@@ -8,8 +8,9 @@ from typing import Any
 
 # What a step is called, what all processes share after it, and what its process keeps, or all of its kind.
 Step = tuple[str, Any, Any]
-Steps = Callable[..., Iterable[Step]]
-Kinds = Sequence[tuple[Any, Steps]]
+Steps = Iterator[Step]
+StepsOf = Callable[..., Steps]
+Kinds = Sequence[tuple[Any, StepsOf]]
 IDLE, RUNS, GONE = "idle", "runs", "gone"
 BITS = 20
 PART = (1 << BITS) - 1
@@ -56,13 +57,13 @@ class Model(ABC):
         return Search(self).run()
 
 
-def together(name: str, steps: Steps, *, begins_again: bool = False) -> Steps:
+def together(name: str, steps: StepsOf, *, begins_again: bool = False) -> StepsOf:
     """Return the steps of processes that are alike: they are sorted, as it does not matter which is which.
 
     The steps of one are by what is shared, itself and the others. One that has ended `begins_again`, or never.
     """
 
-    def of_all(shared: Any, processes: tuple[Any, ...]) -> Iterator[Step]:
+    def of_all(shared: Any, processes: tuple[Any, ...]) -> Steps:
         for index, me in enumerate(processes):
             others = processes[:index] + processes[index + 1 :]
             for what, after, mine in steps(shared, me, others):
@@ -76,7 +77,7 @@ def restarted(process: Any) -> Any:
     return type(process)() if process.step == GONE else process
 
 
-def run_undisturbed(steps: Steps, shared: Any, me: Any) -> Any:
+def run_undisturbed(steps: StepsOf, shared: Any, me: Any) -> Any:
     """Return what is shared after all steps of a process with which nothing goes wrong, none other underway."""
     while me.step != GONE:
         _, shared, me = next(iter(steps(shared, me)))
@@ -109,7 +110,7 @@ class Numbers:
 class Moves(dict[int, tuple[int, ...]]):
     """What the steps of one kind of process add to a state's number, by what that kind sees of the state."""
 
-    def __init__(self, numbers: Numbers, place: int, steps: Steps, model: "Model") -> None:
+    def __init__(self, numbers: Numbers, place: int, steps: StepsOf, model: "Model") -> None:
         super().__init__()
         self._numbers, self._place, self._steps, self._model = numbers, place, steps, model
         self.mask = PART | PART << BITS * place

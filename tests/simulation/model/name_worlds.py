@@ -1,5 +1,6 @@
 """Worlds of calls about one name: two or three of them, ticks, ingest, what time deletes, in every order."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,15 +13,10 @@ from tests.simulation.model.names import (
     CANCEL_ID,
     ENDS,
     EXACT,
-    FAIL,
-    KEEP,
     NO_CIRCLE,
     ONE_JOB,
     ONE_WAITS,
     POINTS,
-    REPLACE,
-    RESCHEDULE,
-    RESCHEDULE_ID,
     SENT,
     Answer,
     Call,
@@ -235,7 +231,7 @@ class NameModel(Model):
         calls, cancelled = dict(store.calls), set(store.cancelled)
         for call in self.world.calls:
             progress = calls[call.name]
-            if call.kind not in (KEEP, REPLACE, FAIL, RESCHEDULE, RESCHEDULE_ID) or progress.status != "200":
+            if call.kind in (CANCEL, CANCEL_ID) or progress.status != "200":
                 continue
             tail = store.tail(progress.id) if progress.id else None
             by = {name for id, name in cancelled if id == tail}
@@ -244,98 +240,90 @@ class NameModel(Model):
         return ""
 
 
-def _of(states: int, *calls: Call, **options: Any) -> World:
-    """Return a world of calls, which are named A, B, C, and of so many states."""
+def _world(name: str, states: int) -> World:
+    """Return the world that a name describes: what there is, and its calls, which are A, B and C."""
+    there, _, calls = name.rpartition(": ")
     return World(
         states=states,
-        calls=tuple(each._replace(name=name) for name, each in zip("ABC", calls, strict=False)),
-        **options,
+        calls=tuple(_call(*each) for each in zip("ABC", calls.split(" | "), strict=False)),
+        has_job="Z" in there,
+        last=int(there[-1]) if "until" in there else 2,
+        expires="ttl" in there,
+        most_remembered=1 if "bound" in there else None,
     )
 
 
-def _call(kind: str, due: int = 0, *, more: int = 0, **options: Any) -> Call:
-    """Return a call whose attempt may be given up; its second attempt is due so much later."""
-    return Call("", kind, (due, due + more), **{"abandons": True} | options)
+def _call(name: str, text: str) -> Call:
+    """Return a call: due at a number, and its second attempt, of which there is none `once`, so much later."""
+    kind, due, more, how = re.fullmatch(r"([a-z]+(?: id)?)(?: (\d))?(?:\+(\d))?(.*)", text).groups(default="")
+    first = int(due or 0)
+    return Call(
+        name,
+        kind,
+        (first, first + int(more or 0)),
+        content="y" if "other" in how else "x",
+        id=Z if kind.endswith("id") else None,
+        abandons="once" not in how,
+        dies="dies" in how,
+        buffered="buffered" in how,
+        refused=tuple(attempt for attempt, which in enumerate(("first", "second")) if f"{which} refused" in how),
+    )
 
 
-def _once(call: Call) -> Call:
-    return call._replace(abandons=False)
-
-
-_CANCEL, _CANCEL_OLD = _call(CANCEL), _call(CANCEL_ID, id=Z)
-NAME_WORLDS = {
-    "keep|keep": _of(327_217, _call(KEEP, 1), _call(KEEP, 2)),
-    "keep|keep other": _of(91_892, _call(KEEP, 1), _call(KEEP, 2, content="y")),
-    "keep dies|keep": _of(29_345, _call(KEEP, 1, dies=True, abandons=False), _call(KEEP, 2)),
-    "keep dies|keep other": _of(93_819, _call(KEEP, 1, dies=True), _call(KEEP, 2, content="y")),
-    "keep dies|replace": _of(44_350, _call(KEEP, 1, dies=True, abandons=False), _call(REPLACE, 2)),
-    "keep dies|same wish": _of(34_585, _call(KEEP, 1, dies=True, abandons=False), _call(REPLACE, 1)),
-    "keep|same wish": _of(409_373, _call(KEEP, 1), _call(REPLACE, 1)),
-    "keep|replace": _of(632_602, _call(KEEP, 1), _call(REPLACE, 2)),
-    "keep|replace nearer": _of(678_945, _call(KEEP, 2), _call(REPLACE, 1)),
-    "keep delay|cancel": _of(24_996, _call(KEEP, 1, more=1), _CANCEL),
-    "keep delay|cancel|keep": _of(452_323, _call(KEEP, 1, more=1), _once(_CANCEL), _once(_call(KEEP, 2))),
-    "keep|replace|cancel": _of(464_796, _call(KEEP, 1), _once(_call(REPLACE, 2)), _once(_CANCEL)),
-    "keep|replace|replace": _of(2_340_303, _call(KEEP, 1), _once(_call(REPLACE, 2)), _once(_call(REPLACE, 1))),
-    "fail|replace|cancel": _of(346_620, _call(FAIL, 1), _once(_call(REPLACE, 2)), _once(_CANCEL)),
-    "buffered keep|replace": _of(1_064_591, _call(KEEP, 1, buffered=True), _call(REPLACE, 2)),
-    "buffered keep|keep|cancel": _of(673_323, _call(KEEP, 1, buffered=True), _once(_call(KEEP, 2)), _once(_CANCEL)),
-    "buffered replace|reschedule": _of(406_473, _call(REPLACE, 1, buffered=True), _call(RESCHEDULE, 2)),
-    "Z cancel|keep|keep": _of(151_121, _CANCEL, _once(_call(KEEP, 1)), _once(_call(KEEP, 2)), has_job=True),
-    "Z cancel|keep|replace": _of(225_018, _CANCEL, _once(_call(KEEP, 1)), _once(_call(REPLACE, 2)), has_job=True),
-    "Z cancel old|cancel|replace": _of(38_869, _CANCEL_OLD, _once(_CANCEL), _once(_call(REPLACE, 2)), has_job=True),
-    "Z replace|cancel": _of(241_888, _call(REPLACE, 2), _CANCEL, has_job=True, last=3),
-    "Z replace|cancel old": _of(95_782, _call(REPLACE, 2), _CANCEL_OLD, has_job=True, last=3),
-    "Z replace|replace": _of(5_734_993, _call(REPLACE, 2), _call(REPLACE, 3), has_job=True, last=3),
-    "Z replace delay|cancel": _of(223_516, _call(REPLACE, 2, more=1), _CANCEL, has_job=True, last=3),
-    "Z replace near|cancel": _of(49_557, _call(REPLACE, 1), _CANCEL, has_job=True),
-    "Z replace near|replace": _of(2_751_726, _call(REPLACE, 1, content="y"), _call(REPLACE, 2), has_job=True),
-    "Z replace dies|reschedule": _of(
-        99_716, _call(REPLACE, 2, dies=True, abandons=False), _call(RESCHEDULE, 3), has_job=True, last=3
-    ),
-    "Z replace|replace|cancel old": _of(
-        1_426_685, _call(REPLACE, 2), _once(_call(REPLACE, 1, content="y")), _once(_CANCEL_OLD), has_job=True
-    ),
-    "Z replace|reschedule|cancel": _of(
-        823_632, _call(REPLACE, 2), _once(_call(RESCHEDULE, 1)), _once(_CANCEL), has_job=True
-    ),
-    "Z reschedule|replace|cancel": _of(
-        331_922, _call(RESCHEDULE, 2), _once(_call(REPLACE, 1)), _once(_CANCEL), has_job=True
-    ),
-    "Z reschedule|keep|cancel": _of(315_226, _call(RESCHEDULE, 2), _once(_call(KEEP, 1)), _once(_CANCEL), has_job=True),
-    "Z reschedule|reschedule": _of(1_072_579, _call(RESCHEDULE, 2), _call(RESCHEDULE, 3), has_job=True, last=3),
-    "Z reschedule|reschedule id": _of(
-        841_004, _call(RESCHEDULE, 2), _call(RESCHEDULE_ID, 3, id=Z), has_job=True, last=3
-    ),
-    "Z reschedule|cancel old": _of(17_934, _call(RESCHEDULE, 2), _CANCEL_OLD, has_job=True),
-    "Z reschedule id|keep": _of(81_068, _call(RESCHEDULE_ID, 2, id=Z), _call(KEEP, 3), has_job=True, last=3),
-    "Z reschedule id|replace": _of(898_885, _call(RESCHEDULE_ID, 2, id=Z), _call(REPLACE, 3), has_job=True, last=3),
-    "Z reschedule near|cancel": _of(7_434, _call(RESCHEDULE, 1), _CANCEL, has_job=True),
-    "keep refused|keep": _of(165_235, _call(KEEP, 1, refused=(0,)), _call(KEEP, 2)),
-    "keep refused later|keep": _of(165_792, _call(KEEP, 1, refused=(1,)), _call(KEEP, 2)),
-    "keep refused|replace": _of(249_345, _call(KEEP, 1, refused=(0,)), _call(REPLACE, 2)),
-    "keep refused|replace delay": _of(18_089, _once(_call(KEEP, 2, refused=(0,))), _call(REPLACE, 1, more=1)),
-    "keep refused later|replace": _of(247_633, _call(KEEP, 1, refused=(1,)), _call(REPLACE, 2)),
-    "keep refused|keep|keep": _of(626_436, _call(KEEP, 1, refused=(0,)), _once(_call(KEEP, 2)), _once(_call(KEEP, 1))),
-    "keep refused|keep refused|keep other": _of(
-        81_198, _call(KEEP, 1, refused=(0, 1)), _once(_call(KEEP, 2, refused=(0,))), _once(_call(KEEP, 1, content="y"))
-    ),
-    "keep refused|cancel|keep": _of(194_287, _call(KEEP, 1, refused=(0,)), _once(_CANCEL), _once(_call(KEEP, 2))),
-    "keep refused|cancel|keep delay": _of(
-        265_583, _once(_call(KEEP, 1, refused=(0,))), _once(_CANCEL), _call(KEEP, 1, more=1)
-    ),
-    "Z cancel|keep refused|keep": _of(
-        265_248, _once(_CANCEL), _call(KEEP, 1, refused=(0,)), _once(_call(KEEP, 2)), has_job=True
-    ),
-    "bound keep|replace": _of(636_809, _call(KEEP, 1), _call(REPLACE, 2), most_remembered=1),
-    "bound Z replace|replace": _of(1_427_195, _call(REPLACE, 2), _call(REPLACE, 1), has_job=True, most_remembered=1),
-    "bound Z reschedule|replace": _of(60_557, _call(RESCHEDULE, 2), _call(REPLACE, 1), has_job=True, most_remembered=1),
-    "bound Z cancel|keep|keep": _of(
-        1_032_131, _once(_CANCEL), _call(KEEP, 1), _once(_call(KEEP, 2)), has_job=True, most_remembered=1
-    ),
-    "ttl keep|replace": _of(8_549_754, _call(KEEP, 1), _call(REPLACE, 2), last=3, expires=True),
-    "ttl reschedule|keep": _of(7_270_680, _call(RESCHEDULE, 3), _call(KEEP, 2), has_job=True, last=4, expires=True),
-    "ttl reschedule|reschedule": _of(
-        8_759, _once(_call(RESCHEDULE, 2)), _once(_call(RESCHEDULE, 3)), has_job=True, last=4, expires=True
-    ),
+_STATES = {
+    "keep 1 | keep 2": 327_217,
+    "keep 1 | keep 2 other": 91_892,
+    "keep 1 once dies | keep 2": 29_345,
+    "keep 1 dies | keep 2 other": 93_819,
+    "keep 1 once dies | replace 2": 44_350,
+    "keep 1 once dies | replace 1": 34_585,
+    "keep 1 | replace 1": 409_373,
+    "keep 1 | replace 2": 632_602,
+    "keep 2 | replace 1": 678_945,
+    "keep 1+1 | cancel": 24_996,
+    "keep 1+1 | cancel once | keep 2 once": 452_323,
+    "keep 1 | replace 2 once | cancel once": 464_796,
+    "keep 1 | replace 2 once | replace 1 once": 2_340_303,
+    "fail 1 | replace 2 once | cancel once": 346_620,
+    "keep 1 buffered | replace 2": 1_064_591,
+    "keep 1 buffered | keep 2 once | cancel once": 673_323,
+    "replace 1 buffered | reschedule 2": 406_473,
+    "Z: cancel | keep 1 once | keep 2 once": 151_121,
+    "Z: cancel | keep 1 once | replace 2 once": 225_018,
+    "Z: cancel id | cancel once | replace 2 once": 38_869,
+    "Z until 3: replace 2 | cancel": 241_888,
+    "Z until 3: replace 2 | cancel id": 95_782,
+    "Z until 3: replace 2 | replace 3": 5_734_993,
+    "Z until 3: replace 2+1 | cancel": 223_516,
+    "Z: replace 1 | cancel": 49_557,
+    "Z: replace 1 other | replace 2": 2_751_726,
+    "Z until 3: replace 2 once dies | reschedule 3": 99_716,
+    "Z: replace 2 | replace 1 other once | cancel id once": 1_426_685,
+    "Z: replace 2 | reschedule 1 once | cancel once": 823_632,
+    "Z: reschedule 2 | replace 1 once | cancel once": 331_922,
+    "Z: reschedule 2 | keep 1 once | cancel once": 315_226,
+    "Z until 3: reschedule 2 | reschedule 3": 1_072_579,
+    "Z until 3: reschedule 2 | reschedule id 3": 841_004,
+    "Z: reschedule 2 | cancel id": 17_934,
+    "Z until 3: reschedule id 2 | keep 3": 81_068,
+    "Z until 3: reschedule id 2 | replace 3": 898_885,
+    "Z: reschedule 1 | cancel": 7_434,
+    "keep 1 first refused | keep 2": 165_235,
+    "keep 1 second refused | keep 2": 165_792,
+    "keep 1 first refused | replace 2": 249_345,
+    "keep 2 once first refused | replace 1+1": 18_089,
+    "keep 1 second refused | replace 2": 247_633,
+    "keep 1 first refused | keep 2 once | keep 1 once": 626_436,
+    "keep 1 first refused second refused | keep 2 once first refused | keep 1 other once": 81_198,
+    "keep 1 first refused | cancel once | keep 2 once": 194_287,
+    "keep 1 once first refused | cancel once | keep 1+1": 265_583,
+    "Z: cancel once | keep 1 first refused | keep 2 once": 265_248,
+    "bound: keep 1 | replace 2": 636_809,
+    "bound Z: replace 2 | replace 1": 1_427_195,
+    "bound Z: reschedule 2 | replace 1": 60_557,
+    "bound Z: cancel once | keep 1 | keep 2 once": 1_032_131,
+    "ttl until 3: keep 1 | replace 2": 8_549_754,
+    "ttl Z until 4: reschedule 3 | keep 2": 7_270_680,
+    "ttl Z until 4: reschedule 2 once | reschedule 3 once": 8_759,
 }
+NAME_WORLDS = {name: _world(name, states) for name, states in _STATES.items()}

@@ -1,44 +1,32 @@
 """A job whose row its producers write, with the steps of ingest: all processes, in every state that they can be in."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
-from tests.simulation.model.explore import GONE, IDLE, Kinds, Model, restarted, run_undisturbed, together
-from tests.simulation.model.processes import Cancel, Cancelling, Delivery, Ingest, Tick, Ticking
+from tests.simulation.model.explore import GONE, IDLE, Kinds, Model, Steps, restarted, run_undisturbed, together
+from tests.simulation.model.jobs import Cancel, Cancelling, Crowd, Delivery, Ingest, Tick, Ticking
 from tests.simulation.model.store import JOBS, Rules, Store, less, rule, union
 
 # The id that the caller has made; where a rule is left out, the same job goes on under the other one, too.
 ID, OTHER_ID = JOBS
-# The rules that producers and ingest share: by its name for producers, its name for ingest.
-OF_INGEST = {
-    "put_then_fence": "rows_then_fence",
-    "producer_sends_late_jobs": "late_jobs_are_sent",
-    "unread_fence_fills_the_buffer": "unread_fence_is_unknown",
-    "fence_is_consistent_for_producers": "fence_is_consistent_for_ingest",
-    "producer_reads_fence_then_cancellation": "fence_then_cancellations",
-    "unread_cancellation_fills_the_buffer": "unread_cancellation_is_unknown",
-    "producer_sends_then_notes": "sent_then_noted",
-    "producer_leaves_a_note": "late_path_leaves_a_note",
-    "far_put_is_signed_in_time": "far_row_is_signed_in_time",
-}
-
-ProducerSteps = Iterator[tuple[str, "Submitted", Delivery]]
+# Before the name of a rule of ingest that producers keep, too.
+PRODUCERS = "producers_"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProducerRules(Rules):
     """What the protocol requires of producers, first what it requires of ingest, too; each may be left out."""
 
-    put_then_fence: bool = rule("never lost")
-    producer_sends_late_jobs: bool = rule("never lost")
-    unread_fence_fills_the_buffer: bool = rule("never lost")
-    fence_is_consistent_for_producers: bool = rule("never lost")
-    producer_reads_fence_then_cancellation: bool = rule("exact cancel")
-    unread_cancellation_fills_the_buffer: bool = rule("exact cancel")
-    producer_sends_then_notes: bool = rule("never lost")
-    producer_leaves_a_note: bool = rule("at least once")
-    far_put_is_signed_in_time: bool = rule("never lost", "far at first")
+    producers_rows_then_fence: bool = rule("never lost")
+    producers_late_jobs_are_sent: bool = rule("never lost")
+    producers_unread_fence_is_unknown: bool = rule("never lost")
+    producers_fence_is_consistent_for_ingest: bool = rule("never lost")
+    producers_fence_then_cancellations: bool = rule("exact cancel")
+    producers_unread_cancellation_is_unknown: bool = rule("exact cancel")
+    producers_sent_then_noted: bool = rule("never lost")
+    producers_late_path_leaves_a_note: bool = rule("at least once")
+    producers_far_row_is_signed_in_time: bool = rule("never lost", "far at first")
 
     unanswered_put_fills_the_buffer: bool = rule("never lost")
     unsent_fills_the_buffer: bool = rule("never lost")
@@ -50,7 +38,8 @@ class ProducerRules(Rules):
 
     def of_table_route(self) -> Rules:
         """Return the rules that producers share with ingest, as producers keep them."""
-        return replace(Rules(), **{theirs: getattr(self, ours) for ours, theirs in OF_INGEST.items()})
+        own = (each for each in asdict(self).items() if each[0].startswith(PRODUCERS))
+        return Rules(**{name.removeprefix(PRODUCERS): is_kept for name, is_kept in own})
 
 
 class Submitted(NamedTuple):
@@ -104,27 +93,24 @@ class Producing:
     def __init__(self, rules: ProducerRules) -> None:
         self.rules, self.route = rules, Ingest(rules.of_table_route())
 
-    def steps(self, shared: Submitted, me: Delivery, others: tuple[Delivery, ...]) -> ProducerSteps:
+    def steps(self, shared: Submitted, me: Delivery, others: tuple[Delivery, ...]) -> Steps:
         if me.step == IDLE:
             yield from self.begin(shared)
         else:
-            own: dict[str, Callable[[Submitted, Delivery], ProducerSteps]] = {"put": self.put, "fill": self.fill}
+            own: dict[str, Callable[[Submitted, Delivery], Steps]] = {"put": self.put, "fill": self.fill}
             yield from own.get(me.step, self.go_on)(shared, me)
             yield "crashes", shared.keep(shared.store.excuse(me.sent)).end(), Delivery()
 
-    def begin(self, shared: Submitted) -> ProducerSteps:
+    def begin(self, shared: Submitted) -> Steps:
         started, is_retry = shared.begin(), shared.first != IDLE
         id = OTHER_ID if is_retry and not self.rules.tried_again_under_the_same_id else ID
-        early_fence = "" if self.rules.put_then_fence else shared.store.fence
-        early_cancelled = "" if self.rules.producer_reads_fence_then_cancellation else shared.store.cancelled()
-        early = Delivery("put", id, early_fence=early_fence, early_cancelled=early_cancelled)
-        yield f"begins {id}", started, early._replace(is_far=shared.store.is_far)
+        yield f"begins {id}", started, self.route.starting(shared.store)._replace(step="put", todo=id)
         if self.rules.open_breaker_fills_the_buffer:
             yield f"begins {id} with its breaker open", started, Delivery("fill", id)
         else:
             yield f"drops {id} with its breaker open, answers accepted", started.answer(id).end(), Delivery()
 
-    def put(self, shared: Submitted, me: Delivery) -> ProducerSteps:
+    def put(self, shared: Submitted, me: Delivery) -> Steps:
         me = self.route.landed(shared.store, me)
         id, written = me.todo, me._replace(step="read_fence", todo="", done=me.todo)
         there = shared.keep(shared.store.put("job", id))
@@ -132,7 +118,7 @@ class Producing:
         unanswered = Delivery("fill", id) if self.rules.unanswered_put_fills_the_buffer else written
         yield f"gets no answer to its put of {id}", shared.fly() if id == ID else shared, unanswered
 
-    def go_on(self, shared: Submitted, me: Delivery) -> ProducerSteps:
+    def go_on(self, shared: Submitted, me: Delivery) -> Steps:
         """Go on as ingest does; where that would leave the message to come again, fill the buffer."""
         step: Callable[..., Iterator[tuple[str, Store, Delivery]]] = getattr(self.route, me.step)
         for name, store, mine in step(shared.store, me):
@@ -145,7 +131,7 @@ class Producing:
             elif me.step != "note":
                 yield name, after, Delivery("fill", id)
 
-    def fill(self, shared: Submitted, me: Delivery) -> ProducerSteps:
+    def fill(self, shared: Submitted, me: Delivery) -> Steps:
         id = me.todo if self.rules.buffered_under_the_same_id else OTHER_ID
         sent = shared.buffer(id)
         yield f"sends {id} to the buffer, answers accepted", sent.answer(id).end(), Delivery()
@@ -155,57 +141,44 @@ class Producing:
 
 
 # All processes together.
-ONE_PAGE, ANY_PAGES, FAR = "one page", "any pages", "far at first"
-
-SubmittedSteps = Iterator[tuple[str, Submitted, Any]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Size:
-    """How many deliveries there are at a time, whether a tick reads one page alone, and how many states there are."""
-
-    states: int
-    deliveries: int = 1
-    at_once: bool = False
-    is_far: bool = False
 
 
 SIZES = {
-    ONE_PAGE: Size(states=145_898, at_once=True),
-    ANY_PAGES: Size(states=1_591_215, deliveries=2),
-    FAR: Size(states=323_624, at_once=True, is_far=True),
+    "one page": Crowd(states=145_898, ticks=2, at_once=True),
+    "any pages": Crowd(states=1_591_215, deliveries=2, ticks=2),
+    "far at first": Crowd(states=323_624, ticks=2, at_once=True, is_far=True),
 }
 
 
 class ProducerModel(Model):
     """All processes together. One that has ended begins again."""
 
-    def __init__(self, rules: ProducerRules, size: Size) -> None:
-        self.size = size
+    def __init__(self, rules: ProducerRules, crowd: Crowd) -> None:
+        self.crowd = crowd
         self.producing, self.ingest = Producing(rules), Ingest(rules)
-        self.ticking, self.cancelling = Ticking(rules, at_once=size.at_once), Cancelling(rules, job=ID)
+        self.ticking, self.cancelling = Ticking(rules, at_once=crowd.at_once), Cancelling(rules, job=ID)
 
     def start(self) -> Submitted:
-        return Submitted(store=Store(is_far=self.size.is_far))
+        return Submitted(store=Store(is_far=self.crowd.is_far))
 
     def kinds(self) -> Kinds:
         return [
             ((Delivery(),) * 2, together("producer", self.producing.steps)),
-            ((Delivery(),) * self.size.deliveries, together("ingest", self.ingested, begins_again=True)),
-            ((Tick(),) * 2, self.tick),
+            ((Delivery(),) * self.crowd.deliveries, together("ingest", self.ingested, begins_again=True)),
+            ((Tick(),) * self.crowd.ticks, self.tick),
             ((Cancel(),), together("cancel", self.cancel)),
             ((), self.land),
             ((), self.pass_time),
         ]
 
-    def ingested(self, shared: Submitted, me: Delivery, others: tuple[Delivery, ...] = ()) -> SubmittedSteps:
+    def ingested(self, shared: Submitted, me: Delivery, others: tuple[Delivery, ...] = ()) -> Steps:
         if me.step == IDLE:
             yield from self.receive(shared, is_repeated=any(other.underway() for other in others))
             return
         for name, store, mine in self.ingest.steps(shared.store, me):
             yield name, shared.keep(store), mine
 
-    def receive(self, shared: Submitted, *, is_repeated: bool) -> SubmittedSteps:
+    def receive(self, shared: Submitted, *, is_repeated: bool) -> Steps:
         for id in shared.buffered:
             me = Delivery("write_rows", id)
             if id in shared.waiting and not is_repeated:
@@ -213,7 +186,7 @@ class ProducerModel(Model):
             else:
                 yield f"receives {id} as SQS repeats it", shared.keep(shared.store.excuse(id)), me
 
-    def tick(self, shared: Submitted, ticks: tuple[Tick, ...]) -> SubmittedSteps:
+    def tick(self, shared: Submitted, ticks: tuple[Tick, ...]) -> Steps:
         for name, store, after in self.ticking.together(self.as_ticks_see(shared), ticks):
             kept = shared._replace(store=store._replace(acknowledged=""))
             yield name, kept, tuple(sorted(map(restarted, after)))
@@ -224,15 +197,15 @@ class ProducerModel(Model):
         settled = "" if shared.first == "underway" else less(JOBS, shared.waiting)
         return shared.store._replace(acknowledged=settled)
 
-    def cancel(self, shared: Submitted, cancel: Cancel, others: tuple[Cancel, ...]) -> SubmittedSteps:
+    def cancel(self, shared: Submitted, cancel: Cancel, others: tuple[Cancel, ...]) -> Steps:
         for name, store, mine in self.cancelling.steps(shared.store, cancel):
             yield name, shared.keep(store), mine
 
-    def land(self, shared: Submitted, nobody: tuple[()]) -> SubmittedSteps:
+    def land(self, shared: Submitted, nobody: tuple[()]) -> Steps:
         if shared.flying:
             yield "the put without an answer takes effect", shared.keep(shared.store.put("job", ID)), nobody
 
-    def pass_time(self, shared: Submitted, nobody: tuple[()]) -> SubmittedSteps:
+    def pass_time(self, shared: Submitted, nobody: tuple[()]) -> Steps:
         if shared.store.is_far:
             yield "time passes", shared.keep(shared.store._replace(is_far=False)), nobody
 

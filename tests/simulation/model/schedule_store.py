@@ -1,10 +1,11 @@
 """What planners, callers and ticks of a schedule share: rules, head, occurrences, planning jobs and fence."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from tests.simulation.model.explore import Steps
 from tests.simulation.model.store import rule
 
 
@@ -42,11 +43,6 @@ class ScheduleRules:
     next_job_then_planned_to: bool = rule("a schedule does not die")
     planned_to_is_conditional: bool = rule("a schedule does not die")
 
-    def all_read_by_write(self) -> bool:
-        """Return whether nobody takes a cancellation for none that is only not to be seen yet."""
-        all_read = self.tick_reads_cancellations_by_write and self.late_path_reads_cancellations_by_write
-        return self.pending_rows_then_changed and all_read
-
 
 # What becomes of an occurrence. One that is VEILED is cancelled, but a read may not show that yet; it has a row if
 # CANCELLED WRITTEN is what it would be.
@@ -56,7 +52,6 @@ CREATED, PAUSED = "AP"
 
 # A planning job: of which generation, and from which time on.
 Plan = tuple[int, int]
-SharedSteps = Iterator[tuple[str, "Shared", Any]]
 
 
 class Head(NamedTuple):
@@ -179,7 +174,7 @@ class Occurrences:
         """Return whether an occurrence is taken for that of another generation, which is cancelled."""
         return not self.rules.generation_is_in_the_id and any(own[time - 1] == CANCELLED for own in shared.jobs)
 
-    def tick(self, shared: Shared, nobody: tuple[()]) -> SharedSteps:
+    def tick(self, shared: Shared, nobody: tuple[()]) -> Steps:
         if shared.fence < self.world.last_fence:
             yield f"tick raises the fence to {shared.fence + 1}", shared._replace(fence=shared.fence + 1), nobody
         yield "tick sends all that it finds", self.send(shared), nobody
@@ -194,7 +189,6 @@ class Occurrences:
 
     def is_past(self, shared: Shared, generation: int, time: int) -> bool:
         """Return whether the fence is past the due time of an occurrence."""
-        assert shared.head is not None
         return time + self.world.delayed(shared.head.definitions[generation - 1]) <= shared.fence
 
     def cancel(self, shared: Shared, generation: int, time: int, *, is_answered: bool) -> Shared:
@@ -202,10 +196,11 @@ class Occurrences:
         state = shared.job(generation, time)
         if state == SENT or (state == NONE and not self.rules.cancels_what_is_not_written):
             return shared
-        is_shown = is_answered or self.rules.all_read_by_write()
+        # Nobody takes one for none that is only not to be seen yet.
+        is_shown = is_answered or (self.tick_sees and self.late_path_sees)
         return shared.put(generation, time, CANCELLED if is_shown else VEILS.get(state, state))
 
-    def show(self, shared: Shared, nobody: tuple[()]) -> SharedSteps:
+    def show(self, shared: Shared, nobody: tuple[()]) -> Steps:
         """Show what a transaction did, once that is answered or before: the rows of each table by themselves."""
         yield "reads show the cancellations", self.shown(shared), nobody
         yield "reads show the head", shared._replace(before=None), nobody

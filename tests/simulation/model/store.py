@@ -1,6 +1,5 @@
 """The rules, and what all processes share."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -9,8 +8,6 @@ JOBS = "ab"
 BEFORE, BETWEEN, PAST = "before due", "between the two", "past due"
 FIRST, LAST = "", "~"
 END_OF = {BEFORE: FIRST, BETWEEN: "a~", PAST: LAST}
-
-Steps = Iterator[tuple[str, "Store", Any]]
 
 
 def rule(breaks: str, world: str = "") -> Any:
