@@ -218,6 +218,7 @@ OF_JOBS = mutations_of(
 -        written = list(
 +        seen = self._states_of({id.partition for id in ids if isinstance(id, JobId)})
 +        written = list(
+
 -self._states_of({each.id.partition for each in undecided})
 +seen
 # a promise is noted before the fence is known -> exact cancel
@@ -244,6 +245,7 @@ OF_JOBS = mutations_of(
 -                self._announce(intent)
 -            is_done
 +            is_done
+
 -            return is_done or self._is_done(intent)
 +            is_done = is_done or self._is_done(intent)
 +            is_whole or self._announce(intent)
