@@ -20,7 +20,6 @@ class Endpoints:
     api: str
     aws: str
     region: str
-    table: str
     inbound_url: str
     queues: dict[str, str]
     dead_letter_queues: dict[str, str]
@@ -63,17 +62,10 @@ def find(emulator: Emulator, deployment: Deployment) -> Endpoints:
         api=f"{emulator.endpoint}/_aws/execute-api/{api_id}/$default",
         aws=emulator.endpoint,
         region=REGION,
-        table=names.table,
         inbound_url=_url(emulator, names.inbound),
         queues={queue: _url(emulator, name) for queue, name in queues.items()},
         dead_letter_queues={queue: _url(emulator, name) for queue, name in dead_letters.items()},
     )
-
-
-def publish(emulator: Emulator, deployment: Deployment, endpoints: Endpoints) -> None:
-    """Let clients find the API at the URL in `endpoints`, in place of the emulator's own host name for it."""
-    name = deployment.names.api_url_parameter
-    emulator.client("ssm").put_parameter(Name=name, Value=endpoints.api, Type="String", Overwrite=True)
 
 
 def _url(emulator: Emulator, queue: str) -> str:

@@ -1,7 +1,7 @@
 """Processes of functions as forks of one that has imported the functions' libraries, as with SnapStart.
 
-To import them takes most of a second of CPU, and each partition whose tick is under way has a process. The emulator's
-program for a function runs here unchanged, and imports the function's own code.
+To import them and to make clients takes a second of CPU, and each partition whose tick is under way has a process. The
+emulator's program for a function runs here unchanged, and imports the function's own code.
 """
 
 import os
@@ -13,9 +13,8 @@ from multiprocessing.context import ForkServerProcess
 from multiprocessing.reduction import DupFd
 from typing import Any
 
-set_forkserver_preload(
-    ["boto3", "aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.batch", "pydantic", "cronsim"]
-)
+_POWERTOOLS = ("aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.batch")
+set_forkserver_preload(["local.botocore_data", *_POWERTOOLS, "pydantic", "cronsim"])
 
 
 class Fork:
@@ -32,17 +31,13 @@ class Fork:
             for each in theirs:
                 os.close(each)
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid
-
     def poll(self) -> int | None:
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
         self._process.join(timeout)
         if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+            raise subprocess.TimeoutExpired(self._process.name, timeout or 0)
         return self._process.exitcode
 
     def terminate(self) -> None:

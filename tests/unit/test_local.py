@@ -22,6 +22,7 @@ from local.__main__ import _plain_errors
 from local.demonstration import Shown, summary_of
 from local.deploy import DeploymentError
 from local.emulator import free_port
+from local.forked_functions import start
 from local.running import pid_file, pid_of
 from local.template import configure, synthesized
 
@@ -211,3 +212,12 @@ def test_run_with_a_fault_exits_with_1(
         main.run()
     assert ended.value.exit_code == bool(jobs or early)
     assert faults in capsys.readouterr().out
+
+
+def test_forks_find_libraries_in_memory(tmp_path):
+    """A module that cannot be imported for them is passed over in silence."""
+    program = tmp_path / "program.py"
+    program.write_text("import sys; print({'local.botocore_data', 'pydantic', 'cronsim'} - {*sys.modules})")
+    process = start([sys.executable, str(program)], cwd=str(tmp_path), env=dict(os.environ))
+    with process.stdin, process.stdout, process.stderr:
+        assert (process.stdout.read(), process.stderr.read(), process.wait()) == ("set()\n", "", 0)
