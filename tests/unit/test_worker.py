@@ -46,12 +46,14 @@ class Running:
 
 def test_it_works_until_it_is_stopped(connected):
     worker, got = Worker("shop"), []
-    worker.job("emails")(lambda job: got.append(job.payload))
-    connected.send(due_now(1), due_now(2))
+    for kind in (None, "welcome"):
+        worker.job("emails", kind=kind)(lambda job: got.append(job.payload))
+    connected.send(due_now(1), due_now(2, kind="welcome"))
     running = Running(worker, port=9100)
     assert wait_until(lambda: sorted(got) == [1, 2])
     assert running.stop() is True
     assert (connected.names, connected.served) == (["shop"], [(9100, {"emails"})])
+    assert [event.kinds for event in connected.events.of(EventKind.OPENED)] == [("welcome",)]
     assert connected.connection.levels[0].messages == []
 
 
