@@ -312,17 +312,20 @@ def test_worker_declares_its_schedules(local):
 
 
 def test_lambda_handler_gets_events(local):
-    got = []
+    got, errors = [], []
 
-    @dueline.lambda_handler
+    @dueline.lambda_handler(once=True, on_error=lambda job, error: errors.append(type(error)))
     def handler(job):
         got.append((job.payload, job.kind, job.attempt))
         if job.payload is None:
             raise ValueError
 
     event = sqs_event([{"to": "ann"}, None, NewJob(payload=3, kind="digest")], queue="emails", attempt=2)
-    assert local.invoke(handler, event) == {"batchItemFailures": [{"itemIdentifier": "2"}]}
-    assert got == [({"to": "ann"}, None, 2), (None, None, 2), (3, "digest", 2)]
+    for _ in range(2):
+        assert local.invoke(handler, event) == {"batchItemFailures": [{"itemIdentifier": "2"}]}
+    # With `once`, what was done is not done again.
+    assert got == [({"to": "ann"}, None, 2), (None, None, 2), (3, "digest", 2), (None, None, 2)]
+    assert errors == [ValueError] * 2
     assert handler.function(received_job(4)) is None
     assert got[-1] == (4, None, 1)
     with pytest.raises(AttributeError, match="it has 2 functions"):

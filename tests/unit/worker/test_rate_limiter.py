@@ -69,6 +69,7 @@ def test_slots_follow_the_rate(connection, wall):
     assert limiter.slots(2) == pytest.approx([0.06, 0.08])
     wall.seconds += 0.1
     assert limiter.slots(1) == pytest.approx([0.0])
+    assert [row["ttl"] for row in connection.table.all() if "until" in row] == [int(wall.seconds) + 30 * 86_400]
 
 
 class Skewed(ServiceClock):
