@@ -111,6 +111,13 @@ def test_workers_share_a_rate(connection, wall, ahead):
     assert whole[0] <= 1000 + 50
 
 
+@pytest.mark.parametrize(("behind", "skew"), [(10.0, 5.0), (math.inf, 0.0)])
+def test_slots_are_instants_of_awss_clock(connection, wall, behind, skew):
+    set_rate(connection, "1/s")
+    a_limiter(replace(connection, behind=lambda: behind)).slots(1)
+    assert [row["until"] for row in connection.table.all() if "until" in row] == [(wall.seconds + skew + 1) * 1e6]
+
+
 def test_low_rate_receives_near_a_slot(connection, wall):
     set_rate(connection, "6/m")
     limiter = a_limiter(connection)
