@@ -279,11 +279,18 @@ def test_invalid_option_of_a_run_is_refused(connected, options, says):
     assert connected.names == []
 
 
-def test_too_short_visibility_timeout_is_refused(monkeypatch):
-    Connected(monkeypatch, a_connection(visibility_timeout=4))
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"visibility_timeout": 4}, "visibility_timeout of queue emails is 4: for a worker it must be 5 or more"),
+        ({"max_receives": 2}, "attempts is 3"),
+    ],
+)
+def test_too_small_setting_of_a_queue_is_refused(monkeypatch, settings, says):
+    Connected(monkeypatch, a_connection(**settings))
     worker = Worker()
-    worker.job("emails")(print)
-    with pytest.raises(ValueError, match="visibility_timeout of queue emails is 4: for a worker it must be 5 or more"):
+    worker.job("emails", retry=Retries(attempts=3))(print)
+    with pytest.raises(ValueError, match=says):
         worker.run()
 
 
