@@ -290,6 +290,7 @@ def test_too_small_setting_of_a_queue_is_refused(monkeypatch, settings, says):
     Connected(monkeypatch, a_connection(**settings))
     worker = Worker()
     worker.job("emails", retry=Retries(attempts=3))(print)
+    worker.stop()
     with pytest.raises(ValueError, match=says):
         worker.run()
 
