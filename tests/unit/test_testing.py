@@ -274,18 +274,22 @@ def test_schedule_makes_its_runs(local):
 def test_schedules_can_be_changed(local):
     schedules = local.client.schedules("emails")
     first = schedules.put("digest", every=3600)
-    second = schedules.put("digest", every=7200)
+    second = schedules.put("digest", every=7200, payload="all")
     assert (first.generation, second.generation) == (1, 2)
     with pytest.raises(ScheduleChanged):
         schedules.put("digest", every=60, if_match=first.etag)
+    for change in (schedules.delete, schedules.pause):
+        with pytest.raises(ScheduleChanged):
+            change("digest", if_match=first.etag)
     assert schedules.pause("digest").paused
     with pytest.raises(ScheduleChanged):
-        schedules.pause("digest", if_match=first.etag)
+        schedules.resume("digest", if_match=first.etag)
     local.advance(hours=5)
     assert local.sent("emails") == []
     assert not schedules.resume("digest").paused
     assert schedules.get("digest").every == timedelta(hours=2)
-    assert schedules.run("digest").id == local.sent("emails")[0].id
+    ran = {schedules.run("digest", idempotency_key="once").id for _ in range(2)}
+    assert [(job.id, job.payload) for job in local.sent("emails") if job.id in ran] == [(*ran, "all")]
     local.advance(hours=4)
     assert len(local.sent("emails")) == 3
     assert [each.name for each in schedules.list()] == ["digest"]

@@ -47,12 +47,15 @@ class Running:
 def test_it_works_until_it_is_stopped(connected):
     worker, got = Worker("shop"), []
     for kind in (None, "welcome"):
-        worker.job("emails", kind=kind)(lambda job: got.append(job.payload))
+        worker.job("emails", kind=kind, concurrency=3)(lambda job: got.append(job.payload))
     connected.send(due_now(1), due_now(2, kind="welcome"))
     running = Running(worker, port=9100)
     assert wait_until(lambda: sorted(got) == [1, 2])
     assert running.stop() is True
-    assert (connected.names, connected.served) == (["shop"], [(9100, {"emails"})])
+    ((port, ages),) = connected.served
+    assert (connected.names, port, ages.keys()) == (["shop"], 9100, {"emails"})
+    assert 0 < ages["emails"] < HANG_SECONDS
+    assert max(most for what, most in connected.connection.levels[0].requests if what == "receive") <= 3
     assert [event.kinds for event in connected.events.of(EventKind.OPENED)] == [("welcome",)]
     assert connected.connection.levels[0].messages == []
 
@@ -298,9 +301,10 @@ def test_too_small_setting_of_a_queue_is_refused(monkeypatch, settings, says):
 @pytest.mark.parametrize("number", [1, 2])
 def test_first_process_declares_schedules(connected, number):
     worker = Worker()
-    worker.schedule("emails", "digest", cron="0 9 * * *")(lambda job: None)
+    for queue in ("emails", "invoices"):
+        worker.schedule(queue, "digest", cron="0 9 * * *")(lambda job: None)
     alone = SimpleNamespace(number=number, report_ready=lambda: None, obey=lambda shutdown: None)
     set_supervisor(worker, alone)
     worker.stop()
-    worker.run()
+    worker.run(queues=["emails"])
     assert len(connected.schedules.put_so_far) == (1 if number == 1 else 0)
