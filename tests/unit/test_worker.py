@@ -299,12 +299,12 @@ def test_too_small_setting_of_a_queue_is_refused(monkeypatch, settings, says):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_first_process_declares_schedules(connected, number):
+def test_first_process_declares_schedules_before_any_job(connected, number):
     worker = Worker()
     for queue in ("emails", "invoices"):
         worker.schedule(queue, "digest", cron="0 9 * * *")(lambda job: None)
-    alone = SimpleNamespace(number=number, report_ready=lambda: None, obey=lambda shutdown: None)
+    alone = SimpleNamespace(number=number, report_ready=worker.stop, obey=lambda shutdown: None)
     set_supervisor(worker, alone)
-    worker.stop()
-    worker.run(queues=["emails"])
+    assert Running(worker, queues=["emails"]).end()
+    assert connected.connection.levels[0].requests == [], "before it was ready"
     assert len(connected.schedules.put_so_far) == (1 if number == 1 else 0)

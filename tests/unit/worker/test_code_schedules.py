@@ -67,7 +67,8 @@ def test_invalid_schedule_is_refused(name, options, reason):
 
 def test_a_name_is_of_one_schedule():
     worker = Worker()
-    worker.schedule("emails", "digest", cron=NINE)
+    for queue in ("emails", "invoices"):
+        worker.schedule(queue, "digest", cron=NINE)
     with pytest.raises(ValueError, match="is in the code already"):
         worker.schedule("emails", "digest", cron=NINE)
 
