@@ -95,14 +95,14 @@ class DeclaredSchedules:
 class Connected:
     """What workers connect to from now on: queues in memory, and what they request of the outside besides.
 
-    `served` has the ports that were requested, `names` the deployments.
+    `served` has the ports that were requested, and the ages then, `names` the deployments.
     """
 
     def __init__(self, monkeypatch: Any, connection: QueueContext | None = None, **others: QueueContext) -> None:
         self.connection = connection or a_connection()
         self.connections = {"emails": self.connection, **others}
         self.events: Any = self.connection.report
-        self.served: list[tuple[int, set[str]]] = []
+        self.served: list[tuple[int, dict[str, float]]] = []
         self.names: list[str] = []
         self.closed, self.schedules = 0, DeclaredSchedules()
         monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
@@ -129,7 +129,7 @@ class Connected:
 
     @contextmanager
     def _serve(self, port: int, ages: Callable[[], dict[str, float]]) -> Iterator[int]:
-        self.served.append((port, set(ages())))
+        self.served.append((port, ages()))
         yield port
 
     def send(self, *jobs: StoredJob) -> None:

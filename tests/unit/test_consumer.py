@@ -163,8 +163,9 @@ def test_functions_by_kind_get_their_jobs(monkeypatch):
     calls = {"welcome": lambda job: got.append(("welcome", job.key)), None: lambda job: got.append((None, job.kind))}
     function = Function(calls, monkeypatch)
     kinds = (a_job(kind="welcome", key="ann"), a_job(kind="digest"), a_job())
-    assert function.work(*map(Message.of, kinds)) == []
+    assert [function.work(Message.of(job)) for job in kinds] == [[]] * 3
     assert got == [("welcome", "ann"), (None, "digest"), (None, None)]
+    assert len(function.queried) == 1, "or each event waits for a connection of its own"
 
 
 @pytest.mark.parametrize(

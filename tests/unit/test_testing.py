@@ -274,18 +274,22 @@ def test_schedule_makes_its_runs(local):
 def test_schedules_can_be_changed(local):
     schedules = local.client.schedules("emails")
     first = schedules.put("digest", every=3600)
-    second = schedules.put("digest", every=7200)
+    second = schedules.put("digest", every=7200, payload="all")
     assert (first.generation, second.generation) == (1, 2)
     with pytest.raises(ScheduleChanged):
         schedules.put("digest", every=60, if_match=first.etag)
+    for change in (schedules.delete, schedules.pause):
+        with pytest.raises(ScheduleChanged):
+            change("digest", if_match=first.etag)
     assert schedules.pause("digest").paused
     with pytest.raises(ScheduleChanged):
-        schedules.pause("digest", if_match=first.etag)
+        schedules.resume("digest", if_match=first.etag)
     local.advance(hours=5)
     assert local.sent("emails") == []
     assert not schedules.resume("digest").paused
     assert schedules.get("digest").every == timedelta(hours=2)
-    assert schedules.run("digest").id == local.sent("emails")[0].id
+    ran = {schedules.run("digest", idempotency_key="once").id for _ in range(2)}
+    assert [(job.id, job.payload) for job in local.sent("emails") if job.id in ran] == [(*ran, "all")]
     local.advance(hours=4)
     assert len(local.sent("emails")) == 3
     assert [each.name for each in schedules.list()] == ["digest"]
@@ -312,17 +316,20 @@ def test_worker_declares_its_schedules(local):
 
 
 def test_lambda_handler_gets_events(local):
-    got = []
+    got, errors = [], []
 
-    @dueline.lambda_handler
+    @dueline.lambda_handler(once=True, on_error=lambda job, error: errors.append(type(error)))
     def handler(job):
         got.append((job.payload, job.kind, job.attempt))
         if job.payload is None:
             raise ValueError
 
     event = sqs_event([{"to": "ann"}, None, NewJob(payload=3, kind="digest")], queue="emails", attempt=2)
-    assert local.invoke(handler, event) == {"batchItemFailures": [{"itemIdentifier": "2"}]}
-    assert got == [({"to": "ann"}, None, 2), (None, None, 2), (3, "digest", 2)]
+    for _ in range(2):
+        assert local.invoke(handler, event) == {"batchItemFailures": [{"itemIdentifier": "2"}]}
+    # With `once`, what was done is not done again.
+    assert got == [({"to": "ann"}, None, 2), (None, None, 2), (3, "digest", 2), (None, None, 2)]
+    assert errors == [ValueError] * 2
     assert handler.function(received_job(4)) is None
     assert got[-1] == (4, None, 1)
     with pytest.raises(AttributeError, match="it has 2 functions"):

@@ -46,12 +46,17 @@ class Running:
 
 def test_it_works_until_it_is_stopped(connected):
     worker, got = Worker("shop"), []
-    worker.job("emails")(lambda job: got.append(job.payload))
-    connected.send(due_now(1), due_now(2))
+    for kind in (None, "welcome"):
+        worker.job("emails", kind=kind, concurrency=3)(lambda job: got.append(job.payload))
+    connected.send(due_now(1), due_now(2, kind="welcome"))
     running = Running(worker, port=9100)
     assert wait_until(lambda: sorted(got) == [1, 2])
     assert running.stop() is True
-    assert (connected.names, connected.served) == (["shop"], [(9100, {"emails"})])
+    ((port, ages),) = connected.served
+    assert (connected.names, port, ages.keys()) == (["shop"], 9100, {"emails"})
+    assert 0 < ages["emails"] < HANG_SECONDS
+    assert max(most for what, most in connected.connection.levels[0].requests if what == "receive") <= 3
+    assert [event.kinds for event in connected.events.of(EventKind.OPENED)] == [("welcome",)]
     assert connected.connection.levels[0].messages == []
 
 
@@ -277,20 +282,29 @@ def test_invalid_option_of_a_run_is_refused(connected, options, says):
     assert connected.names == []
 
 
-def test_too_short_visibility_timeout_is_refused(monkeypatch):
-    Connected(monkeypatch, a_connection(visibility_timeout=4))
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"visibility_timeout": 4}, "visibility_timeout of queue emails is 4: for a worker it must be 5 or more"),
+        ({"max_receives": 2}, "attempts is 3"),
+    ],
+)
+def test_too_small_setting_of_a_queue_is_refused(monkeypatch, settings, says):
+    Connected(monkeypatch, a_connection(**settings))
     worker = Worker()
-    worker.job("emails")(print)
-    with pytest.raises(ValueError, match="visibility_timeout of queue emails is 4: for a worker it must be 5 or more"):
+    worker.job("emails", retry=Retries(attempts=3))(print)
+    worker.stop()
+    with pytest.raises(ValueError, match=says):
         worker.run()
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_first_process_declares_schedules(connected, number):
+def test_first_process_declares_schedules_before_any_job(connected, number):
     worker = Worker()
-    worker.schedule("emails", "digest", cron="0 9 * * *")(lambda job: None)
-    alone = SimpleNamespace(number=number, report_ready=lambda: None, obey=lambda shutdown: None)
+    for queue in ("emails", "invoices"):
+        worker.schedule(queue, "digest", cron="0 9 * * *")(lambda job: None)
+    alone = SimpleNamespace(number=number, report_ready=worker.stop, obey=lambda shutdown: None)
     set_supervisor(worker, alone)
-    worker.stop()
-    worker.run()
+    assert Running(worker, queues=["emails"]).end()
+    assert connected.connection.levels[0].requests == [], "before it was ready"
     assert len(connected.schedules.put_so_far) == (1 if number == 1 else 0)

@@ -9,6 +9,7 @@ import dueline
 from dueline.errors import InvalidSchedule, Throttled, Unavailable
 from dueline.worker.code_schedules import CodeSchedule, ScheduleSync
 from dueline.worker.delivery import EventKind
+from dueline.worker.retries import Retries
 from dueline.worker.worker import Worker
 from tests.builders import NOW, a_job
 from tests.waiting import wait_until
@@ -18,19 +19,21 @@ NINE = "0 9 * * MON-FRI"
 
 
 def handler_of(worker, schedule, **of_job):
-    (handlers,) = worker._chosen(None)
+    handlers = worker._chosen(None)[0]
     return handlers.find(a_job(schedule=schedule, scheduled_for=NOW if schedule else None, **of_job))
 
 
 def test_schedule_function_gets_its_jobs_alone():
     worker = Worker()
-    worker.job("emails", once=True)(lambda job: "the queue's")
+    worker.job("emails", once=True, retry=Retries(attempts=2))(lambda job: "the queue's")
     worker.job("emails", kind="welcome")(lambda job: "welcome's")
     worker.schedule("emails", "digest", cron=NINE, zone="Europe/Berlin")(lambda job: "digest's")
     worker.schedule("emails", "report", every=timedelta(minutes=5), payload={"to": "all"})
+    worker.schedule("invoices", "report", every=60)(lambda job: "another queue's")
     got = [handler_of(worker, each).call(None) for each in ("digest", "report", "by-hand", None)]
     assert got == ["digest's", *["the queue's"] * 3]
-    assert handler_of(worker, "digest").once
+    digest = handler_of(worker, "digest")
+    assert (digest.once, digest.retry.attempts) == (True, 2)
     assert handler_of(worker, "digest", kind="welcome").call(None) == "digest's"
     assert handler_of(worker, "another", kind="welcome").call(None) == "welcome's"
 
@@ -65,7 +68,8 @@ def test_invalid_schedule_is_refused(name, options, reason):
 
 def test_a_name_is_of_one_schedule():
     worker = Worker()
-    worker.schedule("emails", "digest", cron=NINE)
+    for queue in ("emails", "invoices"):
+        worker.schedule(queue, "digest", cron=NINE)
     with pytest.raises(ValueError, match="is in the code already"):
         worker.schedule("emails", "digest", cron=NINE)
 

@@ -104,7 +104,8 @@ def test_job_waits_for_its_lock(overlap, clock, connection, events):
     verdict = overlap.run(an_occurrence(clock), then(Succeeded()))
     unfreed, waiting = (event.reason for event in events.of(EventKind.TROUBLE))
     assert "expires" in unfreed
-    assert (type(verdict), waiting) == (Deferred, verdict.reason)
+    assert (type(verdict), verdict.error) == (Deferred, "Unavailable")
+    assert waiting == verdict.reason == "its schedule's lock could not be taken: away"
 
 
 class Away:

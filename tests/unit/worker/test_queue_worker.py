@@ -11,16 +11,17 @@ from itertools import pairwise
 import pytest
 
 from dueline.core import rows
-from dueline.core.message import BATCH_MESSAGES, Message
+from dueline.core.message import BATCH_MESSAGES, ID, Message
 from dueline.core.ports import Pointer
 from dueline.core.queue_settings import Rate
 from dueline.errors import Throttled, Unavailable
 from dueline.operations import control
+from dueline.testing import VirtualClock
 from dueline.worker.delivery import Discard, EventKind, ReceivedMessage
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
 from dueline.worker.queue_worker import QueueWorker
-from tests.builders import NOW, a_queue
+from tests.builders import NOW, a_message, a_queue
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import SharedQueue, a_connection, due_now, handlers_of
 
@@ -118,8 +119,10 @@ def test_each_job_succeeds_or_fails_alone():
         if job.payload == 2:
             raise Discard("why")
 
-    connection = a_connection()
-    sent(connection, *(due_now(number) for number in range(5)))
+    connection, cancelled = a_connection(), due_now(5)
+    connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
+    sent(connection, *(due_now(number) for number in range(5)), cancelled)
+    connection.levels[0].send([a_message(body="6", attributes={ID: "not a job's"})])
     with Working(connection, call) as working:
         assert wait_until(working.is_empty)
     assert Counter(working.numbers) == {0: 1, 1: 3, 2: 1, 3: 1, 4: 1}
@@ -129,7 +132,19 @@ def test_each_job_succeeds_or_fails_alone():
         dead_letter.body: (dead_letter.attributes["dueline-error"], dead_letter.attributes["dueline-attempts"])
         for dead_letter in working.dead_letters.messages
     }
-    assert dead_letter_queue == {"1": ("TypeError", "3"), "2": ("Discard", "1")}
+    assert dead_letter_queue == {"1": ("TypeError", "3"), "2": ("Discard", "1"), "6": ("InvalidJob", "1")}
+
+
+def test_slots_are_taken_before_more_is_received():
+    """Or one worker would keep the jobs of many slots."""
+    connection = a_connection()
+    control.set_rate("emails", Rate.parse("6/m"), table=connection.table, now=NOW)
+    sent(connection, due_now(1), due_now(2))
+    working = Working(connection)
+    working.worker.open()
+    for _ in range(2):
+        working.worker.receive_once()
+    assert len(working.events.of(EventKind.RECEIVED)) == 1
 
 
 def test_unread_cancel_holds_a_waiting_job():
@@ -295,6 +310,21 @@ def test_errors_of_receiving_are_survived(monkeypatch):
     assert reasons == ["RuntimeError: it cannot receive", "RuntimeError: it cannot prepare"]
 
 
+def test_worker_is_healthy_while_it_waits_after_an_error():
+    """A request that times out takes nearly as long as its health allows."""
+    working = Working(a_connection(clock=VirtualClock(NOW)))
+    clock = working.connection.clock
+
+    def fail(**_):
+        clock.sleep(58)
+        working.worker.stop()
+        raise Unavailable("timed out")
+
+    working.queue.receive = fail
+    working.worker._receive()
+    assert working.worker.heartbeat == clock.monotonic()
+
+
 def test_error_around_a_handler_is_a_retry(monkeypatch):
     connection = a_connection(queue=a_queue(track=True))
     record = with_defects(connection.table.record, RuntimeError("a defect"))
@@ -381,6 +411,19 @@ def test_job_received_during_stop_goes_back(monkeypatch):
         assert wait_until(lambda: working.events.of(EventKind.RETURNED))
         assert wait_until(lambda: not working.worker.is_busy)
     assert connection.levels[0].queue.depth().waiting == 1
+
+
+def test_open_poll_ends_before_jobs_are_put_back():
+    """It would receive them."""
+    connection, polls, ends = a_connection(), threading.Event(), threading.Event()
+    connection.levels[0].receive = lambda **_: polls.set() or ends.wait(HANG_SECONDS) or []
+    with Working(connection) as working:
+        assert polls.wait(HANG_SECONDS)
+        working.worker.stop()
+        assert working.worker.is_busy
+        threading.Timer(0.2, ends.set).start()
+        assert working.finish()
+        assert ends.is_set()
 
 
 def test_stop_returns_waiting_jobs():

@@ -69,6 +69,7 @@ def test_slots_follow_the_rate(connection, wall):
     assert limiter.slots(2) == pytest.approx([0.06, 0.08])
     wall.seconds += 0.1
     assert limiter.slots(1) == pytest.approx([0.0])
+    assert [row["ttl"] for row in connection.table.all() if "until" in row] == [int(wall.seconds) + 30 * 86_400]
 
 
 class Skewed(ServiceClock):
@@ -108,6 +109,13 @@ def test_workers_share_a_rate(connection, wall, ahead):
     whole = Counter(int(at - started[0]) // 10 for at in started)
     assert whole[1] == pytest.approx(1000, abs=50)
     assert whole[0] <= 1000 + 50
+
+
+@pytest.mark.parametrize(("behind", "skew"), [(10.0, 5.0), (math.inf, 0.0)])
+def test_slots_are_instants_of_awss_clock(connection, wall, behind, skew):
+    set_rate(connection, "1/s")
+    a_limiter(replace(connection, behind=lambda: behind)).slots(1)
+    assert [row["until"] for row in connection.table.all() if "until" in row] == [(wall.seconds + skew + 1) * 1e6]
 
 
 def test_low_rate_receives_near_a_slot(connection, wall):
