@@ -65,8 +65,8 @@ def running(queues: Path, *, emulator: Emulator, step: Step, api_port: int = 0) 
             deploy(emulator, assembly)
         endpoints = find(emulator, deployment)
         # Clients find the API by it, in place of the emulator's own host name.
-        found = {"Name": deployment.names.api_url_parameter, "Value": endpoints.api, "Type": "String"}
-        emulator.client("ssm").put_parameter(**found, Overwrite=True)
+        url = {"Name": deployment.names.api_url_parameter, "Value": endpoints.api, "Type": "String"}
+        emulator.client("ssm").put_parameter(**url, Overwrite=True)
         proxy = stack.enter_context(signing_proxy(endpoints.api, port=api_port))
         endpoints = replace(endpoints, api=proxy)
         put_schedules(queues, url=proxy)
