@@ -161,7 +161,6 @@ def _first_port(chosen: int | None) -> int:
         if not is_free(number):
             others = f"set the first of three free ports: make up DUELINE_PORT={FIRST_PORT + 10_000}"
             _fail(f"port {number}, of {whose}, is in use: end what listens there, or {others}")
-    HOME.mkdir(exist_ok=True)
     PORT.write_text(str(port))
     return port
 

@@ -13,8 +13,6 @@ from botocore.exceptions import ClientError
 from local.emulator import ACCOUNT, REGION, Emulator
 
 _PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS::Partition}": "aws"}
-# A stack has five minutes.
-_LOOK_SECONDS, _LOOKS = 0.1, 3000
 
 
 class DeploymentError(RuntimeError):
@@ -27,8 +25,8 @@ def deploy(emulator: Emulator, assembly: Path, *, after: Callable[[str], None] =
     `after` is called with the name of each.
     """
     manifest = json.loads((assembly / "manifest.json").read_text())["artifacts"]
-    bootstrapped = {"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String"}
-    emulator.client("ssm").put_parameter(**bootstrapped, Overwrite=True)
+    version = {"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30"}
+    emulator.client("ssm").put_parameter(**version, Type="String", Overwrite=True)
     stacks = {name: each for name, each in manifest.items() if each["type"] == "aws:cloudformation:stack"}
     after_others = {name: set(each.get("dependencies", [])) & stacks.keys() for name, each in stacks.items()}
     for name in TopologicalSorter(after_others).static_order():
@@ -90,7 +88,8 @@ def _enable_ttl(emulator: Emulator, template: Path) -> None:
 def _apply(emulator: Emulator, name: str, url: str) -> str:
     cloudformation = emulator.client("cloudformation")
     request = {"StackName": name, "TemplateURL": url, "Capabilities": ["CAPABILITY_NAMED_IAM"]}
-    waiting = {"StackName": name, "WaiterConfig": {"Delay": _LOOK_SECONDS, "MaxAttempts": _LOOKS}}
+    # A stack has five minutes.
+    waiting = {"StackName": name, "WaiterConfig": {"Delay": 0.1, "MaxAttempts": 3000}}
     change = "update" if _exists(cloudformation, name) else "create"
     try:
         getattr(cloudformation, f"{change}_stack")(**request)

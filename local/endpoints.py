@@ -27,7 +27,6 @@ class Endpoints:
 
     def write(self, path: Path) -> None:
         """Write them as JSON, at once and whole."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(".draft")
         draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
         draft.replace(path)

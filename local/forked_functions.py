@@ -13,8 +13,10 @@ from multiprocessing.context import ForkServerProcess
 from multiprocessing.reduction import DupFd
 from typing import Any
 
-_POWERTOOLS = ("aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.batch")
-set_forkserver_preload(["local.botocore_data", *_POWERTOOLS, "pydantic", "cronsim"])
+_POWERTOOLS = ["aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.batch"]
+# By name, from what is installed: one that cannot be imported is passed over in silence, and each process that needs
+# it imports it by itself.
+set_forkserver_preload(["local.botocore_data", "pydantic", "cronsim", *_POWERTOOLS])
 
 
 class Fork:
@@ -31,13 +33,17 @@ class Fork:
             for each in theirs:
                 os.close(each)
 
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
     def poll(self) -> int | None:
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
         self._process.join(timeout)
         if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired(self._process.name, timeout or 0)
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
         return self._process.exitcode
 
     def terminate(self) -> None:

@@ -18,10 +18,6 @@ from dueline.console.routing import make_route
 from dueline.console.server import listen, serve
 from local.emulator import CREDENTIALS, REGION
 
-# Tests send many requests at once, to an emulator that has to start functions first.
-_LANES = 100
-_READ_SECONDS = 60
-
 
 @contextmanager
 def signing_proxy(api: str, *, authority: Path | None = None, port: int = 0) -> Iterator[str]:
@@ -32,7 +28,8 @@ def signing_proxy(api: str, *, authority: Path | None = None, port: int = 0) -> 
     keys = CREDENTIALS["aws_access_key_id"], CREDENTIALS["aws_secret_access_key"]
     sign = signer(lambda: boto3.Session(*keys, region_name=REGION))
     authorities = None if authority is None else str(authority)
-    gateway = ApiTransport(api, sign=sign, lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)
+    # Tests send many requests at once, to an emulator that has to start functions first.
+    gateway = ApiTransport(api, sign=sign, lanes=100, read_seconds=60, authorities=authorities)
 
     def answer(request: Request, body: bytes) -> Response:
         return forward(request, request.scope["path"], body, upstream=gateway)
