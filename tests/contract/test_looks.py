@@ -13,6 +13,7 @@ from dueline.aws.deployment_context import DeploymentContext
 from dueline.cli import connect
 from dueline.cli.app import app
 from dueline.config.names import Names
+from dueline.errors import Forbidden
 from dueline.operations.observation import FUNCTIONS, ObservedDeployment, QueueDepth
 
 NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)
@@ -95,6 +96,17 @@ def test_removed_queue_is_reported(look):
     )
     observed = look(inspection.left, "sqs", *listings, ("get_queue_attributes", THREE_WAIT))
     assert observed == {"left": {"shop_old_p2": QueueDepth(waiting=3, retention=timedelta(days=4))}}
+
+
+def test_schedules_are_none_without_their_group(look):
+    watches = {"Schedules": [{"Name": "shop", "State": "ENABLED"}]}
+    answers = (("list_schedules", answer) for answer in ("ResourceNotFoundException", watches))
+    assert look(inspection.schedules, "scheduler", *answers) == {"schedules": {}, "watches": {"shop": "ENABLED"}}
+
+
+def test_refused_look_says_what_it_was_at(look):
+    with pytest.raises(Forbidden, match="looking at the schedules of ticks and watches"):
+        look(lambda place: inspection.all_checks(place)[0].look(), "scheduler", ("list_schedules", "AccessDenied"))
 
 
 SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
