@@ -165,15 +165,15 @@ class ActivePartitions:
 
         Raises Throttled or Unavailable where it was never read.
         """
-        known = self._counts.get(queue.name)
-        if known is not None and known >= queue.partitions:
-            return known
+        count = self._counts.get(queue.name)
+        if count is not None and count >= queue.partitions:
+            return count
         settings = self._values[queue.name]().get(queue.name)
         if not isinstance(settings, DuelineError):
-            known = self._counts[queue.name] = settings.partitions if settings else 0
-        elif known is None:
+            count = self._counts[queue.name] = settings.partitions if settings else 0
+        elif count is None:
             raise settings.copy()
-        return known
+        return count
 
     def _read(self, names: Sequence[str]) -> Mapping[str, QueueSettings | DuelineError]:
         # A request that is not answered takes seconds: one after the other would outlast a function.
