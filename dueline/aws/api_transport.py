@@ -303,11 +303,13 @@ class ApiTransport:
         sessions, way = self._sessions(), tuple(sorted(proxies.items()))
         make: Any = URLLib3Session
         if way not in sessions:
-            sessions[way] = make(
+            session = make(
                 verify=self._authorities or True,
                 proxies=dict(proxies),
                 proxies_config=self._config.proxies_config,
                 timeout=(_CONNECT_SECONDS, self._read_seconds),
                 max_pool_connections=self._lanes,
             )
+            # Of two threads that make one at the same time, one is kept, and closed.
+            sessions.setdefault(way, session)
         return sessions[way]

@@ -152,6 +152,7 @@ class ActivePartitions:
         self._values: dict[str, RefreshingValue[Mapping[str, QueueSettings | DuelineError]]] = {}
         self._fault: DuelineError | None = None
         self._fault_over = 0.0
+        self._counts: dict[str, int] = {}
         names = list(queues)
         for first in range(0, len(names), MOST_NAMES):
             some = names[first : first + MOST_NAMES]
@@ -164,14 +165,15 @@ class ActivePartitions:
 
         Raises Throttled or Unavailable where it was never read.
         """
-        value = self._values[queue.name]
-        last = (value.last or {}).get(queue.name)
-        if isinstance(last, QueueSettings) and last.partitions >= queue.partitions:
-            return last.partitions
-        settings = value().get(queue.name)
-        if isinstance(settings, DuelineError):
+        count = self._counts.get(queue.name)
+        if count is not None and count >= queue.partitions:
+            return count
+        settings = self._values[queue.name]().get(queue.name)
+        if not isinstance(settings, DuelineError):
+            count = self._counts[queue.name] = settings.partitions if settings else 0
+        elif count is None:
             raise settings.copy()
-        return settings.partitions if settings else 0
+        return count
 
     def _read(self, names: Sequence[str]) -> Mapping[str, QueueSettings | DuelineError]:
         # A request that is not answered takes seconds: one after the other would outlast a function.

@@ -13,6 +13,7 @@ from dueline.aws.deployment_context import DeploymentContext
 from dueline.cli import connect
 from dueline.cli.app import app
 from dueline.config.names import Names
+from dueline.errors import Forbidden
 from dueline.operations.observation import FUNCTIONS, ObservedDeployment, QueueDepth
 
 NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)
@@ -97,6 +98,17 @@ def test_removed_queue_is_reported(look):
     assert observed == {"left": {"shop_old_p2": QueueDepth(waiting=3, retention=timedelta(days=4))}}
 
 
+def test_schedules_are_none_without_their_group(look):
+    watches = {"Schedules": [{"Name": "shop", "State": "ENABLED"}]}
+    answers = (("list_schedules", answer) for answer in ("ResourceNotFoundException", watches))
+    assert look(inspection.schedules, "scheduler", *answers) == {"schedules": {}, "watches": {"shop": "ENABLED"}}
+
+
+def test_refused_look_says_what_it_was_at(look):
+    with pytest.raises(Forbidden, match="looking at the schedules of ticks and watches"):
+        look(lambda place: inspection.all_checks(place)[0].look(), "scheduler", ("list_schedules", "AccessDenied"))
+
+
 SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
 
 
@@ -146,13 +158,14 @@ def test_partly_read_log_is_reported(look, monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "broken"),
     [
-        ({"settings": "{}"}, "settings"),
-        ({"settings": "{"}, "settings"),
-        ({"settings": SETTINGS, "queues/emails": "{}"}, "queues/emails"),
+        ({"settings": "{}"}, "settings cannot be read"),
+        ({"settings": "{"}, "settings cannot be read"),
+        ({"settings": SETTINGS, "queues/emails": "{}"}, "queues/emails cannot be read"),
+        ({"queues/emails": "{}"}, "settings is gone"),
     ],
 )
 def test_doctor_reports_unreadable_parameters(publish, parameters, broken):
     publish(parameters)
     done = CliRunner().invoke(app, ["--name", "shop", "doctor"])
     assert done.exit_code == 6, done.output
-    assert f"parameter /dueline/shop/{broken} cannot be read" in done.stderr
+    assert f"parameter /dueline/shop/{broken}" in done.stderr

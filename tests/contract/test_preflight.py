@@ -125,9 +125,13 @@ def test_stranded_jobs_are_a_problem(account, run, text, what):
 def test_shorter_retention_is_a_problem(account, run):
     account.deploy(a_queue(partitions=2))
     sqs = account.session.client("sqs")
-    sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName=NAMES.queue("emails"))["QueueUrl"], MessageBody="{}")
-    done = run("name: shop\nqueues: {emails: {partitions: 2, message_retention_days: 1}}")
+    url = sqs.get_queue_url(QueueName=NAMES.queue("emails"))["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="{}")
+    shorter = "name: shop\nqueues: {emails: {partitions: 2, message_retention_days: 1}}"
+    done = run(shorter)
     assert (done.exit_code, "1 message in its SQS queues" in done.stdout) == (1, True)
+    sqs.delete_queue(QueueUrl=url)
+    assert run(shorter).exit_code == 0
 
 
 @pytest.mark.parametrize(

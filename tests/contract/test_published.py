@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dueline.aws.botocore_errors import map_caller_errors
-from dueline.aws.settings import KNOWN_FOR_SECONDS, ActivePartitions, SettingsStore
+from dueline.aws.settings import KNOWN_FOR_SECONDS, RETRY_SECONDS, ActivePartitions, SettingsStore
 from dueline.aws.worker_deployment import WorkerDeployment
 from dueline.config.names import Names
 from dueline.config.registry import Registry
@@ -86,6 +86,29 @@ def test_new_queues_are_read_ten_at_a_request(ssm, deployment):
     with pytest.raises(Unavailable, match="parameter /dueline/direct/queues/queue-9 cannot be read"):
         registry.taking("queue-9")
     assert len(sent) == 3
+
+
+def test_partitions_stand_whatever_is_published_later(ssm, deployment):
+    """Neighbours of a queue that grows are read with it: none of them may lose what was known of it."""
+    grown, growing = (a_queue(name=name, partitions=2) for name in ("emails", "invoices"))
+    queues, clock = {each.name: each for each in (grown, growing)}, VirtualClock(NOW)
+    active = ActivePartitions(deployment.published, queues=queues, clock=clock)
+    publish(ssm, WORK.to_json() | {"partitions": 2}, grown.name)
+    publish(ssm, WORK.to_json() | {"partitions": 1}, growing.name)
+    assert (active(grown), active(growing)) == (2, 1)
+    ssm.delete_parameter(Name=NAMES.queue_parameter(grown.name))
+    publish(ssm, [], growing.name)
+    clock.sleep(RETRY_SECONDS)
+    assert (active(growing), active(grown)) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "read", [SettingsStore.queue, SettingsStore.work, lambda store, _: store.queues()], ids=["queue", "work", "queues"]
+)
+def test_parameter_that_cannot_be_read_is_named(ssm, deployment, read):
+    publish(ssm, {})
+    with pytest.raises(Unavailable, match=f"parameter {NAMES.queue_parameter('emails')} cannot be read"):
+        read(deployment, "emails")
 
 
 @pytest.mark.parametrize("name", ["nobody", "no/queue", ""])

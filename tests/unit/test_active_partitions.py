@@ -160,6 +160,17 @@ def test_unanswered_state_table_is_read_for_no_other_queue(registry, ssm, clock)
     assert reads == ["emails"] * 2
 
 
+def test_ticks_are_looked_for_again_in_seconds(registry, clock):
+    reads = []
+    active = TicksFirst(reads.append, active_partitions=lambda _: 0, clock=clock)
+    for _ in range(3):
+        active(registry.queue("emails"))
+    assert len(reads) == 1
+    clock.sleep(RETRY_SECONDS)
+    active(registry.queue("emails"))
+    assert len(reads) == 2
+
+
 # The functions
 
 

@@ -63,10 +63,11 @@ def test_deployment_is_found_by_its_parameter(api_server):
     assert [each.path for each in scheduled] == ["/queues/emails/jobs"] * 3
 
 
-def test_default_session_is_boto3s(api_server, monkeypatch):
+@pytest.mark.parametrize("code", ["ParameterNotFound", "AccessDeniedException"])
+def test_default_session_is_boto3s(api_server, monkeypatch, code):
     for name, value in {**KEYS, "aws_default_region": "eu-west-3"}.items():
         monkeypatch.setenv(name.upper(), value)
-    api_server.script = [refusal("ParameterNotFound"), json_reply({"Parameter": {"Value": api_server.url}})]
+    api_server.script = [refusal(code), json_reply({"Parameter": {"Value": api_server.url}})]
     Client.connect().schedule("emails", 1)
     names = [request.json["Name"] for request in api_server.requests[:2]]
     assert names == ["/dueline/dueline/api-function", "/dueline/dueline/api-url"]
