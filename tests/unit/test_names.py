@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -25,12 +26,13 @@ from dueline.errors import (
 )
 from tests.builders import NOW, RETENTION, a_queue, an_id
 from tests.system import System
-from tests.wire import failing, meanwhile, on
+from tests.wire import by_name, failing, meanwhile, on, straight
 
 KEY = "reminder-ann"
 AN_HOUR = 3600
 SOON, LATER = NOW + timedelta(minutes=20), NOW + timedelta(hours=2)
 REPLACE, FAIL = IfExists.REPLACE, IfExists.FAIL
+NOWHERE = by_name(dict.fromkeys(("table.add", "inbound.send"), failing(Unavailable("no"))))
 
 
 def named(payload=1, *, at=SOON, key=KEY, **more):
@@ -148,6 +150,34 @@ def test_refused_call_may_come_again_with_other_content(system):
     refused = system.refused(Request(upload=str(upload), at=SOON, key=KEY, call="mine"))
     assert isinstance(refused, InvalidJob)
     assert result_of(system, named(8, call="mine")).is_new
+
+
+@pytest.mark.parametrize("call", [None, "mine"])
+def test_repeat_submits_what_was_not(system, call):
+    system.wire.around = NOWHERE
+    system.refused(named(call=call))
+    id, released = holder(system), []
+    release = partial(system.stores.table.release, rows.name_key("emails", KEY), id=str(id), ttl=1)
+    system.wire.around = on("inbound.send", meanwhile(lambda: released.append(release())))
+    again = result_of(system, named(at=LATER, call=call))
+    assert (again.job.id, again.job.expires, again.is_new, again.is_repeat) == (id, SOON + RETENTION, bool(call), False)
+    calls = system.calls()
+    assert result_of(system, named(call=call)).is_repeat
+    assert calls == (["table.claim"] if call else ["table.claim", "table.read"])
+    assert (released, system.arrived_within(hours=4)) == ([False], [id])
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_displaced_call_submits_its_job_unless_cancelled(system, is_cancelled):
+    system.wire.around = NOWHERE
+    system.refused(named(call="mine"))
+    system.wire.around, id = straight, holder(system)
+    if is_cancelled:
+        system.cancel(id)
+    system.pass_time(hours=1)
+    result_of(system, named(2, at=LATER, if_exists=REPLACE, call="another"))
+    assert [result_of(system, named(call="mine")).is_repeat for _ in range(2)] == [is_cancelled, True]
+    assert system.arrived() == ([] if is_cancelled else [id])
 
 
 # By key and by any id
