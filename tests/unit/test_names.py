@@ -9,10 +9,11 @@ from uuid import UUID
 import pytest
 
 from dueline.core import rows
-from dueline.core.job import Partition, Route, State
+from dueline.core.job import MAX_PAYLOAD_BYTES, Partition, Route, State
 from dueline.core.keys import MOST_CALLS, SubmitResult, read_key
 from dueline.core.message import KEY_CHANGE, Message
 from dueline.core.payloads import Upload
+from dueline.core.ports import Pointer
 from dueline.core.request import IfExists, Request
 from dueline.core.status import status_under
 from dueline.errors import (
@@ -79,6 +80,17 @@ def test_waiting_job_is_replaced(system, at, payload):
     assert system.arrived_within(hours=4) == [replaced.job.id]
     sent = system.queues["emails"].deliveries[0].message.job()
     assert (sent.payload, sent.tenant, sent.key) == (str(payload), "b", KEY)
+
+
+@pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
+def test_large_payload_that_replaces_another_is_kept_once(system, first, hours):
+    system.pass_time(hours=hours)
+    calls = system.calls()
+    replaced = result_of(system, named("x" * MAX_PAYLOAD_BYTES, at=LATER, if_exists=REPLACE))
+    assert (replaced.state, calls.count("payloads.put")) == (State.SCHEDULED, 1)
+    assert system.arrived_within(hours=4)[-1] == replaced.job.id
+    sent = system.queues["emails"].deliveries[-1].message.job()
+    assert [Pointer.parse(sent.payload).key] == list(system.stores.payloads.kept)
 
 
 @pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
