@@ -164,6 +164,12 @@ def test_refused_call_may_come_again_with_other_content(system):
     assert result_of(system, named(8, call="mine")).is_new
 
 
+@pytest.mark.parametrize("name", ["table.claim", "table.move"])
+def test_fault_names_no_job_that_may_not_have_the_key(system, first, name):
+    system.wire.around = on(name, failing(Unavailable("no")))
+    assert system.refused(named(2, if_exists=REPLACE)).job_id is None
+
+
 @pytest.mark.parametrize("call", [None, "mine"])
 def test_repeat_submits_what_was_not(system, call):
     system.wire.around = NOWHERE

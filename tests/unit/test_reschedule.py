@@ -3,10 +3,11 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.core import rows
+from dueline.core import instant, rows
 from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
 from dueline.core.ports import BatchRead
+from dueline.core.rows import MOVE_PENDING, MOVE_TARGET
 from dueline.core.trace import TraceContext
 from dueline.errors import (
     AlreadyFinished,
@@ -18,7 +19,7 @@ from dueline.errors import (
     Throttled,
     Unavailable,
 )
-from tests.builders import NOW, RETENTION, a_job, a_queue
+from tests.builders import EMAILS, NOW, RETENTION, a_job, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, on, refusing_for_good, straight
 
@@ -45,9 +46,12 @@ def job(system):
 @pytest.mark.parametrize("target", [at(240.001), WANTED])
 def test_late_move_costs_three_calls(system, job, target):
     system.tick()
-    calls = system.calls()
+    calls = []
+    system.wire.around = lambda call: (calls.append(call), straight(call))[1]
     moved = system.reschedule(job.id, at=target)
-    assert calls == ["table.read", "table.write", "table.move"]
+    assert [call.name for call in calls] == ["table.read", "table.write", "table.move"]
+    assert [rows.prefix_and_kind(row["sk"])[1] for row in calls[1].args[0]] == [MOVE_PENDING, MOVE_TARGET]
+    assert calls[2].kwargs["fence_below"] == instant.text(min(target, job.id.due))
     assert system.reschedule(job.id, at=target) == moved
     system.pass_time(hours=3)
     assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
@@ -120,21 +124,28 @@ def test_move_that_is_not_read_yet_is_followed(system, job):
 
 
 def park(system, job):
-    system.queues[job.id.queue].gone = True
-    system.pass_time(hours=1)
-    assert system.parked() == [job.id]
+    system.parking.park([job], reason="gone")
+
+
+def note_as_sent(system, job):
+    system.table.write([rows.handled_row(job, dispatched=True)])
+
+
+def pass_by_the_fence(system, job):
+    system.table.acquire_lease(EMAILS, owner="me", now="", lease="", fence=instant.text(job.id.due))
 
 
 def cancel_once_moved(system, job):
     system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
 
 
-@pytest.mark.parametrize(("end", "reason"), [(park, "has left for its queue"), (cancel_once_moved, "was cancelled")])
-def test_job_that_ended_is_not_moved(system, job, end, reason):
+@pytest.mark.parametrize("end", [park, note_as_sent, pass_by_the_fence, cancel_once_moved])
+def test_job_that_ended_is_not_moved(system, job, end):
     end(system, job)
+    reason = "was cancelled" if end is cancel_once_moved else "has left for its queue"
     with pytest.raises(AlreadyFinished, match=reason):
         system.reschedule(job.id, at=WANTED)
-    assert system.arrived_within(hours=3) == []
+    assert system.arrived_within(hours=3) == ([job.id] if end in (park, pass_by_the_fence) else [])
 
 
 def test_job_moved_too_often_is_unavailable(system, job):
