@@ -120,6 +120,13 @@ def test_key_is_free_past_the_retention(system, first):
     assert result_of(system, named()).is_new
 
 
+def test_repeated_move_gets_its_job_though_another_has_the_key(system, first):
+    moved = system.reschedule_by_key(KEY, at=LATER, call="x")
+    system.cancel(moved.id)
+    assert result_of(system, named(2)).is_new
+    assert system.reschedule_by_key(KEY, at=LATER, call="x") == replace(moved, moved_from=moved.id, was_before=True)
+
+
 def test_repeated_call_of_another_content_is_refused(system):
     result_of(system, named(call="mine"))
     for _ in ("its own", "displaced"):

@@ -57,6 +57,11 @@ def test_late_move_costs_three_calls(system, job, target):
     assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
 
 
+def test_move_to_its_own_time_changes_nothing(system, job):
+    calls = system.calls()
+    assert (system.reschedule(job.id, at=job.id.due), calls) == (job.id, ["table.read"])
+
+
 @pytest.mark.parametrize("to", [{"delay": AN_HOUR / 2}, {"at": WANTED}])
 def test_repeated_call_gets_its_first_move(system, job, to):
     first = system.reschedule(job.id, call="k", **to)
@@ -136,15 +141,16 @@ def pass_by_the_fence(system, job):
 
 
 def cancel_once_moved(system, job):
-    system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
+    system.cancel(system.reschedule(job.id, at=WANTED))
 
 
 @pytest.mark.parametrize("end", [park, note_as_sent, pass_by_the_fence, cancel_once_moved])
 def test_job_that_ended_is_not_moved(system, job, end):
     end(system, job)
     reason = "was cancelled" if end is cancel_once_moved else "has left for its queue"
-    with pytest.raises(AlreadyFinished, match=reason):
-        system.reschedule(job.id, at=WANTED)
+    for target in (WANTED, job.id.due):
+        with pytest.raises(AlreadyFinished, match=reason):
+            system.reschedule(job.id, at=target)
     assert system.arrived_within(hours=3) == ([job.id] if end in (park, pass_by_the_fence) else [])
 
 
@@ -168,10 +174,13 @@ def test_unwritten_job_is_not_yet_movable(system):
 
 def test_direct_job_has_left_for_its_queue(system):
     direct = system.schedule(60).id
-    system.cancel(replace(direct, route=Route.TABLE))
-    system.cancel(direct)
-    with pytest.raises(AlreadyFinished, match="has left for its queue"):
-        system.reschedule(direct, at=WANTED)
+    for _ in ("sent", "cancelled"):
+        calls = system.calls()
+        with pytest.raises(AlreadyFinished, match="has left for its queue"):
+            system.reschedule(direct, at=WANTED)
+        assert calls == ["table.read"]
+        system.cancel(replace(direct, route=Route.TABLE))
+        system.cancel(direct)
 
 
 @pytest.mark.parametrize("is_there", [True, False])
