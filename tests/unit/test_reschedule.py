@@ -155,12 +155,12 @@ def test_job_that_ended_is_not_moved(system, job, end):
 
 
 def test_job_moved_too_often_is_unavailable(system, job):
-    last = job.id
+    ids = [job.id]
     for hop in range(MOST_HOPS + 1):
-        last = system.reschedule(last, at=at(AN_HOUR + 1 + hop))
-    with pytest.raises(Unavailable, match="was moved over 32 times"):
+        ids.append(system.reschedule(ids[-1], at=at(AN_HOUR + 1 + hop)))
+    with pytest.raises(Unavailable, match=f"{job.id} was moved over 32 times"):
         system.reschedule(job.id, at=WANTED)
-    assert system.reschedule(last, at=WANTED).due == WANTED
+    assert system.reschedule(ids[1], at=WANTED).due == WANTED
 
 
 def test_unwritten_job_is_not_yet_movable(system):
