@@ -229,6 +229,13 @@ def test_partition_that_may_have_ticks_is_awaited(react, until):
     assert system.parked() == []
 
 
+def test_unread_partition_is_read_again_at_once():
+    system, job = System(), due_in(AN_HOUR, partition=NOBODYS[1])
+    system.tick(job.id.partition)
+    system.wire.around = on("table.read", done_in_part, times=1)
+    assert ingest(system, job).failed == set()
+
+
 @pytest.mark.parametrize(("seconds", "parked"), [(900, False), (901, True)])
 def test_too_late_direct_job_is_parked(seconds, parked):
     system, job = System(), due_in(seconds, route=Route.DIRECT)
@@ -299,6 +306,7 @@ def test_row_of_a_move_that_is_not_there_is_written():
     system, old = a_system()
     new, intent = an_intent(old)
     system.table.add(rows.cancellation_row(old.id, at=NOW, moved_to=new.id))
+    system.wire.around = on("table.write", done_in_part, times=1)
     assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
     assert system.table.read([rows.job_key(new.id)]).rows
 

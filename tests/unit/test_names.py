@@ -3,15 +3,17 @@
 import hashlib
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 import pytest
 
 from dueline.core import rows
-from dueline.core.job import Partition, Route, State
+from dueline.core.job import MAX_PAYLOAD_BYTES, Partition, Route, State
 from dueline.core.keys import MOST_CALLS, SubmitResult, read_key
 from dueline.core.message import KEY_CHANGE, Message
 from dueline.core.payloads import Upload
+from dueline.core.ports import Pointer
 from dueline.core.request import IfExists, Request
 from dueline.core.status import status_under
 from dueline.errors import (
@@ -25,12 +27,13 @@ from dueline.errors import (
 )
 from tests.builders import NOW, RETENTION, a_queue, an_id
 from tests.system import System
-from tests.wire import failing, meanwhile, on
+from tests.wire import by_name, failing, meanwhile, on, straight
 
 KEY = "reminder-ann"
 AN_HOUR = 3600
 SOON, LATER = NOW + timedelta(minutes=20), NOW + timedelta(hours=2)
 REPLACE, FAIL = IfExists.REPLACE, IfExists.FAIL
+NOWHERE = by_name(dict.fromkeys(("table.add", "inbound.send"), failing(Unavailable("no"))))
 
 
 def named(payload=1, *, at=SOON, key=KEY, **more):
@@ -80,6 +83,17 @@ def test_waiting_job_is_replaced(system, at, payload):
 
 
 @pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
+def test_large_payload_that_replaces_another_is_kept_once(system, first, hours):
+    system.pass_time(hours=hours)
+    calls = system.calls()
+    replaced = result_of(system, named("x" * MAX_PAYLOAD_BYTES, at=LATER, if_exists=REPLACE))
+    assert (replaced.state, calls.count("payloads.put")) == (State.SCHEDULED, 1)
+    assert system.arrived_within(hours=4)[-1] == replaced.job.id
+    sent = system.queues["emails"].deliveries[-1].message.job()
+    assert [Pointer.parse(sent.payload).key] == list(system.stores.payloads.kept)
+
+
+@pytest.mark.parametrize("hours", [0, 1], ids=["waiting", "left"])
 def test_same_request_replaces_nothing_or_fails(system, first, hours):
     system.pass_time(hours=hours)
     error = system.refused(named(if_exists=FAIL))
@@ -104,6 +118,13 @@ def test_key_is_free_past_the_retention(system, first):
     assert result_of(system, named()).job.id == first.job.id
     system.clock.sleep(1)
     assert result_of(system, named()).is_new
+
+
+def test_repeated_move_gets_its_job_though_another_has_the_key(system, first):
+    moved = system.reschedule_by_key(KEY, at=LATER, call="x")
+    system.cancel(moved.id)
+    assert result_of(system, named(2)).is_new
+    assert system.reschedule_by_key(KEY, at=LATER, call="x") == replace(moved, moved_from=moved.id, was_before=True)
 
 
 def test_repeated_call_of_another_content_is_refused(system):
@@ -148,6 +169,40 @@ def test_refused_call_may_come_again_with_other_content(system):
     refused = system.refused(Request(upload=str(upload), at=SOON, key=KEY, call="mine"))
     assert isinstance(refused, InvalidJob)
     assert result_of(system, named(8, call="mine")).is_new
+
+
+@pytest.mark.parametrize("name", ["table.claim", "table.move"])
+def test_fault_names_no_job_that_may_not_have_the_key(system, first, name):
+    system.wire.around = on(name, failing(Unavailable("no")))
+    assert system.refused(named(2, if_exists=REPLACE)).job_id is None
+
+
+@pytest.mark.parametrize("call", [None, "mine"])
+def test_repeat_submits_what_was_not(system, call):
+    system.wire.around = NOWHERE
+    system.refused(named(call=call))
+    id, released = holder(system), []
+    release = partial(system.stores.table.release, rows.name_key("emails", KEY), id=str(id), ttl=1)
+    system.wire.around = on("inbound.send", meanwhile(lambda: released.append(release())))
+    again = result_of(system, named(at=LATER, call=call))
+    assert (again.job.id, again.job.expires, again.is_new, again.is_repeat) == (id, SOON + RETENTION, bool(call), False)
+    calls = system.calls()
+    assert result_of(system, named(call=call)).is_repeat
+    assert calls == (["table.claim"] if call else ["table.claim", "table.read"])
+    assert (released, system.arrived_within(hours=4)) == ([False], [id])
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_displaced_call_submits_its_job_unless_cancelled(system, is_cancelled):
+    system.wire.around = NOWHERE
+    system.refused(named(call="mine"))
+    system.wire.around, id = straight, holder(system)
+    if is_cancelled:
+        system.cancel(id)
+    system.pass_time(hours=1)
+    result_of(system, named(2, at=LATER, if_exists=REPLACE, call="another"))
+    assert [result_of(system, named(call="mine")).is_repeat for _ in range(2)] == [is_cancelled, True]
+    assert system.arrived() == ([] if is_cancelled else [id])
 
 
 # By key and by any id

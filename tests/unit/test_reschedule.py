@@ -3,10 +3,11 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.core import rows
+from dueline.core import instant, rows
 from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
 from dueline.core.ports import BatchRead
+from dueline.core.rows import MOVE_PENDING, MOVE_TARGET
 from dueline.core.trace import TraceContext
 from dueline.errors import (
     AlreadyFinished,
@@ -18,7 +19,7 @@ from dueline.errors import (
     Throttled,
     Unavailable,
 )
-from tests.builders import NOW, RETENTION, a_job, a_queue
+from tests.builders import EMAILS, NOW, RETENTION, a_job, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, on, refusing_for_good, straight
 
@@ -45,12 +46,20 @@ def job(system):
 @pytest.mark.parametrize("target", [at(240.001), WANTED])
 def test_late_move_costs_three_calls(system, job, target):
     system.tick()
-    calls = system.calls()
+    calls = []
+    system.wire.around = lambda call: (calls.append(call), straight(call))[1]
     moved = system.reschedule(job.id, at=target)
-    assert calls == ["table.read", "table.write", "table.move"]
+    assert [call.name for call in calls] == ["table.read", "table.write", "table.move"]
+    assert [rows.prefix_and_kind(row["sk"])[1] for row in calls[1].args[0]] == [MOVE_PENDING, MOVE_TARGET]
+    assert calls[2].kwargs["fence_below"] == instant.text(min(target, job.id.due))
     assert system.reschedule(job.id, at=target) == moved
     system.pass_time(hours=3)
     assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
+
+
+def test_move_to_its_own_time_changes_nothing(system, job):
+    calls = system.calls()
+    assert (system.reschedule(job.id, at=job.id.due), calls) == (job.id, ["table.read"])
 
 
 @pytest.mark.parametrize("to", [{"delay": AN_HOUR / 2}, {"at": WANTED}])
@@ -120,30 +129,38 @@ def test_move_that_is_not_read_yet_is_followed(system, job):
 
 
 def park(system, job):
-    system.queues[job.id.queue].gone = True
-    system.pass_time(hours=1)
-    assert system.parked() == [job.id]
+    system.parking.park([job], reason="gone")
+
+
+def note_as_sent(system, job):
+    system.table.write([rows.handled_row(job, dispatched=True)])
+
+
+def pass_by_the_fence(system, job):
+    system.table.acquire_lease(EMAILS, owner="me", now="", lease="", fence=instant.text(job.id.due))
 
 
 def cancel_once_moved(system, job):
-    system.cancel(system.reschedule(job.id, at=at(AN_HOUR / 2)))
+    system.cancel(system.reschedule(job.id, at=WANTED))
 
 
-@pytest.mark.parametrize(("end", "reason"), [(park, "has left for its queue"), (cancel_once_moved, "was cancelled")])
-def test_job_that_ended_is_not_moved(system, job, end, reason):
+@pytest.mark.parametrize("end", [park, note_as_sent, pass_by_the_fence, cancel_once_moved])
+def test_job_that_ended_is_not_moved(system, job, end):
     end(system, job)
-    with pytest.raises(AlreadyFinished, match=reason):
-        system.reschedule(job.id, at=WANTED)
-    assert system.arrived_within(hours=3) == []
+    reason = "was cancelled" if end is cancel_once_moved else "has left for its queue"
+    for target in (WANTED, job.id.due):
+        with pytest.raises(AlreadyFinished, match=reason):
+            system.reschedule(job.id, at=target)
+    assert system.arrived_within(hours=3) == ([job.id] if end in (park, pass_by_the_fence) else [])
 
 
 def test_job_moved_too_often_is_unavailable(system, job):
-    last = job.id
+    ids = [job.id]
     for hop in range(MOST_HOPS + 1):
-        last = system.reschedule(last, at=at(AN_HOUR + 1 + hop))
-    with pytest.raises(Unavailable, match="was moved over 32 times"):
+        ids.append(system.reschedule(ids[-1], at=at(AN_HOUR + 1 + hop)))
+    with pytest.raises(Unavailable, match=f"{job.id} was moved over 32 times"):
         system.reschedule(job.id, at=WANTED)
-    assert system.reschedule(last, at=WANTED).due == WANTED
+    assert system.reschedule(ids[1], at=WANTED).due == WANTED
 
 
 def test_unwritten_job_is_not_yet_movable(system):
@@ -157,10 +174,13 @@ def test_unwritten_job_is_not_yet_movable(system):
 
 def test_direct_job_has_left_for_its_queue(system):
     direct = system.schedule(60).id
-    system.cancel(replace(direct, route=Route.TABLE))
-    system.cancel(direct)
-    with pytest.raises(AlreadyFinished, match="has left for its queue"):
-        system.reschedule(direct, at=WANTED)
+    for _ in ("sent", "cancelled"):
+        calls = system.calls()
+        with pytest.raises(AlreadyFinished, match="has left for its queue"):
+            system.reschedule(direct, at=WANTED)
+        assert calls == ["table.read"]
+        system.cancel(replace(direct, route=Route.TABLE))
+        system.cancel(direct)
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -266,6 +266,17 @@ def test_leaving_tick_reports_lateness(system):
     assert done.lateness(NOW) == 100
 
 
+def test_row_that_cannot_be_read_is_parked_once_that_is_possible(system):
+    system.table.write([{**rows.job_row(due_in(n)), "ttl": "never"} for n in (1, 2)])
+    calls = []
+    down = by_name({"dead_letters.send": DOWN})
+    system.wire.around = lambda call: (calls.append(call.name), down(call))[1]
+    done = system.tick()
+    assert (done.unreadable, done.fault, calls.count("dead_letters.send")) == ([], "not parked: no", 1)
+    system.wire.around = straight
+    assert (len(system.tick().unreadable), len(system.dead_letters.deliveries)) == (2, 2)
+
+
 # Leases
 
 
