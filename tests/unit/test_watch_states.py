@@ -98,9 +98,12 @@ class Unread(MemoryTable):
         return super().page(partition, **request)
 
 
-@pytest.mark.parametrize("what", ["state", "rows"])
+@pytest.mark.parametrize("what", ["state", "rows", "all states"])
 def test_unread_partition_is_unknown(what):
-    sighting = look(Unread(*[EMAILS] if what == "state" else [], gone=EMAILS))
+    table = Unread(*[EMAILS] if what == "state" else [], gone=EMAILS)
+    if what == "all states":
+        table.read = failing(Unavailable("no answer"))
+    sighting = look(table)
     assert Condition("unknown", "emails") in sighting.states
     assert Condition("missing_ticks", "emails") in sighting.unknown
     assert Condition("never_ticked", "emails") not in sighting.states
@@ -121,7 +124,7 @@ def test_dead_letters_are_counted():
 
 
 def failing(error):
-    def read():
+    def read(*_):
         raise error
 
     return read
