@@ -57,7 +57,9 @@ def test_healthy_queue_is_no_state():
 
 
 def test_late_queue_has_its_lateness():
-    sighting = look(a_table(a_job(due=NOW - timedelta(seconds=90)), a_job(due=NOW - timedelta(seconds=70))))
+    second, less = Partition(queue="emails", number=1), NOW - timedelta(seconds=70)
+    jobs = [a_job(due=NOW - timedelta(seconds=90)), a_job(due=less), a_job(due=less, partition=second)]
+    sighting = look(a_table(*jobs, ticked=[EMAILS, second]), EMAILS, second)
     assert sighting.states == {LATE: "its oldest unsent job is 90 s late"}
     assert sighting.figures == {metrics.WORST_LATENESS: 90.0, metrics.QUEUES_LATE: 1, metrics.MISSING_TICKS: 0}
 
