@@ -19,7 +19,7 @@ from rich.progress import Progress
 
 from dueline.config import ConfigurationError
 from dueline.core import instant, job, queue_settings
-from dueline.core.text import printable
+from dueline.core.text import printable, shown
 from dueline.errors import RETRYABLE, DuelineError
 
 Rows = Iterable[Sequence[object]]
@@ -47,6 +47,9 @@ def report_error(error: BaseException, *, as_json: bool, **about: Any) -> int:
         about |= {name: value for name, value in names.items() if value is not None}
     elif isinstance(error, _Misuse):
         code, message, exit_code = "usage", error.format_message().removeprefix("Invalid value: "), WRONG
+        # What pydantic checked for typer, but for a choice, is said without the value.
+        wrong = (each for each in getattr(error.__cause__, "errors", list)() if each["type"] != "value_error")
+        message += "".join(f", and it is {shown(each['input'])}" for each in wrong)
     elif isinstance(error, ConfigurationError):
         code, message, exit_code = "usage", str(error), WRONG
     elif isinstance(error, KeyboardInterrupt | typer.Abort):

@@ -174,14 +174,22 @@ def test_ticks_are_looked_for_again_in_seconds(registry, clock):
 # The functions
 
 
-@pytest.mark.parametrize("delay", [0, 3600])
-def test_api_refuses_jobs_for_an_undeployed_queue(monkeypatch, registry, clock, delay):
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "jobs", {"payload": 1, "delay": 0}),
+        ("POST", "jobs", {"payload": 1, "delay": 3600}),
+        ("PUT", "schedules/daily", {"every": 60}),
+        ("POST", "schedules/daily/resume", None),
+    ],
+)
+def test_api_refuses_jobs_for_an_undeployed_queue(monkeypatch, registry, clock, method, path, body):
     api, inbound = import_function(monkeypatch, "api", SETTINGS, registry), MemoryQueue(name="inbound", clock=clock)
     for name, port in (("table", MemoryTable()), ("payloads", MemoryPayloads())):
         monkeypatch.setattr(type(api.DEPLOYMENT), name, port)
     for name, port in (("clock", clock), ("queue", lambda _: inbound)):
         monkeypatch.setattr(api.DEPLOYMENT, name, port)
-    status, reply = call_api(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": delay})
+    status, reply = call_api(api, method, f"/queues/emails/{path}", body)
     assert (status, reply["code"]) == (503, "not_yet")
     assert reply["detail"] == "queue 'emails' takes no jobs yet: its stack is not deployed"
     assert inbound.deliveries == []

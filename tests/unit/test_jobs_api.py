@@ -58,7 +58,9 @@ SOON = "2027-01-04T00:00:00Z"
 
 def test_job_is_cancelled_by_its_key(api):
     _, job = call_api(api, "POST", "/queues/emails/jobs", KEYED)
-    _, moved = call_api(api, "PATCH", f"/queues/emails/jobs/{job['id']}", {"delay": 7200})
+    move = (api, "PATCH", f"/queues/emails/jobs/{job['id']}", {"delay": 7200})
+    (_, moved), repeated = (call_api(*move, headers={"idempotency-key": "k"}) for _ in range(2))
+    assert repeated == (200, moved)
     del moved["moved_from"]
     cancelled = (200, {**moved, "state": "cancelled"})
     assert call_api(api, "DELETE", "/queues/emails/jobs", query={"key": "order 5"}) == cancelled

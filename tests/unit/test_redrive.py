@@ -478,7 +478,7 @@ def find(api_server, monkeypatch):
 
 def queue_parameter(urls, dead_letters):
     work = WorkSettings(queue=a_queue(), urls=tuple(urls), dead_letters=dead_letters)
-    return json_reply({"Parameter": {"Value": json.dumps(work.to_json())}})
+    return json_reply({"Parameter": {"Name": QUEUE, "Value": json.dumps(work.to_json())}})
 
 
 def deployment_parameter(content):
@@ -514,7 +514,7 @@ def test_settings_name_the_parked_jobs(api_server, find):
         ("emails", [refusal("ParameterNotFound")], QueueNotFound, "emails"),
         ("../settings", [], QueueNotFound, "settings"),
         (None, [json_reply({"Parameters": []})], DeploymentNotFound, "dueline"),
-        ("emails", [json_reply({"Parameter": {"Value": "{}"}})], Unavailable, f"{QUEUE} cannot be read"),
+        ("emails", [json_reply({"Parameter": {"Name": QUEUE, "Value": "{}"}})], Unavailable, f"{QUEUE} cannot be read"),
         (None, [deployment_parameter('{"schema": 1}')], Unavailable, f"{SETTINGS} cannot be read"),
     ],
 )

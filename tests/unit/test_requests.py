@@ -1,16 +1,21 @@
 """Bodies and query strings: what is wrong with a field is reported, whatever it holds."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from dueline.client.models import ScheduledJob, job_json
 from dueline.core import instant
 from dueline.core.listing import FAR_END, Span, place_text
+from dueline.core.ports import Pointer
+from dueline.core.request import Request
+from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob
 from dueline.functions.http import requests
 from dueline.functions.http.requests import JobsQuery, validate
-from tests.builders import NOW
+from tests.builders import NOW, a_job
 
 
 @pytest.mark.parametrize("depth", [100, 300_000])
@@ -57,6 +62,16 @@ def test_key_of_a_batch_has_room_for_its_numbers():
         requests.read_jobs(body, call="k" * 253)
 
 
+def test_job_becomes_a_request_with_all_its_fields():
+    fields = {"payload": [1], "delay": 5, "key": "k", "kind": "welcome", "tenant": "acme", "priority": 2}
+    fields["if_exists"] = "replace"
+    of_header = {"call": "header", "trace": TraceContext(parent=f"00-{'1' * 32}-{'2' * 16}-01")}
+    request = requests.read_jobs(json.dumps(fields), **of_header)
+    assert request == Request(**fields, **of_header)
+    own = requests.read_jobs(json.dumps(fields | {"idempotency_key": "own"}), **of_header)
+    assert own == replace(request, call="own")
+
+
 @pytest.mark.parametrize("one", ["1", "1.0", "0.1e1"])
 def test_number_without_a_fraction_is_an_integer(one):
     size = requests.read_body(requests.UploadBody, f'{{"bytes": {one}, "sha256": "{"0" * 64}"}}').bytes
@@ -68,6 +83,24 @@ def test_number_without_a_fraction_is_an_integer(one):
 def test_no_integer_is_refused(size):
     with pytest.raises(InvalidJob, match=r"^bytes is "):
         requests.read_body(requests.UploadBody, f'{{"bytes": {size}, "sha256": "{"0" * 64}"}}')
+
+
+@pytest.mark.parametrize(
+    ("payload", "bytes", "shown"),
+    [
+        ("null", None, {"payload": None}),
+        ("x", None, {"payload_text": "x"}),
+        (Pointer(bucket="b", key="k").text, 7, {"payload_at": {"bucket": "b", "key": "k", "bytes": 7}}),
+    ],
+)
+def test_answer_has_all_of_a_scheduled_job(payload, bytes, shown):
+    own = {"key": "k", "kind": "welcome", "tenant": "acme", "priority": 2, "schedule": "digest"}
+    parent = f"00-{'1' * 32}-{'2' * 16}-01"
+    of_run = {"scheduled_for": NOW, "trace": TraceContext(parent=parent)}
+    answer = job_json(ScheduledJob.of_job(a_job(payload=payload, offloaded_bytes=bytes, **own, **of_run)))
+    rest = {"state": "scheduled", "scheduled_for": instant.text(NOW), "traceparent": parent, **own, **shown}
+    assert answer.items() >= rest.items()
+    assert answer.keys() - rest == {"id", "queue", "due", "route"}
 
 
 # Query strings of a listing

@@ -453,6 +453,20 @@ def test_silent_run_ends_once_another_has_started(deployment):
     assert a_restore(deployment, backup).apply().is_over
 
 
+def test_lock_of_another_run_is_not_released(deployment):
+    backup = MemoryBackup(deployment.stores.table, part_rows=1)
+    lose(deployment)
+
+    def overtaken():
+        deployment.clock.sleep(LASTS.total_seconds())
+        with pytest.raises(Crash):
+            a_restore(deployment, backup, before=dict.fromkeys(range(14, 1000), crash)).apply()
+
+    for before in ({14: overtaken}, {}):
+        with pytest.raises(NotYet, match="another run takes over backup"):
+            a_restore(deployment, backup, before=before).apply()
+
+
 def test_job_scheduled_since_the_loss_is_not_passed_over():
     system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
     system.schedule(200)

@@ -96,8 +96,12 @@ def test_caller_of_a_change_is_logged(api, caplog):
     caplog.set_level("INFO")
     request(api, "PUT", DIGEST, WEEKDAYS)
     request(api, "PUT", DIGEST, WEEKDAYS)
-    [line] = [each for each in caplog.records if each.message == "schedule put"]
-    assert (line.queue, line.schedule, line.generation, line.caller) == ("emails", "digest", 1, CALLER)
+    for method, path in (("POST", f"{DIGEST}/pause"), ("POST", f"{DIGEST}/resume"), ("DELETE", DIGEST)):
+        request(api, method, path)
+    line, *others = [each for each in caplog.records if each.message.startswith("schedule ")]
+    assert [each.message for each in others] == ["schedule paused", "schedule resumed", "schedule deleted"]
+    assert (line.message, line.queue, line.schedule, line.generation) == ("schedule put", "emails", "digest", 1)
+    assert {each.caller for each in (line, *others)} == {CALLER}
     assert "all" not in caplog.text
 
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import boto3
+import pytest
 from moto import mock_aws
 
 from dueline.aws.aws_deployment import AwsDeployment
@@ -94,13 +95,14 @@ def test_caught_up_jobs_switch_ttl_on():
     assert (world.guard().switched, world.ttl.is_on()) == (True, True)
 
 
-def test_unknown_partitions_keep_ttl_off():
+@pytest.mark.parametrize("is_on", [True, False])
+def test_unknown_partitions_leave_ttl_as_it_is(is_on):
     for table, are_all in ((Unread(INVOICES), True), (Unread(gone=INVOICES), True), (MemoryTable(), False)):
         world = World(table)
-        world.ttl.switch(on=False)
+        world.ttl.switch(on=is_on)
         world.clock.sleep(3600)
         result = world.guard(are_all=are_all)
-        assert (result.unknown, result.switched, world.ttl.is_on()) == (1, None, False)
+        assert (result.unknown, result.switched, world.ttl.is_on()) == (1, None, is_on)
 
 
 def test_an_unread_partition_hides_no_late_one():

@@ -57,7 +57,9 @@ def test_healthy_queue_is_no_state():
 
 
 def test_late_queue_has_its_lateness():
-    sighting = look(a_table(a_job(due=NOW - timedelta(seconds=90)), a_job(due=NOW - timedelta(seconds=70))))
+    second, less = Partition(queue="emails", number=1), NOW - timedelta(seconds=70)
+    jobs = [a_job(due=NOW - timedelta(seconds=90)), a_job(due=less), a_job(due=less, partition=second)]
+    sighting = look(a_table(*jobs, ticked=[EMAILS, second]), EMAILS, second)
     assert sighting.states == {LATE: "its oldest unsent job is 90 s late"}
     assert sighting.figures == {metrics.WORST_LATENESS: 90.0, metrics.QUEUES_LATE: 1, metrics.MISSING_TICKS: 0}
 
@@ -98,11 +100,14 @@ class Unread(MemoryTable):
         return super().page(partition, **request)
 
 
-@pytest.mark.parametrize("what", ["state", "rows"])
+@pytest.mark.parametrize("what", ["state", "rows", "all states"])
 def test_unread_partition_is_unknown(what):
-    sighting = look(Unread(*[EMAILS] if what == "state" else [], gone=EMAILS))
+    table = Unread(*[EMAILS] if what == "state" else [], gone=EMAILS)
+    if what == "all states":
+        table.read = failing(Unavailable("no answer"))
+    sighting = look(table)
     assert Condition("unknown", "emails") in sighting.states
-    assert Condition("missing_ticks", "emails") in sighting.unknown
+    assert {Condition(kind, "emails") for kind in ("late", "missing_ticks", "never_ticked")} <= sighting.unknown
     assert Condition("never_ticked", "emails") not in sighting.states
     # A figure that is not known is no zero.
     assert set(sighting.figures.values()) == {None}
@@ -121,7 +126,7 @@ def test_dead_letters_are_counted():
 
 
 def failing(error):
-    def read():
+    def read(*_):
         raise error
 
     return read

@@ -6,11 +6,12 @@ from datetime import timedelta
 import pytest
 
 from dueline.core.queue_settings import PLANNER
+from dueline.errors import Throttled
 from dueline.schedules.head import planning_job
 from dueline.schedules.planner import PlanningMessage
 from tests.builders import NOW, a_job, a_queue
 from tests.schedule_system import ScheduleSystem, at
-from tests.wire import done_in_part, on
+from tests.wire import done_in_part, failing, on
 
 PLANNING = '{"queue": "emails", "schedule": "digest", "generation": 1, "from": "2026-01-01T00:00:00.000Z"}'
 
@@ -89,6 +90,14 @@ def test_unwritten_run_delays_its_schedule_only(system):
     assert system.head(again).planned_to == NOW
     assert system.head({"a": "b", "b": "a"}[again]).planned_to > NOW
     assert planned.submitted == {"emails": 1}
+
+
+def test_unread_schedule_is_put_back_with_the_reason(system):
+    head = system.define().head
+    system.wire.around = on("table.read", failing(Throttled("slow down")))
+    planned = system.planner().run([received(system, head, NOW)])
+    assert planned.again == {"m"}
+    assert "slow down" in planned.faults
 
 
 # Missed runs
