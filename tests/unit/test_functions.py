@@ -139,7 +139,7 @@ def test_unreadable_queue_fails_the_watch_last(planner, monkeypatch, caplog):
 
 def watched(planner, monkeypatch, **stalled):
     """Let the watch find so many schedules of each queue that stand still, or raise; return what it notes."""
-    noted, look = [], {queue: Mock(side_effect=[found]) for queue, found in stalled.items()}
+    noted, look = [], {queue: Mock(side_effect=[count]) for queue, count in stalled.items()}
     monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=lambda queue, *, until: look[queue]()))
     notes = SimpleNamespace(put=lambda watch, *, now, count: noted.append((watch, count)))
     monkeypatch.setattr(planner, "NOTES", notes)
