@@ -171,6 +171,13 @@ def test_ticks_are_looked_for_again_in_seconds(registry, clock):
     assert len(reads) == 2
 
 
+def test_partition_that_is_no_longer_declared_takes_no_jobs(registry, ssm):
+    """A queue's stack may still have those that queues.yaml had before."""
+    ssm.published["emails"] = 6
+    assert (registry.taking("emails").partitions, registry.taking_counts("emails")) == (4, {"emails": 4})
+    assert [registry.takes(emails(number)) for number in (3, 4)] == [True, False]
+
+
 # The functions
 
 

@@ -122,7 +122,7 @@ def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
 
 @pytest.mark.parametrize(("stalled", "queues"), [(0, []), (2, [{"invoices": 2}])])
 def test_watch_notes_stalled_schedules(planner, monkeypatch, caplog, stalled, queues):
-    noted = watched(planner, monkeypatch, 0, stalled)
+    noted = watched(planner, monkeypatch, emails=0, invoices=stalled)
     planner.handler({"watch": True}, CONTEXT)
     assert noted == [("schedules", stalled)]
     assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == queues
@@ -130,17 +130,17 @@ def test_watch_notes_stalled_schedules(planner, monkeypatch, caplog, stalled, qu
 
 def test_unreadable_queue_fails_the_watch_last(planner, monkeypatch, caplog):
     """And leaves it unnoted: what was not looked at is not well."""
-    noted = watched(planner, monkeypatch, Unavailable("no answer"), 1)
+    noted = watched(planner, monkeypatch, emails=Unavailable("no answer"), invoices=1)
     with pytest.raises(Unavailable):
         planner.handler({"watch": True}, CONTEXT)
     assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == [{"invoices": 1}]
     assert noted == []
 
 
-def watched(planner, monkeypatch, *stalled):
+def watched(planner, monkeypatch, **stalled):
     """Let the watch find so many schedules of each queue that stand still, or raise; return what it notes."""
-    noted = []
-    monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=Mock(side_effect=stalled)))
+    noted, look = [], {queue: Mock(side_effect=[count]) for queue, count in stalled.items()}
+    monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=lambda queue, *, until: look[queue]()))
     notes = SimpleNamespace(put=lambda watch, *, now, count: noted.append((watch, count)))
     monkeypatch.setattr(planner, "NOTES", notes)
     return noted

@@ -153,7 +153,7 @@ def test_bad_cron_names_field_and_allowed(cron, reason):
         ({"every": timedelta(seconds=90.5)}, "every is 90.5 s: .* in whole seconds"),
         ({"every": timedelta(days=3654)}, "every is .* to 3653 days"),
         ({"every": 90}, "every is 90: it must be"),
-        ({"cron": "@daily", "start": datetime(2027, 1, 1)}, "start is 2027-01-01T00:00:00: it must"),  # noqa: DTZ001
+        ({"cron": "@daily", "start": datetime(2027, 1, 1)}, "start is .*00:00: it .* with a zone"),  # noqa: DTZ001
         ({"cron": "@daily", "end": "2027-01-01"}, "end is '2027-01-01': it must be a date and a time with a zone"),
         ({"cron": "@daily", "start": START + MOMENT}, "start is .*: it must be in whole seconds"),
         ({"cron": "@daily", "end": at("1969-12-31")}, "end is .*: .* in the years 1970 to 9998"),

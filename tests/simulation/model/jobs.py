@@ -400,8 +400,8 @@ class TwoJobs(Model):
     """All processes together."""
 
     def __init__(self, rules: Rules, crowd: Crowd) -> None:
-        self.ingest, self.ticking, self.cancelling = Ingest(rules), Ticking(rules, goes_on=True), Cancelling(rules)
-        self.crowd = crowd
+        self.crowd, self.ingest, self.cancelling = crowd, Ingest(rules), Cancelling(rules)
+        self.ticking = Ticking(rules, at_once=crowd.at_once, goes_on=True)
 
     def start(self) -> Store:
         return Store(is_far=self.crowd.is_far)
