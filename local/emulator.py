@@ -92,13 +92,8 @@ class Emulator:
     def client(self, service: str) -> Any:
         """Return a boto3 client of the emulator, as its administrator."""
         make: Any = boto3.client
-        return make(
-            service,
-            endpoint_url=self.endpoint,
-            region_name=REGION,
-            verify=str(self.authority) if self.authority else None,
-            **CREDENTIALS,
-        )
+        verify = str(self.authority) if self.authority else None
+        return make(service, endpoint_url=self.endpoint, region_name=REGION, verify=verify, **CREDENTIALS)
 
     def trust(self) -> ssl.SSLContext | bool:
         """Return what httpx verifies the emulator with."""

@@ -67,5 +67,11 @@ def find(emulator: Emulator, deployment: Deployment) -> Endpoints:
     )
 
 
+def publish(emulator: Emulator, deployment: Deployment, endpoints: Endpoints) -> None:
+    """Let clients find the API at the URL in `endpoints`, in place of the emulator's own host name for it."""
+    name = deployment.names.api_url_parameter
+    emulator.client("ssm").put_parameter(Name=name, Value=endpoints.api, Type="String", Overwrite=True)
+
+
 def _url(emulator: Emulator, queue: str) -> str:
     return str(emulator.client("sqs").get_queue_url(QueueName=queue)["QueueUrl"])

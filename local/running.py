@@ -15,7 +15,7 @@ from pathlib import Path
 from dueline.config.deployment import Deployment, load
 from local.deploy import DeploymentError, deploy
 from local.emulator import Emulator
-from local.endpoints import Endpoints, find
+from local.endpoints import Endpoints, find, publish
 from local.signing_proxy import signing_proxy
 from local.template import ROOT, configure, synthesized
 
@@ -64,9 +64,7 @@ def running(queues: Path, *, emulator: Emulator, step: Step, api_port: int = 0) 
         with step("deploy the stacks into it"):
             deploy(emulator, assembly)
         endpoints = find(emulator, deployment)
-        # Clients find the API by it, in place of the emulator's own host name.
-        url = {"Name": deployment.names.api_url_parameter, "Value": endpoints.api, "Type": "String"}
-        emulator.client("ssm").put_parameter(**url, Overwrite=True)
+        publish(emulator, deployment, endpoints)
         proxy = stack.enter_context(signing_proxy(endpoints.api, port=api_port))
         endpoints = replace(endpoints, api=proxy)
         put_schedules(queues, url=proxy)
