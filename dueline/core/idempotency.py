@@ -29,7 +29,7 @@ class KeyClaim:
 def claim(key: str, job: StoredJob, *, payload_hash: str, table: Table, now: datetime) -> KeyClaim:
     """Return the job to submit under a key: this one, or that of an earlier call, which may not have submitted it.
 
-    Raises KeyReused when the key was used for another payload, Throttled or Unavailable: this call submitted nothing.
+    Raises KeyReused when the key was used for another payload or kind, Throttled or Unavailable: nothing was submitted.
     """
     row = table.claim(rows.idempotency_row(job, key, payload_hash=payload_hash), now=now)
     first = first_of(row, key, job, payload_hash=payload_hash)
@@ -60,7 +60,7 @@ def first_of(row: Row, key: str, job: StoredJob, *, payload_hash: str) -> KeyCla
         # Only a direct producer's own row names one: it is not to reach that queue with the API's rights.
         raise KeyReused(f"idempotency_key is {key!r}: it was used for job {first}, which is of another queue")
     if row.get("payload_hash") != payload_hash:
-        raise KeyReused(f"idempotency_key is {key!r}: it was used for job {first}, which has another payload")
+        raise KeyReused(f"idempotency_key is {key!r}: it was used for job {first}, which has another payload or kind")
     return KeyClaim(job=kept, is_done=bool(row.get("done")))
 
 

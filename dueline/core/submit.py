@@ -213,7 +213,8 @@ class Submit:
                 # Which job has the key is not known, and an id that a move gives is not to be submitted.
                 error.job_id = None
                 return error
-        payload_hash = hash_of(draft.content)
+        kind, content = draft.job.kind, draft.content
+        payload_hash = hash_of(content if kind is None else f"{kind} {content}")
         claim = idempotency.claim(draft.call or "", draft.job, payload_hash=payload_hash, table=self._table, now=now)
         if claim.is_done:
             return SubmitResult(job=claim.job, state=None)

@@ -22,7 +22,7 @@ OF_SCHEDULES = mutations_of(
 +        for plan, is_noted in zip(steps, noted, strict=True):
 # a step ends by the clock -> never both, never neither, nothing after a pause
 -end = heads.step(rule, start)
-+end = heads.step(rule, max(start, now))
++end = heads.step(rule, max(start, self._now))
 # a newer generation's step is acknowledged -> a schedule does not die
      if head is None or head.generation < request.generation:
 -        return Verdict.WAIT

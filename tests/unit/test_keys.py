@@ -37,10 +37,10 @@ def on_their_way(system):
     return sent + [id for queue in system.settings for id in system.in_the_table(queue)]
 
 
-@pytest.mark.parametrize("payload", [2, None, "1", {}])
-def test_key_of_another_payload_is_refused(system, payload):
+@pytest.mark.parametrize("other", [*({"payload": each} for each in (2, None, "1", {})), {"kind": "receipt"}])
+def test_key_of_another_job_is_refused(system, other):
     (first,) = accepted(system, keyed())
-    error = system.refused(keyed(payload=payload))
+    error = system.refused(keyed(**other))
     assert isinstance(error, KeyReused)
     assert "idempotency_key is 'order 17'" in str(error)
     assert str(first.id) in str(error)
