@@ -25,8 +25,7 @@ from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config.names import Names
 from dueline.core import instant, rows
 from dueline.core.cancel import CancelMany, CancelResult
-from dueline.core.job import Partition, State
-from dueline.core.keys import SubmitResult
+from dueline.core.job import Partition, State, SubmitResult
 from dueline.core.partitions import Lease
 from dueline.core.ports import WRITE_ROWS
 from dueline.core.queue_settings import QueueSettings

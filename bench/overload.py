@@ -12,8 +12,7 @@ from bench.harness import Figures, Target, chunks
 from bench.load import ON_TIME_SECONDS
 from bench.simulation import Allowance, Api, Producer, Record, Region, Storage, is_in_buffer
 from dueline.core import rows
-from dueline.core.job import Partition
-from dueline.core.keys import SubmitResult
+from dueline.core.job import Partition, SubmitResult
 from dueline.errors import DuelineError
 
 FLOODED, OTHER = Partition(queue="emails", number=0), Partition(queue="invoices", number=0)

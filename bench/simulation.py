@@ -15,8 +15,7 @@ from bench.counted import read_units, write_units
 from bench.load import Ledger
 from dueline.core import instant, rows
 from dueline.core.ingest import InboundMessage
-from dueline.core.job import JobId, Partition, State, StoredJob
-from dueline.core.keys import SubmitResult
+from dueline.core.job import JobId, Partition, State, StoredJob, SubmitResult
 from dueline.core.message import ID, Message
 from dueline.core.ports import BatchFailure, BatchRead, Page
 from dueline.core.request import Request

@@ -9,8 +9,7 @@ from dueline.core import rows
 from dueline.core.cancel import CancelMany, CancelResult, cancelled_among
 from dueline.core.dispatch import Dispatcher, Parking
 from dueline.core.ingest import InboundMessage, Ingest, IngestResult
-from dueline.core.job import JobId, Partition, State, StoredJob
-from dueline.core.keys import SubmitResult
+from dueline.core.job import JobId, Partition, State, StoredJob, SubmitResult
 from dueline.core.listing import JobPage, Span, list_jobs
 from dueline.core.message import Message
 from dueline.core.move import Mover

@@ -20,8 +20,8 @@ from dueline.config.environment import ApiSettings
 from dueline.core import core_deployment, instant, listing, ports, threads
 from dueline.core.cancel import CancelMany, CancelResult
 from dueline.core.clock import TimeBounds
-from dueline.core.job import JobId, State, new_uid
-from dueline.core.keys import Submission, SubmitResult
+from dueline.core.job import JobId, State, SubmitResult, new_uid
+from dueline.core.keys import Submission
 from dueline.core.overview import Control, Overview
 from dueline.core.queue_settings import QueueSettings, Rate
 from dueline.core.request import FURTHEST, Default, Request

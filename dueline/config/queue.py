@@ -129,7 +129,7 @@ class QueueConfig(BaseModel):
     partitions: int = Field(default=1, ge=1, le=queue_settings.MOST_PARTITIONS)
     """Parts of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks."""
     visibility_timeout: int = Field(default=30, ge=0, le=43_200)
-    """Seconds that a received message is hidden from other workers."""
+    """Seconds that a received message is hidden from other workers. This library's need 5 or more."""
     max_receives: int | None = Field(
         default=None,
         ge=1,

@@ -174,6 +174,26 @@ class StoredJob:
         return len(self.payload) if self.payload.isascii() else len(self.payload.encode())
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubmitResult:
+    """A job that was submitted, and its state; without one, an earlier call submitted it under the same key.
+
+    `is_new`: this call made it. `moved_from` is the job that it has replaced under its key.
+
+    ACCEPTED: it waits in the inbound queue. SCHEDULED: it waits in the table. DISPATCHED or PARKED: the direct route or
+    the late path did that.
+    """
+
+    job: StoredJob
+    state: State | None
+    is_new: bool = True
+    moved_from: JobId | None = None
+
+    @property
+    def is_repeat(self) -> bool:
+        return self.state is None
+
+
 def queue_name(text: str) -> str:
     """Return the name of a queue. Raises QueueNotFound for a text that cannot be one."""
     if not (isinstance(text, str) and _QUEUE_NAME.fullmatch(text)):

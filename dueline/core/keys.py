@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 
 from dueline.core import rows
-from dueline.core.job import JobId, State, StoredJob, checked_key
+from dueline.core.job import JobId, State, StoredJob, SubmitResult, checked_key
 from dueline.core.move import MOST_HOPS, Intent, Mover, has_left, read_whether_left, too_many_hops
 from dueline.core.payloads import Content, Offload
 from dueline.core.ports import BatchRead, KeyChange, ParallelMap, Table, read_all
@@ -230,26 +230,6 @@ class Submission:
     row: Key | None = None
     content_hash: str = ""
     is_new: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SubmitResult:
-    """A job that was submitted, and its state; without one, an earlier call submitted it under the same key.
-
-    `is_new`: this call made it. `moved_from` is the job that it has replaced under its key.
-
-    ACCEPTED: it waits in the inbound queue. SCHEDULED: it waits in the table. DISPATCHED or PARKED: the direct route or
-    the late path did that.
-    """
-
-    job: StoredJob
-    state: State | None
-    is_new: bool = True
-    moved_from: JobId | None = None
-
-    @property
-    def is_repeat(self) -> bool:
-        return self.state is None
 
 
 class _State(Enum):

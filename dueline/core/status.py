@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any
 
 from dueline.core import instant, rows
-from dueline.core.job import JobId, Route, State, StoredJob, check_kind, origin_fields
-from dueline.core.keys import SubmitResult, read_key
+from dueline.core.job import JobId, Route, State, StoredJob, SubmitResult, check_kind, origin_fields
+from dueline.core.keys import read_key
 from dueline.core.move import MOST_HOPS, naming, too_many_hops
 from dueline.core.partitions import check_partition
 from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table, cut

@@ -10,8 +10,8 @@ from operator import attrgetter
 from dueline import errors
 from dueline.core import idempotency, instant
 from dueline.core.dispatch import Dispatcher
-from dueline.core.job import JobId, Partition, Route, State, StoredJob
-from dueline.core.keys import JobKeys, Submission, SubmitResult, content_hash, row_of
+from dueline.core.job import JobId, Partition, Route, State, StoredJob, SubmitResult
+from dueline.core.keys import JobKeys, Submission, content_hash, row_of
 from dueline.core.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.core.move import Mover
 from dueline.core.payloads import Offload, content_of, hash_of, inline, is_large
@@ -213,8 +213,9 @@ class Submit:
                 # Which job has the key is not known, and an id that a move gives is not to be submitted.
                 error.job_id = None
                 return error
-        kind, content = draft.job.kind, draft.content
-        payload_hash = hash_of(content if kind is None else f"{kind} {content}")
+        payload_hash = hash_of(draft.content)
+        if draft.job.kind is not None:
+            payload_hash = hash_of(f"{draft.job.kind} {payload_hash}")
         claim = idempotency.claim(draft.call or "", draft.job, payload_hash=payload_hash, table=self._table, now=now)
         if claim.is_done:
             return SubmitResult(job=claim.job, state=None)

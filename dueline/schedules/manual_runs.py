@@ -8,8 +8,8 @@ from itertools import islice, takewhile
 
 from dueline.core import idempotency, instant, rows
 from dueline.core.idempotency import KeyClaim
-from dueline.core.job import JobId, Route, State, StoredJob
-from dueline.core.keys import SubmitResult, checked_call
+from dueline.core.job import JobId, Route, State, StoredJob, SubmitResult
+from dueline.core.keys import checked_call
 from dueline.core.payloads import hash_of
 from dueline.core.table_writer import TableWriter
 from dueline.errors import InvalidSchedule, KeyReused

@@ -95,12 +95,13 @@ class Retry(Exception):
     longer than what is left of that time when the handler ends, the job goes to the dead-letter queue.
     """
 
-    # Of a subclass that does not call this constructor, too: that may set it.
+    # A subclass may set it, in its body or without this constructor.
     delay: float | timedelta | None = None
 
     def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler requested it")
-        self.delay = None if delay is None else checked_seconds("delay", delay, least=0)
+        if delay is not None:
+            self.delay = checked_seconds("delay", delay, least=0)
 
 
 def seconds_of(retry: Retry) -> float | None:

@@ -20,8 +20,6 @@ RETRY_SECONDS = 5
 LONGEST_REFRESH_SECONDS = 60.0
 # The cancellation of a job that has waited longer is read again before its handler begins.
 _CANCELLATION_FRESH_SECONDS = 1.0
-
-
 # How long it waits for a permit, and while no message may be received, before it looks again.
 _PERMIT_SECONDS = 1.0
 _CLOSED_SECONDS = 0.1

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dueline.core import rows
 from dueline.core.cancel import CancelMany
-from dueline.core.job import JobId, State, StoredJob
-from dueline.core.keys import SubmitResult
+from dueline.core.job import JobId, State, StoredJob, SubmitResult
 from dueline.core.payloads import Upload
 from dueline.core.ports import Pointer
 from dueline.core.request import IfExists, Request, json_text

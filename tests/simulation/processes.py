@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dueline.core import instant, rows
 from dueline.core.ingest import InboundMessage
-from dueline.core.job import JobId, State
-from dueline.core.keys import SubmitResult
+from dueline.core.job import JobId, State, SubmitResult
 from dueline.core.message import Message
 from dueline.core.queue_settings import PLANNER
 from dueline.core.request import Request

@@ -8,8 +8,7 @@ from itertools import pairwise, takewhile
 
 from dueline.core import instant, rows, tick
 from dueline.core.dispatch import PAST_RETENTION
-from dueline.core.job import JobId, Partition, Route, State, StoredJob
-from dueline.core.keys import SubmitResult
+from dueline.core.job import JobId, Partition, Route, State, StoredJob, SubmitResult
 from dueline.core.move import Intent
 from dueline.core.rows import Key, Row
 from dueline.schedules.definition import CatchUp, Definition

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from dueline.core import rows
-from dueline.core.job import MAX_PAYLOAD_BYTES, Partition, Route, State
-from dueline.core.keys import MOST_CALLS, SubmitResult, read_key
+from dueline.core.job import MAX_PAYLOAD_BYTES, Partition, Route, State, SubmitResult
+from dueline.core.keys import MOST_CALLS, read_key
 from dueline.core.message import KEY_CHANGE, Message
 from dueline.core.payloads import Upload
 from dueline.core.ports import Pointer

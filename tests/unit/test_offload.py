@@ -147,6 +147,12 @@ def test_repeat_needs_no_upload(system):
     assert second.id == first.id
 
 
+def test_repeat_may_upload_what_was_given(system):
+    of = {"kind": "receipt", "call": "order 17", "delay": AN_HOUR}
+    first, second = system.submit(Request(payload="x", **of), Request(upload=an_upload(system, "x"), **of))
+    assert second.id == first.id
+
+
 # Uploads
 
 

@@ -17,8 +17,7 @@ from dueline.client.models import Job, ScheduledJob, job_json
 from dueline.config.registry import Registry
 from dueline.core import instant
 from dueline.core.cancel import CancelResult
-from dueline.core.job import MAX_PRIORITY, JobId, Route, State
-from dueline.core.keys import SubmitResult
+from dueline.core.job import MAX_PRIORITY, JobId, Route, State, SubmitResult
 from dueline.core.listing import JobPage, TrackedPage, place_text
 from dueline.core.overview import Control, Overview
 from dueline.core.payloads import METHOD, StartedUpload

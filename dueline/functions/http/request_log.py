@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from dueline.config import metrics
 from dueline.core import instant
 from dueline.core.cancel import CancelResult
-from dueline.core.job import State
-from dueline.core.keys import SubmitResult
+from dueline.core.job import State, SubmitResult
 from dueline.core.overview import Control
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
 from dueline.functions.declared_queues import DECLARED

@@ -42,6 +42,9 @@ def test_error_is_retried_by_the_policy():
     assert verdict(TypeError("no"), attempt=2) == RetryLater(seconds=1, error="TypeError", reason="no")
     assert verdict(Retry(reason="busy")) == RetryLater(seconds=1, error="Retry", reason="busy")
     assert verdict(Later()) == RetryLater(seconds=1, error="Later", reason="Later")
+    in_an_hour = type("InAnHour", (Retry,), {"delay": timedelta(hours=1)})
+    assert verdict(in_an_hour()).seconds == 3600
+    assert verdict(in_an_hour(5)).seconds == 5
 
 
 def test_job_is_dead_by_discard_or_after_its_last_attempt():
