@@ -87,18 +87,19 @@ def test_run_shows_the_worker_at_work(home: Path) -> None:
     summary = r"scheduled 8  succeeded [78]  cancelled [01]  lost 0  early 0  started after a cancel 0\n"
     assert re.search(summary, output), output
     lines = [" ".join(line.split()) for line in output.splitlines()]
+    # Which attempt it is, is SQS's count: one that a slow machine took back counts as well.
     for shown in (
         r"scheduled welcome bob due .* route: direct",
         r"scheduled welcome cid due .* route: table",
         r"moved welcome eve due .* by its key",
         r"run now digest",
-        r".* retried queue=emails .* kind=receipt attempt=1 .* ConnectionError: the mail server does not answer",
-        r".* failed queue=emails .* kind=welcome attempt=2 .*",
+        r".* retried queue=emails .* kind=receipt attempt=\d+ .* ConnectionError: the mail server does not answer",
+        r".* failed queue=emails .* kind=welcome attempt=\d+ .*",
         r"ConnectionError: the mail server does not answer",  # of the stack trace
         r"1 of 1 dead letter of queue emails: 1 put back",
         r"to gil@example.com: Welcome!",
-        r".* succeeded queue=emails .* kind=receipt attempt=3 .*",
-        r".* succeeded queue=emails .* kind=digest attempt=1 .*",
+        r".* succeeded queue=emails .* kind=receipt attempt=\d+ .*",
+        r".* succeeded queue=emails .* kind=digest attempt=\d+ .*",
     ):
         assert any(re.fullmatch(shown, line) for line in lines), (shown, output)
 
