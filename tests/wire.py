@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from threading import RLock
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -30,10 +31,11 @@ def straight(call: Call) -> Any:
 
 
 class Wire:
-    """Hands every call to `around`, which answers it."""
+    """Hands every call to `around`, which answers it. It lets one call at a time through: ports in memory change by steps."""
 
     def __init__(self) -> None:
         self.around: Around = straight
+        self.lock = RLock()
 
     def to(self, name: str, port: object) -> Any:
         """Return a port that is reached over this wire."""
@@ -47,7 +49,8 @@ class _Tapped:
     def __getattr__(self, method: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             def do(*args: Any) -> Any:
-                return getattr(self._port, method)(*args, **kwargs)
+                with self._wire.lock:
+                    return getattr(self._port, method)(*args, **kwargs)
 
             return self._wire.around(Call(name=f"{self._name}.{method}", args=args, do=do, kwargs=kwargs))
 
