@@ -121,7 +121,9 @@ def dead(monkeypatch):
     clock, wire = VirtualClock(datetime.now(UTC) - timedelta(hours=3)), Wire()
     emails = MemoryQueue(name="emails", clock=clock)
     ends, parked = (
-        RedriveQueues(dead_letters=MemoryQueue(name=name, clock=clock), queues=[wire.to("emails", emails)])
+        RedriveQueues(
+            dead_letters=wire.to(name, MemoryQueue(name=name, clock=clock)), queues=[wire.to("emails", emails)]
+        )
         for name in ("dead", "parked")
     )
     for number, error in enumerate(["KeyError", "KeyError", "KeyError", "TypeError"]):
@@ -476,10 +478,8 @@ def test_first_dead_letters_are_listed_and_all_counted(dead, monkeypatch):
 
 
 @pytest.mark.parametrize("option", ["--retry", "--delete"])
-def test_messages_that_did_not_arrive_are_reported(dead, monkeypatch, option):
-    ends, wire = dead
-    losing = replace(ends, dead_letters=wire.to("dead", ends.dead_letters))
-    monkeypatch.setattr(connect, "dead_letters", lambda *_: losing)
+def test_messages_that_did_not_arrive_are_reported(dead, option):
+    _, wire = dead
     wire.around = on("dead.receive", losing_the_answer, times=1)
     lines = typed("dead", "emails", option, "--yes").stdout.splitlines()
     assert lines[-1] == "about 4 more did not arrive: try again in 10 minutes"
