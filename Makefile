@@ -50,14 +50,14 @@ run: $(READY) ## Deploy into a local AWS, watch a worker process a handful of jo
 up: $(READY) ## Deploy into a local AWS and stay up (QUEUES=your/queues.yaml; DUELINE_PORT=14566: at other ports)
 	@$(BIN)/python -m local up --queues $(QUEUES)
 
-env: $(READY) ## Print what makes a shell use what is up, for eval: docs/tutorial.md
-	@$(BIN)/python -m local env
+env: ## Print what makes a shell use what is up, for eval: docs/tutorial.md
+	@cat "$${DUELINE_HOME:-.local}/env" 2>/dev/null || { echo 'it is not up: `make up` starts it' >&2; exit 1; }
 
 down: $(READY) ## End what `make up` started
 	@$(BIN)/python -m local down
 
 console: $(READY) ## Open the console of what is up, after `make up`: a page in the browser; OPTIONS=--read-only
-	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
+	@env=$$($(MAKE) -s env) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
 
 deploy: $(READY) ## Deploy queues.yaml into your AWS account, if `dueline preflight` has no problem with it, and put its schedules: QUEUES=sandbox.yaml, CONCURRENCY=8 stacks at once, FORCE=1
 	@$(BIN)/dueline preflight $(QUEUES) || [ $$? -eq 6 ] || [ -n "$(FORCE)" ]

@@ -1,4 +1,4 @@
-"""Run Dueline on this machine: `python -m local run`, `up`, `env` and `down`."""
+"""Run Dueline on this machine: `python -m local run`, `up` and `down`."""
 
 import os
 import shlex
@@ -24,7 +24,8 @@ from local.running import HOME, LOG, pid_file, pid_of, running
 from local.template import ROOT, SynthesisError
 
 QUEUES = ROOT / "queues.yaml"
-ENDPOINTS = HOME / "endpoints.json"
+# What `make env` prints.
+ENV = HOME / "env"
 PID = HOME / "up.pid"
 PORT = HOME / "port"
 STATE = HOME / "state"
@@ -65,13 +66,16 @@ def up(queues: Queues = QUEUES, port: Port = None) -> None:
         emulator = Emulator(log=LOG, state=STATE, port=port)
         with running(queues, emulator=emulator, step=_step, api_port=port + 1) as deployment:
             endpoints = replace(deployment.endpoints, console_port=port + 2)
-            endpoints.write(ENDPOINTS)
+            # At once and whole.
+            draft = ENV.with_suffix(".draft")
+            draft.write_text(_for_a_shell(endpoints))
+            draft.replace(ENV)
             try:
                 _print(_next_steps(endpoints))
                 with suppress(KeyboardInterrupt):
                     signal.pause()
             finally:
-                ENDPOINTS.unlink(missing_ok=True)
+                ENV.unlink(missing_ok=True)
 
 
 @app.command()
@@ -86,20 +90,6 @@ def down() -> None:
         while pid_of(PID) == pid:
             time.sleep(0.1)
     console.print("down")
-
-
-@app.command()
-def env() -> None:
-    """Print what makes a shell use what is up, and this project's programs: eval "$(make -s env)"."""
-    try:
-        endpoints = Endpoints.read(ENDPOINTS)
-    except FileNotFoundError:
-        _fail("it is not up: `make up` starts it")
-    for name, value in endpoints.to_env().items():
-        print(f"export {name}={shlex.quote(value)}")
-    print("unset AWS_PROFILE AWS_SESSION_TOKEN")
-    # A virtual environment that is active has its own.
-    print(f'[ -n "${{VIRTUAL_ENV:-}}" ] || export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"')
 
 
 @contextmanager
@@ -133,6 +123,14 @@ def _step(what: str) -> Iterator[None]:
 
 def _print(line: str) -> None:
     console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _for_a_shell(endpoints: Endpoints) -> str:
+    """Return what makes a shell use what is up, and this project's programs."""
+    variables = [f"export {name}={shlex.quote(value)}\n" for name, value in endpoints.to_env().items()]
+    # A virtual environment that is active has its own.
+    path = f'[ -n "${{VIRTUAL_ENV:-}}" ] || export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"\n'
+    return "".join([*variables, "unset AWS_PROFILE AWS_SESSION_TOKEN\n", path])
 
 
 def _next_steps(endpoints: Endpoints) -> str:

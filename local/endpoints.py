@@ -1,9 +1,6 @@
-"""Where a local deployment is reached, for anyone's scripts."""
+"""Where a local deployment is reached."""
 
-import json
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Self
+from dataclasses import dataclass
 
 from dueline.config.deployment import Deployment
 from local.emulator import CREDENTIALS, REGION, Emulator
@@ -24,17 +21,6 @@ class Endpoints:
     queues: dict[str, str]
     dead_letter_queues: dict[str, str]
     console_port: int = 0
-
-    def write(self, path: Path) -> None:
-        """Write them as JSON, at once and whole."""
-        draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        draft.replace(path)
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Return what was written. Raises FileNotFoundError when nothing is up."""
-        return cls(**json.loads(path.read_text()))
 
     def to_env(self) -> dict[str, str]:
         """Return the environment in which the command line, the client and boto3 speak to this deployment."""

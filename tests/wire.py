@@ -31,7 +31,7 @@ def straight(call: Call) -> Any:
 
 
 class Wire:
-    """Hands every call to `around`, which answers it. It lets one call at a time through: ports in memory change by steps."""
+    """Hands every call to `around`, which answers it. A port gets one at a time: those in memory change by steps."""
 
     def __init__(self) -> None:
         self.around: Around = straight

@@ -1,7 +1,7 @@
 """The local run, as a newcomer starts it and the tutorial says."""
 
-import json
 import re
+import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +14,7 @@ import boto3
 import pytest
 
 from dueline import Client, State
+from dueline.config.names import Names
 from local.emulator import CREDENTIALS
 from local.template import ROOT
 from tests.e2e.deployed import send_inbound
@@ -36,33 +37,35 @@ def test_tutorial_works_as_typed_and_is_kept(home: Path, commands: Path) -> None
         shell = newcomer.terminal("README")
         shell.type("export AWS_PROFILE=other AWS_SESSION_TOKEN=other\n")
         shell.type(f'{first_job}[ -z "$AWS_PROFILE$AWS_SESSION_TOKEN" ]\n')
-        ports = _ports(json.loads((home / "endpoints.json").read_text()))
+        ports = _ports(_environment(home))
         assert ports == [newcomer.port, newcomer.port + 1, newcomer.port + 2]
         newcomer.follow(tutorial[-1:], folder="shop")
-        assert not (home / "endpoints.json").exists()
+        assert not (home / "env").exists()
         # It ended with 0, or else it was refused.
         newcomer.terminal("Terminal 1").type("true\n")
     assert wait_until(lambda: not _running(home))
-    with up(home) as endpoints:
-        assert _ports(endpoints) == ports
-        client = Client.connect(endpoints["name"], url=endpoints["api"], patience=PATIENT)
+    with up(home) as env:
+        assert _ports(env) == ports
+        client = Client.connect(env["DUELINE_NAME"], url=env["DUELINE_URL"], patience=PATIENT)
         assert client.get(queue="emails", key="welcome-ann").state is State.SCHEDULED
         # As submission does while the table throttles.
-        id = send_inbound(_sqs(endpoints), endpoints["inbound_url"], due=datetime.now(UTC) + timedelta(hours=1))
+        sqs = _sqs(env)
+        inbound = sqs.get_queue_url(QueueName=Names(env["DUELINE_NAME"]).inbound)["QueueUrl"]
+        id = send_inbound(sqs, inbound, due=datetime.now(UTC) + timedelta(hours=1))
         assert wait_until(lambda: client.get(id).state is State.SCHEDULED)
 
 
 @contextmanager
-def up(home: Path) -> Iterator[dict[str, Any]]:
+def up(home: Path) -> Iterator[dict[str, str]]:
     """Stay up while the context lasts; a terminal that is closed must end it in order."""
-    endpoints = home / "endpoints.json"
+    env = home / "env"
     process = local("up", home)
     try:
-        assert wait_until(lambda: endpoints.exists() or process.poll() is not None)
-        yield json.loads(endpoints.read_text())
+        assert wait_until(lambda: env.exists() or process.poll() is not None)
+        yield _environment(home)
         process.send_signal(signal.SIGHUP)
         assert process.wait(HANG_SECONDS) == 0
-        assert not endpoints.exists()
+        assert not env.exists()
         assert wait_until(lambda: not _running(home))
     finally:
         process.terminate()
@@ -104,14 +107,21 @@ def test_run_shows_the_worker_at_work(home: Path) -> None:
         assert any(re.fullmatch(shown, line) for line in lines), (shown, output)
 
 
-def _ports(endpoints: dict[str, Any]) -> list[int | None]:
+def _environment(home: Path) -> dict[str, str]:
+    """Return what a shell gets of `make env`."""
+    exported = re.findall(r"^export (\w+)=(.+)$", (home / "env").read_text(), re.MULTILINE)
+    return {name: shlex.split(value)[0] for name, value in exported}
+
+
+def _ports(env: dict[str, str]) -> list[int | None]:
     """Return the ports of the local AWS, the API and the console."""
-    return [urlsplit(endpoints["aws"]).port, urlsplit(endpoints["api"]).port, endpoints["console_port"]]
+    ports = [urlsplit(env[url]).port for url in ("AWS_ENDPOINT_URL", "DUELINE_URL")]
+    return [*ports, int(env["DUELINE_CONSOLE_PORT"])]
 
 
-def _sqs(endpoints: dict[str, Any]) -> Any:
+def _sqs(env: dict[str, str]) -> Any:
     make: Any = boto3.client
-    return make("sqs", endpoint_url=endpoints["aws"], region_name=endpoints["region"], **CREDENTIALS)
+    return make("sqs", endpoint_url=env["AWS_ENDPOINT_URL"], region_name=env["AWS_DEFAULT_REGION"], **CREDENTIALS)
 
 
 def _running(home: Path) -> list[str]:

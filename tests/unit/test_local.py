@@ -24,7 +24,7 @@ from local.deploy import DeploymentError
 from local.emulator import free_port
 from local.forked_functions import start
 from local.running import pid_file, pid_of
-from local.template import configure, synthesized
+from local.template import ROOT, configure, synthesized
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_only_what_changed_is_synthesized_again(clone, cache, tmp_path, monkeypa
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
+    for name in ("PID", "ENV", "PORT", "STATE"):
         monkeypatch.setattr(main, name, tmp_path / name)
     monkeypatch.setattr(main, "HOME", tmp_path)
     return tmp_path
@@ -138,10 +138,10 @@ def test_other_port_than_the_kept_jobs_is_refused(home: Path, capsys: pytest.Cap
     assert capsys.readouterr().err == expected
 
 
-def test_env_of_nothing_says_what_starts_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Exit):
-        main.env()
-    assert capsys.readouterr().err == "it is not up: `make up` starts it\n"
+def test_env_of_nothing_says_what_starts_it(tmp_path: Path) -> None:
+    command, env = ["make", "-s", "env"], {**os.environ, "DUELINE_HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (2, "", "it is not up: `make up` starts it")
 
 
 @pytest.mark.parametrize(("number", "whose"), [(0, "the local AWS"), (1, "the API")])

@@ -11,7 +11,7 @@ from selenium.webdriver.chrome.service import Service
 
 from tests.waiting import HANG_SECONDS
 
-# Without windows, a page costs a quarter less. The command for it is a script that the driver's end would leave running.
+# Without windows, a page costs a quarter less. Its command on the PATH is a script, which would outlive the driver.
 _WINDOWLESS = shutil.which("chromium-headless-shell", path="/usr/lib/chromium")
 BROWSER, DRIVER = _WINDOWLESS or shutil.which("chromium"), shutil.which("chromedriver")
 # Set where a test may not be skipped for want of a browser, as in CI.
