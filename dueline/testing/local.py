@@ -22,7 +22,7 @@ from dueline.core.job import JobId, Partition, Route, State, StoredJob, queue_na
 from dueline.core.message import ATTEMPTS, Message
 from dueline.core.overview import read_control
 from dueline.core.ports import Pointer, QueueMessage
-from dueline.core.queue_settings import RetryPolicy
+from dueline.core.queue_settings import MAX_HIDDEN_SECONDS, RetryPolicy
 from dueline.core.request import Default, json_text
 from dueline.operations.dead_letters import error_of
 from dueline.schedules import answers, changes, definition, manual_runs, queries
@@ -196,9 +196,10 @@ class _QueueRun:
         """Run the most urgent job that is due; return whether there was one that may run."""
         if read_control(self.queue, table=self._context.table).is_stopped:
             return False
-        hidden, now = self._context.settings.visibility_timeout, self._context.clock.monotonic()
+        now = self._context.clock.monotonic()
         for level, queue in enumerate(self._context.levels):
-            for arrival in queue.receive(most=1, wait=0, hidden=hidden):
+            # A worker hides a message for as long as its job runs.
+            for arrival in queue.receive(most=1, wait=0, hidden=MAX_HIDDEN_SECONDS):
                 of: dict[str, Any] = {"queue": self.queue, "level": level, "received": now, "visible": math.inf}
                 if not self._processor.process([ReceivedMessage(arrival=arrival, **of)]):
                     queue.delete([arrival.receipt])

@@ -249,6 +249,11 @@ def test_coroutine_functions_run(local):
     assert ran == [1, 2]
 
 
+def test_job_that_takes_an_hour_runs_once(local):
+    local.client.schedule("emails", 1)
+    assert ends(local.run(a_worker(lambda job: local.advance(hours=1) and None))) == [("succeeded", 1)]
+
+
 def test_paused_and_precise_queues_hold_their_jobs():
     local, starts = Local({"emails": {"precise": True}}), []
     job = local.client.schedule("emails", 1, delay=0.75)
