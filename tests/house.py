@@ -127,7 +127,7 @@ def short_files_with_one_importer() -> list[str]:
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
     importers: dict[str, set[str]] = {module: set() for module in modules}
     for importer, path in modules.items():
-        for imported in _imported(path):
+        for imported in imports_of(path):
             name = imported if imported in modules else imported.rpartition(".")[0]
             if name in modules and name != importer:
                 importers[name].add(importer)
@@ -135,11 +135,13 @@ def short_files_with_one_importer() -> list[str]:
     return [name for name in short if len(importers[name]) == 1]
 
 
-def _imported(path: Path) -> Iterator[str]:
+def imports_of(path: Path) -> Iterator[str]:
+    """Yield the names of the modules that a file imports, and those of what it imports from them."""
     for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
@@ -49,7 +48,8 @@ def test_tutorial_works_as_typed_and_is_kept(home: Path, commands: Path) -> None
         client = Client.connect(env["DUELINE_NAME"], url=env["DUELINE_URL"], patience=PATIENT)
         assert client.get(queue="emails", key="welcome-ann").state is State.SCHEDULED
         # As submission does while the table throttles.
-        sqs = _sqs(env)
+        url, region = env["AWS_ENDPOINT_URL"], env["AWS_DEFAULT_REGION"]
+        sqs = boto3.client("sqs", endpoint_url=url, region_name=region, **CREDENTIALS)
         inbound = sqs.get_queue_url(QueueName=Names(env["DUELINE_NAME"]).inbound)["QueueUrl"]
         id = send_inbound(sqs, inbound, due=datetime.now(UTC) + timedelta(hours=1))
         assert wait_until(lambda: client.get(id).state is State.SCHEDULED)
@@ -117,11 +117,6 @@ def _ports(env: dict[str, str]) -> list[int | None]:
     """Return the ports of the local AWS, the API and the console."""
     ports = [urlsplit(env[url]).port for url in ("AWS_ENDPOINT_URL", "DUELINE_URL")]
     return [*ports, int(env["DUELINE_CONSOLE_PORT"])]
-
-
-def _sqs(env: dict[str, str]) -> Any:
-    make: Any = boto3.client
-    return make("sqs", endpoint_url=env["AWS_ENDPOINT_URL"], region_name=env["AWS_DEFAULT_REGION"], **CREDENTIALS)
 
 
 def _running(home: Path) -> list[str]:

@@ -7,8 +7,7 @@ from itertools import chain, groupby
 
 import pytest
 
-from tests.house import ROOT, files, pages
-from tests.vocabulary import nodes_of
+from tests.house import ROOT, files, imports_of, pages
 
 
 def test_readme_has_at_most_150_lines():
@@ -107,9 +106,5 @@ def leads(here, there):
     """Return whether a step's file imports the next one's module, or its class or function has the next one's name."""
     module = there[0].removesuffix(".py").replace("/", ".")
     named = {getattr(node, "id", None) or getattr(node, "attr", None) for node in ast.walk(defined(*here))}
-    return module in imports_of(ROOT / here[0]) or there[1].split(".")[-1] in named
-
-
-def imports_of(path):
-    froms = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom)]
-    return {name for node in froms for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names))}
+    does_import = any(f"{each}.".startswith(f"{module}.") for each in imports_of(ROOT / here[0]))
+    return does_import or there[1].split(".")[-1] in named

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 from tests import house
+from tests.house import imports_of
 from tests.vocabulary import nodes_of
 
 ROOT = Path(__file__).parents[2]
@@ -57,15 +58,6 @@ MAY_NOT_IMPORT = {
 
 def module_of(path):
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-def imports_of(path):
-    for node in nodes_of(path):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def rule_for(module, rules, default):
