@@ -22,7 +22,7 @@ from botocore.utils import get_environ_proxies
 
 from dueline import __version__
 from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors, unless
-from dueline.aws.clients import NO_REGION, session_per_process
+from dueline.aws.clients import NO_REGION
 from dueline.client.http import HttpResponse
 from dueline.config.names import Names
 from dueline.config.routes import aliases_for
@@ -48,7 +48,7 @@ def connect(
     if url is not None and session is None and not is_function:
         return ApiTransport(url, sign=_leave_unsigned, lanes=lanes)
     with map_caller_errors(f"finding the deployment {name!r}"):
-        here, names = session_per_process(session), Names(name)
+        here, names = PerProcess(lambda: session or boto3.Session()), Names(name)
         sign = _leave_unsigned if is_function else signer(here)
 
         def gateway() -> ApiTransport:

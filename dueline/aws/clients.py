@@ -13,7 +13,6 @@ from botocore.config import Config
 from botocore.exceptions import NoRegionError
 
 from dueline import __version__
-from dueline.core.threads import PerProcess
 from dueline.errors import DeploymentNotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -118,11 +117,14 @@ def client(service: str, session: "Session | None" = None, *, longest: timedelta
         made = make(service, config=config)
     except NoRegionError:
         raise DeploymentNotFound(NO_REGION) from None
+    events = made.meta.events
     if session is None:
         _close_idle(made)
-        made.meta.events.register_first("before-call", lambda **_: DEADLINE.check(longest))
+        events.register_first("before-call", lambda **_: DEADLINE.check(longest))
     if service == "sqs":
-        made.meta.events.register_last("before-call", _begin_a_chain)
+        events.register_last("before-call", lambda params, **_: params["headers"].pop("X-Amzn-Trace-Id", None))
+    if service in ("dynamodb", "s3"):
+        events.register("after-call", _check_sender)
     return made
 
 
@@ -145,11 +147,7 @@ def _close_idle(client: Any) -> None:
     client.meta.events.register_first("before-send", before_send)
 
 
-def _begin_a_chain(params: dict[str, Any], **_: Any) -> None:
-    """Remove the header by which botocore, in Lambda, says how often an event came round."""
-    params["headers"].pop("X-Amzn-Trace-Id", None)
-
-
-def session_per_process(session: boto3.Session | None) -> PerProcess[boto3.Session]:
-    """Return the given session in each process, or else one of its own."""
-    return PerProcess(lambda: session or boto3.Session())
+def _check_sender(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+    """Raise ValueError for a success that is not AWS's, as of a proxy: botocore reads a page as an empty answer."""
+    if http_response.status_code < 300 and "RequestId" not in parsed.get("ResponseMetadata", {}):
+        raise ValueError("an answer without the id of its request")

@@ -11,7 +11,6 @@ import boto3
 
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.botocore_errors import as_caller_error, map_caller_errors
-from dueline.aws.clients import session_per_process
 from dueline.aws.server_clock import ServiceClock
 from dueline.client.api import Draft, JobKey, JobRef
 from dueline.client.job_ids import IdParameters
@@ -253,7 +252,7 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, por
     for each in _OF_FIRST_CALLS:
         import_module(each)
     clock = ServiceClock()
-    here = session_per_process(session)
+    here = threads.PerProcess(lambda: session or boto3.Session())
 
     def find() -> tuple[AwsDeployment, DirectDeployment]:
         deployed = AwsDeployment(name, longest=_LONGEST_REQUEST, session=here(), service_clock=clock)

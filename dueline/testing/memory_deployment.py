@@ -185,12 +185,13 @@ class MemoryDeployment(CoreDeployment):
 
     def settle(self) -> None:
         """Do what the functions do at this instant: ingest, plan, and dispatch what is due within the lookahead."""
-        while self._ingest() or self._plan():
-            pass
-        for partition in self._partitions:
-            self._tick(partition)
-        if any(each.visible <= self.clock.now() for each in self._planning.deliveries):
-            self.settle()
+        with self._lock:  # one thread does so at a time: two ticks of a partition would have one owner
+            while self._ingest() or self._plan():
+                pass
+            for partition in self._partitions:
+                self._tick(partition)
+            if any(each.visible <= self.clock.now() for each in self._planning.deliveries):
+                self.settle()
 
     @cached_property
     def _ingestion(self) -> Ingest:

@@ -53,7 +53,9 @@ class Environment:
 
 
 def connect(name: str, *, session: "boto3.Session | None") -> Environment:
-    """Return what a worker of a deployment needs, on AWS."""
+    """Return what a worker of a deployment needs, on AWS. Raises ValueError where the API's URL is of another one."""
+    if "DUELINE_URL" in os.environ and (addressed := os.environ.get("DUELINE_NAME", name)) != name:
+        raise ValueError(f"the Worker is of {name!r}, but DUELINE_NAME is {addressed!r}: make it Worker({addressed!r})")
     with missing_extras_named():
         from dueline.aws.worker_deployment import WorkerDeployment
         from dueline.worker.log import log

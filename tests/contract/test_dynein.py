@@ -30,10 +30,6 @@ def dynein(engine, request):
     )
 
 
-def jobs_of(count):
-    return [a_job(due=NOW + timedelta(seconds=number)) for number in range(count)]
-
-
 def delivered(dynein):
     return [delivery.message.job().id for delivery in dynein.queue.deliveries]
 
@@ -43,7 +39,7 @@ def all_rows(dynein):
 
 
 def test_due_job_is_sent_once_and_its_row_removed(dynein):
-    jobs = jobs_of(JOBS)
+    jobs = [a_job(due=NOW + timedelta(seconds=number)) for number in range(JOBS)]
     dynein.submit(jobs)
     while dynein.ingest():
         pass

@@ -64,10 +64,6 @@ def once(engine, table):
     return DynamoOnce(engine.dynamodb, table, queue="emails")
 
 
-def notes(engine, table):
-    return engine.dynamodb.scan(TableName=table)["Items"]
-
-
 @contextmanager
 def failing(engine, operation, fault, *, at="before-call"):
     """Let AWS answer requests of one kind with an error's code, or not at all; before the call it does nothing."""
@@ -126,7 +122,7 @@ def test_record_is_kept_for_45_days(engine, table, once, effects):
     once("done", effects.of("done"))
     with pytest.raises(SystemExit):
         once("cut off", effects.of("cut off", then=SystemExit()))
-    kept = notes(engine, table)
+    kept = engine.dynamodb.scan(TableName=table)["Items"]
     assert {each["status"]["S"] for each in kept} == {"COMPLETED", "INPROGRESS"}
     for each in kept:
         assert each["id"]["S"].startswith("emails#")

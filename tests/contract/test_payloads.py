@@ -116,6 +116,7 @@ def refusal(status, body=b""):
         (400, "ExpiredToken", Unavailable, Unavailable),
         (403, "AccessDenied", Unavailable, InvalidJob),
         (404, "NoSuchBucket", Unavailable, InvalidJob),
+        (200, "a page of a proxy", Unavailable, Unavailable),
     ],
 )
 def test_s3_refusal_is_a_dueline_error(s3, status, code, written, read):

@@ -55,10 +55,6 @@ def count_of(table):
     return read(table, count_key("emails"))[0]["count"]
 
 
-def raise_fence(table, fence):
-    table.acquire_lease(EMAILS, owner="tick", now=FENCE, lease=FENCE, fence=fence)
-
-
 @TRANSACTING
 def test_change_writes_head_and_cancellations(table):
     table.change(a_creation())
@@ -88,7 +84,7 @@ def test_change_needs_a_lower_fence(table, fence, takes_effect):
     if fence == "":
         table.write([{"pk": str(EMAILS), "sk": rows.STATE, "cursor": "0"}])
     elif fence:
-        raise_fence(table, fence)
+        table.acquire_lease(EMAILS, owner="tick", now=FENCE, lease=FENCE, fence=fence)
     ended = cancellations(1)
     assert table.change(a_change(cancellations=ended)) is takes_effect
     assert read(table, rows.key(ended[0])) == (ended if takes_effect else [None])

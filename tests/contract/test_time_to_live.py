@@ -9,7 +9,7 @@ from dueline.aws.dynamodb import DynamoTimeToLive
 from dueline.errors import NotYet, Unavailable
 from tests.contract.engines import LONGEST, create_table
 
-STATUS = {"TimeToLiveDescription": {"AttributeName": "ttl", "TimeToLiveStatus": "ENABLED"}}
+STATUS = {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED"}, "ResponseMetadata": {"RequestId": "1"}}
 
 
 @pytest.fixture
@@ -32,7 +32,8 @@ def test_switching_ttl_twice_is_no_error(client):
 @pytest.mark.parametrize(("status", "is_on"), [("ENABLING", True), ("DISABLING", False)])
 def test_ttl_that_is_being_switched_counts_as_switched(client, status, is_on):
     with Stubber(client) as switching:
-        switching.add_response("describe_time_to_live", {"TimeToLiveDescription": {"TimeToLiveStatus": status}})
+        described = STATUS | {"TimeToLiveDescription": {"TimeToLiveStatus": status}}
+        switching.add_response("describe_time_to_live", described)
         assert DynamoTimeToLive(client, "jobs").is_on() == is_on
 
 

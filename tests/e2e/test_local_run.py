@@ -115,8 +115,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 def _ports(env: dict[str, str]) -> list[int | None]:
     """Return the ports of the local AWS, the API and the console."""
-    ports = [urlsplit(env[url]).port for url in ("AWS_ENDPOINT_URL", "DUELINE_URL")]
-    return [*ports, int(env["DUELINE_CONSOLE_PORT"])]
+    return [urlsplit(env["AWS_ENDPOINT_URL"]).port, urlsplit(env["DUELINE_URL"]).port, int(env["DUELINE_CONSOLE_PORT"])]
 
 
 def _running(home: Path) -> list[str]:

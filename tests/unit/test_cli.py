@@ -119,13 +119,8 @@ def _environment(monkeypatch, tmp_path):
 def dead(monkeypatch):
     """The dead letters of emails, three of one error and one of another, and a parked job, in memory."""
     clock, wire = VirtualClock(datetime.now(UTC) - timedelta(hours=3)), Wire()
-    emails = MemoryQueue(name="emails", clock=clock)
-    ends, parked = (
-        RedriveQueues(
-            dead_letters=wire.to(name, MemoryQueue(name=name, clock=clock)), queues=[wire.to("emails", emails)]
-        )
-        for name in ("dead", "parked")
-    )
+    queues = {name: wire.to(name, MemoryQueue(name=name, clock=clock)) for name in ("dead", "parked", "emails")}
+    ends, parked = (RedriveQueues(dead_letters=queues[name], queues=[queues["emails"]]) for name in ("dead", "parked"))
     for number, error in enumerate(["KeyError", "KeyError", "KeyError", "TypeError"]):
         attributes = {ID: str(an_id()), ERROR: error, REASON: "why\x9b31m"}
         ends.dead_letters.send([Message(body=str(number), attributes=attributes)])

@@ -15,6 +15,7 @@ import pytest
 import dueline
 from dueline import Discard, InvalidJob, NewJob, QueueNotFound, Retry, ScheduleChanged, State, Worker
 from dueline.testing import Local, MemoryQueue, MemoryTable, VirtualClock, received_job, sqs_event
+from dueline.testing.memory_deployment import MemoryDeployment
 from tests.builders import NOW, a_message
 from tests.waiting import HANG_SECONDS
 
@@ -148,9 +149,11 @@ def test_large_payload_is_there_whole(local):
 
 
 def test_threads_may_share_it(local, monkeypatch):
-    put, together = MemoryTable._put, threading.Barrier(8)
+    put, together, held = MemoryTable._put, threading.Barrier(8), set()
     # Between a condition and what it allows there is time for another thread.
     monkeypatch.setattr(MemoryTable, "_put", lambda table, row: time.sleep(0.001) or put(table, row))
+    # Of two ticks of a partition at once, each would send what is due.
+    monkeypatch.setattr(MemoryDeployment, "_tick", lambda deployment, _: held.add(deployment._lock._is_owned()))
 
     def schedule():
         for number in range(5):
@@ -163,6 +166,7 @@ def test_threads_may_share_it(local, monkeypatch):
     for thread in threads:
         thread.join()
     assert sorted(payloads(local.scheduled("emails"))) == [*range(5)]
+    assert held == {True}
 
 
 # Workers

@@ -96,6 +96,15 @@ def test_signal_ends_it_and_handlers_are_restored(connected, ending):
     assert signal.getsignal(ending) is before
 
 
+def test_worker_of_another_deployment_than_the_url_is_refused(monkeypatch):
+    for name, value in {"DUELINE_URL": "http://127.0.0.1:1", "DUELINE_NAME": "shop"}.items():
+        monkeypatch.setenv(name, value)
+    worker = Worker()
+    worker.job("emails")(print)
+    with pytest.raises(ValueError, match=r"the Worker is of 'dueline', but DUELINE_NAME is 'shop': make it Worker"):
+        worker.run()
+
+
 def test_stop_before_run_ends_one_run(connected):
     worker, got = Worker(), []
     worker.job("emails")(lambda job: got.append(job.payload))

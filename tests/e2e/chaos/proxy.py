@@ -72,7 +72,9 @@ class Answer:
 
     @classmethod
     def of(cls, content: dict[str, Any], *, status: int = 200, headers: dict[str, str] | None = None) -> "Answer":
-        return cls(status=status, body=json.dumps(content).encode(), headers=headers or {})
+        return cls(
+            status=status, body=json.dumps(content).encode(), headers={"x-amzn-requestid": "1"} | (headers or {})
+        )
 
     def json(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(self.body or b"{}")
