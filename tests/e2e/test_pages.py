@@ -146,5 +146,5 @@ def test_page_of_names_goes_through(shell: Shell, endpoints: Endpoints, emulator
     exec(BY_PYTHON, {"client": Client.connect("e2e"), "timedelta": timedelta})
     assert shell(BY_SHELL).count("cancelled") == 1
     with signing_proxy(endpoints.api, authority=emulator.authority) as api:
-        cancelled = shell(f"API={api}\n{BY_HTTP.replace('curl ', 'curl -fsS ')}").splitlines()[-1]
+        cancelled = shell(f"DUELINE_URL={api}\n{BY_HTTP.replace('curl ', 'curl -fsS ')}").splitlines()[-1]
     assert cancelled.endswith('"state":"cancelled"}')
