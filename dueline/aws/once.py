@@ -38,10 +38,7 @@ class _NoEffect(Exception):
 
 
 class DynamoOnce:
-    """The notes on one queue's jobs, under keys that begin with `{queue}#`. Threads may share it.
-
-    With POWERTOOLS_IDEMPOTENCY_DISABLED in the environment, Powertools warns and notes nothing.
-    """
+    """The notes on one queue's jobs, under keys that begin with `{queue}#`. Threads may share it."""
 
     def __init__(self, client: "DynamoDBClient", table: str, *, queue: str) -> None:
         self._notes = DynamoDBPersistenceLayer(table_name=table, boto3_client=client)

@@ -46,7 +46,7 @@ def of(whose, session):
 
 def answered(content, status=200):
     body = json.dumps(content).encode()
-    headers = {"content-length": str(len(body)), "content-type": "application/x-amz-json-1.0"}
+    headers = {"content-length": str(len(body)), "x-amzn-requestid": "1"}
     return Reply(status=status, body=body, headers=headers)
 
 

@@ -19,7 +19,7 @@ from dueline.errors import Throttled, Unavailable
 from dueline.testing import MemoryTable, VirtualClock
 from tests.api_harness import CONTEXT, call_api, import_api
 from tests.builders import NOW, a_queue, an_id
-from tests.contract.answers import answer
+from tests.contract.answers import raw_answer
 from tests.wire import Wire, failing
 
 
@@ -213,7 +213,8 @@ def slow(api, monkeypatch):
 
     def answered(request, **_):
         clock.sleep(4.9)
-        return answer(200, ANSWERS.get(request.headers.get("X-Amz-Target", b"").decode().rpartition(".")[2], {}))
+        content = ANSWERS.get(request.headers.get("X-Amz-Target", b"").decode().rpartition(".")[2], {})
+        return raw_answer(200, json.dumps(content).encode(), {"x-amzn-requestid": "1"})
 
     def made(service):
         client = clients.client(service, longest=api.LONGEST_REQUEST)
