@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 from botocore.exceptions import NoRegionError
-from botocore.handlers import add_recursion_detection_header
 
 from dueline import __version__
 from dueline.errors import DeploymentNotFound, Unavailable
@@ -123,7 +122,8 @@ def client(service: str, session: "Session | None" = None, *, longest: timedelta
         _close_idle(made)
         events.register_first("before-call", lambda **_: DEADLINE.check(longest))
     if service == "sqs":
-        events.unregister("before-call", add_recursion_detection_header)
+        # None: what else a handler returned would be the answer.
+        events.register_last("before-call", lambda params, **_: params["headers"].pop("X-Amzn-Trace-Id", None) and None)
     if service in ("dynamodb", "s3"):
         events.register("after-call", _check_sender)
     return made
