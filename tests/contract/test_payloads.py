@@ -120,7 +120,8 @@ def refusal(status, body=b""):
     ],
 )
 def test_s3_refusal_is_a_dueline_error(s3, status, code, written, read):
-    answer = refusal(status, f"<Error><Code>{code}</Code><Message>because</Message></Error>".encode())
+    tag = "Error" if status >= 400 else "html"
+    answer = refusal(status, f"<{tag}><Code>{code}</Code><Message>because</Message></{tag}>".encode())
     payloads, pointer = S3Payloads(lambda: answering("s3", answer, client=s3), "b-1"), Pointer(bucket="b-1", key="x")
     for call in (lambda: payloads.put("x", "1"), lambda: payloads.copy(pointer, to="y")):
         with pytest.raises(written):
