@@ -24,8 +24,8 @@ CONCURRENCY ?= 1
 # The CDK can ask nobody while it deploys several stacks at once.
 FORCE ?=
 APPROVAL ?= $(if $(filter 1,$(CONCURRENCY)),broadening,never)
-# Written when a local run is up.
-ENV := cat "$${DUELINE_HOME:-.local}/env" 2>/dev/null || { echo 'it is not up: `make up` starts it' >&2; exit 1; }
+# `make up` writes it.
+PRINT_ENV := cat "$${DUELINE_HOME:-.local}/env" 2>/dev/null || { echo 'it is not up: `make up` starts it' >&2; exit 1; }
 CDK := npx --yes aws-cdk@2.1148.1
 # Other seeds and examples each time; `runs` tells which.
 SEEDS ?= --minutes $(MINUTES) --first $(shell date +%s)
@@ -53,13 +53,13 @@ up: $(READY) ## Deploy into a local AWS and stay up (QUEUES=your/queues.yaml; DU
 	@$(BIN)/python -m local up --queues $(QUEUES)
 
 env: ## Print what makes a shell use what is up, for eval: docs/tutorial.md
-	@$(ENV)
+	@$(PRINT_ENV)
 
 down: $(READY) ## End what `make up` started
 	@$(BIN)/python -m local down
 
 console: $(READY) ## Open the console of what is up, after `make up`: a page in the browser; OPTIONS=--read-only
-	@env=$$($(ENV)) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
+	@env=$$($(PRINT_ENV)) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
 
 deploy: $(READY) ## Deploy queues.yaml into your AWS account, if `dueline preflight` has no problem with it, and put its schedules: QUEUES=sandbox.yaml, CONCURRENCY=8 stacks at once, FORCE=1
 	@$(BIN)/dueline preflight $(QUEUES) || [ $$? -eq 6 ] || [ -n "$(FORCE)" ]

@@ -7,7 +7,7 @@ from tests.simulation.choices import Choices, shrink
 from tests.simulation.run import first_failure, report_of, run
 
 # `make soak-short`, which CI runs too, runs 3,000.
-SEEDS = 30
+SEEDS = 60
 FEW_SEEDS = range(20)
 
 
