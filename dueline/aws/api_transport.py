@@ -24,6 +24,7 @@ from dueline import __version__
 from dueline.aws.botocore_errors import is_missing, is_refused, map_botocore_errors, map_caller_errors, unless
 from dueline.aws.clients import NO_REGION
 from dueline.client.http import HttpResponse
+from dueline.client.models import number_of, text_of
 from dueline.config.names import Names
 from dueline.config.routes import aliases_for
 from dueline.core.threads import PerProcess
@@ -179,8 +180,8 @@ class InvokeTransport:
         received, text = answer["ResponseMetadata"]["HTTPHeaders"] | content["headers"], content.get("body") or ""
         return HttpResponse(
             request=request_line,
-            status=content["statusCode"],
-            headers={name.lower(): value for name, value in received.items()},
+            status=number_of(content["statusCode"]),
+            headers={name.lower(): text_of(value) for name, value in received.items()},
             body=base64.b64decode(text) if content.get("isBase64Encoded") else text.encode(),
         )
 

@@ -75,7 +75,7 @@ def map_botocore_errors(doing: str) -> Iterator[None]:
         raise _of(error, doing) from error
     except BotoCoreError as error:
         raise errors.Unavailable(f"{doing}: {error}") from error
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise errors.Unavailable(f"{doing}: the answer is not as AWS documents it ({type(error).__name__})") from error
     except RuntimeError as error:
         if "credentials are still expired" not in str(error):

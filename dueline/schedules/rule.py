@@ -156,7 +156,7 @@ class Rule:
         if self.cron is not None and self.every is not None:
             both = f"cron is {shown(self.cron)} and every is {shown(self.every)}"
             raise InvalidSchedule(f"{both}: it must be one of them")
-        for name, text in (("cron", self.cron or ""), ("zone", self.zone)):
+        for name, text in (("cron", "" if self.cron is None else self.cron), ("zone", self.zone)):
             if not isinstance(text, str):
                 raise InvalidSchedule(f"{name} is {shown(text)}: it must be a text")
 
