@@ -12,7 +12,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.aws_deployment import AwsDeployment
-from dueline.aws.watch_store import WatchNotes
+from dueline.aws.watch_notes import WatchNotes
 from dueline.config import metrics
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PeriodSettings
 from dueline.core import rows

@@ -11,7 +11,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.aws.cloudwatch import LogFigures
 from dueline.aws.dynamodb_items import Items
-from dueline.aws.watch_store import Mailer, WatchNotes
+from dueline.aws.sent_mails import Mailer
+from dueline.aws.watch_notes import WatchNotes
 from dueline.config import metrics
 from dueline.config.environment import WatchSettings
 from dueline.config.names import runbook

@@ -8,7 +8,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from dueline.aws.dynamodb_items import Items
-from dueline.aws.watch_store import MAILS, Mailer, WatchNotes
+from dueline.aws.sent_mails import MAILS, Mailer
+from dueline.aws.watch_notes import WatchNotes
 from dueline.core.rows import SCHEDULES, TICKS, WatchNote
 from dueline.operations.watch import Condition, Sighting
 from tests.contract.engines import create_table
