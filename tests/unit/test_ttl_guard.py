@@ -8,14 +8,12 @@ from moto import mock_aws
 
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.core import instant, rows
-from dueline.core.job import Partition
 from dueline.operations.ttl_guard import TtlGuard
 from dueline.testing import MemoryTable, VirtualClock
-from tests.builders import EMAILS, NOW, a_job
+from tests.builders import EMAILS, NOW, a_job, emails
 from tests.memory_operations import MemoryTimeToLive
-from tests.unit.test_watch_states import Unread
+from tests.unit.test_watch_states import INVOICES, Unread
 
-INVOICES = Partition(queue="invoices", number=0)
 SETTLE = timedelta(minutes=3)
 
 
@@ -31,10 +29,8 @@ class World:
         guard = TtlGuard(table=self.table, time_to_live=self.ttl, clock=self.clock, settle=SETTLE)
         return guard.run(partitions or (EMAILS, INVOICES), are_all=are_all)
 
-    def waits(self, *, since, partition=EMAILS, number=1):
-        jobs = [a_job(due=NOW - since, partition=partition) for _ in range(number)]
-        for job in jobs:
-            self.table.write([rows.job_row(job)])
+    def waits(self, *, since, partition=EMAILS):
+        self.table.write([rows.job_row(a_job(due=NOW - since, partition=partition))])
 
     def is_ticked(self, *, at=NOW, cursor=rows.FIRST, partition=EMAILS):
         pk, sk = rows.state_key(partition)
@@ -111,18 +107,6 @@ def test_an_unread_partition_hides_no_late_one():
     assert world.guard().switched is False
 
 
-def test_second_switch_waits_an_hour():
-    world = World()
-    world.waits(since=timedelta(hours=7))
-    world.guard()
-    world.passes(NOW + timedelta(seconds=240))
-    world.clock.sleep(600)
-    result = world.guard()
-    assert (result.switched, result.is_on, result.fault) == (None, False, "TTL was switched within the last hour")
-    world.clock.sleep(3600)
-    assert world.guard().switched is True
-
-
 def test_partitions_are_known_by_their_schedules():
     with mock_aws():
         session = boto3.Session("AKIDEXAMPLE", "s", region_name="us-east-1")
@@ -134,4 +118,4 @@ def test_partitions_are_known_by_their_schedules():
             client.create_schedule(Name=name, GroupName="d-ticks", **rest)
         client.create_schedule(Name="invoices.0", **rest)
         result = AwsDeployment("d", longest=timedelta(seconds=10), session=session).ticked_partitions()
-    assert set(result) == {EMAILS, Partition(queue="emails", number=11)}
+    assert set(result) == {EMAILS, emails(11)}

@@ -189,17 +189,6 @@ def test_coroutine_is_cancelled_after_its_grace(connected):
     assert connected.connection.levels[0].queue.depth().waiting == 1
 
 
-def test_only_named_queues_are_processed(connected):
-    worker = Worker()
-    worker.job("emails")(print)
-    worker.job("invoices")(print)
-    running = Running(worker, queues=["emails"])
-    assert wait_until(lambda: bool(connected.events.of(EventKind.OPENED)))
-    assert running.stop() is True
-    with pytest.raises(QueueNotFound, match="invoices"):
-        worker.run()
-
-
 def no_argument(): ...
 def two_arguments(job, other): ...
 def one_argument(job, *, other=1): ...

@@ -15,6 +15,7 @@ from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
 from dueline.worker.worker import Worker
 from tests.builders import a_job
+from tests.unit.worker.test_verdict import Later
 from tests.work import Events, a_connection, a_received_message
 
 PRIVATE = "swordfish"
@@ -207,20 +208,13 @@ def test_sentry_gets_the_error_and_its_frames():
     assert PRIVATE not in json.dumps(event, default=str)
 
 
-class Later(Retry):
-    """Sets its delay itself."""
-
-    def __init__(self, delay):
-        self.delay = delay
-
-
 @pytest.mark.parametrize("delay", [-1, 42_601, float("nan"), "5", timedelta(days=1)], ids=str)
 def test_impossible_delay_of_a_subclass_fails_as_its_own(delay):
     """As `Retry(delay)` itself raises in a handler: by the policy, and reported."""
     errors = []
 
     def call(job):
-        raise Later(delay)
+        raise Later(delay=delay)
 
     for receives, verdict_type in ((1, RetryLater), (99, DeadLettered)):
         verdict, _ = run(call, receives=receives, on_error=lambda _, error: errors.append(error))

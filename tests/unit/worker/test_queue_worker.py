@@ -246,15 +246,6 @@ def test_job_that_cannot_begin_costs_no_attempt():
     assert reasons == ["it could not begin, and is held: SlowDown"] * 3
 
 
-def test_deferred_job_goes_back_on_stop():
-    connection = a_connection()
-    connection.once = with_defects(connection.once, *[Unavailable("SlowDown")] * 1000)
-    with Working(due_now(), connection=connection, once=True) as working:
-        assert wait_until(lambda: bool(working.events.of(EventKind.TROUBLE)))
-        assert working.end()
-    assert working.queue.queue.depth().waiting == 1
-
-
 def test_new_settings_apply_while_it_works(monkeypatch):
     monkeypatch.setattr("dueline.worker.queue_worker.LONGEST_REFRESH_SECONDS", 0.1)
     connection = a_connection()

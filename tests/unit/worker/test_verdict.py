@@ -1,6 +1,7 @@
 """What becomes of a failed attempt: retries, dead letters; and how late a job was."""
 
 import math
+import sys
 from datetime import timedelta
 
 import pytest
@@ -83,27 +84,16 @@ def test_policy_delay_ends_within_12_hours(held, seconds):
     assert verdict(TypeError(), settings=a_connection(retry=policy).settings, held=held).seconds == seconds
 
 
-class Speechless(Exception):
-    def __str__(self):
-        return None
+SILENCES = {"returns": lambda _: None, "raises": lambda _: {}["message"], "exits": lambda _: sys.exit()}
 
 
-class Broken(Discard):
-    def __str__(self):
-        raise KeyError("message")
-
-
-class Leaving(Exception):
-    def __str__(self):
-        raise SystemExit
-
-
-def test_silent_error_is_named_by_its_type():
-    assert verdict(Leaving()) == RetryLater(seconds=1, error="Leaving", reason="Leaving")
-    assert verdict(Speechless()) == RetryLater(seconds=1, error="Speechless", reason="Speechless")
-    assert verdict(Speechless(), attempt=3).reason == "attempt 3 of 3 failed: Speechless"
-    assert verdict(Broken()) == DeadLettered(error="Broken", reason="Broken")
-    assert error_event(Speechless(), queue="emails").reason == "Speechless: Speechless"
+@pytest.mark.parametrize("says", SILENCES.values(), ids=SILENCES)
+def test_silent_error_is_named_by_its_type(says):
+    silent, discard = (type("Silent", (base,), {"__str__": says})() for base in (Exception, Discard))
+    assert verdict(silent) == RetryLater(seconds=1, error="Silent", reason="Silent")
+    assert verdict(silent, attempt=3).reason == "attempt 3 of 3 failed: Silent"
+    assert verdict(discard) == DeadLettered(error="Silent", reason="Silent")
+    assert error_event(silent, queue="emails").reason == "Silent: Silent"
 
 
 def test_handlers_own_retries_come_before_the_policy():
