@@ -25,7 +25,7 @@ from dueline.operations.watch import (
     text_of,
 )
 from dueline.testing import MemoryTable
-from tests.builders import EMAILS, NOW, a_job
+from tests.builders import EMAILS, NOW, due_in, emails
 
 INVOICES = Partition(queue="invoices", number=0)
 LATE = Condition("late", "emails")
@@ -50,23 +50,18 @@ def look(table, *partitions):
 # What it sees
 
 
-def test_healthy_queue_is_no_state():
-    sighting = look(a_table(a_job(due=NOW - timedelta(seconds=59)), a_job(due=NOW + timedelta(hours=1))))
-    assert (sighting.states, sighting.unknown) == ({}, frozenset())
-    assert sighting.figures == {metrics.WORST_LATENESS: 0.0, metrics.QUEUES_LATE: 0, metrics.MISSING_TICKS: 0}
-
-
 def test_late_queue_has_its_lateness():
-    second, less = Partition(queue="emails", number=1), NOW - timedelta(seconds=70)
-    jobs = [a_job(due=NOW - timedelta(seconds=90)), a_job(due=less), a_job(due=less, partition=second)]
-    sighting = look(a_table(*jobs, ticked=[EMAILS, second]), EMAILS, second)
-    assert sighting.states == {LATE: "its oldest unsent job is 90 s late"}
+    jobs = [due_in(-90), due_in(-70), due_in(-70, partition=emails(1))]
+    on_time = [due_in(-59, partition=INVOICES), due_in(3600, partition=INVOICES)]
+    partitions = [EMAILS, emails(1), INVOICES]
+    sighting = look(a_table(*jobs, *on_time, ticked=partitions), *partitions)
+    assert (sighting.states, sighting.unknown) == ({LATE: "its oldest unsent job is 90 s late"}, frozenset())
     assert sighting.figures == {metrics.WORST_LATENESS: 90.0, metrics.QUEUES_LATE: 1, metrics.MISSING_TICKS: 0}
 
 
 @pytest.mark.parametrize("kind", [rows.HANDLED, rows.CANCELLED])
 def test_sent_and_cancelled_jobs_are_not_late(kind):
-    old, late = a_job(due=NOW - timedelta(seconds=500)), a_job(due=NOW - timedelta(seconds=100))
+    old, late = due_in(-500), due_in(-100)
     table = a_table(old, late)
     pk, sk = rows.job_key(old.id)
     table.write([{"pk": pk, "sk": f"{sk.removesuffix(rows.JOB)}{kind}", "at": instant.text(NOW)}])
@@ -74,8 +69,8 @@ def test_sent_and_cancelled_jobs_are_not_late(kind):
 
 
 def test_partitions_without_ticks_are_named():
-    second = Partition(queue="emails", number=1)
-    sighting = look(a_table(fence=NOW - timedelta(seconds=1), ticked=[EMAILS, second]), EMAILS, second, INVOICES)
+    ticked = [EMAILS, emails(1)]
+    sighting = look(a_table(fence=NOW - timedelta(seconds=1), ticked=ticked), *ticked, INVOICES)
     assert sighting.states == {
         Condition("missing_ticks", "emails"): "no tick reads partitions 0, 1",
         Condition("never_ticked", "invoices"): "no tick ever read partition 0",

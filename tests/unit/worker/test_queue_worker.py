@@ -21,6 +21,7 @@ from dueline.worker.delivery import Discard, EventKind, ReceivedMessage
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
 from dueline.worker.queue_worker import QueueWorker
+from dueline.worker.receiving import prepare
 from tests.builders import NOW, a_message, a_queue
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import SharedQueue, a_connection, due_now, handlers_of
@@ -222,12 +223,12 @@ def test_unreadable_cancellations_cost_no_attempt():
     assert {job.attempt for job, _ in working.starts} == {1}
 
 
-def with_defects(call, *defects, where=lambda *_: True):
-    """Return a function that raises these errors first, one a call, of those that `where` says."""
+def with_defects(call, *defects):
+    """Return a function that raises these errors first, one a call."""
     left = list(defects)
 
     def failing(*args, **options):
-        if left and where(*args):
+        if left:
             raise left.pop(0)
         return call(*args, **options)
 
@@ -256,12 +257,11 @@ def test_new_settings_apply_while_it_works(monkeypatch):
 
 
 def test_errors_of_receiving_are_survived(monkeypatch):
-    connection, defects = a_connection(), [RuntimeError("it cannot receive"), RuntimeError("it cannot prepare")]
-    queue, table = connection.levels[0], connection.table
-    queue.receive = with_defects(queue.receive, defects[0])
-    of_cancellations = lambda keys: bool(keys) and keys[0][1].endswith("#cancelled")  # noqa: E731
-    monkeypatch.setattr(table, "read", with_defects(table.read, defects[1], where=of_cancellations))
-    with Working(due_now(1), connection=connection) as working:
+    working = Working(due_now(1))
+    working.queue.receive = with_defects(working.queue.receive, RuntimeError("it cannot receive"))
+    defective = with_defects(prepare, RuntimeError("it cannot prepare"))
+    monkeypatch.setattr("dueline.worker.queue_worker.prepare", defective)
+    with working:
         assert wait_until(working.is_empty)
     # Put back, and counted: what is no fault of AWS's may be the job's own, and must not hold its queue up for good.
     assert [(job.payload, job.attempt) for job, _ in working.starts] == [(1, 2)]

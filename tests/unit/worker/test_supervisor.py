@@ -15,6 +15,7 @@ from dueline.worker.runner import NO_GRACE, Shutdown, SupervisorLink
 from dueline.worker.supervisor import Supervisor, WorkerSlot
 from dueline.worker.worker import Worker, set_supervisor
 from tests.builders import NOW
+from tests.unit.test_worker import Running
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import Connected, due_now
 
@@ -194,7 +195,7 @@ class Supervised:
         self.worker = Worker()
         self.worker.job("emails")(self._work)
         set_supervisor(self.worker, SupervisorLink(theirs, number=1))
-        self.ending, self.returned = self.worker._shutdown, []
+        self.ending = self.worker._shutdown
 
     def _work(self, job):
         self.has_first_report = self.supervisor.poll()
@@ -203,10 +204,9 @@ class Supervised:
         self.done.append(job.payload)
 
     def run_in_a_thread(self):
-        thread = threading.Thread(target=lambda: self.returned.append(self.worker.run()), daemon=True)
-        thread.start()
+        running = Running(self.worker)
         assert self.started.wait(HANG_SECONDS)
-        return thread
+        return running
 
 
 @pytest.fixture
@@ -218,21 +218,19 @@ def one(monkeypatch):
 
 
 def test_link_ends_the_grace(one):
-    thread = one.run_in_a_thread()
+    running = one.run_in_a_thread()
     # Or a job that kills its process as it starts would end the supervisor, for which that could not begin.
     assert one.has_first_report, "before any job"
     one.supervisor.send_bytes(NO_GRACE)
-    thread.join(HANG_SECONDS)
-    assert (one.returned, one.done) == ([False], [])
+    assert (running.end(), one.done) == (False, [])
 
 
 def test_lost_supervisor_ends_the_worker(one):
-    thread = one.run_in_a_thread()
+    running = one.run_in_a_thread()
     one.supervisor.close()
     assert wait_until(lambda: one.ending.is_requested)
     one.held.set()
-    thread.join(HANG_SECONDS)
-    assert (one.returned, one.done) == ([True], [1])
+    assert (running.end(), one.done) == (True, [1])
 
 
 def test_repeated_signal_keeps_the_grace(one):

@@ -168,25 +168,20 @@ def test_any_error_text_makes_a_dead_letter(text):
     assert dead_letter.attributes["dueline-reason"] == text.encode("unicode_escape").decode()
 
 
-class Refusing(SharedQueue):
-    """A queue that refuses dead letters that say why, for good or for now."""
-
-    def __init__(self, *, final):
-        super().__init__()
-        self.final = final
-
-    def send(self, messages):
-        if "dueline-error" not in messages[0].attributes:
-            return super().send(messages)
-        return [BatchFailure(index=0, reason="InvalidParameterValue", final=self.final)]
+def refusing(*, final):
+    """Return a queue that refuses dead letters that say why, for good or for now."""
+    queue, refused = SharedQueue(), [BatchFailure(index=0, reason="InvalidParameterValue", final=final)]
+    send = queue.send
+    queue.send = lambda messages: refused if "dueline-error" in messages[0].attributes else send(messages)
+    return queue
 
 
 def test_refused_dead_letter_goes_as_it_came():
-    dead_letter_queue, received = Refusing(final=True), a_received_message(a_job())
+    dead_letter_queue, received = refusing(final=True), a_received_message(a_job())
     received.send_dead_letter(DEAD, dead_letter_queue)
     assert dead_letter_queue.messages == [received.arrival.message]
     with pytest.raises(Unavailable, match="InvalidParameterValue"):
-        received.send_dead_letter(DEAD, Refusing(final=False))
+        received.send_dead_letter(DEAD, refusing(final=False))
 
 
 # Lateness, by a clock that is behind by an unknown part of a known bound
