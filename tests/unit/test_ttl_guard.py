@@ -8,12 +8,15 @@ from moto import mock_aws
 
 from dueline.aws.aws_deployment import AwsDeployment
 from dueline.core import instant, rows
+from dueline.core.job import Partition
+from dueline.core.ports import BatchRead
+from dueline.errors import Unavailable
 from dueline.operations.ttl_guard import TtlGuard
 from dueline.testing import MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_job, emails
 from tests.memory_operations import MemoryTimeToLive
-from tests.unit.test_watch_states import INVOICES, Unread
 
+INVOICES = Partition(queue="invoices", number=0)
 SETTLE = timedelta(minutes=3)
 
 
@@ -38,6 +41,23 @@ class World:
 
     def passes(self, at, *, partition=EMAILS):
         self.is_ticked(at=at, cursor=rows.end_of(instant.text(at)), partition=partition)
+
+
+class Unread(MemoryTable):
+    """Leaves the states of some partitions unread, and no row of another can be read."""
+
+    def __init__(self, *unread, gone=None):
+        super().__init__()
+        self._unread, self._gone = frozenset(map(rows.state_key, unread)), gone
+
+    def read(self, keys, *, consistent=True):
+        answer = super().read(keys, consistent=consistent)
+        return BatchRead(rows=answer.rows, unread=self._unread & set(keys))
+
+    def page(self, partition, **request):
+        if partition == self._gone:
+            raise Unavailable("no answer")
+        return super().page(partition, **request)
 
 
 def test_ttl_stays_on_without_late_jobs():

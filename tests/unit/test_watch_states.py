@@ -6,8 +6,7 @@ import pytest
 
 from dueline.config import metrics
 from dueline.core import instant, rows
-from dueline.core.job import Partition
-from dueline.core.ports import BatchRead, Depth
+from dueline.core.ports import Depth
 from dueline.errors import QueueNotFound, Unavailable
 from dueline.operations.watch import (
     KINDS,
@@ -24,23 +23,21 @@ from dueline.operations.watch import (
     mails_of,
     text_of,
 )
-from dueline.testing import MemoryTable
 from tests.builders import EMAILS, NOW, due_in, emails
+from tests.unit.test_ttl_guard import INVOICES, Unread, World
+from tests.wire import failing
 
-INVOICES = Partition(queue="invoices", number=0)
 LATE = Condition("late", "emails")
 OWNED = Condition("late", "emails", "dueline_emails_alarms")
 MINUTES = [NOW + timedelta(minutes=minutes) for minutes in range(0, 300, 5)]
 
 
 def a_table(*jobs, fence=NOW + timedelta(minutes=4), ticked=(EMAILS, INVOICES)):
-    table = MemoryTable()
+    world = World()
     for partition in ticked:
-        table.acquire_lease(
-            partition, owner="a", now=instant.text(NOW), lease=instant.text(NOW), fence=instant.text(fence)
-        )
-    table.write([rows.job_row(job) for job in jobs])
-    return table
+        world.is_ticked(at=fence, partition=partition)
+    world.table.write([rows.job_row(job) for job in jobs])
+    return world.table
 
 
 def look(table, *partitions):
@@ -78,23 +75,6 @@ def test_partitions_without_ticks_are_named():
     assert sighting.figures[metrics.MISSING_TICKS] == 2
 
 
-class Unread(MemoryTable):
-    """Leaves the states of some partitions unread, and no row of another can be read."""
-
-    def __init__(self, *unread, gone=None):
-        super().__init__()
-        self._unread, self._gone = frozenset(map(rows.state_key, unread)), gone
-
-    def read(self, keys, *, consistent=True):
-        answer = super().read(keys, consistent=consistent)
-        return BatchRead(rows=answer.rows, unread=self._unread & set(keys))
-
-    def page(self, partition, **request):
-        if partition == self._gone:
-            raise Unavailable("no answer")
-        return super().page(partition, **request)
-
-
 @pytest.mark.parametrize("what", ["state", "rows", "all states"])
 def test_unread_partition_is_unknown(what):
     table = Unread(*[EMAILS] if what == "state" else [], gone=EMAILS)
@@ -118,13 +98,6 @@ def test_dead_letters_are_counted():
         {Condition("dead_letters", "emails"): "3 messages"},
         {metrics.DEAD_LETTERS: 3},
     )
-
-
-def failing(error):
-    def read(*_):
-        raise error
-
-    return read
 
 
 def test_unread_depth_is_unknown():
@@ -156,9 +129,9 @@ def test_unread_log_is_unknown():
 # Its mails
 
 
-def mailed(*sightings, opened=None):
+def mailed(*sightings):
     """Return the mails of runs of the watch, each five minutes, as states and whether they are over."""
-    opened, result = opened or {}, []
+    opened, result = {}, []
     for now, sighting in zip(MINUTES, sightings, strict=False):
         opened = continued(opened, sighting, now=now)
         mails = mails_of(opened, sighting, now=now)

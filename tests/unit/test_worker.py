@@ -18,6 +18,7 @@ from dueline.worker.worker import Worker, set_supervisor
 from tests.builders import NOW, a_queue
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS, wait_until
+from tests.wire import failing
 from tests.work import Connected, a_connection, due_now
 
 
@@ -27,7 +28,7 @@ def connected(monkeypatch):
 
 
 class Running:
-    """A worker that runs in a thread."""
+    """A worker, or a supervisor of workers, that runs in a thread."""
 
     def __init__(self, worker, **options):
         self.returned, self._worker = [], worker
@@ -137,11 +138,7 @@ def test_nothing_of_a_run_is_left_behind(connected):
 def test_no_queue_receives_when_one_cannot_open(monkeypatch):
     before, connection, worker = set(threading.enumerate()), a_connection(), Worker()
     unreadable = a_connection(queue=a_queue(name="invoices"), report=connection.report)
-
-    def refuse(keys, *, consistent=True):
-        raise Throttled("slow down")
-
-    monkeypatch.setattr(unreadable.table, "read", refuse)
+    monkeypatch.setattr(unreadable.table, "read", failing(Throttled("slow down")))
     connected = Connected(monkeypatch, connection, invoices=unreadable)
     for queue in ("emails", "invoices"):
         worker.job(queue)(print)

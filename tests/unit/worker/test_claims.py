@@ -14,6 +14,7 @@ from dueline.worker.claims import Claims
 from dueline.worker.delivery import DeadLettered, EventKind, ReceivedMessage
 from tests.builders import NOW, a_message
 from tests.waiting import wait_until
+from tests.wire import failing
 from tests.work import Events, SharedQueue, a_claim, a_connection
 
 
@@ -66,8 +67,7 @@ def ten():
     return Holding(10)
 
 
-def fail(*_):
-    raise Throttled("slow down")
+fail = failing(Throttled("slow down"))
 
 
 def refuse(*_, index=0, final=False):

@@ -18,6 +18,7 @@ from dueline.worker.delivery import DeadLettered, Deferred, Discard, EventKind, 
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.runner import event_loop
 from tests.builders import a_job, a_queue
+from tests.wire import failing
 from tests.work import Events, a_connection, a_received_message, handlers_of
 
 
@@ -36,13 +37,6 @@ class Running:
     def outcome(self, job):
         key = rows.outcome_key(job.id)
         return read_outcome(self.connection.table.read([key]).rows[key])
-
-
-def failing(error):
-    def call(job):
-        raise error
-
-    return call
 
 
 def test_the_12_hours_count_from_the_receipt():
@@ -119,10 +113,7 @@ def test_once_interrupted_job_is_dead():
 
 
 def test_job_that_cannot_start_is_never_dead():
-    def fail(*_):
-        raise Unavailable("down")
-
-    job = a_job(payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000)
+    fail, job = failing(Unavailable("down")), a_job(payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000)
     running = Running(failing(AssertionError), queue=a_queue(track=True))
     running.connection.read_payload = fail
     assert isinstance(running.run(a_received_message(job, receives=99)), Deferred)
@@ -169,11 +160,7 @@ def test_tracked_queue_notes_outcomes():
 
 def test_unnoted_outcome_fails_no_job(monkeypatch):
     running = Running(lambda _: None, queue=a_queue(track=True))
-
-    def fail(row):
-        raise Unavailable("down")
-
-    monkeypatch.setattr(running.connection.table, "record", fail)
+    monkeypatch.setattr(running.connection.table, "record", failing(Unavailable("down")))
     assert running.run(a_received_message(a_job(kind="welcome"))) == Succeeded()
     assert {event.job_kind for event in running.events.of(EventKind.TROUBLE)} == {"welcome"}
 

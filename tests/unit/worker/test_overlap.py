@@ -12,6 +12,7 @@ from dueline.testing import VirtualClock
 from dueline.worker.delivery import DeadLettered, Deferred, EventKind, RetryLater, Skipped, Succeeded
 from dueline.worker.execution import HandlerRunner, OverlapLock
 from tests.builders import NOW, a_job, a_queue
+from tests.wire import failing
 from tests.work import a_connection, a_received_message, handlers_of
 
 
@@ -53,12 +54,9 @@ def test_overlapping_run_is_skipped(overlap, clock):
 
 
 def test_crashed_run_goes_first_until_its_longest_run(overlap, clock, connection):
-    def crash(_):
-        raise SystemExit
-
     crashed = an_occurrence(clock)
     with pytest.raises(SystemExit):
-        overlap.run(crashed, crash)
+        overlap.run(crashed, failing(SystemExit()))
     clock.sleep(connection.settings.longest_run + 59)
     assert overlap.run(an_occurrence(clock), then(Succeeded())) == Skipped()
     assert overlap.run(an_occurrence(clock, job=crashed.job), then(Deferred())) == Deferred()
@@ -93,8 +91,7 @@ def test_lost_claim_frees_no_lock(overlap, clock, connection):
 
 
 def test_job_waits_for_its_lock(overlap, clock, connection):
-    def away(*_, **__):
-        raise Unavailable("away")
+    away = failing(Unavailable("away"))
 
     def lose_the_locks(_):
         connection.locks = SimpleNamespace(take=away, free=away)

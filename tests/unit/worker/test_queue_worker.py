@@ -24,6 +24,7 @@ from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.receiving import prepare
 from tests.builders import NOW, a_message, a_queue
 from tests.waiting import HANG_SECONDS, wait_until
+from tests.wire import failing
 from tests.work import SharedQueue, a_connection, due_now, handlers_of
 
 
@@ -172,11 +173,7 @@ def test_lost_claim_settles_nothing():
 
 def test_unsent_dead_letters_are_sent_again():
     """They keep their permits until then; and when it is stopped, they are sent still."""
-
-    def discard(job):
-        raise Discard("why")
-
-    working = Working(*due(0, 1, 2), call=discard, concurrency=2)
+    working = Working(*due(0, 1, 2), call=failing(Discard("why")), concurrency=2)
     dead_letters = working.dead_letters.queue
     dead_letters.gone = True
     with working:
@@ -298,11 +295,7 @@ def test_unreadable_pause_keeps_the_last_one(monkeypatch):
     table = working.connection.table
     control.pause("emails", table=table, now=NOW)
     working.worker.open()
-
-    def fail(*_, **__):
-        raise Throttled("slow down")
-
-    monkeypatch.setattr(table, "read", fail)
+    monkeypatch.setattr(table, "read", failing(Throttled("slow down")))
     working.worker.apply_limits()
     assert [event.reason for event in working.events.of(EventKind.TROUBLE)] == [
         "pause and rate could not be read: slow down"

@@ -208,12 +208,11 @@ def refreshed(connection, new):
     return [(event.kind, event.reason) for event in connection.report]
 
 
-@pytest.mark.parametrize("hidden", [0, 4])
-def test_short_visibility_timeout_is_ignored(hidden):
+def test_short_visibility_timeout_is_ignored():
     connection = a_connection(visibility_timeout=60)
-    ((kind, reason),) = refreshed(connection, a_connection(visibility_timeout=hidden))
+    ((kind, reason),) = refreshed(connection, a_connection(visibility_timeout=4))
     assert kind is EventKind.TROUBLE
-    assert f"visibility_timeout of queue emails is {hidden}: for a worker" in reason
+    assert "visibility_timeout of queue emails is 4: for a worker" in reason
     assert connection.settings.visibility_timeout == 60
 
 

@@ -26,20 +26,16 @@ import os, signal, sys
 from multiprocessing.connection import Connection
 number, handle = os.environ["DUELINE_SUPERVISED"].split(":")
 link = Connection(int(handle))
-BODY
 """
 # They wait for a blocked signal: a handler that is called just before the script waits leaves it waiting.
-GENTLE = """
+UNTIL_SIGTERM = """
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 link.send_bytes(b"ready")
 signal.sigwait({signal.SIGTERM})
-sys.exit(int(number) - 1)
 """
-# Has a job that takes long: SIGTERM alone does not end it. A file says what each received.
+GENTLE = UNTIL_SIGTERM + "sys.exit(int(number) - 1)"
+# Then has a job that takes long: SIGTERM alone does not end it. A file says what each received.
 BUSY = """
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-link.send_bytes(b"ready")
-signal.sigwait({signal.SIGTERM})
 with open(sys.argv[1], "a", buffering=1) as said:
     print("term", number, file=said)
     print("forced", number, link.recv_bytes().decode(), file=said)
@@ -57,23 +53,19 @@ class Fast(SystemClock):
 
 
 class Run:
-    """A supervisor that runs in a thread; `lines` is what it reported."""
+    """A supervisor that runs in a thread, until it has `returned`; `lines` is what it reported."""
 
     def __init__(self, body, *args, processes=2):
-        self.lines, self.ending, self._returned = [], Shutdown(), []
-        command = [sys.executable, "-c", PROCESS.replace("BODY", body), *map(str, args)]
+        self.lines, self.ending = [], Shutdown()
+        command = [sys.executable, "-c", PROCESS + body, *map(str, args)]
         self.slots = [
             WorkerSlot(number, command, clock=Fast(), report=self._report) for number in range(1, processes + 1)
         ]
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.returned = Running(Supervisor(self.slots, clock=Fast()), shutdown=self.ending).end
 
     def _report(self, message, **about):
         about.pop("is_warning", None)
         self.lines.append((message, about))
-
-    def _run(self):
-        self._returned.append(Supervisor(self.slots, clock=Fast()).run(self.ending))
 
     def pids(self):
         """Return the ids of the processes once all have started."""
@@ -85,11 +77,6 @@ class Run:
         return [
             (message, about["number"], about.get("exit_code")) for message, about in self.lines if message in messages
         ]
-
-    def returned(self):
-        self._thread.join(HANG_SECONDS)
-        assert not self._thread.is_alive()
-        return self._returned[0]
 
 
 @pytest.fixture
@@ -151,7 +138,7 @@ def test_failed_restart_is_tried_later(run):
 def test_second_request_ends_the_grace(run, tmp_path):
     said = tmp_path / "said"
     said.touch()
-    running = run(BUSY, said)
+    running = run(UNTIL_SIGTERM + BUSY, said)
     running.pids()
 
     def says(*expected):
