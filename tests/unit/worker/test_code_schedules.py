@@ -93,7 +93,8 @@ def test_generator_function_is_refused(call):
 # Declared when the worker starts
 
 
-DAILY = {"cron": "0 9 * * *", "every": None, "zone": "Europe/Berlin", "jitter": 0, "payload": {"to": "all"}}
+DAILY = {"cron": "0 9 * * *", "every": None, "zone": "Europe/Berlin", "payload": {"to": "all"}}
+DAILY |= {"start": None, "end": None, "count": None, "jitter": 0, "catch_up": "latest", "overlap": "skip"}
 
 
 @pytest.fixture
