@@ -20,12 +20,11 @@ from tests.builders import NOW
 from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
-EMAILS = ["emails"]
 
 
 @pytest.fixture
 def local():
-    return Local(EMAILS, now=NOW)
+    return Local(["emails"], now=NOW)
 
 
 def payloads(jobs):
@@ -67,7 +66,7 @@ def test_what_ticks_send_takes_no_time(local):
 
 def test_instants_of_the_machines_clock_come():
     """Code under test computes them from a clock that shows other fractions of seconds than the deployment's."""
-    local = Local(EMAILS)
+    local = Local(["emails"])
     for number in range(20):
         local.client.schedule("emails", number, at=datetime.now(UTC) + timedelta(hours=1))
     local.client.schedule("emails", "now", at=datetime.now(UTC))
@@ -80,7 +79,7 @@ def test_impossible_times_and_unknown_queues_are_refused(local):
     with pytest.raises(ValueError, match="it never goes back"):
         local.advance(hours=-1)
     with pytest.raises(ValueError, match="must have a time zone"):
-        Local(EMAILS, now=datetime(2030, 1, 1))  # noqa: DTZ001
+        Local(["emails"], now=datetime(2030, 1, 1))  # noqa: DTZ001
     for call in (local.scheduled, local.sent, local.dead, lambda name: local.client.schedule(name, 1)):
         with pytest.raises(QueueNotFound, match="there is no queue 'emial'"):
             call("emial")

@@ -86,13 +86,9 @@ def test_row_without_due_time_hides_no_job():
 
 
 def test_row_written_late_gets_time_for_its_tick():
-    class Ticked(VirtualClock):
-        def sleep(self, seconds):
-            super().sleep(seconds)
-            world.passes(NOW)
-
     world = World()
-    world.clock = Ticked(NOW)
+    sleep = world.clock.sleep
+    world.clock.sleep = lambda seconds: (sleep(seconds), world.passes(NOW))
     world.waits(since=timedelta(days=3))
     result = world.guard()
     assert (result.switched, result.behind, world.clock.monotonic()) == (None, (), SETTLE.total_seconds())

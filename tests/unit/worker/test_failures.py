@@ -180,13 +180,12 @@ def test_sentry_gets_the_error_and_its_frames():
         def capture_envelope(self, envelope):
             sent.append(envelope.get_event())
 
+    def capture(job, error):
+        sentry_sdk.capture_exception(error, tags={"queue": job.queue})
+
     sentry_sdk.init(dsn="https://key@sentry.invalid/1", transport=Captured, include_local_variables=False)
     try:
-        run(
-            broken,
-            payload=f'"{PRIVATE}"',
-            on_error=lambda job, error: sentry_sdk.capture_exception(error, tags={"queue": job.queue}),
-        )
+        run(broken, payload=f'"{PRIVATE}"', on_error=capture)
     finally:
         sentry_sdk.get_client().close()
         sentry_sdk.init()

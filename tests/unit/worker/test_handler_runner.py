@@ -31,9 +31,6 @@ class Running:
         handlers = handlers_of(call, once=once, kind=kind)
         self.run = HandlerRunner(handlers, self.connection, jitter=lambda: 1.0, loop=loop).run
 
-    def kinds(self):
-        return [event.kind for event in self.events]
-
     def outcome(self, job):
         key = rows.outcome_key(job.id)
         return read_outcome(self.connection.table.read([key]).rows[key])
@@ -60,7 +57,7 @@ def test_exiting_handler_has_failed(call):
         running = Running(call, loop=loop)
         for _ in range(2):
             assert isinstance(running.run(a_received_message()), RetryLater)
-    assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED] * 2
+    assert [event.kind for event in running.events] == [EventKind.STARTED, EventKind.RETRIED] * 2
 
 
 @pytest.mark.parametrize("later", [(each for each in ()), Future()], ids=["generator", "future"])
