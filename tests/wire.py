@@ -77,9 +77,9 @@ def by_name(reacts: Mapping[str, Around]) -> Around:
 
 
 def failing(error: Exception) -> Around:
-    """Fail a call before it takes effect."""
+    """Fail a call before it takes effect, of any arguments."""
 
-    def react(call: Call) -> Any:
+    def react(*_: Any, **__: Any) -> Any:
         raise error
 
     return react

@@ -14,18 +14,17 @@ import pytest
 
 import dueline
 from dueline import Discard, InvalidJob, NewJob, QueueNotFound, Retry, ScheduleChanged, State, Worker
-from dueline.testing import Local, MemoryQueue, MemoryTable, VirtualClock, received_job, sqs_event
+from dueline.testing import Local, MemoryTable, received_job, sqs_event
 from dueline.testing.memory_deployment import MemoryDeployment
-from tests.builders import NOW, a_message
+from tests.builders import NOW
 from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
-EMAILS = ["emails"]
 
 
 @pytest.fixture
 def local():
-    return Local(EMAILS, now=NOW)
+    return Local(["emails"], now=NOW)
 
 
 def payloads(jobs):
@@ -40,22 +39,6 @@ def a_worker(call, queue="emails", **options):
     worker = Worker()
     worker.job(queue, **options)(call)
     return worker
-
-
-# SQS in memory
-
-
-def test_lost_claim_neither_hides_nor_deletes():
-    """As SQS does; its emulators do it for any receiver that had the message once."""
-    queue = MemoryQueue(name="emails", clock=VirtualClock(NOW))
-    queue.send([a_message(body="lost"), a_message(body="kept")])
-    claims = {each.message.body: each.receipt for each in queue.receive(most=10, wait=0)}
-    assert queue.hide([claims["lost"]], [0]) == []
-    for refusals in (queue.hide([claims["lost"], claims["kept"]], [600, 600]), queue.delete([claims["lost"]])):
-        assert [(each.index, each.final) for each in refusals] == [(0, True)]
-    (again,) = queue.receive(most=10, wait=0)
-    assert (again.message.body, again.receives) == ("lost", 2)
-    assert queue.hide([claims["lost"]], [0])[0].final
 
 
 # Time
@@ -83,7 +66,7 @@ def test_what_ticks_send_takes_no_time(local):
 
 def test_instants_of_the_machines_clock_come():
     """Code under test computes them from a clock that shows other fractions of seconds than the deployment's."""
-    local = Local(EMAILS)
+    local = Local(["emails"])
     for number in range(20):
         local.client.schedule("emails", number, at=datetime.now(UTC) + timedelta(hours=1))
     local.client.schedule("emails", "now", at=datetime.now(UTC))
@@ -96,7 +79,7 @@ def test_impossible_times_and_unknown_queues_are_refused(local):
     with pytest.raises(ValueError, match="it never goes back"):
         local.advance(hours=-1)
     with pytest.raises(ValueError, match="must have a time zone"):
-        Local(EMAILS, now=datetime(2030, 1, 1))  # noqa: DTZ001
+        Local(["emails"], now=datetime(2030, 1, 1))  # noqa: DTZ001
     for call in (local.scheduled, local.sent, local.dead, lambda name: local.client.schedule(name, 1)):
         with pytest.raises(QueueNotFound, match="there is no queue 'emial'"):
             call("emial")
@@ -287,12 +270,10 @@ def test_schedules_can_be_changed(local):
     assert (first.generation, second.generation) == (1, 2)
     with pytest.raises(ScheduleChanged):
         schedules.put("digest", every=60, if_match=first.etag)
-    for change in (schedules.delete, schedules.pause):
+    assert schedules.pause("digest").paused
+    for change in (schedules.delete, schedules.pause, schedules.resume):
         with pytest.raises(ScheduleChanged):
             change("digest", if_match=first.etag)
-    assert schedules.pause("digest").paused
-    with pytest.raises(ScheduleChanged):
-        schedules.resume("digest", if_match=first.etag)
     local.advance(hours=5)
     assert local.sent("emails") == []
     assert not schedules.resume("digest").paused
@@ -390,9 +371,6 @@ A_TEST = """
 def test_it(dueline):
     dueline.client.schedule("emails", 1)
     assert len(dueline.sent("emails")) == 1
-
-def test_another_has_its_own(dueline):
-    assert dueline.sent("emails") == []
 """
 QUEUES_YAML = {"queues.yaml": "queues: {emails: {}}"}
 OWN_QUEUES = {"conftest.py": "import pytest\n@pytest.fixture\ndef dueline_queues():\n    return ['emails']"}
@@ -409,9 +387,8 @@ def run_tests(pytester, files):
     return pytester.runpytest_inprocess("-p", "no:cacheprovider", *plugins)
 
 
-@pytest.mark.parametrize("files", [QUEUES_YAML, OWN_QUEUES])
-def test_fixture_is_a_deployment_of_its_own(pytester, files):
-    run_tests(pytester, {"test_it.py": A_TEST, **files}).assert_outcomes(passed=2)
+def test_fixture_has_the_queues_of_a_conftest(pytester):
+    run_tests(pytester, {"test_it.py": A_TEST, **OWN_QUEUES}).assert_outcomes(passed=1)
 
 
 def test_fixture_without_queues_says_what_to_write(pytester):

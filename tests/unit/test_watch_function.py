@@ -16,6 +16,7 @@ from dueline.operations.watch import KINDS, Condition, Mail
 from tests.api_harness import CONTEXT, import_function
 from tests.builders import EMAILS, NOW, a_queue
 from tests.unit.test_ttl_guard import INVOICES, World
+from tests.wire import failing
 
 SETTINGS = WatchSettings(
     deployment="d",
@@ -99,13 +100,10 @@ def test_planners_watch_is_watched(watch, capsys, note, kinds):
 
 @pytest.mark.parametrize("how", ["notes", "ttl"])
 def test_what_cannot_be_seen_is_unknown(watch, capsys, monkeypatch, how):
-    def unavailable(*_, **__):
-        raise Unavailable("no answer")
-
     if how == "notes":
-        monkeypatch.setattr(watch.module.NOTES, "read", unavailable)
+        monkeypatch.setattr(watch.module.NOTES, "read", failing(Unavailable("no answer")))
     else:
-        is_on = iter([unavailable, watch.world.ttl.is_on])
+        is_on = iter([failing(Unavailable("no answer")), watch.world.ttl.is_on])
         monkeypatch.setattr(watch.world.ttl, "is_on", lambda: next(is_on)())
     assert {state.kind for state in run(watch, capsys)[1]} == {"unknown"}
 
@@ -148,10 +146,7 @@ def test_removed_partition_is_guarded(watch, capsys, caplog):
 
 
 def test_unknown_schedules_fail_last(watch, capsys, caplog):
-    def unavailable():
-        raise Unavailable("no answer")
-
-    watch.ticked = unavailable
+    watch.ticked = failing(Unavailable("no answer"))
     watch.world.waits(since=timedelta(hours=7))
     with pytest.raises(Unavailable, match="no answer"):
         watch.module.handler({}, CONTEXT)
@@ -163,10 +158,8 @@ def test_unknown_schedules_fail_last(watch, capsys, caplog):
 
 
 def test_ttl_that_cannot_be_switched_off_rings(watch, monkeypatch, capsys, caplog):
-    def refused(*, on):
-        raise NotYet("TimeToLive is active on a different AttributeName")
-
-    monkeypatch.setattr(watch.world.ttl, "switch", refused)
+    refused = NotYet("TimeToLive is active on a different AttributeName")
+    monkeypatch.setattr(watch.world.ttl, "switch", failing(refused))
     watch.world.waits(since=timedelta(hours=7))
     line, viewed = run(watch, capsys)
     assert (line["TtlOff"], Condition("ttl_off", "d-jobs") in viewed) == (1, True)

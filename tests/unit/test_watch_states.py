@@ -6,8 +6,7 @@ import pytest
 
 from dueline.config import metrics
 from dueline.core import instant, rows
-from dueline.core.job import Partition
-from dueline.core.ports import BatchRead, Depth
+from dueline.core.ports import Depth
 from dueline.errors import QueueNotFound, Unavailable
 from dueline.operations.watch import (
     KINDS,
@@ -24,23 +23,21 @@ from dueline.operations.watch import (
     mails_of,
     text_of,
 )
-from dueline.testing import MemoryTable
-from tests.builders import EMAILS, NOW, a_job
+from tests.builders import EMAILS, NOW, due_in, emails
+from tests.unit.test_ttl_guard import INVOICES, Unread, World
+from tests.wire import failing
 
-INVOICES = Partition(queue="invoices", number=0)
 LATE = Condition("late", "emails")
 OWNED = Condition("late", "emails", "dueline_emails_alarms")
 MINUTES = [NOW + timedelta(minutes=minutes) for minutes in range(0, 300, 5)]
 
 
 def a_table(*jobs, fence=NOW + timedelta(minutes=4), ticked=(EMAILS, INVOICES)):
-    table = MemoryTable()
+    world = World()
     for partition in ticked:
-        table.acquire_lease(
-            partition, owner="a", now=instant.text(NOW), lease=instant.text(NOW), fence=instant.text(fence)
-        )
-    table.write([rows.job_row(job) for job in jobs])
-    return table
+        world.is_ticked(at=fence, partition=partition)
+    world.table.write([rows.job_row(job) for job in jobs])
+    return world.table
 
 
 def look(table, *partitions):
@@ -50,23 +47,18 @@ def look(table, *partitions):
 # What it sees
 
 
-def test_healthy_queue_is_no_state():
-    sighting = look(a_table(a_job(due=NOW - timedelta(seconds=59)), a_job(due=NOW + timedelta(hours=1))))
-    assert (sighting.states, sighting.unknown) == ({}, frozenset())
-    assert sighting.figures == {metrics.WORST_LATENESS: 0.0, metrics.QUEUES_LATE: 0, metrics.MISSING_TICKS: 0}
-
-
 def test_late_queue_has_its_lateness():
-    second, less = Partition(queue="emails", number=1), NOW - timedelta(seconds=70)
-    jobs = [a_job(due=NOW - timedelta(seconds=90)), a_job(due=less), a_job(due=less, partition=second)]
-    sighting = look(a_table(*jobs, ticked=[EMAILS, second]), EMAILS, second)
-    assert sighting.states == {LATE: "its oldest unsent job is 90 s late"}
+    jobs = [due_in(-90), due_in(-70), due_in(-70, partition=emails(1))]
+    on_time = [due_in(-59, partition=INVOICES), due_in(3600, partition=INVOICES)]
+    partitions = [EMAILS, emails(1), INVOICES]
+    sighting = look(a_table(*jobs, *on_time, ticked=partitions), *partitions)
+    assert (sighting.states, sighting.unknown) == ({LATE: "its oldest unsent job is 90 s late"}, frozenset())
     assert sighting.figures == {metrics.WORST_LATENESS: 90.0, metrics.QUEUES_LATE: 1, metrics.MISSING_TICKS: 0}
 
 
 @pytest.mark.parametrize("kind", [rows.HANDLED, rows.CANCELLED])
 def test_sent_and_cancelled_jobs_are_not_late(kind):
-    old, late = a_job(due=NOW - timedelta(seconds=500)), a_job(due=NOW - timedelta(seconds=100))
+    old, late = due_in(-500), due_in(-100)
     table = a_table(old, late)
     pk, sk = rows.job_key(old.id)
     table.write([{"pk": pk, "sk": f"{sk.removesuffix(rows.JOB)}{kind}", "at": instant.text(NOW)}])
@@ -74,30 +66,13 @@ def test_sent_and_cancelled_jobs_are_not_late(kind):
 
 
 def test_partitions_without_ticks_are_named():
-    second = Partition(queue="emails", number=1)
-    sighting = look(a_table(fence=NOW - timedelta(seconds=1), ticked=[EMAILS, second]), EMAILS, second, INVOICES)
+    ticked = [EMAILS, emails(1)]
+    sighting = look(a_table(fence=NOW - timedelta(seconds=1), ticked=ticked), *ticked, INVOICES)
     assert sighting.states == {
         Condition("missing_ticks", "emails"): "no tick reads partitions 0, 1",
         Condition("never_ticked", "invoices"): "no tick ever read partition 0",
     }
     assert sighting.figures[metrics.MISSING_TICKS] == 2
-
-
-class Unread(MemoryTable):
-    """Leaves the states of some partitions unread, and no row of another can be read."""
-
-    def __init__(self, *unread, gone=None):
-        super().__init__()
-        self._unread, self._gone = frozenset(map(rows.state_key, unread)), gone
-
-    def read(self, keys, *, consistent=True):
-        answer = super().read(keys, consistent=consistent)
-        return BatchRead(rows=answer.rows, unread=self._unread & set(keys))
-
-    def page(self, partition, **request):
-        if partition == self._gone:
-            raise Unavailable("no answer")
-        return super().page(partition, **request)
 
 
 @pytest.mark.parametrize("what", ["state", "rows", "all states"])
@@ -123,13 +98,6 @@ def test_dead_letters_are_counted():
         {Condition("dead_letters", "emails"): "3 messages"},
         {metrics.DEAD_LETTERS: 3},
     )
-
-
-def failing(error):
-    def read(*_):
-        raise error
-
-    return read
 
 
 def test_unread_depth_is_unknown():
@@ -161,9 +129,9 @@ def test_unread_log_is_unknown():
 # Its mails
 
 
-def mailed(*sightings, opened=None):
+def mailed(*sightings):
     """Return the mails of runs of the watch, each five minutes, as states and whether they are over."""
-    opened, result = opened or {}, []
+    opened, result = {}, []
     for now, sighting in zip(MINUTES, sightings, strict=False):
         opened = continued(opened, sighting, now=now)
         mails = mails_of(opened, sighting, now=now)

@@ -11,13 +11,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from dueline.errors import InvalidSchedule, QueueNotFound, Throttled
+from dueline.errors import QueueNotFound, Throttled
 from dueline.worker.delivery import EventKind
 from dueline.worker.retries import Retries
 from dueline.worker.worker import Worker, set_supervisor
 from tests.builders import NOW, a_queue
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS, wait_until
+from tests.wire import failing
 from tests.work import Connected, a_connection, due_now
 
 
@@ -27,7 +28,7 @@ def connected(monkeypatch):
 
 
 class Running:
-    """A worker that runs in a thread."""
+    """A worker, or a supervisor of workers, that runs in a thread."""
 
     def __init__(self, worker, **options):
         self.returned, self._worker = [], worker
@@ -137,11 +138,7 @@ def test_nothing_of_a_run_is_left_behind(connected):
 def test_no_queue_receives_when_one_cannot_open(monkeypatch):
     before, connection, worker = set(threading.enumerate()), a_connection(), Worker()
     unreadable = a_connection(queue=a_queue(name="invoices"), report=connection.report)
-
-    def refuse(keys, *, consistent=True):
-        raise Throttled("slow down")
-
-    monkeypatch.setattr(unreadable.table, "read", refuse)
+    monkeypatch.setattr(unreadable.table, "read", failing(Throttled("slow down")))
     connected = Connected(monkeypatch, connection, invoices=unreadable)
     for queue in ("emails", "invoices"):
         worker.job(queue)(print)
@@ -189,17 +186,6 @@ def test_coroutine_is_cancelled_after_its_grace(connected):
     assert connected.connection.levels[0].queue.depth().waiting == 1
 
 
-def test_only_named_queues_are_processed(connected):
-    worker = Worker()
-    worker.job("emails")(print)
-    worker.job("invoices")(print)
-    running = Running(worker, queues=["emails"])
-    assert wait_until(lambda: bool(connected.events.of(EventKind.OPENED)))
-    assert running.stop() is True
-    with pytest.raises(QueueNotFound, match="invoices"):
-        worker.run()
-
-
 def no_argument(): ...
 def two_arguments(job, other): ...
 def one_argument(job, *, other=1): ...
@@ -211,11 +197,8 @@ def one_argument(job, *, other=1): ...
         (lambda worker: worker.job(one_argument), TypeError, 'write @worker.job("emails")'),
         (lambda worker: worker.schedule(one_argument), TypeError, 'write @worker.schedule("emails", "digest", "0 9'),
         (lambda worker: worker.job("E-mails"), QueueNotFound, "E-mails"),
-        (lambda worker: worker.job("emails", kind="No Kind")(one_argument), ValueError, "kind is 'No Kind'"),
         (lambda worker: worker.job("emails")(no_argument), ValueError, "of the arguments ()"),
-        (lambda worker: worker.job("emails")(two_arguments), ValueError, "of the arguments (job, other)"),
         (lambda worker: worker.job("emails")("text"), ValueError, "the handler of queue 'emails' is 'text'"),
-        (lambda worker: worker.schedule("emails", "digest", "0 99 * * *"), InvalidSchedule, "0 99"),
         (lambda worker: worker.schedule("emails", "digest", "0 9 * * *")(no_argument), ValueError, "()"),
     ],
 )

@@ -5,16 +5,16 @@ from functools import partial
 
 import pytest
 
-from dueline.config.queue import QueueConfig
 from dueline.core.clock import SystemClock
 from dueline.core.ports import BatchFailure
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS
 from dueline.errors import Throttled
 from dueline.testing import VirtualClock
 from dueline.worker.claims import Claims
-from dueline.worker.delivery import DeadLettered, EventKind, ReceivedMessage, RetryLater, verdict_on
+from dueline.worker.delivery import DeadLettered, EventKind, ReceivedMessage
 from tests.builders import NOW, a_message
 from tests.waiting import wait_until
+from tests.wire import failing
 from tests.work import Events, SharedQueue, a_claim, a_connection
 
 
@@ -67,8 +67,7 @@ def ten():
     return Holding(10)
 
 
-def fail(*_):
-    raise Throttled("slow down")
+fail = failing(Throttled("slow down"))
 
 
 def refuse(*_, index=0, final=False):
@@ -118,16 +117,6 @@ def test_no_claim_outlasts_12_hours(started, ended, longest_run, until):
     claim = a_claim(received=0.0, started=started)
     claim.dead = DeadLettered() if ended else None
     assert claim.renewable_until(longest_run) == until
-
-
-def test_longest_run_and_delay_fit_a_claim():
-    """What queues.yaml accepts a worker keeps: the whole run, then the whole delay."""
-    longest_run = LONGEST_HIDDEN_SECONDS - 3600
-    queue = QueueConfig(longest_run=longest_run, retry={"backoff": "constant", "delay": 3600, "max_delay": 3600})
-    assert a_claim(received=0.0, started=0.0).renewable_until(queue.longest_run) == longest_run
-    settings = a_connection(longest_run=longest_run, retry=queue.retry.policy).settings
-    verdict = verdict_on(ValueError(), attempt=1, settings=settings, jitter=1, held=float(longest_run))
-    assert (type(verdict), verdict.seconds) == (RetryLater, queue.retry.delay)
 
 
 def test_claim_is_lost_after_its_time(holding):

@@ -98,7 +98,8 @@ DAILY |= {"start": None, "end": None, "count": None, "jitter": 0, "catch_up": "l
 
 
 @pytest.fixture
-def events():
+def events(monkeypatch):
+    monkeypatch.setattr("dueline.worker.code_schedules._RETRY_SECONDS", 0.01)
     return Events()
 
 
@@ -111,8 +112,7 @@ def reasons(events, kind):
     return [event.reason for event in events.of(kind)]
 
 
-def test_schedules_are_declared_once_aws_is_back(events, monkeypatch):
-    monkeypatch.setattr("dueline.worker.code_schedules._RETRY_SECONDS", 0.01)
+def test_schedules_are_declared_once_aws_is_back(events):
     schedules = DeclaredSchedules([Unavailable("away"), Throttled("much")])
     with declaring(schedules, events, "digest", "report"):
         assert wait_until(lambda: len(reasons(events, EventKind.DECLARED)) == 2)
@@ -128,8 +128,7 @@ def test_refused_schedule_ends_the_start(events):
         """It does not get here."""
 
 
-def test_late_refusal_is_reported(events, monkeypatch):
-    monkeypatch.setattr("dueline.worker.code_schedules._RETRY_SECONDS", 0.01)
+def test_late_refusal_is_reported(events):
     schedules = DeclaredSchedules([Unavailable("away"), InvalidSchedule("zone is 'Mars'")])
     with declaring(schedules, events, "digest"):
         assert wait_until(lambda: len(events.of(EventKind.TROUBLE)) == 2)

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from dueline.core.message import BATCH_BYTES, ID, STACK, TRACEPARENT, Message
+from dueline.core.message import BATCH_BYTES, STACK, TRACEPARENT, Message
 from dueline.core.text import shown, stack_of
 from dueline.operations.dead_letters import to_its_queue
 from dueline.worker.delivery import DeadLettered, Discard, EventKind, Retry, RetryLater, with_failure
@@ -15,6 +15,8 @@ from dueline.worker.handlers import Handler, Handlers
 from dueline.worker.retries import Retries
 from dueline.worker.worker import Worker
 from tests.builders import a_job
+from tests.unit.worker.test_verdict import Later
+from tests.wire import failing
 from tests.work import Events, a_connection, a_received_message
 
 PRIVATE = "swordfish"
@@ -35,14 +37,6 @@ def run(call, *, payload='{"to":"ada"}', receives=1, retry=None, handlers=None, 
 def broken(job):
     password = job.payload
     raise KeyError("name") if password else ValueError("none")
-
-
-def error_of(call):
-    try:
-        call()
-    except BaseException as error:
-        return error
-    raise AssertionError
 
 
 # The stack
@@ -68,13 +62,17 @@ def test_stack_has_the_causes_and_no_local_values():
         except ValueError as error:
             raise RuntimeError("bad order") from error
 
-    stack = stack_of(error_of(fail))
+    with pytest.raises(RuntimeError) as raised:
+        fail()
+    stack = stack_of(raised.value)
     assert stack.index("JSONDecodeError: Expecting value") < stack.index("direct cause") < stack.index("bad order")
     assert PRIVATE not in stack
 
 
 def test_source_that_a_syntax_error_quotes_is_left_out():
-    stack = stack_of(error_of(lambda: compile(f"{PRIVATE} {PRIVATE}", "payload", "eval")))
+    with pytest.raises(SyntaxError) as raised:
+        compile(f"{PRIVATE} {PRIVATE}", "payload", "eval")
+    stack = stack_of(raised.value)
     assert ("SyntaxError: " in stack, PRIVATE in stack) == (True, False)
 
 
@@ -82,7 +80,9 @@ def test_long_text_leaves_room_for_the_frames():
     def fail():
         raise ValueError("x" * 100_000)
 
-    stack = stack_of(error_of(fail))
+    with pytest.raises(ValueError, match="x") as raised:
+        fail()
+    stack = stack_of(raised.value)
     assert "in fail" in stack
     assert len(stack) < 2000
 
@@ -103,14 +103,14 @@ def test_deliberate_retry_has_the_stack_of_its_cause_only():
 
 def test_last_4_kb_of_a_stack_are_kept_in_ascii():
     long = "\n".join(f"ü\x1b line {number}" for number in range(1000))
-    stack = with_failure(a_message(), DeadLettered(error="E", stack=long), attempt=1).attributes[STACK]
+    stack = with_failure(Message.of(a_job()), DeadLettered(error="E", stack=long), attempt=1).attributes[STACK]
     assert len(stack) == 4096
     assert stack.isascii()
     assert stack.endswith("\n\\xfc\\x1b line 999")
 
 
 def test_stack_displaces_no_other_attribute():
-    message = Message(body="1", attributes={**a_message().attributes, TRACEPARENT: "00-trace"})
+    message = Message(body="1", attributes={**Message.of(a_job()).attributes, TRACEPARENT: "00-trace"})
     without = with_failure(message, DeadLettered(error="E", reason="r"), attempt=1)
     full = Message(body="1" * (1 + BATCH_BYTES - without.sent_bytes), attributes=message.attributes)
     dead = with_failure(full, DeadLettered(error="E", reason="r", stack="s" * 4096), attempt=1)
@@ -118,16 +118,10 @@ def test_stack_displaces_no_other_attribute():
 
 
 def test_redriven_job_loses_its_stack():
-    message = a_message()
+    message = Message.of(a_job())
     dead = with_failure(message, DeadLettered(error="E", reason="r", stack="s"), attempt=1)
     assert dead.attributes[STACK] == "s"
     assert to_its_queue(dead, levels=1).attributes == message.attributes
-
-
-def a_message():
-    message = Message.of(a_job())
-    assert ID in message.attributes
-    return message
 
 
 # The callbacks
@@ -148,12 +142,8 @@ def a_message():
 def test_callbacks_get_the_job_and_its_error(error, of_job, called):
     """What a handler raises on purpose is no error, nor is a job without a handler; each job that dies is reported."""
     got = []
-
-    def call(job):
-        raise error
-
     callbacks = {f"on_{what}": partial(lambda *each: got.append(each), what) for what in ("error", "dead")}
-    run(call, **of_job, **callbacks)
+    run(failing(error), **of_job, **callbacks)
     assert [what for what, _, _ in got] == called
     for _, job, raised in got:
         assert job.payload == (None if "payload" in of_job else {"to": "ada"})
@@ -190,13 +180,12 @@ def test_sentry_gets_the_error_and_its_frames():
         def capture_envelope(self, envelope):
             sent.append(envelope.get_event())
 
+    def capture(job, error):
+        sentry_sdk.capture_exception(error, tags={"queue": job.queue})
+
     sentry_sdk.init(dsn="https://key@sentry.invalid/1", transport=Captured, include_local_variables=False)
     try:
-        run(
-            broken,
-            payload=f'"{PRIVATE}"',
-            on_error=lambda job, error: sentry_sdk.capture_exception(error, tags={"queue": job.queue}),
-        )
+        run(broken, payload=f'"{PRIVATE}"', on_error=capture)
     finally:
         sentry_sdk.get_client().close()
         sentry_sdk.init()
@@ -207,20 +196,13 @@ def test_sentry_gets_the_error_and_its_frames():
     assert PRIVATE not in json.dumps(event, default=str)
 
 
-class Later(Retry):
-    """Sets its delay itself."""
-
-    def __init__(self, delay):
-        self.delay = delay
-
-
 @pytest.mark.parametrize("delay", [-1, 42_601, float("nan"), "5", timedelta(days=1)], ids=str)
 def test_impossible_delay_of_a_subclass_fails_as_its_own(delay):
     """As `Retry(delay)` itself raises in a handler: by the policy, and reported."""
     errors = []
 
     def call(job):
-        raise Later(delay)
+        raise Later(delay=delay)
 
     for receives, verdict_type in ((1, RetryLater), (99, DeadLettered)):
         verdict, _ = run(call, receives=receives, on_error=lambda _, error: errors.append(error))

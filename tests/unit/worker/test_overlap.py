@@ -1,5 +1,7 @@
 """Of a schedule whose overlap is skip, one job runs at a time."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from dueline.core import rows
@@ -10,12 +12,8 @@ from dueline.testing import VirtualClock
 from dueline.worker.delivery import DeadLettered, Deferred, EventKind, RetryLater, Skipped, Succeeded
 from dueline.worker.execution import HandlerRunner, OverlapLock
 from tests.builders import NOW, a_job, a_queue
-from tests.work import Events, a_connection, a_received_message, handlers_of
-
-
-@pytest.fixture
-def events():
-    return Events()
+from tests.wire import failing
+from tests.work import a_connection, a_received_message, handlers_of
 
 
 @pytest.fixture
@@ -24,8 +22,8 @@ def clock():
 
 
 @pytest.fixture
-def connection(clock, events):
-    return a_connection(clock=clock, report=events, queue=a_queue(track=True))
+def connection(clock):
+    return a_connection(clock=clock, queue=a_queue(track=True))
 
 
 @pytest.fixture
@@ -56,12 +54,9 @@ def test_overlapping_run_is_skipped(overlap, clock):
 
 
 def test_crashed_run_goes_first_until_its_longest_run(overlap, clock, connection):
-    def crash(_):
-        raise SystemExit
-
     crashed = an_occurrence(clock)
     with pytest.raises(SystemExit):
-        overlap.run(crashed, crash)
+        overlap.run(crashed, failing(SystemExit()))
     clock.sleep(connection.settings.longest_run + 59)
     assert overlap.run(an_occurrence(clock), then(Succeeded())) == Skipped()
     assert overlap.run(an_occurrence(clock, job=crashed.job), then(Deferred())) == Deferred()
@@ -95,29 +90,22 @@ def test_lost_claim_frees_no_lock(overlap, clock, connection):
     assert connection.locks.held["digest"][0] == received.id
 
 
-def test_job_waits_for_its_lock(overlap, clock, connection, events):
+def test_job_waits_for_its_lock(overlap, clock, connection):
+    away = failing(Unavailable("away"))
+
     def lose_the_locks(_):
-        connection.locks = Away()
+        connection.locks = SimpleNamespace(take=away, free=away)
         return Succeeded()
 
     assert overlap.run(an_occurrence(clock), lose_the_locks) == Succeeded()
     verdict = overlap.run(an_occurrence(clock), then(Succeeded()))
-    unfreed, waiting = (event.reason for event in events.of(EventKind.TROUBLE))
+    unfreed, waiting = (event.reason for event in connection.report.of(EventKind.TROUBLE))
     assert "expires" in unfreed
     assert (type(verdict), verdict.error) == (Deferred, "Unavailable")
     assert waiting == verdict.reason == "its schedule's lock could not be taken: away"
 
 
-class Away:
-    """Locks while AWS is away."""
-
-    def take(self, *_args, **_fields):
-        raise Unavailable("away")
-
-    free = take
-
-
-def test_skipped_job_is_reported(connection, clock, events):
+def test_skipped_job_is_reported(connection, clock):
     ran, other = [], an_occurrence(clock)
 
     def run_another(job):
@@ -129,5 +117,5 @@ def test_skipped_job_is_reported(connection, clock, events):
     assert len(ran) == 1
     (row,) = connection.table.read([rows.outcome_key(other.job.id)]).rows.values()
     assert (read_outcome(row).state, read_outcome(row).attempts) == (State.SKIPPED, 1)
-    (answer,) = events.of(EventKind.OVERLAPPED)
+    (answer,) = connection.report.of(EventKind.OVERLAPPED)
     assert (answer.job, answer.queue) == (other.id, "emails")

@@ -21,21 +21,29 @@ from dueline.worker.delivery import Discard, EventKind, ReceivedMessage
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
 from dueline.worker.queue_worker import QueueWorker
+from dueline.worker.receiving import prepare
 from tests.builders import NOW, a_message, a_queue
 from tests.waiting import HANG_SECONDS, wait_until
+from tests.wire import failing
 from tests.work import SharedQueue, a_connection, due_now, handlers_of
 
 
 class Working:
-    """A queue worker at work; `starts` has the jobs that its handler got, and when."""
+    """A queue worker at work on jobs; `starts` has those that its handler got, and when."""
 
-    def __init__(self, connection, call=lambda job: None, *, once=False, concurrency=8):
-        self.connection, self.events = connection, connection.report
+    def __init__(self, *jobs, connection=None, call=lambda job: None, once=False, concurrency=8):
+        self.connection = connection = connection or a_connection()
+        self.events = connection.report
         self.queue, self.dead_letters = connection.levels[0], connection.dead_letters
         self.starts = []
         self._call = call
         runner = HandlerRunner(handlers_of(self._note, once=once), connection, jitter=lambda: 0.5)
         self.worker = QueueWorker(runner, concurrency=concurrency, jitter=lambda: 0.5)
+        self.send(*jobs)
+
+    def send(self, *jobs):
+        for job in jobs:
+            assert self.queue.send([Message.of(job)]) == []
 
     def _note(self, job):
         self.starts.append((job, datetime.now(UTC)))
@@ -66,16 +74,9 @@ class Working:
     def is_empty(self):
         return not self.queue.messages
 
-    def turn(self):
-        """Wait until it has checked again whether there is room, and received what there was room for."""
-        for _ in range(2):
-            now = self.connection.clock.monotonic()
-            assert wait_until(lambda now=now: self.worker.heartbeat > now)
 
-
-def sent(connection, *jobs):
-    for job in jobs:
-        assert connection.levels[0].send([Message.of(job)]) == []
+def due(*numbers, **fields):
+    return [due_now(number, **fields) for number in numbers]
 
 
 @pytest.fixture(autouse=True)
@@ -88,30 +89,6 @@ def _short_waits(monkeypatch):
     monkeypatch.setattr("dueline.worker.queue_worker.RETRY_SECONDS", 1)
 
 
-def test_jobs_are_acknowledged_in_batches():
-    connection = a_connection()
-    sent(connection, *(due_now(number) for number in range(50)))
-    with Working(connection) as working:
-        assert wait_until(working.is_empty)
-    assert sorted(working.numbers) == list(range(50))
-    deletes = [count for what, count in working.queue.requests if what == "delete"]
-    assert sum(deletes) == 50
-    assert len(deletes) <= 15
-
-
-def test_never_more_is_received_than_can_run():
-    connection, held = a_connection(), threading.Event()
-    sent(connection, *(due_now(number) for number in range(20)))
-    with Working(connection, lambda _: held.wait(HANG_SECONDS), concurrency=3) as working:
-        assert wait_until(lambda: len(working.starts) == 3)
-        working.turn()
-        assert len(working.events.of(EventKind.RECEIVED)) == 3
-        assert max(most for what, most in working.queue.requests if what == "receive") <= 3
-        held.set()
-        assert wait_until(working.is_empty)
-    assert len(working.starts) == 20
-
-
 def test_each_job_succeeds_or_fails_alone():
     def call(job):
         if job.payload == 1:
@@ -121,9 +98,8 @@ def test_each_job_succeeds_or_fails_alone():
 
     connection, cancelled = a_connection(), due_now(5)
     connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
-    sent(connection, *(due_now(number) for number in range(5)), cancelled)
     connection.levels[0].send([a_message(body="6", attributes={ID: "not a job's"})])
-    with Working(connection, call) as working:
+    with Working(*due(*range(5)), cancelled, connection=connection, call=call) as working:
         assert wait_until(working.is_empty)
     assert Counter(working.numbers) == {0: 1, 1: 3, 2: 1, 3: 1, 4: 1}
     attempts = [at for job, at in working.starts if job.payload == 1]
@@ -139,8 +115,7 @@ def test_slots_are_taken_before_more_is_received():
     """Or one worker would keep the jobs of many slots."""
     connection = a_connection()
     control.set_rate("emails", Rate.parse("6/m"), table=connection.table, now=NOW)
-    sent(connection, due_now(1), due_now(2))
-    working = Working(connection)
+    working = Working(*due(1, 2), connection=connection)
     working.worker.open()
     for _ in range(2):
         working.worker.receive_once()
@@ -150,8 +125,7 @@ def test_slots_are_taken_before_more_is_received():
 def test_unread_cancel_holds_a_waiting_job():
     connection = a_connection(queue=a_queue(precise=True))
     outage = Outage(connection.table, None)
-    sent(connection, due_now(1, later=4))
-    with Working(connection) as working:
+    with Working(due_now(1, later=4), connection=connection) as working:
         assert wait_until(lambda: outage.requests == 1)
         outage.fault = Throttled("slow down")
         assert wait_until(lambda: outage.requests == 3)
@@ -165,8 +139,8 @@ def test_precise_queue_holds_jobs_until_due():
     """One that is cancelled while it waits is skipped."""
     connection = a_connection(queue=a_queue(precise=True))
     reads, cancelled = Outage(connection.table, None), due_now(5, later=4)
-    sent(connection, *(due_now(number, later=1 + number / 10) for number in range(5)), cancelled)
-    with Working(connection) as working:
+    jobs = [due_now(number, later=1 + number / 10) for number in range(5)]
+    with Working(*jobs, cancelled, connection=connection) as working:
         assert wait_until(lambda: reads.requests > 0)
         connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
         assert wait_until(working.is_empty)
@@ -186,8 +160,7 @@ def test_lost_claim_settles_nothing():
             raise Discard("too late to say so")
 
     connection = a_connection(SharedQueue(visibility_timeout=2), visibility_timeout=2, longest_run=2)
-    sent(connection, due_now())
-    with Working(connection, call) as working:
+    with Working(due_now(), connection=connection, call=call) as working:
         assert wait_until(lambda: len(observed) == 1)
         assert wait_until(working.is_empty)
     # A slow machine may lose more of them.
@@ -198,24 +171,20 @@ def test_lost_claim_settles_nothing():
     assert working.dead_letters.messages == []
 
 
-def discard(job):
-    raise Discard("why")
-
-
 def test_unsent_dead_letters_are_sent_again():
     """They keep their permits until then; and when it is stopped, they are sent still."""
-    connection = a_connection()
-    connection.dead_letters.queue.gone = True
-    sent(connection, *(due_now(number) for number in range(3)))
-    with Working(connection, discard, concurrency=2) as working:
+    working = Working(*due(0, 1, 2), call=failing(Discard("why")), concurrency=2)
+    dead_letters = working.dead_letters.queue
+    dead_letters.gone = True
+    with working:
         assert wait_until(lambda: len(working.events.of(EventKind.TROUBLE)) == 4)
         assert [job.received.started for job, _ in working.starts] == [None, None], "or renewed for longest_run only"
-        connection.dead_letters.queue.gone = False
+        dead_letters.gone = False
         assert wait_until(working.is_empty)
-        connection.dead_letters.queue.gone = True
-        sent(connection, due_now(3))
+        dead_letters.gone = True
+        working.send(due_now(3))
         assert wait_until(lambda: len(working.events.of(EventKind.TROUBLE)) > 4)
-        connection.dead_letters.queue.gone = False
+        dead_letters.gone = False
         assert working.end()
     assert (len(working.starts), len(working.dead_letters.messages), working.is_empty()) == (4, 4, True)
 
@@ -238,10 +207,9 @@ class Outage:
 def test_unreadable_cancellations_cost_no_attempt():
     connection = a_connection()
     outage = Outage(connection.table, Unavailable("down"))
-    sent(connection, *(due_now(number) for number in range(3)))
-    with Working(connection, concurrency=40) as working:
+    with Working(*due(0, 1, 2), connection=connection, concurrency=40) as working:
         assert wait_until(lambda: outage.requests == 2)
-        sent(connection, *(due_now(number) for number in range(3, 30)))
+        working.send(*due(*range(3, 30)))
         assert wait_until(lambda: outage.requests == 5)
         receives = [delivery.receives for delivery in working.queue.queue.deliveries]
         assert set(receives) == {0, 1}
@@ -252,12 +220,12 @@ def test_unreadable_cancellations_cost_no_attempt():
     assert {job.attempt for job, _ in working.starts} == {1}
 
 
-def with_defects(call, *defects, where=lambda *_: True):
-    """Return a function that raises these errors first, one a call, of those that `where` says."""
+def with_defects(call, *defects):
+    """Return a function that raises these errors first, one a call."""
     left = list(defects)
 
     def failing(*args, **options):
-        if left and where(*args):
+        if left:
             raise left.pop(0)
         return call(*args, **options)
 
@@ -267,8 +235,8 @@ def with_defects(call, *defects, where=lambda *_: True):
 def test_job_that_cannot_begin_costs_no_attempt():
     connection, job = a_connection(max_receives=1), due_now(1)
     connection.read_payload = with_defects(lambda pointer: "1", *[Unavailable("SlowDown")] * 3)
-    sent(connection, replace(job, payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000))
-    with Working(connection) as working:
+    job = replace(job, payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000)
+    with Working(job, connection=connection) as working:
         assert wait_until(working.is_empty)
     assert [(job.payload, job.attempt) for job, _ in working.starts] == [(1, 1)]
     assert working.dead_letters.messages == []
@@ -276,33 +244,21 @@ def test_job_that_cannot_begin_costs_no_attempt():
     assert reasons == ["it could not begin, and is held: SlowDown"] * 3
 
 
-def test_deferred_job_goes_back_on_stop():
-    connection = a_connection()
-    connection.once = with_defects(connection.once, *[Unavailable("SlowDown")] * 1000)
-    sent(connection, due_now())
-    with Working(connection, once=True) as working:
-        assert wait_until(lambda: bool(working.events.of(EventKind.TROUBLE)))
-        assert working.end()
-    assert working.queue.queue.depth().waiting == 1
-
-
 def test_new_settings_apply_while_it_works(monkeypatch):
     monkeypatch.setattr("dueline.worker.queue_worker.LONGEST_REFRESH_SECONDS", 0.1)
     connection = a_connection()
     connection.reload = lambda: a_connection(visibility_timeout=60)
-    with Working(connection) as working:
+    with Working(connection=connection) as working:
         assert wait_until(lambda: connection.settings.visibility_timeout == 60)
         assert wait_until(lambda: len(working.events.of(EventKind.CHANGED)) == 1)
 
 
 def test_errors_of_receiving_are_survived(monkeypatch):
-    connection, defects = a_connection(), [RuntimeError("it cannot receive"), RuntimeError("it cannot prepare")]
-    queue, table = connection.levels[0], connection.table
-    queue.receive = with_defects(queue.receive, defects[0])
-    of_cancellations = lambda keys: bool(keys) and keys[0][1].endswith("#cancelled")  # noqa: E731
-    monkeypatch.setattr(table, "read", with_defects(table.read, defects[1], where=of_cancellations))
-    sent(connection, due_now(1))
-    with Working(connection) as working:
+    working = Working(due_now(1))
+    working.queue.receive = with_defects(working.queue.receive, RuntimeError("it cannot receive"))
+    defective = with_defects(prepare, RuntimeError("it cannot prepare"))
+    monkeypatch.setattr("dueline.worker.queue_worker.prepare", defective)
+    with working:
         assert wait_until(working.is_empty)
     # Put back, and counted: what is no fault of AWS's may be the job's own, and must not hold its queue up for good.
     assert [(job.payload, job.attempt) for job, _ in working.starts] == [(1, 2)]
@@ -312,7 +268,7 @@ def test_errors_of_receiving_are_survived(monkeypatch):
 
 def test_worker_is_healthy_while_it_waits_after_an_error():
     """A request that times out takes nearly as long as its health allows."""
-    working = Working(a_connection(clock=VirtualClock(NOW)))
+    working = Working(connection=a_connection(clock=VirtualClock(NOW)))
     clock = working.connection.clock
 
     def fail(**_):
@@ -329,34 +285,17 @@ def test_error_around_a_handler_is_a_retry(monkeypatch):
     connection = a_connection(queue=a_queue(track=True))
     record = with_defects(connection.table.record, RuntimeError("a defect"))
     monkeypatch.setattr(connection.table, "record", record)
-    sent(connection, due_now(1))
-    with Working(connection, concurrency=1) as working:
+    with Working(due_now(1), connection=connection, concurrency=1) as working:
         assert wait_until(working.is_empty)
     assert [job.attempt for job, _ in working.starts] == [2]
 
 
-def test_pause_and_resume_are_applied():
-    assert WATCH_SECONDS < 5
-    connection = a_connection()
-    control.pause("emails", table=connection.table, now=NOW)
-    sent(connection, *(due_now(number) for number in range(5)))
-    with Working(connection) as working:
-        working.turn()
-        assert not working.events.of(EventKind.RECEIVED)
-        control.resume("emails", table=connection.table, now=NOW)
-        assert wait_until(working.is_empty)
-
-
 def test_unreadable_pause_keeps_the_last_one(monkeypatch):
-    connection = a_connection()
-    control.pause("emails", table=connection.table, now=NOW)
-    working = Working(connection)
+    working = Working()
+    table = working.connection.table
+    control.pause("emails", table=table, now=NOW)
     working.worker.open()
-
-    def fail(*_, **__):
-        raise Throttled("slow down")
-
-    monkeypatch.setattr(connection.table, "read", fail)
+    monkeypatch.setattr(table, "read", failing(Throttled("slow down")))
     working.worker.apply_limits()
     assert [event.reason for event in working.events.of(EventKind.TROUBLE)] == [
         "pause and rate could not be read: slow down"
@@ -367,18 +306,17 @@ def test_unreadable_pause_keeps_the_last_one(monkeypatch):
 def test_watch_goes_on_whatever_fails(monkeypatch):
     monkeypatch.setattr("dueline.worker.queue_worker.LONGEST_REFRESH_SECONDS", 0)
     monkeypatch.delattr("dueline.worker.queue_context.QueueContext.refresh")
-    connection = a_connection()
-    with Working(connection) as working:
+    assert WATCH_SECONDS < 5
+    with Working() as working:
         assert wait_until(lambda: len(working.events.of(EventKind.TROUBLE)) >= 2)
-        control.pause("emails", table=connection.table, now=NOW)
+        control.pause("emails", table=working.connection.table, now=NOW)
         assert wait_until(lambda: not working.worker._limiter.is_open)
 
 
 @pytest.mark.parametrize("change", [control.pause, partial(control.set_rate, rate=Rate.parse("2/m"))])
 def test_pause_or_another_rate_returns_jobs_that_wait(change):
     connection = a_connection(queue=a_queue(precise=True))
-    sent(connection, *(due_now(number, later=600) for number in range(3)))
-    with Working(connection) as working:
+    with Working(*due(0, 1, 2, later=600), connection=connection) as working:
         assert wait_until(lambda: len(working.events.of(EventKind.RECEIVED)) == 3)
         change("emails", table=connection.table, now=NOW)
         assert wait_until(lambda: len(working.events.of(EventKind.RETURNED)) >= 3)
@@ -387,16 +325,13 @@ def test_pause_or_another_rate_returns_jobs_that_wait(change):
 
 def test_job_whose_slot_is_too_far_ahead_goes_back(monkeypatch):
     monkeypatch.setattr(RateLimiter, "slots", lambda _, count: [math.inf] * count)
-    connection = a_connection()
-    sent(connection, due_now(1))
-    with Working(connection) as working:
+    with Working(due_now(1)) as working:
         assert wait_until(lambda: bool(working.events.of(EventKind.RETURNED)))
     assert working.starts == []
 
 
 def test_job_received_during_stop_goes_back(monkeypatch):
-    connection = a_connection(queue=a_queue(precise=True))
-    working = Working(connection)
+    working = Working(due_now(1, later=7200), connection=a_connection(queue=a_queue(precise=True)))
     pool = working.worker._pool
     put = pool.put
 
@@ -406,18 +341,17 @@ def test_job_received_during_stop_goes_back(monkeypatch):
         put(item, at=at)
 
     monkeypatch.setattr(pool, "put", stopped_before)
-    sent(connection, due_now(1, later=7200))
     with working:
         assert wait_until(lambda: working.events.of(EventKind.RETURNED))
         assert wait_until(lambda: not working.worker.is_busy)
-    assert connection.levels[0].queue.depth().waiting == 1
+    assert working.queue.queue.depth().waiting == 1
 
 
 def test_open_poll_ends_before_jobs_are_put_back():
     """It would receive them."""
-    connection, polls, ends = a_connection(), threading.Event(), threading.Event()
-    connection.levels[0].receive = lambda **_: polls.set() or ends.wait(HANG_SECONDS) or []
-    with Working(connection) as working:
+    working, polls, ends = Working(), threading.Event(), threading.Event()
+    working.queue.receive = lambda **_: polls.set() or ends.wait(HANG_SECONDS) or []
+    with working:
         assert polls.wait(HANG_SECONDS)
         working.worker.stop()
         assert working.worker.is_busy
@@ -428,9 +362,8 @@ def test_open_poll_ends_before_jobs_are_put_back():
 
 def test_stop_returns_waiting_jobs():
     connection, held = a_connection(queue=a_queue(precise=True)), threading.Event()
-    sent(connection, due_now(0), due_now(1, later=600))
-    working = Working(connection, lambda _: held.wait(HANG_SECONDS))
-    with working:
+    jobs = due_now(0), due_now(1, later=600)
+    with Working(*jobs, connection=connection, call=lambda _: held.wait(HANG_SECONDS)) as working:
         assert wait_until(lambda: len(working.starts) == 1 and len(working.events.of(EventKind.RECEIVED)) == 2)
         working.worker.stop()
         held.set()

@@ -15,6 +15,7 @@ from dueline.worker.runner import NO_GRACE, Shutdown, SupervisorLink
 from dueline.worker.supervisor import Supervisor, WorkerSlot
 from dueline.worker.worker import Worker, set_supervisor
 from tests.builders import NOW
+from tests.unit.test_worker import Running
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import Connected, due_now
 
@@ -25,20 +26,16 @@ import os, signal, sys
 from multiprocessing.connection import Connection
 number, handle = os.environ["DUELINE_SUPERVISED"].split(":")
 link = Connection(int(handle))
-BODY
 """
 # They wait for a blocked signal: a handler that is called just before the script waits leaves it waiting.
-GENTLE = """
+UNTIL_SIGTERM = """
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 link.send_bytes(b"ready")
 signal.sigwait({signal.SIGTERM})
-sys.exit(int(number) - 1)
 """
-# Has a job that takes long: SIGTERM alone does not end it. A file says what each received.
+GENTLE = UNTIL_SIGTERM + "sys.exit(int(number) - 1)"
+# Then has a job that takes long: SIGTERM alone does not end it. A file says what each received.
 BUSY = """
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-link.send_bytes(b"ready")
-signal.sigwait({signal.SIGTERM})
 with open(sys.argv[1], "a", buffering=1) as said:
     print("term", number, file=said)
     print("forced", number, link.recv_bytes().decode(), file=said)
@@ -56,23 +53,19 @@ class Fast(SystemClock):
 
 
 class Run:
-    """A supervisor that runs in a thread; `lines` is what it reported."""
+    """A supervisor that runs in a thread, until it has `returned`; `lines` is what it reported."""
 
     def __init__(self, body, *args, processes=2):
-        self.lines, self.ending, self._returned = [], Shutdown(), []
-        command = [sys.executable, "-c", PROCESS.replace("BODY", body), *map(str, args)]
+        self.lines, self.ending = [], Shutdown()
+        command = [sys.executable, "-c", PROCESS + body, *map(str, args)]
         self.slots = [
             WorkerSlot(number, command, clock=Fast(), report=self._report) for number in range(1, processes + 1)
         ]
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.returned = Running(Supervisor(self.slots, clock=Fast()), shutdown=self.ending).end
 
     def _report(self, message, **about):
         about.pop("is_warning", None)
         self.lines.append((message, about))
-
-    def _run(self):
-        self._returned.append(Supervisor(self.slots, clock=Fast()).run(self.ending))
 
     def pids(self):
         """Return the ids of the processes once all have started."""
@@ -84,11 +77,6 @@ class Run:
         return [
             (message, about["number"], about.get("exit_code")) for message, about in self.lines if message in messages
         ]
-
-    def returned(self):
-        self._thread.join(HANG_SECONDS)
-        assert not self._thread.is_alive()
-        return self._returned[0]
 
 
 @pytest.fixture
@@ -150,7 +138,7 @@ def test_failed_restart_is_tried_later(run):
 def test_second_request_ends_the_grace(run, tmp_path):
     said = tmp_path / "said"
     said.touch()
-    running = run(BUSY, said)
+    running = run(UNTIL_SIGTERM + BUSY, said)
     running.pids()
 
     def says(*expected):
@@ -194,7 +182,7 @@ class Supervised:
         self.worker = Worker()
         self.worker.job("emails")(self._work)
         set_supervisor(self.worker, SupervisorLink(theirs, number=1))
-        self.ending, self.returned = self.worker._shutdown, []
+        self.ending = self.worker._shutdown
 
     def _work(self, job):
         self.has_first_report = self.supervisor.poll()
@@ -203,10 +191,9 @@ class Supervised:
         self.done.append(job.payload)
 
     def run_in_a_thread(self):
-        thread = threading.Thread(target=lambda: self.returned.append(self.worker.run()), daemon=True)
-        thread.start()
+        running = Running(self.worker)
         assert self.started.wait(HANG_SECONDS)
-        return thread
+        return running
 
 
 @pytest.fixture
@@ -218,21 +205,19 @@ def one(monkeypatch):
 
 
 def test_link_ends_the_grace(one):
-    thread = one.run_in_a_thread()
+    running = one.run_in_a_thread()
     # Or a job that kills its process as it starts would end the supervisor, for which that could not begin.
     assert one.has_first_report, "before any job"
     one.supervisor.send_bytes(NO_GRACE)
-    thread.join(HANG_SECONDS)
-    assert (one.returned, one.done) == ([False], [])
+    assert (running.end(), one.done) == (False, [])
 
 
 def test_lost_supervisor_ends_the_worker(one):
-    thread = one.run_in_a_thread()
+    running = one.run_in_a_thread()
     one.supervisor.close()
     assert wait_until(lambda: one.ending.is_requested)
     one.held.set()
-    thread.join(HANG_SECONDS)
-    assert (one.returned, one.done) == ([True], [1])
+    assert (running.end(), one.done) == (True, [1])
 
 
 def test_repeated_signal_keeps_the_grace(one):

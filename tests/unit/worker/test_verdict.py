@@ -1,6 +1,7 @@
 """What becomes of a failed attempt: retries, dead letters; and how late a job was."""
 
 import math
+import sys
 from datetime import timedelta
 
 import pytest
@@ -83,27 +84,16 @@ def test_policy_delay_ends_within_12_hours(held, seconds):
     assert verdict(TypeError(), settings=a_connection(retry=policy).settings, held=held).seconds == seconds
 
 
-class Speechless(Exception):
-    def __str__(self):
-        return None
+SILENCES = {"returns": lambda _: None, "raises": lambda _: {}["message"], "exits": lambda _: sys.exit()}
 
 
-class Broken(Discard):
-    def __str__(self):
-        raise KeyError("message")
-
-
-class Leaving(Exception):
-    def __str__(self):
-        raise SystemExit
-
-
-def test_silent_error_is_named_by_its_type():
-    assert verdict(Leaving()) == RetryLater(seconds=1, error="Leaving", reason="Leaving")
-    assert verdict(Speechless()) == RetryLater(seconds=1, error="Speechless", reason="Speechless")
-    assert verdict(Speechless(), attempt=3).reason == "attempt 3 of 3 failed: Speechless"
-    assert verdict(Broken()) == DeadLettered(error="Broken", reason="Broken")
-    assert error_event(Speechless(), queue="emails").reason == "Speechless: Speechless"
+@pytest.mark.parametrize("says", SILENCES.values(), ids=SILENCES)
+def test_silent_error_is_named_by_its_type(says):
+    silent, discard = (type("Silent", (base,), {"__str__": says})() for base in (Exception, Discard))
+    assert verdict(silent) == RetryLater(seconds=1, error="Silent", reason="Silent")
+    assert verdict(silent, attempt=3).reason == "attempt 3 of 3 failed: Silent"
+    assert verdict(discard) == DeadLettered(error="Silent", reason="Silent")
+    assert error_event(silent, queue="emails").reason == "Silent: Silent"
 
 
 def test_handlers_own_retries_come_before_the_policy():
@@ -115,27 +105,23 @@ def test_handlers_own_retries_come_before_the_policy():
 # Policies
 
 
-def delays(jitter=1.0, **options):
-    policy = RetryPolicy(**options)
-    return [policy.delay_after(attempt, jitter=jitter) for attempt in range(1, policy.attempts)]
-
-
 @pytest.mark.parametrize(
-    ("policy", "expected"),
+    ("options", "jitter", "expected"),
     [
-        ({}, [30, 60, 90, 120, 150, 300, 600, 1200, 2400]),
-        ({"max_delay": 500}, [30, 60, 90, 120, 150, 300, 500, 500, 500]),
-        ({"jitter": 0.0}, [30, 60, 90, 120, 150, 150, 300, 600, 1200]),
-        ({"backoff": Backoff.CONSTANT, "attempts": 4, "jitter": 0.0}, [30, 30, 30]),
-        ({"backoff": Backoff.LINEAR, "attempts": 8, "delay": 10}, [10, 20, 30, 40, 50, 60, 70]),
-        ({"backoff": Backoff.EXPONENTIAL, "attempts": 5, "delay": 2}, [2, 4, 8, 16]),
-        ({"backoff": Backoff.EXPONENTIAL, "attempts": 4, "delay": 2, "jitter": 0.0}, [2, 2, 4]),
+        ({}, 1.0, [30, 60, 90, 120, 150, 300, 600, 1200, 2400]),
+        ({"max_delay": 500}, 1.0, [30, 60, 90, 120, 150, 300, 500, 500, 500]),
+        ({}, 0.0, [30, 60, 90, 120, 150, 150, 300, 600, 1200]),
+        ({"backoff": Backoff.CONSTANT, "attempts": 4}, 0.0, [30, 30, 30]),
+        ({"backoff": Backoff.LINEAR, "attempts": 8, "delay": 10}, 1.0, [10, 20, 30, 40, 50, 60, 70]),
+        ({"backoff": Backoff.EXPONENTIAL, "attempts": 5, "delay": 2}, 1.0, [2, 4, 8, 16]),
+        ({"backoff": Backoff.EXPONENTIAL, "attempts": 4, "delay": 2}, 0.0, [2, 2, 4]),
     ],
     ids=str,
 )
-def test_delays_grow_by_the_policy(policy, expected):
+def test_delays_grow_by_the_policy(options, jitter, expected):
     """Only exponential ones have jitter."""
-    assert delays(**policy) == expected
+    policy = RetryPolicy(**options)
+    assert [policy.delay_after(attempt, jitter=jitter) for attempt in range(1, policy.attempts)] == expected
 
 
 def test_handlers_attempts_extend_its_queues_policy():
@@ -178,25 +164,20 @@ def test_any_error_text_makes_a_dead_letter(text):
     assert dead_letter.attributes["dueline-reason"] == text.encode("unicode_escape").decode()
 
 
-class Refusing(SharedQueue):
-    """A queue that refuses dead letters that say why, for good or for now."""
-
-    def __init__(self, *, final):
-        super().__init__()
-        self.final = final
-
-    def send(self, messages):
-        if "dueline-error" not in messages[0].attributes:
-            return super().send(messages)
-        return [BatchFailure(index=0, reason="InvalidParameterValue", final=self.final)]
+def refusing(*, final):
+    """Return a queue that refuses dead letters that say why, for good or for now."""
+    queue, refused = SharedQueue(), [BatchFailure(index=0, reason="InvalidParameterValue", final=final)]
+    send = queue.send
+    queue.send = lambda messages: refused if "dueline-error" in messages[0].attributes else send(messages)
+    return queue
 
 
 def test_refused_dead_letter_goes_as_it_came():
-    dead_letter_queue, received = Refusing(final=True), a_received_message(a_job())
+    dead_letter_queue, received = refusing(final=True), a_received_message(a_job())
     received.send_dead_letter(DEAD, dead_letter_queue)
     assert dead_letter_queue.messages == [received.arrival.message]
     with pytest.raises(Unavailable, match="InvalidParameterValue"):
-        received.send_dead_letter(DEAD, Refusing(final=False))
+        received.send_dead_letter(DEAD, refusing(final=False))
 
 
 # Lateness, by a clock that is behind by an unknown part of a known bound
