@@ -279,29 +279,7 @@ def test_key_of_a_partition_not_known_yet_is_found():
     assert cancelled.id == made.id
 
 
-# What bad input gets
-
-
-@pytest.mark.parametrize(
-    ("request_", "answer"),
-    [
-        (named(key=""), "key is '': it must have 1 to 255"),
-        (named(key="x" * 256), "it must have 1 to 255 printable ASCII characters"),
-        (named(key="a\nb"), "it must have 1 to 255 printable ASCII characters"),
-        (named(call="\x7f"), "idempotency_key is '\\\\x7f': it must have 1 to 255"),
-        *(
-            (named(at=None, if_exists=REPLACE, **time), "give the call an idempotency key, or give at")
-            for time in ({}, {"delay": 0}, {"delay": 60})
-        ),
-        (Request(payload=1, if_exists=FAIL), "if_exists is 'fail', and there is no key"),
-        (named(kind="Welcome"), "kind is 'Welcome': it must have 1 to 64 of"),
-    ],
-)
-def test_bad_name_is_refused_at_once(system, request_, answer):
-    system.wire.around = failing(AssertionError("nothing is to be requested"))
-    error = system.refused(request_)
-    assert isinstance(error, InvalidJob)
-    assert answer.replace("\\\\", "\\") in str(error)
+# Forged rows and messages
 
 
 @pytest.mark.parametrize("if_exists", list(IfExists))

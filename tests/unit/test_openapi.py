@@ -6,15 +6,12 @@ import jsonschema
 import pytest
 
 from dueline.config.routes import ROUTES
-from dueline.core import instant
 from dueline.core.listing import JobPage
 from dueline.core.overview import Overview
 from dueline.core.ports import Depth
-from dueline.core.trace import TraceContext
 from dueline.functions.http.answers import overview_answer, page_of_jobs
 from dueline.functions.http.openapi import PATH, document, text
-from tests.api_harness import import_api
-from tests.builders import NOW, a_job, a_queue, an_id
+from tests.builders import a_job, a_queue, an_id
 
 DOCUMENT = document()
 METHODS = {"get", "post", "patch", "delete", "put"}
@@ -35,12 +32,6 @@ def resolved(part):
 
 def validator(schema):
     return jsonschema.Draft202012Validator({**schema, "components": DOCUMENT["components"]})
-
-
-@pytest.fixture
-def api(monkeypatch):
-    with import_api(monkeypatch) as api:
-        yield api
 
 
 def test_document_is_up_to_date():
@@ -126,16 +117,6 @@ def test_non_json_payload_is_shown_as_text(text):
     job = page_of(text)
     assert job["payload_text"] == text
     assert "payload" not in job
-
-
-def test_listed_job_has_its_attributes():
-    parent = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
-    fields = {"key": "ann-1", "kind": "welcome", "tenant": "ann", "priority": 2, "schedule": "digest"}
-    made = a_job(**fields, scheduled_for=NOW, trace=TraceContext(parent=parent))
-    made, plain = page_of_jobs(JobPage(jobs=(made, a_job()), after=None))["jobs"]
-    expected = {**fields, "scheduled_for": instant.text(NOW), "traceparent": parent}
-    assert {name: made[name] for name in expected} == expected
-    assert [name for name in expected if name in plain] == ["priority"]
 
 
 def overview_of(*levels, **more):

@@ -9,12 +9,7 @@ import pytest
 from opentelemetry import propagate, trace
 
 from dueline import AsyncClient, Client, NewJob, Patience, otel
-from dueline.aws.api_transport import connect
-from dueline.client.http import HttpApi
-from dueline.core.retry import LANES
 from dueline.core.trace import TraceContext
-from dueline.testing import VirtualClock
-from tests.builders import NOW
 from tests.fake_api_server import DROPPED
 from tests.opentelemetry import EXPORTER, TRACER, parent_of
 
@@ -40,10 +35,7 @@ def _not_installed(monkeypatch):
 
 @pytest.fixture
 def client(api_server):
-    clock = VirtualClock(NOW)
-    http = connect("dueline", url=api_server.url, session=None, lanes=LANES)
-    api = HttpApi(lambda: http, clock=clock)
-    return Client(api, clock=clock, patience=Patience(first_wait=0))
+    return Client(Client.connect(url=api_server.url)._api, patience=Patience(first_wait=0))
 
 
 def handle(job_trace=TRACE, *, attempt=1, kind=None, expected=(), raising=None):

@@ -79,26 +79,22 @@ def test_number_without_a_fraction_is_an_integer(one):
     assert (size, type(size)) == (request.priority, type(request.priority)) == (1, int)
 
 
-@pytest.mark.parametrize("size", ["615.5", '"615"', "true", "1e400"])
+@pytest.mark.parametrize("size", ["1.5", '"2"', "true", "1e400", "null"])
 def test_no_integer_is_refused(size):
     with pytest.raises(InvalidJob, match=r"^bytes is "):
         requests.read_body(requests.UploadBody, f'{{"bytes": {size}, "sha256": "{"0" * 64}"}}')
+    with pytest.raises(InvalidJob, match=r"^priority is .*: .*valid integer"):
+        requests.read_jobs(f'{{"payload": 1, "priority": {size}}}')
 
 
-@pytest.mark.parametrize(
-    ("payload", "bytes", "shown"),
-    [
-        ("null", None, {"payload": None}),
-        ("x", None, {"payload_text": "x"}),
-        (Pointer(bucket="b", key="k").text, 7, {"payload_at": {"bucket": "b", "key": "k", "bytes": 7}}),
-    ],
-)
-def test_answer_has_all_of_a_scheduled_job(payload, bytes, shown):
+def test_answer_has_all_of_a_scheduled_job():
     own = {"key": "k", "kind": "welcome", "tenant": "acme", "priority": 2, "schedule": "digest"}
     parent = f"00-{'1' * 32}-{'2' * 16}-01"
     of_run = {"scheduled_for": NOW, "trace": TraceContext(parent=parent)}
-    answer = job_json(ScheduledJob.of_job(a_job(payload=payload, offloaded_bytes=bytes, **own, **of_run)))
-    rest = {"state": "scheduled", "scheduled_for": instant.text(NOW), "traceparent": parent, **own, **shown}
+    pointer = Pointer(bucket="b", key="k")
+    answer = job_json(ScheduledJob.of_job(a_job(payload=pointer.text, offloaded_bytes=7, **own, **of_run)))
+    rest = {"state": "scheduled", "scheduled_for": instant.text(NOW), "traceparent": parent, **own}
+    rest["payload_at"] = {"bucket": "b", "key": "k", "bytes": 7}
     assert answer.items() >= rest.items()
     assert answer.keys() - rest == {"id", "queue", "due", "route"}
 

@@ -1,4 +1,3 @@
-import json
 import math
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -7,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.core.job import JobId, State, StoredJob
-from dueline.core.request import FURTHEST, Request, json_text
+from dueline.core.request import FURTHEST, IfExists, Request, json_text
 from dueline.errors import InvalidJob, NotYet, QueueNotFound, Throttled, Unavailable
-from dueline.functions.http.requests import read_jobs
 from tests.builders import NOW, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on, refusing_for_good
@@ -172,6 +170,7 @@ def test_refused_message_fails_alone(system, name, delay, react, error):
 
 
 NO_TENANTS, NO_CALLS = ["", "x" * 129, "a b", "naïve", "a\n"], ["", "x" * 256, "naïve", "a\nb", "\x7f"]
+REPLACING = {"key": "k", "if_exists": IfExists.REPLACE}
 OF_EMAILS = "it must be from 1 to 3, the priorities of queue 'emails'"
 
 
@@ -180,7 +179,11 @@ OF_EMAILS = "it must be from 1 to 3, the priorities of queue 'emails'"
     [
         *(({"priority": n}, [f"priority is {str(n)[:100]}: {OF_EMAILS}"]) for n in (0, -1, 4, 10**200)),
         *(({"tenant": t}, [f"tenant is {t!r}", "1 to 128 letters, digits and punctuation"]) for t in NO_TENANTS),
-        *(({"call": c}, ["idempotency_key is ", "1 to 255 printable ASCII characters"]) for c in NO_CALLS),
+        *(({"call": c}, [f"idempotency_key is {c!r}"[:90], "1 to 255 printable ASCII characters"]) for c in NO_CALLS),
+        *(({"key": k}, [f"key is {k!r}"[:90], "1 to 255 printable ASCII characters"]) for k in NO_CALLS),
+        *(({**REPLACING, **time}, ["give the call an idempotency key, or give at"]) for time in ({}, {"delay": 60})),
+        ({"if_exists": IfExists.FAIL}, ["if_exists is 'fail', and there is no key"]),
+        ({"kind": "Welcome"}, ["kind is 'Welcome': it must have 1 to 64 of"]),
     ],
 )
 def test_bad_field_is_refused_at_once(wrong, reasons):
@@ -194,14 +197,6 @@ def test_bad_field_is_refused_at_once(wrong, reasons):
 def test_one_priority_is_the_only_one():
     refused = System(a_queue(priorities=1)).refused(Request(payload={}, priority=2))
     assert "priority is 2: it must be 1, the only priority of queue 'emails'" in str(refused)
-
-
-@pytest.mark.parametrize("priority", ["2", 1.5, True, None, [], {}])
-def test_priority_that_is_no_integer_is_refused(priority):
-    with pytest.raises(InvalidJob) as refusal:
-        read_jobs(json.dumps({"payload": 1, "priority": priority}))
-    assert str(refusal.value).startswith(f"priority is {json.dumps(priority)}: ")
-    assert "valid integer" in str(refusal.value)
 
 
 def test_job_of_a_missing_level_is_not_found():
