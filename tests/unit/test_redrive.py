@@ -275,21 +275,6 @@ def test_messages_of_a_lost_receive_are_reported():
     assert (place.redrive().apply().moved, place.left()) == (20, [])
 
 
-@pytest.mark.parametrize(("act", "call"), [(Redrive.apply, "emails.send"), (Redrive.delete, "dead.delete")])
-def test_result_of_a_failed_run_has_what_it_did(act, call):
-    place = Place(*numbered(200), around=on(call, failing(Throttled("slow down")), skip=10))
-    run = place.redrive()
-    with pytest.raises(Throttled):
-        act(run)
-    place.clock.sleep(HIDDEN_SECONDS)
-    assert (run.result.moved, len(place.left()), len(place.visible())) == (100, 100, 100)
-
-
-def test_wrong_depth_ends_all_the_same():
-    place = Place(*numbered(3), around=on("dead.depth", lambda call: replace(straight(call), waiting=100_000)))
-    assert place.redrive().apply().moved == 3
-
-
 def test_reappearing_message_counts_once():
     place = Place(*numbered(100, error="TypeError"))
     place.wire.around = on("dead.receive", meanwhile(lambda: place.clock.sleep(HIDDEN_SECONDS)), times=12)
@@ -334,14 +319,6 @@ def test_message_that_is_not_deleted_is_reported():
     assert (done.selected, done.moved, done.failed) == (12, 11, {NOT_NOW: 1})
     place.clock.sleep(HIDDEN_SECONDS)
     assert len(place.visible()) == 1
-
-
-def test_missing_queue_ends_the_run_and_shows_the_rest():
-    place = Place(*numbered(25))
-    place.levels[0].gone = True
-    with pytest.raises(QueueNotFound):
-        place.redrive().apply()
-    assert len(place.visible()) == 25
 
 
 def killed_after(call):
