@@ -7,15 +7,14 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import instant, rows
-from dueline.core.job import MAX_PRIORITY, Partition, State
+from dueline.core.job import MAX_PRIORITY, State
 from dueline.errors import Unavailable
 from dueline.operations import stranded
 from dueline.operations.stranded import REMOVED, DeploymentShape, StrandedItems
-from dueline.schedules.definition import Definition
-from dueline.schedules.head import Head, head_row
-from dueline.schedules.rule import Rule
+from dueline.schedules.head import head_row
 from dueline.testing import MemoryQueue, MemoryTable, VirtualClock
-from tests.builders import NOW, a_job, a_message, a_queue
+from tests.builders import NOW, a_job, a_message, a_queue, emails
+from tests.schedule_system import a_definition, a_head
 from tests.system import System
 
 OLD = DeploymentShape(partitions=3, priorities=3, message_days=4)
@@ -43,9 +42,7 @@ class Place:
         return self.strands.lost(OLD, REMOVED)
 
     def waits(self, *, partition=0, number=1, due=A_YEAR, **more):
-        jobs = [
-            a_job(partition=Partition(queue="emails", number=partition), due=NOW + due, **more) for _ in range(number)
-        ]
+        jobs = [a_job(partition=emails(partition), due=NOW + due, **more) for _ in range(number)]
         for job in jobs:
             self.table.write([rows.job_row(job)])
         return jobs
@@ -137,23 +134,10 @@ def test_unread_state_is_an_error():
             strands.lost(OLD, new)
 
 
-def planned(place, name, *, at=timedelta(days=1), paused=False, deleted=False, partition=0, **definition):
-    """Let a schedule be there, whose next run is far enough for no job of it to be."""
-    rule = Rule(cron=f"{(NOW + at):%M %H %d %m} *")
-    head = Head(
-        queue="emails",
-        name=name,
-        definition=Definition(rule=rule, **definition),
-        generation=1,
-        start=NOW,
-        paused=paused,
-        deleted=deleted,
-        partition=Partition(queue="emails", number=partition),
-        planned_to=NOW,
-        retention=timedelta(days=7),
-    )
-    place.table.write([head_row(head)])
-    return head
+def planned(place, name, *, partition=0, priority=1, **state):
+    """Let a schedule be there, without any job of it."""
+    definition = a_definition(priority=priority)
+    place.table.write([head_row(a_head(name=name, definition=definition, partition=emails(partition), **state))])
 
 
 @pytest.mark.parametrize("change", [{"partitions": 2}, None], ids=["partitions", "removed"])
@@ -203,7 +187,7 @@ def test_partition_of_earlier_settings_counts_with_its_queue():
 def test_jobs_of_what_was_given_up_are_still_sent(change):
     """Where preflight has overlooked them. `dueline doctor` reports those of a level, by `queue_left`."""
     system = System(a_queue(partitions=2, priorities=2))
-    given_up = Partition(queue="emails", number=1)
+    given_up = emails(1)
     job = a_job(partition=given_up, priority=2, due=system.clock.now() + timedelta(hours=1))
     system.put(job)
     system.settings["emails"] = replace(system.settings["emails"], **change)

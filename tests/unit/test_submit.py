@@ -189,22 +189,20 @@ OF_EMAILS = "it must be from 1 to 3, the priorities of queue 'emails'"
 def test_bad_field_is_refused_at_once(wrong, reasons):
     system = System(a_queue(priorities=3))
     system.wire.around = failing(AssertionError("nothing is to be requested"))
-    error = system.refused(Request(payload={}, **wrong))
-    assert isinstance(error, InvalidJob)
+    error = system.refused(Request(payload={}, **wrong), InvalidJob)
     assert all(reason in str(error) for reason in reasons)
 
 
 def test_one_priority_is_the_only_one():
-    refused = System(a_queue(priorities=1)).refused(Request(payload={}, priority=2))
-    assert "priority is 2: it must be 1, the only priority of queue 'emails'" in str(refused)
+    only_one = "priority is 2: it must be 1, the only priority of queue 'emails'"
+    System(a_queue(priorities=1)).refused(Request(payload={}, priority=2), InvalidJob, only_one)
 
 
 def test_job_of_a_missing_level_is_not_found():
     system = System(a_queue(priorities=3))
     system.stores.level("emails", 3).gone = True
-    error = system.refused(Request(payload={}, priority=3))
-    assert isinstance(error, QueueNotFound)
-    assert "priority 3 of queue 'emails' has no SQS queue: it is not deployed yet" in str(error)
+    missing = "priority 3 of queue 'emails' has no SQS queue: it is not deployed yet"
+    system.refused(Request(payload={}, priority=3), QueueNotFound, missing)
 
 
 @pytest.mark.parametrize("delay", [0, AN_HOUR])
