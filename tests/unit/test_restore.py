@@ -438,21 +438,6 @@ def test_second_restore_at_once_is_refused(deployment):
     assert a_restore(deployment, backup).apply().is_over
 
 
-def test_silent_run_ends_once_another_has_started(deployment):
-    backup = MemoryBackup(deployment.stores.table, part_rows=1)
-    lose(deployment)
-
-    def overtaken():
-        deployment.clock.sleep(LASTS.total_seconds())
-        a_restore(deployment, backup).apply()
-
-    with pytest.raises(NotYet, match="another run takes over backup"):
-        a_restore(deployment, backup, before={14: overtaken}).apply()
-    # What it had started is noted as started.
-    a_restore(deployment, backup).apply()
-    assert a_restore(deployment, backup).apply().is_over
-
-
 def test_lock_of_another_run_is_not_released(deployment):
     backup = MemoryBackup(deployment.stores.table, part_rows=1)
     lose(deployment)
