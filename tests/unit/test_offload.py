@@ -16,7 +16,7 @@ from dueline.config.queue import MOST_RETENTION_DAYS
 from dueline.core import rows
 from dueline.core.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Route, State
 from dueline.core.message import OFFLOADED_BYTES
-from dueline.core.payloads import AFTER_EXPIRY, MAX_ROW_PAYLOAD_BYTES, Upload, begin, object_key
+from dueline.core.payloads import AFTER_EXPIRY, MAX_ROW_PAYLOAD_BYTES, Upload, object_key
 from dueline.core.ports import Pointer
 from dueline.core.request import FURTHEST, Request, json_text
 from dueline.errors import InvalidJob, PayloadTooLarge, Unavailable
@@ -41,18 +41,12 @@ def kept(system, job):
 
 
 def an_upload(system, payload, *, queue="emails"):
-    """Begin an upload and send it; return its id."""
+    """Let something be uploaded; return its id."""
     body = json_text(payload).encode()
-    started = begin(
-        queue,
-        bytes=len(body),
-        sha256=hashlib.sha256(body).hexdigest(),
-        payloads=system.payloads,
-        clock=system.clock,
-        new_uid=lambda: "00000000-0000-4000-9000-000000000000",
-    )
-    system.stores.payloads.kept[started.upload.key(queue)] = body
-    return str(started.upload)
+    uid, sha256 = "00000000-0000-4000-9000-000000000000", hashlib.sha256(body).hexdigest()
+    upload = Upload(uid=uid, bytes=len(body), sha256=sha256)
+    system.stores.payloads.kept[upload.key(queue)] = body
+    return str(upload)
 
 
 # What is kept where
@@ -67,8 +61,6 @@ def an_upload(system, payload, *, queue="emails"):
         (MAX_ROW_PAYLOAD_BYTES, AN_HOUR, False),
         (10_000, AN_HOUR, False),
         (12_000, AN_HOUR, True),
-        (MAX_PAYLOAD_BYTES + 1, AN_HOUR, True),
-        (12_000, 0, False),
     ],
 )
 def test_large_payload_is_offloaded(size, delay, is_offloaded):

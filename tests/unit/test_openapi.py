@@ -119,13 +119,10 @@ def test_non_json_payload_is_shown_as_text(text):
     assert "payload" not in job
 
 
-def overview_of(*levels, **more):
-    answer = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0, **more)
-    return overview_answer(a_queue(priorities=len(levels)), answer, taking=1, direct_horizon=890)
-
-
 def test_overview_has_each_level_and_their_sum():
-    answer = overview_of(Depth(waiting=1, in_flight=2, delayed=3), Depth(waiting=10, in_flight=20, delayed=30))
+    levels = (Depth(waiting=1, in_flight=2, delayed=3), Depth(waiting=10, in_flight=20, delayed=30))
+    overview = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0)
+    answer = overview_answer(a_queue(priorities=2), overview, taking=1, direct_horizon=890)
     assert (answer["waiting"], answer["in_flight"], answer["delayed"]) == (11, 22, 33)
     assert answer["levels"] == [
         {"priority": 1, "waiting": 1, "in_flight": 2, "delayed": 3},

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -106,21 +105,20 @@ def read_span(query, *, now):
     return validate(JobsQuery, query).span(now=now)
 
 
+BEYOND_ALL_JOBS = {"from": "1969-12-31T23:59:59Z", "to": "9999-12-31T23:59:59Z"}
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
 
-def test_empty_query_is_the_first_20_from_now():
-    assert read_span({}, now=NOW) == Span(start=NOW, end=FAR_END, limit=20)
-
-
-def test_times_beyond_all_jobs_are_those_of_the_first_and_last():
-    query = {"from": "1969-12-31T23:59:59Z", "to": "9999-12-31T23:59:59Z"}
-    assert read_span(query, now=NOW) == Span(start=instant.EPOCH, end=FAR_END, limit=20)
-
-
-def test_next_page_starts_where_the_last_ended():
-    query = {"next": place_text(PLACE)}
-    assert read_span(query, now=NOW + timedelta(days=999)) == Span(start=instant.EPOCH, after=PLACE)
+@pytest.mark.parametrize(
+    ("query", "span"),
+    [
+        ({}, Span(start=NOW, end=FAR_END, limit=20)),
+        (BEYOND_ALL_JOBS, Span(start=instant.EPOCH, end=FAR_END, limit=20)),
+        ({"next": place_text(PLACE)}, Span(start=instant.EPOCH, after=PLACE)),
+    ],
+)
+def test_query_is_the_first_20_from_now_or_a_place(query, span):
+    assert read_span(query, now=NOW) == span
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,12 @@ import pytest
 from dueline.core import instant, rows
 from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
-from dueline.core.ports import BatchRead
 from dueline.core.rows import MOVE_PENDING, MOVE_TARGET
 from dueline.core.trace import TraceContext
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
     JobNotFound,
-    NotYet,
     QueueNotFound,
     RunOfSchedule,
     Throttled,
@@ -118,16 +116,6 @@ def test_moved_job_keeps_its_kind_key_and_trace(system, target):
     assert sent == replace(job, id=moved, expires=target + RETENTION)
 
 
-def test_move_that_is_not_read_yet_is_followed(system, job):
-    """What a read shows of a job that was just moved may look as if it had left for its queue."""
-    moved = system.reschedule(job.id, at=WANTED)
-    system.clock.sleep((job.id.due - NOW).total_seconds())
-    system.tick()
-    before_the_move = BatchRead(rows=system.table.read([rows.state_key(job.id.partition)]).rows)
-    system.wire.around = on("table.read", lambda _: before_the_move, times=1)
-    assert system.reschedule(job.id, at=WANTED) == moved
-
-
 def park(system, job):
     system.parking.park([job], reason="gone")
 
@@ -161,15 +149,6 @@ def test_job_moved_too_often_is_unavailable(system, job):
     with pytest.raises(Unavailable, match=f"{job.id} was moved over 32 times"):
         system.reschedule(job.id, at=WANTED)
     assert system.reschedule(ids[1], at=WANTED).due == WANTED
-
-
-def test_unwritten_job_is_not_yet_movable(system):
-    system.breakers["emails"].trip()
-    job = system.schedule(AN_HOUR)
-    with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
-        system.reschedule(job.id, at=WANTED)
-    system.ingest()
-    assert system.reschedule(job.id, at=WANTED).due == WANTED
 
 
 def test_direct_job_has_left_for_its_queue(system):

@@ -45,18 +45,6 @@ def schedules(api_server):
     return Client.connect(url=api_server.url).schedules("emails")
 
 
-def lose_an_answer(api):
-    """Have the API carry out one request and not answer it."""
-    answer = api.respond
-
-    def lose(request):
-        api.respond = answer
-        answer(request)
-        return DROPPED
-
-    api.respond = lose
-
-
 def impatient(api_server, *, attempts):
     client = Client(Client.connect(url=api_server.url)._api, patience=Patience(attempts=attempts))
     return client.schedules("emails")
@@ -84,8 +72,14 @@ def test_schedule_lives_and_is_deleted(api, schedules):
 
 
 def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
-    made = schedules.put("digest", every=600)
-    lose_an_answer(api)
+    made, answer = schedules.put("digest", every=600), api.respond
+
+    def lose_one(request):
+        api.respond = answer
+        answer(request)
+        return DROPPED
+
+    api.respond = lose_one
     assert schedules.pause("digest", if_match=made.etag) == schedules.get("digest")
 
 

@@ -16,6 +16,7 @@ from dueline.testing import MemoryQueue, MemoryTable, VirtualClock
 from tests.builders import NOW, a_job, a_message, a_queue, emails
 from tests.schedule_system import a_definition, a_head
 from tests.system import System
+from tests.wire import Wire, done_in_part, on
 
 OLD = DeploymentShape(partitions=3, priorities=3, message_days=4)
 A_YEAR = timedelta(days=365)
@@ -123,12 +124,9 @@ def test_unread_state_is_an_error():
     place = Place()
     place.levels[3].gone = True
     assert place.by(priorities=2) == []
-
-    class Leaving(MemoryTable):
-        def read(self, keys, *, consistent=True):
-            return super().read(keys[1:]).__class__(unread=frozenset(keys[:1]))
-
-    strands = replace(place.strands, queue=a_queue(), table=Leaving())
+    wire = Wire()
+    wire.around = on("table.read", done_in_part)
+    strands = replace(place.strands, queue=a_queue(), table=wire.to("table", place.table))
     for new in (replace(OLD, priorities=2), REMOVED):
         with pytest.raises(Unavailable, match="states of queue emails could not be read"):
             strands.lost(OLD, new)
