@@ -22,8 +22,7 @@ from dueline import (
 )
 from dueline.aws.direct_api import DirectApi
 from dueline.aws.server_clock import ServiceClock
-from tests.api_harness import forward_to_api, import_api
-from tests.builders import a_queue
+from tests.api_harness import forward_to_api
 from tests.fake_api_server import DROPPED, json_reply
 
 BERLIN = {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin"}
@@ -32,12 +31,10 @@ NO_ZONE = START.replace(tzinfo=None)
 
 
 @pytest.fixture
-def api(api_server, monkeypatch):
+def api(api, api_server):
     """The fake server, with the API's function behind it."""
-
-    with import_api(monkeypatch, a_queue()) as api:
-        api_server.respond = partial(forward_to_api, api)
-        yield api_server
+    api_server.respond = partial(forward_to_api, api)
+    return api_server
 
 
 @pytest.fixture

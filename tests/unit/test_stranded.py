@@ -7,45 +7,40 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import instant, rows
-from dueline.core.job import MAX_PRIORITY, State
+from dueline.core.job import State
 from dueline.errors import Unavailable
 from dueline.operations import stranded
 from dueline.operations.stranded import REMOVED, DeploymentShape, StrandedItems
 from dueline.schedules.head import head_row
-from dueline.testing import MemoryQueue, MemoryTable, VirtualClock
 from tests.builders import NOW, a_job, a_message, a_queue, emails
 from tests.schedule_system import a_definition, a_head
 from tests.system import System
-from tests.wire import Wire, done_in_part, on
+from tests.wire import done_in_part, on
 
 OLD = DeploymentShape(partitions=3, priorities=3, message_days=4)
 A_YEAR = timedelta(days=365)
 
 
-class Place:
+class Place(System):
     """A queue of three partitions and three levels."""
 
     def __init__(self):
-        self.clock, self.table = VirtualClock(NOW), MemoryTable()
-        self.levels = {
-            number: MemoryQueue(name=f"p{number}", clock=self.clock, gone=number > 3)
-            for number in range(1, MAX_PRIORITY + 1)
-        }
-        self.dead = MemoryQueue(name="dead", clock=self.clock)
+        super().__init__(a_queue(partitions=3, priorities=3))
+        self.levels = {number: self.stores.level("emails", number) for number in (1, 2, 3)}
 
     @property
     def strands(self):
-        queue = a_queue(partitions=3, priorities=3)
-        level = self.levels.__getitem__
-        return StrandedItems(queue=queue, table=self.table, level=level, dead_letters=lambda: self.dead, now=NOW)
+        queue, level = self.settings["emails"], self.level("emails")
+        return StrandedItems(
+            queue=queue, table=self.table, level=level, dead_letters=lambda: self.dead_letters, now=NOW
+        )
 
     def removed(self):
         return self.strands.lost(OLD, REMOVED)
 
     def waits(self, *, partition=0, number=1, due=A_YEAR, **more):
         jobs = [a_job(partition=emails(partition), due=NOW + due, **more) for _ in range(number)]
-        for job in jobs:
-            self.table.write([rows.job_row(job)])
+        self.put(*jobs)
         return jobs
 
     def by(self, **change):
@@ -65,7 +60,7 @@ def test_removed_queue_counts_its_jobs():
     place.waits(number=2, due=timedelta(days=1))
     place.waits(partition=2)
     place.levels[2].send([a_message(), a_message(delay=5)])
-    place.dead.send([a_message()])
+    place.dead_letters.send([a_message()])
     assert place.removed() == [
         "3 jobs",
         "2 messages in its SQS queues, which SQS deletes within 4 days",
@@ -124,9 +119,8 @@ def test_unread_state_is_an_error():
     place = Place()
     place.levels[3].gone = True
     assert place.by(priorities=2) == []
-    wire = Wire()
-    wire.around = on("table.read", done_in_part)
-    strands = replace(place.strands, queue=a_queue(), table=wire.to("table", place.table))
+    place.wire.around = on("table.read", done_in_part)
+    strands = replace(place.strands, queue=a_queue())
     for new in (replace(OLD, priorities=2), REMOVED):
         with pytest.raises(Unavailable, match="states of queue emails could not be read"):
             strands.lost(OLD, new)
