@@ -32,6 +32,7 @@ from tests.wire import by_name, failing, meanwhile, on, straight
 KEY = "reminder-ann"
 AN_HOUR = 3600
 SOON, LATER = NOW + timedelta(minutes=20), NOW + timedelta(hours=2)
+UPLOAD = Upload(uid=str(UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
 REPLACE, FAIL = IfExists.REPLACE, IfExists.FAIL
 NOWHERE = by_name(dict.fromkeys(("table.add", "inbound.send"), failing(Unavailable("no"))))
 
@@ -146,20 +147,18 @@ def test_call_of_a_move_schedules_nothing(system, first):
 @pytest.mark.parametrize("gone", ["before", "meanwhile"])
 def test_lost_upload_takes_no_key_from_a_sent_job(system, first, gone):
     system.pass_time(hours=1)
-    upload = Upload(uid=str(UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
     if gone == "meanwhile":
-        system.stores.payloads.put(upload.key("emails"), "7")
+        system.stores.payloads.put(UPLOAD.key("emails"), "7")
         system.wire.around = on("payloads.copy", meanwhile(system.stores.payloads.kept.clear))
-    system.refused(Request(upload=str(upload), at=LATER, key=KEY, if_exists=REPLACE), InvalidJob)
+    system.refused(Request(upload=str(UPLOAD), at=LATER, key=KEY, if_exists=REPLACE), InvalidJob)
     assert result_of(system, named(at=LATER)).job.id == first.job.id
     assert system.arrived_within(hours=4) == [first.job.id]
 
 
 def test_refused_call_may_come_again_with_other_content(system):
-    upload = Upload(uid=str(UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
-    system.stores.payloads.put(upload.key("emails"), "7")
+    system.stores.payloads.put(UPLOAD.key("emails"), "7")
     system.wire.around = on("payloads.copy", meanwhile(system.stores.payloads.kept.clear), times=1)
-    system.refused(Request(upload=str(upload), at=SOON, key=KEY, call="mine"), InvalidJob)
+    system.refused(Request(upload=str(UPLOAD), at=SOON, key=KEY, call="mine"), InvalidJob)
     assert result_of(system, named(8, call="mine")).is_new
 
 

@@ -27,7 +27,6 @@ from tests.system import System
 from tests.wire import failing, on, straight
 
 AN_HOUR = 3600
-POINTER = Pointer(bucket="payloads", key="0032/emails/x")
 
 
 def scattered(size):
@@ -83,7 +82,7 @@ def test_payload_is_kept_before_its_job(system):
 
 
 def test_pointer_like_payload_is_a_payload():
-    system, payload = System(), json.loads(POINTER.text)
+    system, payload = System(), json.loads(Pointer(bucket="payloads", key="0032/emails/x").text)
     (job,) = system.submit(Request(payload=payload))
     (delivery,) = system.queues["emails"].deliveries
     assert job.offloaded_bytes is None

@@ -101,10 +101,6 @@ def test_answer_has_all_of_a_scheduled_job():
 # Query strings of a listing
 
 
-def read_span(query, *, now):
-    return validate(JobsQuery, query).span(now=now)
-
-
 BEYOND_ALL_JOBS = {"from": "1969-12-31T23:59:59Z", "to": "9999-12-31T23:59:59Z"}
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
@@ -118,7 +114,7 @@ PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
     ],
 )
 def test_query_is_the_first_20_from_now_or_a_place(query, span):
-    assert read_span(query, now=NOW) == span
+    assert validate(JobsQuery, query).span(now=NOW) == span
 
 
 @pytest.mark.parametrize(
@@ -139,5 +135,5 @@ def test_query_is_the_first_20_from_now_or_a_place(query, span):
 )
 def test_wrong_query_names_what_is_allowed(query, reason):
     with pytest.raises(InvalidJob) as refused:
-        read_span(query, now=NOW)
+        validate(JobsQuery, query).span(now=NOW)
     assert all(part in str(refused.value) for part in reason), str(refused.value)
