@@ -99,9 +99,6 @@ def numbered(count, **options):
     return [a_dead_letter(f"{number:04}", **options) for number in range(count)]
 
 
-KEY_ERRORS = DeadLetterFilter(errors=frozenset({"KeyError"}))
-
-
 # A look
 
 
@@ -296,7 +293,7 @@ def test_refused_message_stays_visible():
 def test_a_call_that_fails_is_tried_again(name):
     react = failing(Throttled("slow down"))
     place = Place(*numbered(25), a_dead_letter("kept", error="TypeError"), around=on(name, react, times=2))
-    place.redrive(selection=KEY_ERRORS).apply()
+    place.redrive(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).apply()
     assert (len(place.moved()), place.visible()) == (25, ["kept"])
 
 

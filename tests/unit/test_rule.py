@@ -16,7 +16,7 @@ from dueline.schedules.rule import Rule
 
 BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2027, 1, 4, 9, tzinfo=UTC)
-MINUTE, SECOND, MOMENT = timedelta(minutes=1), timedelta(seconds=1), timedelta(microseconds=1)
+MOMENT = timedelta(microseconds=1)
 
 
 def at(text):
