@@ -16,15 +16,7 @@ from dueline.core.payloads import Upload
 from dueline.core.ports import Pointer
 from dueline.core.request import IfExists, Request
 from dueline.core.status import status_under
-from dueline.errors import (
-    AlreadyFinished,
-    InvalidJob,
-    JobExists,
-    JobNotFound,
-    KeyReused,
-    NotYet,
-    Unavailable,
-)
+from dueline.errors import AlreadyFinished, InvalidJob, JobExists, JobNotFound, KeyReused, NotYet, Unavailable
 from tests.builders import NOW, RETENTION, a_queue, an_id
 from tests.system import System
 from tests.wire import by_name, failing, meanwhile, on, straight

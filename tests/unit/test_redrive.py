@@ -15,17 +15,7 @@ from hypothesis import strategies as st
 
 from dueline.aws import recovery
 from dueline.core import instant
-from dueline.core.message import (
-    AGAIN,
-    ATTEMPTS,
-    BATCH_MESSAGES,
-    ERROR,
-    EXPIRES,
-    ID,
-    REASON,
-    SCHEMA,
-    Message,
-)
+from dueline.core.message import AGAIN, ATTEMPTS, BATCH_MESSAGES, ERROR, EXPIRES, ID, REASON, SCHEMA, Message
 from dueline.core.ports import BatchFailure, Pointer
 from dueline.core.queue_settings import WorkSettings
 from dueline.core.retry import LANES, Calls, Patience, in_lanes
