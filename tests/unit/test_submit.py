@@ -66,6 +66,7 @@ def test_delay_that_is_no_time_ahead_is_refused(delay):
         NOW + FURTHEST + timedelta(milliseconds=1),
         datetime.fromisoformat("0001-01-01T00:00:00+23:59"),
         datetime.fromisoformat("9999-12-31T23:59:59-12:00"),
+        datetime.max.replace(tzinfo=UTC),
     ],
 )
 def test_at_too_far_away_is_refused(when):
