@@ -14,7 +14,7 @@ from dueline.schedules.head import Head
 from dueline.schedules.planner import Planned, Planner, PlanningMessage, Watchdog
 from dueline.schedules.queries import get
 from dueline.schedules.rule import Rule
-from tests.builders import EMAILS, NOW, a_queue
+from tests.builders import EMAILS, NOW, RETENTION, a_queue
 from tests.system import PERIODS, System
 
 PLANNER_PARTITION = Partition(queue=PLANNER.name, number=0)
@@ -33,6 +33,12 @@ def a_definition(**overrides: Any) -> Definition:
     }
     rule = Rule(**(options or {"every": A_MINUTE}))
     return Definition(**({"rule": rule, "payload": '{"to":"all"}'} | overrides))
+
+
+def a_head(**overrides: Any) -> Head:
+    fields = {"queue": "emails", "name": "digest", "definition": a_definition(), "generation": 1, "start": NOW}
+    fields |= {"partition": EMAILS, "planned_to": NOW, "retention": RETENTION}
+    return Head(**(fields | overrides))
 
 
 class ScheduleSystem(System):

@@ -223,10 +223,12 @@ class System(Core):
         assert isinstance(job, StoredJob), job
         return job
 
-    def refused(self, request: Request) -> DuelineError:
-        """Submit one job, which must be refused; return why."""
+    def refused(self, request: Request, kind: type[DuelineError] | None = None, text: str = "") -> DuelineError:
+        """Submit one job, which must be refused, by an error of this kind and with this text, if given; return it."""
         (error,) = self.submit(request)
         assert isinstance(error, DuelineError), error
+        assert kind in (None, type(error)), repr(error)
+        assert text in str(error)
         return error
 
     def reschedule(self, id: JobId, **to: Any) -> JobId:

@@ -6,15 +6,12 @@ import jsonschema
 import pytest
 
 from dueline.config.routes import ROUTES
-from dueline.core import instant
 from dueline.core.listing import JobPage
 from dueline.core.overview import Overview
 from dueline.core.ports import Depth
-from dueline.core.trace import TraceContext
 from dueline.functions.http.answers import overview_answer, page_of_jobs
 from dueline.functions.http.openapi import PATH, document, text
-from tests.api_harness import import_api
-from tests.builders import NOW, a_job, a_queue, an_id
+from tests.builders import a_job, a_queue, an_id
 
 DOCUMENT = document()
 METHODS = {"get", "post", "patch", "delete", "put"}
@@ -35,12 +32,6 @@ def resolved(part):
 
 def validator(schema):
     return jsonschema.Draft202012Validator({**schema, "components": DOCUMENT["components"]})
-
-
-@pytest.fixture
-def api(monkeypatch):
-    with import_api(monkeypatch) as api:
-        yield api
 
 
 def test_document_is_up_to_date():
@@ -128,23 +119,10 @@ def test_non_json_payload_is_shown_as_text(text):
     assert "payload" not in job
 
 
-def test_listed_job_has_its_attributes():
-    parent = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
-    fields = {"key": "ann-1", "kind": "welcome", "tenant": "ann", "priority": 2, "schedule": "digest"}
-    made = a_job(**fields, scheduled_for=NOW, trace=TraceContext(parent=parent))
-    made, plain = page_of_jobs(JobPage(jobs=(made, a_job()), after=None))["jobs"]
-    expected = {**fields, "scheduled_for": instant.text(NOW), "traceparent": parent}
-    assert {name: made[name] for name in expected} == expected
-    assert [name for name in expected if name in plain] == ["priority"]
-
-
-def overview_of(*levels, **more):
-    answer = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0, **more)
-    return overview_answer(a_queue(priorities=len(levels)), answer, taking=1, direct_horizon=890)
-
-
 def test_overview_has_each_level_and_their_sum():
-    answer = overview_of(Depth(waiting=1, in_flight=2, delayed=3), Depth(waiting=10, in_flight=20, delayed=30))
+    levels = (Depth(waiting=1, in_flight=2, delayed=3), Depth(waiting=10, in_flight=20, delayed=30))
+    overview = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0)
+    answer = overview_answer(a_queue(priorities=2), overview, taking=1, direct_horizon=890)
     assert (answer["waiting"], answer["in_flight"], answer["delayed"]) == (11, 22, 33)
     assert answer["levels"] == [
         {"priority": 1, "waiting": 1, "in_flight": 2, "delayed": 3},

@@ -9,19 +9,13 @@ import pytest
 from opentelemetry import propagate, trace
 
 from dueline import AsyncClient, Client, NewJob, Patience, otel
-from dueline.aws.api_transport import connect
-from dueline.client.http import HttpApi
-from dueline.core.retry import LANES
 from dueline.core.trace import TraceContext
-from dueline.testing import VirtualClock
-from tests.builders import NOW
 from tests.fake_api_server import DROPPED
 from tests.opentelemetry import EXPORTER, TRACER, parent_of
 
 PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
 TRACE_ID, SPAN_ID = 0x0D6A387E6D3B4B8E9F513D7C1F0A2B4C, 0x3D7C1F0A2B4C0D6A
 TRACE = TraceContext(parent=PARENT, state="vendor=7")
-WITHOUT_IT = {"opentelemetry": None, "opentelemetry.trace": None, "opentelemetry.propagate": None}
 
 
 @pytest.fixture(autouse=True)
@@ -30,20 +24,8 @@ def _spans():
 
 
 @pytest.fixture
-def _not_installed(monkeypatch):
-    for name, module in WITHOUT_IT.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    otel.is_installed.cache_clear()
-    yield
-    otel.is_installed.cache_clear()
-
-
-@pytest.fixture
 def client(api_server):
-    clock = VirtualClock(NOW)
-    http = connect("dueline", url=api_server.url, session=None, lanes=LANES)
-    api = HttpApi(lambda: http, clock=clock)
-    return Client(api, clock=clock, patience=Patience(first_wait=0))
+    return Client(Client.connect(url=api_server.url)._api, patience=Patience(first_wait=0))
 
 
 def handle(job_trace=TRACE, *, attempt=1, kind=None, expected=(), raising=None):
@@ -126,8 +108,11 @@ def test_exception_is_recorded_and_passed_on():
     assert "error.type" not in span.attributes
 
 
-@pytest.mark.usefixtures("_not_installed")
-def test_nothing_needs_opentelemetry(client, api_server):
+def test_nothing_needs_opentelemetry(client, api_server, monkeypatch, request):
+    for name in ("opentelemetry", "opentelemetry.trace", "opentelemetry.propagate"):
+        monkeypatch.setitem(sys.modules, name, None)
+    otel.is_installed.cache_clear()
+    request.addfinalizer(otel.is_installed.cache_clear)
     with otel.handling(TRACE, queue="emails", job_id="job 7", attempt=1):
         client.schedule("emails", 1)
     with pytest.raises(LookupError), otel.handling(TRACE, queue="emails", job_id="job 7", attempt=1):

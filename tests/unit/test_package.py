@@ -71,15 +71,11 @@ def test_boto3_is_the_only_dependency():
     assert [each.split(">")[0] for each in PROJECT["project"]["dependencies"]] == ["boto3"]
 
 
-def test_wheel_has_only_the_typed_package():
-    setuptools = PROJECT["tool"]["setuptools"]
+def test_wheel_has_only_the_package_with_its_data():
+    setuptools, package = PROJECT["tool"]["setuptools"], ROOT / "dueline"
     assert setuptools["packages"]["find"] == {"include": ["dueline*"]}
-    data = ["py.typed", "console/page/**/*", "functions/requirements.lock"]
-    assert setuptools["package-data"] == {"dueline": data}
-    assert (ROOT / "dueline" / "py.typed").exists()
-    there = {path for path in (ROOT / "dueline").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
-    page = ROOT / "dueline" / "console" / "page"
-    others = {str(path.relative_to(ROOT / "dueline")) for path in there if not path.is_relative_to(page)}
+    there = {path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    packed = {path for pattern in setuptools["package-data"]["dueline"] for path in package.glob(pattern)}
     # The functions' requirements.txt is what `make lock` makes the lock of.
-    assert others == {"py.typed", "functions/requirements.lock", "functions/requirements.txt"}
-    assert page / "index.html" in there
+    assert there - packed == {package / "functions" / "requirements.txt"}
+    assert package / "py.typed" in packed

@@ -15,17 +15,7 @@ from hypothesis import strategies as st
 
 from dueline.aws import recovery
 from dueline.core import instant
-from dueline.core.message import (
-    AGAIN,
-    ATTEMPTS,
-    BATCH_MESSAGES,
-    ERROR,
-    EXPIRES,
-    ID,
-    REASON,
-    SCHEMA,
-    Message,
-)
+from dueline.core.message import AGAIN, ATTEMPTS, BATCH_MESSAGES, ERROR, EXPIRES, ID, REASON, SCHEMA, Message
 from dueline.core.ports import BatchFailure, Pointer
 from dueline.core.queue_settings import WorkSettings
 from dueline.core.retry import LANES, Calls, Patience, in_lanes
@@ -97,9 +87,6 @@ def a_dead_letter(body="1", *, job=None, **attributes):
 
 def numbered(count, **options):
     return [a_dead_letter(f"{number:04}", **options) for number in range(count)]
-
-
-KEY_ERRORS = DeadLetterFilter(errors=frozenset({"KeyError"}))
 
 
 # A look
@@ -275,21 +262,6 @@ def test_messages_of_a_lost_receive_are_reported():
     assert (place.redrive().apply().moved, place.left()) == (20, [])
 
 
-@pytest.mark.parametrize(("act", "call"), [(Redrive.apply, "emails.send"), (Redrive.delete, "dead.delete")])
-def test_result_of_a_failed_run_has_what_it_did(act, call):
-    place = Place(*numbered(200), around=on(call, failing(Throttled("slow down")), skip=10))
-    run = place.redrive()
-    with pytest.raises(Throttled):
-        act(run)
-    place.clock.sleep(HIDDEN_SECONDS)
-    assert (run.result.moved, len(place.left()), len(place.visible())) == (100, 100, 100)
-
-
-def test_wrong_depth_ends_all_the_same():
-    place = Place(*numbered(3), around=on("dead.depth", lambda call: replace(straight(call), waiting=100_000)))
-    assert place.redrive().apply().moved == 3
-
-
 def test_reappearing_message_counts_once():
     place = Place(*numbered(100, error="TypeError"))
     place.wire.around = on("dead.receive", meanwhile(lambda: place.clock.sleep(HIDDEN_SECONDS)), times=12)
@@ -311,7 +283,7 @@ def test_refused_message_stays_visible():
 def test_a_call_that_fails_is_tried_again(name):
     react = failing(Throttled("slow down"))
     place = Place(*numbered(25), a_dead_letter("kept", error="TypeError"), around=on(name, react, times=2))
-    place.redrive(selection=KEY_ERRORS).apply()
+    place.redrive(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).apply()
     assert (len(place.moved()), place.visible()) == (25, ["kept"])
 
 
@@ -334,14 +306,6 @@ def test_message_that_is_not_deleted_is_reported():
     assert (done.selected, done.moved, done.failed) == (12, 11, {NOT_NOW: 1})
     place.clock.sleep(HIDDEN_SECONDS)
     assert len(place.visible()) == 1
-
-
-def test_missing_queue_ends_the_run_and_shows_the_rest():
-    place = Place(*numbered(25))
-    place.levels[0].gone = True
-    with pytest.raises(QueueNotFound):
-        place.redrive().apply()
-    assert len(place.visible()) == 25
 
 
 def killed_after(call):

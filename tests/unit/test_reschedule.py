@@ -6,14 +6,12 @@ import pytest
 from dueline.core import instant, rows
 from dueline.core.job import MAX_RETENTION, JobId, Route, State
 from dueline.core.move import MOST_HOPS
-from dueline.core.ports import BatchRead
 from dueline.core.rows import MOVE_PENDING, MOVE_TARGET
 from dueline.core.trace import TraceContext
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
     JobNotFound,
-    NotYet,
     QueueNotFound,
     RunOfSchedule,
     Throttled,
@@ -25,6 +23,7 @@ from tests.wire import done_in_part, failing, losing_the_answer, on, refusing_fo
 
 AN_HOUR = 3600
 WANTED = NOW + timedelta(hours=2)
+LEFT = "has left for its queue"
 # At or below the fence of a tick that runs now.
 SOON = NOW + timedelta(seconds=200)
 
@@ -118,40 +117,26 @@ def test_moved_job_keeps_its_kind_key_and_trace(system, target):
     assert sent == replace(job, id=moved, expires=target + RETENTION)
 
 
-def test_move_that_is_not_read_yet_is_followed(system, job):
-    """What a read shows of a job that was just moved may look as if it had left for its queue."""
-    moved = system.reschedule(job.id, at=WANTED)
-    system.clock.sleep((job.id.due - NOW).total_seconds())
-    system.tick()
-    before_the_move = BatchRead(rows=system.table.read([rows.state_key(job.id.partition)]).rows)
-    system.wire.around = on("table.read", lambda _: before_the_move, times=1)
-    assert system.reschedule(job.id, at=WANTED) == moved
-
-
-def park(system, job):
-    system.parking.park([job], reason="gone")
-
-
-def note_as_sent(system, job):
-    system.table.write([rows.handled_row(job, dispatched=True)])
-
-
 def pass_by_the_fence(system, job):
     system.table.acquire_lease(EMAILS, owner="me", now="", lease="", fence=instant.text(job.id.due))
 
 
-def cancel_once_moved(system, job):
-    system.cancel(system.reschedule(job.id, at=WANTED))
-
-
-@pytest.mark.parametrize("end", [park, note_as_sent, pass_by_the_fence, cancel_once_moved])
-def test_job_that_ended_is_not_moved(system, job, end):
+@pytest.mark.parametrize(
+    ("end", "reason", "comes"),
+    [
+        (lambda system, job: system.parking.park([job], reason="gone"), LEFT, True),
+        (lambda system, job: system.table.write([rows.handled_row(job, dispatched=True)]), LEFT, False),
+        (pass_by_the_fence, LEFT, True),
+        (lambda system, job: system.cancel(system.reschedule(job.id, at=WANTED)), "was cancelled", False),
+    ],
+    ids=["parked", "noted as sent", "passed by the fence", "moved and cancelled"],
+)
+def test_job_that_ended_is_not_moved(system, job, end, reason, comes):
     end(system, job)
-    reason = "was cancelled" if end is cancel_once_moved else "has left for its queue"
     for target in (WANTED, job.id.due):
         with pytest.raises(AlreadyFinished, match=reason):
             system.reschedule(job.id, at=target)
-    assert system.arrived_within(hours=3) == ([job.id] if end in (park, pass_by_the_fence) else [])
+    assert system.arrived_within(hours=3) == ([job.id] if comes else [])
 
 
 def test_job_moved_too_often_is_unavailable(system, job):
@@ -163,20 +148,11 @@ def test_job_moved_too_often_is_unavailable(system, job):
     assert system.reschedule(ids[1], at=WANTED).due == WANTED
 
 
-def test_unwritten_job_is_not_yet_movable(system):
-    system.breakers["emails"].trip()
-    job = system.schedule(AN_HOUR)
-    with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
-        system.reschedule(job.id, at=WANTED)
-    system.ingest()
-    assert system.reschedule(job.id, at=WANTED).due == WANTED
-
-
 def test_direct_job_has_left_for_its_queue(system):
     direct = system.schedule(60).id
     for _ in ("sent", "cancelled"):
         calls = system.calls()
-        with pytest.raises(AlreadyFinished, match="has left for its queue"):
+        with pytest.raises(AlreadyFinished, match=LEFT):
             system.reschedule(direct, at=WANTED)
         assert calls == ["table.read"]
         system.cancel(replace(direct, route=Route.TABLE))

@@ -389,21 +389,14 @@ def test_dispatched_jobs_need_no_tick():
 
 
 def test_backup_without_states_is_refused(deployment):
-    backup = StatesOfAnother(deployment.stores.table)
-    before = lost(deployment) and deployment.arrived()
+    deployment.stores.table.collect([rows.state_key(EMAILS)])
+    backup, before = lost(deployment), deployment.arrived()
     for run in ("look", "apply"):
         with pytest.raises(InvalidJob, match="jobs of partition emails#0 and no state of it"):
             getattr(a_restore(deployment, backup), run)()
     deployment.ingest()
     assert deployment.arrived() == before
     assert NOW not in counted(a_restore(deployment, backup, hand_over_from=deployment.clock.now()).apply())
-
-
-class StatesOfAnother(MemoryBackup):
-    """A backup whose table of states is that of another deployment, or empty."""
-
-    def read(self, keys):
-        return super().read([key for key in keys if not rows.in_state_table(key)])
 
 
 def test_restore_waits_for_a_running_tick(deployment):
@@ -435,21 +428,6 @@ def test_second_restore_at_once_is_refused(deployment):
             a_restore(deployment, backup).apply()
 
     a_restore(deployment, backup, before=dict.fromkeys(range(2, 30), another)).apply()
-    assert a_restore(deployment, backup).apply().is_over
-
-
-def test_silent_run_ends_once_another_has_started(deployment):
-    backup = MemoryBackup(deployment.stores.table, part_rows=1)
-    lose(deployment)
-
-    def overtaken():
-        deployment.clock.sleep(LASTS.total_seconds())
-        a_restore(deployment, backup).apply()
-
-    with pytest.raises(NotYet, match="another run takes over backup"):
-        a_restore(deployment, backup, before={14: overtaken}).apply()
-    # What it had started is noted as started.
-    a_restore(deployment, backup).apply()
     assert a_restore(deployment, backup).apply().is_over
 
 

@@ -22,8 +22,7 @@ from dueline import (
 )
 from dueline.aws.direct_api import DirectApi
 from dueline.aws.server_clock import ServiceClock
-from tests.api_harness import forward_to_api, import_api
-from tests.builders import a_queue
+from tests.api_harness import forward_to_api
 from tests.fake_api_server import DROPPED, json_reply
 
 BERLIN = {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin"}
@@ -32,29 +31,15 @@ NO_ZONE = START.replace(tzinfo=None)
 
 
 @pytest.fixture
-def api(api_server, monkeypatch):
+def api(api, api_server):
     """The fake server, with the API's function behind it."""
-
-    with import_api(monkeypatch, a_queue()) as api:
-        api_server.respond = partial(forward_to_api, api)
-        yield api_server
+    api_server.respond = partial(forward_to_api, api)
+    return api_server
 
 
 @pytest.fixture
 def schedules(api_server):
     return Client.connect(url=api_server.url).schedules("emails")
-
-
-def lose_an_answer(api):
-    """Have the API carry out one request and not answer it."""
-    answer = api.respond
-
-    def lose(request):
-        api.respond = answer
-        answer(request)
-        return DROPPED
-
-    api.respond = lose
 
 
 def impatient(api_server, *, attempts):
@@ -84,19 +69,19 @@ def test_schedule_lives_and_is_deleted(api, schedules):
 
 
 def test_retry_with_an_etag_survives_a_lost_response(api, schedules):
-    made = schedules.put("digest", every=600)
-    lose_an_answer(api)
+    made, answer = schedules.put("digest", every=600), api.respond
+
+    def lose_one(request):
+        api.respond = answer
+        answer(request)
+        return DROPPED
+
+    api.respond = lose_one
     assert schedules.pause("digest", if_match=made.etag) == schedules.get("digest")
 
 
-def test_payloads_are_written_with_the_default(api):
-    schedules = Client.connect(url=api.url, default=str).schedules("emails")
-    assert schedules.put("digest", "0 9 * * *", payload={"on": START}).payload == {"on": str(START)}
-    schedules.run("digest", payload=[END])
-    assert api.requests[-1].json == {"payload": [str(END)]}
-
-
 def test_rule_round_trips(api):
+    """And payloads are written with the client's `default`."""
     schedules = Client.connect(url=api.url, default=str).schedules("emails")
     every, start, end = timedelta(hours=8), datetime(2035, 1, 1, tzinfo=UTC), datetime(2035, 1, 8, tzinfo=UTC)
     rest = {"start": start, "end": end, "count": 5, "overlap": "skip", "payload": {"on": START}}
@@ -105,6 +90,8 @@ def test_rule_round_trips(api):
     assert (made.overlap, made.payload) == ("skip", {"on": str(START)})
     assert schedules.put("beat", every=8 * 3600.0, **rest) == made
     assert schedules.put("beat", every="7h60m", jitter="0", **rest) == made
+    schedules.run("beat", payload=[END])
+    assert api.requests[-1].json == {"payload": [str(END)]}
 
 
 def test_runs_and_backfills_are_idempotent_by_key(api, schedules):

@@ -15,15 +15,8 @@ from hypothesis import strategies as st
 from dueline.aws.server_clock import ServiceClock
 from dueline.core.clock import LearnedTime, Skew
 from dueline.errors import Unavailable
-from tests.fake_api_server import DROPPED, fake_api_server, json_reply
+from tests.fake_api_server import DROPPED
 from tests.waiting import HANG_SECONDS
-
-
-@pytest.fixture
-def api_server():
-    with fake_api_server() as opened:
-        opened.respond = lambda _: json_reply({})
-        yield opened
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from tests.system import System
 from tests.wire import done_in_part, failing, on
 
 AN_HOUR = 3600
+OF_NO_WORKER = [state for state in State if state not in OF_WORKERS]
 
 
 def test_look_up_without_a_record_is_unrecorded(system):
@@ -175,11 +176,7 @@ def test_outcome_keys_sort_by_due_time():
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        *(
-            ({"state": state}, f"an outcome is {state}: it must be one of")
-            for state in State
-            if state not in OF_WORKERS
-        ),
+        *(({"state": state}, f"an outcome is {state}: it must be one of") for state in OF_NO_WORKER),
         ({"attempts": 0}, "attempts is 0: it must be 1 or more"),
         ({"ended": None}, "ended is None of an outcome that is failed"),
         ({"state": State.RUNNING, "ended": NOW}, "of an outcome that is running"),

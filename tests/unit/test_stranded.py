@@ -7,47 +7,40 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import instant, rows
-from dueline.core.job import MAX_PRIORITY, Partition, State
+from dueline.core.job import State
 from dueline.errors import Unavailable
 from dueline.operations import stranded
 from dueline.operations.stranded import REMOVED, DeploymentShape, StrandedItems
-from dueline.schedules.definition import Definition
-from dueline.schedules.head import Head, head_row
-from dueline.schedules.rule import Rule
-from dueline.testing import MemoryQueue, MemoryTable, VirtualClock
-from tests.builders import NOW, a_job, a_message, a_queue
+from dueline.schedules.head import head_row
+from tests.builders import NOW, a_job, a_message, a_queue, emails
+from tests.schedule_system import a_definition, a_head
 from tests.system import System
+from tests.wire import done_in_part, on
 
 OLD = DeploymentShape(partitions=3, priorities=3, message_days=4)
 A_YEAR = timedelta(days=365)
 
 
-class Place:
+class Place(System):
     """A queue of three partitions and three levels."""
 
     def __init__(self):
-        self.clock, self.table = VirtualClock(NOW), MemoryTable()
-        self.levels = {
-            number: MemoryQueue(name=f"p{number}", clock=self.clock, gone=number > 3)
-            for number in range(1, MAX_PRIORITY + 1)
-        }
-        self.dead = MemoryQueue(name="dead", clock=self.clock)
+        super().__init__(a_queue(partitions=3, priorities=3))
+        self.levels = {number: self.stores.level("emails", number) for number in (1, 2, 3)}
 
     @property
     def strands(self):
-        queue = a_queue(partitions=3, priorities=3)
-        level = self.levels.__getitem__
-        return StrandedItems(queue=queue, table=self.table, level=level, dead_letters=lambda: self.dead, now=NOW)
+        queue, level = self.settings["emails"], self.level("emails")
+        return StrandedItems(
+            queue=queue, table=self.table, level=level, dead_letters=lambda: self.dead_letters, now=NOW
+        )
 
     def removed(self):
         return self.strands.lost(OLD, REMOVED)
 
     def waits(self, *, partition=0, number=1, due=A_YEAR, **more):
-        jobs = [
-            a_job(partition=Partition(queue="emails", number=partition), due=NOW + due, **more) for _ in range(number)
-        ]
-        for job in jobs:
-            self.table.write([rows.job_row(job)])
+        jobs = [a_job(partition=emails(partition), due=NOW + due, **more) for _ in range(number)]
+        self.put(*jobs)
         return jobs
 
     def by(self, **change):
@@ -67,7 +60,7 @@ def test_removed_queue_counts_its_jobs():
     place.waits(number=2, due=timedelta(days=1))
     place.waits(partition=2)
     place.levels[2].send([a_message(), a_message(delay=5)])
-    place.dead.send([a_message()])
+    place.dead_letters.send([a_message()])
     assert place.removed() == [
         "3 jobs",
         "2 messages in its SQS queues, which SQS deletes within 4 days",
@@ -126,34 +119,17 @@ def test_unread_state_is_an_error():
     place = Place()
     place.levels[3].gone = True
     assert place.by(priorities=2) == []
-
-    class Leaving(MemoryTable):
-        def read(self, keys, *, consistent=True):
-            return super().read(keys[1:]).__class__(unread=frozenset(keys[:1]))
-
-    strands = replace(place.strands, queue=a_queue(), table=Leaving())
+    place.wire.around = on("table.read", done_in_part)
+    strands = replace(place.strands, queue=a_queue())
     for new in (replace(OLD, priorities=2), REMOVED):
         with pytest.raises(Unavailable, match="states of queue emails could not be read"):
             strands.lost(OLD, new)
 
 
-def planned(place, name, *, at=timedelta(days=1), paused=False, deleted=False, partition=0, **definition):
-    """Let a schedule be there, whose next run is far enough for no job of it to be."""
-    rule = Rule(cron=f"{(NOW + at):%M %H %d %m} *")
-    head = Head(
-        queue="emails",
-        name=name,
-        definition=Definition(rule=rule, **definition),
-        generation=1,
-        start=NOW,
-        paused=paused,
-        deleted=deleted,
-        partition=Partition(queue="emails", number=partition),
-        planned_to=NOW,
-        retention=timedelta(days=7),
-    )
-    place.table.write([head_row(head)])
-    return head
+def planned(place, name, *, partition=0, priority=1, **state):
+    """Let a schedule be there, without any job of it."""
+    definition = a_definition(priority=priority)
+    place.table.write([head_row(a_head(name=name, definition=definition, partition=emails(partition), **state))])
 
 
 @pytest.mark.parametrize("change", [{"partitions": 2}, None], ids=["partitions", "removed"])
@@ -203,7 +179,7 @@ def test_partition_of_earlier_settings_counts_with_its_queue():
 def test_jobs_of_what_was_given_up_are_still_sent(change):
     """Where preflight has overlooked them. `dueline doctor` reports those of a level, by `queue_left`."""
     system = System(a_queue(partitions=2, priorities=2))
-    given_up = Partition(queue="emails", number=1)
+    given_up = emails(1)
     job = a_job(partition=given_up, priority=2, due=system.clock.now() + timedelta(hours=1))
     system.put(job)
     system.settings["emails"] = replace(system.settings["emails"], **change)

@@ -10,10 +10,10 @@ import pytest
 from dueline.core.job import Route
 from dueline.errors import InvalidSchedule, Unavailable
 from dueline.schedules.definition import CatchUp, Definition, Overlap
-from dueline.schedules.head import Generation, Head, head_row, jitter, occurrence, planning_job, read_head, step
+from dueline.schedules.head import Generation, head_row, jitter, occurrence, planning_job, read_head, step
 from dueline.schedules.rule import LocalTimes, Rule
 from tests.builders import EMAILS, NOW
-from tests.schedule_system import A_MINUTE, a_definition, at
+from tests.schedule_system import A_MINUTE, a_definition, a_head, at
 
 FULL = {
     "cron": "0 9 * * MON-FRI",
@@ -30,12 +30,6 @@ FULL = {
     "overlap": "skip",
     "owner": "billing",
 }
-
-
-def a_head(**overrides):
-    fields = {"queue": "emails", "name": "digest", "definition": a_definition(), "generation": 1, "start": NOW}
-    fields |= {"partition": EMAILS, "planned_to": NOW, "retention": timedelta(days=7)}
-    return Head(**(fields | overrides))
 
 
 # Definition
