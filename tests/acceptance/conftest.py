@@ -115,22 +115,22 @@ def client(request: pytest.FixtureRequest, clients: Callable[..., Client]) -> Cl
 
 
 @pytest.fixture(scope="session")
-def http_of(names: Names, aws: Aws) -> Iterator[Callable[[boto3.Session | None], httpx.Client]]:
-    """HTTP clients of the API, which sign with the credentials of a session, or not at all."""
+def http_of(names: Names, aws: Aws) -> Iterator[Callable[[boto3.Session], httpx.Client]]:
+    """HTTP clients of the API, which sign with the credentials of a session."""
     url = aws("ssm").get_parameter(Name=names.api_url_parameter)["Parameter"]["Value"]
     with ExitStack() as stack:
 
-        def open_client(session: boto3.Session | None) -> httpx.Client:
-            auth = SigV4(session) if session else None
+        def open_client(session: boto3.Session) -> httpx.Client:
+            transport = RetryingTransport(verify=trust())
             return stack.enter_context(
-                httpx.Client(base_url=url, auth=auth, timeout=HANG_SECONDS, transport=RetryingTransport(verify=trust()))
+                httpx.Client(base_url=url, auth=SigV4(session), timeout=HANG_SECONDS, transport=transport)
             )
 
         yield open_client
 
 
 @pytest.fixture(scope="session")
-def http(http_of: Callable[[boto3.Session | None], httpx.Client], session: boto3.Session) -> httpx.Client:
+def http(http_of: Callable[[boto3.Session], httpx.Client], session: boto3.Session) -> httpx.Client:
     """An HTTP client of the API, by its gateway."""
     return http_of(session)
 

@@ -9,12 +9,7 @@ import pytest
 from dueline import (
     AlreadyFinished,
     Client,
-    DuelineError,
     Forbidden,
-    InvalidJob,
-    JobNotFound,
-    NewJob,
-    QueueNotFound,
     Rate,
     Route,
     ScheduledJob,
@@ -22,7 +17,7 @@ from dueline import (
 )
 from dueline.config.names import Names
 from tests.acceptance.conftest import Aws, each_way
-from tests.acceptance.inbox import Inbox, jobs_of
+from tests.acceptance.inbox import Inbox
 from tests.waiting import PATIENT, wait_until
 
 DAY = timedelta(days=1)
@@ -48,18 +43,6 @@ def test_job_arrives_with_its_payload(client: Client, inbox: Callable[..., Inbox
     assert (job.route, job.state) == (Route.DIRECT, State.DISPATCHED)
     assert inbox("flood").wait_for(job.id).body == r'{"\u00e9":[1,null]}'
     assert client.cancel(job.id) is State.CANCEL_REQUESTED
-
-
-@each_way
-def test_many_are_scheduled_and_cancelled(client: Client) -> None:
-    start = datetime.now(UTC).replace(microsecond=0) + DAY
-    new = [NewJob(payload=n, at=start + timedelta(seconds=n)) for n in range(30)]
-    new[25] = NewJob(payload=25, delay=-1)
-    results = client.schedule_many("flood", new)
-    assert isinstance(results.pop(25), InvalidJob)
-    jobs = jobs_of(results)
-    assert [job.due for job in jobs] == [each.at for each in new if each.at]
-    assert client.cancel_many(job.id for job in jobs[:20]) == [State.CANCELLED] * 20
 
 
 @each_way
@@ -94,21 +77,6 @@ def test_queue_is_paused_limited_and_resumed(client: Client) -> None:
         assert not client.resume("moved").paused
         assert client.set_rate("moved", None).rate is None
     assert {"plain", "moved"} <= {queue.name for queue in client.queues()}
-
-
-@each_way
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
-        (lambda client: client.schedule("nobody", 1), QueueNotFound),
-        (lambda client: client.get("plain.0.t.1000.00000000-0000-4000-8000-000000000000"), JobNotFound),
-        (lambda client: client.cancel("nothing"), JobNotFound),
-        (lambda client: client.schedule("plain", 1, at=datetime(2999, 1, 1, tzinfo=UTC)), InvalidJob),
-    ],
-)
-def test_refusals(client: Client, call: Callable[[Client], object], error: type[DuelineError]) -> None:
-    with pytest.raises(error):
-        call(client)
 
 
 @pytest.mark.parametrize("kind", ["producer", "direct"])

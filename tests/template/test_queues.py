@@ -12,8 +12,6 @@ from dueline.core.queue_settings import QueueSettings, WorkSettings
 from tests.template.synthesis import Assembly, Template
 
 SIX_HOURS = 6 * 3_600
-# The longest that SQS keeps a message: nobody who is on holiday loses one.
-DAYS_14 = 14 * 86_400
 STANDARD_PARAMETER_BYTES = 4096
 
 
@@ -47,12 +45,3 @@ def test_six_hour_outage_makes_no_dead_letters(neighbours: Assembly) -> None:
     assert inbound["RedrivePolicy"]["maxReceiveCount"] * inbound["VisibilityTimeout"] > SIX_HOURS
     assert planner["RedrivePolicy"]["maxReceiveCount"] * LONGEST_HIDDEN_SECONDS > SIX_HOURS
     assert neighbours.core.spelled(planner["RedrivePolicy"]["deadLetterTargetArn"]) == "sqs:dueline_dueline-planner_dlq"
-
-
-def test_dead_letters_are_kept_for_14_days(one_more: Assembly) -> None:
-    queues = [each for template in one_more.templates.values() for each in template.of_type("AWS::SQS::Queue").values()]
-    kept = {each["QueueName"]: each["MessageRetentionPeriod"] for each in queues if "RedrivePolicy" not in each}
-    # The planner's have no use when a day is over.
-    kept.pop("dueline_dueline-planner_dlq")
-    core = {f"dueline-{name}-dlq" for name in ("inbound", "tick", "dispatch")}
-    assert kept == dict.fromkeys({*core, *(f"dueline_{queue}_dlq" for queue in one_more.queues)}, DAYS_14)

@@ -1,49 +1,12 @@
-"""Without the token nobody gets anything, and with it no page but the console's own."""
+"""A page without the token, or of a read-only console: tests/unit/console/test_guard.py has who is refused."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from selenium import webdriver
-from selenium.webdriver.common.by import By
 
-from dueline import Client
 from tests.e2e.console.page import Page
 from tests.e2e.console.serving import Served
-from tests.fake_api_server import Reply, fake_api_server
-from tests.waiting import wait_until
-
-PAGE = """<!doctype html><title>elsewhere</title>
-<form action="{url}/api/queues/invoices/pause" method="post" enctype="text/plain">
-<input name='{{"a":"' value='"}}'><button>Win a prize</button></form>
-"""
-# What a page may try: to read, to use the token, and to write without a preflight.
-TRY = """
-const [url, token, done] = arguments;
-const pause = `${url}/api/queues/invoices/pause`;
-const tries = [
-    [`${url}/api/queues`, {}],
-    [`${url}/api/queues`, {headers: {"X-Dueline-Console": token}}],
-    [pause, {method: "POST", body: "{}", headers: {"content-type": "application/json", "X-Dueline-Console": token}}],
-    [pause, {method: "POST", body: "{}", headers: {"content-type": "text/plain"}}],
-];
-const answers = tries.map(([path, options]) => fetch(path, options).then(a => a.text(), () => "nothing"));
-const blind = fetch(pause, {method: "POST", body: "{}", mode: "no-cors"}).then(a => a.type, () => "nothing");
-Promise.all([...answers, blind]).then(done);
-"""
-
-
-def test_foreign_page_can_do_nothing(browser: webdriver.Chrome, served: Served, client: Client) -> None:
-    with fake_api_server() as elsewhere:
-        page = Reply(body=PAGE.format(url=served.url).encode(), headers={"content-type": "text/html"})
-        elsewhere.respond = lambda _: page
-        browser.get(elsewhere.url)
-        *read, blind = browser.execute_async_script(TRY, served.url, served.token)
-        assert read == ["nothing"] * len(read)
-        assert blind in ("opaque", "nothing")
-        browser.find_element(By.TAG_NAME, "button").click()
-        assert wait_until(lambda: browser.current_url.startswith(served.url))
-        Page(browser, served).says('"status"')
-    assert client.queue("invoices").control.paused is False
 
 
 @contextmanager
