@@ -74,12 +74,6 @@ def test_large_payload_comes_as_a_pointer(
         assert read(landed) == compact(payload)
 
 
-def test_compressible_payload_comes_untouched(early: dict[str, Job], inbox: Callable[..., Inbox], read: Read) -> None:
-    landed = inbox("plain").wait_for(early["compressible"]["id"])
-    assert landed.body == read(landed) == compact(PAYLOADS["compressible"])
-    assert "ExtendedPayloadSize" not in landed.attributes
-
-
 def test_upload_of_6_mb_is_read_by_one_get(early: dict[str, Job], inbox: Callable[..., Inbox], read: Read) -> None:
     landed, text = inbox("plain").wait_for(early["uploaded"]["id"]), compact(UPLOADED)
     assert landed.attributes["ExtendedPayloadSize"] == str(len(text))

@@ -8,14 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from dueline import Client, NewJob
 from dueline.config.names import Names
+from dueline.core.partitions import SIGNATURE_LIVES
 from dueline.core.queue_settings import PLANNER
 from tests.acceptance.conftest import IS_AWS, Aws, Figure, Scale
 from tests.acceptance.inbox import Inbox, jobs_of, percentile
 from tests.waiting import HANG_SECONDS, wait_until
+
+SKEWED = ("RequestExpired", "InvalidSignatureException", "RequestTimeTooSkewed", "SignatureDoesNotMatch")
 
 
 @pytest.mark.aws_only("the timers are AWS's own")
@@ -95,3 +100,16 @@ def test_small_job_costs_what_the_model_says(
     assert 0.85 <= figure("messages a job", sent / count) <= 1.15
     assert 0.85 <= figure("requests a job", used("ApiGateway", "Count", ApiId=api) / count) <= 1.15
     assert figure("bytes of logs a job", logs / count) <= 1.15 * 250
+
+
+@pytest.mark.aws_only("the local AWS checks no signature's time")
+@pytest.mark.parametrize("sign", [1, -1], ids=["ahead", "behind"])
+def test_skewed_signature_is_refused(
+    names: Names, session: boto3.Session, monkeypatch: pytest.MonkeyPatch, sign: int
+) -> None:
+    """A signature may be 15 minutes from AWS's own clock, and no more: that a job is far rests on it."""
+    client, skew = session.client("dynamodb"), sign * (SIGNATURE_LIVES + timedelta(minutes=1))
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: datetime.now(UTC) + skew)
+    with pytest.raises(ClientError) as raised:
+        client.get_item(TableName=names.table, Key={"pk": {"S": "skewed"}, "sk": {"S": str(skew)}})
+    assert raised.value.response["Error"]["Code"] in SKEWED

@@ -1,7 +1,7 @@
 """The site, as its readers see it: `docs.build` builds it, and a browser opens it."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -84,24 +84,18 @@ def test_search_works_from_the_disk(site: Path) -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_search_shows_what_a_newcomer_wants_first(query: str, browser: webdriver.Chrome, url: str) -> None:
-    shown = first_results(query, browser, url)
-    # They are sorted as they come.
-    assert wait_until(lambda: shown() == QUERIES[query]), shown()
-
-
-def first_results(query: str, browser: webdriver.Chrome, url: str) -> Callable[[], str]:
-    """Type a query into the search of the first page; return a function for the page of the first result by now."""
     browser.get(f"{url}index.html")
     browser.find_element(By.CSS_SELECTOR, ".md-search__button").click()
     search = browser.execute_script(SEARCH).shadow_root
     search.find_element(By.CSS_SELECTOR, "input").send_keys(query)
 
     def first() -> str:
-        """Return "" while the results are those of what was typed before."""
+        """Return the page of the first result by now, "" while the results are those of what was typed before."""
         link = urlsplit(browser.execute_script("return arguments[0].querySelector('a[href]')?.href ?? ''", search))
         return link.path.removeprefix("/") if parse_qs(link.query).get("h") == [query] else ""
 
-    return first
+    # They are sorted as they come.
+    assert wait_until(lambda: first() == QUERIES[query]), first()
 
 
 def test_pages_link_to_where_their_file_is_edited(browser: webdriver.Chrome, url: str) -> None:

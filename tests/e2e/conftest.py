@@ -7,14 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 import pytest
 
-from local.emulator import Emulator
+from dueline import Client
+from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from tests.e2e.deployed import as_administrator, deployed_locally, signed_client
 from tests.e2e.ready import typed_in
-from tests.waiting import HANG_SECONDS, wait_until
+from tests.waiting import HANG_SECONDS, PATIENT, wait_until
 
 # schemathesis reads them, in a process of its own.
 collect_ignore = ["fuzz/hooks.py"]
@@ -72,6 +74,13 @@ def credentials(emulator: Emulator, endpoints: Endpoints) -> Iterator[None]:
     """Let this process be an administrator of the emulator."""
     with as_administrator(emulator, endpoints.name):
         yield
+
+
+@pytest.fixture
+def client(credentials: None, endpoints: Endpoints) -> Client:
+    """A client with an administrator's credentials, whatever this process has later."""
+    session = boto3.Session(region_name=REGION, **CREDENTIALS)
+    return Client.connect(endpoints.name, session=session, patience=PATIENT)
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ import pytest
 
 from dueline import Client, State
 from dueline.config.names import Names
-from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
+from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
 from local.template import ROOT
 from tests.e2e.conftest import DeadLetter
 from tests.e2e.deployed import working
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of, key_of
 from tests.fake_api_server import FakeApiServer, Reply, fake_api_server
-from tests.waiting import PATIENT, wait_until
+from tests.waiting import wait_until
 
 NAMES = Names("e2e")
 Become = Callable[..., None]
@@ -37,12 +37,6 @@ def become(credentials: None, monkeypatch: pytest.MonkeyPatch, emulator: Emulato
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
 
     return become
-
-
-@pytest.fixture
-def client(credentials: None) -> Client:
-    """A client with an administrator's credentials."""
-    return Client.connect("e2e", session=boto3.Session(region_name=REGION, **CREDENTIALS), patience=PATIENT)
 
 
 def example(name: str, **changes: str) -> dict[str, Any]:
@@ -121,8 +115,11 @@ def test_webhook_is_retried_until_gone(become: Become, client: Client, dead_lett
 
 def deploy_consumer(emulator: Emulator, queue_url: str, *, name: str, code: Path) -> str:
     """Deploy the `handler` of a file, with the rights of the queue's consumers; return the id of its event source."""
-    functions, queue = emulator.client("lambda"), queue_url.rpartition("/")[2]
-    _grant(emulator, name, policy=f"{queue}_consumer")
+    iam, functions, queue = emulator.client("iam"), emulator.client("lambda"), queue_url.rpartition("/")[2]
+    trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
+    document = json.dumps(as_the_emulator_takes_it(document_of(iam, f"{queue}_consumer")))
+    iam.put_role_policy(RoleName=name, PolicyName="consumer", PolicyDocument=document)
     functions.create_function(
         FunctionName=name,
         Runtime="python3.13",
@@ -139,15 +136,6 @@ def deploy_consumer(emulator: Emulator, queue_url: str, *, name: str, code: Path
         FunctionResponseTypes=["ReportBatchItemFailures"],
     )
     return str(source["UUID"])
-
-
-def _grant(emulator: Emulator, role: str, *, policy: str) -> None:
-    """Make a role that has what a managed policy allows, and nothing else."""
-    iam = emulator.client("iam")
-    trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
-    document = json.dumps(as_the_emulator_takes_it(document_of(iam, policy)))
-    iam.put_role_policy(RoleName=role, PolicyName="consumer", PolicyDocument=document)
 
 
 def _packed(code: Path) -> bytes:

@@ -18,7 +18,7 @@ from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
 from tests.e2e.conftest import Shell, Typed
 from tests.e2e.emulated_iam import key_of
-from tests.waiting import HANG_SECONDS, PATIENT, wait_until
+from tests.waiting import HANG_SECONDS, wait_until
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = Names("e2e")
@@ -28,11 +28,6 @@ pytestmark = pytest.mark.usefixtures("credentials")
 def files_of(page: str) -> dict[str, str]:
     text = (DOCS / f"{page}.md").read_text()
     return dict(re.findall(r'^```python title="(\S+)"\n(.*?)^```', text, re.DOTALL | re.MULTILINE))
-
-
-@pytest.fixture
-def client() -> Client:
-    return Client.connect("e2e", patience=PATIENT)
 
 
 # docs/from-eventbridge-scheduler.md

@@ -1,13 +1,10 @@
 """What goes wrong is reported: by alarms on the deployment, and by the watch."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 from dueline.operations.watch import KINDS
-from tests.template.synthesis import Assembly, Template
-
-ROOT = Path(__file__).parents[2]
+from tests.template.synthesis import ROOT, Assembly, Template
 
 
 def _alarms(template: Template) -> list[dict[str, Any]]:

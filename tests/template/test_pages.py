@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests import house
+from tests.e2e.newcomer import code_of
 from tests.template.iam import allows, policy, statements
 from tests.template.synthesis import CONTEXT, ROOT, Assembly, Template, templates_in
 
@@ -54,7 +55,7 @@ def test_import_map_has_all_that_is_retained(one_more: Assembly, page: int, stac
 
     But for ticks' schedules, which CloudFormation cannot import, and the deployment makes again.
     """
-    mapping = json.loads(re.findall(r"```json\n(.*?)```", _page("removing.md"), re.DOTALL)[page])
+    mapping = json.loads(code_of("docs/removing.md", "json")[page])
     template = one_more.core if stack == "core" else one_more.queues["ahead"]
     kept = {id: each for id, each in template.resources.items() if "Retain" in each.get("DeletionPolicy", "")}
     imported = {id: each for id, each in kept.items() if each["Type"] != "AWS::Scheduler::Schedule"}
@@ -95,10 +96,6 @@ def _resource_statements(template: Template) -> list[dict[str, Any]]:
 EXAMPLES = ROOT / "examples"
 
 
-def _blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", _page(page), re.DOTALL)
-
-
 def run(code: str, folder: Path) -> dict[str, Template]:
     """Run an app's code, which synthesizes into a folder; return the templates by file name."""
     with pytest.MonkeyPatch.context() as patch:
@@ -109,7 +106,7 @@ def run(code: str, folder: Path) -> dict[str, Template]:
 
 
 def test_own_app_deploys_its_stacks(tmp_path: Path) -> None:
-    [code] = _blocks("own-app.md", "python")
+    [code] = code_of("docs/own-app.md", "python")
     named = set(re.findall(r"`(shop-[a-z-]+)`", _page("own-app.md")))
     assert run(code, tmp_path).keys() == {"Shop", *named}
 
@@ -138,8 +135,8 @@ service, worker = Role(self, "Service", assumed_by=tasks), Role(self, "Worker", 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """A stack with what docs/lambda-consumer.md and docs/roles.md add to it."""
-    folder, [grants] = tmp_path_factory.mktemp("shop"), _blocks("roles.md", "python")
-    handler, _, consumer = _blocks("lambda-consumer.md", "python")
+    folder, [grants] = tmp_path_factory.mktemp("shop"), code_of("docs/roles.md", "python")
+    handler, _, consumer = code_of("docs/lambda-consumer.md", "python")
     (folder / "mailer").mkdir()
     (folder / "mailer" / "mailer.py").write_text(handler)
     consumer = consumer.replace('"mailer")', f'"{folder / "mailer"}")')

@@ -1,14 +1,14 @@
 """What platform teams require of all that is deployed: their key, their boundary, their tags."""
 
 import json
-import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
+from tests.e2e.newcomer import code_of
 from tests.template.conftest import KEY, STRICT
 from tests.template.iam import allows, as_list, policy, statements
-from tests.template.synthesis import ROOT, Assembly, Template
+from tests.template.synthesis import Assembly, Template
 
 # Where the key of each kind of resource that stores something is named, by CloudFormation.
 NAMED_AT = {
@@ -84,8 +84,7 @@ def test_key_is_used_through_services_only(strict: Assembly) -> None:
 
 
 def test_documented_key_policy_is_sufficient(strict: Assembly) -> None:
-    shown = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)
-    [document] = [policy_document for text in shown if "kms:*" in json.dumps(policy_document := json.loads(text))]
+    [document] = [json.loads(text) for text in code_of("docs/security.md", "json") if "kms:*" in text]
     _, logs, alarms = document["Statement"]
     pattern = logs["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"].rpartition("log-group:")[2]
     groups = [properties["LogGroupName"] for _, type, properties in _all(strict) if type == "AWS::Logs::LogGroup"]

@@ -1,11 +1,13 @@
-"""The first view: which queue needs attention, and what stops or slows one."""
+"""The first view: which queue needs attention, and what stops or slows one; and what there is without a token."""
 
 import re
 
 import pytest
+from selenium import webdriver
 
 from dueline import Client
 from tests.e2e.console.page import Page
+from tests.e2e.console.serving import Served
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +66,27 @@ def test_a_refusal_by_iam_is_shown(producer_page: Page, client: Client) -> None:
     producer_page.says("Forbidden 403", "is not authorized to perform")
     producer_page.is_answered("/pause", 403)
     assert client.queue("emails").control.paused is False
+
+
+def test_link_without_a_token_explains_itself(page: Page, browser: webdriver.Chrome, served: Served) -> None:
+    first = browser.current_window_handle
+    browser.switch_to.new_window("tab")  # it has no token
+    try:
+        browser.get(f"{served.url}/queues/emails/jobs")
+        page.see("heading", "This page needs a console of your own")
+        page.says("Run dueline console", "/queues/emails/jobs")
+        browser.get(f"{served.url}/")
+        page.see("heading", "This page needs a console of your own")
+        browser.get(f"{served.url}/#token={served.token}")
+        page.see("heading", "Queues")
+    finally:
+        browser.close()
+        browser.switch_to.window(first)
+
+
+def test_a_read_only_page_has_its_buttons_off(browser: webdriver.Chrome, consoles: dict[str, Served]) -> None:
+    page = Page(browser, consoles["read-only"])
+    page.open()
+    page.see("rowheader", "emails")
+    page.says("read-only")
+    assert page.is_off("Pause invoices")
