@@ -92,8 +92,7 @@ def session(deployment: str) -> boto3.Session:
 @pytest.fixture(scope="session")
 def aws(session: boto3.Session) -> Aws:
     """Clients of AWS's services, with the rights of the one who runs the tests."""
-    make: Any = session.client
-    return cache(make)
+    return cache(session.client)
 
 
 @pytest.fixture(scope="session")

@@ -38,8 +38,7 @@ def schedule(http: httpx.Client, queue: str, *, headers: Mapping[str, str] | Non
         f"/queues/{queue}/jobs", json={"payload": 1, **body} if "upload" not in body else body, headers=headers
     )
     assert answer.status_code == 201, answer.text
-    job: Job = answer.json()
-    return job
+    return answer.json()
 
 
 def upload(http: httpx.Client, queue: str, body: bytes, **claimed: Any) -> tuple[Job, httpx.Response]:

@@ -36,8 +36,7 @@ def bucket(names: Names, session: boto3.Session, aws: Aws) -> str:
 
 @pytest.fixture(scope="module")
 def consumer_s3(holder: Callable[[str, str], boto3.Session]) -> Any:
-    make: Any = holder("consumer", "plain").client
-    return make("s3")
+    return holder("consumer", "plain").client("s3")
 
 
 @pytest.fixture(scope="module")

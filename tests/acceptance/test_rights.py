@@ -115,7 +115,7 @@ OF_ALIAS = {"producer": f"q-{OWN}", "operator": f"o-{OWN}"}
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_policy_allows_its_own_alias(holder: Holder, names: Names, kind: str) -> None:
-    functions = client_of(holder(kind, OWN), "lambda")
+    functions = holder(kind, OWN).client("lambda")
 
     def may_invoke(alias: str) -> bool:
         name = f"{names.function('api')}:{alias}".removesuffix(":")
@@ -136,15 +136,10 @@ def may(do: Callable[[], object]) -> bool:
     return True
 
 
-def client_of(session: boto3.Session, service: str) -> Any:
-    make: Any = session.client
-    return make(service)
-
-
 def test_consumer_receives_from_its_queue_alone(holder: Holder, names: Names, url_of: Callable[[str], str]) -> None:
     url, inbound = {queue: url_of(names.queue(queue)) for queue in (OWN, OTHER)}, url_of(names.inbound)
     for kind in KINDS:
-        sqs = client_of(holder(kind, OWN), "sqs")
+        sqs = holder(kind, OWN).client("sqs")
         for queue in (OWN, OTHER):
             allowed = may(lambda sqs=sqs, queue=queue: sqs.receive_message(QueueUrl=url[queue], VisibilityTimeout=0))
             assert allowed is (kind == "consumer" and queue == OWN), (kind, queue)
@@ -155,11 +150,11 @@ def test_consumer_receives_from_its_queue_alone(holder: Holder, names: Names, ur
 def test_nobody_sends_planning_jobs(holder: Holder, names: Names, aws: Aws, url_of: Callable[[str], str]) -> None:
     """Not even who may send to every queue: the planner's own policy refuses them."""
     session = holder("producer", OWN)
-    role = client_of(session, "sts").get_caller_identity()["Arn"].split("/")[-2]
+    role = session.client("sts").get_caller_identity()["Arn"].split("/")[-2]
     document = {"Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}], "Version": "2012-10-17"}
     aws("iam").put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=json.dumps(document))
     try:
-        sender, url = client_of(session, "sqs"), url_of(names.queue("moved"))
+        sender, url = session.client("sqs"), url_of(names.queue("moved"))
         assert wait_until(lambda: may(lambda: sender.send_message(QueueUrl=url, MessageBody="no job")))
         with pytest.raises(ClientError, match="AccessDenied"):
             sender.send_message(QueueUrl=url_of(names.queue(PLANNER.name)), MessageBody="no job")
@@ -178,7 +173,7 @@ ROWS: dict[str, set[tuple[str, str]]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_policy_reaches_rows_of_its_queue(holder: Holder, names: Names, kind: str) -> None:
-    dynamodb, tables = client_of(holder(kind, OWN), "dynamodb"), {"jobs": names.table, "state": names.state}
+    dynamodb, tables = holder(kind, OWN).client("dynamodb"), {"jobs": names.table, "state": names.state}
 
     def allowed(queue: str) -> set[tuple[str, str]]:
         row = {"pk": {"S": f"{queue}#0"}, "sk": {"S": "rights"}}
