@@ -55,7 +55,7 @@ def test_import_map_has_all_that_is_retained(one_more: Assembly, page: int, stac
 
     But for ticks' schedules, which CloudFormation cannot import, and the deployment makes again.
     """
-    mapping = json.loads(code_of("docs/removing.md", "json")[page])
+    mapping = json.loads(re.findall(r"```json\n(.*?)```", _page("removing.md"), re.DOTALL)[page])
     template = one_more.core if stack == "core" else one_more.queues["ahead"]
     kept = {id: each for id, each in template.resources.items() if "Retain" in each.get("DeletionPolicy", "")}
     imported = {id: each for id, each in kept.items() if each["Type"] != "AWS::Scheduler::Schedule"}
