@@ -1,20 +1,16 @@
 """Who may do what: each managed policy by a role that has nothing else."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
 
-import boto3
-import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
-from tests.acceptance.conftest import IS_AWS, Aws
+from tests.acceptance.conftest import IS_AWS
 from tests.acceptance.rights import KINDS
 from tests.waiting import wait_until
 
@@ -22,7 +18,6 @@ OWN, OTHER = "plain", "plain-vip"
 ID = "0.t.4102444800000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
 # A missing job of the future may be on its way: one who moves it has to try again.
 LONG_AGO = ID.replace("4102444800000", "1600000000000")
-Holder = Callable[[str, str], boto3.Session]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +29,7 @@ class Request:
     body: Any = None
     must_succeed: bool = False
 
-    def is_allowed(self, http: httpx.Client) -> bool:
+    def is_allowed(self, http):
         answer = http.request(self.method, self.path, json=self.body)
         if answer.is_success or self.must_succeed:
             return answer.is_success
@@ -44,7 +39,7 @@ class Request:
             return False
 
 
-def of_producers(queue: str) -> list[Request]:
+def of_producers(queue):
     jobs, schedule = f"/queues/{queue}/jobs", f"/queues/{queue}/schedules/rights"
     return [
         Request("GET", f"/queues/{queue}"),
@@ -65,7 +60,7 @@ def of_producers(queue: str) -> list[Request]:
     ]
 
 
-def of_operators(queue: str) -> list[Request]:
+def of_operators(queue):
     return [
         Request("POST", f"/queues/{queue}/pause"),
         Request("PUT", f"/queues/{queue}/rate", {"rate": None}),
@@ -86,11 +81,11 @@ EVASIONS = [
         "/queues/%70lain-vip/jobs",
     )
 ]
-ALLOWED: dict[str, list[Request]] = {
+ALLOWED = {
     "producer": [*of_producers(OWN), Request("GET", "/queues")],
     "operator": [Request("GET", f"/queues/{OWN}"), *of_operators(OWN)],
 }
-DENIED: dict[str, list[Request]] = {
+DENIED = {
     "producer": of_operators(OWN),
     "operator": [Request("POST", f"/queues/{OWN}/jobs", {"payload": None})],
     "consumer": [*of_producers(OWN), *of_operators(OWN)],
@@ -100,7 +95,7 @@ DENIED = {kind: [*denied, *of_producers(OTHER), *of_operators(OTHER)] for kind, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_policy_allows_what_is_documented(holder: Holder, http_of: Callable[[Any], httpx.Client], kind: str) -> None:
+def test_policy_allows_what_is_documented(holder, http_of, kind):
     http = http_of(holder(kind, OWN))
     refused = [each for each in ALLOWED.get(kind, []) if not each.is_allowed(http)]
     passed = [each for each in [*DENIED[kind], *EVASIONS] if each.is_allowed(http)]
@@ -114,10 +109,10 @@ OF_ALIAS = {"producer": f"q-{OWN}", "operator": f"o-{OWN}"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_policy_allows_its_own_alias(holder: Holder, names: Names, kind: str) -> None:
+def test_policy_allows_its_own_alias(holder, names, kind):
     functions = holder(kind, OWN).client("lambda")
 
-    def may_invoke(alias: str) -> bool:
+    def may_invoke(alias):
         name = f"{names.function('api')}:{alias}".removesuffix(":")
         return may(lambda: functions.invoke(FunctionName=name, InvocationType="DryRun"))
 
@@ -125,7 +120,7 @@ def test_policy_allows_its_own_alias(holder: Holder, names: Names, kind: str) ->
     assert [each for each in [*ALIASES, *OTHERS] if may_invoke(each)] == own
 
 
-def may(do: Callable[[], object]) -> bool:
+def may(do):
     try:
         do()
     except ClientError as error:
@@ -136,7 +131,7 @@ def may(do: Callable[[], object]) -> bool:
     return True
 
 
-def test_consumer_receives_from_its_queue_alone(holder: Holder, names: Names, url_of: Callable[[str], str]) -> None:
+def test_consumer_receives_from_its_queue_alone(holder, names, url_of):
     url, inbound = {queue: url_of(names.queue(queue)) for queue in (OWN, OTHER)}, url_of(names.inbound)
     for kind in KINDS:
         sqs = holder(kind, OWN).client("sqs")
@@ -147,7 +142,7 @@ def test_consumer_receives_from_its_queue_alone(holder: Holder, names: Names, ur
             assert not may(lambda sqs=sqs: sqs.send_message(QueueUrl=inbound, MessageBody="from nobody who may"))
 
 
-def test_nobody_sends_planning_jobs(holder: Holder, names: Names, aws: Aws, url_of: Callable[[str], str]) -> None:
+def test_nobody_sends_planning_jobs(holder, names, aws, url_of):
     """Not even who may send to every queue: the planner's own policy refuses them."""
     session = holder("producer", OWN)
     role = session.client("sts").get_caller_identity()["Arn"].split("/")[-2]
@@ -163,7 +158,7 @@ def test_nobody_sends_planning_jobs(holder: Holder, names: Names, aws: Aws, url_
 
 
 # What may be done with rows of the own queue, by table.
-ROWS: dict[str, set[tuple[str, str]]] = {
+ROWS = {
     "producer": set(),
     "operator": set(),
     "consumer": {("jobs", "get"), ("state", "get")},
@@ -172,10 +167,10 @@ ROWS: dict[str, set[tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_policy_reaches_rows_of_its_queue(holder: Holder, names: Names, kind: str) -> None:
+def test_policy_reaches_rows_of_its_queue(holder, names, kind):
     dynamodb, tables = holder(kind, OWN).client("dynamodb"), {"jobs": names.table, "state": names.state}
 
-    def allowed(queue: str) -> set[tuple[str, str]]:
+    def allowed(queue):
         row = {"pk": {"S": f"{queue}#0"}, "sk": {"S": "rights"}}
         query = {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": row["pk"]}}
         calls = {

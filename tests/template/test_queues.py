@@ -2,24 +2,22 @@
 
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS
 from dueline.config.names import Names
 from dueline.core.queue_settings import QueueSettings, WorkSettings
-from tests.template.synthesis import Assembly, Template
 
 SIX_HOURS = 6 * 3_600
 STANDARD_PARAMETER_BYTES = 4096
 
 
-def _queue(template: Template, name: str) -> dict[str, Any]:
+def _queue(template, name):
     return template.find("AWS::SQS::Queue", name)[1]
 
 
-def test_longest_parameter_fits_ssm() -> None:
+def test_longest_parameter_fits_ssm():
     names, region = Names("d" * 15), "ap-southeast-99"
     sqs = f"https://sqs.{region}.amazonaws.com/123456789012/"
     settings = WorkSettings(
@@ -31,7 +29,7 @@ def test_longest_parameter_fits_ssm() -> None:
 
 
 @pytest.mark.parametrize(("queue", "function"), [("dueline-inbound", "ingest"), ("dueline_dueline-planner", "planner")])
-def test_visibility_is_six_timeouts(neighbours: Assembly, queue: str, function: str) -> None:
+def test_visibility_is_six_timeouts(neighbours, queue, function):
     core = neighbours.core
     sources = core.of_type("AWS::Lambda::EventSourceMapping").values()
     [source] = [each for each in sources if core.spelled(each["EventSourceArn"]) == f"sqs:{queue}"]
@@ -40,7 +38,7 @@ def test_visibility_is_six_timeouts(neighbours: Assembly, queue: str, function: 
     assert hidden >= 6 * reader["Timeout"] + source.get("MaximumBatchingWindowInSeconds", 0)
 
 
-def test_six_hour_outage_makes_no_dead_letters(neighbours: Assembly) -> None:
+def test_six_hour_outage_makes_no_dead_letters(neighbours):
     inbound, planner = _queue(neighbours.core, "dueline-inbound"), _queue(neighbours.core, "dueline_dueline-planner")
     assert inbound["RedrivePolicy"]["maxReceiveCount"] * inbound["VisibilityTimeout"] > SIX_HOURS
     assert planner["RedrivePolicy"]["maxReceiveCount"] * LONGEST_HIDDEN_SECONDS > SIX_HOURS

@@ -3,21 +3,18 @@
 import re
 
 import pytest
-from selenium import webdriver
 
-from dueline import Client
 from tests.e2e.console.page import Page
-from tests.e2e.console.serving import Served
 
 
 @pytest.fixture(autouse=True)
-def _first_view(page: Page) -> None:
+def _first_view(page):
     page.open()
     page.see("heading", "Queues")
     page.see("rowheader", "emails")
 
 
-def test_a_queue_is_paused_and_resumed(page: Page, client: Client) -> None:
+def test_a_queue_is_paused_and_resumed(page, client):
     page.click("button", "Pause invoices")
     page.see("dialog", "Pause invoices?")
     page.says("start no more", "Jobs are still scheduled and dispatched")
@@ -39,7 +36,7 @@ def test_a_queue_is_paused_and_resumed(page: Page, client: Client) -> None:
     assert client.queue("invoices").control.paused is False
 
 
-def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
+def test_a_rate_is_set_and_lifted(page, client):
     page.click("button", "Rate of invoices")
     page.fill(re.compile("^At most"), "90/m")
     page.click("button", "Set the rate")
@@ -55,7 +52,7 @@ def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     assert client.queue("invoices").control.rate is None
 
 
-def test_a_refusal_by_iam_is_shown(producer_page: Page, client: Client) -> None:
+def test_a_refusal_by_iam_is_shown(producer_page, client):
     producer_page.open()
     producer_page.see("row", re.compile("^emails not known "))
     producer_page.says("Late to dispatch and On time are not known: ")
@@ -68,7 +65,7 @@ def test_a_refusal_by_iam_is_shown(producer_page: Page, client: Client) -> None:
     assert client.queue("emails").control.paused is False
 
 
-def test_link_without_a_token_explains_itself(page: Page, browser: webdriver.Chrome, served: Served) -> None:
+def test_link_without_a_token_explains_itself(page, browser, served):
     first = browser.current_window_handle
     browser.switch_to.new_window("tab")  # it has no token
     try:
@@ -84,7 +81,7 @@ def test_link_without_a_token_explains_itself(page: Page, browser: webdriver.Chr
         browser.switch_to.window(first)
 
 
-def test_a_read_only_page_has_its_buttons_off(browser: webdriver.Chrome, consoles: dict[str, Served]) -> None:
+def test_a_read_only_page_has_its_buttons_off(browser, consoles):
     page = Page(browser, consoles["read-only"])
     page.open()
     page.see("rowheader", "emails")
