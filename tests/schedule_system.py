@@ -64,8 +64,7 @@ class ScheduleSystem(System):
 
     def change(self, what: str, name: str = "digest") -> Changed:
         """Pause, resume or delete a schedule."""
-        changed: Changed = getattr(self.changes, what)(self.settings["emails"] if what == "resume" else "emails", name)
-        return changed
+        return getattr(self.changes, what)(self.settings["emails"] if what == "resume" else "emails", name)
 
     def head(self, name: str = "digest") -> Head:
         return get("emails", name, table=self.table)

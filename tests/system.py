@@ -83,8 +83,7 @@ class Core:
         self.parking = Parking(table=self.table, dead_letters=self.to(stores.dead_letters), clock=clock)
 
     def to(self, queue: MemoryQueue) -> MemoryQueue:
-        tapped: MemoryQueue = self.wire.to(queue.name, queue)
-        return tapped
+        return self.wire.to(queue.name, queue)
 
     def level(self, queue: str) -> Callable[[int], MemoryQueue]:
         """Return what returns a queue's SQS queue of a priority."""

@@ -174,22 +174,19 @@ def due_now(number: int = 0, *, later: float = 0.0, **overrides: Any) -> StoredJ
     return a_job(payload=str(number), **({"due": due, "route": Route.DIRECT} | overrides))
 
 
-def an_arrival(job: StoredJob | None = None, *, receives: int = 1, message: Message | None = None) -> QueueMessage:
-    sent = message or Message.of(job or a_job(partition=EMAILS))
-    return QueueMessage(message=sent, message_id=str(an_id().uid), receipt="r", receives=receives, sent=NOW)
-
-
 def a_claim(
     job: StoredJob | None = None,
     *,
+    message: Message | None = None,
+    receives: int = 1,
     visible: float = 1e9,
     received: float | None = None,
     started: float | None = None,
-    **of_arrival: Any,
 ) -> ReceivedMessage:
     """Return a message as it is received: its job is not yet read."""
     at = time.monotonic() if received is None else received
-    arrival = an_arrival(job, **of_arrival)
+    sent = message or Message.of(job or a_job(partition=EMAILS))
+    arrival = QueueMessage(message=sent, message_id=str(an_id().uid), receipt="r", receives=receives, sent=NOW)
     return ReceivedMessage(queue="emails", arrival=arrival, level=0, received=at, visible=visible, started=started)
 
 

@@ -43,8 +43,7 @@ def role_name(names: Names, kind: str) -> str:
 @contextmanager
 def role_with(names: Names, kind: str, queue: str, session: boto3.Session, *, is_aws: bool) -> Iterator[boto3.Session]:
     """Make a role for a queue's policy of a kind, and yield its credentials; the role is removed afterwards."""
-    make: Any = session.client
-    iam, sts, role = make("iam"), make("sts"), role_name(names, kind)
+    iam, sts, role = session.client("iam"), session.client("sts"), role_name(names, kind)
     account = sts.get_caller_identity()["Account"]
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": account}}
     remove_role(iam, role)

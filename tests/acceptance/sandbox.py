@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import boto3
 
@@ -55,7 +55,7 @@ def refuse_jobs(session: boto3.Session) -> None:
 
 def remove(session: boto3.Session) -> int:
     """Remove it with all that is in it; return the exit code, which is that of the CDK: it says what is left."""
-    names, make = Names(NAME), cast("Any", session.client)
+    names, make = Names(NAME), session.client
     for kind in KINDS:
         remove_role(make("iam"), role_name(names, kind))
     account = make("sts").get_caller_identity()["Account"]

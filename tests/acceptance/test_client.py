@@ -1,35 +1,26 @@
 """The Python client: by the function of the API, over HTTP and direct."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-import boto3
 import pytest
 
 from dueline import (
     AlreadyFinished,
     Client,
-    DuelineError,
     Forbidden,
-    InvalidJob,
-    JobNotFound,
-    NewJob,
-    QueueNotFound,
     Rate,
     Route,
     ScheduledJob,
     State,
 )
-from dueline.config.names import Names
-from tests.acceptance.conftest import Aws, each_way
-from tests.acceptance.inbox import Inbox, jobs_of
+from tests.acceptance.conftest import each_way
 from tests.waiting import PATIENT, wait_until
 
 DAY = timedelta(days=1)
 
 
 @each_way
-def test_job_is_scheduled_looked_up_and_cancelled(client: Client, aws: Aws, names: Names) -> None:
+def test_job_is_scheduled_looked_up_and_cancelled(client, aws, names):
     at = datetime.now(UTC) + DAY
     job = client.schedule("plain", {"to": "ann"}, at=at)
     table = aws("dynamodb").scan(TableName=names.table)["Items"]
@@ -43,7 +34,7 @@ def test_job_is_scheduled_looked_up_and_cancelled(client: Client, aws: Aws, name
 
 
 @each_way
-def test_job_arrives_with_its_payload(client: Client, inbox: Callable[..., Inbox]) -> None:
+def test_job_arrives_with_its_payload(client, inbox):
     job = client.schedule("flood", {"é": [1, None]}, delay=1)
     assert (job.route, job.state) == (Route.DIRECT, State.DISPATCHED)
     assert inbox("flood").wait_for(job.id).body == r'{"\u00e9":[1,null]}'
@@ -51,19 +42,7 @@ def test_job_arrives_with_its_payload(client: Client, inbox: Callable[..., Inbox
 
 
 @each_way
-def test_many_are_scheduled_and_cancelled(client: Client) -> None:
-    start = datetime.now(UTC).replace(microsecond=0) + DAY
-    new = [NewJob(payload=n, at=start + timedelta(seconds=n)) for n in range(30)]
-    new[25] = NewJob(payload=25, delay=-1)
-    results = client.schedule_many("flood", new)
-    assert isinstance(results.pop(25), InvalidJob)
-    jobs = jobs_of(results)
-    assert [job.due for job in jobs] == [each.at for each in new if each.at]
-    assert client.cancel_many(job.id for job in jobs[:20]) == [State.CANCELLED] * 20
-
-
-@each_way
-def test_job_moves_and_is_listed_until_cancelled(client: Client) -> None:
+def test_job_moves_and_is_listed_until_cancelled(client):
     job = client.schedule("flood", {"to": "ann"}, delay=3 * DAY, key=f"move {id(client)}")
     assert wait_until(lambda: client.get(job.id).state is State.SCHEDULED)
     moved = client.reschedule(job.id, at=job.due - DAY)
@@ -84,7 +63,7 @@ def test_job_moves_and_is_listed_until_cancelled(client: Client) -> None:
 
 
 @each_way
-def test_queue_is_paused_limited_and_resumed(client: Client) -> None:
+def test_queue_is_paused_limited_and_resumed(client):
     try:
         assert client.pause("moved").paused
         assert client.set_rate("moved", "90/m").rate == Rate(jobs=90, seconds=60)
@@ -96,25 +75,8 @@ def test_queue_is_paused_limited_and_resumed(client: Client) -> None:
     assert {"plain", "moved"} <= {queue.name for queue in client.queues()}
 
 
-@each_way
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
-        (lambda client: client.schedule("nobody", 1), QueueNotFound),
-        (lambda client: client.get("plain.0.t.1000.00000000-0000-4000-8000-000000000000"), JobNotFound),
-        (lambda client: client.cancel("nothing"), JobNotFound),
-        (lambda client: client.schedule("plain", 1, at=datetime(2999, 1, 1, tzinfo=UTC)), InvalidJob),
-    ],
-)
-def test_refusals(client: Client, call: Callable[[Client], object], error: type[DuelineError]) -> None:
-    with pytest.raises(error):
-        call(client)
-
-
 @pytest.mark.parametrize("kind", ["producer", "direct"])
-def test_producer_uses_its_own_queue_alone(
-    holder: Callable[[str, str], boto3.Session], deployment: str, kind: str
-) -> None:
+def test_producer_uses_its_own_queue_alone(holder, deployment, kind):
     service = holder(kind, "plain")
     client = Client.connect(deployment, session=service, patience=PATIENT, direct=kind == "direct")
     job = client.schedule("plain", 1, delay=3600, key=f"by a {kind}")

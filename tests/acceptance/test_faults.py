@@ -1,16 +1,12 @@
 """While the table throttles, jobs are buffered, and none is lost."""
 
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
-from dueline import Client, Job, NewJob, State
-from dueline.config.names import Names
-from tests.acceptance.conftest import Aws, Figure
-from tests.acceptance.inbox import Inbox, lateness
+from dueline import Job, NewJob, State
+from tests.acceptance.inbox import lateness
 from tests.waiting import HANG_SECONDS
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_OnDemandThroughput.html
@@ -18,10 +14,10 @@ NO_LIMIT = -1
 
 
 @contextmanager
-def throttled(dynamodb: Any, table: str) -> Iterator[None]:
+def throttled(dynamodb, table):
     """Let the table of jobs take a write a second and no more."""
 
-    def limit_writes(units: int) -> None:
+    def limit_writes(units):
         dynamodb.update_table(TableName=table, OnDemandThroughput={"MaxWriteRequestUnits": units})
         dynamodb.get_waiter("table_exists").wait(TableName=table, WaiterConfig={"Delay": 2, "MaxAttempts": 150})
 
@@ -33,9 +29,7 @@ def throttled(dynamodb: Any, table: str) -> Iterator[None]:
 
 
 @pytest.mark.aws_only("the local AWS takes whatever it is sent")
-def test_throttling_table_has_jobs_buffered(
-    client: Client, names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure, table_after: float
-) -> None:
+def test_throttling_table_has_jobs_buffered(client, names, aws, inbox, figure, table_after):
     flood, due = inbox("flood"), datetime.now(UTC) + timedelta(seconds=table_after + 60)
     with throttled(aws("dynamodb"), names.table):
         results = client.schedule_many("flood", [NewJob(payload=n, at=due) for n in range(3000)])

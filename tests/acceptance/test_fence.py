@@ -2,7 +2,6 @@
 
 import random
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from dueline import AlreadyFinished, Client, DuelineError, Job, NewJob, State
-from tests.acceptance.conftest import IS_AWS, Figure, Scale
-from tests.acceptance.inbox import Inbox, jobs_of, lateness, percentile
+from dueline import AlreadyFinished, DuelineError, Job, NewJob, State
+from tests.acceptance.conftest import IS_AWS
+from tests.acceptance.inbox import jobs_of, lateness, percentile
 from tests.waiting import HANG_SECONDS, wait_until
 
 # What SQS brings again comes within its visibility timeout; what is broken comes at its due time.
@@ -21,11 +20,11 @@ REPEATS = timedelta(seconds=3)
 WITHIN = timedelta(seconds=180 if IS_AWS else 12)
 
 
-def now() -> datetime:
+def now():
     return datetime.now(UTC)
 
 
-def spread(client: Client, queue: str, count: int, *, after: float, within: timedelta) -> list[Job]:
+def spread(client, queue, count, *, after, within):
     """Schedule jobs at random fractions of a second, in the order of their due times."""
     start, scatter = now() + timedelta(seconds=after), random.Random(count)
     dues = sorted(start + within * scatter.random() for _ in range(count))
@@ -43,9 +42,7 @@ class Crossing:
 
 
 @pytest.fixture(scope="module")
-def crossing(
-    clients: Callable[..., Client], inbox: Callable[..., Inbox], of_scale: Scale, table_after: float
-) -> Crossing:
+def crossing(clients, inbox, of_scale, table_after):
     client = clients(transport="invoke")
     timed = {"table": spread(client, "flood", of_scale(30, 5000), after=table_after, within=WITHIN)}
     cancels = spread(client, "plain-vip", 2 * of_scale(30, 500), after=table_after, within=WITHIN)
@@ -71,7 +68,7 @@ def crossing(
     return Crossing(timed=timed, cancelled=cancelled, kept=cancels[1::2], moved=moved)
 
 
-def move(client: Client, job: Job, delay: timedelta) -> Job | None:
+def move(client, job, delay):
     try:
         return client.reschedule(job.id, delay=delay)
     except AlreadyFinished:
@@ -79,7 +76,7 @@ def move(client: Client, job: Job, delay: timedelta) -> Job | None:
 
 
 @pytest.mark.parametrize("route", ["direct", "table"])
-def test_jobs_come_on_time(crossing: Crossing, inbox: Callable[..., Inbox], figure: Figure, route: str) -> None:
+def test_jobs_come_on_time(crossing, inbox, figure, route):
     jobs = crossing.timed[route]
     assert {job.route.name.lower() for job in jobs} == {route}
     late = lateness(jobs, inbox("flood").landed)
@@ -88,7 +85,7 @@ def test_jobs_come_on_time(crossing: Crossing, inbox: Callable[..., Inbox], figu
     assert not IS_AWS or (p50 <= 1.0 and p95 <= 1.5)
 
 
-def test_cancelled_jobs_never_come(crossing: Crossing, inbox: Callable[..., Inbox], figure: Figure) -> None:
+def test_cancelled_jobs_never_come(crossing, inbox, figure):
     assert not [each for _, each in crossing.cancelled if isinstance(each, DuelineError)]
     promised = [job for job, state in crossing.cancelled if state is State.CANCELLED]
     requested = len(crossing.cancelled) - len(promised)
@@ -99,7 +96,7 @@ def test_cancelled_jobs_never_come(crossing: Crossing, inbox: Callable[..., Inbo
     assert not IS_AWS or (promised and requested)
 
 
-def test_moved_jobs_come_once(crossing: Crossing, inbox: Callable[..., Inbox], figure: Figure) -> None:
+def test_moved_jobs_come_once(crossing, inbox, figure):
     came = {each.id for each in inbox("moved").landed}
     new = [each for _, each in crossing.moved if each]
     figure("moved", len(new)), figure("had left", len(crossing.moved) - len(new))
@@ -108,9 +105,9 @@ def test_moved_jobs_come_once(crossing: Crossing, inbox: Callable[..., Inbox], f
 
 
 @pytest.mark.aws_only("the local run fires the ticks itself: EventBridge Scheduler has no part in it")
-def test_scheduler_fires_each_tick_once_a_minute(client: Client, figure: Figure) -> None:
+def test_scheduler_fires_each_tick_once_a_minute(client, figure):
     """A tick raises the fence to its own instant and the lookahead: the fence's age falls when one has fired."""
-    minutes, fired = 15, list[datetime]()
+    minutes, fired = 15, []
     ends, before = now() + timedelta(minutes=minutes), 0.0
     while now() < ends:
         age = client.queue("plain-vip").fence_age or 0.0
@@ -124,12 +121,10 @@ def test_scheduler_fires_each_tick_once_a_minute(client: Client, figure: Figure)
 
 
 @pytest.mark.aws_only("the local AWS is one process, slower than SQS the more a queue holds")
-def test_20_000_jobs_are_sent_within_a_minute(
-    client: Client, inbox: Callable[..., Inbox], figure: Figure, table_after: float
-) -> None:
+def test_20_000_jobs_are_sent_within_a_minute(client, inbox, figure, table_after):
     due, flood = now() + timedelta(seconds=table_after + 60), inbox("flood")
 
-    def schedule(first: int) -> list[Job]:
+    def schedule(first):
         return jobs_of(client.schedule_many("flood", [NewJob(payload=first + n, at=due) for n in range(500)]))
 
     # Those of one request share a partition: of four, one is met by none of 40 once in 25,000 runs.

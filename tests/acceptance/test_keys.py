@@ -1,28 +1,26 @@
 """Keys: under one there is one job."""
 
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
-from dueline import Client, JobExists, KeyReused
-from tests.acceptance.conftest import Figure, Scale, each_way
-from tests.acceptance.inbox import Inbox
+from dueline import JobExists, KeyReused
+from tests.acceptance.conftest import each_way
 
 DAY = 24 * 3600
 REPEATS = 4
 
 
 @pytest.fixture
-def key() -> str:
+def key():
     return f"order {uuid.uuid4()}"
 
 
 @each_way
 @pytest.mark.parametrize("has_left", [False, True], ids=["waiting", "left"])
-def test_key_of_a_job_is_kept_replaced_or_refused(client: Client, key: str, has_left: bool) -> None:
+def test_key_of_a_job_is_kept_replaced_or_refused(client, key, has_left):
     schedule = partial(client.schedule, "plain", key=key)
     first = schedule(1, delay=0 if has_left else DAY)
     assert schedule(1, delay=DAY).id == first.id
@@ -38,12 +36,10 @@ def test_key_of_a_job_is_kept_replaced_or_refused(client: Client, key: str, has_
     assert client.get(queue="plain", key=key).id == second.id
 
 
-def test_calls_at_once_under_one_key_make_one_job(
-    client: Client, key: str, inbox: Callable[..., Inbox], figure: Figure, of_scale: Scale
-) -> None:
+def test_calls_at_once_under_one_key_make_one_job(client, key, inbox, figure, of_scale):
     plain, numbers = inbox("plain"), range(of_scale(4, 100))
 
-    def schedule(number: int) -> str:
+    def schedule(number):
         return client.schedule("plain", {key: number // REPEATS}, delay=3, key=f"{key} {number // REPEATS}").id
 
     with ThreadPoolExecutor(of_scale(2, 4)) as pool:

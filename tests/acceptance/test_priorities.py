@@ -1,20 +1,16 @@
 """Priorities: each in an SQS queue of its own, by both routes, and without its queue."""
 
 import json
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import httpx
 from typer.testing import CliRunner
 
-from dueline import Client, NewJob, State
+from dueline import NewJob, State
 from dueline.cli.app import app
-from dueline.config.names import Names
-from tests.acceptance.conftest import IS_AWS, Aws, Scale
-from tests.acceptance.early import PRIORITIES, Job, schedule
-from tests.acceptance.inbox import Inbox, jobs_of, lateness
+from tests.acceptance.conftest import IS_AWS
+from tests.acceptance.early import PRIORITIES, schedule
+from tests.acceptance.inbox import jobs_of, lateness
 from tests.waiting import HANG_SECONDS, wait_until
 
 # What a queue is made with; the rest of its attributes are counts, and names of its own.
@@ -22,7 +18,7 @@ OF_A_QUEUE = {"MessageRetentionPeriod", "Policy", "RedriveAllowPolicy", "Redrive
 OF_A_QUEUE |= {"VisibilityTimeout"}
 
 
-def test_jobs_arrive_by_priority(http: httpx.Client, early: dict[str, Job], inbox: Callable[..., Inbox]) -> None:
+def test_jobs_arrive_by_priority(http, early, inbox):
     levels = {priority: inbox("levels", priority) for priority in PRIORITIES}
     for priority, level in levels.items():
         direct, by_the_table = schedule(http, "levels", priority=priority), early[f"priority {priority}"]
@@ -34,7 +30,7 @@ def test_jobs_arrive_by_priority(http: httpx.Client, early: dict[str, Job], inbo
 
 
 @contextmanager
-def level_gone(sqs: Any, names: Names) -> Iterator[None]:
+def level_gone(sqs, names):
     """Delete the SQS queue of the second priority, and all that is in it; make it again as that of the first is."""
     first, second = names.queue("levels"), names.queue("levels", 2)
     source = sqs.get_queue_attributes(QueueUrl=sqs.get_queue_url(QueueName=first)["QueueUrl"], AttributeNames=["All"])
@@ -42,7 +38,7 @@ def level_gone(sqs: Any, names: Names) -> Iterator[None]:
     if "Policy" in attributes:
         attributes["Policy"] = attributes["Policy"].replace(f':{first}"', f':{second}"')
 
-    def is_made() -> bool:
+    def is_made():
         try:
             with suppress(sqs.exceptions.QueueNameExists):
                 sqs.create_queue(QueueName=second, Attributes=attributes)
@@ -58,21 +54,13 @@ def level_gone(sqs: Any, names: Names) -> Iterator[None]:
         assert wait_until(is_made, every=5)
 
 
-def redriven(*args: str) -> int:
+def redriven(*args):
     answer = CliRunner().invoke(app, ["dead", *args, "--retry", "--yes", "--json"])
     assert answer.exit_code == 0, answer.output
     return int(json.loads(answer.stdout)["put_back"])
 
 
-def test_jobs_of_a_missing_level_are_parked(
-    client: Client,
-    names: Names,
-    aws: Aws,
-    inboxes: Callable[..., Inbox],
-    table_after: float,
-    of_scale: Scale,
-    monkeypatch: Any,
-) -> None:
+def test_jobs_of_a_missing_level_are_parked(client, names, aws, inboxes, table_after, of_scale, monkeypatch):
     monkeypatch.setenv("DUELINE_NAME", names.deployment)
     level = inboxes("levels", 2)
     level.close()
@@ -82,7 +70,7 @@ def test_jobs_of_a_missing_level_are_parked(
         new = [NewJob(payload=n, at=at, priority=2) for n in range(of_scale(5, 50))]
         jobs = jobs_of(client.schedule_many("levels", new))
 
-        def are_parked() -> bool:
+        def are_parked():
             return all(client.get(job.id).state is State.PARKED for job in reversed(jobs))
 
         assert wait_until(are_parked, seconds=table_after + HANG_SECONDS), "not parked"

@@ -2,30 +2,23 @@
 
 import signal
 import sys
-from pathlib import Path
 
-import boto3
 import pytest
 
-from dueline import Client
-from dueline.config.names import Names
 from tests.acceptance import sandbox
-from tests.acceptance.conftest import Aws
 from tests.forking import run_in_fork
 
 OK, FAILS = [sys.executable, "-c", ""], [sys.executable, "-c", "raise SystemExit(3)"]
 
 
-def test_deployment_that_is_in_use_is_refused(client: Client, session: boto3.Session) -> None:
+def test_deployment_that_is_in_use_is_refused(client, session):
     id = client.schedule("flood", 1, delay=86_400).id
     with pytest.raises(sandbox.Refused, match=f"{sandbox.NAME} has jobs in queue"):
         sandbox.refuse_jobs(session)
     client.cancel(id)
 
 
-def test_deployment_with_other_queues_is_refused(
-    session: boto3.Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_deployment_with_other_queues_is_refused(session, monkeypatch, tmp_path):
     other = tmp_path / "queues.yaml"
     other.write_text(f"name: {sandbox.NAME}\nqueues:\n  plain:\n")
     monkeypatch.setattr(sandbox, "QUEUES", other)
@@ -33,7 +26,7 @@ def test_deployment_with_other_queues_is_refused(
         sandbox.refuse_others(session)
 
 
-def test_bucket_is_emptied_for_its_removal(names: Names, session: boto3.Session, aws: Aws) -> None:
+def test_bucket_is_emptied_for_its_removal(names, session, aws):
     account, s3 = aws("sts").get_caller_identity()["Account"], aws("s3")
     bucket = f"{names.payloads(account=account, region=str(session.region_name))}-full"
     s3.create_bucket(Bucket=bucket)
@@ -45,16 +38,16 @@ def test_bucket_is_emptied_for_its_removal(names: Names, session: boto3.Session,
 @pytest.mark.parametrize(
     ("deploy", "tests", "left", "code"), [(OK, OK, 0, 0), (OK, FAILS, 0, 3), (FAILS, OK, 0, 3), (OK, OK, 1, 1)]
 )
-def test_run_exits_with_the_tests_code(deploy: list[str], tests: list[str], left: int, code: int) -> None:
+def test_run_exits_with_the_tests_code(deploy, tests, left, code):
     assert sandbox.run(deploy, tests, remove=lambda: left) == code
 
 
 @pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_run_is_removed(signal_sent: signal.Signals, tmp_path: Path) -> None:
+def test_interrupted_run_is_removed(signal_sent, tmp_path):
     interrupt = f"import os, time; os.kill(os.getppid(), {int(signal_sent)}); time.sleep(60)"
     removed = tmp_path / "removed"
 
-    def run() -> None:
+    def run():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         assert sandbox.run([sys.executable, "-c", interrupt], [], remove=lambda: removed.write_text("")) == 130
 

@@ -1,15 +1,11 @@
 """A schedule through the deployed template, from HTTP to a plain SQS consumer, and what docs/schedules.md shows."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import httpx
 import pytest
 
 from dueline import ScheduleNotFound
 from dueline.core import instant
-from tests.acceptance.inbox import Inbox
 from tests.e2e.newcomer import code_of
 from tests.waiting import wait_until
 
@@ -17,7 +13,7 @@ FIRST, THEN = (each.replace('"emails"', '"plain"') for each in code_of("docs/sch
 PATH = "/queues/plain/schedules/beat"
 
 
-def test_schedule_runs_on_time_and_pauses(http: httpx.Client, inbox: Callable[..., Inbox]) -> None:
+def test_schedule_runs_on_time_and_pauses(http, inbox):
     plain = inbox("plain")
     start = (datetime.now(UTC) + timedelta(seconds=4)).replace(microsecond=0)
     answer = http.put(PATH, json={"every": 60, "start": start.isoformat(), "payload": {"beat": 1}})
@@ -25,14 +21,14 @@ def test_schedule_runs_on_time_and_pauses(http: httpx.Client, inbox: Callable[..
     first = answer.json()["next"][0]["scheduled_for"]
     assert datetime.fromisoformat(first) == start
 
-    def runs() -> list[str]:
+    def runs():
         return [landed.attributes.get("dueline-schedule", "") for landed in plain.landed]
 
     assert wait_until(lambda: f"beat@{first}" in runs())
     landed = next(landed for landed in plain.landed if landed.attributes.get("dueline-schedule") == f"beat@{first}")
     assert (landed.body, landed.due) == ('{"beat":1}', start)
 
-    def history() -> list[tuple[str, str]]:
+    def history():
         """Return the run as the history shows it, once its planner has noted how far it came."""
         runs = http.get(f"{PATH}/history").json()["runs"]
         return [(each["id"], each["state"]) for each in runs if each["scheduled_for"] == first]
@@ -48,11 +44,9 @@ def test_schedule_runs_on_time_and_pauses(http: httpx.Client, inbox: Callable[..
     assert http.get(PATH).status_code == 404
 
 
-def test_first_schedule_of_the_docs_goes_through(
-    deployment: str, capsys: pytest.CaptureFixture[str], inbox: Callable[..., Inbox]
-) -> None:
+def test_first_schedule_of_the_docs_goes_through(deployment, capsys, inbox):
     assert len([line for line in FIRST.splitlines() if line]) <= 8
-    names: dict[str, Any] = {}
+    names = {}
     exec(FIRST.replace("connect()", f'connect("{deployment}")'), names)
     assert capsys.readouterr().out.count(" 09:00:00+0") == 5
 

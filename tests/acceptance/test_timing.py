@@ -3,27 +3,26 @@
 import json
 import random
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from dueline import Client, NewJob
-from dueline.config.names import Names
+from dueline import NewJob
+from dueline.core.partitions import SIGNATURE_LIVES
 from dueline.core.queue_settings import PLANNER
-from tests.acceptance.conftest import IS_AWS, Aws, Figure, Scale
-from tests.acceptance.inbox import Inbox, jobs_of, percentile
+from tests.acceptance.conftest import IS_AWS
+from tests.acceptance.inbox import jobs_of, percentile
 from tests.waiting import HANG_SECONDS, wait_until
+
+SKEWED = ("RequestExpired", "InvalidSignatureException", "RequestTimeTooSkewed", "SignatureDoesNotMatch")
 
 
 @pytest.mark.aws_only("the timers are AWS's own")
-def test_sqs_counts_delays_from_acceptance(
-    names: Names, aws: Aws, url_of: Callable[[str], str], inbox: Callable[..., Inbox], figure: Figure
-) -> None:
+def test_sqs_counts_delays_from_acceptance(names, aws, url_of, inbox, figure):
     """By its own timestamps, to within 50 ms, and never less: so a tick that sends at the right moment is punctual."""
-    sqs, plain, delays, chance = aws("sqs"), inbox("plain"), dict[str, int](), random.Random(1)
+    sqs, plain, delays, chance = aws("sqs"), inbox("plain"), {}, random.Random(1)
     url, run = url_of(names.queue("plain")), datetime.now(UTC).isoformat()
     for batch in range(200):
         delay = chance.randint(1, 30)
@@ -33,7 +32,7 @@ def test_sqs_counts_delays_from_acceptance(
         sqs.send_message_batch(QueueUrl=url, Entries=entries)
         time.sleep(chance.random() / 10)
 
-    def came() -> dict[str, float]:
+    def came():
         return {m.body: (m.visible - m.sent).total_seconds() - delays[m.body] for m in plain.landed if m.body in delays}
 
     wait_until(lambda: len(came()) == len(delays))
@@ -45,10 +44,8 @@ def test_sqs_counts_delays_from_acceptance(
     assert figure("timers: most, s", percentile(late, 100)) <= 10
 
 
-def test_worker_begins_precise_jobs_in_time(
-    client: Client, working: Callable[..., Any], figure: Figure, of_scale: Scale
-) -> None:
-    began, chance = dict[str, Any](), random.Random(2)
+def test_worker_begins_precise_jobs_in_time(client, working, figure, of_scale):
+    began, chance = {}, random.Random(2)
     with working("precise", lambda job: began.setdefault(job.id, job)):
         start = datetime.now(UTC) + timedelta(seconds=5)
         dues = [start + timedelta(seconds=of_scale(5, 60)) * chance.random() for _ in range(of_scale(20, 1000))]
@@ -60,9 +57,7 @@ def test_worker_begins_precise_jobs_in_time(
 
 
 @pytest.mark.aws_only("the local AWS does not count what AWS bills")
-def test_small_job_costs_what_the_model_says(
-    client: Client, names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure, table_after: float
-) -> None:
+def test_small_job_costs_what_the_model_says(client, names, aws, inbox, figure, table_after):
     count, start, flood = 1000, datetime.now(UTC) - timedelta(minutes=1), inbox("flood")
     at = datetime.now(UTC) + timedelta(seconds=table_after + 120)
     with ThreadPoolExecutor(10) as pool:
@@ -72,7 +67,7 @@ def test_small_job_costs_what_the_model_says(
     time.sleep(300)
     end = datetime.now(UTC)
 
-    def used(service: str, metric: str, **of: str) -> float:
+    def used(service, metric, **of):
         answer = aws("cloudwatch").get_metric_statistics(
             Namespace=f"AWS/{service}",
             MetricName=metric,
@@ -95,3 +90,14 @@ def test_small_job_costs_what_the_model_says(
     assert 0.85 <= figure("messages a job", sent / count) <= 1.15
     assert 0.85 <= figure("requests a job", used("ApiGateway", "Count", ApiId=api) / count) <= 1.15
     assert figure("bytes of logs a job", logs / count) <= 1.15 * 250
+
+
+@pytest.mark.aws_only("the local AWS checks no signature's time")
+@pytest.mark.parametrize("sign", [1, -1], ids=["ahead", "behind"])
+def test_skewed_signature_is_refused(names, session, monkeypatch, sign):
+    """A signature may be 15 minutes from AWS's own clock, and no more: that a job is far rests on it."""
+    client, skew = session.client("dynamodb"), sign * (SIGNATURE_LIVES + timedelta(minutes=1))
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: datetime.now(UTC) + skew)
+    with pytest.raises(ClientError) as raised:
+        client.get_item(TableName=names.table, Key={"pk": {"S": "skewed"}, "sk": {"S": str(skew)}})
+    assert raised.value.response["Error"]["Code"] in SKEWED

@@ -1,15 +1,12 @@
 """The site, as its readers see it: `docs.build` builds it, and a browser opens it."""
 
 import re
-from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from docs import build
@@ -41,7 +38,7 @@ CUT = """
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """The site, with an address where pages are edited."""
     folder = tmp_path_factory.mktemp("docs")
     settings = folder / build.SETTINGS.name
@@ -53,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(site: Path) -> Iterator[str]:
+def url(site):
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -61,51 +58,45 @@ def url(site: Path) -> Iterator[str]:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format, *args):
         pass
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
+def browser():
     skip_without_chromium()
     with chromium() as driver:
         yield driver
 
 
-def test_search_finds_no_sources(site: Path) -> None:
+def test_search_finds_no_sources(site):
     pages = set(re.findall(r'"location": "([^"#]+)', (site / "search.json").read_text()))
     assert len(pages) > 60
     assert {page for page in pages if not page.startswith("docs/") and "/" in page} == set()
 
 
-def test_search_works_from_the_disk(site: Path) -> None:
+def test_search_works_from_the_disk(site):
     assert (site / "search.js").read_text() == f"var __index = {(site / 'search.json').read_text()}"
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_search_shows_what_a_newcomer_wants_first(query: str, browser: webdriver.Chrome, url: str) -> None:
-    shown = first_results(query, browser, url)
-    # They are sorted as they come.
-    assert wait_until(lambda: shown() == QUERIES[query]), shown()
-
-
-def first_results(query: str, browser: webdriver.Chrome, url: str) -> Callable[[], str]:
-    """Type a query into the search of the first page; return a function for the page of the first result by now."""
+def test_search_shows_what_a_newcomer_wants_first(query, browser, url):
     browser.get(f"{url}index.html")
     browser.find_element(By.CSS_SELECTOR, ".md-search__button").click()
     search = browser.execute_script(SEARCH).shadow_root
     search.find_element(By.CSS_SELECTOR, "input").send_keys(query)
 
-    def first() -> str:
-        """Return "" while the results are those of what was typed before."""
+    def first():
+        """Return the page of the first result by now, "" while the results are those of what was typed before."""
         link = urlsplit(browser.execute_script("return arguments[0].querySelector('a[href]')?.href ?? ''", search))
         return link.path.removeprefix("/") if parse_qs(link.query).get("h") == [query] else ""
 
-    return first
+    # They are sorted as they come.
+    assert wait_until(lambda: first() == QUERIES[query]), first()
 
 
-def test_pages_link_to_where_their_file_is_edited(browser: webdriver.Chrome, url: str) -> None:
-    def links() -> list[str | None]:
+def test_pages_link_to_where_their_file_is_edited(browser, url):
+    def links():
         return browser.execute_script("return [...document.querySelectorAll('a[rel=edit]')].map((each) => each.href)")
 
     pages = {"index.html": "README.md", "docs/worker.html": "docs/worker.md", "docs/decisions/index.html": None}
@@ -117,7 +108,7 @@ def test_pages_link_to_where_their_file_is_edited(browser: webdriver.Chrome, url
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_are_those_of_the_system(scheme: str, browser: webdriver.Chrome, url: str) -> None:
+def test_colours_are_those_of_the_system(scheme, browser, url):
     prefer(browser, scheme)
     browser.get(f"{url}docs/worker.html")
     background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
@@ -126,7 +117,7 @@ def test_colours_are_those_of_the_system(scheme: str, browser: webdriver.Chrome,
 
 
 @pytest.mark.parametrize("page", ["index", "docs/tutorial", "docs/cli", "docs/worker", "docs/http", "docs/queues"])
-def test_no_code_is_cut(page: str, browser: webdriver.Chrome, url: str) -> None:
+def test_no_code_is_cut(page, browser, url):
     browser.get(f"{url}{page}.html")
     assert wait_until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, "pre > code")))
     for size in (TELEPHONE, WIDE):

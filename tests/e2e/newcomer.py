@@ -146,7 +146,6 @@ class Terminal:
     def close(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._shell.pid, signal.SIGINT)
-        assert self._shell.stdin is not None
         self._shell.stdin.close()
         try:
             self._shell.wait(HANG_SECONDS)
@@ -155,6 +154,5 @@ class Terminal:
                 os.killpg(self._shell.pid, signal.SIGKILL)
 
     def _send(self, typed: str) -> None:
-        assert self._shell.stdin is not None
         self._shell.stdin.write(typed)
         self._shell.stdin.flush()

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import boto3
 import botocore.session
@@ -79,9 +78,9 @@ class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
 def _serve(folder: Path) -> None:
     # What a session reads of botocore's files, each fork has by then.
     botocore.session.create_loader = cache(botocore.session.create_loader)
-    make: Any = boto3.Session(region_name=REGION, **CREDENTIALS).client
+    session = boto3.Session(region_name=REGION, **CREDENTIALS)
     for service in SERVICES:
-        make(service)
+        session.client(service)
     for place, _ in app.COMMANDS.values():
         import_module(f"dueline.cli.{place.partition(':')[0]}")
     import_module("dueline.cli.schedule_commands")

@@ -3,34 +3,28 @@
 import io
 import json
 import zipfile
-from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
 
-from dueline import Client, State
+from dueline import State
 from dueline.config.names import Names
-from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
-from local.endpoints import Endpoints
+from local.emulator import ACCOUNT, REGION
 from local.template import ROOT
-from tests.e2e.conftest import DeadLetter
 from tests.e2e.deployed import working
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of, key_of
-from tests.fake_api_server import FakeApiServer, Reply, fake_api_server
-from tests.waiting import PATIENT, wait_until
+from tests.fake_api_server import Reply, fake_api_server
+from tests.waiting import wait_until
 
 NAMES = Names("e2e")
-Become = Callable[..., None]
 
 
 @pytest.fixture
-def become(credentials: None, monkeypatch: pytest.MonkeyPatch, emulator: Emulator) -> Become:
+def become(credentials, monkeypatch, emulator):
     """Let this process have the rights of managed policies, and no others."""
 
-    def become(user: str, *policies: str) -> None:
+    def become(user, *policies):
         id, secret = key_of(emulator, user, *policies)
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", id)
@@ -39,28 +33,22 @@ def become(credentials: None, monkeypatch: pytest.MonkeyPatch, emulator: Emulato
     return become
 
 
-@pytest.fixture
-def client(credentials: None) -> Client:
-    """A client with an administrator's credentials."""
-    return Client.connect("e2e", session=boto3.Session(region_name=REGION, **CREDENTIALS), patience=PATIENT)
-
-
-def example(name: str, **changes: str) -> dict[str, Any]:
+def example(name, **changes):
     """Run an example up to its `__main__`, in the deployment of the tests, with some words changed."""
     code = (ROOT / "examples" / f"{name}.py").read_text()
     for word, other in changes.items():
         code = code.replace(word, other)
-    names: dict[str, Any] = {"__name__": name}
+    names = {"__name__": name}
     exec(code.replace(".connect()", '.connect("e2e")').replace("Worker()", 'Worker("e2e")'), names)
     return names
 
 
-def test_reminder_is_sent_unless_bought(become: Become, client: Client) -> None:
+def test_reminder_is_sent_unless_bought(become, client):
     """A receipt, of another kind, fails twice and comes all the same."""
     become("shop", NAMES.policy("reminders", "producer"), NAMES.policy("reminders", "consumer"))
-    names, sent, failures = example("reminders", emails="reminders", hours="seconds"), list[str](), [1, 2]
+    names, sent, failures = example("reminders", emails="reminders", hours="seconds"), [], [1, 2]
 
-    def send(*, to: str, text: str) -> None:
+    def send(*, to, text):
         if to == "bob@example.com" and failures:
             raise ConnectionError(f"failure {failures.pop()}")
         sent.append(f"{to}: {text}")
@@ -82,9 +70,9 @@ def test_reminder_is_sent_unless_bought(become: Become, client: Client) -> None:
     assert [client.get(queue="reminders", key=key).attempts for key in keys] == [1, 3, 1]
 
 
-def test_digest_runs_on_schedule_and_demand(become: Become, client: Client) -> None:
+def test_digest_runs_on_schedule_and_demand(become, client):
     become("digests", NAMES.policy("reminders", "producer"), NAMES.policy("reminders", "consumer"))
-    names, sent, schedules = example("digests", emails="reminders"), list[str](), client.schedules("reminders")
+    names, sent, schedules = example("digests", emails="reminders"), [], client.schedules("reminders")
     names["send"] = lambda *, to, text: sent.append(f"{to}: {text}")
     week = datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC)
     missed = [f"all@example.com: What happened until 2026-11-0{day} 06:00 UTC." for day in range(2, 7)]
@@ -100,11 +88,11 @@ def test_digest_runs_on_schedule_and_demand(become: Become, client: Client) -> N
     assert sent[5].startswith("all@example.com: What happened until 2")
 
 
-def received_paths(receiver: FakeApiServer) -> list[str]:
+def received_paths(receiver):
     return sorted(request.path for request in receiver.requests)
 
 
-def test_webhook_is_retried_until_gone(become: Become, client: Client, dead_letter: DeadLetter) -> None:
+def test_webhook_is_retried_until_gone(become, client, dead_letter):
     become("hooks", NAMES.policy("reminders", "consumer"))
     names = example("webhooks", webhooks="reminders")
     with fake_api_server() as receiver, working(names["worker"]):
@@ -119,10 +107,13 @@ def test_webhook_is_retried_until_gone(become: Become, client: Client, dead_lett
     assert attributes["dueline-reason"] == "the receiver answered 410"
 
 
-def deploy_consumer(emulator: Emulator, queue_url: str, *, name: str, code: Path) -> str:
+def deploy_consumer(emulator, queue_url, *, name, code):
     """Deploy the `handler` of a file, with the rights of the queue's consumers; return the id of its event source."""
-    functions, queue = emulator.client("lambda"), queue_url.rpartition("/")[2]
-    _grant(emulator, name, policy=f"{queue}_consumer")
+    iam, functions, queue = emulator.client("iam"), emulator.client("lambda"), queue_url.rpartition("/")[2]
+    trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
+    document = json.dumps(as_the_emulator_takes_it(document_of(iam, f"{queue}_consumer")))
+    iam.put_role_policy(RoleName=name, PolicyName="consumer", PolicyDocument=document)
     functions.create_function(
         FunctionName=name,
         Runtime="python3.13",
@@ -141,16 +132,7 @@ def deploy_consumer(emulator: Emulator, queue_url: str, *, name: str, code: Path
     return str(source["UUID"])
 
 
-def _grant(emulator: Emulator, role: str, *, policy: str) -> None:
-    """Make a role that has what a managed policy allows, and nothing else."""
-    iam = emulator.client("iam")
-    trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
-    document = json.dumps(as_the_emulator_takes_it(document_of(iam, policy)))
-    iam.put_role_policy(RoleName=role, PolicyName="consumer", PolicyDocument=document)
-
-
-def _packed(code: Path) -> bytes:
+def _packed(code):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for source in (ROOT / "dueline").rglob("*.py"):
@@ -159,9 +141,7 @@ def _packed(code: Path) -> bytes:
     return packed.getvalue()
 
 
-def test_lambda_function_discards_bad_charges(
-    client: Client, emulator: Emulator, endpoints: Endpoints, dead_letter: DeadLetter
-) -> None:
+def test_lambda_function_discards_bad_charges(client, emulator, endpoints, dead_letter):
     queue, code = "billing", ROOT / "examples" / "lambda_consumer.py"
     source = deploy_consumer(emulator, endpoints.queues[queue], name="e2e-billing", code=code)
     good = client.schedule(queue, {"customer": "ann", "cents": 500})

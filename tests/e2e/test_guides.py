@@ -8,31 +8,23 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dueline import Client, JobNotFound, State
+from dueline import JobNotFound, State
 from dueline.config.names import Names
-from local.emulator import ACCOUNT, REGION, Emulator
-from local.endpoints import Endpoints
-from tests.e2e.conftest import Shell, Typed
+from local.emulator import ACCOUNT, REGION
 from tests.e2e.emulated_iam import key_of
-from tests.waiting import HANG_SECONDS, PATIENT, wait_until
+from tests.waiting import HANG_SECONDS, wait_until
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = Names("e2e")
 pytestmark = pytest.mark.usefixtures("credentials")
 
 
-def files_of(page: str) -> dict[str, str]:
+def files_of(page):
     text = (DOCS / f"{page}.md").read_text()
     return dict(re.findall(r'^```python title="(\S+)"\n(.*?)^```', text, re.DOTALL | re.MULTILINE))
-
-
-@pytest.fixture
-def client() -> Client:
-    return Client.connect("e2e", patience=PATIENT)
 
 
 # docs/from-eventbridge-scheduler.md
@@ -54,7 +46,7 @@ EXPRESSIONS = {
 INPUTS = {"text": "no JSON", "context": '{"at": "<aws.scheduler.scheduled-time>"}'}
 
 
-def at_eventbridge(emulator: Emulator, name: str, **fields: Any) -> None:
+def at_eventbridge(emulator, name, **fields):
     """Create or change a schedule of a group of EventBridge Scheduler, which calls a queue of others."""
     scheduler, arn = emulator.client("scheduler"), f"arn:aws:sqs:us-east-1:{ACCOUNT}:old"
     target = {"Arn": arn, "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/old", "Input": INPUTS.get(name, '{"to": "ann"}')}
@@ -68,16 +60,14 @@ def at_eventbridge(emulator: Emulator, name: str, **fields: Any) -> None:
         scheduler.update_schedule(**fields)
 
 
-def states(emulator: Emulator) -> dict[str, str]:
+def states(emulator):
     schedules = emulator.client("scheduler").list_schedules(GroupName=GROUP)["Schedules"]
     return {each["Name"]: each["State"] for each in schedules}
 
 
-def test_group_is_moved_and_again_after_a_crash(
-    client: Client, emulator: Emulator, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_group_is_moved_and_again_after_a_crash(client, emulator, capsys):
     """The crash was before the old schedules were disabled: they are enabled still. A cancelled job is none."""
-    names: dict[str, Any] = {"__name__": "move"}
+    names = {"__name__": "move"}
     exec(files_of("from-eventbridge-scheduler")["move.py"].replace(".connect()", '.connect("e2e")'), names)
     move, schedules = names["main"], client.schedules("billing")
     emulator.client("scheduler").create_schedule_group(Name=GROUP)
@@ -122,20 +112,20 @@ def test_group_is_moved_and_again_after_a_crash(
 TROUBLE = (DOCS / "troubleshooting.md").read_text()
 MESSAGES = re.findall(r"`([^`]*…|finding queue[^`]*|the module[^`]*)`", TROUBLE)
 NO_KEY = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_EC2_METADATA_DISABLED": "true"}
-NO_REGION: dict[str, str | None] = {"AWS_DEFAULT_REGION": None}
+NO_REGION = {"AWS_DEFAULT_REGION": None}
 NOBODY_LISTENS = "http://127.0.0.1:9"
 WORKER = 'import dueline\nworker = dueline.Worker("e2e")\n@worker.job("{}")\ndef send(job): ...\n'
 
 
 @pytest.fixture
-def dueline(typed: Typed, tmp_path: Path) -> Typed:
+def dueline(typed, tmp_path):
     """Runs the command in a folder with workers."""
     for module, queue in {"shop": "emails", "wrong": "emial"}.items():
         (tmp_path / f"{module}.py").write_text(WORKER.format(queue))
     return partial(typed, "dueline")
 
 
-def is_of_the_page(printed: str) -> bool:
+def is_of_the_page(printed):
     """Return whether the page has a message, with … for what varies."""
     said = printed.replace("nothing", "shop").replace("'e2e'", "'dueline'").replace("ment e2e", "ment dueline")
     patterns = [re.escape(each).replace("…", ".*") for each in MESSAGES]
@@ -153,15 +143,13 @@ def is_of_the_page(printed: str) -> bool:
         ("worker nothing:worker", {}, 2),
     ],
 )
-def test_page_has_what_failures_to_connect_print(
-    dueline: Typed, args: str, changes: dict[str, str | None], code: int
-) -> None:
+def test_page_has_what_failures_to_connect_print(dueline, args, changes, code):
     done = dueline(*args.split(), **changes)
     printed = done.stderr.removeprefix("dueline: ").strip()
     assert (done.returncode, is_of_the_page(printed)) == (code, True), printed
 
 
-def test_page_has_what_missing_rights_print(dueline: Typed, emulator: Emulator) -> None:
+def test_page_has_what_missing_rights_print(dueline, emulator):
     id, secret = key_of(emulator, "no-worker", NAMES.policy("emails", "producer"))
     done = dueline("worker", "shop:worker", AWS_ACCESS_KEY_ID=id, AWS_SECRET_ACCESS_KEY=secret)
     printed = done.stderr.removeprefix("dueline: ").strip()
@@ -181,7 +169,7 @@ call_command("work")
 """
 
 
-def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> None:
+def test_django_worker_reads_a_row_and_stops(client, tmp_path):
     shown = files_of("django") | {f"shop/{folder}__init__.py": "" for folder in ("", "management/", "migrations/")}
     shown |= {"shop/management/commands/__init__.py": ""}
     for name, text in shown.items():
@@ -191,10 +179,10 @@ def test_django_worker_reads_a_row_and_stops(client: Client, tmp_path: Path) -> 
         settings.write('DUELINE_NAME = "e2e"\nEMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"\n')
     path = f"{DOCS.parent}:{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
     env = os.environ | {"PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "settings"}
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen([sys.executable, "-c", SHOP], cwd=tmp_path, env=env, **pipes) as running:
 
-        def reminder_is(state: State) -> bool:
+        def reminder_is(state):
             with suppress(JobNotFound):
                 return client.get(queue="reminders", key="remind-1").state is state
             return False
@@ -221,7 +209,7 @@ aws() { command aws --endpoint-url "$AWS_ENDPOINT_URL" "$@"; }
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("page", sorted((DOCS / "runbooks").glob("*.md")), ids=lambda page: page.stem)
-def test_commands_of_each_runbook_work(page: Path, shell: Shell, endpoints: Endpoints) -> None:
+def test_commands_of_each_runbook_work(page, shell, endpoints):
     filled = {"name": endpoints.name, "region": REGION, "account": ACCOUNT, "queue": "emails", "partition": "0"}
     filled |= {"function": "tick"} | {f"{queue}_dlq_url": url for queue, url in endpoints.dead_letter_queues.items()}
     filled |= {"planner_dlq_url": filled["emails_dlq_url"].replace("emails_dlq", "dueline-planner_dlq")}

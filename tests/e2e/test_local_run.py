@@ -3,7 +3,6 @@
 import re
 import shlex
 import signal
-from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,12 +21,12 @@ from tests.waiting import HANG_SECONDS, PATIENT, wait_until
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     """A home in which what was synthesized once is found again."""
     return tmp_path_factory.mktemp("home")
 
 
-def test_tutorial_works_as_typed_and_is_kept(home: Path, commands: Path) -> None:
+def test_tutorial_works_as_typed_and_is_kept(home, commands):
     """README's commands as well; and what was scheduled is there again at the next `make up`, at the same ports."""
     tutorial, readme = (blocks((ROOT / page).read_text()) for page in ("docs/tutorial.md", "README.md"))
     [first_job] = [block.text for block in readme if "make -s env" in block.text]
@@ -56,7 +55,7 @@ def test_tutorial_works_as_typed_and_is_kept(home: Path, commands: Path) -> None
 
 
 @contextmanager
-def up(home: Path) -> Iterator[dict[str, str]]:
+def up(home):
     """Stay up while the context lasts; a terminal that is closed must end it in order."""
     env = home / "env"
     process = local("up", home)
@@ -72,7 +71,7 @@ def up(home: Path) -> Iterator[dict[str, str]]:
         process.communicate()
 
 
-def test_ctrl_c_in_synthesis_leaves_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_in_synthesis_leaves_nothing(tmp_path):
     process = local("run", tmp_path)
     # The CDK's two, at least.
     assert wait_until(lambda: len(_running(tmp_path)) >= 3)
@@ -82,7 +81,7 @@ def test_ctrl_c_in_synthesis_leaves_nothing(tmp_path: Path) -> None:
     assert wait_until(lambda: not _running(tmp_path))
 
 
-def test_run_shows_the_worker_at_work(home: Path) -> None:
+def test_run_shows_the_worker_at_work(home):
     demonstration = local("run", home)
     output, _ = demonstration.communicate(timeout=HANG_SECONDS)
     assert demonstration.returncode == 0, output
@@ -107,24 +106,24 @@ def test_run_shows_the_worker_at_work(home: Path) -> None:
         assert any(re.fullmatch(shown, line) for line in lines), (shown, output)
 
 
-def _environment(home: Path) -> dict[str, str]:
+def _environment(home):
     """Return what a shell gets of `make env`."""
     exported = re.findall(r"^export (\w+)=(.+)$", (home / "env").read_text(), re.MULTILINE)
     return {name: shlex.split(value)[0] for name, value in exported}
 
 
-def _ports(env: dict[str, str]) -> list[int | None]:
+def _ports(env):
     """Return the ports of the local AWS, the API and the console."""
     return [urlsplit(env["AWS_ENDPOINT_URL"]).port, urlsplit(env["DUELINE_URL"]).port, int(env["DUELINE_CONSOLE_PORT"])]
 
 
-def _running(home: Path) -> list[str]:
+def _running(home):
     """Return the processes that were started with this home and still run."""
     marked = f"DUELINE_HOME={home}".encode()
     return [path.parent.name for path in Path("/proc").glob("[0-9]*/environ") if marked in _read(path)]
 
 
-def _read(path: Path) -> bytes:
+def _read(path):
     try:
         return path.read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):

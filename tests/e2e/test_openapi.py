@@ -4,15 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from local.emulator import Emulator
-from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from local.template import ROOT
 from tests.waiting import HANG_SECONDS, wait_until
@@ -26,7 +21,7 @@ MANY = 20
 
 
 @pytest.fixture(scope="module")
-def api(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]:
+def api(emulator, endpoints):
     with (
         signing_proxy(endpoints.api, authority=emulator.authority) as url,
         httpx.Client(base_url=url, timeout=HANG_SECONDS) as client,
@@ -35,7 +30,7 @@ def api(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="module")
-def ids(api: httpx.Client) -> list[str]:
+def ids(api):
     """Jobs that are scheduled."""
     bodies = {"jobs": [{"payload": {"n": n}, "delay": YEAR + n} for n in range(20)]}
     ids = [job["id"] for job in api.post("/queues/emails/jobs", json=bodies).json()["jobs"]]
@@ -46,7 +41,7 @@ def ids(api: httpx.Client) -> list[str]:
     return ids
 
 
-def narrowed(document: dict[str, Any], *, ids: Sequence[str]) -> dict[str, Any]:
+def narrowed(document, *, ids):
     """Return the document with a queue and ids that there may be, times to come, few jobs a call, and all closed.
 
     Without that nearly all would be refused: a queue, an id and a date in the next ten years are seldom guessed. Calls
@@ -70,7 +65,7 @@ def narrowed(document: dict[str, Any], *, ids: Sequence[str]) -> dict[str, Any]:
 
 
 @pytest.mark.thorough
-def test_api_answers_as_its_document_says(api: httpx.Client, ids: list[str], tmp_path: Path) -> None:
+def test_api_answers_as_its_document_says(api, ids, tmp_path):
     """For all that the document allows, and for what it forbids; FUZZ_EXAMPLES is how many requests an operation."""
     document = json.loads(DOCUMENT.read_text())
     # Not for want of anything to send.

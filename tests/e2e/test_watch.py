@@ -3,13 +3,12 @@
 import json
 
 from dueline.config.names import Names
-from local.emulator import ACCOUNT, REGION, Emulator
-from local.endpoints import Endpoints
+from local.emulator import ACCOUNT, REGION
 
 NAMES = Names("e2e")
 
 
-def test_sent_mails_a_dead_letter_once(emulator: Emulator, endpoints: Endpoints) -> None:
+def test_sent_mails_a_dead_letter_once(emulator, endpoints):
     sns, sqs, functions = (emulator.client(service) for service in ("sns", "sqs", "lambda"))
     url = sqs.create_queue(QueueName="mails")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

@@ -1,26 +1,18 @@
 """Messages that no producer sends come to the deployed inbound queue, and what the logs have of jobs."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-import httpx
 
 from dueline.config.names import Names
-from local.emulator import Emulator
-from local.endpoints import Endpoints
 from tests.acceptance.early import schedule
-from tests.e2e.conftest import DeadLetter
 from tests.e2e.deployed import send_inbound
 from tests.waiting import wait_until
 
 
-def is_in(state: str, id: str, http: httpx.Client) -> bool:
+def is_in(state, id, http):
     return http.get(f"/queues/emails/jobs/{id}").json()["state"] == state
 
 
-def test_poison_message_becomes_a_dead_letter(
-    http: httpx.Client, emulator: Emulator, endpoints: Endpoints, dead_letter: DeadLetter
-) -> None:
+def test_poison_message_becomes_a_dead_letter(http, emulator, endpoints, dead_letter):
     sqs = emulator.client("sqs")
     sqs.send_message(QueueUrl=endpoints.inbound_url, MessageBody="poison")
     beside = send_inbound(sqs, endpoints.inbound_url, due=datetime.now(UTC) + timedelta(hours=1))
@@ -30,7 +22,7 @@ def test_poison_message_becomes_a_dead_letter(
     assert wait_until(lambda: is_in("scheduled", beside, http))
 
 
-def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> None:
+def test_no_payload_is_in_any_log(http, emulator, endpoints):
     marker, logs = "do-not-log-this", emulator.client("logs")
     schedule(http, "emails", payload=marker)
     far = schedule(http, "emails", payload=marker, delay=3600)["id"]
@@ -45,6 +37,6 @@ def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator, endpoi
     assert marker not in text_of(logs, *groups)
 
 
-def text_of(logs: Any, *groups: str) -> str:
+def text_of(logs, *groups):
     events = [event for group in groups for event in logs.filter_log_events(logGroupName=group)["events"]]
     return "\n".join(event["message"] for event in events)

@@ -32,7 +32,7 @@ print(Client.connect("shop", url=sys.argv[1]).schedule("emails", {"to": "ann"}).
 """
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> str:
+def run(*command, cwd=ROOT):
     # Nothing of this repository is to be imported in the place of what is installed.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
@@ -41,7 +41,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist(tmp_path_factory):
     """What `make release` built, in the folder that DUELINE_DIST names, or else what is built now."""
     if built := os.environ.get("DUELINE_DIST"):
         return Path(built).resolve()
@@ -52,13 +52,13 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(dist: Path) -> Path:
+def wheel(dist):
     [wheel] = dist.glob("*.whl")
     return wheel
 
 
 @pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python(wheel, tmp_path_factory):
     """The Python of an environment with the wheel and what it requires, in the versions that are tested."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=True)
@@ -70,7 +70,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_wheel_and_sdist_hold_the_package(dist: Path, wheel: Path) -> None:
+def test_wheel_and_sdist_hold_the_package(dist, wheel):
     tracked = set(run("git", "ls-files", "dueline").splitlines())
     held = {name for name in ZipFile(wheel).namelist() if name.startswith("dueline/")}
     assert tracked - held == {"dueline/functions/requirements.txt"}
@@ -81,7 +81,7 @@ def test_wheel_and_sdist_hold_the_package(dist: Path, wheel: Path) -> None:
     assert held | {"README.md", "LICENSE", "pyproject.toml"} <= in_sdist
 
 
-def test_app_of_the_page_delivers_a_job(python: Path, tmp_path: Path) -> None:
+def test_app_of_the_page_delivers_a_job(python, tmp_path):
     (tmp_path / "app.py").write_text(APP)
     cdk = ("npx", "--yes", CLI, "synth", "--quiet", "--app", f"{python} app.py", "--context", "libraries=none")
     run(*cdk, cwd=tmp_path)

@@ -3,7 +3,7 @@
 import jsii._type_checking
 import pytest
 
-from tests.template.synthesis import Assembly, synthesize
+from tests.template.synthesis import synthesize
 
 # The CDK checks the type of each argument, as mypy did, in a fifth of the time.
 jsii._type_checking._resolved_check = lambda **_: None
@@ -66,23 +66,23 @@ THRIFTY = {
 
 
 @pytest.fixture(scope="session")
-def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+def neighbours(tmp_path_factory):
     """Queues whose names are easily taken for each other's, and a group of two."""
     return synthesize(OF_NEIGHBOURS, tmp_path_factory.mktemp("neighbours"))
 
 
 @pytest.fixture(scope="session")
-def one_more(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+def one_more(tmp_path_factory):
     """The same with a queue in front that has a value for each setting."""
     return synthesize(OF_NEIGHBOURS | {"queues": {"ahead": AHEAD} | NEIGHBOURS}, tmp_path_factory.mktemp("one_more"))
 
 
 @pytest.fixture(scope="session")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+def strict(tmp_path_factory):
     return synthesize(STRICT, tmp_path_factory.mktemp("strict"))
 
 
 @pytest.fixture(scope="session")
-def thrifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+def thrifty(tmp_path_factory):
     """As it is synthesized to import tables that a deployment left."""
     return synthesize(THRIFTY, tmp_path_factory.mktemp("thrifty"), context={"import": "yes"})

@@ -1,39 +1,35 @@
 """What goes wrong is reported: by alarms on the deployment, and by the watch."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 from dueline.operations.watch import KINDS
-from tests.template.synthesis import Assembly, Template
-
-ROOT = Path(__file__).parents[2]
+from tests.template.synthesis import ROOT
 
 
-def _alarms(template: Template) -> list[dict[str, Any]]:
+def _alarms(template):
     return list(template.of_type("AWS::CloudWatch::Alarm").values())
 
 
-def _rings_on_silence(alarm: dict[str, Any]) -> bool:
+def _rings_on_silence(alarm):
     """Whether it reports silence by the state in which each new alarm starts, and so rings in none."""
     return alarm["TreatMissingData"] == "missing" and alarm["InsufficientDataActions"] == alarm["AlarmActions"]
 
 
-def test_no_alarm_rings_in_a_new_deployment(strict: Assembly) -> None:
+def test_no_alarm_rings_in_a_new_deployment(strict):
     alarms = [alarm for template in strict.templates.values() for alarm in _alarms(template)]
     silent = [alarm for alarm in alarms if alarm["TreatMissingData"] != "notBreaching"]
     assert [alarm["MetricName"] for alarm in silent if _rings_on_silence(alarm)] == ["WorstLateness"]
     assert len(silent) == 1
 
 
-def test_no_alarm_rings_for_one_event(strict: Assembly) -> None:
+def test_no_alarm_rings_for_one_event(strict):
     for alarm in _alarms(strict.core):
         is_share = "Metrics" in alarm and alarm["DatapointsToAlarm"] >= 2
         is_age_or_silence = alarm.get("Statistic") == "Maximum"
         assert is_share or is_age_or_silence or alarm["Threshold"] > 1, alarm
 
 
-def test_each_runbook_has_an_alarm_or_a_mail(strict: Assembly, neighbours: Assembly) -> None:
+def test_each_runbook_has_an_alarm_or_a_mail(strict, neighbours):
     alarms = [alarm for template in strict.templates.values() for alarm in _alarms(template)]
     link = r"\. Runbook: https://wiki\.example\.com/runbooks/([a-z-]+)\.md$"
     named = [re.findall(link, alarm["AlarmDescription"]) for alarm in alarms]

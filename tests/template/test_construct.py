@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from aws_cdk import App, Duration, Environment, Stack, Stage
@@ -32,12 +31,12 @@ class Shop:
     assembly: CloudAssembly
 
     @property
-    def templates(self) -> dict[str, Template]:
+    def templates(self):
         return {each.stack_name: Template(each.template) for each in self.assembly.stacks_recursively}
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+def shop(tmp_path_factory):
     app = App(context=CONTEXT, analytics_reporting=False, outdir=str(tmp_path_factory.mktemp("shop")))
     stack = Stack(app, "Shop")
     jobs = Dueline(stack, "Jobs", **SETTINGS)
@@ -55,16 +54,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     return Shop(stack, jobs, others, in_stage, app.synth())
 
 
-def role(scope: Stack, id: str = "Role") -> Role:
+def role(scope, id="Role"):
     return Role(scope, id, assumed_by=ServicePrincipal("ecs-tasks.amazonaws.com"))
 
 
-def function(scope: Stack, id: str = "Function", **options: Any) -> Function:
+def function(scope, id="Function", **options):
     code = Code.from_inline("def handler(event, context): ...")
     return Function(scope, id, runtime=Runtime.PYTHON_3_13, handler="index.handler", code=code, **options)
 
 
-def test_stack_with_it_is_deployed_after_its_stacks(shop: Shop) -> None:
+def test_stack_with_it_is_deployed_after_its_stacks(shop):
     artifacts = {each.stack_name: each for each in shop.assembly.stacks}
     names = {f"{each.name}-{stack}" for each in (shop.jobs, shop.others) for stack in ("core", "queue-emails")}
     names.add(f"{shop.jobs.name}-queue-invoices")
@@ -72,7 +71,7 @@ def test_stack_with_it_is_deployed_after_its_stacks(shop: Shop) -> None:
     assert {each.id for each in artifacts["Shop"].dependencies} >= names
 
 
-def test_name_is_of_its_place(shop: Shop) -> None:
+def test_name_is_of_its_place(shop):
     assert shop.jobs.name.startswith("jobs-")
     assert shop.others.name.startswith("verylong-")
     assert shop.in_stage.name != shop.jobs.name
@@ -80,7 +79,7 @@ def test_name_is_of_its_place(shop: Shop) -> None:
     assert f"{shop.in_stage.name}-core" in {each.stack_name for each in in_stage.stacks}
 
 
-def test_grant_is_the_managed_policy(shop: Shop) -> None:
+def test_grant_is_the_managed_policy(shop):
     managed = shop.templates[f"{shop.jobs.name}-queue-emails"].of_type("AWS::IAM::ManagedPolicy").values()
     reviewed = {each["ManagedPolicyName"]: statements(each) for each in managed}
     granted = {id: statements(each) for id, each in shop.templates["Shop"].of_type("AWS::IAM::Policy").items()}
@@ -89,12 +88,12 @@ def test_grant_is_the_managed_policy(shop: Shop) -> None:
         assert of_kind == reviewed[f"{shop.jobs.name}_emails_{name}"]
 
 
-def statements(policy: dict[str, Any]) -> str:
+def statements(policy):
     # The API's id is a parameter of each stack.
     return re.sub(r'"\w*HttpApiId\w*"', '"HttpApiId"', json.dumps(policy["PolicyDocument"]["Statement"]))
 
 
-def test_consumer_reads_each_priority(shop: Shop) -> None:
+def test_consumer_reads_each_priority(shop):
     template, name = shop.templates["Working"], shop.jobs.name
     sources = template.of_type("AWS::Lambda::EventSourceMapping").values()
     queues = [template.spelled(each["EventSourceArn"]) for each in sources]
@@ -109,10 +108,10 @@ def test_consumer_reads_each_priority(shop: Shop) -> None:
     assert not iam.allows(allowed, "sqs:ReceiveMessage", f"sqs:{name}_invoices")
 
 
-def test_visibility_timeout_is_long_enough(shop: Shop) -> None:
+def test_visibility_timeout_is_long_enough(shop):
     queue = shop.jobs.queue("emails")
 
-    def add(*, timeout: int | None, window: int) -> None:
+    def add(*, timeout, window):
         options = {} if timeout is None else {"timeout": Duration.seconds(timeout)}
         worker = function(shop.stack, f"Worker{timeout}-{window}", **options)
         queue.add_consumer(worker, max_batching_window=Duration.seconds(window))
@@ -125,7 +124,7 @@ def test_visibility_timeout_is_long_enough(shop: Shop) -> None:
             add(timeout=timeout, window=window)
 
 
-def test_two_deployments_serve_one_role(shop: Shop) -> None:
+def test_two_deployments_serve_one_role(shop):
     parameters = shop.templates["Both"].content["Parameters"].values()
     read = [
         each["Default"] for each in parameters if "HttpApi" in each["Description"] or "HTTP API" in each["Description"]
@@ -133,7 +132,7 @@ def test_two_deployments_serve_one_role(shop: Shop) -> None:
     assert sorted(read) == sorted(f"/dueline/{each.name}/api-id" for each in (shop.jobs, shop.others))
 
 
-def test_what_is_wrong_is_said(shop: Shop) -> None:
+def test_what_is_wrong_is_said(shop):
     with pytest.raises(ConfigurationError, match=r"^settings .*: 1\n  queues\.emails\.partitions is 0: "):
         Dueline(shop.stack, "Wrong", queues={"emails": {"partitions": 0}})
     with pytest.raises(ConfigurationError, match=r"^name: settings are given, or a deployment, and not both$"):

@@ -11,34 +11,26 @@ import sys
 import tempfile
 from difflib import unified_diff
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dueline import __version__
 from tests.template.conftest import OF_NEIGHBOURS, STRICT, THRIFTY
-from tests.template.synthesis import Assembly, Template, synthesize
+from tests.template.synthesis import synthesize
 
 GOLDEN = Path(__file__).parent / "golden"
 STACKS, OTHERS = ("dueline-core", "dueline-groups", "dueline-queue-emails"), ("strict", "thrifty")
 
 
-@pytest.mark.parametrize("stack", STACKS)
-def test_template_is_as_it_was_reviewed(neighbours: Assembly, stack: str) -> None:
-    assert _changes(stack, neighbours.templates[stack]) == [], "if this is meant: make golden, and read git diff"
+@pytest.mark.parametrize("name", [*STACKS, *OTHERS])
+def test_template_is_as_it_was_reviewed(request, name):
+    assembly = request.getfixturevalue(name if name in OTHERS else "neighbours")
+    reviewed, now = (GOLDEN / f"{name}.json").read_text(), _text(assembly.templates.get(name, assembly.core))
+    changes = unified_diff(reviewed.splitlines(), now.splitlines(), "reviewed", "now", lineterm="")
+    assert list(changes) == [], "if this is meant: make golden, and read git diff"
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_core_with_settings_is_as_it_was_reviewed(request: pytest.FixtureRequest, name: str) -> None:
-    assert _changes(name, request.getfixturevalue(name).core) == [], "if this is meant: make golden, and read git diff"
-
-
-def _changes(name: str, template: Template) -> list[str]:
-    reviewed, now = (GOLDEN / f"{name}.json").read_text(), _text(template)
-    return list(unified_diff(reviewed.splitlines(), now.splitlines(), "reviewed", "now", lineterm=""))
-
-
-def _text(template: Template) -> str:
+def _text(template):
     """Return a template without what changes with each edit of the code."""
     text = json.dumps(_readable(template.content), indent=1, ensure_ascii=False)
     for id in template.of_type("AWS::Lambda::Version"):
@@ -46,7 +38,7 @@ def _text(template: Template) -> str:
     return re.sub(r'"[0-9a-f]{64}\.zip"', '"<asset>"', text).replace(__version__, "<version>") + "\n"
 
 
-def _readable(value: Any) -> Any:
+def _readable(value):
     """Return a value with its references in its texts, and policies' lists of one as in AWS's documentation."""
     if isinstance(value, list):
         return [_readable(each) for each in value]

@@ -3,16 +3,15 @@
 import json
 import re
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import aws_cdk
 import pytest
 import yaml
 
 from tests import house
+from tests.e2e.newcomer import code_of
 from tests.template.iam import allows, policy, statements
-from tests.template.synthesis import CONTEXT, ROOT, Assembly, Template, templates_in
+from tests.template.synthesis import CONTEXT, ROOT, templates_in
 
 COUNTED = {
     "SQS queues": "AWS::SQS::Queue",
@@ -28,11 +27,11 @@ COUNTED = {
 NAMES = ("QueueName", "TableName", "BucketName", "Name")
 
 
-def _page(name: str) -> str:
+def _page(name):
     return (ROOT / "docs" / name).read_text()
 
 
-def test_quotas_page_counts_what_is_deployed(neighbours: Assembly) -> None:
+def test_quotas_page_counts_what_is_deployed(neighbours):
     rows = re.findall(r"^\| ([^|]+) \| (\d+) \| (\d+) \| ?(\d*) ?\|", _page("quotas.md"), re.MULTILINE)
     documented = {what: (int(core), int(queue), int(partition or 0)) for what, core, queue, partition in rows}
     # It has one partition, whose schedule is counted by partitions.
@@ -49,7 +48,7 @@ def test_quotas_page_counts_what_is_deployed(neighbours: Assembly) -> None:
 
 
 @pytest.mark.parametrize(("page", "stack"), [(0, "queue"), (1, "core")])
-def test_import_map_has_all_that_is_retained(one_more: Assembly, page: int, stack: str) -> None:
+def test_import_map_has_all_that_is_retained(one_more, page, stack):
     """By its logical id, which must stay: under another one a deployment creates it again, and leaves what it holds.
 
     But for ticks' schedules, which CloudFormation cannot import, and the deployment makes again.
@@ -66,7 +65,7 @@ def test_import_map_has_all_that_is_retained(one_more: Assembly, page: int, stac
         assert named.format(**names).rpartition("/")[2] == template.spelled(name)
 
 
-def test_cross_account_access_stays_in_account(neighbours: Assembly) -> None:
+def test_cross_account_access_stays_in_account(neighbours):
     template = neighbours.queues["emails"]
     named = set(re.findall(r"dueline_emails_(\w+)", _page("accounts.md")))
     assert named == {"producer", "consumer"}
@@ -83,7 +82,7 @@ def test_cross_account_access_stays_in_account(neighbours: Assembly) -> None:
         assert statement["Effect"] != "Allow" or set(statement["Principal"]) == {"Service"}, statement
 
 
-def _resource_statements(template: Template) -> list[dict[str, Any]]:
+def _resource_statements(template):
     kinds = ("AWS::SQS::QueuePolicy", "AWS::S3::BucketPolicy", "AWS::SNS::TopicPolicy")
     return [
         each for kind in kinds for one in template.of_type(kind).values() for each in one["PolicyDocument"]["Statement"]
@@ -95,11 +94,7 @@ def _resource_statements(template: Template) -> list[dict[str, Any]]:
 EXAMPLES = ROOT / "examples"
 
 
-def _blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", _page(page), re.DOTALL)
-
-
-def run(code: str, folder: Path) -> dict[str, Template]:
+def run(code, folder):
     """Run an app's code, which synthesizes into a folder; return the templates by file name."""
     with pytest.MonkeyPatch.context() as patch:
         # The CDK's process, which is one for all tests, has its own environment.
@@ -108,8 +103,8 @@ def run(code: str, folder: Path) -> dict[str, Template]:
     return templates_in(folder)
 
 
-def test_own_app_deploys_its_stacks(tmp_path: Path) -> None:
-    [code] = _blocks("own-app.md", "python")
+def test_own_app_deploys_its_stacks(tmp_path):
+    [code] = code_of("docs/own-app.md", "python")
     named = set(re.findall(r"`(shop-[a-z-]+)`", _page("own-app.md")))
     assert run(code, tmp_path).keys() == {"Shop", *named}
 
@@ -136,18 +131,18 @@ service, worker = Role(self, "Service", assumed_by=tasks), Role(self, "Worker", 
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Template:
+def shop(tmp_path_factory):
     """A stack with what docs/lambda-consumer.md and docs/roles.md add to it."""
-    folder, [grants] = tmp_path_factory.mktemp("shop"), _blocks("roles.md", "python")
-    handler, _, consumer = _blocks("lambda-consumer.md", "python")
+    folder, [grants] = tmp_path_factory.mktemp("shop"), code_of("docs/roles.md", "python")
+    handler, _, consumer = code_of("docs/lambda-consumer.md", "python")
     (folder / "mailer").mkdir()
     (folder / "mailer" / "mailer.py").write_text(handler)
     consumer = consumer.replace('"mailer")', f'"{folder / "mailer"}")')
     return run(f"{IN_A_STACK}{consumer}{grants}app.synth()", folder / "cdk.out")["Shop"]
 
 
-def test_roles_page_grants_what_it_says(shop: Template) -> None:
-    may = dict[str, list[str]]()
+def test_roles_page_grants_what_it_says(shop):
+    may = {}
     for each in shop.of_type("AWS::IAM::Policy").values():
         [role], granted = each["Roles"], statements(shop, each["PolicyDocument"])
         who = (role if isinstance(role, str) else role["Ref"])[:6]
@@ -160,12 +155,12 @@ def test_roles_page_grants_what_it_says(shop: Template) -> None:
     }
 
 
-def test_terraform_uploads_what_templates_name(tmp_path: Path) -> None:
+def test_terraform_uploads_what_templates_name(tmp_path):
     hcl = (EXAMPLES / "terraform" / "main.tf").read_text()
     templates = run((EXAMPLES / "terraform" / "shop.py").read_text(), tmp_path)
     assert set(re.findall(r'"(shop-(?:core|queue-\w+))"', hcl)) == templates.keys()
     [bucket] = re.findall(r'bucket += "([\w-]+)"', hcl)
-    uploaded, used = set[str](), list[dict[str, str]]()
+    uploaded, used = set(), []
     for name, template in templates.items():
         files = json.loads((tmp_path / f"{name}.assets.json").read_text())["files"]
         uploaded |= {f"{id}.zip" for id, file in files.items() if file["source"]["packaging"] == "zip"}
@@ -177,7 +172,7 @@ def test_terraform_uploads_what_templates_name(tmp_path: Path) -> None:
     assert {each["S3Bucket"] for each in used} == {bucket}
 
 
-def test_workflow_assumes_the_role_of_the_page(tmp_path: Path) -> None:
+def test_workflow_assumes_the_role_of_the_page(tmp_path):
     template = run((EXAMPLES / "github_actions" / "deployer.py").read_text(), tmp_path)["Deployer"]
     job = yaml.safe_load((EXAMPLES / "github_actions" / "deploy.yml").read_text())["jobs"]["deploy"]
     [role] = template.of_type("AWS::IAM::Role").values()
@@ -195,14 +190,14 @@ def test_workflow_assumes_the_role_of_the_page(tmp_path: Path) -> None:
 GITHUB = "token.actions.githubusercontent.com"
 
 
-def test_pages_name_one_version_of_the_cdk() -> None:
+def test_pages_name_one_version_of_the_cdk():
     makefile = (ROOT / "Makefile").read_text()
     [version] = set(re.findall(r"aws-cdk@[\d.]+", makefile))
     for page in [*house.pages(), *EXAMPLES.rglob("*.yml")]:
         assert set(re.findall(r"aws-cdk@[\d.]+", page.read_text())) <= {version}, page
 
 
-def test_pages_install_files_and_no_index() -> None:
+def test_pages_install_files_and_no_index():
     for page in house.pages():
         named = re.findall(r"pip install [^`\n]*", page.read_text())
         assert [each for each in named if re.search(r"""(^|[ '"])dueline(\[|[ '"]|$)""", each)] == [], page
@@ -212,7 +207,7 @@ def test_pages_install_files_and_no_index() -> None:
 SERVICES = {"apigatewayv2": "apigateway", "applicationautoscaling": "application-autoscaling"}
 
 
-def test_deploy_policy_has_each_service(neighbours: Assembly, thrifty: Assembly) -> None:
+def test_deploy_policy_has_each_service(neighbours, thrifty):
     document = json.loads((EXAMPLES / "deploy_policy.json").read_text())
     allowed = {action.partition(":")[0] for each in document["Statement"] for action in each["Action"]}
     templates = [*neighbours.templates.values(), *thrifty.templates.values()]

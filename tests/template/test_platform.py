@@ -1,14 +1,11 @@
 """What platform teams require of all that is deployed: their key, their boundary, their tags."""
 
 import json
-import re
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any
 
+from tests.e2e.newcomer import code_of
 from tests.template.conftest import KEY, STRICT
 from tests.template.iam import allows, as_list, policy, statements
-from tests.template.synthesis import ROOT, Assembly, Template
 
 # Where the key of each kind of resource that stores something is named, by CloudFormation.
 NAMED_AT = {
@@ -23,19 +20,19 @@ NAMED_AT = {
 }
 
 
-def _all(assembly: Assembly) -> Iterator[tuple[Template, str, dict[str, Any]]]:
+def _all(assembly):
     for template in assembly.templates.values():
         for resource in template.resources.values():
             yield template, resource["Type"], resource.get("Properties", {})
 
 
-def _at(properties: Any, path: tuple[str | int, ...]) -> Any:
+def _at(properties, path):
     for name in path:
         properties = properties[name]
     return properties
 
 
-def test_stored_data_has_the_configured_key(strict: Assembly) -> None:
+def test_stored_data_has_the_configured_key(strict):
     assert {type for _, type, _ in _all(strict)} >= set(NAMED_AT)
     for _, type, properties in _all(strict):
         if type in NAMED_AT:
@@ -45,11 +42,11 @@ def test_stored_data_has_the_configured_key(strict: Assembly) -> None:
             assert rule["BucketKeyEnabled"] is True
 
 
-def _via(service: str) -> dict[str, list[str]]:
+def _via(service):
     return {"kms:ViaService": [f"{service}.<AWS::Region>.<AWS::URLSuffix>"]}
 
 
-def _roles(assembly: Assembly) -> Iterator[list[dict[str, Any]]]:
+def _roles(assembly):
     for template, type, properties in _all(assembly):
         if type == "AWS::IAM::Role" and "Policies" in properties:
             yield [each for inline in properties["Policies"] for each in statements(template, inline["PolicyDocument"])]
@@ -69,7 +66,7 @@ NEEDS = {
 }
 
 
-def test_key_is_used_through_services_only(strict: Assembly) -> None:
+def test_key_is_used_through_services_only(strict):
     names = [f"dueline_emails_{kind}" for kind in ("producer", "consumer", "operator", "direct")]
     managed = [policy(strict.queues["emails"], name) for name in names]
     for granted in [*_roles(strict), *managed]:
@@ -83,9 +80,8 @@ def test_key_is_used_through_services_only(strict: Assembly) -> None:
         assert not held & {"kms:CreateGrant", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:*"}
 
 
-def test_documented_key_policy_is_sufficient(strict: Assembly) -> None:
-    shown = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)
-    [document] = [policy_document for text in shown if "kms:*" in json.dumps(policy_document := json.loads(text))]
+def test_documented_key_policy_is_sufficient(strict):
+    [document] = [json.loads(text) for text in code_of("docs/security.md", "json") if "kms:*" in text]
     _, logs, alarms = document["Statement"]
     pattern = logs["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"].rpartition("log-group:")[2]
     groups = [properties["LogGroupName"] for _, type, properties in _all(strict) if type == "AWS::Logs::LogGroup"]
@@ -97,7 +93,7 @@ def test_documented_key_policy_is_sufficient(strict: Assembly) -> None:
     )
 
 
-def test_stacks_are_tagged_and_protected(strict: Assembly) -> None:
+def test_stacks_are_tagged_and_protected(strict):
     manifest = json.loads((strict.directory / "manifest.json").read_text())["artifacts"]
     for stack in (manifest[name]["properties"] for name in strict.templates):
         assert (stack["tags"], stack["terminationProtection"]) == (STRICT["tags"], True)

@@ -5,10 +5,8 @@ What each is granted is in the golden templates; here is what none may ever be.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
 from fnmatch import translate
 from itertools import product
-from typing import Any
 
 import pytest
 from aws_cdk import App
@@ -23,7 +21,6 @@ from dueline.config.routes import Caller
 from dueline.core.job import MAX_PARTITIONS, QUEUE_NAME
 from dueline.core.rows import IDEMPOTENCY_PARTITIONS
 from tests.template.iam import allows, as_list, policy, statements
-from tests.template.synthesis import Assembly, Template
 
 INLINE_LIMIT = 10_240
 MANAGED_LIMIT = 6_144
@@ -34,7 +31,7 @@ WRITES = ("BatchWriteItem", "PutItem", "UpdateItem", "DeleteItem")
 POLICIES = ("producer", "consumer", "operator", "direct")
 BUCKET = "s3:dueline-payloads-<AWS::AccountId>-<AWS::Region>"
 QUEUES = st.from_regex(QUEUE_NAME, fullmatch=True)
-CONTROL, TICK, NOTHING = ["emails#control"], ["emails#0"], list[str]()
+CONTROL, TICK, NOTHING = ["emails#control"], ["emails#0"], []
 # A policy, actions on rows of a table that it must not allow, and the partition keys that they name.
 FORBIDDEN = [
     ("consumer", READS, JOBS, [["emails-vip#0"], ["emails#0", "emails-vip#0"], ["emails"], ["Emails#0"], NOTHING]),
@@ -51,9 +48,7 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize(("kind", "actions", "table", "keys"), FORBIDDEN)
-def test_policy_reaches_no_forbidden_rows(
-    neighbours: Assembly, kind: str, actions: tuple[str, ...], table: str, keys: list[list[str]]
-) -> None:
+def test_policy_reaches_no_forbidden_rows(neighbours, kind, actions, table, keys):
     granted = policy(neighbours.queues["emails"], f"dueline_emails_{kind}")
     allowed = [
         (action, each)
@@ -63,19 +58,19 @@ def test_policy_reaches_no_forbidden_rows(
     assert allowed == []
 
 
-def test_tracking_consumers_alone_write_outcomes(neighbours: Assembly) -> None:
+def test_tracking_consumers_alone_write_outcomes(neighbours):
     for queue, tracks in (("emails", True), ("emails-vip", False)):
         consumer = policy(neighbours.queues[queue], f"dueline_{queue}_consumer")
         assert allows(consumer, "dynamodb:PutItem", JOBS, {KEYS: [f"{queue}#outcome#0"]}) is tracks
 
 
-def _roles(template: Template) -> Iterator[list[dict[str, Any]]]:
+def _roles(template):
     for role in template.of_type("AWS::IAM::Role").values():
         assert "ManagedPolicyArns" not in role
         yield [each for one in role.get("Policies", []) for each in statements(template, one["PolicyDocument"])]
 
 
-def test_nobody_may_scan_or_use_partiql(neighbours: Assembly) -> None:
+def test_nobody_may_scan_or_use_partiql(neighbours):
     """LeadingKeys holds nobody back where no key is named; and no grant is of all actions of a service."""
     for template in neighbours.templates.values():
         policies = {**template.of_type("AWS::IAM::ManagedPolicy"), **template.of_type("AWS::IAM::Policy")}
@@ -86,7 +81,7 @@ def test_nobody_may_scan_or_use_partiql(neighbours: Assembly) -> None:
         assert {statement["Effect"] for statement in granted} <= {"Allow"}
 
 
-def test_policies_fit(neighbours: Assembly, strict: Assembly) -> None:
+def test_policies_fit(neighbours, strict):
     """IAM's limits, with intrinsics in place of what becomes of them: no longer.
 
     A new queue changes none of the core's: tests/template/test_stacks.py.
@@ -100,12 +95,12 @@ def test_policies_fit(neighbours: Assembly, strict: Assembly) -> None:
 
 
 @pytest.fixture(scope="module")
-def of_emails(neighbours: Assembly) -> str:
+def of_emails(neighbours):
     """All policies of the queue emails as one text, in which `emails` is its name wherever it stands."""
     return _policies(neighbours, "emails")
 
 
-def test_queue_policies_differ_in_names_only(neighbours: Assembly, of_emails: str) -> None:
+def test_queue_policies_differ_in_names_only(neighbours, of_emails):
     longest = "emails" * 10
     of_longest = json.loads(_policies(neighbours, longest).replace(longest, "emails"))
     of_shortest = json.loads(of_emails)
@@ -120,7 +115,7 @@ def test_queue_policies_differ_in_names_only(neighbours: Assembly, of_emails: st
 @example(queue="emails", other="emails-vip", more="e")
 @example(queue="emails-vip", other="emails", more="-")
 @example(queue="q" * 60, other="q", more="q" * 59)
-def test_no_pattern_matches_another_queue(of_emails: str, queue: str, other: str, more: str) -> None:
+def test_no_pattern_matches_another_queue(of_emails, queue, other, more):
     granted = json.loads(of_emails.replace("emails", queue))
     keys, resources = _any_of(_leading_keys(granted)), _any_of(_resources(granted))
     assert keys.match(f"{queue}#0")
@@ -130,17 +125,17 @@ def test_no_pattern_matches_another_queue(of_emails: str, queue: str, other: str
         assert not [each for each in _belongings(name) if resources.match(each)]
 
 
-def _policies(assembly: Assembly, queue: str) -> str:
+def _policies(assembly, queue):
     names = [f"dueline_{queue}_{kind}" for kind in POLICIES]
     return json.dumps([each for name in names for each in policy(assembly.queues[queue], name)])
 
 
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+def _any_of(patterns):
     """Return what a text fits that fits any of the patterns, in one: thousands are tried."""
     return re.compile("|".join(map(translate, sorted(set(patterns)))))
 
 
-def _leading_keys(granted: list[dict[str, Any]]) -> Iterator[str]:
+def _leading_keys(granted):
     """Yield the patterns of partition keys; every statement about a table has some."""
     for statement in granted:
         if any(resource.startswith("dynamodb:") for resource in statement["Resource"]):
@@ -149,20 +144,20 @@ def _leading_keys(granted: list[dict[str, Any]]) -> Iterator[str]:
             yield from condition["ForAllValues:StringLike"][KEYS]
 
 
-def _resources(granted: list[dict[str, Any]]) -> set[str]:
+def _resources(granted):
     """Return the resources but the tables, an API's without its id."""
     resources = {resource for statement in granted for resource in statement["Resource"]}
     return {each.rpartition("/$default/")[2] for each in resources if not each.startswith("dynamodb:")}
 
 
-def _partition_keys(queue: str) -> list[str]:
+def _partition_keys(queue):
     numbers = (0, 9, 10, 99, 100, MAX_PARTITIONS)
     keys = [f"keys{number}" for number in (0, 9, 10, IDEMPOTENCY_PARTITIONS - 1)]
     outcomes = [f"outcome#{number}" for number in numbers]
     return [f"{queue}#{rest}" for rest in (*map(str, numbers), *keys, *outcomes, "control", "rate", "runs", "0f")]
 
 
-def _belongings(queue: str) -> list[str]:
+def _belongings(queue):
     names = Names("dueline")
     queues = [names.queue(queue), names.queue(queue, 2), names.queue(queue, 5), names.queue_dlq(queue)]
     paths = ("jobs", "jobs/an-id", "uploads", "cancellations", "pause", "rate")
@@ -177,7 +172,7 @@ def _belongings(queue: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("queue", "may"), [("emails", True), ("e", True), ("emails-vip", False), ("invoices", False)])
-def test_group_policies_reach_its_queues_only(neighbours: Assembly, queue: str, may: bool) -> None:
+def test_group_policies_reach_its_queues_only(neighbours, queue, may):
     groups = neighbours.templates[neighbours.deployment.names.groups_stack]
     producer, consumer, direct = (
         policy(groups, f"dueline_group_mail_{kind}") for kind in ("producer", "consumer", "direct")
@@ -192,7 +187,7 @@ def test_group_policies_reach_its_queues_only(neighbours: Assembly, queue: str, 
     assert allows(direct, "dynamodb:PutItem", JOBS, rows) is may
 
 
-def test_too_large_group_is_refused() -> None:
+def test_too_large_group_is_refused():
     queues = [f"a-queue-with-a-longer-name-{number:02}" for number in range(16)]
     full = Deployment.model_validate({"queues": dict.fromkeys(queues), "groups": {"all": queues}})
     with pytest.raises(ConfigurationError, match=rf"^groups.all has too many queues: .* limit is {MOST_CHARACTERS:,}"):

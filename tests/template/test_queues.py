@@ -2,26 +2,22 @@
 
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from dueline.config.environment import LONGEST_HIDDEN_SECONDS
 from dueline.config.names import Names
 from dueline.core.queue_settings import QueueSettings, WorkSettings
-from tests.template.synthesis import Assembly, Template
 
 SIX_HOURS = 6 * 3_600
-# The longest that SQS keeps a message: nobody who is on holiday loses one.
-DAYS_14 = 14 * 86_400
 STANDARD_PARAMETER_BYTES = 4096
 
 
-def _queue(template: Template, name: str) -> dict[str, Any]:
+def _queue(template, name):
     return template.find("AWS::SQS::Queue", name)[1]
 
 
-def test_longest_parameter_fits_ssm() -> None:
+def test_longest_parameter_fits_ssm():
     names, region = Names("d" * 15), "ap-southeast-99"
     sqs = f"https://sqs.{region}.amazonaws.com/123456789012/"
     settings = WorkSettings(
@@ -33,7 +29,7 @@ def test_longest_parameter_fits_ssm() -> None:
 
 
 @pytest.mark.parametrize(("queue", "function"), [("dueline-inbound", "ingest"), ("dueline_dueline-planner", "planner")])
-def test_visibility_is_six_timeouts(neighbours: Assembly, queue: str, function: str) -> None:
+def test_visibility_is_six_timeouts(neighbours, queue, function):
     core = neighbours.core
     sources = core.of_type("AWS::Lambda::EventSourceMapping").values()
     [source] = [each for each in sources if core.spelled(each["EventSourceArn"]) == f"sqs:{queue}"]
@@ -42,17 +38,8 @@ def test_visibility_is_six_timeouts(neighbours: Assembly, queue: str, function: 
     assert hidden >= 6 * reader["Timeout"] + source.get("MaximumBatchingWindowInSeconds", 0)
 
 
-def test_six_hour_outage_makes_no_dead_letters(neighbours: Assembly) -> None:
+def test_six_hour_outage_makes_no_dead_letters(neighbours):
     inbound, planner = _queue(neighbours.core, "dueline-inbound"), _queue(neighbours.core, "dueline_dueline-planner")
     assert inbound["RedrivePolicy"]["maxReceiveCount"] * inbound["VisibilityTimeout"] > SIX_HOURS
     assert planner["RedrivePolicy"]["maxReceiveCount"] * LONGEST_HIDDEN_SECONDS > SIX_HOURS
     assert neighbours.core.spelled(planner["RedrivePolicy"]["deadLetterTargetArn"]) == "sqs:dueline_dueline-planner_dlq"
-
-
-def test_dead_letters_are_kept_for_14_days(one_more: Assembly) -> None:
-    queues = [each for template in one_more.templates.values() for each in template.of_type("AWS::SQS::Queue").values()]
-    kept = {each["QueueName"]: each["MessageRetentionPeriod"] for each in queues if "RedrivePolicy" not in each}
-    # The planner's have no use when a day is over.
-    kept.pop("dueline_dueline-planner_dlq")
-    core = {f"dueline-{name}-dlq" for name in ("inbound", "tick", "dispatch")}
-    assert kept == dict.fromkeys({*core, *(f"dueline_{queue}_dlq" for queue in one_more.queues)}, DAYS_14)

@@ -5,8 +5,6 @@ import re
 import runpy
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import aws_cdk
 import pytest
@@ -18,13 +16,13 @@ from dueline.config.environment import ApiSettings, PeriodSettings, Settings, Ti
 from dueline.core.queue_settings import MOST_PARTITIONS
 from tests.acceptance import app as sandbox
 from tests.template.conftest import AHEAD
-from tests.template.synthesis import CONTEXT, ROOT, Assembly, Template, references, synthesize, templates_in
+from tests.template.synthesis import CONTEXT, ROOT, references, synthesize, templates_in
 
 MOST_RESOURCES = 500
 MOST_BYTES = 1_000_000
 
 
-def test_new_queue_changes_only_functions(neighbours: Assembly, one_more: Assembly) -> None:
+def test_new_queue_changes_only_functions(neighbours, one_more):
     assert one_more.queues["emails"] == neighbours.queues["emails"]
     before, after = neighbours.core, one_more.core
     versions = [set(each.of_type("AWS::Lambda::Version")) for each in (before, after)]
@@ -37,7 +35,7 @@ def test_new_queue_changes_only_functions(neighbours: Assembly, one_more: Assemb
     assert added == {"q-ahead", "o-ahead"}
 
 
-def test_no_stack_imports_from_another(neighbours: Assembly) -> None:
+def test_no_stack_imports_from_another(neighbours):
     for template in neighbours.templates.values():
         assert "Fn::ImportValue" not in json.dumps(template.content)
         assert not [output for output in template.content.get("Outputs", {}).values() if "Export" in output]
@@ -47,20 +45,20 @@ def test_no_stack_imports_from_another(neighbours: Assembly) -> None:
 
 
 @pytest.mark.thorough
-def test_the_largest_queue_fits_into_a_stack(tmp_path: Path) -> None:
+def test_the_largest_queue_fits_into_a_stack(tmp_path):
     largest = synthesize({"queues": {"ahead": AHEAD | {"partitions": MOST_PARTITIONS}}}, tmp_path)
     assert len(largest.queues["ahead"].resources) <= MOST_RESOURCES
     assert (tmp_path / "dueline-queue-ahead.template.json").stat().st_size <= MOST_BYTES
 
 
-def test_nag_finds_nothing(one_more: Assembly, strict: Assembly, thrifty: Assembly) -> None:
+def test_nag_finds_nothing(one_more, strict, thrifty):
     for assembly in (one_more, strict, thrifty):
         reports = json.loads((assembly.directory / "validation-report.json").read_text())["pluginReports"]
         violations = [violation for report in reports for violation in report["violations"]]
         assert violations == []
 
 
-def test_nag_looks(tmp_path: Path) -> None:
+def test_nag_looks(tmp_path):
     careless = App(context=CONTEXT, outdir=str(tmp_path))
     Validations.of(careless).add_plugins(AwsSolutionsChecks(careless))
     Queue(Stack(careless, "careless"), "Queue")
@@ -68,7 +66,7 @@ def test_nag_looks(tmp_path: Path) -> None:
         careless.synth()
 
 
-def lint(template: Template) -> list[Any]:
+def lint(template):
     """Return what is wrong with a template, or that it cannot be read."""
     # Other tests need not wait for the import.
     from cfnlint.config import ConfigMixIn
@@ -81,7 +79,7 @@ def lint(template: Template) -> list[Any]:
 
 
 @pytest.mark.thorough
-def test_cfn_lint_finds_nothing(one_more: Assembly, strict: Assembly) -> None:
+def test_cfn_lint_finds_nothing(one_more, strict):
     ahead = [one_more.core, one_more.queues["ahead"], one_more.queues["emails"]]
     for template in [*ahead, strict.core, strict.queues["emails"]]:
         assert lint(template) == []
@@ -90,7 +88,7 @@ def test_cfn_lint_finds_nothing(one_more: Assembly, strict: Assembly) -> None:
 WRONG = r"/queues.yaml: settings that are wrong: 1\n  queues\.emails\.partitions is 0: Input should be greater"
 
 
-def test_invalid_queues_yaml_ends_the_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_queues_yaml_ends_the_app(tmp_path, monkeypatch):
     wrong = tmp_path / "queues.yaml"
     wrong.write_text("queues:\n  emails:\n    partitions: 0\n")
     configured = partial(App, outdir=str(tmp_path), context={**CONTEXT, "queues": str(wrong)})
@@ -99,14 +97,14 @@ def test_invalid_queues_yaml_ends_the_app(tmp_path: Path, monkeypatch: pytest.Mo
         runpy.run_path(str(ROOT / "app.py"))
 
 
-def test_each_partition_has_a_schedule(one_more: Assembly) -> None:
+def test_each_partition_has_a_schedule(one_more):
     schedules = one_more.queues["ahead"].of_type("AWS::Scheduler::Schedule").values()
     assert [schedule["Name"] for schedule in schedules] == [f"ahead.{partition}" for partition in range(4)]
     events = [json.loads(schedule["Target"]["Input"]) for schedule in schedules]
     assert events == [{"queue": "ahead", "partition": partition} for partition in range(4)]
 
 
-def test_queue_is_published_last(one_more: Assembly) -> None:
+def test_queue_is_published_last(one_more):
     for template in one_more.queues.values():
         [parameter] = template.of_type("AWS::SSM::Parameter")
         assert template.depends_on(parameter) == set(template.resources) - {parameter, "CDKMetadata"}
@@ -122,7 +120,7 @@ OF_FUNCTIONS = {
 }
 
 
-def test_functions_are_invoked_by_their_alias(one_more: Assembly) -> None:
+def test_functions_are_invoked_by_their_alias(one_more):
     functions = set(one_more.core.of_type("AWS::Lambda::Function"))
     for template in one_more.templates.values():
         for id, resource in template.resources.items():
@@ -137,12 +135,12 @@ def test_functions_are_invoked_by_their_alias(one_more: Assembly) -> None:
     assert [each["FunctionName"]["Fn::Join"][1][-1] for each in sources] == [":live", ":live"]
 
 
-def _alias(template: Template, function: str) -> str:
+def _alias(template, function):
     named = {template.spelled(each["FunctionName"]): id for id, each in template.of_type("AWS::Lambda::Alias").items()}
     return named[f"lambda:function:dueline-{function}"]
 
 
-def test_readers_of_rows_deploy_before_the_api(neighbours: Assembly, thrifty: Assembly) -> None:
+def test_readers_of_rows_deploy_before_the_api(neighbours, thrifty):
     for core in (neighbours.core, thrifty.core):
         readers = {_alias(core, name) for name in ("ingest", "tick", "planner")}
         functions = {id: each["FunctionName"] for id, each in core.of_type("AWS::Lambda::Alias").items()}
@@ -153,7 +151,7 @@ def test_readers_of_rows_deploy_before_the_api(neighbours: Assembly, thrifty: As
 FUNCTIONS = ("ingest", "tick", "api", "planner", "watch")
 
 
-def test_functions_read_their_environment(neighbours: Assembly) -> None:
+def test_functions_read_their_environment(neighbours):
     declared = {"deployment": "dueline", **dict(neighbours.deployment)}
     kinds = (Settings, TickSettings, ApiSettings, PeriodSettings, WatchSettings)
     for name, kind in zip(FUNCTIONS, kinds, strict=True):
@@ -167,7 +165,7 @@ def test_functions_read_their_environment(neighbours: Assembly) -> None:
 # Its API
 
 
-def test_every_route_is_authorized_by_iam(neighbours: Assembly) -> None:
+def test_every_route_is_authorized_by_iam(neighbours):
     routes = neighbours.core.of_type("AWS::ApiGatewayV2::Route").values()
     documented = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
     expected = {f"{method.upper()} {path}" for path, operations in documented.items() for method in operations}
@@ -175,7 +173,7 @@ def test_every_route_is_authorized_by_iam(neighbours: Assembly) -> None:
     assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
 
 
-def test_hundred_queues_fit_into_the_core(neighbours: Assembly) -> None:
+def test_hundred_queues_fit_into_the_core(neighbours):
     """Each more queue takes two resources of the core stack's 500, and one for each of its producers elsewhere."""
     resources = neighbours.core.resources
     of_queues = [each for each in neighbours.core.of_type("AWS::Lambda::Alias").values() if each["Name"] != "live"]
@@ -186,7 +184,7 @@ def test_hundred_queues_fit_into_the_core(neighbours: Assembly) -> None:
 # Its tables
 
 
-def test_failed_first_deployment_leaves_nothing(neighbours: Assembly) -> None:
+def test_failed_first_deployment_leaves_nothing(neighbours):
     """Its rollback deletes what it made, but for protected tables: nothing that may fail comes after them."""
     core = neighbours.core
     jobs, once, state = (core.find("AWS::DynamoDB::Table", f"dueline-{name}")[0] for name in ("jobs", "once", "state"))
@@ -215,7 +213,7 @@ def test_failed_first_deployment_leaves_nothing(neighbours: Assembly) -> None:
 # The sandbox of the acceptance tests
 
 
-def test_nothing_outlives_the_sandbox(tmp_path: Path) -> None:
+def test_nothing_outlives_the_sandbox(tmp_path):
     sandbox.synthesize(outdir=str(tmp_path), context=CONTEXT)
     templates = templates_in(tmp_path).items()
     resources = [(f"{name}: {id}", each) for name, template in templates for id, each in template.resources.items()]

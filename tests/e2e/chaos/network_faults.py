@@ -4,8 +4,6 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from tests.e2e.chaos.proxy import Answer, Around, Exchange, straight
 
@@ -89,20 +87,16 @@ def _refusal(code: str, message: str, headers: dict[str, str] | None = None, *, 
     return Answer.of({"__type": code, "message": message}, status=status, headers=headers)
 
 
-_RATES: Mapping[Around, float] = MappingProxyType(
-    {
-        delayed: 0.08,
-        lost_request: 0.06,
-        lost_answer: 0.06,
-        late_answer: 0.04,
-        repeated: 0.06,
-        throttled: 0.06,
-        failed: 0.03,
-    }
-)
-_IN_PART: Mapping[str, Around] = MappingProxyType(
-    {"BatchWriteItem": item_left_out, "BatchGetItem": key_left_out, "SendMessageBatch": message_left_out}
-)
+_RATES = {
+    delayed: 0.08,
+    lost_request: 0.06,
+    lost_answer: 0.06,
+    late_answer: 0.04,
+    repeated: 0.06,
+    throttled: 0.06,
+    failed: 0.03,
+}
+_IN_PART = {"BatchWriteItem": item_left_out, "BatchGetItem": key_left_out, "SendMessageBatch": message_left_out}
 _IN_PART_RATE = 0.25
 _KINDS = {kind.__name__ for kind in (*_RATES, *_IN_PART.values())}
 # Everything is throttled for so long, of the table and then of SQS; then, twice as long, only what is chosen at random.

@@ -77,8 +77,7 @@ class Answer:
         )
 
     def json(self) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads(self.body or b"{}")
-        return content
+        return json.loads(self.body or b"{}")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -100,8 +99,7 @@ class Exchange:
         return answer
 
     def json(self) -> dict[str, Any]:
-        request: dict[str, Any] = json.loads(self.body)
-        return request
+        return json.loads(self.body)
 
     @property
     def queue(self) -> str:

@@ -162,16 +162,9 @@ def _dead(deployment: Deployment, until: datetime) -> list[str]:
     return [each.path for each, head in heads(deployment).items() if head.is_live and head.planned_to <= until]
 
 
-def anchor_of(generation: Generation) -> datetime:
-    """Return from when on a generation runs each minute, unless it is paused or deleted."""
-    anchor = generation.definition.rule.start
-    assert anchor is not None, generation
-    return anchor
-
-
 def instants(generation: Generation, until: datetime) -> Iterator[datetime]:
     """Yield the instants of the runs of a generation up to an instant."""
-    anchor = anchor_of(generation)
+    anchor = generation.definition.rule.start
     instant = anchor + max(0, (generation.start - anchor) // EVERY + 1) * EVERY
     while generation.is_live and instant <= min(generation.planned_to, until):
         yield instant
@@ -286,7 +279,7 @@ class Runs:
 
     def _has_its_payload(self, job: Landed) -> bool:
         generation = self._generation_of(_run_of(job))
-        return generation is None or json.loads(job.body) == anchor_of(generation).isoformat()
+        return generation is None or json.loads(job.body) == generation.definition.rule.start.isoformat()
 
 
 def _runs(deployment: Deployment, ledger: Ledger) -> Runs:

@@ -1,13 +1,11 @@
 """Short forms of the scenarios, on one deployment; in full: `python -m tests.e2e.chaos --help`."""
 
-from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 
 from tests.e2e.chaos import functions, schedules, workers
-from tests.e2e.chaos.deployment import Deployment, deployed
-from tests.e2e.chaos.ledger import Report
+from tests.e2e.chaos.deployment import deployed
 from tests.e2e.chaos.proxy import PROC
 
 pytestmark = pytest.mark.skipif(not PROC.exists(), reason="only Linux says when a process is dead")
@@ -17,7 +15,7 @@ SCHEDULES = schedules.Plan(schedules=7, changes=14, kills=6, seconds=5, lead=(20
 
 
 @pytest.fixture(scope="module")
-def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def deployment(tmp_path_factory):
     with deployed(tmp_path_factory.mktemp("chaos")) as running:
         yield running
 
@@ -34,6 +32,6 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         pytest.param(partial(workers.run, jobs=100, seed=1), id="workers"),
     ],
 )
-def test_promises_are_kept(deployment: Deployment, scenario: Callable[[Deployment], Report]) -> None:
+def test_promises_are_kept(deployment, scenario):
     report = scenario(deployment)
     assert not report.complaints, str(report)

@@ -28,8 +28,7 @@ class Doomed(Exception):
 
 def _end(job: ReceivedJob) -> None:
     """Return if a job is to have its effect; raise otherwise."""
-    payload: Any = job.payload
-    match payload["kind"]:
+    match job.payload["kind"]:
         case "flaky" if job.attempt == 1:
             raise Flaky("the first attempt")
         case "retried" if job.attempt == 1:
@@ -58,13 +57,11 @@ def effects(path: Path) -> list[dict[str, Any]]:
 
 @worker.job("letters", once=True)
 def process_slowly(job: ReceivedJob) -> None:
-    payload: Any = job.payload
-    time.sleep(_SLOW_SECONDS if payload["kind"] == SLOW else 0)
+    time.sleep(_SLOW_SECONDS if job.payload["kind"] == SLOW else 0)
     _end(job)
 
 
 @worker.job("hooks", once=True)
 async def hooks(job: ReceivedJob) -> None:
-    payload: Any = job.payload
-    await asyncio.sleep(_SLOW_SECONDS if payload["kind"] == SLOW else 0)
+    await asyncio.sleep(_SLOW_SECONDS if job.payload["kind"] == SLOW else 0)
     _end(job)

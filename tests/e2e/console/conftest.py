@@ -1,35 +1,30 @@
 """`dueline console`, and a browser before it."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
-from selenium import webdriver
 
-from dueline import Client, Job, ReceivedJob, Retries, State, Worker
+from dueline import Retries, State, Worker
 from dueline.config.names import Names
-from local.emulator import Emulator
-from local.endpoints import Endpoints
 from tests.e2e.console.chromium import chromium, skip_without_chromium
 from tests.e2e.console.page import Page
-from tests.e2e.console.serving import Served, administrator, serving
+from tests.e2e.console.serving import administrator, serving
 from tests.e2e.deployed import environment_of, working
 from tests.e2e.emulated_iam import key_of
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _needs_chromium() -> None:
+def _needs_chromium():
     skip_without_chromium()
 
 
 @pytest.fixture(scope="package")
-def browser(_needs_chromium: None) -> Iterator[webdriver.Chrome]:
+def browser(_needs_chromium):
     with chromium() as driver:
         yield driver
 
 
 @pytest.fixture(scope="package")
-def consoles(emulator: Emulator, endpoints: Endpoints) -> Iterator[dict[str, Served]]:
+def consoles(emulator, endpoints):
     """That of an administrator, the same but read-only, and that of a service that may only produce for emails."""
     key = key_of(emulator, "producer", Names(endpoints.name).policy("emails", "producer"))
     theirs = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), key, strict=True))
@@ -39,23 +34,23 @@ def consoles(emulator: Emulator, endpoints: Endpoints) -> Iterator[dict[str, Ser
 
 
 @pytest.fixture(scope="package")
-def served(consoles: dict[str, Served]) -> Served:
+def served(consoles):
     return consoles["all"]
 
 
 @pytest.fixture
-def page(browser: webdriver.Chrome, served: Served) -> Page:
+def page(browser, served):
     return Page(browser, served)
 
 
 @pytest.fixture
-def producer_page(browser: webdriver.Chrome, consoles: dict[str, Served]) -> Page:
+def producer_page(browser, consoles):
     """The page of a service that has the managed policy for producers of emails, and nothing else."""
     return Page(browser, consoles["producer"])
 
 
 @pytest.fixture(scope="package")
-def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
+def client(emulator, endpoints):
     """The client of a team that schedules jobs."""
     with administrator(emulator, endpoints.name) as client:
         rule = {"cron": "0 9 1 1 *", "zone": "Europe/Berlin"}
@@ -67,12 +62,12 @@ def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
 
 
 @pytest.fixture
-def dead_job(client: Client) -> Job:
+def dead_job(client):
     """A job of a queue that tracks, which its worker has given up."""
     worker = Worker("e2e")
 
     @worker.job("reminders", retry=Retries(attempts=1))
-    def give_up(_: ReceivedJob) -> None:
+    def give_up(_):
         raise LookupError("no such mailbox")
 
     job = client.schedule("reminders", {"to": "nobody"})
@@ -81,15 +76,12 @@ def dead_job(client: Client) -> Job:
     return job
 
 
-AddDeadLetter = Callable[..., None]
-
-
 @pytest.fixture(scope="package")
-def add_dead_letter(emulator: Emulator, endpoints: Endpoints) -> Iterator[AddDeadLetter]:
+def add_dead_letter(emulator, endpoints):
     """Puts a job into a queue's dead-letter queue, as a worker does that has given it up."""
     sqs = emulator.client("sqs")
 
-    def put(queue: str, id: str, payload: str, *, error: str, reason: str) -> None:
+    def put(queue, id, payload, *, error, reason):
         values = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": error}
         values |= {"dueline-reason": reason, "dueline-attempts": "10", "dueline-stack": f"in send\n{error}: {reason}"}
         attributes = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}

@@ -53,7 +53,6 @@ def _started(env: Mapping[str, str], *options: str) -> Iterator["subprocess.Pope
 
 def _served(process: "subprocess.Popen[str]") -> Served:
     output = ""
-    assert process.stdout is not None
     for line in process.stdout:
         output += line
         if address := next((word for word in line.split() if "/#token=" in word), None):

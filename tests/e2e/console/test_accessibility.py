@@ -1,19 +1,13 @@
 """Each view for everyone: axe finds nothing, in the light and in the dark, and a telephone scrolls in one direction."""
 
 import re
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
-from dueline import Client, Job
 from tests.e2e.console.chromium import TELEPHONE, WIDE, prefer, resize
-from tests.e2e.console.conftest import AddDeadLetter
-from tests.e2e.console.page import Page
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 RUN = """
@@ -26,40 +20,38 @@ WIDER = "return document.documentElement.scrollWidth - document.documentElement.
 
 
 @pytest.fixture(autouse=True)
-def _as_before(browser: webdriver.Chrome) -> Iterator[None]:
+def _as_before(browser):
     yield
     prefer(browser, "light")
     resize(browser, WIDE)
 
 
 @pytest.fixture
-def shown(
-    page: Page, client: Client, add_dead_letter: AddDeadLetter, dead_job: Job
-) -> Iterator[dict[str, Callable[[], object]]]:
+def shown(page, client, add_dead_letter, dead_job):
     """What opens each view, with something in it; a dialog opens over the view before it."""
     job = client.schedule("invoices", {"to": "ann", "text": "long " * 40}, delay=timedelta(hours=2), tenant="acme")
     add_dead_letter("webhooks", job.id, '{"order": 1}', error="KeyError", reason="no url")
 
-    def look() -> None:
+    def look():
         page.open("/queues/webhooks/dead-letters")
         page.click("button", "Inspect")
         page.click("DisclosureTriangle", re.compile("KeyError"))
 
-    def dead() -> None:
+    def dead():
         page.open(f"/queues/reminders/jobs/{dead_job.id}")
         page.click("button", "Find it")
         page.says("no such mailbox")
 
-    def dialog(button: str | re.Pattern[str], text: str) -> Callable[[], None]:
-        def open() -> None:
+    def dialog(button, text):
+        def open():
             page.click("button", button)
             page.see("dialog")
             page.says(text)
 
         return open
 
-    def view(path: str, text: str, *, last: str = "/console/about") -> Callable[[], None]:
-        def open() -> None:
+    def view(path, text, *, last="/console/about"):
+        def open():
             page.open(path)
             page.says(text)
             page.is_answered(last, 200)
@@ -86,8 +78,8 @@ def shown(
     client.cancel(job.id)
 
 
-def test_pages_are_accessible(page: Page, shown: dict[str, Callable[[], object]]) -> None:
-    violations: dict[str, Any] = {}
+def test_pages_are_accessible(page, shown):
+    violations = {}
     axe = AXE.read_text()
     for name, show in shown.items():
         show()
@@ -104,7 +96,7 @@ def test_pages_are_accessible(page: Page, shown: dict[str, Callable[[], object]]
     assert {where: what for where, what in violations.items() if what} == {}
 
 
-def test_the_focus_stays_while_rows_move(page: Page, client: Client) -> None:
+def test_the_focus_stays_while_rows_move(page, client):
     page.open()
     button = page.see("button", "Pause emails")
     page.driver.execute_script("arguments[0].focus()", button)
@@ -118,7 +110,7 @@ def test_the_focus_stays_while_rows_move(page: Page, client: Client) -> None:
     assert page.driver.execute_script("return document.activeElement === arguments[0]", button)
 
 
-def test_a_dialog_is_used_by_keyboard_alone(page: Page, client: Client) -> None:
+def test_a_dialog_is_used_by_keyboard_alone(page, client):
     page.open()
     page.until(lambda: not page.is_off("Pause invoices"), "the queue's answer")
     button = page.see("button", "Pause invoices")

@@ -4,18 +4,11 @@ import re
 
 import pytest
 
-from dueline import Client
-from local.emulator import Emulator
-from local.endpoints import Endpoints
-from tests.e2e.console.conftest import AddDeadLetter
-from tests.e2e.console.page import Page
 from tests.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
-def _incident(
-    page: Page, client: Client, add_dead_letter: AddDeadLetter, emulator: Emulator, endpoints: Endpoints
-) -> None:
+def _incident(page, client, add_dead_letter, emulator, endpoints):
     """A bug has filled the dead-letter queue of webhooks: 12 of one error, 2 of another."""
     emulator.client("sqs").purge_queue(QueueUrl=endpoints.dead_letter_queues["webhooks"])
     emulator.client("sqs").purge_queue(QueueUrl=endpoints.queues["webhooks"])
@@ -28,12 +21,12 @@ def _incident(
     page.see("heading", "Dead letters")
 
 
-def depth(client: Client) -> tuple[int, int]:
+def depth(client):
     queue = client.queue("webhooks")
     return queue.depth.waiting, queue.dead
 
 
-def test_dead_letters_are_read_on_a_click(page: Page, client: Client) -> None:
+def test_dead_letters_are_read_on_a_click(page, client):
     page.says("14 jobs", "Reading hides messages from everyone else for a moment")
     assert not page.all("row", re.compile("KeyError"))
     page.click("button", "Inspect")
@@ -47,11 +40,11 @@ def test_dead_letters_are_read_on_a_click(page: Page, client: Client) -> None:
     assert wait_until(lambda: depth(client) == (0, 14)), "they are shown to everyone again"
 
 
-def chosen(page: Page) -> set[str]:
+def chosen(page):
     return {node.name for node in page.all("checkbox", re.compile("^Choose dead letter"))}
 
 
-def test_single_dead_letters_are_chosen_over_pages(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> None:
+def test_single_dead_letters_are_chosen_over_pages(page, client, add_dead_letter):
     for number in range(14, 24):
         add_dead_letter("webhooks", f"webhooks.0.d.1795255290123.{number}", "{}", error="KeyError", reason="no url")
     page.click("button", "Inspect")
@@ -80,7 +73,7 @@ def test_single_dead_letters_are_chosen_over_pages(page: Page, client: Client, a
     assert wait_until(lambda: depth(client) == (2, 21))
 
 
-def test_delete_spares_errors_not_shown(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> None:
+def test_delete_spares_errors_not_shown(page, client, add_dead_letter):
     page.click("button", "Inspect")
     page.see("row", re.compile("KeyError 12 "))
     add_dead_letter("webhooks", "webhooks.0.d.1795255290123.99", "{}", error="PaymentFailed", reason="refused")

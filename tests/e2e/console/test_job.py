@@ -5,9 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dueline import Client, Job, State, Worker
-from tests.e2e.console.conftest import AddDeadLetter
-from tests.e2e.console.page import Page
+from dueline import State, Worker
 from tests.e2e.deployed import working
 from tests.waiting import wait_until
 
@@ -16,16 +14,16 @@ EVIL = "<script>window.evil = 1</script><img src=x onerror='window.evil = 1'>"
 
 
 @pytest.fixture
-def job(client: Client) -> Job:
+def job(client):
     return client.schedule("emails", PAYLOAD, delay=timedelta(hours=3), tenant="acme")
 
 
-def open_job(page: Page, job: Job) -> None:
+def open_job(page, job):
     page.open(f"/queues/{job.id.partition('.')[0]}/jobs/{job.id}")
     page.see("heading", re.compile("^Job "))
 
 
-def test_a_job_is_moved_and_then_run_now(page: Page, client: Client, job: Job) -> None:
+def test_a_job_is_moved_and_then_run_now(page, client, job):
     open_job(page, job)
     page.click("button", "Reschedule …")
     page.fill(re.compile("^Due after"), "2d")
@@ -45,7 +43,7 @@ def test_a_job_is_moved_and_then_run_now(page: Page, client: Client, job: Job) -
     assert page.is_off("Run now …")
 
 
-def test_cancel_is_a_promise_before_dispatch(page: Page, client: Client, job: Job) -> None:
+def test_cancel_is_a_promise_before_dispatch(page, client, job):
     open_job(page, job)
     page.says('"subject": "hello"', "acme", "by the table", "It waits in the table until it is due.")
     page.click("button", "Cancel the job …")
@@ -63,7 +61,7 @@ def test_cancel_is_a_promise_before_dispatch(page: Page, client: Client, job: Jo
     page.is_answered(f"/jobs/{left.id}", 200, 202)
 
 
-def test_dead_job_is_retried_from_its_page(page: Page, client: Client, dead_job: Job) -> None:
+def test_dead_job_is_retried_from_its_page(page, client, dead_job):
     open_job(page, dead_job)
     page.says("Attempts\n1", "LookupError", "Its attempts are used up.", "It has why the job died.")
     page.click("button", "Find it")
@@ -82,7 +80,7 @@ def test_dead_job_is_retried_from_its_page(page: Page, client: Client, dead_job:
     page.lacks("Dead letter\n")
 
 
-def test_markup_in_a_payload_is_shown_as_text(page: Page, client: Client, add_dead_letter: AddDeadLetter) -> None:
+def test_markup_in_a_payload_is_shown_as_text(page, client, add_dead_letter):
     job = client.schedule("webhooks", {"evil": EVIL}, delay=timedelta(hours=3), tenant="<b>acme")
     client.schedules("webhooks").put("evil", every=timedelta(days=1), payload=EVIL, owner=EVIL)
     add_dead_letter("webhooks", job.id, EVIL, error=EVIL[:60], reason=EVIL)

@@ -1,19 +1,17 @@
 """The jobs of a queue, filtered."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from selenium.webdriver.support.select import Select
 
-from dueline import Client, Job, NewJob, State, Worker
-from tests.e2e.console.page import Page
+from dueline import Job, NewJob, State, Worker
 from tests.e2e.deployed import working
 from tests.waiting import wait_until
 
 
 @pytest.fixture
-def scheduled(client: Client) -> Iterator[list[Job]]:
+def scheduled(client):
     """Four jobs of two kinds, due in hours."""
     kinds = {"ann": "welcome", "bob": "welcome", "eve": "digest", "dan": "digest"}
     new = [NewJob(payload={"to": name}, delay=7200 + number, kind=kinds[name]) for number, name in enumerate(kinds)]
@@ -22,11 +20,11 @@ def scheduled(client: Client) -> Iterator[list[Job]]:
     client.cancel_many([job.id for job in jobs])
 
 
-def payloads(page: Page) -> list[str]:
+def payloads(page):
     return re.findall(r'"to":"(\w+)"', page.text)
 
 
-def test_filters_stay_in_the_address(page: Page, scheduled: list[Job]) -> None:
+def test_filters_stay_in_the_address(page, scheduled):
     page.open("/queues/invoices/jobs")
     page.until(lambda: payloads(page) == ["ann", "bob", "eve", "dan"], "all jobs, in due order")
     page.fill(re.compile("^Kind"), "digest", role="searchbox")
@@ -37,7 +35,7 @@ def test_filters_stay_in_the_address(page: Page, scheduled: list[Job]) -> None:
     page.until(lambda: payloads(page) == ["dan"], "what is due then")
 
 
-def test_recorded_jobs_are_listed_by_state_and_kind(page: Page, client: Client, dead_job: Job) -> None:
+def test_recorded_jobs_are_listed_by_state_and_kind(page, client, dead_job):
     worker = Worker("e2e")
     worker.job("reminders", kind="welcome")(lambda _: None)
     done = client.schedule("reminders", {"to": "ann"}, kind="welcome")
@@ -57,5 +55,5 @@ def test_recorded_jobs_are_listed_by_state_and_kind(page: Page, client: Client, 
     page.says("track of queue invoices is false: it must be true")
 
 
-def uid(job: Job) -> str:
+def uid(job):
     return job.id.rpartition(".")[2][:8]

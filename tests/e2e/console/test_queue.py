@@ -2,14 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-from dueline import Client, NewJob
+from dueline import NewJob
 from dueline.config import metrics
-from local.emulator import Emulator
 from tests.e2e.console.figures import put_figures
-from tests.e2e.console.page import Page
 
 
-def test_due_jobs_have_a_chart_and_its_words(page: Page, client: Client) -> None:
+def test_due_jobs_have_a_chart_and_its_words(page, client):
     at = (datetime.now(UTC) + timedelta(hours=2)).replace(second=30, microsecond=0)
     times = [at, at, at, at + timedelta(minutes=5)]
     jobs = client.schedule_many("webhooks", [NewJob(payload="due", at=each) for each in times])
@@ -20,7 +18,7 @@ def test_due_jobs_have_a_chart_and_its_words(page: Page, client: Client) -> None
     assert client.cancel_many([job.id for job in jobs if not isinstance(job, Exception)])
 
 
-def test_lateness_and_throughput_are_drawn(page: Page, emulator: Emulator) -> None:
+def test_lateness_and_throughput_are_drawn(page, emulator):
     page.open("/queues/webhooks")
     page.says("No tick reported a late job.")
     values = {metrics.LATENESS: 125.0, metrics.DISPATCHED: 40, metrics.ON_TIME: 39, metrics.DELAYED: 1}

@@ -1,21 +1,20 @@
-"""The first view: which queue needs attention, and what stops or slows one."""
+"""The first view: which queue needs attention, and what stops or slows one; and what there is without a token."""
 
 import re
 
 import pytest
 
-from dueline import Client
 from tests.e2e.console.page import Page
 
 
 @pytest.fixture(autouse=True)
-def _first_view(page: Page) -> None:
+def _first_view(page):
     page.open()
     page.see("heading", "Queues")
     page.see("rowheader", "emails")
 
 
-def test_a_queue_is_paused_and_resumed(page: Page, client: Client) -> None:
+def test_a_queue_is_paused_and_resumed(page, client):
     page.click("button", "Pause invoices")
     page.see("dialog", "Pause invoices?")
     page.says("start no more", "Jobs are still scheduled and dispatched")
@@ -37,7 +36,7 @@ def test_a_queue_is_paused_and_resumed(page: Page, client: Client) -> None:
     assert client.queue("invoices").control.paused is False
 
 
-def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
+def test_a_rate_is_set_and_lifted(page, client):
     page.click("button", "Rate of invoices")
     page.fill(re.compile("^At most"), "90/m")
     page.click("button", "Set the rate")
@@ -53,7 +52,7 @@ def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     assert client.queue("invoices").control.rate is None
 
 
-def test_a_refusal_by_iam_is_shown(producer_page: Page, client: Client) -> None:
+def test_a_refusal_by_iam_is_shown(producer_page, client):
     producer_page.open()
     producer_page.see("row", re.compile("^emails not known "))
     producer_page.says("Late to dispatch and On time are not known: ")
@@ -64,3 +63,27 @@ def test_a_refusal_by_iam_is_shown(producer_page: Page, client: Client) -> None:
     producer_page.says("Forbidden 403", "is not authorized to perform")
     producer_page.is_answered("/pause", 403)
     assert client.queue("emails").control.paused is False
+
+
+def test_link_without_a_token_explains_itself(page, browser, served):
+    first = browser.current_window_handle
+    browser.switch_to.new_window("tab")  # it has no token
+    try:
+        browser.get(f"{served.url}/queues/emails/jobs")
+        page.see("heading", "This page needs a console of your own")
+        page.says("Run dueline console", "/queues/emails/jobs")
+        browser.get(f"{served.url}/")
+        page.see("heading", "This page needs a console of your own")
+        browser.get(f"{served.url}/#token={served.token}")
+        page.see("heading", "Queues")
+    finally:
+        browser.close()
+        browser.switch_to.window(first)
+
+
+def test_a_read_only_page_has_its_buttons_off(browser, consoles):
+    page = Page(browser, consoles["read-only"])
+    page.open()
+    page.see("rowheader", "emails")
+    page.says("read-only")
+    assert page.is_off("Pause invoices")

@@ -6,8 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from dueline import Client, ScheduleNotFound
-from tests.e2e.console.page import Page
+from dueline import ScheduleNotFound
 from tests.waiting import wait_until
 
 NAME = "digest"
@@ -17,7 +16,7 @@ HOUR = 21 if datetime.now(ZoneInfo(BERLIN)).hour in (8, 9) else 9
 
 
 @pytest.mark.usefixtures("client")
-def test_schedules_are_listed_with_next_runs(page: Page) -> None:
+def test_schedules_are_listed_with_next_runs(page):
     page.open("/queues/reminders/schedules")
     page.see("row", re.compile("^yearly .*0 9 1 1 \\* Europe/Berlin .*runs$"))
     page.click("link", "yearly")
@@ -25,7 +24,7 @@ def test_schedules_are_listed_with_next_runs(page: Page) -> None:
     page.see("row", re.compile(r"-01-01 09:00:00 in .*-01-01 08:00:00 UTC"))
 
 
-def test_a_schedule_is_paused_resumed_run_and_deleted(page: Page, client: Client) -> None:
+def test_a_schedule_is_paused_resumed_run_and_deleted(page, client):
     schedules = client.schedules("reminders")
     schedules.put(NAME, cron=f"0 {HOUR} * * *", zone=BERLIN, payload={"to": "all"}, owner="growth")
     page.open(f"/queues/reminders/schedules/{NAME}")
