@@ -95,6 +95,20 @@ def test_large_payload_moves_with_its_job(http, aws, inbox, read, bucket):
     assert read(inbox("plain").wait_for(moved.json()["id"])) == compact(payload)
 
 
+def test_page_of_the_largest_payloads_is_answered(http):
+    worst = "é" * (256 * KIB // 6 - 1)
+    for second in range(5):
+        schedule(http, "flood", payload=worst, at=f"2034-01-01T00:00:0{second}Z")
+
+    def page(**query):
+        span = {"from": "2034-01-01T00:00:00Z", "to": "2034-01-02T00:00:00Z"}
+        return http.get("/queues/flood/jobs", params=span | query).raise_for_status().json()
+
+    assert wait_until(lambda: [job["payload"] for job in page()["jobs"]] == [worst] * 4)
+    rest = page(next=page()["next"])
+    assert (len(rest["jobs"]), rest["next"]) == (1, None)
+
+
 def test_consumer_reads_no_other_queues_payloads(consumer_s3, aws, bucket):
     keys = ["0032/flood/x", "0032/plain-vip/x", "uploads/plain/x"]
     for key in [*keys, "0032/plain/x"]:

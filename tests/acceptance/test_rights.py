@@ -6,6 +6,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import httpx
 import pytest
 from botocore.exceptions import ClientError
 
@@ -29,8 +30,11 @@ class Request:
     body: Any = None
     must_succeed: bool = False
 
+    def request(self, http):
+        return http.request(self.method, self.path, json=self.body)
+
     def is_allowed(self, http):
-        answer = http.request(self.method, self.path, json=self.body)
+        answer = self.request(http)
         if answer.is_success or self.must_succeed:
             return answer.is_success
         try:
@@ -118,6 +122,48 @@ def test_policy_allows_its_own_alias(holder, names, kind):
 
     own = [OF_ALIAS[kind]] if kind in OF_ALIAS else []
     assert [each for each in [*ALIASES, *OTHERS] if may_invoke(each)] == own
+
+
+# Who an event may claim to be.
+_FORGED = {"stage": "$default", "authorizer": {"iam": {"userArn": "arn:aws:iam::123456789012:root"}}}
+
+
+class AliasTransport(httpx.BaseTransport):
+    """Invokes one alias of a function, whatever a request is, as one who knows how the gateway does."""
+
+    def __init__(self, function, session):
+        self._function = function
+        self._lambda = session.client("lambda")
+
+    def handle_request(self, request):
+        path = request.url.raw_path.decode()
+        event = {
+            "version": "2.0",
+            "rawPath": path,
+            "headers": dict(request.headers),
+            "requestContext": {"http": {"method": request.method, "path": path}, **_FORGED},
+            "body": request.read().decode(),
+        }
+        answer = self._lambda.invoke(FunctionName=self._function, Payload=json.dumps(event).encode())
+        assert "FunctionError" not in answer
+        content = json.loads(answer["Payload"].read())
+        return httpx.Response(content["statusCode"], headers=content["headers"], content=content["body"])
+
+
+@pytest.mark.parametrize("kind", OF_ALIAS)
+def test_alias_allows_what_is_documented(holder, names, kind):
+    alias = AliasTransport(f"{names.function('api')}:{OF_ALIAS[kind]}", holder(kind, OWN))
+    with httpx.Client(base_url="http://alias", transport=alias) as http:
+        refused = [each for each in ALLOWED[kind] if not each.is_allowed(http)]
+        denied = [each.request(http).status_code for each in DENIED[kind]]
+        passed = [each for each in EVASIONS if each.is_allowed(http)]
+    assert (refused, set(denied), passed) == ([], {403}, [])
+
+
+def test_unsigned_requests_may_do_nothing(http_of):
+    stranger = http_of(None)
+    for each in [*of_producers(OWN), *of_operators(OWN), Request("GET", "/queues")]:
+        assert each.request(stranger).status_code == 403
 
 
 def may(do):

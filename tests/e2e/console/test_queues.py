@@ -1,10 +1,8 @@
-"""The first view: which queue needs attention, and what stops or slows one; and what there is without a token."""
+"""The first view: which queue needs attention, and what stops or slows one."""
 
 import re
 
 import pytest
-
-from tests.e2e.console.page import Page
 
 
 @pytest.fixture(autouse=True)
@@ -63,27 +61,3 @@ def test_a_refusal_by_iam_is_shown(producer_page, client):
     producer_page.says("Forbidden 403", "is not authorized to perform")
     producer_page.is_answered("/pause", 403)
     assert client.queue("emails").control.paused is False
-
-
-def test_link_without_a_token_explains_itself(page, browser, served):
-    first = browser.current_window_handle
-    browser.switch_to.new_window("tab")  # it has no token
-    try:
-        browser.get(f"{served.url}/queues/emails/jobs")
-        page.see("heading", "This page needs a console of your own")
-        page.says("Run dueline console", "/queues/emails/jobs")
-        browser.get(f"{served.url}/")
-        page.see("heading", "This page needs a console of your own")
-        browser.get(f"{served.url}/#token={served.token}")
-        page.see("heading", "Queues")
-    finally:
-        browser.close()
-        browser.switch_to.window(first)
-
-
-def test_a_read_only_page_has_its_buttons_off(browser, consoles):
-    page = Page(browser, consoles["read-only"])
-    page.open()
-    page.see("rowheader", "emails")
-    page.says("read-only")
-    assert page.is_off("Pause invoices")
