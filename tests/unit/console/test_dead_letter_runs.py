@@ -1,5 +1,7 @@
 """Runs over dead letters: look at them, put them back, delete them."""
 
+from threading import Event
+
 import pytest
 
 from dueline.console import dead_letter_runs
@@ -8,8 +10,9 @@ from dueline.core.message import ID, KIND, OFFLOADED_BYTES, STACK, Message
 from dueline.core.ports import Pointer
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
-from tests.unit.console.memory_console import Held, MemoryConsole, a_dead_letter
-from tests.wire import failing, on
+from tests.unit.console.memory_console import MemoryConsole, a_dead_letter
+from tests.waiting import HANG_SECONDS
+from tests.wire import failing, meanwhile, on
 
 LOOK, REDRIVE, DELETE = (f"/console/queues/emails/dead-letters/{name}" for name in ("look", "redrive", "delete"))
 
@@ -38,6 +41,13 @@ def dead_letters(console, run, query=""):
 
 def payloads(console, run, query=""):
     return [each["payload_text"] for each in dead_letters(console, run, query)[0]]
+
+
+def hold_up(console):
+    """Have the next requests for dead letters wait; return an event that says that one does, and one to go on."""
+    waits, may_go = Event(), Event()
+    console.wire.around = on("dead.receive", meanwhile(lambda: (waits.set(), may_go.wait(HANG_SECONDS))))
+    return waits, may_go
 
 
 def test_look_counts_errors():
@@ -129,25 +139,25 @@ def test_runs_select_an_error_with_its_kind_alone():
 
 def test_a_queue_has_one_run_at_a_time():
     console = MemoryConsole(a_dead_letter())
-    console.wire.around = held = Held("dead.receive")
+    waits, may_go = hold_up(console)
     status, started = console.post(LOOK, {})
-    assert held.is_met.wait(60)
+    assert waits.wait(HANG_SECONDS)
     status, problem = console.post(REDRIVE, {})
     assert (status, problem["code"]) == (409, "busy")
     assert console.get(f"/console/runs/{started['run']}")[1]["state"] == "running"
-    held.may_go.set()
+    may_go.set()
     console.runs.find(started["run"]).thread.join()
     assert console.run("redrive", {})["result"]["changed"] == 1
 
 
 def test_closing_shows_messages_again():
     console = MemoryConsole(*numbered(500))
-    console.wire.around = held = Held("dead.receive")
+    waits, may_go = hold_up(console)
     _, started = console.post(REDRIVE, {"groups": [TYPE_ERROR]})
     run = console.runs.find(started["run"])
-    assert held.is_met.wait(60)
+    assert waits.wait(HANG_SECONDS)
     console.runs.close(seconds=0)
-    held.may_go.set()
+    may_go.set()
     run.thread.join()
     assert (run.state, run.error["detail"], run.done < 500) == ("failed", "the console was ended", True)
     assert len(console.left()) == 500
