@@ -72,28 +72,19 @@ def calls():
         yield "cancel_many", (), {"queue": "emails", "keys": value}, "keys"
 
 
-class NoRequests:
-    def send(self, *args, **options):
-        raise AssertionError(f"requested: {args}")
+def requested():
+    raise AssertionError("a request is made")
 
 
-def direct_api():
-    def no_deployment():
-        raise AssertionError("requested a deployment")
-
-    return DirectApi(no_deployment, clock=ServiceClock())
-
-
-def http_api():
-    return HttpApi(NoRequests, clock=VirtualClock(NOW))
+APIS = DirectApi(requested, clock=ServiceClock()), HttpApi(requested, clock=VirtualClock(NOW))
 
 
 @pytest.mark.parametrize("client", [Client, lambda api: AsyncClient(Client(api))], ids=["Client", "AsyncClient"])
-@pytest.mark.parametrize("api", [direct_api, http_api])
+@pytest.mark.parametrize("api", APIS, ids=["direct", "HTTP"])
 def test_bad_argument_is_named_before_a_request(api, client):
     async def error_of(name, args, options):
         try:
-            answer = getattr(client(api()), name)(*args, **options)
+            answer = getattr(client(api), name)(*args, **options)
             return await answer if inspect.isawaitable(answer) else answer
         except (InvalidJob, JobNotFound, QueueNotFound) as error:
             return error

@@ -26,11 +26,8 @@ def test_cancel_is_promised_behind_the_fence(system):
 
 @pytest.mark.parametrize("route", Route)
 def test_cancel_in_unknown_partition_is_refused(route):
-    system, stray, cached = (
-        System(a_queue(partitions=2)),
-        id_due_in(3600, partition=NEVER, route=route),
-        id_due_in(3600),
-    )
+    system = System(a_queue(partitions=2))
+    stray, cached = id_due_in(3600, partition=NEVER, route=route), id_due_in(3600)
     with pytest.raises(JobNotFound, match=r"'emails' never had a partition 77: it has 0 to 1$"):
         system.cancel(stray)
     refused, cancelled = system.cancel_many([stray, cached])

@@ -21,10 +21,6 @@ def numbered(count, **options):
     return [a_dead_letter(f"{number:04}", **options) for number in range(count)]
 
 
-def counts(run):
-    return {group["error"]: group["count"] for group in run["result"]["groups"]}
-
-
 def a_group(error, kind=None):
     return {"error": error, "kind": kind}
 
@@ -39,10 +35,6 @@ def dead_letters(console, run, query=""):
     return page["dead_letters"], page["count"]
 
 
-def payloads(console, run, query=""):
-    return [each["payload_text"] for each in dead_letters(console, run, query)[0]]
-
-
 def hold_up(console):
     """Have the next requests for dead letters wait; return an event that says that one does, and one to go on."""
     waits, may_go = Event(), Event()
@@ -54,7 +46,8 @@ def test_look_counts_errors():
     console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
     run = console.run("look", {})
     assert (run["state"], run["done"], run["of"], run["error"]) == ("done", 14, 14, None)
-    assert (counts(run), len(console.left())) == ({"KeyError": 12, "TypeError": 2}, 14)
+    counts = {group["error"]: group["count"] for group in run["result"]["groups"]}
+    assert (counts, len(console.left())) == ({"KeyError": 12, "TypeError": 2}, 14)
 
 
 def test_pages_of_a_look_show_each_dead_letter_once():
@@ -73,7 +66,8 @@ def test_look_finds_the_dead_letters_of_a_job():
     dead = a_dead_letter("mine")
     console = MemoryConsole(*numbered(12), dead, *numbered(12))
     run = console.run("look", {"ids": [dead.attributes[ID]]})
-    assert (payloads(console, run), run["result"]["received"], len(console.left())) == (["mine"], 25, 25)
+    [found], _ = dead_letters(console, run)
+    assert (found["payload_text"], run["result"]["received"], len(console.left())) == ("mine", 25, 25)
 
 
 def test_dead_letter_has_its_reason_job_and_payload():
