@@ -66,11 +66,9 @@ class Browser:
         self.connection.endheaders(body)
         return read_answer(self.connection.getresponse())
 
-    @contextmanager
     def raw(self):
         """Open another connection, for what is no proper request."""
-        with socket.create_connection(("127.0.0.1", int(self.port)), timeout=HANG_SECONDS) as connection:
-            yield connection
+        return socket.create_connection(("127.0.0.1", int(self.port)), timeout=HANG_SECONDS)
 
 
 def read_answer(answer):
