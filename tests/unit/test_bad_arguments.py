@@ -63,6 +63,7 @@ def calls():
     yield from (("schedule", ("emails", 1), time, said) for time, said in NO_TIMES if time)
     for name, more in {"schedule": [1], "schedule_many": [[]], "pause": [], "resume": [], "set_rate": [None]}.items():
         yield from ((name, (value, *more), {}, "no queue is named") for value in [None, *NO_QUEUES])
+    yield "schedule", ("emails", "x" * (10 * 1024 * 1024 + 1)), {}, "payload has 10485763 bytes: at most 10485760"
     for some in ({}, {"ids": [], "queue": "emails"}, {"keys": []}, {"queue": "emails"}):
         yield "cancel_many", (), some, "give ids, or a queue and keys"
     yield from (("set_rate", ("emails", value), {}, "rate") for value in ["", "x", *NO_TEXTS])

@@ -13,9 +13,8 @@ from dueline.cdk import bundle as bundles
 from dueline.cdk.bundle import BundleError, bundle, compiler, installed
 from dueline.config.deployment import load
 from dueline.config.registry import to_json
-from local.emulator import REGION
 from local.template import ROOT
-from tests.builders import a_queue
+from tests.builders import NOBODY, a_queue
 
 EMAILS = to_json([a_queue()])
 # Nothing but the folder and the standard library can be imported; what is imported later is, too.
@@ -55,13 +54,7 @@ INSTALLED = Path(boto3.__file__).parents[1]
 SERVICES = ("dynamodb", "logs", "s3", "scheduler", "sns", "sqs", "ssm")
 GOLDEN = ROOT / "tests" / "template" / "golden" / "dueline-core.json"
 # What Lambda sets of itself: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
-_OF_LAMBDA = {
-    "AWS_REGION": REGION,
-    "AWS_DEFAULT_REGION": REGION,
-    "AWS_ACCESS_KEY_ID": "nobody",
-    "AWS_SECRET_ACCESS_KEY": "nobody",
-    "AWS_SESSION_TOKEN": "nobody",
-}
+_OF_LAMBDA = {**NOBODY, "AWS_REGION": NOBODY["AWS_DEFAULT_REGION"], "AWS_SESSION_TOKEN": "nobody"}
 
 
 def environment(name):

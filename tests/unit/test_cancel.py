@@ -8,7 +8,7 @@ from dueline.core.job import Partition, Route, State
 from dueline.core.request import Request
 from dueline.core.status import status_under
 from dueline.errors import JobNotFound, Throttled, Unavailable
-from tests.builders import NOW, a_queue, an_id, emails, id_due_in
+from tests.builders import a_queue, an_id, emails, id_due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on
 
@@ -111,14 +111,6 @@ def test_cancel_follows_32_moves_and_no_more(system):
     assert system.cancel_many([ids[1]]) == [CancelResult(id=ids[33], state=State.CANCELLED, moved_from=ids[1])]
     (error,) = system.cancel_many([ids[0]])
     assert (type(error), "was moved over 32 times" in str(error)) == (Unavailable, True)
-
-
-def test_cancel_follows_no_move_to_another_queue():
-    system, id = System(a_queue(), a_queue(name="bills")), id_due_in(3600)
-    foreign = an_id(due=id.due, partition=Partition(queue="bills", number=0))
-    system.table.write([rows.cancellation_row(id, at=NOW, moved_to=foreign)])
-    assert system.cancel_many([id]) == [CancelResult(id=id, state=State.CANCELLED)]
-    assert system.cancelled_among([foreign]) == set()
 
 
 # By key

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -35,7 +35,7 @@ from dueline.errors import ERRORS, Forbidden
 from dueline.operations.redrive import RedriveQueues
 from dueline.testing import MemoryQueue, VirtualClock
 from dueline.worker import log
-from tests.api_harness import forward_to_api, import_api
+from tests.api_harness import call_api, forward_to_api, import_api
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 from tests.fake_api_server import Reply, json_reply, problem_reply
 from tests.memory_operations import MemoryBackup
@@ -61,15 +61,11 @@ worker, number = Worker(), 5
 
 @dataclass(kw_only=True)
 class Step:
-    """One command of a transcript, and what is expected of it."""
+    """One command of a transcript, and the `lines` for it and expected of it, by how they begin."""
 
     command: str
     has_terminal: bool
-    stdin: list[str] = field(default_factory=list)
-    answers: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-    stdout: list[str] = field(default_factory=list)
-    stderr: list[str] = field(default_factory=list)
+    lines: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     exit_code: int = 0
 
 
@@ -91,9 +87,8 @@ def steps_of(lines):
         elif match := re.fullmatch(r"\[(\d+)\]", line):
             step.exit_code = int(match[1])
         else:
-            kinds = {"| ": step.stdin, "< ": step.answers, "> ": step.requests, "! ": step.stderr}
-            kind = kinds.get(f"{line} "[:2])
-            (step.stdout if kind is None else kind).append(line if kind is None else line[2:])
+            kind = line[:1] if f"{line} "[:2] in ("| ", "< ", "> ", "! ") else ""
+            step.lines[kind].append(line[2:] if kind else line)
     yield step
 
 
@@ -140,17 +135,26 @@ def _restored(monkeypatch):
     monkeypatch.setattr(connect, "restore", lambda *_, **__: a_restore(system, backup))
 
 
+@pytest.fixture
+def function(api_server, monkeypatch):
+    """The API's own function, which answers from memory."""
+    with import_api(monkeypatch, a_queue(), a_queue(name="invoices")) as api:
+        api_server.respond = partial(forward_to_api, api)
+        # It runs in this process: its metrics are no output of the command.
+        monkeypatch.setattr("dueline.functions.telemetry._line", lambda *_: {})
+        yield api
+
+
 def typed(*args, stdin=None):
     return CliRunner().invoke(app, list(args), input=stdin)
 
 
 @pytest.mark.parametrize(("kind", "steps"), list(blocks()))
-def test_transcript(kind, steps, dead, api_server, monkeypatch):
-    with ExitStack() as stack:
-        if kind == "schedules":
-            use_function(api_server, stack, monkeypatch)
-        for step in steps:
-            run_step(step, dead, api_server, monkeypatch)
+def test_transcript(kind, steps, dead, api_server, monkeypatch, request):
+    if kind == "schedules":
+        request.getfixturevalue("function")
+    for step in steps:
+        run_step(step, dead, api_server, monkeypatch)
 
 
 @pytest.mark.parametrize(("options", "is_text"), [(["--log", "text"], True), (["--log", "json"], False), ([], False)])
@@ -163,20 +167,12 @@ def test_worker_logs_in_the_form_of_its_option(options, is_text):
         log.write_as("json")
 
 
-def use_function(api_server, stack, monkeypatch):
-    """Have the API's own function answer, forward_to_api memory."""
-    api = stack.enter_context(import_api(monkeypatch, a_queue(), a_queue(name="invoices")))
-    api_server.respond = partial(forward_to_api, api)
-    # It runs in this process: its metrics are no output of the command.
-    monkeypatch.setattr("dueline.functions.telemetry._line", lambda *_: {})
-
-
 def run_step(step, dead, api_server, monkeypatch):
     words = shlex.split(step.command)
     environment = dict(word.split("=", 1) for word in takewhile(lambda word: "=" in word, words))
     program, *args = words[len(environment) :]
     if program == "cat":
-        return check(step.stdout, Path(args[0]).read_text(), step.command)
+        return check(step.lines[""], Path(args[0]).read_text(), step.command)
     if program == "write":
         Path(args[0]).write_bytes(args[1].encode().decode("unicode_escape").encode("latin-1"))
         return None
@@ -189,19 +185,19 @@ def run_step(step, dead, api_server, monkeypatch):
         return None
     monkeypatch.setattr(screen, "can_confirm", lambda: step.has_terminal)
     api_server.requests.clear()
-    api_server.queues_reply = None if "GET /queues" in step.requests else json_reply({"queues": []})
-    api_server.script = [Reply(status=int(each[:3]), body=each[4:].encode()) for each in step.answers]
+    api_server.queues_reply = None if "GET /queues" in step.lines[">"] else json_reply({"queues": []})
+    api_server.script = [Reply(status=int(each[:3]), body=each[4:].encode()) for each in step.lines["<"]]
     # A worker's deployment is in its code.
     options = [] if environment or "worker" in args else ["--url", api_server.url]
     with monkeypatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value.replace("http://api", api_server.url))
-        result = typed(*options, *args, stdin="".join(f"{line}\n" for line in step.stdin))
-    check(step.stderr, result.stderr.replace(api_server.url, "http://api"), step.command)
-    check(step.stdout, result.stdout.replace(api_server.url, "http://api"), step.command)
-    if step.requests:
+        result = typed(*options, *args, stdin="".join(f"{line}\n" for line in step.lines["|"]))
+    check(step.lines["!"], result.stderr.replace(api_server.url, "http://api"), step.command)
+    check(step.lines[""], result.stdout.replace(api_server.url, "http://api"), step.command)
+    if step.lines[">"]:
         requests = [f"{each.method} {each.path} {each.body.decode()}".strip() for each in api_server.requests]
-        check(step.requests, "\n".join(requests), step.command)
+        check(step.lines[">"], "\n".join(requests), step.command)
     assert (step.command, result.exit_code) == (step.command, step.exit_code)
     return None
 
@@ -246,17 +242,6 @@ def test_shell_completes_commands_and_names_of_queues(api_server, monkeypatch):
         assert completed(f"dueline --url {api_server.url} {command} e", monkeypatch) == (["emails", "events"], "")
     api_server.queues_reply = problem_reply(403, "forbidden")
     assert completed(f"dueline --url {api_server.url} pause e", monkeypatch) == ([], "")
-
-
-def test_name_and_the_function_of_another_deployment_are_refused(monkeypatch):
-    function = "arn:aws:lambda:eu-west-1:111122223333:function:shop-api"
-    monkeypatch.setattr(connect, "client", lambda _: Mock(queues=list))
-    monkeypatch.setenv("DUELINE_URL", function)
-    refused = typed("--name", "bank", "queues")
-    message = f"dueline: --name is 'bank', but the URL is '{function}', no function bank-api\n"
-    assert (refused.exit_code, refused.stderr) == (2, message)
-    assert typed("--name", "sho", "queues").exit_code == 2
-    assert typed("--name", "shop", "queues").exit_code == typed("queues").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -401,37 +386,38 @@ def test_deployment_and_credentials_are_passed_on(monkeypatch):
     Path("queues.yaml").write_text("name: shop\nqueues: {emails: {schedules: {a: {every: 60}}}}")
     monkeypatch.delenv("DUELINE_NAME")
     typed("schedules", "apply", "queues.yaml")
+    function = "arn:aws:lambda:eu-west-1:111122223333:function:shop-api"
+    monkeypatch.setenv("DUELINE_URL", function)
+    typed("--name", "shop", "queues")
     assert targets == [
         Target(name="sandbox", profile="ops", region="eu-west-1"),
         Target(),
         Target(name="e2e", url="http://127.0.0.1:1"),
         Target(name="shop", url="http://127.0.0.1:1"),
+        Target(name="shop", url=function),
     ]
 
 
 # Schedules
 
 
-def test_apply_overwrites_no_concurrent_change(api_server, monkeypatch):
-    with ExitStack() as stack:
-        use_function(api_server, stack, monkeypatch)
-        answer = api_server.respond
+def test_apply_overwrites_no_concurrent_change(api_server, function):
+    answer = api_server.respond
 
-        def change_first(request):
-            if request.method == "PUT":
-                api_server.respond = answer
-                headers = {name: value for name, value in request.headers.items() if not name.lower().startswith("if-")}
-                answer(replace(request, body=b'{"every": 3600, "owner": "they"}', headers=headers))
-            return answer(request)
+    def change_first(request):
+        if request.method == "PUT":
+            api_server.respond = answer
+            call_api(function, "PUT", request.path, {"every": 3600, "owner": "they"})
+        return answer(request)
 
-        schedules = partial(typed, "--url", api_server.url, "schedules")
-        schedules("put", "emails", "raced", "--every", "2h")
-        api_server.respond = change_first
-        Path("s.yaml").write_text("schedules: {raced: {every: 900}}")
-        result = schedules("apply", "s.yaml", "--queue", "emails")
-        assert (result.exit_code, "0 of 1 done" in result.stdout) == (4, True)
-        (schedule,) = documents(schedules("get", "emails", "raced", "--json").stdout)
-        assert schedule["owner"] == "they"
+    schedules = partial(typed, "--url", api_server.url, "schedules")
+    schedules("put", "emails", "raced", "--every", "2h")
+    api_server.respond = change_first
+    Path("s.yaml").write_text("schedules: {raced: {every: 900}}")
+    result = schedules("apply", "s.yaml", "--queue", "emails")
+    assert (result.exit_code, "0 of 1 done" in result.stdout) == (4, True)
+    (schedule,) = documents(schedules("get", "emails", "raced", "--json").stdout)
+    assert schedule["owner"] == "they"
 
 
 # Redrive

@@ -421,12 +421,6 @@ def test_failed_upload_keeps_its_key(client, api_server, step, failure):
     assert api_server.requests[-1].json == {"upload": "u-1", "idempotency_key": "5"}
 
 
-def test_payload_over_10_mib_is_refused(client, api_server):
-    with pytest.raises(errors.PayloadTooLarge, match="payload has 10485763 bytes: at most 10485760"):
-        client.schedule("emails", "x" * (10 * 1024 * 1024 + 1))
-    assert api_server.requests == []
-
-
 def test_each_job_has_a_result_or_an_error(client, api_server):
     """Only temporary failures are tried again."""
     jobs = [NewJob(payload=1, key=str(n), delay=-1 if n == 2 else 5) for n in range(6)]

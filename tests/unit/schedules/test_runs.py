@@ -73,18 +73,6 @@ def test_history_has_the_states_of_runs():
     assert minutes_by_state(system.history(limit=100))[RunState.MISSED] == [18, 17, 16]
 
 
-def test_change_renews_a_cancelled_run():
-    system = Running()
-    system.live(1)
-    runs = {minute_of(run): run.id for run in system.history(limit=100, before=FAR)}
-    for minute in (8, 12):
-        assert system.cancel(runs[minute]) is State.CANCELLED
-    system.live(5)
-    system.define(payload='"new"')
-    system.live(15)
-    assert system.scheduled_times()[:15] == [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16]
-
-
 def test_history_spans_changes():
     """In pages, latest first, and by default of runs whose time has come."""
     system = Running()
