@@ -97,7 +97,7 @@ def before(root, tmp_path_factory):
 def code(tmp_path_factory):
     """The assets of functions, with their libraries, each in a folder of its name."""
     folder, declared = tmp_path_factory.mktemp("code"), to_json(load(ROOT / "queues.yaml").queue_settings())
-    for name in FUNCTIONS:
+    for name in BUNDLED:
         bundle(name, folder / name, registry=declared, services=SERVICES, libraries=INSTALLED)
     return folder
 
@@ -105,15 +105,12 @@ def code(tmp_path_factory):
 @pytest.mark.parametrize("name", ["api", "watch"])
 def test_asset_imports_from_itself_alone(name, code):
     """Modules that are imported late too; the other functions are started below."""
-    if name not in FUNCTIONS:
-        bundle(name, code / name, registry=EMAILS, services=SERVICES, libraries=INSTALLED)
     run(IMPORT_ALL, str(code / name), *SERVICES, **environment(name))
 
 
 @pytest.mark.parametrize(
     ("edited", "changed"),
     [
-        ("dueline/cli/app.py", set()),
         ("dueline/worker/worker.py", set()),
         ("dueline/core/tick.py", {"tick"}),
         ("dueline/functions/http/schedules.py", {"api"}),

@@ -75,7 +75,6 @@ LIES = {
         {"x-amzn-requestid": "r", "X-Forwarded-Prefix": f"/queues/{OTHER}"},
     ],
     "queryStringParameters": [{"queue": OTHER, "key": "k"}, None],
-    "isBase64Encoded": [False],
 }
 CONTEXT_LIES = {
     "stage": [f"queues/{OTHER}", "$default", "prod", "", None],
@@ -91,7 +90,6 @@ EVASIONS = [
     f"/queues/{OWN}/pause",
     f"/queues/{OWN}/PAUSE",
     f"/queues/{OWN}/%70ause",
-    f"/queues/{OWN}%2Dvip/jobs",
     f"/queues/{OWN}/../{OTHER}/jobs",
     f"/queues/{OWN}/jobs/..%2F..%2F{OTHER}%2Fjobs",
     f"//queues/{OTHER}/jobs",

@@ -214,10 +214,6 @@ def _narrow(line):
     return re.sub(" {2,}", "  ", line.rstrip())
 
 
-def documents(text):
-    return [json.loads(line) for line in text.splitlines()]
-
-
 @pytest.mark.parametrize("name", [*COMMANDS, *(f"schedules {name}" for name in schedule_commands.COMMANDS)])
 def test_help_has_an_example(name):
     result = typed(*name.split(), "--help")
@@ -354,7 +350,7 @@ def test_each_error_is_a_line_and_an_exit_code(api_server, answer, code):
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (code, "", 1)
     assert "a detail of two lines" in result.stderr
     machine = typed(*command, "--json")
-    (document,) = documents(machine.stderr)
+    document = json.loads(machine.stderr)
     assert machine.exit_code == code
     assert document["error"]["message"].startswith("a detail of two lines")
     assert name in (None, "route_not_found", document["error"]["code"])
@@ -416,7 +412,7 @@ def test_apply_overwrites_no_concurrent_change(api_server, function):
     Path("s.yaml").write_text("schedules: {raced: {every: 900}}")
     result = schedules("apply", "s.yaml", "--queue", "emails")
     assert (result.exit_code, "0 of 1 done" in result.stdout) == (4, True)
-    (schedule,) = documents(schedules("get", "emails", "raced", "--json").stdout)
+    schedule = json.loads(schedules("get", "emails", "raced", "--json").stdout)
     assert schedule["owner"] == "they"
 
 
@@ -472,16 +468,11 @@ def test_failed_redrive_shows_what_it_did(dead):
     ]
 
 
-@pytest.fixture(params=[signal.SIGTERM, signal.SIGHUP])
-def number(request):
-    """A signal that this process does not ignore, as it may under nohup."""
-    before = signal.signal(request.param, signal.SIG_DFL)
-    yield request.param
-    signal.signal(request.param, before)
-
-
-def test_signal_ends_a_command_as_ctrl_c_does(dead, number):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signal_ends_a_command_as_ctrl_c_does(dead, handle_signal, number):
     ends, wire = dead
+    # Under nohup this process may ignore it.
+    handle_signal(number, signal.SIG_DFL)
 
     def terminated(call):
         signal.raise_signal(number)
@@ -494,14 +485,11 @@ def test_signal_ends_a_command_as_ctrl_c_does(dead, number):
     assert signal.getsignal(number) is signal.SIG_DFL
 
 
-def test_hangup_is_ignored_under_nohup(dead):
+def test_hangup_is_ignored_under_nohup(dead, handle_signal):
     _, wire = dead
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        wire.around = lambda call: signal.raise_signal(signal.SIGHUP) or straight(call)
-        assert typed("dead", "emails", "--retry", "--yes").exit_code == 0
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    handle_signal(signal.SIGHUP, signal.SIG_IGN)
+    wire.around = lambda call: signal.raise_signal(signal.SIGHUP) or straight(call)
+    assert typed("dead", "emails", "--retry", "--yes").exit_code == 0
 
 
 # As a process

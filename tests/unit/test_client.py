@@ -38,11 +38,9 @@ from tests.fake_api_server import (
 
 SECRET = "the-secret-of-a-payload"  # noqa: S105
 BUSY = problem_reply(503, "unavailable")
-SLOW_DOWN = problem_reply(429, "throttled")
 HOUR = timedelta(hours=1)
 TRANSIENT = {
     "busy": BUSY,
-    "throttled": SLOW_DOWN,
     "dropped": DROPPED,
     "cut off": CUT_OFF,
     "no HTTP": NO_HTTP,

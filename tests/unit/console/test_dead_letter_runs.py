@@ -25,9 +25,6 @@ def a_group(error, kind=None):
     return {"error": error, "kind": kind}
 
 
-TYPE_ERROR = a_group("TypeError")
-
-
 def dead_letters(console, run, query=""):
     """Return a page of the dead letters that a look read, and how many there are."""
     status, page = console.get(f"/console/runs/{run['run']}/dead-letters?{query}")
@@ -42,17 +39,12 @@ def hold_up(console):
     return waits, may_go
 
 
-def test_look_counts_errors():
-    console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
-    run = console.run("look", {})
-    assert (run["state"], run["done"], run["of"], run["error"]) == ("done", 14, 14, None)
-    counts = {group["error"]: group["count"] for group in run["result"]["groups"]}
-    assert (counts, len(console.left())) == ({"KeyError": 12, "TypeError": 2}, 14)
-
-
-def test_pages_of_a_look_show_each_dead_letter_once():
+def test_look_counts_errors_and_shows_each_dead_letter_once():
     console = MemoryConsole(*numbered(30), *numbered(15, error="TypeError"))
     run = console.run("look", {})
+    assert (run["state"], run["done"], run["of"], run["error"]) == ("done", 45, 45, None)
+    counts = {group["error"]: group["count"] for group in run["result"]["groups"]}
+    assert (counts, len(console.left())) == ({"KeyError": 30, "TypeError": 15}, 45)
     pages = [dead_letters(console, run, f"from={start}") for start in (0, 20, 40, 60)]
     assert [(len(page), count) for page, count in pages] == [(20, 45), (20, 45), (5, 45), (0, 45)]
     assert len({each["message"] for page, _ in pages for each in page}) == 45
@@ -147,7 +139,7 @@ def test_a_queue_has_one_run_at_a_time():
 def test_closing_shows_messages_again():
     console = MemoryConsole(*numbered(500))
     waits, may_go = hold_up(console)
-    _, started = console.post(REDRIVE, {"groups": [TYPE_ERROR]})
+    _, started = console.post(REDRIVE, {"groups": [a_group("TypeError")]})
     run = console.runs.find(started["run"])
     assert waits.wait(HANG_SECONDS)
     console.runs.close(seconds=0)

@@ -124,18 +124,12 @@ def test_deleted_head_outlives_its_cancelled_runs(system):
 DELAYED = {"every": 60 * A_MINUTE, "start": NOW, "jitter": 60 * A_MINUTE}
 
 
-def changed_too_often(system):
-    """Change a schedule as often as allowed while jitter delays an earlier run; return its name, and that run."""
+def test_change_dropping_a_delayed_run_is_refused(system):
     name = max(map(str, range(50)), key=lambda name: heads.jitter("emails", name, a_definition(**DELAYED)))
-    head = system.define(name, **DELAYED).head
+    run = heads.occurrence(system.define(name, **DELAYED).head, at(60))
     system.live(62)
     for number in range(heads.KEPT_GENERATIONS):
         system.define(name, payload=str(number), **DELAYED)
-    return name, heads.occurrence(head, at(60))
-
-
-def test_change_dropping_a_delayed_run_is_refused(system):
-    name, run = changed_too_often(system)
     head, before = system.head(name), system.in_the_table()
     what = (
         f"emails/{name} was changed 20 times since {text(head.generations[-1].planned_to)}, and its jitter of 3600 s .*"
